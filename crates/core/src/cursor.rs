@@ -1,0 +1,592 @@
+//! Walks a program and yields the next operation, its sizes and delays drawn.
+//!
+//! It does nothing itself and knows no time: a world executes what it yields and tells it when the time limit has come or
+//! the stream has ended. Two cursors with one seed yield mirrored sizes, so a byte stream needs no length in it.
+//!
+//! A repeat around a single operation of constant size is yielded as one operation with a count: the stack can then loop
+//! with nothing of ours between two system calls.
+
+use crate::plan::{Count, Data, Size};
+use crate::program::{Call, CountArgument, DelayArgument, SizeArgument, Step};
+use crate::random::{Generator, Seed};
+use crate::time::Duration;
+use alloc::vec::Vec;
+
+/// What a world is asked to do next. Sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Open a connection.
+    ConnectRequest,
+    /// Wait for one.
+    AwaitConnectIndication,
+    /// Close it.
+    DisconnectRequest,
+    /// Wait until the peer does.
+    AwaitDisconnectIndication,
+    /// See [`Call::StartBulkGet`].
+    StartBulkGet,
+    /// See [`Call::AwaitStartBulkGet`].
+    AwaitStartBulkGet,
+    /// See [`Call::StopBulkGet`].
+    StopBulkGet,
+    /// See [`Call::AwaitStopBulkGet`].
+    AwaitStopBulkGet,
+    /// See [`Call::StartBulkPut`].
+    StartBulkPut,
+    /// See [`Call::AwaitStartBulkPut`].
+    AwaitStartBulkPut,
+    /// See [`Call::StopBulkPut`].
+    StopBulkPut,
+    /// See [`Call::AwaitStopBulkPut`].
+    AwaitStopBulkPut,
+    /// Send `times` units of `bytes`.
+    DataRequest {
+        /// Size of each.
+        bytes: u64,
+        /// How many.
+        times: u64,
+    },
+    /// Receive `times` units of `bytes`.
+    AwaitDataIndication {
+        /// Size of each.
+        bytes: u64,
+        /// How many.
+        times: u64,
+    },
+    /// Send a request, wait for the response, `times` times.
+    RpcCall {
+        /// Size of the request.
+        request: u64,
+        /// Size of the response.
+        response: u64,
+        /// How often.
+        times: u64,
+    },
+    /// Wait for a request.
+    RpcAwaitCallInd {
+        /// Its size.
+        bytes: u64,
+    },
+    /// Send the response.
+    RpcReturn {
+        /// Its size.
+        bytes: u64,
+    },
+    /// Start the clock.
+    StartMeasurement,
+    /// Stop it.
+    StopMeasurement,
+    /// Wait, from now.
+    Delay(Duration),
+    /// Wait for the next intended moment.
+    Pace(Duration),
+    /// Read this much from the source file.
+    ReadFile {
+        /// How much.
+        bytes: u64,
+    },
+    /// Write this much to the destination file.
+    WriteFile {
+        /// How much.
+        bytes: u64,
+    },
+    /// Note the time under the name of that index.
+    Mark(usize),
+    /// A time limit cut a sending repeat short: tell the peer that no more comes.
+    EndStream,
+}
+
+#[derive(Clone, Debug)]
+enum Instruction {
+    Fixed(Operation),
+    Data { drawn: Drawn, send: bool },
+    Call { request: Drawn, response: Drawn },
+    AwaitCall(Drawn),
+    Return(Drawn),
+    ReadFile(Drawn),
+    WriteFile(Drawn),
+    Wait { timing: usize, pace: bool },
+    Repeat { limit: Limit, end: usize, drives: bool },
+    EndRepeat { start: usize, drives: bool },
+}
+
+/// Where a size comes from when the instruction runs.
+#[derive(Clone, Copy, Debug)]
+enum Drawn {
+    Fixed(u64),
+    Unit,
+    Reply,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    Times(u64),
+    Amount(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Loop {
+    left: Limit,
+    /// What `unit_bytes` was when the loop began.
+    base: u64,
+}
+
+/// One walk through a program.
+#[derive(Clone, Debug)]
+pub struct Cursor {
+    instructions: Vec<Instruction>,
+    at: usize,
+    loops: Vec<Loop>,
+    limit_reached: bool,
+    end_stream: bool,
+    unit: Source,
+    reply: Source,
+    delays: Vec<(crate::distribution::Distribution, Generator)>,
+    unit_bytes: u64,
+    marks: Vec<alloc::string::String>,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Bytes(u64),
+    Drawn(crate::distribution::Distribution, Generator),
+}
+
+impl Source {
+    fn new(size: &Size, seed: Seed) -> Self {
+        match size {
+            Size::Bytes(bytes) => Self::Bytes(*bytes),
+            Size::Drawn(distribution) => Self::Drawn(distribution.clone(), seed.generator()),
+        }
+    }
+
+    fn draw(&mut self, least: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => *bytes,
+            Self::Drawn(distribution, generator) => distribution.draw_bytes(generator, least),
+        }
+    }
+}
+
+impl Cursor {
+    /// A cursor at the first operation of `steps`. `seed` is the pair's (measurement, part, run, replica), the same on both sides.
+    #[must_use]
+    pub fn new(steps: &[Step], data: &Data, seed: Seed) -> Self {
+        let mut cursor = Self {
+            instructions: Vec::new(),
+            at: 0,
+            loops: Vec::new(),
+            limit_reached: false,
+            end_stream: false,
+            unit: Source::new(&data.unit, seed.child("unit")),
+            reply: Source::new(&data.reply, seed.child("reply")),
+            delays: Vec::new(),
+            unit_bytes: 0,
+            marks: Vec::new(),
+        };
+        for (index, timing) in data.timings.iter().enumerate() {
+            cursor.delays.push((timing.clone(), seed.child("timing").index(index as u64).generator()));
+        }
+        cursor.compile(steps, data, seed);
+        cursor
+    }
+
+    /// Names of the marks, by the index that [`Operation::Mark`] carries.
+    #[must_use]
+    pub fn marks(&self) -> &[alloc::string::String] {
+        &self.marks
+    }
+
+    /// The time limit has come: every repeat that drives ends after its present pass, and none begins.
+    pub fn limit_reached(&mut self) {
+        self.limit_reached = true;
+    }
+
+    /// The peer's stream ended where a data unit would begin: leaves the innermost repeat at once.
+    /// Returns false when no repeat is running: then the end of the stream is an error.
+    pub fn leave(&mut self) -> bool {
+        if self.loops.pop().is_none() {
+            return false;
+        }
+        let mut depth = 0;
+        while let Some(instruction) = self.instructions.get(self.at) {
+            self.at += 1;
+            match instruction {
+                Instruction::Repeat { .. } => depth += 1,
+                Instruction::EndRepeat { .. } if depth == 0 => break,
+                Instruction::EndRepeat { .. } => depth -= 1,
+                _ => {}
+            }
+        }
+        true
+    }
+
+    /// Whether a repeat is running.
+    #[must_use]
+    pub fn in_repeat(&self) -> bool {
+        !self.loops.is_empty()
+    }
+
+    /// The next operation; `None` at the end of the program. Allocates nothing.
+    pub fn advance(&mut self) -> Option<Operation> {
+        loop {
+            if self.end_stream {
+                self.end_stream = false;
+                return Some(Operation::EndStream);
+            }
+            let operation = match self.instructions.get(self.at)? {
+                Instruction::Repeat { limit, end, drives } => {
+                    self.enter(*limit, *end, *drives);
+                    if let Some(operation) = self.whole_repeat() {
+                        return Some(operation);
+                    }
+                    continue;
+                }
+                Instruction::EndRepeat { start, drives } => {
+                    let (start, drives) = (*start, *drives);
+                    self.again(start, drives);
+                    continue;
+                }
+                Instruction::Fixed(operation) => *operation,
+                Instruction::Wait { timing, pace } => {
+                    let (timing, pace) = (*timing, *pace);
+                    let (distribution, generator) = &mut self.delays[timing];
+                    let delay = Duration::from_seconds(distribution.draw(generator));
+                    if pace { Operation::Pace(delay) } else { Operation::Delay(delay) }
+                }
+                Instruction::Data { drawn, send } => {
+                    let (drawn, send) = (*drawn, *send);
+                    let bytes = self.size(drawn);
+                    if send {
+                        Operation::DataRequest { bytes, times: 1 }
+                    } else {
+                        Operation::AwaitDataIndication { bytes, times: 1 }
+                    }
+                }
+                Instruction::Call { request, response } => {
+                    let (request, response) = (*request, *response);
+                    Operation::RpcCall { request: self.size(request), response: self.size(response), times: 1 }
+                }
+                Instruction::AwaitCall(drawn) => {
+                    let drawn = *drawn;
+                    Operation::RpcAwaitCallInd { bytes: self.size(drawn) }
+                }
+                Instruction::Return(drawn) => {
+                    let drawn = *drawn;
+                    Operation::RpcReturn { bytes: self.size(drawn) }
+                }
+                Instruction::ReadFile(drawn) => {
+                    let drawn = *drawn;
+                    Operation::ReadFile { bytes: self.size(drawn) }
+                }
+                Instruction::WriteFile(drawn) => {
+                    let drawn = *drawn;
+                    Operation::WriteFile { bytes: self.size(drawn) }
+                }
+            };
+            self.at += 1;
+            return Some(operation);
+        }
+    }
+
+    fn size(&mut self, drawn: Drawn) -> u64 {
+        match drawn {
+            Drawn::Fixed(bytes) => bytes,
+            Drawn::Unit => {
+                let bytes = self.unit.draw(1);
+                self.unit_bytes += bytes;
+                bytes
+            }
+            Drawn::Reply => self.reply.draw(1),
+        }
+    }
+
+    fn enter(&mut self, limit: Limit, end: usize, drives: bool) {
+        let empty = matches!(limit, Limit::Times(0));
+        if empty || (self.limit_reached && drives) {
+            self.end_stream = !empty;
+            self.at = end + 1;
+        } else {
+            self.loops.push(Loop { left: limit, base: self.unit_bytes });
+            self.at += 1;
+        }
+    }
+
+    /// A repeat around one operation whose size never changes, as one operation; the loop is then done.
+    fn whole_repeat(&mut self) -> Option<Operation> {
+        if !matches!(self.instructions.get(self.at + 1), Some(Instruction::EndRepeat { .. })) {
+            return None;
+        }
+        let Some(Loop { left: Limit::Times(times), .. }) = self.loops.last().copied() else { return None };
+        let constant = |drawn: &Drawn| match (drawn, &self.unit, &self.reply) {
+            (Drawn::Fixed(bytes), ..)
+            | (Drawn::Unit, Source::Bytes(bytes), _)
+            | (Drawn::Reply, _, Source::Bytes(bytes)) => Some(*bytes),
+            _ => None,
+        };
+        let operation = match self.instructions.get(self.at)? {
+            Instruction::Data { drawn, send: true } => Operation::DataRequest { bytes: constant(drawn)?, times },
+            Instruction::Data { drawn, send: false } => {
+                Operation::AwaitDataIndication { bytes: constant(drawn)?, times }
+            }
+            Instruction::Call { request, response } => {
+                Operation::RpcCall { request: constant(request)?, response: constant(response)?, times }
+            }
+            _ => return None,
+        };
+        self.loops.pop();
+        self.at += 2;
+        Some(operation)
+    }
+
+    fn again(&mut self, start: usize, drives: bool) {
+        let done = {
+            let Some(running) = self.loops.last_mut() else {
+                self.at += 1;
+                return;
+            };
+            match &mut running.left {
+                Limit::Times(left) => {
+                    *left = left.saturating_sub(1);
+                    *left == 0
+                }
+                Limit::Amount(amount) => self.unit_bytes - running.base >= *amount,
+            }
+        };
+        let cut = !done && drives && self.limit_reached;
+        if done || cut {
+            self.loops.pop();
+            self.end_stream = cut;
+            self.at += 1;
+        } else {
+            self.at = start + 1;
+        }
+    }
+
+    fn compile(&mut self, steps: &[Step], data: &Data, seed: Seed) {
+        for step in steps {
+            match step {
+                Step::Call(call) => self.compile_call(call, data, seed),
+                Step::Repeat(count, body) => {
+                    let start = self.instructions.len();
+                    let drives = drives(body);
+                    let limit = limit(*count, data);
+                    self.instructions.push(Instruction::Repeat { limit, end: 0, drives });
+                    self.compile(body, data, seed);
+                    let here = self.instructions.len();
+                    if let Some(Instruction::Repeat { end, .. }) = self.instructions.get_mut(start) {
+                        *end = here;
+                    }
+                    self.instructions.push(Instruction::EndRepeat { start, drives });
+                }
+            }
+        }
+    }
+
+    fn compile_call(&mut self, call: &Call, data: &Data, seed: Seed) {
+        let instruction = match call {
+            Call::ConnectRequest => Instruction::Fixed(Operation::ConnectRequest),
+            Call::AwaitConnectIndication => Instruction::Fixed(Operation::AwaitConnectIndication),
+            Call::DisconnectRequest => Instruction::Fixed(Operation::DisconnectRequest),
+            Call::AwaitDisconnectIndication => Instruction::Fixed(Operation::AwaitDisconnectIndication),
+            Call::StartBulkGet => Instruction::Fixed(Operation::StartBulkGet),
+            Call::AwaitStartBulkGet => Instruction::Fixed(Operation::AwaitStartBulkGet),
+            Call::StopBulkGet => Instruction::Fixed(Operation::StopBulkGet),
+            Call::AwaitStopBulkGet => Instruction::Fixed(Operation::AwaitStopBulkGet),
+            Call::StartBulkPut => Instruction::Fixed(Operation::StartBulkPut),
+            Call::AwaitStartBulkPut => Instruction::Fixed(Operation::AwaitStartBulkPut),
+            Call::StopBulkPut => Instruction::Fixed(Operation::StopBulkPut),
+            Call::AwaitStopBulkPut => Instruction::Fixed(Operation::AwaitStopBulkPut),
+            Call::StartMeasurement => Instruction::Fixed(Operation::StartMeasurement),
+            Call::StopMeasurement => Instruction::Fixed(Operation::StopMeasurement),
+            Call::DataRequest(size) => Instruction::Data { drawn: drawn(*size), send: true },
+            Call::AwaitDataIndication(size) => Instruction::Data { drawn: drawn(*size), send: false },
+            Call::RpcCall(request, response) => {
+                Instruction::Call { request: drawn(*request), response: drawn(*response) }
+            }
+            Call::RpcAwaitCallInd(size) => Instruction::AwaitCall(drawn(*size)),
+            Call::RpcReturn(size) => Instruction::Return(drawn(*size)),
+            Call::ReadFile(size) => Instruction::ReadFile(drawn(*size)),
+            Call::WriteFile(size) => Instruction::WriteFile(drawn(*size)),
+            Call::Delay(argument) | Call::Pace(argument) => {
+                let pace = matches!(call, Call::Pace(_));
+                let timing = match argument {
+                    // A timing the list does not give is no delay: nothing to yield.
+                    DelayArgument::Timing(index) if *index >= data.timings.len() => return,
+                    DelayArgument::Timing(index) => *index,
+                    DelayArgument::Drawn(distribution) => {
+                        let index = self.delays.len();
+                        self.delays.push((distribution.clone(), seed.child("delay").index(index as u64).generator()));
+                        index
+                    }
+                };
+                Instruction::Wait { timing, pace }
+            }
+            Call::Mark(name) => {
+                let index = self.marks.iter().position(|known| known == name).unwrap_or_else(|| {
+                    self.marks.push(name.clone());
+                    self.marks.len() - 1
+                });
+                Instruction::Fixed(Operation::Mark(index))
+            }
+        };
+        self.instructions.push(instruction);
+    }
+}
+
+const fn drawn(size: SizeArgument) -> Drawn {
+    match size {
+        SizeArgument::Unit => Drawn::Unit,
+        SizeArgument::Reply => Drawn::Reply,
+        SizeArgument::Bytes(bytes) => Drawn::Fixed(bytes),
+    }
+}
+
+fn limit(count: CountArgument, data: &Data) -> Limit {
+    match (count, data.count, &data.unit) {
+        (CountArgument::Times(times), ..) | (CountArgument::Count, Count::Units(times), _) => Limit::Times(times),
+        (CountArgument::Count, Count::Unlimited, _) => Limit::Times(u64::MAX),
+        (CountArgument::Count, Count::Amount(amount), Size::Bytes(unit)) => {
+            Limit::Times(amount.div_ceil((*unit).max(1)).max(1))
+        }
+        (CountArgument::Count, Count::Amount(amount), Size::Drawn(_)) => Limit::Amount(amount),
+    }
+}
+
+/// Whether the first communication operation of a body drives.
+fn drives(body: &[Step]) -> bool {
+    first_drive(body).unwrap_or(false)
+}
+
+fn first_drive(body: &[Step]) -> Option<bool> {
+    body.iter().find_map(|step| match step {
+        Step::Call(call) => call.drives(),
+        Step::Repeat(_, inner) => first_drive(inner),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::Distribution;
+    use alloc::string::ToString;
+    use alloc::vec;
+
+    fn data(unit: Size, count: Count) -> Data {
+        Data { reply: unit.clone(), unit, count, timings: vec![] }
+    }
+
+    fn walk(cursor: &mut Cursor) -> Vec<Operation> {
+        core::iter::from_fn(|| cursor.advance()).take(1000).collect()
+    }
+
+    fn get_initiator() -> Vec<Step> {
+        vec![
+            Step::Call(Call::StartBulkGet),
+            Step::Repeat(CountArgument::Count, vec![Step::Call(Call::AwaitDataIndication(SizeArgument::Unit))]),
+            Step::Call(Call::StopBulkGet),
+        ]
+    }
+
+    #[test]
+    fn a_repeat_of_one_constant_operation_is_one_operation() {
+        let mut cursor = Cursor::new(&get_initiator(), &data(Size::Bytes(1024), Count::Units(1000)), Seed::root(1));
+        let expected = [
+            Operation::StartBulkGet,
+            Operation::AwaitDataIndication { bytes: 1024, times: 1000 },
+            Operation::StopBulkGet,
+        ];
+        assert_eq!(walk(&mut cursor), expected);
+    }
+
+    #[test]
+    fn an_amount_is_rounded_up_to_whole_units() {
+        let mut cursor = Cursor::new(&get_initiator(), &data(Size::Bytes(1000), Count::Amount(2001)), Seed::root(1));
+        assert_eq!(walk(&mut cursor)[1], Operation::AwaitDataIndication { bytes: 1000, times: 3 });
+    }
+
+    #[test]
+    fn both_sides_draw_the_same_sizes() {
+        let unit = Size::Drawn(Distribution::Uniform(1.0, 5000.0));
+        let sender = vec![Step::Repeat(CountArgument::Count, vec![Step::Call(Call::DataRequest(SizeArgument::Unit))])];
+        let seed = Seed::root(9).index(2);
+        let mut get = Cursor::new(&get_initiator(), &data(unit.clone(), Count::Amount(100_000)), seed);
+        let mut put = Cursor::new(&sender, &data(unit, Count::Amount(100_000)), seed);
+        let received: Vec<u64> = walk(&mut get)
+            .iter()
+            .filter_map(
+                |o| if let Operation::AwaitDataIndication { bytes, times: 1 } = o { Some(*bytes) } else { None },
+            )
+            .collect();
+        let sent: Vec<u64> = walk(&mut put)
+            .iter()
+            .filter_map(|o| if let Operation::DataRequest { bytes, times: 1 } = o { Some(*bytes) } else { None })
+            .collect();
+        assert_eq!(received, sent);
+        assert!(received.iter().sum::<u64>() >= 100_000);
+        assert!(received[..received.len() - 1].iter().sum::<u64>() < 100_000);
+    }
+
+    #[test]
+    fn the_limit_ends_a_driving_repeat_after_its_pass_and_ends_the_stream() {
+        let steps = vec![Step::Repeat(
+            CountArgument::Count,
+            vec![
+                Step::Call(Call::DataRequest(SizeArgument::Unit)),
+                Step::Call(Call::AwaitDataIndication(SizeArgument::Reply)),
+            ],
+        )];
+        let mut cursor = Cursor::new(&steps, &data(Size::Bytes(8), Count::Unlimited), Seed::root(1));
+        assert_eq!(cursor.advance(), Some(Operation::DataRequest { bytes: 8, times: 1 }));
+        cursor.limit_reached();
+        assert_eq!(cursor.advance(), Some(Operation::AwaitDataIndication { bytes: 8, times: 1 }));
+        assert_eq!(cursor.advance(), Some(Operation::EndStream));
+        assert_eq!(cursor.advance(), None);
+    }
+
+    #[test]
+    fn an_awaiting_repeat_ignores_the_limit_and_leaves_at_the_end_of_the_stream() {
+        let steps = vec![
+            Step::Repeat(
+                CountArgument::Count,
+                vec![
+                    Step::Call(Call::RpcAwaitCallInd(SizeArgument::Unit)),
+                    Step::Call(Call::RpcReturn(SizeArgument::Reply)),
+                ],
+            ),
+            Step::Call(Call::AwaitDisconnectIndication),
+        ];
+        let mut cursor = Cursor::new(&steps, &data(Size::Bytes(8), Count::Units(5)), Seed::root(1));
+        cursor.limit_reached();
+        assert_eq!(cursor.advance(), Some(Operation::RpcAwaitCallInd { bytes: 8 }));
+        assert_eq!(cursor.advance(), Some(Operation::RpcReturn { bytes: 8 }));
+        assert_eq!(cursor.advance(), Some(Operation::RpcAwaitCallInd { bytes: 8 }));
+        assert!(cursor.leave());
+        assert_eq!(cursor.advance(), Some(Operation::AwaitDisconnectIndication));
+        assert!(!cursor.leave());
+    }
+
+    #[test]
+    fn nested_repeats_and_marks() {
+        let inner = Step::Repeat(CountArgument::Times(2), vec![Step::Call(Call::Mark("a".to_string()))]);
+        let steps = vec![Step::Repeat(CountArgument::Times(2), vec![inner, Step::Call(Call::Mark("b".to_string()))])];
+        let mut cursor = Cursor::new(&steps, &data(Size::Bytes(1), Count::Units(1)), Seed::root(1));
+        let indices: Vec<Operation> = walk(&mut cursor);
+        let expected = [0, 0, 1, 0, 0, 1].map(Operation::Mark);
+        assert_eq!(indices, expected);
+        assert_eq!(cursor.marks(), ["a", "b"]);
+    }
+
+    #[test]
+    fn an_absent_timing_is_no_operation() {
+        let steps = vec![Step::Call(Call::Delay(DelayArgument::Timing(0))), Step::Call(Call::DisconnectRequest)];
+        let mut cursor = Cursor::new(&steps, &data(Size::Bytes(1), Count::Units(1)), Seed::root(1));
+        assert_eq!(walk(&mut cursor), [Operation::DisconnectRequest]);
+    }
+
+    #[test]
+    fn nothing_is_repeated_zero_times() {
+        let mut cursor = Cursor::new(&get_initiator(), &data(Size::Bytes(1), Count::Units(0)), Seed::root(1));
+        assert_eq!(walk(&mut cursor), [Operation::StartBulkGet, Operation::StopBulkGet]);
+    }
+}

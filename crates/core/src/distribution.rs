@@ -1,0 +1,203 @@
+//! The distributions of the language, for sizes (bytes) and for delays (seconds).
+//!
+//! SPIMS Appendix B names constant, uniform, normal, exponential and bivalue "et cetera"; the others are today's.
+
+use crate::random::Generator;
+use alloc::vec::Vec;
+use core::fmt;
+use rand_distr::{Distribution as _, Exp1, Open01, StandardNormal};
+use serde::{Deserialize, Serialize};
+
+/// A distribution with its parameters, in the unit of what is drawn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Distribution {
+    /// Always this value.
+    Constant(f64),
+    /// Every value from the first to the second alike.
+    Uniform(f64, f64),
+    /// Mean and standard deviation; draws below zero count as zero.
+    Normal(f64, f64),
+    /// The mean.
+    Exponential(f64),
+    /// The first value with the probability given third, else the second.
+    Bivalue(f64, f64, f64),
+    /// Scale (the least value) and shape.
+    Pareto(f64, f64),
+    /// Mean and standard deviation of the value itself (not of its logarithm).
+    Lognormal(f64, f64),
+    /// One of these values, each alike.
+    Empirical(Vec<f64>),
+}
+
+/// Name, parameter names and least number of parameters: what `check` needs and the manual prints.
+pub const TABLE: &[(&str, &[&str], usize)] = &[
+    ("constant", &["value"], 1),
+    ("uniform", &["low", "high"], 2),
+    ("normal", &["mean", "sd"], 2),
+    ("exponential", &["mean"], 1),
+    ("bivalue", &["first", "second", "probability of the first"], 2),
+    ("pareto", &["scale", "shape"], 2),
+    ("lognormal", &["mean", "sd"], 2),
+];
+
+impl Distribution {
+    /// Builds one by its name in the language.
+    ///
+    /// # Errors
+    /// One sentence: what is wrong with the name, the number of parameters or their values.
+    pub fn build(name: &str, parameters: &[f64]) -> Result<Self, &'static str> {
+        if parameters.iter().any(|p| !p.is_finite() || *p < 0.0) {
+            return Err("its parameters are finite numbers, not below zero");
+        }
+        match (name, parameters) {
+            ("constant", &[value]) => Ok(Self::Constant(value)),
+            ("uniform", &[low, high]) if low > high => Err("its low end is above its high end"),
+            ("uniform", &[low, high]) => Ok(Self::Uniform(low, high)),
+            ("normal", &[mean, sd]) => Ok(Self::Normal(mean, sd)),
+            ("exponential", &[mean]) => Ok(Self::Exponential(mean)),
+            ("bivalue", &[first, second]) => Ok(Self::Bivalue(first, second, 0.5)),
+            ("bivalue", &[_, _, p]) if p > 1.0 => Err("its probability is above 1"),
+            ("bivalue", &[first, second, p]) => Ok(Self::Bivalue(first, second, p)),
+            ("pareto", &[_, shape]) if shape == 0.0 => Err("its shape is above 0"),
+            ("pareto", &[scale, shape]) => Ok(Self::Pareto(scale, shape)),
+            ("lognormal", &[mean, _]) if mean == 0.0 => Err("its mean is above 0"),
+            ("lognormal", &[mean, sd]) => Ok(Self::Lognormal(mean, sd)),
+            _ => Err("it takes another number of parameters"),
+        }
+    }
+
+    /// Draws one value, never below zero.
+    #[must_use]
+    pub fn draw(&self, generator: &mut Generator) -> f64 {
+        let value = match self {
+            Self::Constant(value) => *value,
+            Self::Uniform(low, high) => {
+                let u: f64 = Open01.sample(generator);
+                low + (high - low) * u
+            }
+            Self::Normal(mean, sd) => {
+                let z: f64 = StandardNormal.sample(generator);
+                mean + sd * z
+            }
+            Self::Exponential(mean) => {
+                let e: f64 = Exp1.sample(generator);
+                mean * e
+            }
+            Self::Bivalue(first, second, p) => {
+                let u: f64 = Open01.sample(generator);
+                if u < *p { *first } else { *second }
+            }
+            Self::Pareto(scale, shape) => {
+                rand_distr::Pareto::new(*scale, *shape).map_or(*scale, |d| d.sample(generator))
+            }
+            Self::Lognormal(mean, sd) => {
+                rand_distr::LogNormal::from_mean_cv(*mean, sd / mean).map_or(*mean, |d| d.sample(generator))
+            }
+            Self::Empirical(values) => pick(values, generator),
+        };
+        value.max(0.0)
+    }
+
+    /// Draws a size in whole bytes, at least `least`.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int casts saturate")]
+    pub fn draw_bytes(&self, generator: &mut Generator, least: u64) -> u64 {
+        ((self.draw(generator) + 0.5) as u64).max(least)
+    }
+
+    /// The value every draw gives, if they are all alike.
+    #[must_use]
+    pub fn constant(&self) -> Option<f64> {
+        match self {
+            Self::Constant(value) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "an index below the length"
+)]
+fn pick(values: &[f64], generator: &mut Generator) -> f64 {
+    let u: f64 = Open01.sample(generator);
+    values.get((u * values.len() as f64) as usize).copied().unwrap_or(0.0)
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(v) => write!(f, "constant({v})"),
+            Self::Uniform(a, b) => write!(f, "uniform({a}, {b})"),
+            Self::Normal(a, b) => write!(f, "normal({a}, {b})"),
+            Self::Exponential(a) => write!(f, "exponential({a})"),
+            Self::Bivalue(a, b, p) => write!(f, "bivalue({a}, {b}, {p})"),
+            Self::Pareto(a, b) => write!(f, "pareto({a}, {b})"),
+            Self::Lognormal(a, b) => write!(f, "lognormal({a}, {b})"),
+            Self::Empirical(values) => write!(f, "empirical({} values)", values.len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Seed;
+
+    fn mean_and_sd(d: &Distribution) -> (f64, f64) {
+        let mut generator = Seed::root(7).generator();
+        let n = 200_000;
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for _ in 0..n {
+            let v = d.draw(&mut generator);
+            sum += v;
+            squares += v * v;
+        }
+        let mean = sum / f64::from(n);
+        let variance = squares / f64::from(n) - mean * mean;
+        // The square root by Newton's method: there is no libm here.
+        let mut root = 1.0;
+        for _ in 0..60 {
+            root = 0.5 * (root + variance.max(1e-30) / root);
+        }
+        (mean, root)
+    }
+
+    #[test]
+    fn moments_are_what_the_parameters_say() {
+        let cases = [
+            (Distribution::Uniform(1.0, 3.0), 2.0, 0.577),
+            (Distribution::Normal(100.0, 10.0), 100.0, 10.0),
+            (Distribution::Exponential(5.0), 5.0, 5.0),
+            (Distribution::Bivalue(1.0, 11.0, 0.9), 2.0, 3.0),
+            (Distribution::Pareto(1.0, 4.0), 1.333, 0.471),
+            (Distribution::Lognormal(10.0, 3.0), 10.0, 3.0),
+        ];
+        for (d, mean, sd) in cases {
+            let (m, s) = mean_and_sd(&d);
+            assert!((m - mean).abs() < 0.02 * mean, "{d}: mean {m}, expected {mean}");
+            assert!((s - sd).abs() < 0.05 * sd, "{d}: sd {s}, expected {sd}");
+        }
+    }
+
+    #[test]
+    fn every_name_in_the_table_builds() {
+        for (name, parameters, least) in TABLE {
+            for n in *least..=parameters.len() {
+                let values = [2.0, 3.0, 0.5];
+                assert!(Distribution::build(name, &values[..n]).is_ok(), "{name} with {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn bad_parameters_are_refused() {
+        assert!(Distribution::build("uniform", &[3.0, 1.0]).is_err());
+        assert!(Distribution::build("bivalue", &[3.0, 1.0, 1.5]).is_err());
+        assert!(Distribution::build("normal", &[1.0]).is_err());
+        assert!(Distribution::build("exponential", &[f64::NAN]).is_err());
+    }
+}

@@ -1,0 +1,32 @@
+//! The words every other crate speaks: time, units, randomness, plans, the cursor, run records.
+//!
+//! It never reads a clock, opens a file or socket, starts a thread or draws unseeded randomness:
+//! `no_std` makes those things unnameable here. Time is an argument; a seed is an argument.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`time`] | our own integer instant and duration, in nanoseconds |
+//! | [`units`] | sizes, rates and times as people write and read them |
+//! | [`random`] | a named tree of seeds and the generators at its leaves |
+//! | [`distribution`] | the distributions of the language |
+//! | [`program`] | a benchmark procedure, compiled: steps and operations |
+//! | [`cursor`] | walks a program and yields the next operation |
+//! | [`plan`] | what will be done, as plain data |
+//! | [`network`] | a declared network, as plain data |
+//! | [`catalogue`] | what a stack can do and which options it takes |
+//! | [`record`] | what one run yielded |
+
+#![no_std]
+
+extern crate alloc;
+
+pub mod catalogue;
+pub mod cursor;
+pub mod distribution;
+pub mod network;
+pub mod plan;
+pub mod program;
+pub mod random;
+pub mod record;
+pub mod time;
+pub mod units;

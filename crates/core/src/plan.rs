@@ -1,0 +1,288 @@
+//! What will be done, as plain data: `spec` makes it, `stackline plan` prints it, a world carries it out.
+//!
+//! A sweep and a list of stacks are already multiplied out: one [`Measurement`] is one row of results (or several
+//! parts of one). Nothing here knows how a thing is done.
+
+use crate::catalogue::OptionValue;
+use crate::distribution::Distribution;
+use crate::network::Network;
+use crate::program::Procedure;
+use crate::time::Duration;
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use serde::{Deserialize, Serialize};
+
+/// Everything one specification asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Root of all randomness, unless the command line gives another.
+    pub seed: u64,
+    /// Declared hosts, by name.
+    pub hosts: BTreeMap<String, HostPlan>,
+    /// Declared networks.
+    pub networks: Vec<Network>,
+    /// In the order they run.
+    pub measurements: Vec<Measurement>,
+}
+
+/// How a host is reached and where on it the work is placed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostPlan {
+    /// How its agent is started.
+    pub via: Via,
+    /// Address the others reach it by; derived from `via` when absent.
+    pub address: Option<String>,
+    /// Core its threads are pinned to.
+    pub cpu: Option<usize>,
+    /// Directory its agent may touch files under.
+    pub files: Option<String>,
+}
+
+/// How an agent is started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// A child process on this machine.
+    #[default]
+    Local,
+    /// `ssh DESTINATION stackline agent`.
+    Ssh(String),
+}
+
+/// Where a measurement runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum World {
+    /// Real stacks between real processes.
+    #[default]
+    Live,
+    /// Real programs and stacks over a modelled network in real time.
+    Emulated,
+    /// Virtual time.
+    Simulated,
+}
+
+impl fmt::Display for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Live => "live",
+            Self::Emulated => "emulated",
+            Self::Simulated => "simulated",
+        })
+    }
+}
+
+/// How the parts of a measurement go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Composer {
+    /// One part alone.
+    Basic,
+    /// All parts at once, each measured.
+    Parallel,
+    /// The first part is measured; the others load the system and start again until it is done.
+    Background,
+    /// The same with the first part at a higher scheduling priority.
+    PriorityBackground,
+    /// All parts at once, one figure for all.
+    Total,
+}
+
+/// One measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// As written, on one line, with swept variables and the stack filled in.
+    pub text: String,
+    /// Line of the specification it stands on, from 1.
+    pub line: usize,
+    /// Values of the swept variables.
+    pub variables: Vec<(String, f64)>,
+    /// Counted runs; the least number when `until` is given.
+    pub runs: u32,
+    /// Most time a run may take.
+    pub time_limit: Option<Duration>,
+    /// Repeat until the 95 % interval's half width is below this share of the mean.
+    pub until: Option<Until>,
+    /// What comes before the counted runs and is left out of every total.
+    pub warmup: Warmup,
+    /// How the parts go together.
+    pub composer: Composer,
+    /// The world.
+    pub world: World,
+    /// The network, by name.
+    pub across: Option<String>,
+    /// At least one.
+    pub parts: Vec<Part>,
+}
+
+/// When to stop repeating.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Until {
+    /// Half width of the 95 % interval over the mean, 0 to 1.
+    pub share: f64,
+    /// Runs after which it is given up and flagged.
+    pub at_most: u32,
+}
+
+/// Uncounted runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Warmup {
+    /// This many.
+    Runs(u32),
+    /// As many as start within this time.
+    Time(Duration),
+}
+
+/// One part of a measurement: a pair of hosts, an application type, its data, a stack.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// As written, on one line.
+    pub text: String,
+    /// Pairs that do the same at once.
+    pub replicas: u32,
+    /// Initiator host; `None`: a local agent.
+    pub from: Option<String>,
+    /// Responder host; `None`: a local agent.
+    pub to: Option<String>,
+    /// The application type, compiled.
+    pub procedure: Procedure,
+    /// Sizes and counts.
+    pub data: Data,
+    /// Where data units come from.
+    pub source: Access,
+    /// Where they go.
+    pub destination: Access,
+    /// The stack.
+    pub stack: Stack,
+    /// Cores of initiator and responder; before the hosts' own.
+    pub cpu: (Option<usize>, Option<usize>),
+    /// Whether it is load and not measured.
+    pub background: bool,
+}
+
+/// A data unit's size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Size {
+    /// Always these bytes.
+    Bytes(u64),
+    /// Drawn anew for each unit, in bytes.
+    Drawn(Distribution),
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "{bytes}"),
+            Self::Drawn(distribution) => write!(f, "{distribution}"),
+        }
+    }
+}
+
+/// How many data units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Count {
+    /// This many.
+    Units(u64),
+    /// As many as make up these bytes, at least one.
+    Amount(u64),
+    /// Until the time limit, or until a background load is ended.
+    Unlimited,
+}
+
+/// The data specification without its ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Data {
+    /// First size.
+    pub unit: Size,
+    /// Second size; the first when only one is written.
+    pub reply: Size,
+    /// How many.
+    pub count: Count,
+    /// The timing list, in seconds.
+    pub timings: Vec<Distribution>,
+}
+
+/// Where data comes from or goes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// One buffer, used again for every unit.
+    #[default]
+    Memory,
+    /// A region larger than the caches, walked through.
+    VirtualMemory,
+    /// A file under the directory the agent was given.
+    File(String),
+}
+
+/// A stack and its options.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stack {
+    /// Its name.
+    pub name: String,
+    /// Options in the order of their names.
+    pub options: BTreeMap<String, OptionValue>,
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        let written: Vec<String> = self
+            .options
+            .iter()
+            .map(|(name, value)| match value {
+                OptionValue::Set => name.clone(),
+                OptionValue::Number(n) => alloc::format!("{name} = {n}"),
+                OptionValue::Seconds(s) => alloc::format!("{name} = {}", crate::units::time(*s)),
+                OptionValue::Word(w) => alloc::format!("{name} = {w}"),
+            })
+            .collect();
+        if written.is_empty() { Ok(()) } else { write!(f, "({})", written.join(", ")) }
+    }
+}
+
+impl Stack {
+    /// A stack with no option written.
+    #[must_use]
+    pub fn plain(name: &str) -> Self {
+        Self { name: name.to_string(), options: BTreeMap::new() }
+    }
+
+    /// Whether a flag is set.
+    #[must_use]
+    pub fn flag(&self, name: &str) -> bool {
+        self.options.contains_key(name)
+    }
+
+    /// A number or a number of bytes.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u64> {
+        match self.options.get(name) {
+            Some(OptionValue::Number(n)) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// A time in seconds.
+    #[must_use]
+    pub fn seconds(&self, name: &str) -> Option<f64> {
+        match self.options.get(name) {
+            Some(OptionValue::Seconds(s)) => Some(*s),
+            _ => None,
+        }
+    }
+
+    /// A word.
+    #[must_use]
+    pub fn word(&self, name: &str) -> Option<&str> {
+        match self.options.get(name) {
+            Some(OptionValue::Word(w)) => Some(w),
+            _ => None,
+        }
+    }
+}

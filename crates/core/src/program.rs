@@ -1,0 +1,279 @@
+//! A benchmark procedure (SPIMS sections 3 and 7.1) as steps over communication operations.
+//!
+//! Sizes and delays are still symbolic here: `unit`, `reply`, a timing of the data specification. The cursor draws them.
+
+use crate::distribution::Distribution;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+/// Which end of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Starts the communication and holds the clock.
+    Initiator,
+    /// Answers.
+    Responder,
+}
+
+/// How large a data unit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SizeArgument {
+    /// The first size of the data specification.
+    Unit,
+    /// Its second size; the first when there is only one.
+    Reply,
+    /// Written in the procedure itself, in bytes.
+    Bytes(u64),
+}
+
+/// How often a repeat goes round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountArgument {
+    /// As the data specification says.
+    Count,
+    /// Written in the procedure itself.
+    Times(u64),
+}
+
+/// How long a delay is, in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DelayArgument {
+    /// The timing of that position in the timing list; no delay when the list is shorter.
+    Timing(usize),
+    /// Written in the procedure itself.
+    Drawn(Distribution),
+}
+
+/// One communication or local operation of DESIGN section 5, with symbolic arguments.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Call {
+    /// Opens a connection.
+    ConnectRequest,
+    /// Waits until the peer opens one.
+    AwaitConnectIndication,
+    /// Closes the connection.
+    DisconnectRequest,
+    /// Waits until the peer closes it.
+    AwaitDisconnectIndication,
+    /// Asks the peer to send in bulk.
+    StartBulkGet,
+    /// Waits for that.
+    AwaitStartBulkGet,
+    /// Ends a bulk get: everything has arrived.
+    StopBulkGet,
+    /// Ends a bulk get at the sender.
+    AwaitStopBulkGet,
+    /// Announces bulk data.
+    StartBulkPut,
+    /// Waits for that.
+    AwaitStartBulkPut,
+    /// Ends a bulk put: returns when the peer confirms that everything has arrived.
+    StopBulkPut,
+    /// Confirms that.
+    AwaitStopBulkPut,
+    /// Hands one data unit over.
+    DataRequest(SizeArgument),
+    /// Waits for one data unit.
+    AwaitDataIndication(SizeArgument),
+    /// Sends a request and waits for its response.
+    RpcCall(SizeArgument, SizeArgument),
+    /// Waits for a request.
+    RpcAwaitCallInd(SizeArgument),
+    /// Sends the response.
+    RpcReturn(SizeArgument),
+    /// Starts the clock.
+    StartMeasurement,
+    /// Stops it.
+    StopMeasurement,
+    /// Waits, counted from now.
+    Delay(DelayArgument),
+    /// Waits for the next intended moment, counted from the last intended moment; what follows is timed from it.
+    Pace(DelayArgument),
+    /// Reads from the source FILE of this end.
+    ReadFile(SizeArgument),
+    /// Writes to the destination FILE of this end.
+    WriteFile(SizeArgument),
+    /// Notes the time since the clock started, under a name.
+    Mark(String),
+}
+
+/// The arguments an operation takes in the language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// None.
+    Nothing,
+    /// One size.
+    Size,
+    /// Two sizes: request and response.
+    TwoSizes,
+    /// A timing name or a distribution.
+    Delay,
+    /// A name.
+    Name,
+}
+
+/// Name, arguments, and the side that may use it (`None`: both). The language manual and `check` read this table.
+pub const OPERATIONS: &[(&str, Takes, Option<Side>)] = &[
+    ("ConnectRequest", Takes::Nothing, Some(Side::Initiator)),
+    ("AwaitConnectIndication", Takes::Nothing, Some(Side::Responder)),
+    ("DisconnectRequest", Takes::Nothing, Some(Side::Initiator)),
+    ("AwaitDisconnectIndication", Takes::Nothing, Some(Side::Responder)),
+    ("StartBulkGet", Takes::Nothing, Some(Side::Initiator)),
+    ("AwaitStartBulkGet", Takes::Nothing, Some(Side::Responder)),
+    ("StopBulkGet", Takes::Nothing, Some(Side::Initiator)),
+    ("AwaitStopBulkGet", Takes::Nothing, Some(Side::Responder)),
+    ("StartBulkPut", Takes::Nothing, Some(Side::Initiator)),
+    ("AwaitStartBulkPut", Takes::Nothing, Some(Side::Responder)),
+    ("StopBulkPut", Takes::Nothing, Some(Side::Initiator)),
+    ("AwaitStopBulkPut", Takes::Nothing, Some(Side::Responder)),
+    ("DataRequest", Takes::Size, None),
+    ("AwaitDataIndication", Takes::Size, None),
+    ("RPCCall", Takes::TwoSizes, Some(Side::Initiator)),
+    ("RPCAwaitCallInd", Takes::Size, Some(Side::Responder)),
+    ("RPCReturn", Takes::Size, Some(Side::Responder)),
+    ("StartMeasurement", Takes::Nothing, Some(Side::Initiator)),
+    ("StopMeasurement", Takes::Nothing, Some(Side::Initiator)),
+    ("Delay", Takes::Delay, None),
+    ("Pace", Takes::Delay, None),
+    ("ReadFile", Takes::Size, None),
+    ("WriteFile", Takes::Size, None),
+    ("Mark", Takes::Name, None),
+];
+
+impl Call {
+    /// The name in the language.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::ConnectRequest => "ConnectRequest",
+            Self::AwaitConnectIndication => "AwaitConnectIndication",
+            Self::DisconnectRequest => "DisconnectRequest",
+            Self::AwaitDisconnectIndication => "AwaitDisconnectIndication",
+            Self::StartBulkGet => "StartBulkGet",
+            Self::AwaitStartBulkGet => "AwaitStartBulkGet",
+            Self::StopBulkGet => "StopBulkGet",
+            Self::AwaitStopBulkGet => "AwaitStopBulkGet",
+            Self::StartBulkPut => "StartBulkPut",
+            Self::AwaitStartBulkPut => "AwaitStartBulkPut",
+            Self::StopBulkPut => "StopBulkPut",
+            Self::AwaitStopBulkPut => "AwaitStopBulkPut",
+            Self::DataRequest(_) => "DataRequest",
+            Self::AwaitDataIndication(_) => "AwaitDataIndication",
+            Self::RpcCall(..) => "RPCCall",
+            Self::RpcAwaitCallInd(_) => "RPCAwaitCallInd",
+            Self::RpcReturn(_) => "RPCReturn",
+            Self::StartMeasurement => "StartMeasurement",
+            Self::StopMeasurement => "StopMeasurement",
+            Self::Delay(_) => "Delay",
+            Self::Pace(_) => "Pace",
+            Self::ReadFile(_) => "ReadFile",
+            Self::WriteFile(_) => "WriteFile",
+            Self::Mark(_) => "Mark",
+        }
+    }
+
+    /// Whether it moves the conversation on by itself. A time limit ends a repeat on the side whose first
+    /// operation drives; the other side follows when the stream ends.
+    #[must_use]
+    pub const fn drives(&self) -> Option<bool> {
+        match self {
+            Self::ConnectRequest
+            | Self::StartBulkGet
+            | Self::StartBulkPut
+            | Self::DataRequest(_)
+            | Self::RpcCall(..) => Some(true),
+            Self::AwaitConnectIndication
+            | Self::AwaitDisconnectIndication
+            | Self::AwaitStartBulkGet
+            | Self::AwaitStartBulkPut
+            | Self::AwaitDataIndication(_)
+            | Self::RpcAwaitCallInd(_) => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// A statement of a procedure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// One operation.
+    Call(Call),
+    /// The body, several times.
+    Repeat(CountArgument, Vec<Step>),
+}
+
+/// An application type: a pair of benchmark procedures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Procedure {
+    /// Its name in the language.
+    pub name: String,
+    /// Names of the timing list's entries, in order.
+    pub timings: Vec<String>,
+    /// What the initiator does.
+    pub initiator: Vec<Step>,
+    /// What the responder does.
+    pub responder: Vec<Step>,
+}
+
+impl Procedure {
+    /// The steps of one side.
+    #[must_use]
+    pub fn side(&self, side: Side) -> &[Step] {
+        match side {
+            Side::Initiator => &self.initiator,
+            Side::Responder => &self.responder,
+        }
+    }
+
+    /// Every operation of one side, in the order written.
+    #[must_use]
+    pub fn calls(&self, side: Side) -> Vec<&Call> {
+        fn gather<'s>(steps: &'s [Step], into: &mut Vec<&'s Call>) {
+            for step in steps {
+                match step {
+                    Step::Call(call) => into.push(call),
+                    Step::Repeat(_, body) => gather(body, into),
+                }
+            }
+        }
+        let mut calls = Vec::new();
+        gather(self.side(side), &mut calls);
+        calls
+    }
+
+    /// Whether its connections carry data units; `connect_disconnect` is the one of the prelude that does not.
+    #[must_use]
+    pub fn carries_data(&self) -> bool {
+        self.calls(Side::Initiator).iter().any(|call| {
+            matches!(
+                call,
+                Call::DataRequest(_)
+                    | Call::AwaitDataIndication(_)
+                    | Call::RpcCall(..)
+                    | Call::StartBulkGet
+                    | Call::StartBulkPut
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_names_every_operation_once() {
+        let mut names: Vec<&str> = OPERATIONS.iter().map(|(name, ..)| *name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), OPERATIONS.len());
+        assert!(names.contains(&Call::RpcCall(SizeArgument::Unit, SizeArgument::Reply).name()));
+    }
+}

@@ -1,0 +1,193 @@
+//! What one run of one part yielded, as plain data: worlds make it, `events` keeps it, `analyze` reads it.
+//!
+//! What a world could not measure is `None` with its reason in `absent`, never zero.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+/// Values in ascending order with how often each was seen; times in ns. The widths come from a histogram of 3 digits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// `(value, times seen)`, value ascending.
+    pub counts: Vec<(u64, u64)>,
+    /// Exact sum of the values recorded.
+    pub sum: u64,
+    /// Exact sum of their squares.
+    pub squares: f64,
+    /// Exact least and largest value.
+    pub min_max: Option<(u64, u64)>,
+}
+
+impl Histogram {
+    /// How many values.
+    #[must_use]
+    pub fn n(&self) -> u64 {
+        self.counts.iter().map(|(_, n)| n).sum()
+    }
+
+    /// Adds another's values.
+    pub fn merge(&mut self, other: &Self) {
+        let mut merged: BTreeMap<u64, u64> = self.counts.iter().copied().collect();
+        for (value, n) in &other.counts {
+            *merged.entry(*value).or_default() += n;
+        }
+        self.counts = merged.into_iter().collect();
+        self.sum += other.sum;
+        self.squares += other.squares;
+        self.min_max = match (self.min_max, other.min_max) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (mine, theirs) => mine.or(theirs),
+        };
+    }
+}
+
+/// CPU time and what the kernel counted, over the measured period, for the threads of one side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// User CPU seconds.
+    pub user_s: f64,
+    /// System CPU seconds.
+    pub system_s: f64,
+    /// Context switches asked for (waiting).
+    pub voluntary_switches: u64,
+    /// Context switches forced.
+    pub involuntary_switches: u64,
+    /// Page faults without disk.
+    pub minor_faults: u64,
+    /// Page faults with disk: paging.
+    pub major_faults: u64,
+}
+
+impl Usage {
+    /// Adds another's.
+    pub fn add(&mut self, other: &Self) {
+        self.user_s += other.user_s;
+        self.system_s += other.system_s;
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+        self.minor_faults += other.minor_faults;
+        self.major_faults += other.major_faults;
+    }
+}
+
+/// The whole host over the measured period (resolution: one tick, 10 ms a core).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostUsage {
+    /// CPU seconds in user mode, all cores.
+    pub user_s: f64,
+    /// In the kernel, without interrupts.
+    pub system_s: f64,
+    /// In interrupts.
+    pub interrupt_s: f64,
+    /// Taken by the hypervisor.
+    pub steal_s: f64,
+    /// Idle.
+    pub idle_s: f64,
+    /// Pages swapped in and out.
+    pub swapped_pages: u64,
+    /// Time the control group was throttled.
+    pub throttled_s: f64,
+    /// Length of the period seen.
+    pub elapsed_s: f64,
+}
+
+/// What the transport said of the measured connection. Times in seconds, from `TCP_INFO` where there is one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Transport {
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Smoothed round trip time.
+    pub rtt_s: f64,
+    /// Its variation.
+    pub rtt_var_s: f64,
+    /// Congestion window in segments.
+    pub cwnd_segments: u64,
+    /// Segment size in bytes.
+    pub mss_bytes: u64,
+    /// Time with data to send.
+    pub busy_s: f64,
+    /// Time limited by the receiver's window.
+    pub receive_window_limited_s: f64,
+    /// Time limited by the send buffer.
+    pub send_buffer_limited_s: f64,
+    /// Bytes acknowledged by the peer.
+    pub bytes_acked: u64,
+    /// Bytes received.
+    pub bytes_received: u64,
+}
+
+/// What one side of one part saw in one run, all its replicas together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SideRecord {
+    /// CPU and counters of its threads.
+    pub usage: Usage,
+    /// Its host.
+    pub host: Option<HostUsage>,
+    /// The transport when the clock started and when it stopped (counters summed over replicas, gauges of the first).
+    pub transport: Option<(Transport, Transport)>,
+    /// What the stack really used: `congestion = bbr`, `nodelay = off`, ...
+    pub settings: BTreeMap<String, String>,
+    /// Core at the start and at the end of the measured period, and whether it was pinned (first replica).
+    pub cpu: Option<(usize, usize, bool)>,
+    /// Data units that arrived, and their bytes.
+    pub received_units: u64,
+    /// Bytes of them.
+    pub received_bytes: u64,
+    /// Data units sent.
+    pub sent_units: u64,
+    /// Bytes of them.
+    pub sent_bytes: u64,
+    /// Data units sent that never arrived (datagram stacks).
+    pub lost: Option<u64>,
+    /// Arrived more than once.
+    pub duplicated: Option<u64>,
+    /// Arrived after a later one.
+    pub reordered: Option<u64>,
+    /// Marks: times since the clock started, by name.
+    pub marks: BTreeMap<String, Histogram>,
+    /// Notes worth a flag: `zerocopy copied`, `gso refused`.
+    pub notes: Vec<String>,
+}
+
+/// One run of one part: a row of `results.parquet`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Index of the measurement in the plan.
+    pub measurement: usize,
+    /// Index of the part.
+    pub part: usize,
+    /// Index of the run, from 0; warm-up runs count apart.
+    pub run: u32,
+    /// Left out of every total.
+    pub warmup: bool,
+    /// Pairs at once.
+    pub replicas: u32,
+    /// Measured period in ns: the longest of the replicas' own (each from its own clock start to stop).
+    pub elapsed_ns: u64,
+    /// From the first replica's clock start to the last one's stop, in ns, where one host holds all their clocks.
+    pub span_ns: u64,
+    /// Whether the time limit ended it.
+    pub limited: bool,
+    /// Response times of calls in ns, from the intended moment where there is one.
+    pub calls: Histogram,
+    /// Times of connect plus disconnect in ns, within the measured period.
+    pub connects: Histogram,
+    /// How late paced operations began, in ns.
+    pub lateness: Histogram,
+    /// The initiators.
+    pub initiator: SideRecord,
+    /// The responders.
+    pub responder: SideRecord,
+    /// What could not be measured and why.
+    pub absent: BTreeMap<String, String>,
+}
+
+impl RunRecord {
+    /// Bytes of data units that arrived at either side.
+    #[must_use]
+    pub fn data_bytes(&self) -> u64 {
+        self.initiator.received_bytes + self.responder.received_bytes
+    }
+}

@@ -1,0 +1,140 @@
+//! Sizes, rates and times as people write and read them.
+//!
+//! Sizes: kB = 1000, KiB = 1024. Rates are bit/s with SI prefixes. Times are seconds with SI prefixes.
+//! Every function that prints puts the unit with the number.
+
+use alloc::format;
+use alloc::string::String;
+
+/// Units of size, in bytes. Spelling is exact but for the case of the first letter of `kB`/`KB`.
+pub const SIZE_UNITS: &[(&str, f64)] = &[
+    ("B", 1.0),
+    ("byte", 1.0),
+    ("bytes", 1.0),
+    ("kB", 1e3),
+    ("KB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("TB", 1e12),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("TiB", 1_099_511_627_776.0),
+];
+
+/// Units of time, in seconds.
+pub const TIME_UNITS: &[(&str, f64)] = &[
+    ("ns", 1e-9),
+    ("us", 1e-6),
+    ("ms", 1e-3),
+    ("s", 1.0),
+    ("sec", 1.0),
+    ("seconds", 1.0),
+    ("min", 60.0),
+    ("h", 3600.0),
+];
+
+/// Units of rate without their `/s`, in bit/s.
+pub const RATE_UNITS: &[(&str, f64)] =
+    &[("bit", 1.0), ("kbit", 1e3), ("Kbit", 1e3), ("Mbit", 1e6), ("Gbit", 1e9), ("Tbit", 1e12)];
+
+/// The factor of `name` in one of the tables above.
+#[must_use]
+pub fn factor(table: &[(&str, f64)], name: &str) -> Option<f64> {
+    table.iter().find(|(unit, _)| *unit == name).map(|(_, factor)| *factor)
+}
+
+/// A time in seconds as text: `82.1 us`, `1.50 s`.
+#[must_use]
+pub fn time(seconds: f64) -> String {
+    let (value, unit) = match seconds.abs() {
+        0.0 => (0.0, "s"),
+        s if s < 0.999_5e-6 => (seconds * 1e9, "ns"),
+        s if s < 0.999_5e-3 => (seconds * 1e6, "us"),
+        s if s < 0.999_5 => (seconds * 1e3, "ms"),
+        _ => (seconds, "s"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// A rate in bit/s as text: `18.1 Gbit/s`.
+#[must_use]
+pub fn rate(bits_per_second: f64) -> String {
+    let (value, prefix) = scale(bits_per_second, &["", "k", "M", "G", "T"], 1000.0);
+    format!("{} {prefix}bit/s", three_digits(value))
+}
+
+/// A size in bytes as text, binary units when it is a whole number of them: `64 KiB`, `1500 B`, `1.50 MB`.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "only for reading")]
+pub fn size(bytes: u64) -> String {
+    const BINARY: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    if let Some((unit, factor)) = BINARY.iter().find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor)) {
+        return format!("{} {unit}", bytes / factor);
+    }
+    if bytes < 10_000 {
+        return format!("{bytes} B");
+    }
+    let (value, prefix) = scale(bytes as f64, &["", "k", "M", "G", "T"], 1000.0);
+    format!("{} {prefix}B", three_digits(value))
+}
+
+/// A count per second: `12.5 k/s`.
+#[must_use]
+pub fn per_second(value: f64) -> String {
+    let (value, prefix) = scale(value, &["", "k", "M", "G"], 1000.0);
+    let gap = if prefix.is_empty() { "" } else { " " };
+    format!("{}{gap}{prefix}/s", three_digits(value))
+}
+
+/// Three significant digits without an exponent: `4.81`, `18.1`, `245`, `1200`.
+#[must_use]
+pub fn three_digits(value: f64) -> String {
+    match value.abs() {
+        v if v >= 99.95 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        0.0 => String::from("0"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+fn scale<'p>(value: f64, prefixes: &[&'p str], step: f64) -> (f64, &'p str) {
+    let mut value = value;
+    let mut index = 0;
+    while value.abs() >= step * 0.999_5 && index + 1 < prefixes.len() {
+        value /= step;
+        index += 1;
+    }
+    (value, prefixes[index])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        assert_eq!(time(0.0), "0 s");
+        assert_eq!(time(82.1e-6), "82.1 us");
+        assert_eq!(time(0.999_9e-3), "1.00 ms");
+        assert_eq!(time(1.5), "1.50 s");
+        assert_eq!(time(6.4e-9), "6.40 ns");
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size(0), "0 B");
+        assert_eq!(size(1024), "1 KiB");
+        assert_eq!(size(1500), "1500 B");
+        assert_eq!(size(64 << 10), "64 KiB");
+        assert_eq!(size(1_500_000), "1.50 MB");
+    }
+
+    #[test]
+    fn rates() {
+        assert_eq!(rate(18.14e9), "18.1 Gbit/s");
+        assert_eq!(rate(999.9), "1.00 kbit/s");
+        assert_eq!(per_second(12_500.0), "12.5 k/s");
+        assert_eq!(per_second(12.5), "12.5/s");
+    }
+}
