@@ -1,0 +1,144 @@
+//! Writing a run directory while a run goes on, so that whatever kills it, what was done is there.
+//!
+//! `status.json` says "incomplete" from the first moment; every record is journaled as soon as it is there; only
+//! [`RunDirectory::finish`] writes `results.parquet` and says otherwise.
+
+use crate::{Error, Run, Status, files, results, run, utc};
+use serde::Serialize;
+use stackline_core::plan::Plan;
+use stackline_core::record::RunRecord;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The longest name taken over from the caller, in bytes.
+const LONGEST_NAME: usize = 60;
+
+/// A run directory being written.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    status: Status,
+    journal: File,
+    plan: Option<Plan>,
+}
+
+impl RunDirectory {
+    /// Makes `<root>/<UTC yyyymmdd-hhmmss>-<name>/`, with `-2`, `-3`, ... behind it when that is taken. What in `name`
+    /// is not a letter, digit, `.`, `_` or `-` becomes `-`.
+    ///
+    /// # Errors
+    /// When it cannot be made or written.
+    pub fn create(root: &Path, name: &str, started: SystemTime) -> Result<Self, Error> {
+        let path = unused(root, &format!("{}-{}", utc::stamp(started), sanitised(name)))?;
+        let status = Status::started(utc::iso(started));
+        status.write(&path)?;
+        let journal = OpenOptions::new().create_new(true).append(true).open(path.join(files::JOURNAL));
+        let journal = journal.map_err(|cause| Error::writing(&path.join(files::JOURNAL), &cause))?;
+        Ok(Self { path, status, journal, plan: None })
+    }
+
+    /// Reads a run directory back; see [`Run::open`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open(path: &Path) -> Result<Run, Error> {
+        run::open(path)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps the specification as it was given.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_specification(&self, text: &str) -> Result<(), Error> {
+        files::replace_with(&self.path.join(files::SPECIFICATION), text.as_bytes())
+    }
+
+    /// Keeps the plan; its texts go into the rows of `results.parquet`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_plan(&mut self, plan: &Plan) -> Result<(), Error> {
+        self.plan = Some(plan.clone());
+        self.write_json(files::PLAN, plan)
+    }
+
+    /// Keeps what the machines were like.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_environment(&self, environment: &serde_json::Value) -> Result<(), Error> {
+        self.write_json(files::ENVIRONMENT, environment)
+    }
+
+    /// Journals one record: one line, handed to the system before this returns.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn append(&mut self, record: &RunRecord) -> Result<(), Error> {
+        let path = self.path.join(files::JOURNAL);
+        let mut line = serde_json::to_string(record).map_err(|cause| Error::writing(&path, &cause))?;
+        line.push('\n');
+        self.journal.write_all(line.as_bytes()).map_err(|cause| Error::writing(&path, &cause))
+    }
+
+    /// Writes `results.parquet`, then says in `status.json` whether the run is complete and why not.
+    ///
+    /// # Errors
+    /// When one of them cannot be written; the journal is still there then.
+    pub fn finish(mut self, records: &[RunRecord], complete: bool, reason: Option<&str>) -> Result<(), Error> {
+        results::write(&self.path.join(files::RESULTS), self.plan.as_ref(), records)?;
+        self.status.complete = complete;
+        self.status.reason = reason.map(str::to_owned);
+        self.status.records = Some(records.len() as u64);
+        self.status.write(&self.path)
+    }
+
+    fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Error> {
+        let path = self.path.join(name);
+        let text = serde_json::to_string_pretty(value).map_err(|cause| Error::writing(&path, &cause))?;
+        files::replace_with(&path, format!("{text}\n").as_bytes())
+    }
+}
+
+/// Makes the directory of that name, or the first free one with a number behind it.
+fn unused(root: &Path, name: &str) -> Result<PathBuf, Error> {
+    fs::create_dir_all(root).map_err(|cause| Error::writing(root, &cause))?;
+    let mut path = root.join(name);
+    let mut next = 2_u32;
+    loop {
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => path = root.join(format!("{name}-{next}")),
+            Err(cause) => return Err(Error::writing(&path, &cause)),
+        }
+        next += 1;
+    }
+}
+
+fn sanitised(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    let name: String = name.chars().map(plain).take(LONGEST_NAME).collect();
+    let name = name.trim_matches(|c| c == '-' || c == '.');
+    if name.is_empty() { "run".to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_made_harmless() {
+        assert_eq!(sanitised("../../etc/passwd"), "etc-passwd");
+        assert_eq!(sanitised("rr over tcp"), "rr-over-tcp");
+        assert_eq!(sanitised("///"), "run");
+        assert_eq!(sanitised(&"x".repeat(500)).len(), LONGEST_NAME);
+    }
+}

@@ -1,0 +1,48 @@
+//! The one error of this crate: a sentence, its cause, and what to do about it.
+
+use std::fmt;
+use std::path::Path;
+
+/// Why a run directory could not be written or read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// One sentence without a full stop.
+    pub message: String,
+    /// What the system or a library said.
+    pub cause: Option<String>,
+    /// What the user can do.
+    pub hint: String,
+}
+
+impl Error {
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { message: message.into(), cause: None, hint: hint.into() }
+    }
+
+    pub(crate) fn because(mut self, cause: &dyn fmt::Display) -> Self {
+        self.cause = Some(cause.to_string());
+        self
+    }
+
+    pub(crate) fn writing(path: &Path, cause: &dyn fmt::Display) -> Self {
+        let hint = "check that the directory can be written and the disk is not full, or set STACKLINE_RUNS to another";
+        Self::new(format!("cannot write {}", path.display()), hint).because(cause)
+    }
+
+    pub(crate) fn reading(path: &Path, cause: &dyn fmt::Display) -> Self {
+        let hint = "check that it is a run directory of this version of stackline and can be read";
+        Self::new(format!("cannot read {}", path.display()), hint).because(cause)
+    }
+}
+
+impl fmt::Display for Error {
+    /// The sentence and its cause; the hint is for the caller to place.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Some(cause) => write!(f, "{}: {cause}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,41 @@
+//! The names in a run directory, and writing a file whole or not at all.
+
+use crate::Error;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+/// The specification as it was given.
+pub(crate) const SPECIFICATION: &str = "specification.stackline";
+/// The plan, as JSON.
+pub(crate) const PLAN: &str = "plan.json";
+/// What the machines were like, as JSON.
+pub(crate) const ENVIRONMENT: &str = "environment.json";
+/// Whether the run is complete, as JSON.
+pub(crate) const STATUS: &str = "status.json";
+/// Records as they came, one JSON line each.
+pub(crate) const JOURNAL: &str = "runs.jsonl";
+/// All records, at the end.
+pub(crate) const RESULTS: &str = "results.parquet";
+
+/// Writes `path` through a temporary file beside it and a rename: a reader sees the old file, or all of the new one.
+pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<(), Error>) -> Result<(), Error> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".tmp");
+    let temporary = path.with_file_name(name);
+    let failed = |cause: std::io::Error| Error::writing(path, &cause);
+    let mut file = File::create(&temporary).map_err(failed)?;
+    write(&mut file)?;
+    file.sync_all().map_err(failed)?;
+    fs::rename(&temporary, path).map_err(failed)
+}
+
+/// The same with bytes at hand.
+pub(crate) fn replace_with(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    replace(path, |file| file.write_all(bytes).map_err(|cause| Error::writing(path, &cause)))
+}
+
+/// Reads a whole text.
+pub(crate) fn read(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(|cause| Error::reading(path, &cause))
+}

@@ -1,0 +1,142 @@
+//! Records survive Parquet exactly; lists and nulls come out as they went in.
+
+use super::*;
+use parquet::record::Field;
+use proptest::prelude::*;
+use stackline_core::record::{Histogram, HostUsage, SideRecord, Transport, Usage};
+use std::collections::BTreeMap;
+
+fn real() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), -1e12..1e12_f64, 1e-12..1e-3_f64]
+}
+
+fn histogram() -> impl Strategy<Value = Histogram> {
+    let counts = proptest::collection::btree_map(any::<u64>(), 1_u64..1000, 0..6);
+    (counts, any::<u64>(), real(), any::<Option<(u64, u64)>>()).prop_map(|(counts, sum, squares, min_max)| Histogram {
+        counts: counts.into_iter().collect(),
+        sum,
+        squares,
+        min_max,
+    })
+}
+
+fn usage() -> impl Strategy<Value = Usage> {
+    (real(), real(), any::<u64>(), any::<u64>()).prop_map(|(user_s, system_s, voluntary_switches, major_faults)| {
+        Usage { user_s, system_s, voluntary_switches, major_faults, ..Usage::default() }
+    })
+}
+
+fn host() -> impl Strategy<Value = HostUsage> {
+    (real(), real(), any::<u64>()).prop_map(|(user_s, idle_s, swapped_pages)| HostUsage {
+        user_s,
+        idle_s,
+        swapped_pages,
+        ..HostUsage::default()
+    })
+}
+
+fn transport() -> impl Strategy<Value = Transport> {
+    (any::<u64>(), real(), real()).prop_map(|(retransmits, rtt_s, busy_s)| Transport {
+        retransmits,
+        rtt_s,
+        busy_s,
+        ..Transport::default()
+    })
+}
+
+fn side() -> impl Strategy<Value = SideRecord> {
+    let transport = proptest::option::of((transport(), transport()));
+    let words = proptest::collection::btree_map("[a-z]{1,5}", ".{0,8}", 0..3);
+    let marks = proptest::collection::btree_map(".{1,5}", histogram(), 0..2);
+    (
+        usage(),
+        proptest::option::of(host()),
+        transport,
+        words,
+        marks,
+        any::<(u64, Option<u64>, Option<(usize, usize, bool)>)>(),
+    )
+        .prop_map(|(usage, host, transport, settings, marks, (received_units, lost, cpu))| SideRecord {
+            usage,
+            host,
+            transport,
+            notes: settings.values().cloned().collect(),
+            settings,
+            cpu,
+            received_units,
+            lost,
+            marks,
+            ..SideRecord::default()
+        })
+}
+
+prop_compose! {
+    fn record()(
+        place in any::<(usize, usize, u32, bool, u32)>(),
+        (elapsed_ns, span_ns, limited) in any::<(u64, u64, bool)>(),
+        calls in histogram(), connects in histogram(), lateness in histogram(),
+        initiator in side(), responder in side(),
+        absent in proptest::collection::btree_map(".{0,5}", ".{0,9}", 0..3),
+    ) -> RunRecord {
+        let (measurement, part, run, warmup, replicas) = place;
+        RunRecord {
+            measurement, part, run, warmup, replicas, elapsed_ns, span_ns, limited, calls, connects, lateness,
+            initiator, responder, absent,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn records_come_back_exactly(records in proptest::collection::vec(record(), 0..6)) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("results.parquet");
+        write(&path, None, &records).unwrap();
+        prop_assert_eq!(read(&path).unwrap(), records);
+    }
+}
+
+/// The rows as another program sees them.
+fn rows(path: &Path) -> Vec<BTreeMap<String, Field>> {
+    let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+    let row = |row: Parquet<parquet::record::Row>| row.unwrap().into_columns().into_iter().collect();
+    reader.get_row_iter(None).unwrap().map(row).collect()
+}
+
+#[test]
+fn lists_and_nulls_come_out_as_they_went_in() {
+    let calls = Histogram { counts: vec![(10, 2), (30, 1)], sum: 50, squares: 1100.0, min_max: Some((10, 30)) };
+    let first = RunRecord { calls, replicas: 3, ..RunRecord::default() };
+    let second = RunRecord { warmup: true, ..RunRecord::default() };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("results.parquet");
+    write(&path, None, &[first, second]).unwrap();
+    let rows = rows(&path);
+    assert_eq!(rows[0]["call_ns"].to_string(), "[10, 30]");
+    assert_eq!(rows[0]["call_count"].to_string(), "[2, 1]");
+    assert_eq!(rows[0]["calls"], Field::Long(3));
+    assert_eq!(rows[0]["replicas"], Field::Long(3));
+    assert_eq!(rows[1]["call_ns"].to_string(), "[]");
+    assert_eq!(rows[1]["calls"], Field::Null);
+    assert_eq!(rows[1]["lost"], Field::Null);
+    assert_eq!(rows[1]["warmup"], Field::Bool(true));
+}
+
+#[test]
+fn many_rows_come_back_in_order() {
+    let records: Vec<RunRecord> = (0..5000).map(|run| RunRecord { run, ..RunRecord::default() }).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("results.parquet");
+    write(&path, None, &records).unwrap();
+    assert_eq!(read(&path).unwrap(), records);
+}
+
+#[test]
+fn another_file_is_an_error_with_a_hint() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("results.parquet");
+    std::fs::write(&path, "not parquet").unwrap();
+    let error = read(&path).unwrap_err();
+    assert!(error.message.starts_with("cannot read") && error.hint.contains("run directory"));
+}

@@ -1,0 +1,213 @@
+//! Reading a run directory back, complete or not.
+
+use crate::{Error, RunDirectory, Status, files, results};
+use stackline_core::plan::Plan;
+use stackline_core::record::RunRecord;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a run directory holds.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The specification as it was given; empty when the run was killed before it was kept.
+    pub specification: String,
+    /// What was to be done.
+    pub plan: Plan,
+    /// What the machines were like; null when the run was killed before that was known.
+    pub environment: serde_json::Value,
+    /// What was done, in the order it was done, warm-up runs too.
+    pub records: Vec<RunRecord>,
+    /// Whether everything planned was done.
+    pub complete: bool,
+    /// Why not, where the run could still say.
+    pub reason: Option<String>,
+}
+
+impl Run {
+    /// Reads a run directory: `results.parquet`, or the journal when the run was killed before that was written.
+    /// A name without a slash is also looked for under [`runs_root`].
+    ///
+    /// # Errors
+    /// When there is no such directory, it is not one of a run, or a file in it is damaged.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        RunDirectory::open(path)
+    }
+}
+
+/// Where runs are kept: `$STACKLINE_RUNS`, else `./stackline-runs`.
+#[must_use]
+pub fn runs_root() -> PathBuf {
+    env::var_os("STACKLINE_RUNS").filter(|v| !v.is_empty()).map_or_else(|| "stackline-runs".into(), PathBuf::from)
+}
+
+/// The names of the runs under `root`, oldest first; none when it cannot be read.
+#[must_use]
+pub fn names(root: &Path) -> Vec<String> {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let runs = entries.filter(|entry| entry.path().join(files::STATUS).is_file());
+    let mut names: Vec<String> = runs.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names
+}
+
+pub(crate) fn open(path: &Path) -> Result<Run, Error> {
+    open_under(&runs_root(), path)
+}
+
+fn open_under(root: &Path, path: &Path) -> Result<Run, Error> {
+    let path = find(root, path)?;
+    let status = Status::read(&path)?;
+    let (plan, environment) = (plan(&path)?, environment(&path)?);
+    let specification = optional(&path.join(files::SPECIFICATION))?.unwrap_or_default();
+    let records = records(&path)?;
+    Ok(Run { path, specification, plan, environment, records, complete: status.complete, reason: status.reason })
+}
+
+fn find(root: &Path, path: &Path) -> Result<PathBuf, Error> {
+    let bare = path.components().count() == 1;
+    let candidates = [Some(path.to_owned()), bare.then(|| root.join(path))];
+    let found = candidates.into_iter().flatten().find(|candidate| candidate.join(files::STATUS).is_file());
+    found.ok_or_else(|| missing(root, path))
+}
+
+fn missing(root: &Path, path: &Path) -> Error {
+    let newest = names(root).pop();
+    let hint = newest.map_or_else(
+        || format!("there are no runs under {}; `stackline run SPEC` makes one", root.display()),
+        |newest| format!("the newest run under {} is {newest}", root.display()),
+    );
+    Error::new(format!("there is no run at {}", path.display()), hint)
+}
+
+fn plan(run: &Path) -> Result<Plan, Error> {
+    let path = run.join(files::PLAN);
+    let text = optional(&path)?.ok_or_else(|| {
+        let message = format!("the run at {} was ended before its plan was kept", run.display());
+        Error::new(message, "nothing was measured in it; run the specification again")
+    })?;
+    serde_json::from_str(&text).map_err(|cause| Error::reading(&path, &cause))
+}
+
+fn environment(run: &Path) -> Result<serde_json::Value, Error> {
+    let path = run.join(files::ENVIRONMENT);
+    let Some(text) = optional(&path)? else { return Ok(serde_json::Value::Null) };
+    serde_json::from_str(&text).map_err(|cause| Error::reading(&path, &cause))
+}
+
+fn records(run: &Path) -> Result<Vec<RunRecord>, Error> {
+    let path = run.join(files::RESULTS);
+    if path.is_file() { results::read(&path) } else { journal(&run.join(files::JOURNAL)) }
+}
+
+/// The records of the journal. A last line without an end was torn when the run was killed, and is left out.
+fn journal(path: &Path) -> Result<Vec<RunRecord>, Error> {
+    let Ok(bytes) = fs::read(path) else { return Ok(Vec::new()) };
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let lines = bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).map_err(|cause| Error::reading(path, &cause))).collect()
+}
+
+/// A text that may not be there yet.
+fn optional(path: &Path) -> Result<Option<String>, Error> {
+    if path.is_file() { files::read(path).map(Some) } else { Ok(None) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::time::UNIX_EPOCH;
+
+    fn plan() -> Plan {
+        Plan { seed: 42, hosts: Default::default(), networks: Vec::new(), measurements: Vec::new() }
+    }
+
+    fn record(run: u32) -> RunRecord {
+        RunRecord { run, elapsed_ns: 1_000, ..RunRecord::default() }
+    }
+
+    fn begun(root: &Path) -> RunDirectory {
+        let mut directory = RunDirectory::create(root, "rr", UNIX_EPOCH).unwrap();
+        directory.write_specification("10 rr 32;").unwrap();
+        directory.write_plan(&plan()).unwrap();
+        directory
+    }
+
+    #[test]
+    fn a_finished_run_reads_back() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = begun(root.path());
+        directory.write_environment(&serde_json::json!({"kernel": "6.1"})).unwrap();
+        directory.finish(&[record(0), record(1)], true, None).unwrap();
+        let run = open_under(root.path(), Path::new("19700101-000000-rr")).unwrap();
+        assert!(run.complete);
+        assert_eq!(run.records, [record(0), record(1)]);
+        assert_eq!(run.plan, plan());
+        assert_eq!(run.specification, "10 rr 32;");
+        assert_eq!(run.environment["kernel"], "6.1");
+    }
+
+    #[test]
+    fn a_killed_run_holds_what_was_done_and_says_that_it_is_incomplete() {
+        let root = tempfile::tempdir().unwrap();
+        let mut directory = begun(root.path());
+        directory.append(&record(0)).unwrap();
+        directory.append(&record(1)).unwrap();
+        scribble(&directory, b"{\"measurement\":0,\"pa");
+        let run = Run::open(directory.path()).unwrap();
+        assert!(!run.complete);
+        assert_eq!(run.records, [record(0), record(1)]);
+        assert_eq!(run.environment, serde_json::Value::Null);
+    }
+
+    fn scribble(directory: &RunDirectory, bytes: &[u8]) {
+        let journal = directory.path().join(files::JOURNAL);
+        fs::OpenOptions::new().append(true).open(journal).unwrap().write_all(bytes).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_journal_is_an_error_and_not_a_short_run() {
+        let root = tempfile::tempdir().unwrap();
+        let mut directory = begun(root.path());
+        scribble(&directory, b"rubbish\n");
+        directory.append(&record(0)).unwrap();
+        assert!(Run::open(directory.path()).unwrap_err().message.starts_with("cannot read"));
+    }
+
+    #[test]
+    fn a_taken_name_gets_a_number() {
+        let root = tempfile::tempdir().unwrap();
+        let names: Vec<PathBuf> = (0..3).map(|_| begun(root.path()).path().to_owned()).collect();
+        assert!(names[1].ends_with("19700101-000000-rr-2") && names[2].ends_with("19700101-000000-rr-3"));
+    }
+
+    #[test]
+    fn an_incomplete_end_keeps_its_reason() {
+        let root = tempfile::tempdir().unwrap();
+        begun(root.path()).finish(&[], false, Some("the responder went away")).unwrap();
+        let run = open_under(root.path(), Path::new("19700101-000000-rr")).unwrap();
+        assert_eq!((run.complete, run.reason.as_deref()), (false, Some("the responder went away")));
+        assert!(run.records.is_empty());
+    }
+
+    #[test]
+    fn a_missing_run_hints_at_the_newest() {
+        let root = tempfile::tempdir().unwrap();
+        let error = open_under(root.path(), Path::new("nothing")).unwrap_err();
+        assert!(error.hint.contains("stackline run SPEC"), "{}", error.hint);
+        begun(root.path());
+        let error = open_under(root.path(), Path::new("nothing")).unwrap_err();
+        assert_eq!(error.to_string(), "there is no run at nothing");
+        assert!(error.hint.ends_with("is 19700101-000000-rr"), "{}", error.hint);
+    }
+
+    #[test]
+    fn a_run_without_a_plan_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = RunDirectory::create(root.path(), "x", UNIX_EPOCH).unwrap();
+        assert!(Run::open(directory.path()).unwrap_err().message.ends_with("before its plan was kept"));
+    }
+}
