@@ -1,0 +1,68 @@
+//! A tree of named facts being collected, and beside it what is absent and why. It knows nothing of where facts come from.
+
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Facts by path (`processor/model`) and reasons by the same kind of path.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Facts {
+    values: BTreeMap<String, Value>,
+    absent: BTreeMap<String, String>,
+}
+
+impl Facts {
+    /// Notes a fact, or why it is absent.
+    pub(super) fn note(&mut self, path: &str, fact: Result<impl Into<Value>, String>) {
+        match fact {
+            Ok(value) => self.put(path, value),
+            Err(reason) => self.miss(path, reason),
+        }
+    }
+
+    /// Notes a fact.
+    pub(super) fn put(&mut self, path: &str, value: impl Into<Value>) {
+        self.values.insert(path.to_owned(), value.into());
+    }
+
+    /// Notes that a fact is absent.
+    pub(super) fn miss(&mut self, path: &str, reason: impl Into<String>) {
+        self.absent.insert(path.to_owned(), reason.into());
+    }
+
+    /// The nested object, with `absent` as its last member when anything is.
+    pub(super) fn into_json(self) -> Value {
+        let mut object = Map::new();
+        for (path, value) in self.values {
+            insert(&mut object, &path, value);
+        }
+        if !self.absent.is_empty() {
+            let absent = self.absent.into_iter().map(|(path, reason)| (path, Value::String(reason))).collect();
+            object.insert("absent".to_owned(), Value::Object(absent));
+        }
+        Value::Object(object)
+    }
+}
+
+/// Puts a value below the objects its path names. A path through something that is no object is dropped.
+fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
+    match path.split_once('/') {
+        None => _ = object.insert(path.to_owned(), value),
+        Some((first, rest)) => {
+            let inner = object.entry(first).or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(inner) = inner {
+                insert(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// A number as JSON: whole numbers without a fraction.
+pub(super) fn number(value: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if value.fract() == 0.0 && value.abs() < EXACT { Value::from(value as i64) } else { Value::from(value) }
+}
+
+/// Numbers where the text is one, else the text.
+pub(super) fn number_or_text(text: &str) -> Value {
+    text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from)
+}

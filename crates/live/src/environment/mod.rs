@@ -1,0 +1,36 @@
+//! What the host is (static) and what it was doing (dynamic): the environment specification that goes with a result.
+//!
+//! SPIMS section 5 asks for it, so that a figure can be read and repeated elsewhere. Everything comes from text files
+//! below `/proc`, `/sys` and `/etc`. It starts no process, opens no socket, writes nothing, and records no addresses.
+//! What cannot be read is named under `absent` with its reason, never as zero.
+//!
+//! - [`static_environment`]: processor, memory, system, network parameters, interfaces, limits. Once a run.
+//! - [`Sampler`] takes a [`DynamicSample`]: load, CPU, paging, pressure, throttling, traffic, TCP trouble. Before and after.
+//! - [`difference`]: what happened between two samples, with the words a result is flagged by.
+
+mod difference;
+mod dynamic;
+mod facts;
+mod fixed;
+mod groups;
+mod parse;
+mod root;
+#[cfg(test)]
+mod tests;
+
+pub use difference::difference;
+pub use dynamic::{DynamicSample, Sampler};
+use root::Root;
+use serde_json::Value;
+
+/// The part of the environment that does not change while a measurement runs.
+#[must_use]
+pub fn static_environment() -> Value {
+    fixed::describe(&Root::system())
+}
+
+/// A snapshot of the part that changes. Whoever takes several keeps a [`Sampler`], which is cheaper.
+#[must_use]
+pub fn dynamic_environment() -> Value {
+    Sampler::new().sample().to_json()
+}

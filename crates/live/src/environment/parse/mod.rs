@@ -1,0 +1,34 @@
+//! Pure parsers, text in and plain data out. None of them reads a file, and none panics, whatever the text.
+
+pub(super) mod block;
+pub(super) mod cgroup;
+pub(super) mod cpuinfo;
+pub(super) mod interfaces;
+pub(super) mod limits;
+pub(super) mod loadavg;
+pub(super) mod mounts;
+pub(super) mod pairs;
+pub(super) mod pressure;
+pub(super) mod softnet;
+pub(super) mod stat;
+
+/// A number that is one: Rust also reads `nan` and `inf`, which no kernel writes and JSON cannot hold.
+pub(super) fn finite(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+/// Splits a kernel list such as `0-3,8` into how many numbers it names.
+pub(super) fn list_length(text: &str) -> Option<u64> {
+    text.trim().split(',').map(range_length).try_fold(0, |sum: u64, n| sum.checked_add(n?))
+}
+
+/// The length of `8` or `0-3`.
+fn range_length(range: &str) -> Option<u64> {
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    last.parse::<u64>().ok()?.checked_sub(first.parse().ok()?)?.checked_add(1)
+}
+
+/// What is in brackets in `always [madvise] never`; the whole line when nothing is.
+pub(super) fn chosen(line: &str) -> &str {
+    line.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(line, |(word, _)| word)
+}

@@ -1,0 +1,20 @@
+//! Pressure stall information: the share of time in which something waited for a processor, memory or a disk.
+
+/// One line of a file below `/proc/pressure`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Stall {
+    /// Percent of the last 10 s.
+    pub(crate) percent_10s: f64,
+    /// Microseconds since boot.
+    pub(crate) total_us: u64,
+}
+
+/// The line of the given kind: `some` (at least one task waited) or `full` (all did).
+pub(crate) fn parse(text: &str, kind: &str) -> Option<Stall> {
+    let line = text.lines().find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))?;
+    Some(Stall { percent_10s: super::finite(field(line, "avg10=")?)?, total_us: field(line, "total=")?.parse().ok()? })
+}
+
+fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    line.split_ascii_whitespace().find_map(|word| word.strip_prefix(name))
+}

@@ -1,0 +1,26 @@
+//! `/proc/net/softnet_stat`: packets the kernel dropped before any protocol saw them, and work it had to put off.
+
+/// Sums over all processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Softnet {
+    /// Packets processed.
+    pub(crate) processed: u64,
+    /// Packets dropped because a backlog was full.
+    pub(crate) dropped: u64,
+    /// Times the receive work ran out of its budget.
+    pub(crate) squeezed: u64,
+}
+
+/// Adds up the lines; `None` when there is no line that is whole.
+pub(crate) fn parse(text: &str) -> Option<Softnet> {
+    text.lines().filter_map(line).reduce(|a, b| Softnet {
+        processed: a.processed.wrapping_add(b.processed),
+        dropped: a.dropped.wrapping_add(b.dropped),
+        squeezed: a.squeezed.wrapping_add(b.squeezed),
+    })
+}
+
+fn line(line: &str) -> Option<Softnet> {
+    let mut columns = line.split_ascii_whitespace().map(|hex| u64::from_str_radix(hex, 16).ok());
+    Some(Softnet { processed: columns.next()??, dropped: columns.next()??, squeezed: columns.next()?? })
+}

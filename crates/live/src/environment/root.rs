@@ -1,0 +1,81 @@
+//! Reading small text files below a root directory: `/` on a live host, a copied tree in tests. It never writes.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+
+/// No file of interest is longer; a file that is gets cut, so that memory stays bounded.
+const LONGEST: u64 = 1 << 20;
+
+/// Where the tree of `proc`, `sys` and `etc` hangs.
+pub(super) struct Root {
+    prefix: PathBuf,
+}
+
+impl Root {
+    /// The tree of this host.
+    pub(super) fn system() -> Self {
+        Self { prefix: PathBuf::from("/") }
+    }
+
+    /// A tree somewhere else.
+    #[cfg(test)]
+    pub(super) fn at(prefix: &std::path::Path) -> Self {
+        Self { prefix: prefix.to_owned() }
+    }
+
+    /// The text of a file, or why there is none.
+    pub(super) fn text(&self, path: &str) -> Result<String, String> {
+        self.head(path, LONGEST)
+    }
+
+    /// The first bytes of a file whose rest is long and of no interest.
+    pub(super) fn head(&self, path: &str, bytes: u64) -> Result<String, String> {
+        let mut head = Vec::with_capacity(4096);
+        File::open(self.prefix.join(path))
+            .and_then(|file| file.take(bytes).read_to_end(&mut head))
+            .map_err(|error| reason(path, &error))?;
+        Ok(String::from_utf8(head).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+    }
+
+    /// The one line a file holds, without blanks around it.
+    pub(super) fn line(&self, path: &str) -> Result<String, String> {
+        let text = self.text(path)?;
+        match text.trim() {
+            "" => Err(format!("/{path} is empty")),
+            line => Ok(line.to_owned()),
+        }
+    }
+
+    /// The names in a directory, sorted.
+    pub(super) fn names(&self, path: &str) -> Result<Vec<String>, String> {
+        let entries = fs::read_dir(self.prefix.join(path)).map_err(|error| reason(path, &error))?;
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// The last part of where a link points to.
+    pub(super) fn link_name(&self, path: &str) -> Result<String, String> {
+        let target = fs::read_link(self.prefix.join(path)).map_err(|error| reason(path, &error))?;
+        target
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .ok_or_else(|| format!("/{path} points nowhere"))
+    }
+
+    /// Whether something is there.
+    pub(super) fn exists(&self, path: &str) -> bool {
+        self.prefix.join(path).exists()
+    }
+}
+
+/// A reason without the run-dependent number Rust appends.
+fn reason(path: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("/{path} does not exist"),
+        io::ErrorKind::PermissionDenied => format!("/{path} may not be read"),
+        _ => format!("/{path}: {error}"),
+    }
+}
