@@ -1,1 +1,29 @@
-//! Being written.
+//! Run records to answers: statistics with their intervals, summaries with their flags, comparisons.
+//!
+//! It computes from what a run directory holds and never measures or prints. An average never stands alone, and what
+//! cannot be known is absent.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`statistics`] | n, mean, sd, percentiles and the 95 % interval of the mean |
+//! | [`bimodal`] | whether response times fall into two groups |
+//! | [`summary`] | what a summary holds |
+//! | [`summarise`] | records to summaries |
+//! | [`interval`] | when `until` is reached |
+//! | [`compare`] | one run against another |
+
+pub mod bimodal;
+pub mod compare;
+mod flags;
+mod groups;
+pub mod interval;
+mod sides;
+pub mod statistics;
+pub mod summarise;
+pub mod summary;
+
+pub use compare::{Comparison, Label, MetricComparison, Pairing, Verdict, compare};
+pub use interval::{half_width_share, interval_reached};
+pub use statistics::Statistics;
+pub use summarise::summarise;
+pub use summary::{Cost, Metric, Placement, RunValues, SideSummary, Summary};

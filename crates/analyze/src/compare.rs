@@ -1,0 +1,225 @@
+//! One run against another: the ratio of their means with its 95 % interval, and a verdict that claims no more.
+
+use crate::statistics::{Statistics, real, t_quantile};
+use crate::{Metric, Summary};
+use serde::Serialize;
+
+/// What can be said of two sets of runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The second is faster, and the interval does not include 1.
+    Faster,
+    /// The second is slower, and the interval does not include 1.
+    Slower,
+    /// The interval includes 1.
+    NoDifferenceSeen,
+    /// There are too few runs for an interval.
+    CannotTell,
+}
+
+/// How two summaries came together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pairing {
+    /// Same measurement, part and stack.
+    Same,
+    /// Left over in both, and in the same place among those.
+    Position,
+    /// Only in one of them.
+    Alone,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Label {
+    /// The measurement as written.
+    pub text: String,
+    /// The part as written; `all` for all parts together.
+    pub part: String,
+    /// The stack with its options.
+    pub stack: String,
+}
+
+impl Label {
+    fn of(summary: &Summary) -> Self {
+        Self { text: summary.text.clone(), part: summary.part.clone(), stack: summary.stack.clone() }
+    }
+}
+
+/// One metric of both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MetricComparison {
+    /// Which.
+    pub metric: Metric,
+    /// Over the runs of the first, in bit/s or seconds.
+    pub a: Statistics,
+    /// Over the runs of the second.
+    pub b: Statistics,
+    /// Mean of the second over mean of the first.
+    pub ratio: f64,
+    /// Its 95 % interval.
+    pub ci95: Option<(f64, f64)>,
+    /// What that allows to say.
+    pub verdict: Verdict,
+    /// Why there is no interval.
+    pub reason: Option<String>,
+}
+
+/// One measurement in both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// In the first.
+    pub a: Option<Label>,
+    /// In the second.
+    pub b: Option<Label>,
+    /// How they came together.
+    pub pairing: Pairing,
+    /// What both measured.
+    pub metrics: Vec<MetricComparison>,
+}
+
+/// Compares two sets of summaries. Those of the same measurement, part and stack come together; what is left over
+/// comes together by position; what is then still left over stands alone. Background load is not compared.
+#[must_use]
+pub fn compare(a: &[Summary], b: &[Summary]) -> Vec<Comparison> {
+    let measured = |s: &&Summary| !s.background;
+    let first: Vec<&Summary> = a.iter().filter(measured).collect();
+    let mut second: Vec<Option<&Summary>> = b.iter().filter(measured).map(Some).collect();
+    let same: Vec<Option<&Summary>> = first.iter().map(|a| take(&mut second, a)).collect();
+    let mut left = second.into_iter().flatten();
+    let mut out: Vec<Comparison> = Vec::new();
+    for (a, same) in first.into_iter().zip(same) {
+        out.push(match same {
+            Some(b) => pair(a, b, Pairing::Same),
+            None => left.next().map_or_else(|| alone(Some(a), None), |b| pair(a, b, Pairing::Position)),
+        });
+    }
+    out.extend(left.map(|b| alone(None, Some(b))));
+    out
+}
+
+/// Takes the first with the same label out of `from`.
+fn take<'s>(from: &mut [Option<&'s Summary>], like: &Summary) -> Option<&'s Summary> {
+    let same = |s: &Summary| s.text == like.text && s.part == like.part && s.stack == like.stack;
+    from.iter_mut().find(|slot| slot.is_some_and(same))?.take()
+}
+
+fn alone(a: Option<&Summary>, b: Option<&Summary>) -> Comparison {
+    Comparison { a: a.map(Label::of), b: b.map(Label::of), pairing: Pairing::Alone, metrics: Vec::new() }
+}
+
+fn pair(a: &Summary, b: &Summary, pairing: Pairing) -> Comparison {
+    let metric = |metric: Metric| compare_values(metric, a.run_values.of(metric), b.run_values.of(metric));
+    let metrics = Metric::ALL.into_iter().filter_map(metric).collect();
+    Comparison { a: Some(Label::of(a)), b: Some(Label::of(b)), pairing, metrics }
+}
+
+/// Compares one value a run of each; none when one of them has no runs.
+fn compare_values(metric: Metric, a: &[f64], b: &[f64]) -> Option<MetricComparison> {
+    let (a, b) = (Statistics::from_values(a)?, Statistics::from_values(b)?);
+    let ratio = b.mean / a.mean;
+    let (ci95, reason) = match interval(&a, &b) {
+        Ok(interval) => (Some(interval), None),
+        Err(reason) => (None, Some(reason)),
+    };
+    let verdict = ci95.map_or(Verdict::CannotTell, |ci95| judge(metric, ci95));
+    Some(MetricComparison { metric, a, b, ratio, ci95, verdict, reason })
+}
+
+/// Welch's interval of the difference of the means' logarithms, by the delta method: the variance of a mean's
+/// logarithm is the variance of the mean over its square.
+fn interval(a: &Statistics, b: &Statistics) -> Result<(f64, f64), String> {
+    let (Some(sd_a), Some(sd_b)) = (a.sd, b.sd) else {
+        return Err(format!("{} and {} counted runs; an interval needs at least two of each", a.n, b.n));
+    };
+    if a.mean <= 0.0 || b.mean <= 0.0 {
+        return Err("a mean is zero, so there is no ratio".to_owned());
+    }
+    let variance = |s: &Statistics, sd: f64| (sd / s.mean).powi(2) / real(s.n);
+    let (v, w) = (variance(a, sd_a), variance(b, sd_b));
+    let (center, sum) = ((b.mean / a.mean).ln(), v + w);
+    let half = if sum > 0.0 {
+        let freedom = sum * sum / (v * v / real(a.n - 1) + w * w / real(b.n - 1));
+        t_quantile(freedom) * sum.sqrt()
+    } else {
+        0.0
+    };
+    Ok(((center - half).exp(), (center + half).exp()))
+}
+
+/// Rounding alone is no difference: the simulated world repeats its figures exactly, with no spread at all.
+fn judge(metric: Metric, (low, high): (f64, f64)) -> Verdict {
+    const ROUNDING: f64 = 1e-9;
+    let (more, less) = (low > 1.0 + ROUNDING, high < 1.0 - ROUNDING);
+    match (more, less) {
+        (false, false) => Verdict::NoDifferenceSeen,
+        (more, _) if more == metric.more_is_faster() => Verdict::Faster,
+        _ => Verdict::Slower,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn judged(metric: Metric, a: &[f64], b: &[f64]) -> MetricComparison {
+        compare_values(metric, a, b).unwrap()
+    }
+
+    #[test]
+    fn clear_differences_have_a_direction() {
+        let (slow, fast) = ([10.0, 10.1, 9.9], [20.0, 20.2, 19.8]);
+        assert_eq!(judged(Metric::Throughput, &slow, &fast).verdict, Verdict::Faster);
+        assert_eq!(judged(Metric::Throughput, &fast, &slow).verdict, Verdict::Slower);
+        assert_eq!(judged(Metric::Response, &slow, &fast).verdict, Verdict::Slower);
+        assert_eq!(judged(Metric::Connect, &fast, &slow).verdict, Verdict::Faster);
+        let c = judged(Metric::Throughput, &slow, &fast);
+        assert!((c.ratio - 2.0).abs() < 1e-12);
+        // By hand: sqrt(0.01^2/3 + 0.01^2/3) = 0.008165, 4 degrees of freedom, t = 2.776.
+        let (low, high) = c.ci95.unwrap();
+        assert!((low - 2.0 * (-0.022_67_f64).exp()).abs() < 1e-4 && (high - 2.0 * 0.022_67_f64.exp()).abs() < 1e-4);
+    }
+
+    #[test]
+    fn noise_is_no_difference() {
+        assert_eq!(judged(Metric::Throughput, &[10.0, 12.0], &[11.0, 10.5]).verdict, Verdict::NoDifferenceSeen);
+        assert_eq!(judged(Metric::Throughput, &[10.0, 10.0], &[10.0, 10.0]).verdict, Verdict::NoDifferenceSeen);
+    }
+
+    #[test]
+    fn one_run_cannot_tell() {
+        let c = judged(Metric::Response, &[1.0], &[2.0, 2.1]);
+        assert_eq!((c.verdict, c.ci95), (Verdict::CannotTell, None));
+        assert_eq!(c.reason.unwrap(), "1 and 2 counted runs; an interval needs at least two of each");
+        assert_eq!(compare_values(Metric::Response, &[], &[1.0]), None);
+    }
+
+    fn summary(text: &str, stack: &str) -> Summary {
+        Summary { text: text.into(), part: text.into(), stack: stack.into(), ..Summary::default() }
+    }
+
+    #[test]
+    fn pairs_by_label_then_by_position() {
+        let a = [summary("x", "tcp"), summary("y", "tcp"), summary("z", "tcp")];
+        let b = [summary("y", "tcp"), summary("x", "quic")];
+        let pairs: Vec<Pairing> = compare(&a, &b).iter().map(|c| c.pairing).collect();
+        assert_eq!(pairs, [Pairing::Position, Pairing::Same, Pairing::Alone]);
+        assert_eq!(compare(&[], &b).len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn never_a_difference_when_the_interval_includes_one(
+            a in proptest::collection::vec(1.0..100.0_f64, 1..8),
+            b in proptest::collection::vec(1.0..100.0_f64, 1..8),
+        ) {
+            let c = judged(Metric::Throughput, &a, &b);
+            let includes = c.ci95.is_none_or(|(low, high)| low <= 1.0 && 1.0 <= high);
+            let claims = matches!(c.verdict, Verdict::Faster | Verdict::Slower);
+            prop_assert!(!(includes && claims), "{:?}", c);
+            prop_assert!(c.ci95.is_none_or(|(low, high)| low <= c.ratio * 1.000_001 && c.ratio <= high * 1.000_001));
+        }
+    }
+}

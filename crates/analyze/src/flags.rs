@@ -1,0 +1,149 @@
+//! What a reader has to know before believing the figures. The texts are stable: programs may look for them.
+//!
+//! | flag | when |
+//! | --- | --- |
+//! | `one run` | one counted run: no interval over runs |
+//! | `interval from calls` | with it, the interval of calls is from calls that are not independent |
+//! | `sd>5%` | standard deviation over mean of the main metric over runs above 0.05 |
+//! | `bimodal` | response times in two groups; see [`crate::bimodal`] |
+//! | `until not reached` | the interval is wider than `until` asks for |
+//! | `time limit` | a time limit cut a run short that had a number of units to do |
+//! | `paging` | page faults with disk, or swapping |
+//! | `throttled` | the control group was throttled |
+//! | `steal` | the hypervisor took more than 1 % of a host's CPU time |
+//! | `core full` | with one replica, a side's thread used 98 % or more of a core |
+//! | `lost data` | data units were lost |
+//! | `late` | paced operations began late: p99 above 1 ms, or above 10 % of the median interval |
+//! | `congestion NAME` | a congestion control other than cubic was used that the specification did not ask for |
+//!
+//! Behind them come the notes of both sides, as they are.
+
+use crate::Summary;
+use crate::bimodal::is_bimodal;
+use crate::groups::{Group, GroupRun, elapsed_s, half_width_share};
+use crate::sides::steal_share;
+use stackline_core::distribution::Distribution;
+use stackline_core::plan::{Count, Measurement, Part};
+use stackline_core::program::{Call, DelayArgument, Side};
+use stackline_core::record::{Histogram, SideRecord};
+
+const UNEVEN: f64 = 0.05;
+const STEAL: f64 = 0.01;
+const FULL: f64 = 0.98;
+const LATE_S: f64 = 1e-3;
+const LATE_SHARE: f64 = 0.1;
+/// What Linux uses unless told otherwise.
+const USUAL_CONGESTION: &str = "cubic";
+
+/// All flags of one summary whose figures are filled in.
+pub(crate) fn flags(m: &Measurement, group: &Group<'_>, runs: &[GroupRun<'_>], summary: &Summary) -> Vec<String> {
+    if runs.is_empty() {
+        return Vec::new();
+    }
+    let calls = summary.response_s.is_some() || summary.connect_s.is_some();
+    let raised = [
+        (runs.len() == 1, "one run"),
+        (runs.len() == 1 && calls, "interval from calls"),
+        (summary.normalised_sd.is_some_and(|sd| sd > UNEVEN), "sd>5%"),
+        (two_groups(runs), "bimodal"),
+        (!group.background() && until_missed(m, runs), "until not reached"),
+        (cut_short(group, runs), "time limit"),
+        (any_side(runs, paging), "paging"),
+        (any_side(runs, |side| side.host.is_some_and(|host| host.throttled_s > 0.0)), "throttled"),
+        (
+            [&summary.initiator, &summary.responder].iter().any(|s| s.host.is_some_and(|h| steal_share(&h) > STEAL)),
+            "steal",
+        ),
+        (core_full(runs), "core full"),
+        (summary.lost.is_some_and(|lost| lost > 0), "lost data"),
+        (late(group, summary), "late"),
+    ];
+    let mut flags: Vec<String> = raised.iter().filter(|(up, _)| *up).map(|(_, flag)| (*flag).to_owned()).collect();
+    for more in
+        congestion(group, runs).into_iter().chain(runs.iter().flat_map(GroupRun::sides).flat_map(|s| s.notes.clone()))
+    {
+        if !flags.contains(&more) {
+            flags.push(more);
+        }
+    }
+    flags
+}
+
+fn any_side(runs: &[GroupRun<'_>], test: fn(&SideRecord) -> bool) -> bool {
+    runs.iter().flat_map(GroupRun::sides).any(test)
+}
+
+fn two_groups(runs: &[GroupRun<'_>]) -> bool {
+    let mut calls = Histogram::default();
+    runs.iter().for_each(|run| calls.merge(&run.merged(|record| &record.calls)));
+    is_bimodal(&calls)
+}
+
+fn until_missed(measurement: &Measurement, runs: &[GroupRun<'_>]) -> bool {
+    measurement.until.is_some_and(|until| half_width_share(runs).is_none_or(|share| share > until.share))
+}
+
+/// A part without a number of units ends by its time limit as it should.
+fn cut_short(group: &Group<'_>, runs: &[GroupRun<'_>]) -> bool {
+    let counted = |index: &usize| {
+        let part = group.indices.iter().position(|i| i == index).and_then(|at| group.parts.get(at));
+        part.is_some_and(|part| part.data.count != Count::Unlimited)
+    };
+    runs.iter().flat_map(|run| &run.records).any(|record| record.limited && counted(&record.part))
+}
+
+fn paging(side: &SideRecord) -> bool {
+    side.usage.major_faults > 0 || side.host.is_some_and(|host| host.swapped_pages > 0)
+}
+
+fn core_full(runs: &[GroupRun<'_>]) -> bool {
+    runs.iter().flat_map(|run| &run.records).filter(|record| record.replicas == 1).any(|record| {
+        let full = FULL * elapsed_s(record);
+        let cpu = |side: &SideRecord| side.usage.user_s + side.usage.system_s;
+        full > 0.0 && (cpu(&record.initiator) >= full || cpu(&record.responder) >= full)
+    })
+}
+
+fn late(group: &Group<'_>, summary: &Summary) -> bool {
+    let Some(lateness) = summary.lateness_s else { return false };
+    let shortest = group.parts.iter().flat_map(|part| intervals(part)).filter(|s| *s > 0.0).reduce(f64::min);
+    lateness.p99 > shortest.map_or(LATE_S, |interval| LATE_S.min(LATE_SHARE * interval))
+}
+
+/// The median intervals of the paced operations of a part, in seconds.
+fn intervals(part: &Part) -> Vec<f64> {
+    let paces = [Side::Initiator, Side::Responder].into_iter().flat_map(|side| part.procedure.calls(side));
+    let drawn = paces.filter_map(|call| match call {
+        Call::Pace(DelayArgument::Timing(index)) => part.data.timings.get(*index),
+        Call::Pace(DelayArgument::Drawn(distribution)) => Some(distribution),
+        _ => None,
+    });
+    drawn.map(median).collect()
+}
+
+fn median(distribution: &Distribution) -> f64 {
+    match distribution {
+        Distribution::Constant(value) | Distribution::Normal(value, _) => *value,
+        Distribution::Uniform(low, high) => f64::midpoint(*low, *high),
+        Distribution::Exponential(mean) => mean * std::f64::consts::LN_2,
+        Distribution::Bivalue(first, second, p) => median_of_two(*first, *second, *p),
+        Distribution::Pareto(scale, shape) => scale * 2.0_f64.powf(1.0 / shape),
+        Distribution::Lognormal(mean, sd) => mean / (1.0 + (sd / mean).powi(2)).sqrt(),
+        Distribution::Empirical(values) => crate::Statistics::from_values(values).map_or(0.0, |s| s.median),
+    }
+}
+
+fn median_of_two(first: f64, second: f64, p: f64) -> f64 {
+    if p >= 0.5 { first } else { second }
+}
+
+/// `congestion NAME` of each side that used an unusual one nobody asked for.
+fn congestion(group: &Group<'_>, runs: &[GroupRun<'_>]) -> Vec<String> {
+    let asked = |part: usize| {
+        let at = group.indices.iter().position(|index| *index == part);
+        at.and_then(|at| group.parts.get(at)).is_some_and(|part| part.stack.options.contains_key("congestion"))
+    };
+    let records = runs.iter().flat_map(|run| &run.records).filter(|record| !asked(record.part));
+    let used = records.flat_map(|r| [&r.initiator, &r.responder]).filter_map(|side| side.settings.get("congestion"));
+    used.filter(|name| *name != USUAL_CONGESTION).map(|name| format!("congestion {name}")).collect()
+}

@@ -1,0 +1,149 @@
+//! Which parts are summarised together, and the counted runs of such a group.
+//!
+//! A part alone is a group of one, so parts and aggregates are computed by the same lines.
+
+use crate::statistics::{cluster_half_width, real};
+use crate::{Metric, RunValues, Statistics};
+use stackline_core::plan::{Composer, Measurement, Part};
+use stackline_core::program::{Call, Side};
+use stackline_core::record::{Histogram, RunRecord, SideRecord};
+use std::collections::BTreeMap;
+
+/// Parts of one measurement that give one summary.
+#[derive(Clone, Debug)]
+pub(crate) struct Group<'p> {
+    pub(crate) indices: Vec<usize>,
+    pub(crate) parts: Vec<&'p Part>,
+    pub(crate) aggregate: bool,
+}
+
+/// The groups of a measurement: each part, and for `parallel` all measured ones too, for `total` only that.
+pub(crate) fn groups(measurement: &Measurement) -> Vec<Group<'_>> {
+    let parts = || measurement.parts.iter().enumerate();
+    let total = measurement.composer == Composer::Total;
+    let mut groups: Vec<Group<'_>> = parts()
+        .filter(|(_, part)| !total || part.background)
+        .map(|(index, part)| Group { indices: vec![index], parts: vec![part], aggregate: false })
+        .collect();
+    let (indices, measured): (Vec<_>, Vec<_>) = parts().filter(|(_, part)| !part.background).unzip();
+    if total || measurement.composer == Composer::Parallel && measured.len() > 1 {
+        groups.push(Group { indices, parts: measured, aggregate: true });
+    }
+    groups
+}
+
+impl Group<'_> {
+    pub(crate) fn background(&self) -> bool {
+        self.parts.iter().all(|part| part.background)
+    }
+
+    /// Whether its procedures move data units (calls are not data units).
+    fn moves_data(&self) -> bool {
+        let data = |call: &&Call| matches!(call, Call::DataRequest(_) | Call::AwaitDataIndication(_));
+        let sides = [Side::Initiator, Side::Responder];
+        self.parts.iter().any(|part| sides.iter().any(|side| part.procedure.calls(*side).iter().any(data)))
+    }
+
+    /// The counted runs that have a record of every part, in order. Records are those of the measurement.
+    pub(crate) fn runs<'r>(&self, records: impl Iterator<Item = &'r RunRecord>) -> Vec<GroupRun<'r>> {
+        let mut runs: BTreeMap<u32, Vec<&RunRecord>> = BTreeMap::new();
+        for record in records.filter(|record| !record.warmup && self.indices.contains(&record.part)) {
+            runs.entry(record.run).or_default().push(record);
+        }
+        let data = self.moves_data();
+        let whole = runs.into_values().filter(|records| records.len() >= self.indices.len());
+        whole.map(|records| GroupRun { records, data }).collect()
+    }
+}
+
+/// One counted run of a group: a record of each of its parts.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupRun<'r> {
+    pub(crate) records: Vec<&'r RunRecord>,
+    data: bool,
+}
+
+impl GroupRun<'_> {
+    /// The longest measured period of its parts, in seconds.
+    pub(crate) fn elapsed_s(&self) -> f64 {
+        self.records.iter().map(|record| elapsed_s(record)).fold(0.0, f64::max)
+    }
+
+    /// Bytes of data units that arrived; none where only calls were made.
+    pub(crate) fn bytes(&self) -> u64 {
+        if self.data { self.records.iter().map(|record| record.data_bytes()).sum() } else { 0 }
+    }
+
+    /// Data units that arrived, else calls made, else connections.
+    pub(crate) fn units(&self) -> u64 {
+        let arrived = |r: &&RunRecord| r.initiator.received_units + r.responder.received_units;
+        let units = if self.data { self.records.iter().map(arrived).sum() } else { 0 };
+        let counts = [units, self.merged(|r| &r.calls).n(), self.merged(|r| &r.connects).n()];
+        counts.into_iter().find(|n| *n > 0).unwrap_or(0)
+    }
+
+    pub(crate) fn throughput_bit_s(&self) -> Option<f64> {
+        let (bytes, elapsed) = (self.bytes(), self.elapsed_s());
+        (bytes > 0 && elapsed > 0.0).then(|| real(bytes) * 8.0 / elapsed)
+    }
+
+    pub(crate) fn calls_per_s(&self) -> Option<f64> {
+        let (calls, _) = self.count_and_sum(|r| &r.calls);
+        let elapsed = self.elapsed_s();
+        (calls > 0 && elapsed > 0.0).then(|| real(calls) / elapsed)
+    }
+
+    /// One histogram of all its parts.
+    pub(crate) fn merged(&self, get: fn(&RunRecord) -> &Histogram) -> Histogram {
+        let mut all = Histogram::default();
+        self.records.iter().for_each(|record| all.merge(get(record)));
+        all
+    }
+
+    fn count_and_sum(&self, get: fn(&RunRecord) -> &Histogram) -> (u64, u64) {
+        self.records.iter().map(|record| get(record)).fold((0, 0), |(n, sum), h| (n + h.n(), sum + h.sum))
+    }
+
+    fn mean_s(&self, get: fn(&RunRecord) -> &Histogram) -> Option<f64> {
+        let (n, sum) = self.count_and_sum(get);
+        (n > 0).then(|| real(sum) / real(n) / 1e9)
+    }
+
+    /// Both sides of all its records.
+    pub(crate) fn sides(&self) -> impl Iterator<Item = &SideRecord> {
+        self.records.iter().flat_map(|record| [&record.initiator, &record.responder])
+    }
+}
+
+/// The measured period of one record: with replicas from the first start to the last stop, where that is known.
+pub(crate) fn elapsed_s(record: &RunRecord) -> f64 {
+    let ns = if record.replicas > 1 && record.span_ns > 0 { record.span_ns } else { record.elapsed_ns };
+    real(ns) / 1e9
+}
+
+/// The values the runs are judged by.
+pub(crate) fn run_values(runs: &[GroupRun<'_>]) -> RunValues {
+    RunValues {
+        throughput_bit_s: runs.iter().filter_map(GroupRun::throughput_bit_s).collect(),
+        response_s: runs.iter().filter_map(|run| run.mean_s(|r| &r.calls)).collect(),
+        connect_s: runs.iter().filter_map(|run| run.mean_s(|r| &r.connects)).collect(),
+    }
+}
+
+/// Half width of the main metric's 95 % interval over its mean; absent with fewer than two runs.
+pub(crate) fn half_width_share(runs: &[GroupRun<'_>]) -> Option<f64> {
+    let values = run_values(runs);
+    let clusters = |get: fn(&RunRecord) -> &Histogram| -> Option<f64> {
+        let sums: Vec<(u64, u64)> = runs.iter().map(|run| run.count_and_sum(get)).filter(|(n, _)| *n > 0).collect();
+        let mean = real(sums.iter().map(|(_, sum)| sum).sum()) / real(sums.iter().map(|(n, _)| n).sum());
+        cluster_half_width(&sums).filter(|_| mean > 0.0).map(|half| half / mean)
+    };
+    match values.main()? {
+        Metric::Throughput => {
+            let over_runs = Statistics::from_values(&values.throughput_bit_s)?;
+            over_runs.half_width().map(|half| half / over_runs.mean)
+        }
+        Metric::Response => clusters(|r| &r.calls),
+        Metric::Connect => clusters(|r| &r.connects),
+    }
+}

@@ -1,0 +1,22 @@
+//! When a measurement with `until` has been repeated often enough.
+
+use crate::groups::{groups, half_width_share as of_runs};
+use stackline_core::plan::Measurement;
+use stackline_core::record::RunRecord;
+
+/// Half width of the 95 % interval over the mean of the main metric (throughput, else response time, else connect
+/// time), the largest of the measured parts. `records` are those of this measurement, warm-up runs are left out.
+/// Absent while there are fewer than two counted runs.
+#[must_use]
+pub fn half_width_share(measurement: &Measurement, records: &[RunRecord]) -> Option<f64> {
+    let measured = groups(measurement).into_iter().filter(|group| !group.background());
+    let shares: Option<Vec<f64>> = measured.map(|group| of_runs(&group.runs(records.iter()))).collect();
+    shares?.into_iter().reduce(f64::max)
+}
+
+/// Whether the interval is as narrow as `until` asks for; without `until` nothing is asked for.
+#[must_use]
+pub fn interval_reached(measurement: &Measurement, records: &[RunRecord]) -> bool {
+    let Some(until) = measurement.until else { return true };
+    half_width_share(measurement, records).is_some_and(|share| share <= until.share)
+}

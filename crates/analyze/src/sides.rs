@@ -1,0 +1,101 @@
+//! One side of a group over its counted runs: sums, last gauges, shares.
+
+use crate::groups::{GroupRun, elapsed_s};
+use crate::statistics::real;
+use crate::{Placement, SideSummary};
+use stackline_core::record::{HostUsage, RunRecord, SideRecord, Transport};
+
+/// Gets a side of a record.
+pub(crate) type SideOf = fn(&RunRecord) -> &SideRecord;
+
+pub(crate) fn summarise_side(runs: &[GroupRun<'_>], side: SideOf) -> SideSummary {
+    let mut out = SideSummary { host: host(runs, side), ..SideSummary::default() };
+    let mut replica_seconds = 0.0;
+    for record in runs.iter().flat_map(|run| &run.records) {
+        add(&mut out, side(record));
+        replica_seconds += elapsed_s(record) * f64::from(record.replicas.max(1));
+    }
+    let cpu = out.usage.user_s + out.usage.system_s;
+    out.cpu_share = (replica_seconds > 0.0 && cpu > 0.0).then(|| cpu / replica_seconds);
+    shares(&mut out, runs, side, replica_seconds);
+    out
+}
+
+/// CPU seconds of a side, all counted runs.
+pub(crate) fn cpu_s(side: &SideSummary) -> f64 {
+    side.usage.user_s + side.usage.system_s
+}
+
+fn add(out: &mut SideSummary, side: &SideRecord) {
+    out.usage.add(&side.usage);
+    out.received_units += side.received_units;
+    out.received_bytes += side.received_bytes;
+    out.sent_units += side.sent_units;
+    out.sent_bytes += side.sent_bytes;
+    out.settings.extend(side.settings.iter().map(|(name, value)| (name.clone(), value.clone())));
+    out.placement = side.cpu.map(|(start, end, pinned)| Placement { start, end, pinned }).or(out.placement);
+    if let Some((start, stop)) = side.transport {
+        let again = stop.retransmits.saturating_sub(start.retransmits);
+        out.retransmits = Some(out.retransmits.unwrap_or(0) + again);
+        out.transport = Some((start, stop));
+    }
+}
+
+fn shares(out: &mut SideSummary, runs: &[GroupRun<'_>], side: SideOf, replica_seconds: f64) {
+    if out.transport.is_none() {
+        return;
+    }
+    let spent = |get: fn(&Transport) -> f64| -> f64 {
+        let transports = runs.iter().flat_map(|run| &run.records).filter_map(|record| side(record).transport);
+        transports.map(|(start, stop)| (get(&stop) - get(&start)).max(0.0)).sum()
+    };
+    let busy = spent(|t| t.busy_s);
+    let of_busy = |limited: f64| (busy > 0.0).then(|| (limited / busy).min(1.0));
+    out.busy_share = (replica_seconds > 0.0).then(|| (busy / replica_seconds).min(1.0));
+    out.receive_window_limited_share = of_busy(spent(|t| t.receive_window_limited_s));
+    out.send_buffer_limited_share = of_busy(spent(|t| t.send_buffer_limited_s));
+}
+
+/// The host summed over runs; the parts of one run see one host over nearly one period, so the longest view counts.
+fn host(runs: &[GroupRun<'_>], side: SideOf) -> Option<HostUsage> {
+    let longest = |run: &GroupRun<'_>| {
+        let hosts = run.records.iter().filter_map(|record| side(record).host);
+        hosts.max_by(|a, b| a.elapsed_s.total_cmp(&b.elapsed_s))
+    };
+    runs.iter().filter_map(longest).reduce(sum)
+}
+
+fn sum(a: HostUsage, b: HostUsage) -> HostUsage {
+    HostUsage {
+        user_s: a.user_s + b.user_s,
+        system_s: a.system_s + b.system_s,
+        interrupt_s: a.interrupt_s + b.interrupt_s,
+        steal_s: a.steal_s + b.steal_s,
+        idle_s: a.idle_s + b.idle_s,
+        swapped_pages: a.swapped_pages + b.swapped_pages,
+        throttled_s: a.throttled_s + b.throttled_s,
+        elapsed_s: a.elapsed_s + b.elapsed_s,
+    }
+}
+
+/// CPU seconds the hypervisor took over all CPU seconds of the host.
+pub(crate) fn steal_share(host: &HostUsage) -> f64 {
+    let all = host.user_s + host.system_s + host.interrupt_s + host.steal_s + host.idle_s;
+    if all > 0.0 { host.steal_s / all } else { 0.0 }
+}
+
+/// The sum over both sides and all runs of what at least one of them knows.
+pub(crate) fn known(runs: &[GroupRun<'_>], get: fn(&SideRecord) -> Option<u64>) -> Option<u64> {
+    runs.iter().flat_map(GroupRun::sides).filter_map(get).reduce(u64::saturating_add)
+}
+
+/// Lost units over the units sent, in the runs that know what was lost.
+pub(crate) fn lost_share(runs: &[GroupRun<'_>]) -> Option<f64> {
+    let knowing = |run: &&GroupRun<'_>| run.sides().any(|side| side.lost.is_some());
+    let (mut lost, mut sent) = (0.0, 0.0);
+    for side in runs.iter().filter(knowing).flat_map(GroupRun::sides) {
+        lost += side.lost.map_or(0.0, real);
+        sent += real(side.sent_units);
+    }
+    (sent > 0.0).then(|| (lost / sent).clamp(0.0, 1.0))
+}

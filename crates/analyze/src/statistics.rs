@@ -1,0 +1,162 @@
+//! n, mean, standard deviation, percentiles, and the 95 % interval of the mean.
+//!
+//! What a sample is too small for is absent: one value has no standard deviation and no interval.
+
+use serde::Serialize;
+use stackline_core::record::Histogram;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Figures of one sample, in the unit of its values.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Statistics {
+    /// How many values.
+    pub n: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// Standard deviation of the sample (n - 1); absent for one value.
+    pub sd: Option<f64>,
+    /// The least.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// Half of the values are not above it.
+    pub median: f64,
+    /// 90 % are not above it.
+    pub p90: f64,
+    /// 99 % are not above it.
+    pub p99: f64,
+    /// 99.9 % are not above it.
+    pub p999: f64,
+    /// 95 % interval of the mean by Student's t; absent for one value.
+    pub ci95: Option<(f64, f64)>,
+}
+
+impl Statistics {
+    /// Of single values; none of no values. A percentile lies on the line between the two values nearest to rank
+    /// `1 + p (n - 1)`.
+    #[must_use]
+    pub fn from_values(values: &[f64]) -> Option<Self> {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        let n = sorted.len();
+        let mean = (sorted.iter().sum::<f64>() / real(n as u64)).clamp(min, max);
+        let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
+        let sd = (n > 1).then(|| (squares / real(n as u64 - 1)).sqrt());
+        let percentile = |p| between(&sorted, p);
+        let (median, p90, p99, p999) = (percentile(0.5), percentile(0.9), percentile(0.99), percentile(0.999));
+        Some(Self { n: n as u64, mean, sd, min, max, median, p90, p99, p999, ci95: interval(n as u64, mean, sd) })
+    }
+
+    /// Of a histogram's values times `scale`; none of an empty one. Mean and deviation come from the exact sums, a
+    /// percentile is the value of rank `p n` rounded up, as wide as the histogram's steps. The interval takes all
+    /// values as independent: for calls of several runs use [`Self::from_runs`].
+    #[must_use]
+    pub fn from_histogram(histogram: &Histogram, scale: f64) -> Option<Self> {
+        let n = histogram.n();
+        let first = histogram.counts.first()?.0;
+        let last = histogram.counts.last()?.0;
+        let (least, largest) = histogram.min_max.unwrap_or((first, last));
+        let (min, max) = (real(least) * scale, real(largest) * scale);
+        let mean = (real(histogram.sum) / real(n.max(1)) * scale).clamp(min, max);
+        let sd = (n > 1).then(|| deviation(histogram, n) * scale);
+        let percentile = |p| real(ranked(histogram, n, p).clamp(least, largest)) * scale;
+        let (median, p90, p99, p999) = (percentile(0.5), percentile(0.9), percentile(0.99), percentile(0.999));
+        Some(Self { n, mean, sd, min, max, median, p90, p99, p999, ci95: interval(n, mean, sd) })
+    }
+
+    /// Of the histograms of several runs. Calls within one run are not independent of each other, so with two runs or
+    /// more the interval comes from the runs' means, each weighted by its number of calls; with one it comes from the
+    /// calls, and the caller says so.
+    #[must_use]
+    pub fn from_runs(runs: &[Histogram], scale: f64) -> Option<Self> {
+        let mut all = Histogram::default();
+        runs.iter().for_each(|run| all.merge(run));
+        let pooled = Self::from_histogram(&all, scale)?;
+        let sums: Vec<(u64, u64)> = runs.iter().map(|run| (run.n(), run.sum)).filter(|(n, _)| *n > 0).collect();
+        if sums.len() < 2 {
+            return Some(pooled);
+        }
+        let half = cluster_half_width(&sums).map(|half| half * scale);
+        Some(Self { ci95: half.map(|half| (pooled.mean - half, pooled.mean + half)), ..pooled })
+    }
+
+    /// Half the width of the interval.
+    #[must_use]
+    pub fn half_width(&self) -> Option<f64> {
+        self.ci95.map(|(low, high)| (high - low) / 2.0)
+    }
+
+    /// Standard deviation over the mean.
+    #[must_use]
+    pub fn normalised_sd(&self) -> Option<f64> {
+        self.sd.filter(|_| self.mean > 0.0).map(|sd| sd / self.mean)
+    }
+}
+
+/// Half width of the 95 % interval of the mean of all values, from `(n, sum)` of each run: the ratio estimator of
+/// cluster sampling (Cochran, "Sampling Techniques", section 6.3). With equal `n` it is Student's t over the runs' means.
+pub(crate) fn cluster_half_width(runs: &[(u64, u64)]) -> Option<f64> {
+    let (k, n) = (runs.len() as u64, runs.iter().map(|(n, _)| real(*n)).sum::<f64>());
+    let mean = runs.iter().map(|(_, sum)| real(*sum)).sum::<f64>() / n;
+    let squares: f64 = runs.iter().map(|(n, sum)| (real(*sum) - mean * real(*n)).powi(2)).sum();
+    (k > 1 && n > 0.0).then(|| t_quantile(real(k - 1)) * (squares * real(k) / real(k - 1)).sqrt() / n)
+}
+
+/// The 97.5 % quantile of Student's t: 95 % lie within plus and minus it.
+pub(crate) fn t_quantile(freedom: f64) -> f64 {
+    // Above this the search in statrs loses digits (1.83 at 1e7), and four terms of the series have nine.
+    const SERIES: f64 = 100.0;
+    if freedom > SERIES {
+        return t_series(freedom);
+    }
+    StudentsT::new(0.0, 1.0, freedom.max(1.0)).map_or(f64::INFINITY, |t| t.inverse_cdf(0.975))
+}
+
+/// The same as a series in 1 / freedom around the normal quantile (Abramowitz and Stegun 26.7.5).
+fn t_series(freedom: f64) -> f64 {
+    const Z: f64 = 1.959_963_984_540_054;
+    let z = |power: i32| Z.powi(power);
+    let first = (z(3) + Z) / 4.0;
+    let second = (5.0 * z(5) + 16.0 * z(3) + 3.0 * Z) / 96.0;
+    let third = (3.0 * z(7) + 19.0 * z(5) + 17.0 * z(3) - 15.0 * Z) / 384.0;
+    Z + first / freedom + second / freedom.powi(2) + third / freedom.powi(3)
+}
+
+fn interval(n: u64, mean: f64, sd: Option<f64>) -> Option<(f64, f64)> {
+    let half = t_quantile(real(n - 1)) * sd? / real(n).sqrt();
+    Some((mean - half, mean + half))
+}
+
+fn deviation(histogram: &Histogram, n: u64) -> f64 {
+    let sum = real(histogram.sum);
+    ((histogram.squares - sum * sum / real(n)).max(0.0) / real(n - 1)).sqrt()
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank between 0 and n - 1")]
+fn between(sorted: &[f64], p: f64) -> f64 {
+    let last = sorted.len() - 1;
+    let rank = p * real(last as u64);
+    let (low, share) = (rank.floor() as usize, rank.fract());
+    let (low, high) = (sorted[low.min(last)], sorted[(low + 1).min(last)]);
+    (low + (high - low) * share).clamp(low, high)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank between 1 and n")]
+fn ranked(histogram: &Histogram, n: u64, p: f64) -> u64 {
+    let rank = (p * real(n)).ceil() as u64;
+    let mut seen = 0;
+    let at = histogram.counts.iter().find(|(_, count)| {
+        seen += count;
+        seen >= rank
+    });
+    at.or(histogram.counts.last()).map_or(0, |(value, _)| *value)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sums and counts; relative error 1e-16")]
+pub(crate) fn real(value: u64) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

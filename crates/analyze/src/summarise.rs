@@ -1,0 +1,160 @@
+//! Records to summaries: one for each part, and one for all parts of `parallel` and `total`.
+//!
+//! Warm-up runs and, for all parts together, runs that lack a part are left out of everything.
+
+use crate::flags;
+use crate::groups::{Group, GroupRun, groups, run_values};
+use crate::sides::{cpu_s, known, lost_share, summarise_side};
+use crate::statistics::real;
+use crate::{Cost, SideSummary, Statistics, Summary};
+use stackline_core::plan::{Measurement, Part, Plan, Size};
+use stackline_core::record::{Histogram, RunRecord};
+use std::collections::BTreeMap;
+
+/// Nanoseconds to seconds.
+const NANO: f64 = 1e-9;
+
+/// Summaries of all measurements of a plan, in its order; also of those without a run yet (`runs` = 0).
+#[must_use]
+pub fn summarise(plan: &Plan, records: &[RunRecord]) -> Vec<Summary> {
+    let of = |(index, measurement): (usize, &Measurement)| -> Vec<Summary> {
+        let mine = || records.iter().filter(move |record| record.measurement == index);
+        groups(measurement).iter().map(|group| one(index, measurement, group, &group.runs(mine()))).collect()
+    };
+    plan.measurements.iter().enumerate().flat_map(of).collect()
+}
+
+fn one(index: usize, measurement: &Measurement, group: &Group<'_>, runs: &[GroupRun<'_>]) -> Summary {
+    let mut summary = described(index, measurement, group);
+    figures(&mut summary, runs);
+    traffic(&mut summary, runs);
+    costs(&mut summary, runs);
+    summary.flags = flags::flags(measurement, group, runs, &summary);
+    summary
+}
+
+/// What the plan says of it.
+fn described(index: usize, measurement: &Measurement, group: &Group<'_>) -> Summary {
+    let parts = &group.parts;
+    let all = |get: fn(&Part) -> String| joined(parts.iter().map(|part| get(part)));
+    Summary {
+        measurement: index,
+        part_index: if group.aggregate { None } else { group.indices.first().copied() },
+        text: measurement.text.clone(),
+        part: if group.aggregate { "all".to_owned() } else { all(|part| part.text.clone()) },
+        application: all(|part| part.procedure.name.clone()),
+        stack: all(|part| part.stack.to_string()),
+        world: measurement.world,
+        from: all(|part| host(part.from.as_deref())),
+        to: all(|part| host(part.to.as_deref())),
+        background: group.background(),
+        replicas: parts.iter().map(|part| part.replicas).sum(),
+        variables: measurement.variables.clone(),
+        unit_bytes: same(parts.iter().map(|part| bytes(&part.data.unit))),
+        reply_bytes: same(parts.iter().map(|part| bytes(&part.data.reply))),
+        ..Summary::default()
+    }
+}
+
+fn host(name: Option<&str>) -> String {
+    name.unwrap_or("local").to_owned()
+}
+
+/// Different texts, each once, in their order.
+fn joined(texts: impl Iterator<Item = String>) -> String {
+    let mut seen: Vec<String> = Vec::new();
+    for text in texts {
+        if !seen.contains(&text) {
+            seen.push(text);
+        }
+    }
+    seen.join(" + ")
+}
+
+/// The value all have in common.
+fn same(mut values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    let first = values.next()??;
+    values.all(|value| value == Some(first)).then_some(first)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int casts saturate")]
+fn bytes(size: &Size) -> Option<u64> {
+    match size {
+        Size::Bytes(bytes) => Some(*bytes),
+        Size::Drawn(distribution) => distribution.constant().map(|bytes| bytes.round() as u64),
+    }
+}
+
+/// The measured figures and what they are judged by.
+fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
+    let over_runs = |get: fn(&GroupRun<'_>) -> Option<f64>| {
+        Statistics::from_values(&runs.iter().filter_map(get).collect::<Vec<_>>())
+    };
+    let pooled = |get: fn(&RunRecord) -> &Histogram| {
+        Statistics::from_runs(&runs.iter().map(|run| run.merged(get)).collect::<Vec<_>>(), NANO)
+    };
+    let values = run_values(runs);
+    summary.runs = u32::try_from(runs.len()).unwrap_or(u32::MAX);
+    summary.units = real(runs.iter().map(GroupRun::units).sum()) / real(runs.len().max(1) as u64);
+    summary.elapsed_s = over_runs(|run| Some(run.elapsed_s()));
+    summary.throughput_bit_s = Statistics::from_values(&values.throughput_bit_s);
+    summary.response_s = pooled(|record| &record.calls);
+    summary.response_run_s = Statistics::from_values(&values.response_s);
+    summary.connect_s = pooled(|record| &record.connects);
+    summary.connect_run_s = Statistics::from_values(&values.connect_s);
+    summary.rate_per_s = over_runs(|run| run.calls_per_s());
+    summary.lateness_s = pooled(|record| &record.lateness);
+    summary.marks = marks(runs);
+    summary.main = values.main();
+    let main = values.main().and_then(|metric| Statistics::from_values(values.of(metric)));
+    summary.normalised_sd = main.and_then(|statistics| statistics.normalised_sd());
+    summary.run_values = values;
+}
+
+/// One statistic a mark; a name used on both sides is one mark.
+fn marks(runs: &[GroupRun<'_>]) -> BTreeMap<String, Statistics> {
+    let mut all: BTreeMap<String, Vec<Histogram>> = BTreeMap::new();
+    for run in runs {
+        let mut mine: BTreeMap<&str, Histogram> = BTreeMap::new();
+        for (name, times) in run.sides().flat_map(|side| &side.marks) {
+            mine.entry(name).or_default().merge(times);
+        }
+        for (name, times) in mine {
+            all.entry(name.to_owned()).or_default().push(times);
+        }
+    }
+    all.into_iter().filter_map(|(name, runs)| Some((name, Statistics::from_runs(&runs, NANO)?))).collect()
+}
+
+/// Both sides, and what was lost between them.
+fn traffic(summary: &mut Summary, runs: &[GroupRun<'_>]) {
+    summary.initiator = summarise_side(runs, |record| &record.initiator);
+    summary.responder = summarise_side(runs, |record| &record.responder);
+    summary.lost = known(runs, |side| side.lost);
+    summary.lost_share = lost_share(runs);
+    summary.duplicated = known(runs, |side| side.duplicated);
+    summary.reordered = known(runs, |side| side.reordered);
+    let absent = runs.iter().flat_map(|run| &run.records).flat_map(|record| &record.absent);
+    summary.absent = absent.map(|(name, reason)| (name.clone(), reason.clone())).collect();
+}
+
+/// CPU per work done; absent where no CPU time or no work was seen.
+fn costs(summary: &mut Summary, runs: &[GroupRun<'_>]) {
+    let per = |work: f64| cost(&summary.initiator, &summary.responder, work);
+    let gb = real(runs.iter().map(GroupRun::bytes).sum()) / 1e9;
+    let calls = summary.response_s.map_or(0.0, |response| real(response.n));
+    (summary.cpu_s_per_gb, summary.cpu_us_per_call) = (per(gb), per(calls / 1e6));
+}
+
+fn cost(initiator: &SideSummary, responder: &SideSummary, work: f64) -> Option<Cost> {
+    let (initiator, responder) = (cpu_s(initiator), cpu_s(responder));
+    let both = initiator + responder;
+    (work > 0.0 && both > 0.0).then(|| Cost {
+        both: both / work,
+        initiator: initiator / work,
+        responder: responder / work,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! Summaries of small plans whose figures can be checked by hand.
+
+use super::*;
+use crate::Metric;
+use crate::{half_width_share, interval_reached};
+use stackline_core::catalogue::OptionValue;
+use stackline_core::distribution::Distribution;
+use stackline_core::plan::{Access, Composer, Count, Data, Stack, Until, Warmup, World};
+use stackline_core::program::{Call, DelayArgument, Procedure, SizeArgument, Step};
+use stackline_core::record::{HostUsage, SideRecord, Transport};
+
+fn procedure(name: &str, call: Call) -> Procedure {
+    Procedure { name: name.into(), timings: vec![], initiator: vec![Step::Call(call)], responder: vec![] }
+}
+
+fn part(text: &str, procedure: Procedure) -> Part {
+    Part {
+        text: text.into(),
+        replicas: 1,
+        from: Some("khons".into()),
+        to: None,
+        procedure,
+        data: Data { unit: Size::Bytes(1000), reply: Size::Bytes(1000), count: Count::Units(10), timings: vec![] },
+        source: Access::Memory,
+        destination: Access::Memory,
+        stack: Stack::plain("tcp"),
+        cpu: (None, None),
+        background: false,
+    }
+}
+
+fn get(text: &str) -> Part {
+    part(text, procedure("bulk_get", Call::AwaitDataIndication(SizeArgument::Unit)))
+}
+
+fn rr() -> Part {
+    part("rr 32*10", procedure("request_response", Call::RpcCall(SizeArgument::Unit, SizeArgument::Reply)))
+}
+
+fn plan(composer: Composer, parts: Vec<Part>) -> Plan {
+    let measurement = Measurement {
+        text: "3 bulk_get 1000*10".into(),
+        line: 1,
+        variables: vec![],
+        runs: 3,
+        time_limit: None,
+        until: None,
+        warmup: Warmup::Runs(1),
+        composer,
+        world: World::Live,
+        across: None,
+        parts,
+    };
+    Plan { seed: 1, hosts: BTreeMap::new(), networks: vec![], measurements: vec![measurement] }
+}
+
+/// `mb` megabytes in one second.
+fn moved(part: usize, run: u32, mb: u64) -> RunRecord {
+    let side = SideRecord { received_units: mb * 1000, received_bytes: mb * 1_000_000, ..SideRecord::default() };
+    RunRecord { part, run, replicas: 1, elapsed_ns: 1_000_000_000, initiator: side, ..RunRecord::default() }
+}
+
+fn called(run: u32, ns: &[u64]) -> RunRecord {
+    let calls = crate::statistics::tests::histogram(ns);
+    RunRecord { run, replicas: 1, elapsed_ns: calls.sum, calls, ..RunRecord::default() }
+}
+
+#[test]
+fn no_runs_give_a_summary_without_figures() {
+    let summary = &summarise(&plan(Composer::Basic, vec![get("a")]), &[])[0];
+    assert_eq!((summary.runs, summary.units, summary.main), (0, 0.0, None));
+    assert!(summary.throughput_bit_s.is_none() && summary.lost.is_none() && summary.cpu_s_per_gb.is_none());
+    assert!(summary.flags.is_empty());
+    assert_eq!((summary.from.as_str(), summary.to.as_str()), ("khons", "local"));
+}
+
+#[test]
+fn throughput_over_runs_without_the_warmup() {
+    let warmup = RunRecord { warmup: true, ..moved(0, 0, 900) };
+    let records = [warmup, moved(0, 0, 100), moved(0, 1, 100), moved(0, 2, 106)];
+    let summary = &summarise(&plan(Composer::Basic, vec![get("a")]), &records)[0];
+    let throughput = summary.throughput_bit_s.unwrap();
+    assert_eq!((throughput.n, throughput.min, throughput.max), (3, 8e8, 8.48e8));
+    assert_eq!((summary.runs, summary.units, summary.unit_bytes), (3, 102_000.0, Some(1000)));
+    assert_eq!(summary.main, Some(Metric::Throughput));
+    assert!(summary.response_s.is_none() && summary.flags.is_empty(), "{:?}", summary.flags);
+}
+
+#[test]
+fn calls_are_not_throughput_even_when_their_bytes_are_counted() {
+    let mut record = called(0, &[1000, 2000, 3000]);
+    record.responder.received_bytes = 96;
+    let summary = &summarise(&plan(Composer::Basic, vec![rr()]), &[record])[0];
+    assert!(summary.throughput_bit_s.is_none());
+    assert_eq!((summary.main, summary.units), (Some(Metric::Response), 3.0));
+    assert!((summary.response_s.unwrap().mean - 2e-6).abs() < 1e-15);
+    assert!((summary.rate_per_s.unwrap().mean - 500_000.0).abs() < 1e-6);
+    assert_eq!(summary.flags, ["one run", "interval from calls"]);
+}
+
+#[test]
+fn parallel_has_its_parts_and_all_of_them() {
+    let records = [moved(0, 0, 100), moved(1, 0, 50), moved(0, 1, 100)];
+    let summaries = summarise(&plan(Composer::Parallel, vec![get("a"), get("b")]), &records);
+    let parts: Vec<&str> = summaries.iter().map(|s| s.part.as_str()).collect();
+    assert_eq!(parts, ["a", "b", "all"]);
+    // The second run was cut before part b was done: it is no run of all parts.
+    assert_eq!(summaries.iter().map(|s| s.runs).collect::<Vec<_>>(), [2, 1, 1]);
+    assert_eq!(summaries[2].throughput_bit_s.unwrap().mean, 1.2e9);
+    assert!(summaries[2].is_aggregate());
+}
+
+#[test]
+fn all_parts_together_last_as_long_as_the_longest() {
+    let slow = RunRecord { elapsed_ns: 2_000_000_000, ..moved(1, 0, 100) };
+    let summaries = summarise(&plan(Composer::Total, vec![get("a"), get("b")]), &[moved(0, 0, 100), slow]);
+    assert_eq!(summaries.len(), 1);
+    assert_eq!(summaries[0].throughput_bit_s.unwrap().mean, 8e8);
+}
+
+#[test]
+fn background_is_marked_and_has_no_aggregate() {
+    let load = Part { background: true, ..get("load") };
+    let summaries = summarise(&plan(Composer::Background, vec![get("a"), load]), &[moved(0, 0, 1), moved(1, 0, 1)]);
+    assert_eq!(summaries.iter().map(|s| s.background).collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
+fn replicas_last_from_the_first_start_to_the_last_stop() {
+    let record = RunRecord { replicas: 4, span_ns: 4_000_000_000, ..moved(0, 0, 100) };
+    let summary = &summarise(&plan(Composer::Basic, vec![get("a")]), std::slice::from_ref(&record))[0];
+    assert_eq!(summary.throughput_bit_s.unwrap().mean, 2e8);
+    let unknown = RunRecord { span_ns: 0, ..record };
+    let summary = &summarise(&plan(Composer::Basic, vec![get("a")]), &[unknown])[0];
+    assert_eq!(summary.throughput_bit_s.unwrap().mean, 8e8);
+}
+
+#[test]
+fn costs_are_per_work_done() {
+    let mut record = moved(0, 0, 500);
+    record.initiator.usage.system_s = 0.2;
+    record.responder.usage.user_s = 0.3;
+    let summary = &summarise(&plan(Composer::Basic, vec![get("a")]), &[record])[0];
+    let cost = summary.cpu_s_per_gb.unwrap();
+    assert_eq!((cost.both, cost.initiator, cost.responder), (1.0, 0.4, 0.6));
+    assert_eq!(summary.cpu_us_per_call, None);
+    assert_eq!(summary.initiator.cpu_share, Some(0.2));
+}
+
+#[test]
+fn loss_is_over_what_was_sent_and_absent_where_nobody_knows() {
+    let mut record = moved(0, 0, 1);
+    record.responder.sent_units = 1000;
+    record.initiator.lost = Some(10);
+    let known = &summarise(&plan(Composer::Basic, vec![get("a")]), &[record.clone()])[0];
+    assert_eq!((known.lost, known.lost_share), (Some(10), Some(0.01)));
+    assert!(known.flags.contains(&"lost data".to_owned()));
+    record.initiator.lost = None;
+    let unknown = &summarise(&plan(Composer::Basic, vec![get("a")]), &[record])[0];
+    assert_eq!((unknown.lost, unknown.lost_share), (None, None));
+}
+
+#[test]
+fn transport_is_the_last_run_and_retransmits_their_sum() {
+    let with = |run, retransmits, rtt_s| {
+        let start = Transport { retransmits: 5, ..Transport::default() };
+        let stop = Transport { retransmits, rtt_s, busy_s: 0.5, send_buffer_limited_s: 0.1, ..start };
+        let mut record = moved(0, run, 1);
+        record.initiator.transport = Some((start, stop));
+        record
+    };
+    let side = &summarise(&plan(Composer::Basic, vec![get("a")]), &[with(0, 7, 0.1), with(1, 6, 0.2)])[0].initiator;
+    assert_eq!(side.retransmits, Some(3));
+    assert_eq!(side.transport.unwrap().1.rtt_s, 0.2);
+    assert_eq!((side.busy_share, side.send_buffer_limited_share), (Some(0.5), Some(0.2)));
+}
+
+fn flags_of(part: Part, change: impl Fn(&mut RunRecord)) -> Vec<String> {
+    let mut records = [moved(0, 0, 100), moved(0, 1, 100)];
+    records.iter_mut().for_each(change);
+    summarise(&plan(Composer::Basic, vec![part]), &records)[0].flags.clone()
+}
+
+#[test]
+fn flags() {
+    let none: [&str; 0] = [];
+    assert_eq!(flags_of(get("a"), |_| ()), none);
+    assert_eq!(flags_of(get("a"), |r| r.elapsed_ns += u64::from(r.run) * 200_000_000), ["sd>5%"]);
+    assert_eq!(flags_of(get("a"), |r| r.initiator.usage.major_faults = 1), ["paging"]);
+    assert_eq!(flags_of(get("a"), |r| r.responder.usage.user_s = 0.99), ["core full"]);
+    assert_eq!(flags_of(get("a"), |r| (r.replicas, r.responder.usage.user_s) = (2, 1.9)), none);
+    assert_eq!(flags_of(get("a"), |r| r.limited = true), ["time limit"]);
+    assert_eq!(flags_of(get("a"), |r| r.initiator.notes = vec!["gso refused".into()]), ["gso refused"]);
+    let host = |steal_s, throttled_s| Some(HostUsage { idle_s: 98.0, steal_s, throttled_s, ..HostUsage::default() });
+    assert_eq!(flags_of(get("a"), |r| r.initiator.host = host(2.0, 0.0)), ["steal"]);
+    assert_eq!(flags_of(get("a"), |r| r.initiator.host = host(0.5, 0.1)), ["throttled"]);
+    let used = |name: &str| BTreeMap::from([("congestion".to_owned(), name.to_owned())]);
+    assert_eq!(flags_of(get("a"), |r| r.responder.settings = used("bbr")), ["congestion bbr"]);
+    assert_eq!(flags_of(get("a"), |r| r.responder.settings = used("cubic")), none);
+    let mut asked = get("a");
+    asked.stack.options.insert("congestion".into(), OptionValue::Word("bbr".into()));
+    assert_eq!(flags_of(asked, |r| r.responder.settings = used("bbr")), none);
+    let unlimited = Part { data: Data { count: Count::Unlimited, ..get("a").data }, ..get("a") };
+    assert_eq!(flags_of(unlimited, |r| r.limited = true), none);
+}
+
+#[test]
+fn late_is_measured_against_the_interval() {
+    let mut paced = get("a");
+    paced.procedure.initiator.push(Step::Call(Call::Pace(DelayArgument::Timing(0))));
+    paced.data.timings = vec![Distribution::Exponential(1e-3)];
+    let late_by =
+        |ns: u64| flags_of(paced.clone(), move |r| r.lateness = crate::statistics::tests::histogram(&[ns; 10]));
+    assert!(late_by(60_000).is_empty());
+    assert_eq!(late_by(80_000), ["late"]);
+    let unpaced = flags_of(get("a"), |r| r.lateness = crate::statistics::tests::histogram(&[900_000; 10]));
+    assert!(unpaced.is_empty());
+}
+
+#[test]
+fn until_is_reached_by_a_narrow_interval() {
+    let mut plan = plan(Composer::Basic, vec![get("a")]);
+    plan.measurements[0].until = Some(Until { share: 0.1, at_most: 9 });
+    let measurement = &plan.measurements[0];
+    let records = [moved(0, 0, 100), moved(0, 1, 102), moved(0, 2, 101)];
+    assert!(!interval_reached(measurement, &records[..1]), "one run has no interval");
+    assert!(!interval_reached(measurement, &records[..2]), "t = 12.7 at two runs");
+    assert!(interval_reached(measurement, &records));
+    assert!((half_width_share(measurement, &records).unwrap() - 4.302_65 / 101.0 / 3.0_f64.sqrt()).abs() < 1e-6);
+    assert_eq!(summarise(&plan, &records[..2])[0].flags, ["until not reached"]);
+}
+
+#[test]
+fn until_looks_at_calls_where_nothing_else_is() {
+    let mut plan = plan(Composer::Basic, vec![rr()]);
+    plan.measurements[0].until = Some(Until { share: 0.02, at_most: 9 });
+    let records = [called(0, &[1000, 9000]), called(1, &[1010, 9010]), called(2, &[990, 8990])];
+    assert!(interval_reached(&plan.measurements[0], &records), "the means agree, however the calls differ");
+    assert!(!interval_reached(&plan.measurements[0], &[]));
+}
+
+#[test]
+fn marks_are_pooled_over_runs() {
+    let mark = |run, ns| {
+        let mut record = moved(0, run, 1);
+        record.initiator.marks.insert("first byte".into(), crate::statistics::tests::histogram(&[ns]));
+        record
+    };
+    let summary = &summarise(&plan(Composer::Basic, vec![get("a")]), &[mark(0, 1000), mark(1, 3000)])[0];
+    let first_byte = summary.marks["first byte"];
+    assert_eq!(first_byte.n, 2);
+    assert!((first_byte.mean - 2e-6).abs() < 1e-15);
+}

@@ -1,0 +1,224 @@
+//! What a summary holds: everything the counted runs of one part, or of all parts together, say.
+
+use crate::Statistics;
+use serde::Serialize;
+use stackline_core::plan::World;
+use stackline_core::record::{HostUsage, Transport, Usage};
+use std::collections::BTreeMap;
+
+/// What a run is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Bytes of data units over the measured period, in bit/s.
+    Throughput,
+    /// Mean response time of a run's calls, in seconds.
+    Response,
+    /// Mean time of a run's connects plus disconnects, in seconds.
+    Connect,
+}
+
+impl Metric {
+    /// All of them, the main one of a run first: the first that a run has.
+    pub const ALL: [Self; 3] = [Self::Throughput, Self::Response, Self::Connect];
+
+    /// Its name in a sentence.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Response => "response time",
+            Self::Connect => "connect time",
+        }
+    }
+
+    /// Whether more of it is faster.
+    #[must_use]
+    pub const fn more_is_faster(self) -> bool {
+        matches!(self, Self::Throughput)
+    }
+}
+
+/// One value a counted run, in the order of the runs; empty where a run has none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RunValues {
+    /// Throughput in bit/s.
+    pub throughput_bit_s: Vec<f64>,
+    /// Mean response time in seconds.
+    pub response_s: Vec<f64>,
+    /// Mean connect time in seconds.
+    pub connect_s: Vec<f64>,
+}
+
+impl RunValues {
+    /// The values of a metric.
+    #[must_use]
+    pub fn of(&self, metric: Metric) -> &[f64] {
+        match metric {
+            Metric::Throughput => &self.throughput_bit_s,
+            Metric::Response => &self.response_s,
+            Metric::Connect => &self.connect_s,
+        }
+    }
+
+    /// The metric the runs are judged by.
+    #[must_use]
+    pub fn main(&self) -> Option<Metric> {
+        Metric::ALL.into_iter().find(|metric| !self.of(*metric).is_empty())
+    }
+}
+
+/// CPU per unit of work.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Cost {
+    /// Initiators and responders together.
+    pub both: f64,
+    /// Initiators alone.
+    pub initiator: f64,
+    /// Responders alone.
+    pub responder: f64,
+}
+
+/// Where a thread ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Placement {
+    /// Core when the clock started.
+    pub start: usize,
+    /// Core when it stopped.
+    pub end: usize,
+    /// Whether it was pinned.
+    pub pinned: bool,
+}
+
+/// One side over all counted runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SideSummary {
+    /// What the stack really used (last counted run).
+    pub settings: BTreeMap<String, String>,
+    /// CPU and counters, summed.
+    pub usage: Usage,
+    /// CPU seconds over measured seconds and replicas; 1 is a full core a replica.
+    pub cpu_share: Option<f64>,
+    /// The whole host, summed.
+    pub host: Option<HostUsage>,
+    /// The transport at start and stop of the last counted run.
+    pub transport: Option<(Transport, Transport)>,
+    /// Segments sent again in all counted runs.
+    pub retransmits: Option<u64>,
+    /// Time with data to send over the measured time, a replica.
+    pub busy_share: Option<f64>,
+    /// Share of the busy time limited by the receiver's window.
+    pub receive_window_limited_share: Option<f64>,
+    /// Share of the busy time limited by the send buffer.
+    pub send_buffer_limited_share: Option<f64>,
+    /// Where the first replica ran in the last counted run.
+    pub placement: Option<Placement>,
+    /// Data units that arrived in all counted runs.
+    pub received_units: u64,
+    /// Bytes of them.
+    pub received_bytes: u64,
+    /// Data units sent.
+    pub sent_units: u64,
+    /// Bytes of them.
+    pub sent_bytes: u64,
+}
+
+/// What the counted runs of one part say, or of all parts of a measurement together. Warm-up runs are not in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Index of the measurement in the plan.
+    pub measurement: usize,
+    /// Index of the part; absent for all parts together.
+    pub part_index: Option<usize>,
+    /// The measurement as written.
+    pub text: String,
+    /// The part as written; `all` for all parts together.
+    pub part: String,
+    /// Name of the application type; several with ` + ` between.
+    pub application: String,
+    /// Name of the stack with the options written; several with ` + ` between.
+    pub stack: String,
+    /// Where it ran.
+    pub world: World,
+    /// Initiator host; `local` without one.
+    pub from: String,
+    /// Responder host; `local` without one.
+    pub to: String,
+    /// Whether it is load and not measured.
+    pub background: bool,
+    /// Pairs at once.
+    pub replicas: u32,
+    /// Values of the swept variables.
+    pub variables: Vec<(String, f64)>,
+    /// Counted runs.
+    pub runs: u32,
+    /// Data units, else calls, else connects a run, on average.
+    pub units: f64,
+    /// Size of a data unit or request in bytes, where it is always the same.
+    pub unit_bytes: Option<u64>,
+    /// Size of a reply in bytes, where it is always the same.
+    pub reply_bytes: Option<u64>,
+    /// Measured period of a run in seconds.
+    pub elapsed_s: Option<Statistics>,
+    /// Throughput over runs in bit/s, where data units moved.
+    pub throughput_bit_s: Option<Statistics>,
+    /// Response times of all calls in seconds; the interval from the runs' means when there are two or more.
+    pub response_s: Option<Statistics>,
+    /// The runs' mean response times in seconds.
+    pub response_run_s: Option<Statistics>,
+    /// Times of connect plus disconnect in seconds; the interval as for calls.
+    pub connect_s: Option<Statistics>,
+    /// The runs' mean connect times in seconds.
+    pub connect_run_s: Option<Statistics>,
+    /// Calls per second over runs.
+    pub rate_per_s: Option<Statistics>,
+    /// How late paced operations began, in seconds.
+    pub lateness_s: Option<Statistics>,
+    /// Times since the clock started at each mark, in seconds.
+    pub marks: BTreeMap<String, Statistics>,
+    /// What the runs are judged by.
+    pub main: Option<Metric>,
+    /// Standard deviation over the mean of the main metric over runs.
+    pub normalised_sd: Option<f64>,
+    /// The values behind it.
+    pub run_values: RunValues,
+    /// The initiators.
+    pub initiator: SideSummary,
+    /// The responders.
+    pub responder: SideSummary,
+    /// CPU seconds per GB (1e9 bytes) of data units.
+    pub cpu_s_per_gb: Option<Cost>,
+    /// CPU microseconds per call.
+    pub cpu_us_per_call: Option<Cost>,
+    /// Data units sent that never arrived; absent where the stack cannot tell.
+    pub lost: Option<u64>,
+    /// The same over the units sent, 0 to 1.
+    pub lost_share: Option<f64>,
+    /// Arrived more than once.
+    pub duplicated: Option<u64>,
+    /// Arrived after a later one.
+    pub reordered: Option<u64>,
+    /// What could not be measured and why.
+    pub absent: BTreeMap<String, String>,
+    /// What a reader has to know before believing the figures.
+    pub flags: Vec<String>,
+}
+
+impl Summary {
+    /// Whether it is all parts together.
+    #[must_use]
+    pub const fn is_aggregate(&self) -> bool {
+        self.part_index.is_none()
+    }
+
+    /// Statistics of the main metric: throughput over runs, response and connect times over calls.
+    #[must_use]
+    pub const fn main_statistics(&self) -> Option<&Statistics> {
+        match self.main {
+            Some(Metric::Throughput) => self.throughput_bit_s.as_ref(),
+            Some(Metric::Response) => self.response_s.as_ref(),
+            Some(Metric::Connect) => self.connect_s.as_ref(),
+            None => None,
+        }
+    }
+}
