@@ -202,20 +202,22 @@ impl Cursor {
         self.limit_reached = true;
     }
 
-    /// The peer's stream ended where a data unit would begin: leaves the innermost repeat at once.
-    /// Returns false when no repeat is running: then the end of the stream is an error.
+    /// The peer's stream ended where a data unit would begin: leaves every running repeat at once, since nothing more
+    /// can come. Returns false when none is running.
     pub fn leave(&mut self) -> bool {
-        if self.loops.pop().is_none() {
+        let mut depth = core::mem::take(&mut self.loops).len();
+        if depth == 0 {
             return false;
         }
-        let mut depth = 0;
         while let Some(instruction) = self.instructions.get(self.at) {
             self.at += 1;
             match instruction {
                 Instruction::Repeat { .. } => depth += 1,
-                Instruction::EndRepeat { .. } if depth == 0 => break,
                 Instruction::EndRepeat { .. } => depth -= 1,
                 _ => {}
+            }
+            if depth == 0 {
+                break;
             }
         }
         true

@@ -1,0 +1,190 @@
+//! The agent: a process with a pipe. It creates and ends benchmark processes (threads of its own) by message, and is
+//! silent while they measure. When the pipe closes it ends them and exits, so nothing is left behind.
+
+use crate::control::{self, FromAgent, Hello, PROTOCOL, Task, ToAgent};
+use crate::environment;
+use crate::fault::{Fault, Result};
+use crate::files::Files;
+use crate::job::{Job, News, was_ended};
+use crate::placement;
+use crate::stacks;
+use crate::sys::thread as system;
+use std::collections::BTreeMap;
+use std::io::{BufReader, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// What reaches the agent's one loop.
+enum Event {
+    Message(ToAgent),
+    Unreadable(Fault),
+    Closed,
+    News(u64, News),
+}
+
+/// Serves the coordinator at the other end of `input` and `output` until it says so or the pipe closes.
+///
+/// # Errors
+/// A [`Fault`] when what arrives is no message, or the pipe breaks.
+pub fn serve(input: impl Read + Send + 'static, output: impl Write, directory: Option<&Path>) -> Result<()> {
+    system::make_interruptible().map_err(|e| Fault::environment(format!("signals cannot be handled: {e}")))?;
+    placement::raise_file_limit();
+    let (events, mailbox) = channel();
+    let reader = events.clone();
+    std::thread::spawn(move || read_messages(input, &reader));
+    let mut agent = Agent { output, files: Files::under(directory), jobs: BTreeMap::new(), events };
+    agent.send(&FromAgent::Hello(hello()))?;
+    agent.work(&mailbox)
+}
+
+fn read_messages(input: impl Read, events: &Sender<Event>) {
+    let mut input = BufReader::new(input);
+    loop {
+        let event = match control::read(&mut input) {
+            Ok(Some(message)) => Event::Message(message),
+            Ok(None) => Event::Closed,
+            Err(fault) => Event::Unreadable(fault),
+        };
+        let last = !matches!(event, Event::Message(_));
+        if events.send(event).is_err() || last {
+            return;
+        }
+    }
+}
+
+fn hello() -> Hello {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_string();
+    let client = std::env::var("SSH_CONNECTION").ok();
+    Hello {
+        version: env!("CARGO_PKG_VERSION").into(),
+        protocol: PROTOCOL,
+        pid: std::process::id(),
+        machine: read("/proc/sys/kernel/random/boot_id"),
+        coordinator: client.and_then(|c| c.split_ascii_whitespace().next().map(str::to_string)),
+    }
+}
+
+struct Running {
+    job: Job,
+    reliable: bool,
+}
+
+struct Agent<W> {
+    output: W,
+    files: Files,
+    jobs: BTreeMap<u64, Running>,
+    events: Sender<Event>,
+}
+
+impl<W: Write> Agent<W> {
+    fn work(&mut self, mailbox: &Receiver<Event>) -> Result<()> {
+        loop {
+            let event = match self.tick() {
+                None => mailbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(wait) => mailbox.recv_timeout(wait),
+            };
+            match event {
+                Ok(Event::Message(ToAgent::Quit)) | Ok(Event::Closed) | Err(RecvTimeoutError::Disconnected) => {
+                    return Ok(());
+                }
+                Ok(Event::Message(message)) => self.handle(message)?,
+                Ok(Event::Unreadable(fault)) => return Err(fault),
+                Ok(Event::News(job, news)) => self.news(job, news)?,
+                Err(RecvTimeoutError::Timeout) => self.interrupt(),
+            }
+        }
+    }
+
+    fn tick(&self) -> Option<Duration> {
+        self.jobs.values().filter_map(|running| running.job.tick(running.reliable)).min()
+    }
+
+    fn interrupt(&self) {
+        for running in self.jobs.values() {
+            if running.job.tick(running.reliable).is_some() {
+                running.job.interrupt();
+            }
+        }
+    }
+
+    fn send(&mut self, message: &FromAgent) -> Result<()> {
+        control::write(&mut self.output, message).map_err(|e| Fault::io("writing to the coordinator", &e))
+    }
+
+    fn handle(&mut self, message: ToAgent) -> Result<()> {
+        match message {
+            ToAgent::Environment => self.send(&FromAgent::Environment(environment::static_environment())),
+            ToAgent::Sample => self.send(&FromAgent::Sample(environment::dynamic_environment())),
+            ToAgent::Calibrate => self.send(&FromAgent::Calibrated(placement::wake_up())),
+            ToAgent::Listen { job, task } => {
+                let reliable = reliable(&task);
+                match Job::listen(*task, &self.files, self.tell(job)) {
+                    Ok((running, addresses)) => {
+                        self.jobs.insert(job, Running { job: running, reliable });
+                        self.send(&FromAgent::Listening { job, addresses })
+                    }
+                    Err(fault) => self.send(&FromAgent::Failed { job, fault }),
+                }
+            }
+            ToAgent::Dial { job, task, addresses } => {
+                let reliable = reliable(&task);
+                match Job::dial(*task, &addresses, &self.files, self.tell(job)) {
+                    Ok(running) => {
+                        self.jobs.insert(job, Running { job: running, reliable });
+                        Ok(())
+                    }
+                    Err(fault) => self.send(&FromAgent::Failed { job, fault }),
+                }
+            }
+            ToAgent::Go { job } => {
+                if let Some(running) = self.jobs.get_mut(&job) {
+                    running.job.go();
+                }
+                Ok(())
+            }
+            ToAgent::End { job, now } => {
+                if let Some(running) = self.jobs.get(&job) {
+                    running.job.end(now);
+                    if now {
+                        running.job.interrupt();
+                    }
+                }
+                Ok(())
+            }
+            ToAgent::Quit => Ok(()),
+        }
+    }
+
+    fn tell(&self, job: u64) -> Arc<dyn Fn(News) + Send + Sync> {
+        let events = std::sync::Mutex::new(self.events.clone());
+        Arc::new(move |news| {
+            let events = events.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            // The loop is gone only when the process is about to be.
+            let _ = events.send(Event::News(job, news));
+        })
+    }
+
+    fn news(&mut self, job: u64, news: News) -> Result<()> {
+        let Some(running) = self.jobs.get_mut(&job) else { return Ok(()) };
+        match news {
+            News::Ready => self.send(&FromAgent::Ready { job }),
+            News::Seen(Ok(seen)) => match running.job.seen(seen) {
+                None => Ok(()),
+                Some(outcome) => {
+                    self.jobs.remove(&job);
+                    self.send(&FromAgent::Done { job, outcome: Box::new(outcome) })
+                }
+            },
+            News::Seen(Err(fault)) => {
+                self.jobs.remove(&job);
+                if was_ended(&fault) { Ok(()) } else { self.send(&FromAgent::Failed { job, fault }) }
+            }
+        }
+    }
+}
+
+fn reliable(task: &Task) -> bool {
+    stacks::find(&task.stack.name).is_none_or(|stack| stack.table().reliable)
+}

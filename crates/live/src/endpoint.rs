@@ -1,0 +1,443 @@
+//! One thread of one side: walks the cursor over a connection and reads the clock.
+//!
+//! Between StartMeasurement and StopMeasurement it reads the clock once a call and once a connection, not once a data
+//! unit; it allocates nothing and logs nothing.
+
+use crate::clock;
+use crate::ends::{Alarm, Ends};
+use crate::fault::{Blame, Fault, Result};
+use crate::job::Gate;
+use crate::meter::{self, Recorder};
+use crate::placement;
+use crate::stacks::{Bulk, Connection, Dialer, Listener, vanished};
+use stackline_core::cursor::{Cursor, Operation};
+use stackline_core::plan::Count;
+use stackline_core::program::Side;
+use stackline_core::record::{Histogram, SideRecord, Transport, Usage};
+use stackline_core::time::{Duration, Instant};
+use std::sync::Arc;
+
+use crate::control::Task;
+
+/// How a thread gets its connections.
+pub enum Door {
+    /// The initiator's.
+    Dial(Box<dyn Dialer>),
+    /// The responder's.
+    Listen(Box<dyn Listener>),
+}
+
+/// What one thread saw.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Counters and settings.
+    pub record: SideRecord,
+    /// When its clock started and stopped.
+    pub period: Option<(Instant, Instant)>,
+    /// Whether the limit cut it short.
+    pub limited: bool,
+    /// Response times.
+    pub calls: Histogram,
+    /// Connect plus disconnect times.
+    pub connects: Histogram,
+    /// Lateness of paced operations.
+    pub lateness: Histogram,
+}
+
+/// One thread's state.
+pub struct Endpoint<'t> {
+    task: &'t Task,
+    door: Door,
+    ends: Ends,
+    gate: Arc<Gate>,
+    alarm: Option<Arc<Alarm>>,
+    reliable: bool,
+    connection: Option<Box<dyn Connection>>,
+    seen: Seen,
+    calls: Recorder,
+    connects: Recorder,
+    lateness: Recorder,
+    marks: Vec<Recorder>,
+    /// When the present connection was asked for.
+    connecting: Instant,
+    /// The last intended moment, and whether the next call counts from it.
+    intended: Option<Instant>,
+    paced: bool,
+    started: Option<Start>,
+    stopped: bool,
+}
+
+/// What was read when the clock started.
+struct Start {
+    at: Instant,
+    usage: Usage,
+    transport: Option<Transport>,
+    cpu: (usize, bool),
+}
+
+impl<'t> Endpoint<'t> {
+    /// An endpoint that has not begun.
+    #[must_use]
+    pub fn new(
+        task: &'t Task,
+        door: Door,
+        ends: Ends,
+        gate: Arc<Gate>,
+        alarm: Option<Arc<Alarm>>,
+        reliable: bool,
+    ) -> Self {
+        let expected = match task.data.count {
+            Count::Units(n) if !task.background && task.time_limit.is_none() => n,
+            _ => u64::MAX,
+        };
+        let calls = has(task, "RPCCall");
+        let connects = !task.carries_data;
+        let paced = has(task, "Pace");
+        let of = |wanted: bool| Recorder::new(if wanted { expected } else { 0 });
+        Self {
+            task,
+            door,
+            ends,
+            gate,
+            alarm,
+            reliable,
+            connection: None,
+            seen: Seen::default(),
+            calls: of(calls),
+            connects: if connects { of(true) } else { Recorder::new(64) },
+            lateness: of(paced),
+            marks: Vec::new(),
+            connecting: Instant::default(),
+            intended: None,
+            paced: false,
+            started: None,
+            stopped: false,
+        }
+    }
+
+    /// Walks the whole program (again and again for a load). What was seen counts also when it was ended.
+    ///
+    /// # Errors
+    /// A [`Fault`] of the stack, the peer or the files.
+    pub fn run(mut self, replica: u32) -> Result<Seen> {
+        let seed = self.task.seed.index(u64::from(replica));
+        // A responder without data waits in accept: its period is the whole of its life.
+        if self.task.side == Side::Responder && !self.task.carries_data {
+            self.start();
+        }
+        loop {
+            let mut cursor = Cursor::new(&self.task.steps, &self.task.data, seed);
+            if self.marks.len() < cursor.marks().len() {
+                self.marks = cursor.marks().iter().map(|_| Recorder::new(u64::MAX)).collect();
+            }
+            match self.walk(&mut cursor) {
+                Ok(()) if self.task.background && !self.ends.flags.limit() => {}
+                Ok(()) => return Ok(self.finish(&cursor)),
+                Err(fault) if fault.blame == Blame::Ended || (self.task.background && self.ends.flags.limit()) => {
+                    return Ok(self.finish(&cursor));
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    fn walk(&mut self, cursor: &mut Cursor) -> Result<()> {
+        loop {
+            if self.ends.flags.limit() {
+                cursor.limit_reached();
+            }
+            let Some(operation) = cursor.advance() else { return Ok(()) };
+            self.execute(operation, cursor)?;
+        }
+    }
+
+    #[inline]
+    fn execute(&mut self, operation: Operation, cursor: &mut Cursor) -> Result<()> {
+        match operation {
+            Operation::RpcAwaitCallInd { bytes } => {
+                let (connection, ends) = self.open()?;
+                if !connection.await_call(bytes as usize, ends)? {
+                    self.stream_ended(cursor)?;
+                }
+                Ok(())
+            }
+            Operation::RpcReturn { bytes } => {
+                let (connection, ends) = self.open()?;
+                connection.reply(bytes as usize, ends)
+            }
+            Operation::RpcCall { request, response, times } => self.call(request as usize, response as usize, times),
+            Operation::DataRequest { bytes, times } => self.send(bytes, times),
+            Operation::AwaitDataIndication { bytes, times } => self.receive(bytes, times, cursor),
+            Operation::ConnectRequest => self.connect(),
+            Operation::AwaitConnectIndication => self.accept(),
+            Operation::DisconnectRequest => self.disconnect(),
+            Operation::AwaitDisconnectIndication => self.await_disconnect(),
+            Operation::StartBulkGet | Operation::StartBulkPut => {
+                let (connection, ends) = self.open()?;
+                connection.start_bulk(ends)
+            }
+            Operation::AwaitStartBulkGet | Operation::AwaitStartBulkPut => {
+                let (connection, ends) = self.open()?;
+                connection.await_start_bulk(ends)?;
+                if let Some(alarm) = &self.alarm {
+                    alarm.arm();
+                }
+                Ok(())
+            }
+            Operation::StopBulkGet => self.stop_bulk(Bulk::Get),
+            Operation::StopBulkPut => self.stop_bulk(Bulk::Put),
+            Operation::AwaitStopBulkGet => self.await_stop_bulk(Bulk::Get),
+            Operation::AwaitStopBulkPut => self.await_stop_bulk(Bulk::Put),
+            Operation::EndStream => self.end_stream(),
+            Operation::StartMeasurement => {
+                self.gate.wait(&self.ends.flags)?;
+                self.start();
+                Ok(())
+            }
+            Operation::StopMeasurement => {
+                self.stop();
+                Ok(())
+            }
+            Operation::Delay(time) => self.wait_until(clock::now() + time),
+            Operation::Pace(time) => self.pace(time),
+            Operation::ReadFile { bytes } => {
+                self.ends.read_file(bytes as usize).map_err(|e| Fault::io("reading the source", &e))
+            }
+            Operation::WriteFile { bytes } => {
+                self.ends.write_file(bytes as usize).map_err(|e| Fault::io("writing the destination", &e))
+            }
+            Operation::Mark(index) => {
+                self.mark(index);
+                Ok(())
+            }
+        }
+    }
+
+    fn open(&mut self) -> Result<(&mut Box<dyn Connection>, &mut Ends)> {
+        match &mut self.connection {
+            Some(connection) => Ok((connection, &mut self.ends)),
+            None => Err(Fault::input("the procedure uses a connection before it opens one")),
+        }
+    }
+
+    const fn measuring(&self) -> bool {
+        self.started.is_some() && !self.stopped
+    }
+
+    // --- data ---
+
+    fn send(&mut self, bytes: u64, times: u64) -> Result<()> {
+        let (connection, ends) = self.open()?;
+        let done = connection.send(bytes as usize, times, ends)?;
+        if self.measuring() {
+            self.seen.record.sent_units += done;
+            self.seen.record.sent_bytes += done * bytes;
+        }
+        if done < times {
+            self.end_stream()?;
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, bytes: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
+        let (connection, ends) = self.open()?;
+        let done = connection.receive(bytes as usize, times, ends)?;
+        if self.measuring() {
+            self.seen.record.received_units += done;
+            self.seen.record.received_bytes += done * bytes;
+        }
+        if done < times { self.stream_ended(cursor) } else { Ok(()) }
+    }
+
+    /// The peer sends no more: expected under a time limit, from a load and where data can be lost.
+    fn stream_ended(&mut self, cursor: &mut Cursor) -> Result<()> {
+        if self.reliable && self.task.time_limit.is_none() && !self.task.background {
+            return Err(vanished("before it had sent everything"));
+        }
+        self.seen.limited |= self.task.time_limit.is_some() && self.reliable;
+        cursor.leave();
+        Ok(())
+    }
+
+    fn end_stream(&mut self) -> Result<()> {
+        self.seen.limited = true;
+        match &mut self.connection {
+            Some(connection) => connection.end_stream(&mut self.ends),
+            None => Ok(()),
+        }
+    }
+
+    fn call(&mut self, request: usize, response: usize, times: u64) -> Result<()> {
+        let measuring = self.measuring();
+        let mut before = match self.intended {
+            Some(intended) if self.paced => intended,
+            _ => clock::now(),
+        };
+        self.paced = false;
+        let mut cut = false;
+        let Some(connection) = &mut self.connection else { return self.open().map(drop) };
+        for _ in 0..times {
+            if times > 1 && self.ends.flags.limit() {
+                cut = true;
+                break;
+            }
+            let answered = connection.call(request, response, &mut self.ends)?;
+            let after = clock::now();
+            if answered && measuring {
+                self.calls.record((after - before).0);
+            }
+            before = after;
+        }
+        if cut { self.end_stream() } else { Ok(()) }
+    }
+
+    fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
+        let (connection, ends) = self.open()?;
+        connection.stop_bulk(way, ends)
+    }
+
+    fn await_stop_bulk(&mut self, way: Bulk) -> Result<()> {
+        let (connection, ends) = self.open()?;
+        connection.await_stop_bulk(way, ends)
+    }
+
+    // --- connections ---
+
+    fn connect(&mut self) -> Result<()> {
+        self.connecting = clock::now();
+        let Door::Dial(dialer) = &mut self.door else { return Err(Fault::input("a responder cannot connect")) };
+        self.connection = Some(dialer.connect(&mut self.ends)?);
+        Ok(())
+    }
+
+    fn accept(&mut self) -> Result<()> {
+        let Door::Listen(listener) = &mut self.door else { return Err(Fault::input("an initiator cannot accept")) };
+        self.connection = Some(listener.accept(&mut self.ends)?);
+        if self.started.is_none() {
+            self.start();
+        }
+        Ok(())
+    }
+
+    fn disconnect(&mut self) -> Result<()> {
+        self.note_connection();
+        let Some(connection) = self.connection.take() else { return self.open().map(drop) };
+        connection.disconnect(&mut self.ends)?;
+        if self.measuring() {
+            self.connects.record((clock::now() - self.connecting).0);
+        }
+        Ok(())
+    }
+
+    fn await_disconnect(&mut self) -> Result<()> {
+        // A loop of connections goes on being measured; otherwise what follows is only the peer's leisure.
+        if self.task.carries_data {
+            self.stop();
+        }
+        self.note_connection();
+        let Some(connection) = self.connection.take() else { return self.open().map(drop) };
+        connection.await_disconnect(&mut self.ends)
+    }
+
+    /// Keeps what the connection knows before it goes.
+    fn note_connection(&mut self) {
+        let Some(connection) = &self.connection else { return };
+        // In a loop of connections the first one tells the settings; asking each would be measured with it.
+        if self.seen.record.settings.is_empty() {
+            self.seen.record.settings = connection.settings();
+        }
+        if !self.task.carries_data {
+            return;
+        }
+        let record = &mut self.seen.record;
+        if let Some(losses) = connection.losses() {
+            record.lost = Some(record.lost.unwrap_or(0) + losses.lost);
+            record.duplicated = Some(record.duplicated.unwrap_or(0) + losses.duplicated);
+            record.reordered = Some(record.reordered.unwrap_or(0) + losses.reordered);
+        }
+        if let Some(bytes) = connection.received_bytes()
+            && record.received_units > 0
+        {
+            record.received_bytes = bytes;
+        }
+        record.notes.extend(connection.notes());
+    }
+
+    // --- time ---
+
+    fn start(&mut self) {
+        let transport = self.connection.as_ref().and_then(|c| c.transport());
+        let cpu = placement::here();
+        let usage = meter::thread_usage();
+        if self.task.side == Side::Initiator
+            && let Some(alarm) = &self.alarm
+        {
+            alarm.arm();
+        }
+        self.started = Some(Start { at: clock::now(), usage, transport, cpu });
+    }
+
+    fn stop(&mut self) {
+        let at = clock::now();
+        let usage = meter::thread_usage();
+        let Some(start) = &self.started else { return };
+        if std::mem::replace(&mut self.stopped, true) {
+            return;
+        }
+        let record = &mut self.seen.record;
+        record.usage = meter::usage_between(&start.usage, &usage);
+        record.cpu = Some((start.cpu.0, placement::here().0, start.cpu.1));
+        let transport = self.connection.as_ref().and_then(|c| c.transport());
+        record.transport = start.transport.zip(transport);
+        self.seen.period = Some((start.at, at));
+    }
+
+    fn wait_until(&mut self, moment: Instant) -> Result<()> {
+        let spin = self.task.stack.word("receive") == Some("spin");
+        crate::ends::wait_until(moment, &self.ends.flags, spin)
+    }
+
+    fn pace(&mut self, time: Duration) -> Result<()> {
+        let last = self.intended.or(self.started.as_ref().map(|s| s.at)).unwrap_or_else(clock::now);
+        let moment = last + time;
+        self.intended = Some(moment);
+        self.paced = true;
+        self.wait_until(moment)?;
+        if self.measuring() {
+            self.lateness.record((clock::now() - moment).0);
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, index: usize) {
+        if let (Some(start), Some(recorder)) = (&self.started, self.marks.get_mut(index)) {
+            recorder.record((clock::now() - start.at).0);
+        }
+    }
+
+    fn finish(mut self, cursor: &Cursor) -> Seen {
+        self.stop();
+        self.note_connection();
+        self.seen.calls = self.calls.finish();
+        self.seen.connects = self.connects.finish();
+        self.seen.lateness = self.lateness.finish();
+        for (name, recorder) in cursor.marks().iter().zip(self.marks) {
+            let histogram = recorder.finish();
+            if histogram.n() > 0 {
+                self.seen.record.marks.insert(name.clone(), histogram);
+            }
+        }
+        self.seen
+    }
+}
+
+fn has(task: &Task, name: &str) -> bool {
+    use stackline_core::program::Step;
+    fn within(steps: &[Step], name: &str) -> bool {
+        steps.iter().any(|step| match step {
+            Step::Call(call) => call.name() == name,
+            Step::Repeat(_, body) => within(body, name),
+        })
+    }
+    within(&task.steps, name)
+}

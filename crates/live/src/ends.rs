@@ -1,0 +1,309 @@
+//! Where data units come from and go to at one end of a pair, and the flags that tell a thread to stop.
+//!
+//! It never touches a socket: a stack asks it for the next bytes to send and gives it what arrived.
+
+use crate::clock;
+use crate::fault::{Fault, Result};
+use crate::files::Files;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use stackline_core::plan::Access;
+use stackline_core::time::{Duration, Instant};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How much is asked of a receiving socket at once when units are smaller.
+pub const READ_BYTES: usize = 128 << 10;
+/// How much at most.
+const READ_BYTES_MOST: usize = 1 << 20;
+/// Size of the region that `VIRTUAL MEMORY` walks through: larger than the caches of today's processors.
+const REGION_BYTES: usize = 256 << 20;
+
+/// A long wait looks at its flags this often.
+const LONGEST_SLEEP: Duration = Duration(20_000_000);
+
+/// Flags shared by the threads of one job and its agent.
+#[derive(Debug, Default)]
+pub struct Flags {
+    limit: AtomicBool,
+    ended: AtomicBool,
+}
+
+impl Flags {
+    /// The time limit has come, or a load is no longer wanted: end cleanly.
+    pub fn reach_limit(&self) {
+        self.limit.store(true, Ordering::Relaxed);
+    }
+
+    /// End at once.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.limit.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the limit was reached.
+    #[inline]
+    #[must_use]
+    pub fn limit(&self) -> bool {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Whether to end at once.
+    #[inline]
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// What an interrupted system call means: carry on, or end.
+    ///
+    /// # Errors
+    /// [`Fault::ended`] when the job was ended.
+    pub fn interrupted(&self) -> Result<()> {
+        if self.ended() { Err(Fault::ended()) } else { Ok(()) }
+    }
+}
+
+/// Sets the limit flag after a time; armed by one system call, so that the measured path reads no clock for it.
+#[derive(Debug)]
+pub struct Alarm {
+    timer: TimerFd,
+    limit: Duration,
+}
+
+impl Alarm {
+    /// An alarm that waits to be armed; its thread ends once it went off.
+    ///
+    /// # Errors
+    /// When the system has no timer or thread left.
+    pub fn new(limit: Duration, flags: Arc<Flags>) -> io::Result<Arc<Self>> {
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
+        let alarm = Arc::new(Self { timer, limit });
+        let waiting = Arc::clone(&alarm);
+        std::thread::Builder::new().name("alarm".into()).stack_size(64 << 10).spawn(move || {
+            while waiting.timer.wait() == Err(nix::errno::Errno::EINTR) {}
+            flags.reach_limit();
+        })?;
+        Ok(alarm)
+    }
+
+    /// Starts counting; arming an armed alarm again does nothing.
+    pub fn arm(&self) {
+        if matches!(self.timer.get(), Ok(None)) {
+            self.set(std::time::Duration::from_nanos(self.limit.0.max(1)));
+        }
+    }
+
+    /// Goes off now, so that its thread ends.
+    pub fn dismiss(&self) {
+        self.set(std::time::Duration::from_nanos(1));
+    }
+
+    fn set(&self, after: std::time::Duration) {
+        // It cannot fail with a valid descriptor and time.
+        let _ = self.timer.set(Expiration::OneShot(after.into()), TimerSetTimeFlags::empty());
+    }
+}
+
+/// Where bytes are kept.
+#[derive(Debug)]
+pub(crate) enum Place {
+    Memory(Vec<u8>),
+    Region { bytes: Vec<u8>, at: usize },
+    File { file: File, length: u64, at: u64, bytes: Vec<u8> },
+}
+
+impl Place {
+    fn grow(bytes: &mut Vec<u8>, wanted: usize) {
+        if bytes.len() < wanted {
+            bytes.resize(wanted, 0);
+        }
+    }
+
+    /// The next `bytes` bytes to send. A file shorter than the transfer starts again at its beginning.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    #[inline]
+    pub(crate) fn outgoing(&mut self, bytes: usize) -> io::Result<&mut [u8]> {
+        match self {
+            Self::Memory(buffer) => {
+                Self::grow(buffer, bytes);
+                Ok(&mut buffer[..bytes])
+            }
+            Self::Region { bytes: buffer, at } => {
+                Self::grow(buffer, bytes);
+                if *at + bytes > buffer.len() {
+                    *at = 0;
+                }
+                let from = *at;
+                *at += bytes;
+                Ok(&mut buffer[from..from + bytes])
+            }
+            Self::File { file, length, at, bytes: buffer } => {
+                Self::grow(buffer, bytes);
+                let mut done = 0;
+                while done < bytes {
+                    let got = file.read_at(&mut buffer[done..bytes], *at)?;
+                    if got == 0 && *at == 0 {
+                        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the source file became empty"));
+                    }
+                    done += got;
+                    *at = if got == 0 || *at + got as u64 >= *length { 0 } else { *at + got as u64 };
+                }
+                Ok(&mut buffer[..bytes])
+            }
+        }
+    }
+
+    /// The source file, where one is, with its length and the place to read from: for `sendfile`.
+    #[inline]
+    pub(crate) fn file(&mut self) -> Option<(BorrowedFd<'_>, u64, &mut u64)> {
+        match self {
+            Self::File { file, length, at, .. } => Some((File::as_fd(file), *length, at)),
+            _ => None,
+        }
+    }
+
+    fn room(&mut self, wanted: usize) -> &mut [u8] {
+        match self {
+            Self::Memory(bytes) | Self::File { bytes, .. } => {
+                Self::grow(bytes, wanted);
+                &mut bytes[..wanted]
+            }
+            Self::Region { bytes, at } => {
+                Self::grow(bytes, wanted);
+                if *at + wanted > bytes.len() {
+                    *at = 0;
+                }
+                &mut bytes[*at..*at + wanted]
+            }
+        }
+    }
+}
+
+/// One thread's source, destination and flags.
+#[derive(Debug)]
+pub struct Ends {
+    /// What tells the thread to stop.
+    pub flags: Arc<Flags>,
+    pub(crate) source: Place,
+    destination: Place,
+}
+
+impl Ends {
+    /// Opens both ends; `unit` is the size, in bytes, that buffers are made for (they grow when a larger one comes).
+    ///
+    /// # Errors
+    /// A [`Fault`] when a file cannot be had.
+    pub fn new(flags: Arc<Flags>, files: &Files, source: &Access, destination: &Access, unit: usize) -> Result<Self> {
+        let source = match source {
+            Access::Memory => Place::Memory(filled(unit)),
+            Access::VirtualMemory => Place::Region { bytes: filled(REGION_BYTES.max(unit)), at: 0 },
+            Access::File(name) => {
+                let (file, length) = files.source(name)?;
+                Place::File { file, length, at: 0, bytes: vec![0; unit] }
+            }
+        };
+        let room = unit.clamp(READ_BYTES, READ_BYTES_MOST);
+        let destination = match destination {
+            Access::Memory => Place::Memory(vec![0; room]),
+            Access::VirtualMemory => Place::Region { bytes: vec![0; REGION_BYTES.max(room)], at: 0 },
+            Access::File(name) => {
+                Place::File { file: files.destination(name)?, length: 0, at: 0, bytes: vec![0; room] }
+            }
+        };
+        Ok(Self { flags, source, destination })
+    }
+
+    /// Whether arriving bytes have to be told from one another (they go to a file).
+    #[inline]
+    #[must_use]
+    pub fn keeps(&self) -> bool {
+        matches!(self.destination, Place::File { .. })
+    }
+
+    /// Room for arriving bytes: at least one byte, at most `wanted`, as much as is useful at once.
+    #[inline]
+    pub fn room(&mut self, wanted: usize) -> &mut [u8] {
+        self.destination.room(wanted.clamp(1, READ_BYTES_MOST))
+    }
+
+    /// `n` bytes arrived in the room given last.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    #[inline]
+    pub fn arrived(&mut self, n: usize) -> io::Result<()> {
+        match &mut self.destination {
+            Place::Memory(_) => Ok(()),
+            Place::Region { at, .. } => {
+                *at += n;
+                Ok(())
+            }
+            Place::File { file, at, bytes, .. } => {
+                file.write_all_at(&bytes[..n], *at)?;
+                *at += n as u64;
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads `bytes` of the source and drops them: the operation `ReadFile`.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read_file(&mut self, bytes: usize) -> io::Result<()> {
+        self.source.outgoing(bytes).map(drop)
+    }
+
+    /// Writes `bytes` bytes to the destination: the operation `WriteFile`.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_file(&mut self, bytes: usize) -> io::Result<()> {
+        let mut left = bytes;
+        while left > 0 {
+            let n = self.room(left).len();
+            self.arrived(n)?;
+            left -= n;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that neither compress nor repeat soon, and whose pages are really there.
+fn filled(bytes: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut buffer = vec![0_u8; bytes.max(1)];
+    for chunk in buffer.chunks_mut(8) {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        chunk.copy_from_slice(&state.to_le_bytes()[..chunk.len()]);
+    }
+    buffer
+}
+
+/// Waits until `moment`, until the limit comes or until the job is ended; spinning when the specification asks for it.
+///
+/// # Errors
+/// [`Fault::ended`].
+pub fn wait_until(moment: Instant, flags: &Flags, spin: bool) -> Result<()> {
+    loop {
+        let now = clock::now();
+        if now >= moment {
+            return Ok(());
+        }
+        flags.interrupted()?;
+        if flags.limit() {
+            return Ok(());
+        }
+        if spin {
+            std::hint::spin_loop();
+        } else {
+            clock::sleep_until(moment.min(now + LONGEST_SLEEP));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The one directory an agent may touch files under; the kernel itself keeps paths inside it.
+
+use crate::fault::{Fault, Result};
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::Mode;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// A directory, or none: then no file may be touched.
+#[derive(Clone, Debug, Default)]
+pub struct Files {
+    directory: Option<PathBuf>,
+}
+
+impl Files {
+    /// Only what lies under `directory`.
+    #[must_use]
+    pub fn under(directory: Option<&Path>) -> Self {
+        Self { directory: directory.map(Path::to_path_buf) }
+    }
+
+    /// Opens a file to read data units from.
+    ///
+    /// # Errors
+    /// A [`Fault`] when it is not permitted, missing, unreadable, empty or not a plain file.
+    pub fn source(&self, name: &str) -> Result<(File, u64)> {
+        let file = self.open(name, OFlag::O_RDONLY)?;
+        let about = file.metadata().map_err(|e| Fault::environment(format!("FILE {name} cannot be read: {e}")))?;
+        if !about.is_file() {
+            return Err(Fault::environment(format!("FILE {name} is not a plain file")));
+        }
+        if about.len() == 0 {
+            return Err(Fault::environment(format!("FILE {name} is empty: there is nothing to send")));
+        }
+        Ok((file, about.len()))
+    }
+
+    /// Opens, creates or empties a file to write data units to.
+    ///
+    /// # Errors
+    /// A [`Fault`] when it is not permitted or cannot be written.
+    pub fn destination(&self, name: &str) -> Result<File> {
+        self.open(name, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC)
+    }
+
+    fn open(&self, name: &str, flags: OFlag) -> Result<File> {
+        let Some(directory) = &self.directory else {
+            return Err(Fault::environment(format!("FILE {name} is not permitted: this agent was given no directory"))
+                .hint("say which directory it may touch: `run --files DIR`, or `host NAME files \"DIR\" ...;`"));
+        };
+        let root = File::open(directory)
+            .map_err(|e| Fault::environment(format!("the directory {} cannot be opened: {e}", directory.display())))?;
+        // A path may be written in full as long as it lies under the directory.
+        let relative = Path::new(name).strip_prefix(directory).unwrap_or(Path::new(name));
+        let mut how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_BENEATH);
+        if flags.contains(OFlag::O_CREAT) {
+            how = how.mode(Mode::from_bits_truncate(0o644));
+        }
+        openat2(&root, relative, how).map(File::from).map_err(|e| {
+            let fault = Fault::environment(format!("FILE {name} cannot be opened under {}: {e}", directory.display()));
+            match e {
+                nix::errno::Errno::EXDEV => {
+                    fault.hint("agents only touch paths under the directory given with --files")
+                }
+                nix::errno::Errno::ENOENT => fault.hint("names are relative to the directory given with --files"),
+                _ => fault,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_permitted_without_a_directory() {
+        let fault = Files::default().source("x").unwrap_err();
+        assert!(fault.hint.unwrap().contains("--files"));
+    }
+
+    #[test]
+    fn paths_cannot_leave_the_directory() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("in"), b"data").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", root.path().join("link")).unwrap();
+        let files = Files::under(Some(root.path()));
+        assert_eq!(files.source("in").unwrap().1, 4);
+        assert_eq!(files.source(root.path().join("in").to_str().unwrap()).unwrap().1, 4);
+        for name in ["../x", "/etc/passwd", "link", "missing", "."] {
+            assert!(files.source(name).is_err(), "{name}");
+        }
+        assert!(files.destination("../x").is_err());
+        assert!(files.destination("out").is_ok());
+    }
+}

@@ -1,0 +1,382 @@
+//! One side of one part: its threads, the gate before their clocks, how they are ended, what they saw together.
+
+use crate::control::{Outcome, Task};
+use crate::endpoint::{Door, Endpoint, Seen};
+use crate::ends::{Alarm, Ends, Flags};
+use crate::fault::{Blame, Fault, Result};
+use crate::files::Files;
+use crate::meter::{self, HostSample};
+use crate::placement;
+use crate::stacks::{self, Protocol, Terms};
+use crate::sys::thread as system;
+use stackline_core::plan::Size;
+use stackline_core::program::Side;
+use stackline_core::record::{SideRecord, Transport};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Stack of a benchmark thread; untouched pages cost nothing.
+const THREAD_STACK: usize = 256 << 10;
+/// How often waiting datagram calls look at the clock, and ended threads are interrupted again.
+const TICK: Duration = Duration::from_millis(100);
+const END_TICK: Duration = Duration::from_millis(5);
+
+/// Threads wait here before they start their clocks.
+#[derive(Debug, Default)]
+pub struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct GateState {
+    waiting: u32,
+    open: bool,
+}
+
+impl Gate {
+    /// Waits until it is opened.
+    ///
+    /// # Errors
+    /// [`Fault::ended`].
+    pub fn wait(&self, flags: &Flags) -> Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waiting += 1;
+        self.changed.notify_all();
+        while !state.open {
+            flags.interrupted()?;
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        flags.interrupted()
+    }
+
+    /// Lets everybody through, now and later.
+    pub fn open(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).open = true;
+        self.changed.notify_all();
+    }
+
+    /// Blocks until `n` threads wait, or it is open.
+    fn until_waiting(&self, n: u32) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.waiting < n && !state.open {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// What a job tells the agent.
+#[derive(Debug)]
+pub enum News {
+    /// All threads stand at the gate.
+    Ready,
+    /// One thread is done.
+    Seen(Result<Seen>),
+}
+
+/// Where news goes: the agent's mailbox, with the job's number filled in.
+pub type Tell = Arc<dyn Fn(News) + Send + Sync>;
+
+/// A running job.
+#[derive(Debug)]
+pub struct Job {
+    flags: Arc<Flags>,
+    gate: Arc<Gate>,
+    alarm: Option<Arc<Alarm>>,
+    threads: Vec<JoinHandle<()>>,
+    host_before: HostSample,
+    seen: Vec<Seen>,
+    missing: u32,
+}
+
+impl Job {
+    /// Creates the responders; returns the job and one address a replica.
+    ///
+    /// # Errors
+    /// A [`Fault`] when a socket, file, core or thread is not to be had.
+    pub fn listen(task: Task, files: &Files, tell: Tell) -> Result<(Self, Vec<String>)> {
+        let protocol = protocol(&task)?;
+        let listeners = (0..task.replicas).map(|r| protocol.listen(&terms(&task, r))).collect::<Result<Vec<_>>>()?;
+        let addresses = listeners.iter().map(|l| l.address()).collect();
+        let doors = listeners.into_iter().map(Door::Listen).collect();
+        Ok((Self::start(task, protocol, doors, files, tell)?, addresses))
+    }
+
+    /// Creates the initiators, which connect and then wait at the gate.
+    ///
+    /// # Errors
+    /// As for `listen`; a refused connection is told later.
+    pub fn dial(task: Task, addresses: &[String], files: &Files, tell: Tell) -> Result<Self> {
+        let protocol = protocol(&task)?;
+        if addresses.len() != task.replicas as usize {
+            return Err(Fault::measurement("there is not one address for each replica"));
+        }
+        let numbered = (0..task.replicas).zip(addresses);
+        let doors =
+            numbered.map(|(r, a)| protocol.dial(&terms(&task, r), a).map(Door::Dial)).collect::<Result<Vec<_>>>()?;
+        Self::start(task, protocol, doors, files, tell)
+    }
+
+    fn start(task: Task, protocol: &'static dyn Protocol, doors: Vec<Door>, files: &Files, tell: Tell) -> Result<Self> {
+        let flags = Arc::new(Flags::default());
+        let gate = Arc::new(Gate::default());
+        let unit = unit_bytes(&task)?;
+        let alarm = task.time_limit.map(|limit| Alarm::new(limit, Arc::clone(&flags))).transpose();
+        let alarm = alarm.map_err(|e| Fault::environment(format!("no timer is to be had: {e}")))?;
+        let mut job = Self {
+            flags,
+            gate,
+            alarm,
+            threads: Vec::with_capacity(doors.len()),
+            host_before: HostSample::now(),
+            seen: Vec::with_capacity(doors.len()),
+            missing: task.replicas,
+        };
+        let task = Arc::new(task);
+        for (replica, door) in (0_u32..).zip(doors) {
+            let started = Ends::new(Arc::clone(&job.flags), files, &task.source, &task.destination, unit)
+                .and_then(|ends| job.thread(replica, Arc::clone(&task), door, ends, protocol, Arc::clone(&tell)));
+            if let Err(fault) = started {
+                job.end_and_join();
+                return Err(fault);
+            }
+        }
+        job.watch(&task, &tell);
+        Ok(job)
+    }
+
+    fn thread(
+        &mut self,
+        replica: u32,
+        task: Arc<Task>,
+        door: Door,
+        ends: Ends,
+        protocol: &'static dyn Protocol,
+        tell: Tell,
+    ) -> Result<()> {
+        let (gate, alarm) = (Arc::clone(&self.gate), self.alarm.clone());
+        let reliable = protocol.table().reliable;
+        let work = move || {
+            let walk =
+                || settle(&task).and_then(|()| Endpoint::new(&task, door, ends, gate, alarm, reliable).run(replica));
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(walk));
+            tell(News::Seen(
+                result.unwrap_or_else(|_| {
+                    Err(Fault::measurement("a benchmark thread failed: this is a bug in stackline"))
+                }),
+            ));
+        };
+        let thread = std::thread::Builder::new().name("endpoint".into()).stack_size(THREAD_STACK).spawn(work);
+        let thread = thread.map_err(|e| {
+            Fault::environment(format!("thread {replica} of the part is not to be had: {e}"))
+                .hint("fewer replicas, or a higher limit of processes (ulimit -u)")
+        })?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Tells when all threads stand at the gate.
+    fn watch(&self, task: &Task, tell: &Tell) {
+        if task.side == Side::Responder {
+            return;
+        }
+        let (gate, tell, replicas) = (Arc::clone(&self.gate), Arc::clone(tell), task.replicas);
+        // It waits asleep and is gone before the clock starts.
+        let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
+            gate.until_waiting(replicas);
+            tell(News::Ready);
+        });
+    }
+
+    /// Opens the gate: the measured period begins.
+    pub fn go(&mut self) {
+        self.host_before = HostSample::now();
+        self.gate.open();
+    }
+
+    /// Ends it: cleanly where it loops; at once when `now`.
+    pub fn end(&self, now: bool) {
+        if now {
+            self.flags.end()
+        } else {
+            self.flags.reach_limit()
+        }
+        if now {
+            self.gate.open();
+        }
+    }
+
+    /// Makes waiting system calls return, so that threads look at their flags. True while some thread runs.
+    pub fn interrupt(&self) -> bool {
+        let running = self.threads.iter().filter(|thread| !thread.is_finished());
+        running.map(system::interrupt).count() > 0
+    }
+
+    /// How long the agent may wait before it interrupts the threads again; `None` when there is no need to.
+    #[must_use]
+    pub fn tick(&self, reliable: bool) -> Option<Duration> {
+        match (self.flags.ended(), reliable) {
+            (true, _) => Some(END_TICK),
+            (false, false) => Some(TICK),
+            (false, true) => None,
+        }
+    }
+
+    /// Takes what one thread saw; the outcome once it was the last.
+    pub fn seen(&mut self, seen: Seen) -> Option<Outcome> {
+        self.seen.push(seen);
+        self.missing = self.missing.saturating_sub(1);
+        (self.missing == 0).then(|| self.outcome())
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        let host = self.host_before.until(&HostSample::now());
+        let mut outcome = gather(std::mem::take(&mut self.seen));
+        outcome.record.host = Some(host);
+        outcome
+    }
+
+    fn end_and_join(&mut self) {
+        self.end(true);
+        while self.interrupt() {
+            std::thread::sleep(END_TICK);
+        }
+        for thread in self.threads.drain(..) {
+            // A panic in it was told by its missing news.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.end_and_join();
+        if let Some(alarm) = &self.alarm {
+            alarm.dismiss();
+        }
+    }
+}
+
+fn protocol(task: &Task) -> Result<&'static dyn Protocol> {
+    stacks::find(&task.stack.name).ok_or_else(|| {
+        Fault::input(format!("this agent has no stack named {}", task.stack.name)).hint("`stackline stacks` lists them")
+    })
+}
+
+fn terms(task: &Task, replica: u32) -> Terms {
+    Terms { stack: task.stack.clone(), token: task.token, carries_data: task.carries_data, replica, bind: task.bind }
+}
+
+/// Pins the thread and sets its priority and its timers' precision.
+fn settle(task: &Task) -> Result<()> {
+    if let Some(cpu) = task.cpu {
+        placement::pin(cpu)?;
+    }
+    if task.nice != 0 {
+        meter::set_nice(task.nice)
+            .map_err(|e| Fault::environment(format!("the priority {} is not permitted: {e}", task.nice)))?;
+    }
+    // Without it the kernel may wake a paced sender 50 us late on purpose; lateness is recorded anyway.
+    let _ = nix::sys::prctl::set_timerslack(1);
+    Ok(())
+}
+
+/// The size buffers are made for; refused when it is a good part of the memory there is.
+fn unit_bytes(task: &Task) -> Result<usize> {
+    let largest = |size: &Size| match size {
+        Size::Bytes(bytes) => *bytes,
+        Size::Drawn(_) => 1 << 16,
+    };
+    let unit = largest(&task.data.unit).max(largest(&task.data.reply));
+    let wanted = unit.saturating_mul(u64::from(task.replicas)).saturating_mul(2);
+    let available = available_memory().unwrap_or(u64::MAX);
+    if wanted > available / 2 {
+        return Err(Fault::environment(format!(
+            "data units of {} for {} replicas do not fit the memory of this host ({} available)",
+            stackline_core::units::size(unit),
+            task.replicas,
+            stackline_core::units::size(available)
+        ))
+        .hint("smaller data units and more of them"));
+    }
+    usize::try_from(unit).map_err(|_| Fault::input("the data unit is larger than an address space"))
+}
+
+fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// All threads together: counters summed, gauges of the first.
+fn gather(all: Vec<Seen>) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut period: Option<(u64, u64)> = None;
+    for seen in all {
+        if let Some((start, stop)) = seen.period {
+            outcome.elapsed_ns = outcome.elapsed_ns.max((stop - start).0);
+            let (first, last) = period.unwrap_or((start.0, stop.0));
+            period = Some((first.min(start.0), last.max(stop.0)));
+        }
+        outcome.limited |= seen.limited;
+        outcome.calls.merge(&seen.calls);
+        outcome.connects.merge(&seen.connects);
+        outcome.lateness.merge(&seen.lateness);
+        add(&mut outcome.record, seen.record);
+    }
+    outcome.span_ns = period.map_or(0, |(first, last)| last - first);
+    outcome
+}
+
+fn add(sum: &mut SideRecord, one: SideRecord) {
+    sum.usage.add(&one.usage);
+    sum.transport = match (sum.transport, one.transport) {
+        (Some((a, b)), Some((c, d))) => Some((add_transport(a, c), add_transport(b, d))),
+        (mine, theirs) => mine.or(theirs),
+    };
+    if sum.settings.is_empty() {
+        sum.settings = one.settings;
+    }
+    sum.cpu = sum.cpu.or(one.cpu);
+    sum.received_units += one.received_units;
+    sum.received_bytes += one.received_bytes;
+    sum.sent_units += one.sent_units;
+    sum.sent_bytes += one.sent_bytes;
+    sum.lost = plus(sum.lost, one.lost);
+    sum.duplicated = plus(sum.duplicated, one.duplicated);
+    sum.reordered = plus(sum.reordered, one.reordered);
+    for (name, histogram) in one.marks {
+        sum.marks.entry(name).or_default().merge(&histogram);
+    }
+    for note in one.notes {
+        if !sum.notes.contains(&note) {
+            sum.notes.push(note);
+        }
+    }
+}
+
+fn plus(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a + b),
+        (a, b) => a.or(b),
+    }
+}
+
+fn add_transport(first: Transport, more: Transport) -> Transport {
+    Transport {
+        retransmits: first.retransmits + more.retransmits,
+        busy_s: first.busy_s + more.busy_s,
+        receive_window_limited_s: first.receive_window_limited_s + more.receive_window_limited_s,
+        send_buffer_limited_s: first.send_buffer_limited_s + more.send_buffer_limited_s,
+        bytes_acked: first.bytes_acked + more.bytes_acked,
+        bytes_received: first.bytes_received + more.bytes_received,
+        ..first
+    }
+}
+
+/// Whether a fault only says that the job was told to end.
+#[must_use]
+pub fn was_ended(fault: &Fault) -> bool {
+    fault.blame == Blame::Ended
+}

@@ -1,0 +1,248 @@
+//! How an agent is started: as a child process here, or as `ssh DESTINATION stackline agent` there.
+//!
+//! Encryption and login are ssh's. An agent has a process group of its own, so that Ctrl-C reaches the coordinator alone,
+//! which then ends its agents by message.
+
+use crate::control::{self, FromAgent, Hello, LONGEST_LINE, PROTOCOL, ToAgent};
+use crate::fault::{Fault, Result};
+use stackline_core::plan::{HostPlan, Via};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How agents are started.
+#[derive(Clone, Debug)]
+pub struct Launcher {
+    /// This program.
+    pub program: PathBuf,
+    /// Directory that local agents may touch files under.
+    pub files: Option<PathBuf>,
+    /// The ssh program; `$STACKLINE_SSH` or `ssh`.
+    pub ssh: String,
+    /// The command ssh runs there; `$STACKLINE_REMOTE` or `stackline`.
+    pub remote: String,
+}
+
+impl Launcher {
+    /// From the environment.
+    #[must_use]
+    pub fn new(program: PathBuf, files: Option<PathBuf>) -> Self {
+        let or = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_string());
+        Self { program, files, ssh: or("STACKLINE_SSH", "ssh"), remote: or("STACKLINE_REMOTE", "stackline") }
+    }
+
+    fn command(&self, host: &HostPlan) -> Command {
+        match &host.via {
+            Via::Local => {
+                let mut command = Command::new(&self.program);
+                command.arg("agent");
+                if let Some(directory) = host.files.as_ref().map(PathBuf::from).or_else(|| self.files.clone()) {
+                    command.arg("--files").arg(directory);
+                }
+                command
+            }
+            Via::Ssh(destination) => {
+                let mut command = Command::new(&self.ssh);
+                // Asking for a password would wait for ever on a terminal that is not there.
+                command.args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=15", "--"]);
+                command.arg(destination).arg(&self.remote).arg("agent");
+                if let Some(directory) = &host.files {
+                    command.arg("--files").arg(quoted(directory));
+                }
+                command
+            }
+        }
+    }
+
+    /// Starts the agent of a host; its greeting is awaited with [`Agent::greet`].
+    ///
+    /// # Errors
+    /// A [`Fault`] when the program cannot be started.
+    pub fn start(&self, name: &str, host: &HostPlan) -> Result<Agent> {
+        let mut command = self.command(host);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().map_err(|e| {
+            let program = command.get_program().to_string_lossy().into_owned();
+            Fault::environment(format!("the agent of host {name} cannot be started: {program}: {e}"))
+        })?;
+        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(input), Some(output), Some(errors)) = (input, output, errors) else {
+            return Err(Fault::environment(format!("the agent of host {name} has no pipe")));
+        };
+        Ok(Agent {
+            name: name.to_string(),
+            via: host.via.clone(),
+            child,
+            input,
+            output: Some(BufReader::new(output)),
+            said: listen(errors),
+        })
+    }
+}
+
+/// One word for the shell at the other end.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Keeps the last of what a process says on stderr.
+fn listen(errors: ChildStderr) -> Arc<Mutex<String>> {
+    let said = Arc::new(Mutex::new(String::new()));
+    let keep = Arc::clone(&said);
+    std::thread::spawn(move || {
+        for line in BufReader::new(errors).take(1 << 20).lines().map_while(std::result::Result::ok) {
+            let mut said = keep.lock().unwrap_or_else(PoisonError::into_inner);
+            if said.len() + line.len() < 4096 {
+                said.push_str(&line);
+                said.push('\n');
+            }
+        }
+    });
+    said
+}
+
+/// A started agent.
+#[derive(Debug)]
+pub struct Agent {
+    /// The host it stands for.
+    pub name: String,
+    via: Via,
+    child: Child,
+    input: ChildStdin,
+    output: Option<BufReader<ChildStdout>>,
+    said: Arc<Mutex<String>>,
+}
+
+/// Most noise (a shell's greeting) before the agent's own.
+const NOISE: u64 = 64 << 10;
+
+impl Agent {
+    /// Waits for the agent's greeting and takes its output, to be read elsewhere.
+    ///
+    /// # Errors
+    /// A [`Fault`] that says why there is no agent: ssh's own words, or another version.
+    pub fn greet(&mut self) -> Result<(Hello, BufReader<ChildStdout>)> {
+        let Some(mut output) = self.output.take() else {
+            return Err(Fault::measurement("the agent was greeted before"));
+        };
+        let mut noise = 0;
+        loop {
+            let mut line = Vec::new();
+            let got = (&mut output).take(LONGEST_LINE).read_until(b'\n', &mut line).unwrap_or(0);
+            noise += got as u64;
+            if got == 0 || noise > NOISE {
+                return Err(self.not_started());
+            }
+            if let Ok(FromAgent::Hello(hello)) = serde_json::from_slice(&line) {
+                return if hello.protocol == PROTOCOL { Ok((hello, output)) } else { Err(self.other_version(&hello)) };
+            }
+        }
+    }
+
+    fn other_version(&self, hello: &Hello) -> Fault {
+        Fault::environment(format!(
+            "the agent of host {} is of stackline {}, this is {}",
+            self.name,
+            hello.version,
+            env!("CARGO_PKG_VERSION")
+        ))
+        .hint("install the same version on both hosts")
+    }
+
+    fn not_started(&mut self) -> Fault {
+        let status = self.wait(Duration::from_secs(2));
+        let said = self.last_words();
+        match &self.via {
+            Via::Local => Fault::environment(format!("the agent of host {} ended at once{status}{said}", self.name)),
+            Via::Ssh(destination) => {
+                let fault = Fault::environment(format!("no agent on {destination} (host {}){status}{said}", self.name));
+                match said {
+                    s if s.contains("Permission denied") || s.contains("password") => {
+                        fault.hint("ssh must log in without asking: give this user a key there (ssh-copy-id), or an agent that holds it")
+                    }
+                    s if s.contains("not found") || s.contains("No such file") => {
+                        fault.hint("stackline has to be installed there, in the PATH of a non-interactive shell; or set STACKLINE_REMOTE to its path")
+                    }
+                    s if s.contains("resolve") || s.contains("timed out") || s.contains("refused") || s.contains("route") => {
+                        fault.hint("check the destination: `ssh DESTINATION true` has to work")
+                    }
+                    _ => fault.hint("`ssh DESTINATION stackline agent` has to start and wait"),
+                }
+            }
+        }
+    }
+
+    /// What became of an agent whose pipe closed.
+    pub fn died(&mut self) -> Fault {
+        let status = self.wait(Duration::from_secs(2));
+        Fault::measurement(format!(
+            "the agent of host {} ended in the middle of a run{status}{}",
+            self.name,
+            self.last_words()
+        ))
+    }
+
+    fn last_words(&self) -> String {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let words: Vec<&str> = said.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+        let last = words[words.len().saturating_sub(2)..].join("; ");
+        if last.is_empty() { String::new() } else { format!(": {last}") }
+    }
+
+    fn wait(&mut self, patience: Duration) -> String {
+        let until = Instant::now() + patience;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => {
+                    return match (status.code(), status.signal()) {
+                        (Some(code), _) => format!(" (exit code {code})"),
+                        (_, Some(signal)) => format!(" (killed by signal {signal})"),
+                        _ => String::new(),
+                    };
+                }
+                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+                _ => return String::new(),
+            }
+        }
+    }
+
+    /// Sends one message.
+    ///
+    /// # Errors
+    /// A [`Fault`] that says what became of the agent.
+    pub fn send(&mut self, message: &ToAgent) -> Result<()> {
+        control::write(&mut self.input, message).map_err(|_| self.died())
+    }
+
+    /// Whether its agent runs on this machine as our child.
+    #[must_use]
+    pub const fn is_local(&self) -> bool {
+        matches!(self.via, Via::Local)
+    }
+
+    /// The address others reach an ssh host by, from its destination.
+    #[must_use]
+    pub fn destination(&self) -> Option<String> {
+        match &self.via {
+            Via::Local => None,
+            Via::Ssh(destination) => {
+                let host = destination.trim_start_matches("ssh://").rsplit('@').next().unwrap_or_default();
+                Some(host.split(':').next().unwrap_or(host).to_string())
+            }
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // A closed pipe would do as well; the message spares it a guess.
+        let _ = control::write(&mut self.input, &ToAgent::Quit);
+        if self.wait(Duration::from_secs(2)).is_empty() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What the measured period cost: CPU and kernel counters of a thread, of the host, and times of calls.
+//!
+//! Everything is read at the two ends of the period; recording a time allocates nothing.
+
+use crate::clock;
+use crate::sys::thread;
+use hdrhistogram::Histogram as Hdr;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use stackline_core::record::{Histogram, HostUsage, Usage};
+use stackline_core::time::Instant;
+use std::fs;
+
+/// Times kept one by one up to this many, in a histogram beyond.
+const EXACT: usize = 8192;
+/// Three significant digits.
+const DIGITS: u8 = 3;
+/// Longest time told apart: an hour in ns; longer ones count as that.
+const LONGEST: u64 = 3_600_000_000_000;
+
+/// Collects times in ns.
+#[derive(Debug)]
+pub struct Recorder {
+    exact: Vec<u64>,
+    histogram: Option<Hdr<u32>>,
+    sum: u64,
+    squares: f64,
+    min: u64,
+    max: u64,
+}
+
+impl Recorder {
+    /// For about `expected` times; memory is taken here and not while recording.
+    #[must_use]
+    pub fn new(expected: u64) -> Self {
+        let few = usize::try_from(expected).ok().filter(|n| *n <= EXACT);
+        let histogram = if few.is_some() { None } else { Hdr::new_with_bounds(1, LONGEST, DIGITS).ok() };
+        Self { exact: Vec::with_capacity(few.unwrap_or(0)), histogram, sum: 0, squares: 0.0, min: u64::MAX, max: 0 }
+    }
+
+    /// Adds one time in ns.
+    #[inline]
+    #[expect(clippy::cast_precision_loss, reason = "squares of ns for a standard deviation")]
+    pub fn record(&mut self, ns: u64) {
+        self.sum += ns;
+        self.squares += (ns as f64) * (ns as f64);
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+        match &mut self.histogram {
+            Some(histogram) => histogram.saturating_record(ns.clamp(1, LONGEST)),
+            None => self.exact.push(ns),
+        }
+    }
+
+    /// What was collected.
+    #[must_use]
+    pub fn finish(mut self) -> Histogram {
+        let counts: Vec<(u64, u64)> = if let Some(histogram) = &self.histogram {
+            histogram.iter_recorded().map(|v| (v.value_iterated_to(), u64::from(v.count_at_value()))).collect()
+        } else {
+            self.exact.sort_unstable();
+            self.exact.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)).collect()
+        };
+        let min_max = (self.min <= self.max).then_some((self.min, self.max));
+        Histogram { counts, sum: self.sum, squares: self.squares, min_max }
+    }
+}
+
+/// What the calling thread has used so far.
+#[must_use]
+#[expect(clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "counters of one thread, never negative")]
+pub fn thread_usage() -> Usage {
+    getrusage(UsageWho::RUSAGE_THREAD).map_or_else(
+        |_| Usage::default(),
+        |u| Usage {
+            user_s: u.user_time().num_microseconds() as f64 / 1e6,
+            system_s: u.system_time().num_microseconds() as f64 / 1e6,
+            voluntary_switches: u.voluntary_context_switches() as u64,
+            involuntary_switches: u.involuntary_context_switches() as u64,
+            minor_faults: u.minor_page_faults() as u64,
+            major_faults: u.major_page_faults() as u64,
+        },
+    )
+}
+
+/// `after` minus `before`.
+#[must_use]
+pub fn usage_between(before: &Usage, after: &Usage) -> Usage {
+    Usage {
+        user_s: (after.user_s - before.user_s).max(0.0),
+        system_s: (after.system_s - before.system_s).max(0.0),
+        voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
+        involuntary_switches: after.involuntary_switches.saturating_sub(before.involuntary_switches),
+        minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
+        major_faults: after.major_faults.saturating_sub(before.major_faults),
+    }
+}
+
+/// The host's counters at a moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostSample {
+    at: Instant,
+    usage: HostUsage,
+}
+
+impl HostSample {
+    /// Reads them now.
+    #[must_use]
+    pub fn now() -> Self {
+        let mut usage = HostUsage::default();
+        if let Ok(text) = fs::read_to_string("/proc/stat") {
+            read_cpu_line(&text, &mut usage);
+        }
+        if let Ok(text) = fs::read_to_string("/proc/vmstat") {
+            usage.swapped_pages = field(&text, "pswpin") + field(&text, "pswpout");
+        }
+        if let Ok(text) = fs::read_to_string("/sys/fs/cgroup/cpu.stat") {
+            usage.throttled_s = seconds(field(&text, "throttled_usec"), 1e6);
+        }
+        Self { at: clock::now(), usage }
+    }
+
+    /// From this sample to a later one.
+    #[must_use]
+    pub fn until(&self, later: &Self) -> HostUsage {
+        let (a, b) = (&self.usage, &later.usage);
+        HostUsage {
+            user_s: (b.user_s - a.user_s).max(0.0),
+            system_s: (b.system_s - a.system_s).max(0.0),
+            interrupt_s: (b.interrupt_s - a.interrupt_s).max(0.0),
+            steal_s: (b.steal_s - a.steal_s).max(0.0),
+            idle_s: (b.idle_s - a.idle_s).max(0.0),
+            swapped_pages: b.swapped_pages.saturating_sub(a.swapped_pages),
+            throttled_s: (b.throttled_s - a.throttled_s).max(0.0),
+            elapsed_s: (later.at - self.at).seconds(),
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counters since boot")]
+fn seconds(count: u64, per_second: f64) -> f64 {
+    count as f64 / per_second
+}
+
+/// The first line of /proc/stat, in ticks of 10 ms (`USER_HZ` is 100 on every Linux).
+fn read_cpu_line(text: &str, usage: &mut HostUsage) {
+    let ticks: Vec<f64> = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_ascii_whitespace()
+        .skip(1)
+        .map(|word| seconds(word.parse().unwrap_or(0), 100.0))
+        .collect();
+    let at = |index: usize| ticks.get(index).copied().unwrap_or(0.0);
+    usage.user_s = at(0) + at(1);
+    usage.system_s = at(2);
+    usage.idle_s = at(3) + at(4);
+    usage.interrupt_s = at(5) + at(6);
+    usage.steal_s = at(7);
+}
+
+fn field(text: &str, name: &str) -> u64 {
+    text.lines().find_map(|line| line.strip_prefix(name).and_then(|rest| rest.trim().parse().ok())).unwrap_or(0)
+}
+
+/// Lowers the calling thread's priority, or raises it for a negative value.
+///
+/// # Errors
+/// When the system does not permit it.
+pub fn set_nice(nice: i32) -> std::io::Result<()> {
+    thread::set_nice(nice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn exact_and_histogram_agree(mut values in proptest::collection::vec(1_u64..10_000_000_000, 1..300)) {
+            let (mut few, mut many) = (Recorder::new(300), Recorder::new(1 << 40));
+            for v in &values {
+                few.record(*v);
+                many.record(*v);
+            }
+            let (few, many) = (few.finish(), many.finish());
+            values.sort_unstable();
+            prop_assert_eq!(few.n(), values.len() as u64);
+            prop_assert_eq!(many.n(), values.len() as u64);
+            prop_assert_eq!(few.sum, many.sum);
+            prop_assert_eq!(few.min_max, many.min_max);
+            for ((value, _), (exact, _)) in many.counts.iter().take(1).zip(few.counts.iter().take(1)) {
+                prop_assert!(value.abs_diff(*exact) as f64 <= 0.001 * *exact as f64 + 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn the_cpu_line_is_ticks() {
+        let mut usage = HostUsage::default();
+        read_cpu_line("cpu  100 50 25 1000 5 1 2 3 0 0\ncpu0 ...", &mut usage);
+        assert!((usage.user_s - 1.5).abs() < 1e-9);
+        assert!((usage.interrupt_s - 0.03).abs() < 1e-9);
+        assert!((usage.steal_s - 0.03).abs() < 1e-9);
+        read_cpu_line("", &mut usage);
+        assert!(usage.user_s.abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_thread_uses_what_it_uses() {
+        let before = thread_usage();
+        let mut x = 0_u64;
+        while usage_between(&before, &thread_usage()).user_s + usage_between(&before, &thread_usage()).system_s < 0.005
+        {
+            x = x.wrapping_add(1);
+        }
+        assert!(x > 0);
+    }
+}

@@ -1,0 +1,142 @@
+//! What the stacks over IP share: addresses, the listening socket, turning strangers away.
+
+use super::{Terms, Token};
+use crate::ends::Ends;
+use crate::fault::{Fault, Result};
+use crate::sys::socket;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// How long a connection may take to prove that it belongs to the run, and a peer to answer at all.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+const INTRODUCTION: Duration = Duration::from_secs(2);
+const BACKLOG: i32 = 1024;
+
+/// The port a responder listens on: the option `port` plus the replica, or any.
+pub(crate) fn port(terms: &Terms) -> Result<u16> {
+    match terms.stack.number("port") {
+        None => Ok(0),
+        Some(first) => u16::try_from(first + u64::from(terms.replica)).map_err(|_| {
+            Fault::input("the ports of all replicas have to be below 65536")
+                .hint("each replica listens on the next port")
+        }),
+    }
+}
+
+/// A bound socket.
+pub(crate) fn bound(terms: &Terms, kind: Type, protocol: Option<Protocol>) -> Result<Socket> {
+    let address = SocketAddr::new(terms.bind, port(terms)?);
+    let socket =
+        Socket::new(Domain::for_address(address), kind, protocol).map_err(|e| refused(&terms.stack.name, &e))?;
+    if kind == Type::STREAM {
+        socket.set_reuse_address(true).map_err(|e| Fault::io("SO_REUSEADDR", &e))?;
+    }
+    socket.bind(&address.into()).map_err(|e| match e.kind() {
+        io::ErrorKind::AddrInUse => {
+            Fault::environment(format!("port {} is in use on {}", address.port(), address.ip()))
+                .hint("leave the option `port` out to get a free one")
+        }
+        io::ErrorKind::PermissionDenied => Fault::environment(format!("port {} is not permitted: {e}", address.port()))
+            .hint("ports below 1024 need privileges"),
+        _ => Fault::environment(format!("cannot listen on {address}: {e}")),
+    })?;
+    Ok(socket)
+}
+
+/// Makes a bound stream socket listen.
+pub(crate) fn listen(socket: &Socket) -> Result<()> {
+    socket.listen(BACKLOG).map_err(|e| Fault::environment(format!("cannot listen: {e}")))
+}
+
+/// The port a bound socket got.
+pub(crate) fn bound_port(socket: &Socket) -> String {
+    socket.local_addr().ok().and_then(|a| a.as_socket()).map_or_else(String::new, |a| a.port().to_string())
+}
+
+/// Looks up `host:port`.
+pub(crate) fn resolve(address: &str) -> Result<SockAddr> {
+    let mut found = address.to_socket_addrs().map_err(|e| {
+        Fault::environment(format!("the address {address} cannot be found: {e}"))
+            .hint("give the address others reach the host by: `host NAME at \"10.0.0.5\" via ...;`")
+    })?;
+    found.next().map(SockAddr::from).ok_or_else(|| Fault::environment(format!("the address {address} cannot be found")))
+}
+
+/// Says why a socket of that kind is not to be had.
+pub(crate) fn refused(stack: &str, error: &io::Error) -> Fault {
+    let fault = Fault::environment(format!("this host gives no {stack} socket: {error}"));
+    match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => {
+            fault.hint("raise the limit of open files (ulimit -n), or use fewer replicas")
+        }
+        Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT) => {
+            fault.hint("its kernel lacks the protocol or it is switched off (for mptcp: sysctl net.mptcp.enabled=1)")
+        }
+        _ => fault,
+    }
+}
+
+/// Says why a connection did not come about.
+pub(crate) fn unreachable(address: &str, error: &io::Error) -> Fault {
+    let fault = Fault::environment(format!("no connection to {address}: {error}"));
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            fault.hint("nothing listens there: a firewall, or another address than the responder's")
+        }
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+            fault.hint("nobody answered: a firewall, or another address than the responder's (`host NAME at \"...\"`)")
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            fault.hint("the local ports are used up by closed connections; fewer connections a run, or wait a minute")
+        }
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => fault.hint("there is no route to it"),
+        _ => fault,
+    }
+}
+
+/// Accepts one connection that may go on: the next that comes from a known peer, or one that shows the token.
+pub(crate) fn accept(listener: &Socket, known: &mut Option<IpAddr>, terms: &Terms, ends: &Ends) -> Result<Socket> {
+    loop {
+        let (socket, from) = match listener.accept() {
+            Ok(accepted) => accepted,
+            Err(error) => match error.kind() {
+                io::ErrorKind::Interrupted => {
+                    ends.flags.interrupted()?;
+                    continue;
+                }
+                io::ErrorKind::ConnectionAborted => continue,
+                _ => return Err(Fault::io("accept", &error)),
+            },
+        };
+        let from = from.as_socket().map(|a| a.ip());
+        if !terms.carries_data && known.is_some() {
+            if *known == from {
+                return Ok(socket);
+            }
+        } else if shows_token(&socket, &terms.token, ends)? {
+            *known = from;
+            return Ok(socket);
+        }
+    }
+}
+
+/// Reads the token, and nothing after it, within a short time.
+pub(crate) fn shows_token(socket: &Socket, token: &Token, ends: &Ends) -> Result<bool> {
+    let mut got = [0_u8; 16];
+    let mut have = 0;
+    if socket.set_read_timeout(Some(INTRODUCTION)).is_err() {
+        return Ok(false);
+    }
+    while have < got.len() {
+        match socket::receive(socket.as_fd(), &mut got[have..], 0) {
+            Ok(0) => return Ok(false),
+            Ok(n) => have += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+            Err(_) => return Ok(false),
+        }
+    }
+    Ok(got == *token && socket.set_read_timeout(None).is_ok())
+}

@@ -1,0 +1,348 @@
+//! The communication operations over any byte-stream socket: TCP, MPTCP, Unix.
+//!
+//! Data units follow one another without framing: both cursors know their sizes. One byte starts a bulk transfer and one
+//! byte confirms that a put has arrived. A half-closed stream says that no more data units come.
+
+use super::{Bulk, Connection, Token, vanished};
+use crate::ends::{Ends, Flags, READ_BYTES};
+use crate::fault::{Fault, Result};
+use crate::sys::socket;
+use nix::errno::Errno;
+use nix::sys::sendfile::sendfile;
+use stackline_core::plan::Stack;
+use stackline_core::record::Transport;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+
+/// How arriving bytes are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Receive {
+    /// Sleep in the kernel until something is there.
+    Block,
+    /// Ask again and again.
+    Spin,
+    /// Let the kernel drop the bytes without copying them.
+    Truncate,
+}
+
+impl Receive {
+    /// By the option `receive`.
+    pub(crate) fn of(stack: &Stack) -> Self {
+        match stack.word("receive") {
+            Some("spin") => Self::Spin,
+            Some("truncate") => Self::Truncate,
+            _ => Self::Block,
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Spin => "spin",
+            Self::Truncate => "truncate",
+        }
+    }
+}
+
+/// What differs between the stacks that share this file.
+pub(crate) trait Flavour: Send {
+    fn transport(&self, socket: &socket2::Socket) -> Option<Transport>;
+    fn settings(&self, socket: &socket2::Socket) -> BTreeMap<String, String>;
+    /// Sends on at once what the transport holds back to fill a segment.
+    fn push(&self, socket: &socket2::Socket);
+}
+
+/// An open stream.
+pub(crate) struct Stream<F> {
+    socket: socket2::Socket,
+    flavour: F,
+    receive: Receive,
+    /// Bytes taken from the socket that belong to later data units.
+    ahead: u64,
+    ended: bool,
+    zerocopy: Option<Zerocopy>,
+}
+
+/// Sends whose pages the kernel still holds.
+#[derive(Clone, Copy, Default)]
+struct Zerocopy {
+    pending: u32,
+    copied: u32,
+    done: u32,
+}
+
+/// As many sends may wait for their completion.
+const PENDING_MOST: u32 = 128;
+
+impl<F: Flavour> Stream<F> {
+    pub(crate) fn new(socket: socket2::Socket, flavour: F, receive: Receive, zerocopy: bool) -> Self {
+        Self { socket, flavour, receive, ahead: 0, ended: false, zerocopy: zerocopy.then(Zerocopy::default) }
+    }
+
+    /// Proves to the responder that this connection belongs to the run.
+    pub(crate) fn introduce(&mut self, token: &Token, ends: &Ends) -> Result<()> {
+        send_all(&self.socket, token, 0, &ends.flags)
+    }
+
+    #[inline]
+    fn send_unit(&mut self, bytes: usize, ends: &mut Ends) -> Result<()> {
+        if ends.source.file().is_some() {
+            return self.send_file(bytes, ends);
+        }
+        let flags = if self.zerocopy.is_some() { libc::MSG_ZEROCOPY } else { 0 };
+        let unit = ends.source.outgoing(bytes).map_err(|e| Fault::io("reading the source", &e))?;
+        // The common case: the kernel takes the whole unit at once.
+        match socket::send(self.socket.as_fd(), unit, flags) {
+            Ok(sent) if sent == bytes => {}
+            Ok(sent) => send_all(&self.socket, &unit[sent..], flags, &ends.flags)?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                ends.flags.interrupted()?;
+                send_all(&self.socket, unit, flags, &ends.flags)?;
+            }
+            Err(error) => return Err(broken("send", &error)),
+        }
+        self.note_zerocopy(ends)
+    }
+
+    fn send_file(&mut self, bytes: usize, ends: &mut Ends) -> Result<()> {
+        let flags = ends.flags.clone();
+        let mut left = bytes;
+        while left > 0 {
+            let Some((file, length, at)) = ends.source.file() else { return Ok(()) };
+            let mut offset = i64::try_from(*at).unwrap_or(0);
+            let most = left.min(usize::try_from(length - *at).unwrap_or(left));
+            match sendfile(&self.socket, file, Some(&mut offset), most) {
+                Ok(0) => return Err(Fault::measurement("the source file became shorter while it was sent")),
+                Ok(n) => {
+                    left -= n;
+                    *at = if *at + n as u64 >= length { 0 } else { *at + n as u64 };
+                }
+                Err(Errno::EINTR) => flags.interrupted()?,
+                Err(error) => return Err(broken("sendfile", &error.into())),
+            }
+        }
+        Ok(())
+    }
+
+    fn note_zerocopy(&mut self, ends: &Ends) -> Result<()> {
+        let Some(state) = &mut self.zerocopy else { return Ok(()) };
+        state.pending += 1;
+        if state.pending > PENDING_MOST { self.reap(PENDING_MOST / 2, ends) } else { Ok(()) }
+    }
+
+    /// Collects completions until at most `most` sends are pending.
+    fn reap(&mut self, most: u32, ends: &Ends) -> Result<()> {
+        let Some(state) = &mut self.zerocopy else { return Ok(()) };
+        while state.pending > most {
+            match socket::zerocopy_completions(self.socket.as_fd()) {
+                Ok(Some((n, copied))) => {
+                    state.pending = state.pending.saturating_sub(n);
+                    state.done += n;
+                    state.copied += if copied { n } else { 0 };
+                }
+                Ok(None) => {
+                    ends.flags.interrupted()?;
+                    std::thread::yield_now();
+                }
+                Err(error) => return Err(Fault::io("reading zero-copy completions", &error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what is there, at most `most` bytes; 0 at the end of the stream.
+    #[inline]
+    fn take(&mut self, most: usize, ends: &mut Ends) -> Result<usize> {
+        let mut tries = 0_u32;
+        loop {
+            let fd = self.socket.as_fd();
+            let got = match self.receive {
+                Receive::Block => socket::receive(fd, ends.room(most), 0),
+                Receive::Spin => socket::receive(fd, ends.room(most), libc::MSG_DONTWAIT),
+                Receive::Truncate => socket::discard(fd, most, 0),
+            };
+            match got {
+                Ok(n) => {
+                    ends.arrived(n).map_err(|e| Fault::io("writing the destination", &e))?;
+                    return Ok(n);
+                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => {
+                        tries = tries.wrapping_add(1);
+                        if tries.is_multiple_of(1024) {
+                            ends.flags.interrupted()?;
+                        }
+                        std::hint::spin_loop();
+                    }
+                    io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+                    _ => return Err(broken("recv", &error)),
+                },
+            }
+        }
+    }
+
+    /// A single byte that is no data.
+    fn expect_byte(&mut self, expected: u8, ends: &Ends) -> Result<()> {
+        if self.ahead > 0 {
+            return Err(Fault::measurement("the peer sent data where a control byte belongs"));
+        }
+        let mut byte = [0_u8; 1];
+        let flags = if self.receive == Receive::Spin { libc::MSG_DONTWAIT } else { 0 };
+        loop {
+            match socket::receive(self.socket.as_fd(), &mut byte, flags) {
+                Ok(0) => return Err(vanished("in the middle of a bulk transfer")),
+                Ok(_) if byte[0] == expected => return Ok(()),
+                Ok(_) => return Err(Fault::measurement("the peer sent data where a control byte belongs")),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+                    _ => return Err(broken("recv", &error)),
+                },
+            }
+        }
+    }
+}
+
+const START: u8 = b'S';
+const CONFIRM: u8 = b'C';
+
+impl<F: Flavour> Connection for Stream<F> {
+    fn send(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+        for done in 0..times {
+            if ends.flags.limit() && times > 1 {
+                return Ok(done);
+            }
+            self.send_unit(bytes, ends)?;
+        }
+        Ok(times)
+    }
+
+    fn receive(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+        let wanted = (bytes as u64).saturating_mul(times);
+        let at_once = bytes.max(READ_BYTES) as u64;
+        let exact = ends.keeps() || self.receive == Receive::Truncate;
+        let mut have = self.ahead;
+        while have < wanted {
+            // Bytes for a file are told apart from what follows them; a truncating receive must not touch what follows.
+            let most = if exact { at_once.max(1 << 20).min(wanted - have) } else { at_once };
+            let got = self.take(most as usize, ends)?;
+            if got == 0 {
+                self.ended = true;
+                self.ahead = 0;
+                let whole = have / bytes as u64;
+                return if have.is_multiple_of(bytes as u64) { Ok(whole) } else { Err(vanished("inside a data unit")) };
+            }
+            have += got as u64;
+        }
+        self.ahead = have - wanted;
+        Ok(times)
+    }
+
+    fn start_bulk(&mut self, ends: &mut Ends) -> Result<()> {
+        send_all(&self.socket, &[START], 0, &ends.flags)
+    }
+
+    fn await_start_bulk(&mut self, ends: &mut Ends) -> Result<()> {
+        self.expect_byte(START, ends)
+    }
+
+    fn stop_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()> {
+        if way == Bulk::Put {
+            self.flavour.push(&self.socket);
+            self.expect_byte(CONFIRM, ends)?;
+            self.reap(0, ends)?;
+        }
+        Ok(())
+    }
+
+    fn await_stop_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()> {
+        match way {
+            Bulk::Get => {
+                self.flavour.push(&self.socket);
+                self.reap(0, ends)
+            }
+            Bulk::Put => send_all(&self.socket, &[CONFIRM], 0, &ends.flags),
+        }
+    }
+
+    fn end_stream(&mut self, _: &mut Ends) -> Result<()> {
+        self.socket.shutdown(Shutdown::Write).map_err(|e| broken("shutdown", &e))
+    }
+
+    fn disconnect(self: Box<Self>, _: &mut Ends) -> Result<()> {
+        drop(self);
+        Ok(())
+    }
+
+    fn await_disconnect(mut self: Box<Self>, ends: &mut Ends) -> Result<()> {
+        if self.ended {
+            return Ok(());
+        }
+        if self.ahead > 0 {
+            return Err(Fault::measurement("the peer sent data after the last data unit"));
+        }
+        self.receive = if self.receive == Receive::Spin { Receive::Spin } else { Receive::Block };
+        let mut byte = [0_u8; 1];
+        loop {
+            match socket::receive(self.socket.as_fd(), &mut byte, 0) {
+                Ok(0) => return Ok(()),
+                Ok(_) => return Err(Fault::measurement("the peer sent data after the last data unit")),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+                    io::ErrorKind::ConnectionReset => return Ok(()),
+                    _ => return Err(broken("recv", &error)),
+                },
+            }
+        }
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        self.flavour.transport(&self.socket)
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        let mut settings = self.flavour.settings(&self.socket);
+        let mut put = |name: &str, value: String| settings.insert(name.to_string(), value);
+        put("receive", self.receive.name().to_string());
+        put("zerocopy", if self.zerocopy.is_some() { "on" } else { "off" }.to_string());
+        for (name, size) in
+            [("send_buffer", self.socket.send_buffer_size()), ("receive_buffer", self.socket.recv_buffer_size())]
+        {
+            if let Ok(bytes) = size {
+                put(name, format!("{bytes} B"));
+            }
+        }
+        settings
+    }
+
+    fn notes(&self) -> Vec<String> {
+        match &self.zerocopy {
+            Some(state) if state.copied > 0 => {
+                vec![format!("zerocopy: the kernel copied {} of {} sends", state.copied, state.done)]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Sends all of it.
+fn send_all(socket: &socket2::Socket, bytes: &[u8], flags: i32, stop: &Flags) -> Result<()> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match socket::send(socket.as_fd(), &bytes[sent..], flags) {
+            Ok(n) => sent += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => stop.interrupted()?,
+            Err(error) => return Err(broken("send", &error)),
+        }
+    }
+    Ok(())
+}
+
+/// A system call that failed because of the peer, or otherwise.
+fn broken(what: &str, error: &io::Error) -> Fault {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => vanished("while data was on its way"),
+        _ => Fault::io(what, error),
+    }
+}

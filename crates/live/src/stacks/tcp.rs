@@ -1,0 +1,277 @@
+//! `tcp`: one connection of the kernel's TCP.
+
+use super::stream::{Flavour, Receive, Stream};
+use super::{Connection, Dialer, Listener, Protocol, Terms, ip};
+use crate::ends::Ends;
+use crate::fault::{Fault, Result};
+use crate::sys::socket;
+use socket2::{SockAddr, Socket, TcpKeepalive, Type};
+use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
+use stackline_core::plan::Stack;
+use stackline_core::record::Transport;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+const TABLE: StackTable = StackTable {
+    name: "tcp",
+    summary: "the kernel's TCP over IPv4 or IPv6",
+    least_unit: 1,
+    largest_unit: 1 << 30,
+    least_bulk_unit: 1,
+    reliable: true,
+    one_host: false,
+    files: true,
+    options: OPTIONS,
+    mapping: MAPPING,
+};
+
+pub(super) const OPTIONS: &[OptionTable] = &[
+    OptionTable {
+        name: "nodelay",
+        kind: OptionKind::Flag,
+        default: "off: Nagle's algorithm holds small segments back",
+        help: "TCP_NODELAY: every data unit leaves at once",
+    },
+    OptionTable {
+        name: "congestion",
+        kind: OptionKind::Name,
+        default: "the host's; the result says which",
+        help: "TCP_CONGESTION: congestion control by name, such as cubic or bbr",
+    },
+    OptionTable {
+        name: "send_buffer",
+        kind: OptionKind::Bytes,
+        default: "the kernel tunes it",
+        help: "SO_SNDBUF in bytes (the kernel doubles it)",
+    },
+    OptionTable {
+        name: "receive_buffer",
+        kind: OptionKind::Bytes,
+        default: "the kernel tunes it",
+        help: "SO_RCVBUF in bytes (the kernel doubles it)",
+    },
+    OptionTable {
+        name: "mss",
+        kind: OptionKind::Number(88, 65_483),
+        default: "from the path's MTU",
+        help: "TCP_MAXSEG: largest segment in bytes",
+    },
+    OptionTable {
+        name: "receive",
+        kind: OptionKind::Word(&["block", "spin", "truncate"]),
+        default: "block",
+        help: "block: sleep until data comes; spin: ask again and again; truncate: the kernel drops the data without copying it",
+    },
+    OptionTable {
+        name: "zerocopy",
+        kind: OptionKind::Flag,
+        default: "off: the kernel copies",
+        help: "MSG_ZEROCOPY: send from the pages of the buffer; the result says when the kernel copied after all",
+    },
+    OptionTable {
+        name: "port",
+        kind: OptionKind::Number(1, 65_535),
+        default: "any free one",
+        help: "first port of the responders; each replica takes the next",
+    },
+];
+
+pub(super) const MAPPING: &[Mapping] = &[
+    Mapping {
+        operation: "ConnectRequest",
+        services: "socket, connect, send 16 bytes of token (in procedures without data: on the first connection only)",
+    },
+    Mapping {
+        operation: "AwaitConnectIndication",
+        services: "accept4, recv 16 bytes of token (likewise); strangers are closed",
+    },
+    Mapping { operation: "DataRequest", services: "send of the whole unit (FILE: sendfile)" },
+    Mapping {
+        operation: "AwaitDataIndication",
+        services: "recv of up to max(unit, 128 KiB) until the unit is there; what is ahead serves the next unit; truncate: recv with MSG_TRUNC; FILE: recv, pwrite",
+    },
+    Mapping { operation: "RPCCall", services: "send of the request, recv until the response is there" },
+    Mapping { operation: "RPCAwaitCallInd", services: "recv until the request is there" },
+    Mapping { operation: "RPCReturn", services: "send of the response" },
+    Mapping { operation: "StartBulkGet, StartBulkPut", services: "send of 1 byte" },
+    Mapping { operation: "AwaitStartBulkGet, AwaitStartBulkPut", services: "recv of 1 byte" },
+    Mapping { operation: "StopBulkGet", services: "none: the last unit has arrived" },
+    Mapping {
+        operation: "AwaitStopBulkGet",
+        services: "setsockopt TCP_NODELAY once, so that Nagle's algorithm holds no last segment back",
+    },
+    Mapping {
+        operation: "StopBulkPut",
+        services: "setsockopt TCP_NODELAY once, recv of 1 byte that confirms the arrival",
+    },
+    Mapping { operation: "AwaitStopBulkPut", services: "send of that byte" },
+    Mapping { operation: "end of stream (time limit)", services: "shutdown(SHUT_WR); the peer's recv returns 0" },
+    Mapping { operation: "DisconnectRequest", services: "close" },
+    Mapping { operation: "AwaitDisconnectIndication", services: "recv until it returns 0, close" },
+];
+
+/// The stack.
+pub(super) struct Tcp;
+
+impl Protocol for Tcp {
+    fn table(&self) -> &'static StackTable {
+        &TABLE
+    }
+
+    fn listen(&self, terms: &Terms) -> Result<Box<dyn Listener>> {
+        listen(terms, None)
+    }
+
+    fn dial(&self, terms: &Terms, address: &str) -> Result<Box<dyn Dialer>> {
+        dial(terms, address, None)
+    }
+}
+
+/// Listens with TCP, or with another protocol that behaves like it.
+pub(super) fn listen(terms: &Terms, protocol: Option<socket2::Protocol>) -> Result<Box<dyn Listener>> {
+    let socket = ip::bound(terms, Type::STREAM, protocol)?;
+    // Set before listening: accepted connections inherit it, also what is negotiated in the handshake.
+    configure(&socket, &terms.stack)?;
+    ip::listen(&socket)?;
+    Ok(Box::new(TcpListener { socket, terms: terms.clone(), known: None }))
+}
+
+/// Dials likewise.
+pub(super) fn dial(terms: &Terms, address: &str, protocol: Option<socket2::Protocol>) -> Result<Box<dyn Dialer>> {
+    Ok(Box::new(TcpDialer {
+        address: ip::resolve(address)?,
+        shown: address.to_string(),
+        terms: terms.clone(),
+        protocol,
+        introduced: false,
+    }))
+}
+
+struct TcpListener {
+    socket: Socket,
+    terms: Terms,
+    known: Option<IpAddr>,
+}
+
+impl Listener for TcpListener {
+    fn address(&self) -> String {
+        ip::bound_port(&self.socket)
+    }
+
+    fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
+        let socket = ip::accept(&self.socket, &mut self.known, &self.terms, ends)?;
+        Ok(Box::new(stream(socket, &self.terms)?))
+    }
+}
+
+struct TcpDialer {
+    address: SockAddr,
+    shown: String,
+    terms: Terms,
+    protocol: Option<socket2::Protocol>,
+    introduced: bool,
+}
+
+impl Dialer for TcpDialer {
+    fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
+        let socket = Socket::new(self.address.domain(), Type::STREAM, self.protocol)
+            .map_err(|e| ip::refused(&self.terms.stack.name, &e))?;
+        configure(&socket, &self.terms.stack)?;
+        let introduce = self.terms.carries_data || !self.introduced;
+        if introduce {
+            // Bounds the handshake; later connections of a loop go where one already went.
+            socket.set_write_timeout(Some(ip::PATIENCE)).map_err(|e| Fault::io("SO_SNDTIMEO", &e))?;
+        }
+        while let Err(error) = socket.connect(&self.address) {
+            match error.raw_os_error() {
+                Some(libc::EINTR) => ends.flags.interrupted()?,
+                Some(libc::EISCONN) => break,
+                Some(libc::EINPROGRESS) => {
+                    return Err(ip::unreachable(&self.shown, &std::io::ErrorKind::TimedOut.into()));
+                }
+                _ => return Err(ip::unreachable(&self.shown, &error)),
+            }
+        }
+        if !introduce {
+            return Ok(Box::new(stream(socket, &self.terms)?));
+        }
+        socket.set_write_timeout(None).map_err(|e| Fault::io("SO_SNDTIMEO", &e))?;
+        let mut stream = stream(socket, &self.terms)?;
+        stream.introduce(&self.terms.token, ends)?;
+        self.introduced = true;
+        Ok(Box::new(stream))
+    }
+}
+
+fn stream(socket: Socket, terms: &Terms) -> Result<Stream<TcpFlavour>> {
+    if terms.carries_data {
+        // A host that vanishes without a word is noticed within about half a minute.
+        let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
+        let _ = socket.set_tcp_keepalive(&keepalive);
+    }
+    let zerocopy = terms.stack.flag("zerocopy");
+    if zerocopy {
+        socket::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(|e| {
+            Fault::environment(format!("this host refuses MSG_ZEROCOPY: {e}")).hint("leave the option `zerocopy` out")
+        })?;
+    }
+    Ok(Stream::new(socket, TcpFlavour, Receive::of(&terms.stack), zerocopy))
+}
+
+/// Sets what the specification asks for; what it leaves out is the kernel's, and is read back into the result.
+fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
+    let failed = |name: &str, e: std::io::Error| {
+        Fault::environment(format!("the option {name} of {} is refused: {e}", stack.name))
+    };
+    if stack.flag("nodelay") {
+        socket.set_tcp_nodelay(true).map_err(|e| failed("nodelay", e))?;
+    }
+    if let Some(name) = stack.word("congestion") {
+        socket.set_tcp_congestion(name.as_bytes()).map_err(|e| {
+            failed(&format!("congestion = {name}"), e)
+                .hint("see /proc/sys/net/ipv4/tcp_available_congestion_control on that host")
+        })?;
+    }
+    if let Some(bytes) = stack.number("send_buffer") {
+        socket.set_send_buffer_size(bytes as usize).map_err(|e| failed("send_buffer", e))?;
+    }
+    if let Some(bytes) = stack.number("receive_buffer") {
+        socket.set_recv_buffer_size(bytes as usize).map_err(|e| failed("receive_buffer", e))?;
+    }
+    if let Some(bytes) = stack.number("mss") {
+        socket.set_tcp_mss(bytes as u32).map_err(|e| failed("mss", e))?;
+    }
+    Ok(())
+}
+
+struct TcpFlavour;
+
+impl Flavour for TcpFlavour {
+    fn transport(&self, socket: &Socket) -> Option<Transport> {
+        socket::tcp_info(socket.as_fd()).ok()
+    }
+
+    fn settings(&self, socket: &Socket) -> BTreeMap<String, String> {
+        let mut settings = BTreeMap::new();
+        if let Ok(name) = socket.tcp_congestion() {
+            let name = String::from_utf8_lossy(&name);
+            settings.insert("congestion".into(), name.trim_end_matches('\0').into());
+        }
+        if let Ok(on) = socket.tcp_nodelay() {
+            settings.insert("nodelay".into(), if on { "on" } else { "off" }.into());
+        }
+        if let Ok(bytes) = socket.tcp_mss() {
+            settings.insert("mss".into(), format!("{bytes} B"));
+        }
+        settings
+    }
+
+    fn push(&self, socket: &Socket) {
+        if let Ok(false) = socket.tcp_nodelay() {
+            // A failure would only cost time, which the clock would see.
+            let _ = socket.set_tcp_nodelay(true);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `unix`: a stream socket between two processes of one host.
+
+use super::stream::{Flavour, Receive, Stream};
+use super::{Connection, Dialer, Listener, Protocol, Terms, ip};
+use crate::ends::Ends;
+use crate::fault::{Fault, Result};
+use socket2::{Domain, SockAddr, Socket, Type};
+use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
+use stackline_core::record::Transport;
+use std::collections::BTreeMap;
+use std::io;
+
+const TABLE: StackTable = StackTable {
+    name: "unix",
+    summary: "a Unix stream socket between two processes of one host",
+    least_unit: 1,
+    largest_unit: 1 << 30,
+    least_bulk_unit: 1,
+    reliable: true,
+    one_host: true,
+    files: true,
+    options: &[
+        OptionTable {
+            name: "send_buffer",
+            kind: OptionKind::Bytes,
+            default: "the kernel's",
+            help: "SO_SNDBUF in bytes (the kernel doubles it)",
+        },
+        OptionTable {
+            name: "receive",
+            kind: OptionKind::Word(&["block", "spin"]),
+            default: "block",
+            help: "block: sleep until data comes; spin: ask again and again",
+        },
+    ],
+    mapping: &[
+        Mapping {
+            operation: "ConnectRequest",
+            services: "socket, connect, send 16 bytes of token (in procedures without data: on the first connection only)",
+        },
+        Mapping { operation: "AwaitConnectIndication", services: "accept4, recv 16 bytes of token (likewise)" },
+        Mapping { operation: "DataRequest", services: "send of the whole unit (FILE: sendfile)" },
+        Mapping {
+            operation: "AwaitDataIndication",
+            services: "recv of up to max(unit, 128 KiB) until the unit is there; FILE: recv, pwrite",
+        },
+        Mapping { operation: "RPCCall", services: "send of the request, recv until the response is there" },
+        Mapping { operation: "RPCAwaitCallInd", services: "recv until the request is there" },
+        Mapping { operation: "RPCReturn", services: "send of the response" },
+        Mapping { operation: "StartBulkGet, StartBulkPut", services: "send of 1 byte" },
+        Mapping { operation: "AwaitStartBulkGet, AwaitStartBulkPut", services: "recv of 1 byte" },
+        Mapping { operation: "StopBulkGet, AwaitStopBulkGet", services: "none: the last unit has arrived" },
+        Mapping { operation: "StopBulkPut", services: "recv of 1 byte that confirms the arrival" },
+        Mapping { operation: "AwaitStopBulkPut", services: "send of that byte" },
+        Mapping { operation: "end of stream (time limit)", services: "shutdown(SHUT_WR); the peer's recv returns 0" },
+        Mapping { operation: "DisconnectRequest", services: "close" },
+        Mapping { operation: "AwaitDisconnectIndication", services: "recv until it returns 0, close" },
+    ],
+};
+
+/// The stack.
+pub(super) struct Unix;
+
+impl Protocol for Unix {
+    fn table(&self) -> &'static StackTable {
+        &TABLE
+    }
+
+    fn listen(&self, terms: &Terms) -> Result<Box<dyn Listener>> {
+        // An abstract name: no file that could be left behind.
+        let random: String = terms.token.iter().take(8).map(|b| format!("{b:02x}")).collect();
+        let name = format!("stackline-{random}-{}", terms.replica);
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|e| ip::refused("unix", &e))?;
+        socket
+            .bind(&abstract_address(&name)?)
+            .map_err(|e| Fault::environment(format!("cannot listen on @{name}: {e}")))?;
+        ip::listen(&socket)?;
+        Ok(Box::new(UnixListener { socket, name, terms: terms.clone(), introduced: false }))
+    }
+
+    fn dial(&self, terms: &Terms, address: &str) -> Result<Box<dyn Dialer>> {
+        let target = abstract_address(address)?;
+        Ok(Box::new(UnixDialer {
+            address: target,
+            shown: address.to_string(),
+            terms: terms.clone(),
+            introduced: false,
+        }))
+    }
+}
+
+fn abstract_address(name: &str) -> Result<SockAddr> {
+    SockAddr::unix(format!("\0{name}"))
+        .map_err(|e| Fault::environment(format!("the name @{name} does not serve as a socket: {e}")))
+}
+
+struct UnixListener {
+    socket: Socket,
+    name: String,
+    terms: Terms,
+    introduced: bool,
+}
+
+impl Listener for UnixListener {
+    fn address(&self) -> String {
+        self.name.clone()
+    }
+
+    fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
+        loop {
+            let socket = match self.socket.accept() {
+                Ok((socket, _)) => socket,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    ends.flags.interrupted()?;
+                    continue;
+                }
+                Err(error) => return Err(Fault::io("accept", &error)),
+            };
+            if (self.introduced && !self.terms.carries_data) || ip::shows_token(&socket, &self.terms.token, ends)? {
+                self.introduced = true;
+                return Ok(Box::new(stream(socket, &self.terms)?));
+            }
+        }
+    }
+}
+
+struct UnixDialer {
+    address: SockAddr,
+    shown: String,
+    terms: Terms,
+    introduced: bool,
+}
+
+impl Dialer for UnixDialer {
+    fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|e| ip::refused("unix", &e))?;
+        while let Err(error) = socket.connect(&self.address) {
+            match error.kind() {
+                io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+                _ => return Err(ip::unreachable(&self.shown, &error)),
+            }
+        }
+        let mut stream = stream(socket, &self.terms)?;
+        if self.terms.carries_data || !self.introduced {
+            stream.introduce(&self.terms.token, ends)?;
+            self.introduced = true;
+        }
+        Ok(Box::new(stream))
+    }
+}
+
+fn stream(socket: Socket, terms: &Terms) -> Result<Stream<UnixFlavour>> {
+    if let Some(bytes) = terms.stack.number("send_buffer") {
+        socket
+            .set_send_buffer_size(bytes as usize)
+            .map_err(|e| Fault::environment(format!("the option send_buffer of unix is refused: {e}")))?;
+    }
+    Ok(Stream::new(socket, UnixFlavour, Receive::of(&terms.stack), false))
+}
+
+struct UnixFlavour;
+
+impl Flavour for UnixFlavour {
+    fn transport(&self, _: &Socket) -> Option<Transport> {
+        None
+    }
+
+    fn settings(&self, _: &Socket) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    fn push(&self, _: &Socket) {}
+}
