@@ -4,12 +4,13 @@
 //! largest (Otsu 1979). They count as two groups when each holds at least 5 % of the values, their means lie a factor
 //! of 1.5 or more apart, and Ashman's D, the distance of the means in units of their spread, is above 4.5. Cutting one
 //! normal distribution in half gives D = 2.6, a uniform one 3.5; two clean modes (a fast path and a sleep) give far more.
+//! Samples of fewer than 200 values are never called bimodal.
 
 use crate::statistics::real;
 use stackline_core::record::Histogram;
 
-/// Fewer values than this prove nothing.
-const LEAST_VALUES: u64 = 50;
+/// Fewer values than this may fall apart by chance: about one uniform sample of 50 in a thousand does.
+const LEAST_VALUES: u64 = 200;
 const LEAST_SHARE: f64 = 0.05;
 const LEAST_FACTOR: f64 = 1.5;
 const LEAST_D: f64 = 4.5;
@@ -118,8 +119,8 @@ mod tests {
     #[test]
     fn few_values_and_rare_outliers_are_not_two_groups() {
         assert!(!is_bimodal(&Histogram::default()));
-        assert!(!is_bimodal(&Histogram { counts: vec![(10, 20), (1000, 20)], ..Histogram::default() }));
+        assert!(!is_bimodal(&Histogram { counts: vec![(10, 90), (1000, 90)], ..Histogram::default() }));
         assert!(!is_bimodal(&Histogram { counts: vec![(10, 990), (1000, 10)], ..Histogram::default() }));
-        assert!(is_bimodal(&Histogram { counts: vec![(10, 60), (1000, 40)], ..Histogram::default() }));
+        assert!(is_bimodal(&Histogram { counts: vec![(10, 160), (1000, 40)], ..Histogram::default() }));
     }
 }
