@@ -16,7 +16,7 @@
 //! | `late` | paced operations began late: p99 above 1 ms, or above 10 % of the median interval |
 //! | `congestion NAME` | a congestion control other than cubic was used that the specification did not ask for |
 //!
-//! Behind them come the notes of both sides, as they are.
+//! Behind them come the notes of both sides; of those that differ in numbers only, the last run's.
 
 use crate::Summary;
 use crate::bimodal::is_bimodal;
@@ -26,6 +26,7 @@ use stackline_core::distribution::Distribution;
 use stackline_core::plan::{Count, Measurement, Part};
 use stackline_core::program::{Call, DelayArgument, Side};
 use stackline_core::record::{Histogram, SideRecord};
+use std::collections::BTreeSet;
 
 const UNEVEN: f64 = 0.05;
 const STEAL: f64 = 0.01;
@@ -58,15 +59,20 @@ pub(crate) fn flags(m: &Measurement, group: &Group<'_>, runs: &[GroupRun<'_>], s
         (summary.lost.is_some_and(|lost| lost > 0), "lost data"),
         (late(group, summary), "late"),
     ];
-    let mut flags: Vec<String> = raised.iter().filter(|(up, _)| *up).map(|(_, flag)| (*flag).to_owned()).collect();
-    for more in
-        congestion(group, runs).into_iter().chain(runs.iter().flat_map(GroupRun::sides).flat_map(|s| s.notes.clone()))
-    {
-        if !flags.contains(&more) {
-            flags.push(more);
-        }
-    }
-    flags
+    let raised = raised.iter().filter(|(up, _)| *up).map(|(_, flag)| (*flag).to_owned());
+    raised.chain(once_each(congestion(group, runs))).chain(once_each(notes(runs))).collect()
+}
+
+/// The notes of both sides, of the last run first: it stands for those of other runs that differ in numbers only.
+fn notes(runs: &[GroupRun<'_>]) -> Vec<String> {
+    runs.iter().rev().flat_map(GroupRun::sides).flat_map(|side| side.notes.iter().cloned()).collect()
+}
+
+/// Texts that differ in more than their numbers, each once.
+fn once_each(texts: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let shape = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+    texts.into_iter().filter(|text| seen.insert(shape(text))).collect()
 }
 
 fn any_side(runs: &[GroupRun<'_>], test: fn(&SideRecord) -> bool) -> bool {

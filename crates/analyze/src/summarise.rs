@@ -44,6 +44,7 @@ fn described(index: usize, measurement: &Measurement, group: &Group<'_>) -> Summ
         part: if group.aggregate { "all".to_owned() } else { all(|part| part.text.clone()) },
         application: all(|part| part.procedure.name.clone()),
         stack: all(|part| part.stack.to_string()),
+        options: parts.iter().flat_map(|part| part.stack.options.keys().cloned()).collect(),
         world: measurement.world,
         from: all(|part| host(part.from.as_deref())),
         to: all(|part| host(part.to.as_deref())),

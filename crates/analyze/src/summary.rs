@@ -4,7 +4,7 @@ use crate::Statistics;
 use serde::Serialize;
 use stackline_core::plan::World;
 use stackline_core::record::{HostUsage, Transport, Usage};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a run is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -138,6 +138,8 @@ pub struct Summary {
     pub application: String,
     /// Name of the stack with the options written; several with ` + ` between.
     pub stack: String,
+    /// Names of the options written for it; what else the stack used were defaults.
+    pub options: BTreeSet<String>,
     /// Where it ran.
     pub world: World,
     /// Initiator host; `local` without one.

@@ -1,1 +1,27 @@
-//! Being written.
+//! Answers as people and programs read them: aligned tables, JSON, plans.
+//!
+//! It turns values into text and never measures, reads a file or prints. Every number carries its unit; what is absent
+//! is shown as absent.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`table`](mod@table) | summaries, one row each, and below what one has to know about them |
+//! | [`json`](mod@json) | the stable schema of `--json` |
+//! | [`comparison`](mod@comparison) | one run against another |
+//! | [`plan`](mod@plan) | what exactly will be done |
+
+pub mod comparison;
+mod figure;
+mod grid;
+pub mod json;
+mod notes;
+pub mod plan;
+mod procedure;
+pub mod table;
+#[cfg(test)]
+mod testing;
+
+pub use comparison::{comparison, comparison_json};
+pub use json::{Header, json};
+pub use plan::plan;
+pub use table::{TableOptions, table};

@@ -191,6 +191,8 @@ fn flags() {
     assert_eq!(flags_of(get("a"), |r| (r.replicas, r.responder.usage.user_s) = (2, 1.9)), none);
     assert_eq!(flags_of(get("a"), |r| r.limited = true), ["time limit"]);
     assert_eq!(flags_of(get("a"), |r| r.initiator.notes = vec!["gso refused".into()]), ["gso refused"]);
+    let copied = |r: &mut RunRecord| r.responder.notes = vec![format!("the kernel copied {} of 9 sends", r.run)];
+    assert_eq!(flags_of(get("a"), copied), ["the kernel copied 1 of 9 sends"]);
     let host = |steal_s, throttled_s| Some(HostUsage { idle_s: 98.0, steal_s, throttled_s, ..HostUsage::default() });
     assert_eq!(flags_of(get("a"), |r| r.initiator.host = host(2.0, 0.0)), ["steal"]);
     assert_eq!(flags_of(get("a"), |r| r.initiator.host = host(0.5, 0.1)), ["throttled"]);

@@ -1,0 +1,102 @@
+//! One run against another, for people and as JSON. It says "no difference seen" when that is so.
+
+use crate::figure;
+use crate::grid::{Align, line, widths};
+use crate::json::statistics;
+use serde_json::{Value, json as object};
+use stackline_analyze::{Comparison, Label, MetricComparison, Pairing, Verdict};
+use stackline_core::units::three_digits;
+
+const ALIGN: [Align; 6] = [Align::Left, Align::Right, Align::Left, Align::Right, Align::Left, Align::Left];
+
+/// The comparison as text: what was measured, then a line for each metric: both means, their ratio with its 95 %
+/// interval, and the verdict on the second.
+#[must_use]
+pub fn comparison(comparisons: &[Comparison]) -> String {
+    if comparisons.is_empty() {
+        return "there is nothing to compare\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = comparisons.iter().flat_map(|c| &c.metrics).map(row).collect();
+    let widths = widths(&rows);
+    let mut rows = rows.iter();
+    let mut out = String::new();
+    for comparison in comparisons {
+        heading(comparison, comparisons).iter().for_each(|text| out.push_str(&format!("{text}\n")));
+        let mine = rows.by_ref().take(comparison.metrics.len());
+        mine.for_each(|row| out.push_str(&format!("  {}\n", line(row, &widths, &ALIGN))));
+    }
+    out
+}
+
+fn heading(comparison: &Comparison, all: &[Comparison]) -> Vec<String> {
+    let text = |label: &Option<Label>| label.as_ref().map(|label| name(label, all)).unwrap_or_default();
+    let (a, b) = (text(&comparison.a), text(&comparison.b));
+    let nothing = comparison.metrics.is_empty() && comparison.pairing != Pairing::Alone;
+    let mut lines = match comparison.pairing {
+        Pairing::Same => vec![a],
+        Pairing::Position => vec![format!("A: {a}"), format!("B: {b}")],
+        Pairing::Alone if comparison.b.is_none() => vec![a, "  only in the first run".to_owned()],
+        Pairing::Alone => vec![b, "  only in the second run".to_owned()],
+    };
+    if nothing {
+        lines.push("  nothing was measured in both".to_owned());
+    }
+    lines
+}
+
+/// Measurement, part where there are several, and stack where the text does not name it.
+fn name(label: &Label, all: &[Comparison]) -> String {
+    let parts = |get: fn(&Comparison) -> &Option<Label>| {
+        all.iter().filter_map(|c| get(c).as_ref()).filter(|other| other.text == label.text).count()
+    };
+    let several = parts(|c| &c.a).max(parts(|c| &c.b)) > 1;
+    let part = if several { format!(": {}", label.part) } else { String::new() };
+    let stack = if label.text.contains(&label.stack) { String::new() } else { format!(" over {}", label.stack) };
+    format!("{}{part}{stack}", label.text)
+}
+
+fn row(m: &MetricComparison) -> Vec<String> {
+    let mean = |s: &stackline_analyze::Statistics| figure::value(m.metric, s.mean);
+    let ratio = if m.ratio.is_finite() { format!("x {}", digits(m.ratio)) } else { figure::ABSENT.to_owned() };
+    let interval = m.ci95.map_or_else(String::new, |(low, high)| format!("(95 %: {}..{})", digits(low), digits(high)));
+    vec![m.metric.name().to_owned(), mean(&m.a), format!("-> {}", mean(&m.b)), ratio, interval, verdict(m)]
+}
+
+/// A ratio with enough digits to see what lies beside 1.
+fn digits(ratio: f64) -> String {
+    if ratio < 10.0 { format!("{ratio:.3}") } else { three_digits(ratio) }
+}
+
+fn verdict(m: &MetricComparison) -> String {
+    match m.verdict {
+        Verdict::Faster => "faster".to_owned(),
+        Verdict::Slower => "slower".to_owned(),
+        Verdict::NoDifferenceSeen => "no difference seen".to_owned(),
+        Verdict::CannotTell => format!("cannot tell: {}", m.reason.as_deref().unwrap_or("too little is known")),
+    }
+}
+
+/// The comparison as JSON, described in `docs/JSON.md`.
+#[must_use]
+pub fn comparison_json(comparisons: &[Comparison]) -> Value {
+    object!({ "comparisons": comparisons.iter().map(one).collect::<Vec<_>>() })
+}
+
+fn one(c: &Comparison) -> Value {
+    object!({ "a": c.a, "b": c.b, "pairing": c.pairing, "metrics": c.metrics.iter().map(metric).collect::<Vec<_>>() })
+}
+
+fn metric(m: &MetricComparison) -> Value {
+    object!({
+        "metric": m.metric,
+        "a": statistics(Some(&m.a)),
+        "b": statistics(Some(&m.b)),
+        "ratio": m.ratio,
+        "ci95": m.ci95,
+        "verdict": m.verdict,
+        "reason": m.reason,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Figures with their spread and their unit: `18.1 ± 0.2 Gbit/s`, `17.2..18.9 Gbit/s`.
+
+use stackline_analyze::Metric;
+use stackline_core::units;
+
+/// What stands where there is nothing to say.
+pub(crate) const ABSENT: &str = "-";
+
+/// A value of a metric.
+pub(crate) fn value(metric: Metric, value: f64) -> String {
+    match metric {
+        Metric::Throughput => units::rate(value),
+        Metric::Response | Metric::Connect => units::time(value),
+    }
+}
+
+/// A mean and the half width of its interval, in the unit of the mean, with as many digits as the half width has.
+pub(crate) fn with_half_width(metric: Metric, mean: f64, half: Option<f64>) -> String {
+    let text = value(metric, mean);
+    let (Some(half), Some((_, unit))) = (half, text.split_once(' ')) else { return text };
+    let factor = factor(unit);
+    let digits = digits(mean / factor, half / factor);
+    format!("{:.digits$} ± {:.digits$} {unit}", mean / factor, half / factor)
+}
+
+/// From the least to the largest, with one unit where it is the same.
+pub(crate) fn range(metric: Metric, low: f64, high: f64) -> String {
+    joined(metric, low, "..", high)
+}
+
+/// Median and 99th percentile, with one unit where it is the same.
+pub(crate) fn percentiles(metric: Metric, median: f64, p99: f64) -> String {
+    joined(metric, median, " / ", p99)
+}
+
+fn joined(metric: Metric, first: f64, between: &str, second: f64) -> String {
+    let (first, second) = (value(metric, first), value(metric, second));
+    match (first.split_once(' '), second.split_once(' ')) {
+        (Some((number, a)), Some((_, b))) if a == b => format!("{number}{between}{second}"),
+        _ => format!("{first}{between}{second}"),
+    }
+}
+
+/// `12 %`, `0.30 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{} %", units::three_digits(share * 100.0))
+}
+
+/// The factor of a unit that [`value`] printed.
+fn factor(unit: &str) -> f64 {
+    let rate = unit.strip_suffix("/s").and_then(|unit| units::factor(units::RATE_UNITS, unit));
+    rate.or_else(|| units::factor(units::TIME_UNITS, unit)).unwrap_or(1.0)
+}
+
+/// Digits behind the point: three of the mean, or more where the half width would be nothing; at most two more.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 4")]
+fn digits(mean: f64, half: f64) -> usize {
+    let usual = match mean.abs() {
+        mean if mean >= 99.95 => 0,
+        mean if mean >= 9.995 => 1,
+        _ => 2,
+    };
+    let needed = if half > 0.0 { (-half.log10()).ceil().clamp(0.0, 4.0) as usize } else { 0 };
+    usual.max(needed.min(usual + 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures() {
+        let rate = |mean, half| with_half_width(Metric::Throughput, mean, half);
+        assert_eq!(rate(18.14e9, Some(0.21e9)), "18.1 ± 0.2 Gbit/s");
+        assert_eq!(rate(18.14e9, None), "18.1 Gbit/s");
+        assert_eq!(rate(940.0e6, Some(0.4e6)), "940.0 ± 0.4 Mbit/s");
+        let time = |mean, half| with_half_width(Metric::Response, mean, half);
+        assert_eq!(time(81.2e-6, Some(0.4e-6)), "81.2 ± 0.4 us");
+        assert_eq!(time(81.2e-6, Some(12e-6)), "81.2 ± 12.0 us");
+        assert_eq!(time(1.5, Some(0.0)), "1.50 ± 0.00 s");
+        assert_eq!(time(0.0, Some(0.0)), "0.00 ± 0.00 s");
+        assert_eq!(time(81.2e-6, Some(1e-12)), "81.200 ± 0.000 us");
+    }
+
+    #[test]
+    fn ranges() {
+        assert_eq!(range(Metric::Throughput, 17.2e9, 18.9e9), "17.2..18.9 Gbit/s");
+        assert_eq!(range(Metric::Response, 6.4e-6, 0.012), "6.40 us..12.0 ms");
+        assert_eq!(percentiles(Metric::Response, 6.4e-6, 80e-6), "6.40 / 80.0 us");
+    }
+}

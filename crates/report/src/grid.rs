@@ -1,0 +1,66 @@
+//! Columns of text under each other, in plain characters; the first of them may be wrapped to make the lines fit.
+
+/// How a column stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// The width of a text on a terminal; everything printed here is one column a character.
+pub(crate) fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Breaks a text at spaces into lines not wider than `most` where its words allow that. Spaces before it stay.
+pub(crate) fn wrap(text: &str, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.trim().is_empty() || width(line) + 1 + width(word) <= most => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// The width each column needs.
+pub(crate) fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    (0..columns)
+        .map(|at| rows.iter().filter_map(|row| row.get(at)).map(|cell| width(cell)).max().unwrap_or(0))
+        .collect()
+}
+
+/// One line, without spaces at its end.
+pub(crate) fn line(cells: &[String], widths: &[usize], align: &[Align]) -> String {
+    let padded = cells.iter().zip(widths).zip(align).map(|((cell, width), align)| match align {
+        Align::Left => format!("{cell:<width$}"),
+        Align::Right => format!("{cell:>width$}"),
+    });
+    padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+}
+
+/// The width of a line of such columns.
+pub(crate) fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_never_broken() {
+        assert_eq!(wrap("10 bulk_get bytes 1024", 12), ["10 bulk_get", "bytes 1024"]);
+        assert_eq!(wrap("averyveryverylongword x", 5), ["averyveryverylongword", "x"]);
+        assert_eq!(wrap("  indented text", 10), ["  indented", "text"]);
+        assert_eq!(wrap("", 5), [""]);
+    }
+}

@@ -1,0 +1,122 @@
+//! The stable schema of `--json`, described in `docs/JSON.md`. Fields are added, never renamed or removed.
+
+use serde_json::{Map, Value, json as object};
+use stackline_analyze::{SideSummary, Statistics, Summary};
+use stackline_core::plan::World;
+
+/// What holds for all measurements of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The version of stackline that measured.
+    pub stackline: String,
+    /// Path of the run directory.
+    pub run: String,
+    /// Root of all randomness.
+    pub seed: u64,
+    /// Where it ran.
+    pub world: World,
+    /// Whether everything planned was done.
+    pub complete: bool,
+    /// Why not, where that is known.
+    pub reason: Option<String>,
+}
+
+/// A run and its summaries.
+#[must_use]
+pub fn json(header: &Header, summaries: &[Summary]) -> Value {
+    object!({
+        "stackline": header.stackline,
+        "run": header.run,
+        "seed": header.seed,
+        "world": header.world.to_string(),
+        "complete": header.complete,
+        "reason": header.reason,
+        "measurements": summaries.iter().map(measurement).collect::<Vec<_>>(),
+    })
+}
+
+fn measurement(s: &Summary) -> Value {
+    let parts = [described(s), measured(s), spent(s)];
+    Value::Object(parts.into_iter().flat_map(into_map).collect())
+}
+
+fn into_map(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// What was asked for.
+fn described(s: &Summary) -> Value {
+    let variables: Map<String, Value> =
+        s.variables.iter().map(|(name, value)| (name.clone(), (*value).into())).collect();
+    object!({
+        "measurement": s.measurement,
+        "text": s.text,
+        "part": s.part,
+        "application": s.application,
+        "stack": s.stack,
+        "world": s.world.to_string(),
+        "from": s.from,
+        "to": s.to,
+        "background": s.background,
+        "replicas": s.replicas,
+        "variables": variables,
+        "unit_bytes": s.unit_bytes,
+        "reply_bytes": s.reply_bytes,
+    })
+}
+
+/// What came of it.
+fn measured(s: &Summary) -> Value {
+    object!({
+        "runs": s.runs,
+        "units": s.units,
+        "elapsed_s": statistics(s.elapsed_s.as_ref()),
+        "throughput_bit_s": statistics(s.throughput_bit_s.as_ref()),
+        "response_s": statistics(s.response_s.as_ref()),
+        "response_run_s": statistics(s.response_run_s.as_ref()),
+        "connect_s": statistics(s.connect_s.as_ref()),
+        "connect_run_s": statistics(s.connect_run_s.as_ref()),
+        "rate_per_s": statistics(s.rate_per_s.as_ref()),
+        "lateness_s": statistics(s.lateness_s.as_ref()),
+        "marks": s.marks.iter().map(|(name, mark)| (name.clone(), statistics(Some(mark)))).collect::<Map<_, _>>(),
+        "main": s.main,
+        "normalised_sd": s.normalised_sd,
+        "run_values": s.run_values,
+        "lost": s.lost,
+        "lost_share": s.lost_share,
+        "duplicated": s.duplicated,
+        "reordered": s.reordered,
+        "flags": s.flags,
+        "absent": s.absent,
+    })
+}
+
+/// What it took.
+fn spent(s: &Summary) -> Value {
+    object!({
+        "cpu": { "initiator": cpu(&s.initiator), "responder": cpu(&s.responder) },
+        "cpu_s_per_gb": s.cpu_s_per_gb,
+        "cpu_us_per_call": s.cpu_us_per_call,
+        "initiator": s.initiator,
+        "responder": s.responder,
+    })
+}
+
+fn cpu(side: &SideSummary) -> Value {
+    object!({ "user_s": side.usage.user_s, "system_s": side.usage.system_s })
+}
+
+/// The object S of the schema, or null.
+pub(crate) fn statistics(statistics: Option<&Statistics>) -> Value {
+    let Some(s) = statistics else { return Value::Null };
+    object!({
+        "n": s.n, "mean": s.mean, "sd": s.sd, "min": s.min, "max": s.max, "median": s.median,
+        "p90": s.p90, "p99": s.p99, "p999": s.p999, "ci95": s.ci95,
+    })
+}
+
+#[cfg(test)]
+mod tests;

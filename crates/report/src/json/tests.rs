@@ -1,0 +1,76 @@
+//! The schema that others rely on.
+
+use super::*;
+use crate::testing::{a_plan, golden, summaries};
+use stackline_analyze::summarise;
+
+fn header() -> Header {
+    Header {
+        stackline: "0.1.0".into(),
+        run: "stackline-runs/20261120-235831-rr".into(),
+        seed: 42,
+        world: World::Live,
+        complete: true,
+        reason: None,
+    }
+}
+
+#[test]
+fn a_run_as_json() {
+    let value = json(&header(), &summaries()[..2]);
+    golden("run.json", &format!("{value:#}\n"));
+}
+
+#[test]
+fn promised_fields_are_there() {
+    let value = json(&header(), &summaries());
+    for field in ["stackline", "run", "seed", "world", "complete", "measurements"] {
+        assert!(value.get(field).is_some(), "{field}");
+    }
+    let fields = [
+        "text",
+        "part",
+        "application",
+        "stack",
+        "from",
+        "to",
+        "runs",
+        "units",
+        "unit_bytes",
+        "throughput_bit_s",
+        "response_s",
+        "connect_s",
+        "cpu",
+        "lost",
+        "flags",
+    ];
+    for field in fields {
+        assert!(value["measurements"][0].get(field).is_some(), "{field}");
+    }
+    for field in ["n", "mean", "sd", "min", "max", "median", "p90", "p99", "p999", "ci95"] {
+        assert!(value["measurements"][0]["throughput_bit_s"].get(field).is_some(), "{field}");
+    }
+    assert!(value["measurements"][0]["throughput_bit_s"]["ci95"].is_array());
+    assert!(value["measurements"][0]["cpu"]["responder"]["system_s"].is_f64());
+    assert_eq!(value["measurements"].as_array().unwrap().last().unwrap()["part"], "all");
+}
+
+#[test]
+fn absent_is_null() {
+    let value = json(&header(), &summarise(&a_plan(), &[]));
+    for field in ["throughput_bit_s", "response_s", "connect_s", "lost", "cpu_s_per_gb", "main"] {
+        assert!(value["measurements"][0][field].is_null(), "{field}");
+    }
+    assert_eq!(value["measurements"][0]["runs"], 0);
+}
+
+#[test]
+fn every_field_is_described() {
+    let page = include_str!("../../../../docs/JSON.md");
+    let value = json(&header(), &summaries());
+    let measurement = value["measurements"][0].as_object().unwrap();
+    let sides = measurement["initiator"].as_object().unwrap();
+    for field in value.as_object().unwrap().keys().chain(measurement.keys()).chain(sides.keys()) {
+        assert!(page.contains(&format!("`{field}`")), "docs/JSON.md does not describe {field}");
+    }
+}

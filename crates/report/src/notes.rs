@@ -1,0 +1,125 @@
+//! What stands below a table: settings nobody asked for, placement, losses, limits, what is absent and why.
+//!
+//! A line that holds for every row stands once and alone; else the rows it holds for stand behind it.
+
+use crate::figure::percent;
+use stackline_analyze::{Placement, SideSummary, Summary};
+use stackline_core::units;
+
+/// A window that limits less than this of the busy time is not worth a line.
+const WORTH_A_LINE: f64 = 0.05;
+
+/// One way to say something about a summary, perhaps nothing.
+type Note = fn(&Summary) -> Vec<String>;
+
+/// In the order they are said.
+const NOTES: [Note; 6] = [settings, placement, responses, traffic, limits, absent];
+
+pub(crate) fn notes(summaries: &[Summary]) -> Vec<String> {
+    NOTES.iter().flat_map(|note| grouped(summaries, *note)).collect()
+}
+
+/// What one kind of note says of all rows that ran.
+fn grouped(summaries: &[Summary], note: Note) -> Vec<String> {
+    let mut lines: Vec<(String, Vec<usize>)> = Vec::new();
+    let run = summaries.iter().enumerate().filter(|(_, summary)| summary.runs > 0);
+    for (row, text) in run.flat_map(|(index, summary)| note(summary).into_iter().map(move |text| (index + 1, text))) {
+        match lines.iter_mut().find(|(line, _)| *line == text) {
+            Some((_, rows)) => rows.push(row),
+            None => lines.push((text, vec![row])),
+        }
+    }
+    lines.into_iter().map(|(line, rows)| with_rows(line, &rows, summaries.len())).collect()
+}
+
+fn with_rows(line: String, rows: &[usize], all: usize) -> String {
+    if rows.len() == all {
+        return line;
+    }
+    format!("{line} [row{} {}]", if rows.len() == 1 { "" } else { "s" }, ranges(rows))
+}
+
+/// `1, 4-7`.
+fn ranges(rows: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for row in rows {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *row => *last = *row,
+            _ => ranges.push((*row, *row)),
+        }
+    }
+    let text = |(first, last)| if first == last { format!("{first}") } else { format!("{first}-{last}") };
+    ranges.into_iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// Settings by default, said once where both sides agree.
+fn settings(summary: &Summary) -> Vec<String> {
+    let of = |side: &SideSummary| -> String {
+        let defaults = side.settings.iter().filter(|(name, _)| !summary.options.contains(*name));
+        defaults.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+    };
+    let (initiator, responder) = (of(&summary.initiator), of(&summary.responder));
+    if initiator == responder {
+        return if initiator.is_empty() { Vec::new() } else { vec![format!("by default: {initiator}")] };
+    }
+    let sides = [("initiator", initiator), ("responder", responder)];
+    let said = sides.into_iter().filter(|(_, text)| !text.is_empty());
+    said.map(|(side, text)| format!("by default, {side}: {text}")).collect()
+}
+
+fn placement(summary: &Summary) -> Vec<String> {
+    let core = |side: &str, placement: Option<Placement>| {
+        let Placement { start, end, pinned } = placement?;
+        let moved = if start == end { String::new() } else { format!(" -> {end}") };
+        Some(format!("{side} on core {start}{moved} ({})", if pinned { "pinned" } else { "not pinned" }))
+    };
+    let sides = [core("initiator", summary.initiator.placement), core("responder", summary.responder.placement)];
+    let said: Vec<String> = sides.into_iter().flatten().collect();
+    if said.is_empty() { said } else { vec![format!("placement, last run: {}", said.join(", "))] }
+}
+
+/// Response times where the row is judged by throughput, and lateness.
+fn responses(summary: &Summary) -> Vec<String> {
+    let time = |name: &str, s: &stackline_analyze::Statistics| {
+        format!("{name}: mean {}, p99 {}, n {}", units::time(s.mean), units::time(s.p99), s.n)
+    };
+    let calls = summary.response_s.filter(|_| summary.throughput_bit_s.is_some());
+    let mut out: Vec<String> = calls.iter().map(|s| time("response times", s)).collect();
+    out.extend(summary.lateness_s.iter().map(|s| time("paced operations began late by", s)));
+    out.extend(summary.marks.iter().map(|(name, s)| time(&format!("mark {name}"), s)));
+    out
+}
+
+fn traffic(summary: &Summary) -> Vec<String> {
+    let mut out = Vec::new();
+    if let Some(lost) = summary.lost {
+        let share = summary.lost_share.map_or_else(String::new, |share| format!(" ({})", percent(share)));
+        let more = [("duplicated", summary.duplicated), ("reordered", summary.reordered)];
+        let more = more.iter().filter_map(|(name, n)| n.map(|n| format!(", {name} {n}")));
+        out.push(format!("data units lost {lost}{share}{}", more.collect::<String>()));
+    }
+    let again = [("initiator", summary.initiator.retransmits), ("responder", summary.responder.retransmits)];
+    let again = again.iter().filter_map(|(side, n)| n.filter(|n| *n > 0).map(|n| format!("{n} by the {side}")));
+    let again: Vec<String> = again.collect();
+    if !again.is_empty() {
+        out.push(format!("segments retransmitted: {}", again.join(", ")));
+    }
+    out
+}
+
+fn limits(summary: &Summary) -> Vec<String> {
+    let sides = [("initiator", &summary.initiator), ("responder", &summary.responder)];
+    sides.into_iter().filter_map(|(name, side)| limited(name, side)).collect()
+}
+
+fn limited(name: &str, side: &SideSummary) -> Option<String> {
+    let window = side.receive_window_limited_share.map(|share| ("the peer's receive window", share));
+    let buffer = side.send_buffer_limited_share.map(|share| ("its send buffer", share));
+    let worth = [window, buffer].into_iter().flatten().filter(|(_, share)| *share >= WORTH_A_LINE);
+    let said: Vec<String> = worth.map(|(by, share)| format!("{} by {by}", percent(share))).collect();
+    (!said.is_empty()).then(|| format!("the {name}'s sending time was limited {}", said.join(", ")))
+}
+
+fn absent(summary: &Summary) -> Vec<String> {
+    summary.absent.iter().map(|(name, reason)| format!("not measured: {name}: {reason}")).collect()
+}

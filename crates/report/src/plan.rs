@@ -1,0 +1,174 @@
+//! What exactly will be done, as text: nothing implied, every default written out.
+
+use crate::grid::{Align, line, widths, wrap};
+use crate::procedure::{size, steps};
+use crate::table::WIDTH;
+use stackline_core::catalogue::{OptionTable, OptionValue, StackTable};
+use stackline_core::plan::{Access, Composer, Count, HostPlan, Measurement, Part, Plan, Stack, Via, Warmup};
+use stackline_core::units;
+
+/// The plan, with a line end behind each line. `stacks` gives the options that were not written and their defaults.
+#[must_use]
+pub fn plan(plan: &Plan, stacks: &[StackTable]) -> String {
+    let mut lines = vec![format!(
+        "seed {}: one sequence of drawn sizes and delays for each measurement, part, run and replica",
+        plan.seed
+    )];
+    lines.extend(plan.hosts.iter().map(|(name, host)| format!("host {name}: {}", self::host(host))));
+    lines.extend(plan.networks.iter().map(network));
+    for (index, measurement) in plan.measurements.iter().enumerate() {
+        lines.push(String::new());
+        lines.extend(self::measurement(index, measurement, plan, stacks));
+    }
+    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+fn host(host: &HostPlan) -> String {
+    let mut said = vec![via(&host.via)];
+    said.extend(host.address.as_ref().map(|address| format!("address {address}")));
+    said.extend(host.cpu.map(|core| format!("on core {core}")));
+    said.extend(host.files.as_ref().map(|directory| format!("files under {directory}")));
+    said.join(", ")
+}
+
+fn via(via: &Via) -> String {
+    match via {
+        Via::Local => "a child process on this machine".to_owned(),
+        Via::Ssh(destination) => format!("ssh {destination} stackline agent"),
+    }
+}
+
+fn network(network: &stackline_core::network::Network) -> String {
+    let (hosts, switches, links) = (network.hosts.len(), network.switches.len(), network.links.len());
+    format!("network {}: {hosts} hosts, {switches} switches, {links} links", network.name)
+}
+
+fn measurement(index: usize, m: &Measurement, plan: &Plan, stacks: &[StackTable]) -> Vec<String> {
+    let mut lines = vec![format!("{}. {}  (line {})", index + 1, m.text, m.line)];
+    lines.extend(wrap(&runs(m), WIDTH).into_iter().map(|line| format!("   {line}")));
+    let across = m.across.as_ref().map_or_else(String::new, |network| format!(" across {network}"));
+    lines.push(format!("   world {}{across}; {}", m.world, composer(m.composer)));
+    if !m.variables.is_empty() {
+        let values: Vec<String> = m.variables.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        lines.push(format!("   with {}", values.join(", ")));
+    }
+    for (index, part) in m.parts.iter().enumerate() {
+        lines.extend(self::part(index, part, plan, stacks).into_iter().map(|line| format!("   {line}")));
+    }
+    lines
+}
+
+fn runs(m: &Measurement) -> String {
+    let least = if m.until.is_some() { "at least " } else { "" };
+    let mut said = vec![format!("{least}{} counted", plural(u64::from(m.runs), "run"))];
+    said.push(match m.warmup {
+        Warmup::Runs(0) => "no warm-up".to_owned(),
+        Warmup::Runs(n) => format!("after {} of warm-up", plural(u64::from(n), "run")),
+        Warmup::Time(time) => format!("after {time} of warm-up runs"),
+    });
+    said.extend(m.time_limit.map(|limit| format!("each at most {limit}")));
+    said.extend(m.until.map(|until| {
+        let share = units::three_digits(until.share * 100.0);
+        format!("repeated until the 95 % interval is within {share} % of the mean, at most {} runs", until.at_most)
+    }));
+    said.join(", ")
+}
+
+const fn composer(composer: Composer) -> &'static str {
+    match composer {
+        Composer::Basic => "one part alone",
+        Composer::Parallel => "all parts at once, each measured",
+        Composer::Background => "the first part is measured, the others are load",
+        Composer::PriorityBackground => "the first part is measured at a higher priority, the others are load",
+        Composer::Total => "all parts at once, one figure for all",
+    }
+}
+
+fn part(index: usize, part: &Part, plan: &Plan, stacks: &[StackTable]) -> Vec<String> {
+    let load = if part.background { " (load)" } else { "" };
+    let mut lines = vec![format!("part {}: {}{load}", index + 1, part.text)];
+    let mut add = |line: String| lines.push(format!("  {line}"));
+    add(format!("initiator  {}", end(part.from.as_deref(), part.cpu.0, plan)));
+    add(format!("responder  {}", end(part.to.as_deref(), part.cpu.1, plan)));
+    add(format!("data       {}", data(part)));
+    stack(&part.stack, stacks).into_iter().for_each(&mut add);
+    sides(part).into_iter().for_each(&mut add);
+    lines
+}
+
+/// A host, how it is reached, where on it.
+fn end(name: Option<&str>, core: Option<usize>, plan: &Plan) -> String {
+    let host = name.and_then(|name| plan.hosts.get(name));
+    let reached = host.map_or_else(|| via(&Via::Local), |host| via(&host.via));
+    let name = name.map_or_else(String::new, |name| format!("{name}: "));
+    let core = core.or(host.and_then(|host| host.cpu));
+    let core = core.map_or_else(|| "not pinned".to_owned(), |core| format!("pinned to core {core}"));
+    format!("{name}{reached}, {core}")
+}
+
+fn data(part: &Part) -> String {
+    let data = &part.data;
+    let reply = if data.reply == data.unit { String::new() } else { format!(" and {}", size(&data.reply)) };
+    let count = match data.count {
+        Count::Units(n) => plural(n, "unit"),
+        Count::Amount(bytes) => format!("units up to {}", units::size(bytes)),
+        Count::Unlimited => "units without end".to_owned(),
+    };
+    let pairs = if part.replicas == 1 { String::new() } else { format!(", by {} pairs at once", part.replicas) };
+    let (from, to) = (access(&part.source), access(&part.destination));
+    format!("{count} of {}{reply}, from {from} to {to}{pairs}", size(&data.unit))
+}
+
+fn plural(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+fn access(access: &Access) -> String {
+    match access {
+        Access::Memory => "memory".to_owned(),
+        Access::VirtualMemory => "virtual memory".to_owned(),
+        Access::File(path) => format!("file {path}"),
+    }
+}
+
+/// The stack, every option written, and the default of every option that is not.
+fn stack(stack: &Stack, stacks: &[StackTable]) -> Vec<String> {
+    let table = stacks.iter().find(|table| table.name == stack.name);
+    let known = table.map_or(&[][..], |table| table.options);
+    let written = stack.options.iter().map(|(name, value)| vec![name.clone(), option(name, value, known)]);
+    let missing = known.iter().filter(|option| !stack.options.contains_key(option.name));
+    let defaults = missing.map(|option| vec![option.name.to_owned(), format!("{} (default)", option.default)]);
+    let rows: Vec<Vec<String>> = written.chain(defaults).collect();
+    let widths = widths(&rows);
+    let summary = table.map_or_else(String::new, |table| format!(": {}", table.summary));
+    let options = rows.iter().map(|row| format!("  {}", line(row, &widths, &[Align::Left, Align::Left])));
+    std::iter::once(format!("stack      {}{summary}", stack.name)).chain(options).collect()
+}
+
+fn option(name: &str, value: &OptionValue, known: &[OptionTable]) -> String {
+    use stackline_core::catalogue::OptionKind::Bytes;
+    let bytes = known.iter().any(|option| option.name == name && option.kind == Bytes);
+    match value {
+        OptionValue::Set => "on".to_owned(),
+        OptionValue::Number(number) if bytes => units::size(*number),
+        OptionValue::Number(number) => number.to_string(),
+        OptionValue::Seconds(seconds) => units::time(*seconds),
+        OptionValue::Word(word) => word.clone(),
+    }
+}
+
+/// Both sides' steps, next to each other.
+fn sides(part: &Part) -> Vec<String> {
+    let (initiator, responder) = (&part.procedure.initiator, &part.procedure.responder);
+    let (left, right) = (steps(initiator, &part.data), steps(responder, &part.data));
+    let cell = |lines: &[String], at: usize| lines.get(at).cloned().unwrap_or_default();
+    let rows = (0..left.len().max(right.len())).map(|at| vec![cell(&left, at), cell(&right, at)]);
+    let mut rows: Vec<Vec<String>> = rows.collect();
+    rows.insert(0, vec!["initiator".to_owned(), "responder".to_owned()]);
+    let widths = widths(&rows);
+    let lines = rows.iter().map(|row| format!("  {}", line(row, &widths, &[Align::Left, Align::Left])));
+    std::iter::once(format!("procedure  {}", part.procedure.name)).chain(lines).collect()
+}
+
+#[cfg(test)]
+mod tests;
