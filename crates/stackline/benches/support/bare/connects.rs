@@ -1,0 +1,55 @@
+//! Connect and close: the client opens a socket, connects and closes; the server accepts, reads to the end and closes.
+
+use super::calls::summarise;
+use super::{Meter, said};
+use crate::support::figure::Figure;
+use crate::support::place::Place;
+use crate::support::process::End;
+use crate::support::sys;
+use serde_json::Value;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd as _, RawFd};
+
+/// Connections the kernel keeps for a server that is slow to accept. A client that fills it waits a second for the SYN
+/// to be sent again, which says nothing about connecting; so `count` stays below.
+pub(crate) const BACKLOG: i32 = 4096;
+
+/// Makes `count` connections; the figure is the median time of `socket` and `connect`.
+pub(crate) fn connects(count: u64, place: Place) -> Result<Figure, String> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
+    sys::listen(listener.as_raw_fd(), BACKLOG).map_err(|error| error.to_string())?;
+    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    let far = End::fork(place.responder(), || respond(listener.as_raw_fd(), count))?;
+    let near = End::fork(place.initiator(), || initiate(port, count))?;
+    let (near, far) = (near.join()?, far.join()?);
+    let cycle_s = said(&near, "wall_s") / count as f64;
+    let note = format!("mean {:.2}, with close {:.2} us", said(&near, "mean_s") * 1e6, cycle_s * 1e6);
+    let cpu_s = said(&near, "cpu_s") + said(&far, "cpu_s");
+    Ok(Figure { value: said(&near, "median_s"), cpu: Some(cpu_s / count as f64), note })
+}
+
+fn initiate(port: u16, count: u64) -> io::Result<Value> {
+    let mut samples = vec![1_u64; count as usize];
+    let meter = Meter::start();
+    for sample in &mut samples {
+        let start = sys::now_ns();
+        let fd = sys::connect(port)?;
+        *sample = sys::now_ns() - start;
+        sys::close(fd);
+    }
+    let mut said = meter.stop(0);
+    summarise(&mut said, samples);
+    Ok(said)
+}
+
+fn respond(listener: RawFd, count: u64) -> io::Result<Value> {
+    let mut buffer = [0; 64];
+    let meter = Meter::start();
+    for _ in 0..count {
+        let fd = sys::accept(listener)?;
+        while sys::read(fd, &mut buffer)? > 0 {}
+        sys::close(fd);
+    }
+    Ok(meter.stop(0))
+}
