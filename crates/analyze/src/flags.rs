@@ -89,11 +89,11 @@ fn until_missed(measurement: &Measurement, runs: &[GroupRun<'_>]) -> bool {
     measurement.until.is_some_and(|until| half_width_share(runs).is_none_or(|share| share > until.share))
 }
 
-/// A part without a number of units ends by its time limit as it should.
+/// A part without a number of units ends by its time limit as it should, and a load when what is measured is done.
 fn cut_short(group: &Group<'_>, runs: &[GroupRun<'_>]) -> bool {
     let counted = |index: &usize| {
         let part = group.indices.iter().position(|i| i == index).and_then(|at| group.parts.get(at));
-        part.is_some_and(|part| part.data.count != Count::Unlimited)
+        part.is_some_and(|part| !part.background && part.data.count != Count::Unlimited)
     };
     runs.iter().flat_map(|run| &run.records).any(|record| record.limited && counted(&record.part))
 }

@@ -89,13 +89,12 @@ pub(crate) fn known(runs: &[GroupRun<'_>], get: fn(&SideRecord) -> Option<u64>) 
     runs.iter().flat_map(GroupRun::sides).filter_map(get).reduce(u64::saturating_add)
 }
 
-/// Lost units over the units sent, in the runs that know what was lost.
+/// Lost units over the units sent, or lost calls over the calls made, in the runs that know what was lost.
 pub(crate) fn lost_share(runs: &[GroupRun<'_>]) -> Option<f64> {
-    let knowing = |run: &&GroupRun<'_>| run.sides().any(|side| side.lost.is_some());
-    let (mut lost, mut sent) = (0.0, 0.0);
-    for side in runs.iter().filter(knowing).flat_map(GroupRun::sides) {
-        lost += side.lost.map_or(0.0, real);
-        sent += real(side.sent_units);
-    }
-    (sent > 0.0).then(|| (lost / sent).clamp(0.0, 1.0))
+    let knowing = || runs.iter().filter(|run| run.sides().any(|side| side.lost.is_some()));
+    let sum = |get: fn(&SideRecord) -> u64| real(knowing().flat_map(GroupRun::sides).map(get).sum());
+    let (lost, sent) = (sum(|side| side.lost.unwrap_or(0)), sum(|side| side.sent_units));
+    let answered = real(knowing().map(|run| run.merged(|record| &record.calls).n()).sum());
+    let all = if sent > 0.0 { sent } else { answered + lost };
+    (all > 0.0).then(|| (lost / all).clamp(0.0, 1.0))
 }

@@ -194,7 +194,7 @@ pub struct Summary {
     pub cpu_us_per_call: Option<Cost>,
     /// Data units sent that never arrived; absent where the stack cannot tell.
     pub lost: Option<u64>,
-    /// The same over the units sent, 0 to 1.
+    /// The same over the units sent, or lost calls over the calls made, 0 to 1.
     pub lost_share: Option<f64>,
     /// Arrived more than once.
     pub duplicated: Option<u64>,

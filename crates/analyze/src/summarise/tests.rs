@@ -161,6 +161,13 @@ fn loss_is_over_what_was_sent_and_absent_where_nobody_knows() {
 }
 
 #[test]
+fn lost_calls_are_over_the_calls_made() {
+    let mut record = called(0, &[1000, 2000, 3000]);
+    record.initiator.lost = Some(1);
+    assert_eq!(summarise(&plan(Composer::Basic, vec![rr()]), &[record])[0].lost_share, Some(0.25));
+}
+
+#[test]
 fn transport_is_the_last_run_and_retransmits_their_sum() {
     let with = |run, retransmits, rtt_s| {
         let start = Transport { retransmits: 5, ..Transport::default() };
@@ -204,6 +211,8 @@ fn flags() {
     assert_eq!(flags_of(asked, |r| r.responder.settings = used("bbr")), none);
     let unlimited = Part { data: Data { count: Count::Unlimited, ..get("a").data }, ..get("a") };
     assert_eq!(flags_of(unlimited, |r| r.limited = true), none);
+    let load = Part { background: true, ..get("load") };
+    assert_eq!(flags_of(load, |r| r.limited = true), none);
 }
 
 #[test]
