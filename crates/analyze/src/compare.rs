@@ -3,6 +3,7 @@
 use crate::statistics::{Statistics, real, t_quantile};
 use crate::{Metric, Summary};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What can be said of two sets of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -77,6 +78,8 @@ pub struct Comparison {
     pub pairing: Pairing,
     /// What both measured.
     pub metrics: Vec<MetricComparison>,
+    /// What else was different, or may have been, and no interval knows of.
+    pub caveats: Vec<String>,
 }
 
 /// Compares two sets of summaries. Those of the same measurement, part and stack come together; what is left over
@@ -106,13 +109,32 @@ fn take<'s>(from: &mut [Option<&'s Summary>], like: &Summary) -> Option<&'s Summ
 }
 
 fn alone(a: Option<&Summary>, b: Option<&Summary>) -> Comparison {
-    Comparison { a: a.map(Label::of), b: b.map(Label::of), pairing: Pairing::Alone, metrics: Vec::new() }
+    Comparison { a: a.map(Label::of), b: b.map(Label::of), pairing: Pairing::Alone, metrics: vec![], caveats: vec![] }
 }
 
 fn pair(a: &Summary, b: &Summary, pairing: Pairing) -> Comparison {
     let metric = |metric: Metric| compare_values(metric, a.run_values.of(metric), b.run_values.of(metric));
     let metrics = Metric::ALL.into_iter().filter_map(metric).collect();
-    Comparison { a: Some(Label::of(a)), b: Some(Label::of(b)), pairing, metrics }
+    Comparison { a: Some(Label::of(a)), b: Some(Label::of(b)), pairing, metrics, caveats: caveats(a, b) }
+}
+
+/// The interval holds what varied between the runs of each, not what changed from one set of runs to the other.
+fn caveats(a: &Summary, b: &Summary) -> Vec<String> {
+    let mut out = Vec::new();
+    let placements = [&a.initiator, &a.responder, &b.initiator, &b.responder].map(|side| side.placement);
+    if placements.iter().flatten().any(|placement| !placement.pinned) {
+        out.push("threads were not pinned, so their cores may differ".to_owned());
+    }
+    out.extend(different("initiator", &a.initiator.settings, &b.initiator.settings));
+    out.extend(different("responder", &a.responder.settings, &b.responder.settings));
+    out
+}
+
+/// Settings that are in both and differ in more than a size, which the kernel may tune.
+fn different(side: &str, a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Vec<String> {
+    let both = a.iter().filter_map(|(name, before)| Some((name, before, b.get(name)?)));
+    let changed = both.filter(|(_, before, after)| before != after && !after.ends_with(" B"));
+    changed.map(|(name, before, after)| format!("{side}: {name} {before} -> {after}")).collect()
 }
 
 /// Compares one value a run of each; none when one of them has no runs.
@@ -207,6 +229,21 @@ mod tests {
         let pairs: Vec<Pairing> = compare(&a, &b).iter().map(|c| c.pairing).collect();
         assert_eq!(pairs, [Pairing::Position, Pairing::Same, Pairing::Alone]);
         assert_eq!(compare(&[], &b).len(), 2);
+    }
+
+    #[test]
+    fn what_changed_besides_is_said() {
+        let with = |congestion: &str, pinned| {
+            let mut s = summary("x", "tcp");
+            let settings = [("congestion", congestion), ("receive_buffer", if pinned { "1 B" } else { "2 B" })];
+            s.initiator.settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            s.initiator.placement = Some(crate::Placement { start: 0, end: 0, pinned });
+            s
+        };
+        let caveats = |a, b| compare(&[a], &[b]).remove(0).caveats;
+        assert!(caveats(with("bbr", true), with("bbr", true)).is_empty());
+        let said = caveats(with("cubic", true), with("bbr", false));
+        assert_eq!(said, ["threads were not pinned, so their cores may differ", "initiator: congestion cubic -> bbr"]);
     }
 
     proptest! {

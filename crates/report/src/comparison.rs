@@ -25,7 +25,29 @@ pub fn comparison(comparisons: &[Comparison]) -> String {
         let mine = rows.by_ref().take(comparison.metrics.len());
         mine.for_each(|row| out.push_str(&format!("  {}\n", line(row, &widths, &ALIGN))));
     }
+    footer(comparisons).iter().for_each(|text| out.push_str(&format!("{text}\n")));
     out
+}
+
+/// What the intervals do not know of; said once, and only where a difference is claimed.
+fn footer(comparisons: &[Comparison]) -> Vec<String> {
+    let claims = |c: &&Comparison| c.metrics.iter().any(|m| matches!(m.verdict, Verdict::Faster | Verdict::Slower));
+    let claimed: Vec<&Comparison> = comparisons.iter().filter(claims).collect();
+    if claimed.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![
+        String::new(),
+        "An interval holds what varied between the runs of each; what changed from one to the other is not in it."
+            .to_owned(),
+    ];
+    for caveat in claimed.iter().flat_map(|c| &c.caveats) {
+        let caveat = format!("- {caveat}");
+        if !lines.contains(&caveat) {
+            lines.push(caveat);
+        }
+    }
+    lines
 }
 
 fn heading(comparison: &Comparison, all: &[Comparison]) -> Vec<String> {
@@ -83,7 +105,8 @@ pub fn comparison_json(comparisons: &[Comparison]) -> Value {
 }
 
 fn one(c: &Comparison) -> Value {
-    object!({ "a": c.a, "b": c.b, "pairing": c.pairing, "metrics": c.metrics.iter().map(metric).collect::<Vec<_>>() })
+    let metrics: Vec<Value> = c.metrics.iter().map(metric).collect();
+    object!({ "a": c.a, "b": c.b, "pairing": c.pairing, "metrics": metrics, "caveats": c.caveats })
 }
 
 fn metric(m: &MetricComparison) -> Value {

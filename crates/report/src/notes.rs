@@ -55,7 +55,7 @@ fn ranges(rows: &[usize]) -> String {
 /// Settings by default, said once where both sides agree.
 fn settings(summary: &Summary) -> Vec<String> {
     let of = |side: &SideSummary| -> String {
-        let defaults = side.settings.iter().filter(|(name, _)| !summary.options.contains(*name));
+        let defaults = side.settings.iter().filter(|(name, value)| !summary.options.contains(*name) && !is_size(value));
         defaults.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
     };
     let (initiator, responder) = (of(&summary.initiator), of(&summary.responder));
@@ -65,6 +65,11 @@ fn settings(summary: &Summary) -> Vec<String> {
     let sides = [("initiator", initiator), ("responder", responder)];
     let said = sides.into_iter().filter(|(_, text)| !text.is_empty());
     said.map(|(side, text)| format!("by default, {side}: {text}")).collect()
+}
+
+/// Sizes of buffers and segments are tuned by the kernel and differ from run to run; they are in the JSON.
+fn is_size(value: &str) -> bool {
+    value.ends_with(" B")
 }
 
 fn placement(summary: &Summary) -> Vec<String> {
@@ -93,10 +98,13 @@ fn responses(summary: &Summary) -> Vec<String> {
 fn traffic(summary: &Summary) -> Vec<String> {
     let mut out = Vec::new();
     if let Some(lost) = summary.lost {
-        let share = summary.lost_share.map_or_else(String::new, |share| format!(" ({})", percent(share)));
+        let share = summary
+            .lost_share
+            .filter(|share| *share > 0.0)
+            .map_or_else(String::new, |share| format!(" ({})", percent(share)));
         let more = [("duplicated", summary.duplicated), ("reordered", summary.reordered)];
-        let more = more.iter().filter_map(|(name, n)| n.map(|n| format!(", {name} {n}")));
-        out.push(format!("data units lost {lost}{share}{}", more.collect::<String>()));
+        let more = more.iter().filter_map(|(name, n)| n.filter(|n| *n > 0).map(|n| format!(", {name} {n}")));
+        out.push(format!("data units or calls lost: {lost}{share}{}", more.collect::<String>()));
     }
     let again = [("initiator", summary.initiator.retransmits), ("responder", summary.responder.retransmits)];
     let again = again.iter().filter_map(|(side, n)| n.filter(|n| *n > 0).map(|n| format!("{n} by the {side}")));
