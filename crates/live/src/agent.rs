@@ -2,7 +2,7 @@
 //! silent while they measure. When the pipe closes it ends them and exits, so nothing is left behind.
 
 use crate::control::{self, FromAgent, Hello, PROTOCOL, Task, ToAgent};
-use crate::environment;
+use crate::environment::{self, DynamicSample, Sampler};
 use crate::fault::{Fault, Result};
 use crate::files::Files;
 use crate::job::{Job, News, was_ended};
@@ -34,7 +34,14 @@ pub fn serve(input: impl Read + Send + 'static, output: impl Write, directory: O
     let (events, mailbox) = channel();
     let reader = events.clone();
     std::thread::spawn(move || read_messages(input, &reader));
-    let mut agent = Agent { output, files: Files::under(directory), jobs: BTreeMap::new(), events };
+    let mut agent = Agent {
+        output,
+        files: Files::under(directory),
+        jobs: BTreeMap::new(),
+        events,
+        sampler: Sampler::new(),
+        last: None,
+    };
     agent.send(&FromAgent::Hello(hello()))?;
     agent.work(&mailbox)
 }
@@ -76,6 +83,8 @@ struct Agent<W> {
     files: Files,
     jobs: BTreeMap<u64, Running>,
     events: Sender<Event>,
+    sampler: Sampler,
+    last: Option<DynamicSample>,
 }
 
 impl<W: Write> Agent<W> {
@@ -116,7 +125,13 @@ impl<W: Write> Agent<W> {
     fn handle(&mut self, message: ToAgent) -> Result<()> {
         match message {
             ToAgent::Environment => self.send(&FromAgent::Environment(environment::static_environment())),
-            ToAgent::Sample => self.send(&FromAgent::Sample(environment::dynamic_environment())),
+            ToAgent::Sample => {
+                let sample = self.sampler.sample();
+                let since = self.last.as_ref().map(|last| environment::difference(last, &sample));
+                let answer = serde_json::json!({"state": sample.to_json(), "since": since});
+                self.last = Some(sample);
+                self.send(&FromAgent::Sample(answer))
+            }
             ToAgent::Calibrate => self.send(&FromAgent::Calibrated(placement::wake_up())),
             ToAgent::Listen { job, task } => {
                 let reliable = reliable(&task);

@@ -105,7 +105,7 @@ pub enum FromAgent {
     Hello(Hello),
     /// The static environment.
     Environment(serde_json::Value),
-    /// The dynamic environment.
+    /// The dynamic environment: `state` now, and what happened `since` the last time.
     Sample(serde_json::Value),
     /// What waking a core costs.
     Calibrated(WakeUp),

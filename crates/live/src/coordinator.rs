@@ -114,54 +114,44 @@ impl<'p> Coordinator<'p> {
         Ok(coordinator)
     }
 
-    /// Environments of all hosts; wake-up costs of one agent a machine, one after the other.
+    /// What every host is and does. A machine is asked once, however many of its agents there are, one after the other.
     fn ask(&mut self) -> Result<AgentsReport> {
-        let mut report = AgentsReport::default();
-        let names: Vec<String> = self.agents.keys().cloned().collect();
-        let mut machines: Vec<(String, String)> = Vec::new();
-        for name in &names {
-            let Some(hello) = self.hellos.get(name).cloned() else { continue };
-            if let Some((_, twin)) = machines.iter().find(|(machine, _)| *machine == hello.machine) {
-                // One machine is asked once, however many of its agents there are.
-                let environment = report.hosts.get(twin).map(|(_, e)| e.clone()).unwrap_or_default();
-                if let Some(before) = report.before.get(twin).cloned() {
-                    report.before.insert(name.clone(), before);
-                }
-                if let Some(wake_up) = report.wake_up.get(twin).copied() {
-                    report.wake_up.insert(name.clone(), wake_up);
-                }
-                report.hosts.insert(name.clone(), (hello, environment));
-                continue;
+        let mut report = AgentsReport { before: self.samples()?, ..AgentsReport::default() };
+        let environments = self
+            .ask_machines(&ToAgent::Environment, |m| if let FromAgent::Environment(v) = m { Some(v) } else { None })?;
+        for (name, environment) in environments {
+            if let Some(hello) = self.hellos.get(&name) {
+                report.hosts.insert(name, (hello.clone(), environment));
             }
-            machines.push((hello.machine.clone(), name.clone()));
-            let environment = self.ask_one(name, &ToAgent::Environment, |m| {
-                if let FromAgent::Environment(v) = m { Some(v) } else { None }
-            })?;
-            report.hosts.insert(name.clone(), (hello, environment));
-            let wake_up =
-                self.ask_one(
-                    name,
-                    &ToAgent::Calibrate,
-                    |m| if let FromAgent::Calibrated(v) = m { Some(v) } else { None },
-                )?;
-            report.wake_up.insert(name.clone(), wake_up);
-            let before = self.sample(name)?;
-            report.before.insert(name.clone(), before);
         }
+        report.wake_up =
+            self.ask_machines(&ToAgent::Calibrate, |m| if let FromAgent::Calibrated(v) = m { Some(v) } else { None })?;
         Ok(report)
     }
 
-    fn sample(&mut self, host: &str) -> Result<serde_json::Value> {
-        self.ask_one(host, &ToAgent::Sample, |m| if let FromAgent::Sample(v) = m { Some(v) } else { None })
-    }
-
-    /// The dynamic environment of every machine, once more.
+    /// What every host does now, and did since the last time.
     ///
     /// # Errors
     /// A [`Fault`] when an agent is gone.
     pub fn samples(&mut self) -> Result<BTreeMap<String, serde_json::Value>> {
-        let names: Vec<String> = self.agents.keys().cloned().collect();
-        names.into_iter().map(|name| self.sample(&name).map(|sample| (name, sample))).collect()
+        self.ask_machines(&ToAgent::Sample, |m| if let FromAgent::Sample(v) = m { Some(v) } else { None })
+    }
+
+    /// One answer a machine, given to each of its hosts.
+    fn ask_machines<T: Clone>(
+        &mut self,
+        question: &ToAgent,
+        answer: impl Fn(FromAgent) -> Option<T>,
+    ) -> Result<BTreeMap<String, T>> {
+        let hosts: Vec<(String, String)> =
+            self.hellos.iter().map(|(name, hello)| (name.clone(), hello.machine.clone())).collect();
+        let mut machines: BTreeMap<String, T> = BTreeMap::new();
+        for (name, machine) in &hosts {
+            if !machines.contains_key(machine) {
+                machines.insert(machine.clone(), self.ask_one(name, question, &answer)?);
+            }
+        }
+        Ok(hosts.into_iter().filter_map(|(name, machine)| Some((name, machines.get(&machine)?.clone()))).collect())
     }
 
     fn ask_one<T>(&mut self, host: &str, question: &ToAgent, answer: impl Fn(FromAgent) -> Option<T>) -> Result<T> {

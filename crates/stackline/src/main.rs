@@ -1,2 +1,32 @@
-//! Being written.
-fn main() {}
+//! The command `stackline`: flags, wiring, exit codes; the only place where everything meets.
+//!
+//! stdout carries results, stderr words and progress. Exit codes: see [`exit`].
+
+mod agent;
+mod compare;
+mod diagnostics;
+mod exit;
+mod flags;
+mod observer;
+mod run;
+mod source;
+mod text;
+
+use clap::Parser;
+use exit::Exit;
+use flags::{Command, Flags};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    let done = match flags.command {
+        Command::Run(flags) => run::run(&flags),
+        Command::Check(flags) => text::check(&flags),
+        Command::Fmt(flags) => text::fmt(&flags),
+        Command::Plan(flags) => text::plan(&flags),
+        Command::Stacks(flags) => text::stacks(&flags),
+        Command::Agent(flags) => agent::agent(&flags),
+        Command::Compare(flags) => compare::compare(&flags),
+    };
+    done.unwrap_or_else(Exit::from_error).into()
+}

@@ -1,0 +1,14 @@
+//! `stackline agent`: serves a coordinator over stdin and stdout.
+
+use crate::exit::{Exit, Result};
+use crate::flags;
+use std::io::{IsTerminal, stdin, stdout};
+
+/// Serves until the pipe closes.
+pub(crate) fn agent(flags: &flags::Agent) -> Result {
+    if stdin().is_terminal() {
+        eprintln!("this is the agent's side of a pipe; `stackline run` starts it by itself (Ctrl-D ends it)");
+    }
+    stackline_live::agent::serve(stdin(), stdout().lock(), flags.files.as_deref())?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,34 @@
+//! Mistakes of a specification as a person reads them: the line, the place underlined, what was expected, a hint.
+
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity};
+use stackline_spec::{Diagnostic, Origin, Severity as How};
+use std::io::{IsTerminal, stderr};
+
+/// Tells all of them on stderr; true when one of them is an error.
+pub(crate) fn tell(diagnostics: &[Diagnostic], name: &str, text: &str, over: Option<&str>) -> bool {
+    for diagnostic in diagnostics {
+        eprintln!("{}", draw(diagnostic, name, text, over).trim_end());
+    }
+    diagnostics.iter().any(|d| d.severity == How::Error)
+}
+
+fn draw(diagnostic: &Diagnostic, name: &str, text: &str, over: Option<&str>) -> String {
+    let mut drawn = MietteDiagnostic::new(diagnostic.message.clone())
+        .with_severity(if diagnostic.severity == How::Error { Severity::Error } else { Severity::Warning })
+        .with_label(LabeledSpan::at(diagnostic.span.clone(), diagnostic.label.clone()));
+    if let Some(hint) = &diagnostic.hint {
+        drawn = drawn.with_help(hint.clone());
+    }
+    let source = match diagnostic.origin {
+        Origin::File => NamedSource::new(name, text.to_string()),
+        Origin::Over => NamedSource::new("--over", over.unwrap_or_default().to_string()),
+    };
+    let theme = if stderr().is_terminal() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let handler = GraphicalReportHandler::new_themed(theme).with_width(100);
+    let mut out = String::new();
+    let report = Report::new(drawn).with_source_code(source);
+    if handler.render_report(&mut out, report.as_ref()).is_err() {
+        out.clone_from(&diagnostic.message);
+    }
+    out.replacen("help:", "hint:", 1)
+}

@@ -1,0 +1,134 @@
+//! The command line: every command and flag, its help and its form. Nothing here touches the machine.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Where does a distributed application's time go, and what would make it faster?
+#[derive(Debug, Parser)]
+#[command(name = "stackline", version, max_term_width = 100, after_help = AFTER)]
+pub(crate) struct Flags {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const AFTER: &str = "\
+Try:  stackline run -e '10 request_response 32*1000 over tcp, unix'
+Exit codes: 0 done, 1 the measurement failed, 2 the input is wrong, 3 this machine cannot do it, 130 interrupted.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Carry out a specification and show what it measured
+    Run(Run),
+    /// Say every mistake of a specification
+    Check(Text),
+    /// Write a specification in the usual form
+    Fmt(Fmt),
+    /// Show exactly what would be done
+    Plan(Text),
+    /// List the stacks, or one stack's options and its mapping to system calls
+    Stacks(Stacks),
+    /// Compare two runs: ratios with their intervals
+    Compare(Compare),
+    /// Serve a coordinator over stdin and stdout (started by `run`, here or through ssh)
+    Agent(Agent),
+}
+
+/// Where the specification is and what replaces parts of it.
+#[derive(Args, Debug)]
+pub(crate) struct Text {
+    /// The specification: a file, or - for standard input
+    #[arg(required_unless_present = "expression", conflicts_with = "expression")]
+    pub(crate) spec: Option<PathBuf>,
+    /// The specification itself
+    #[arg(short = 'e', long, value_name = "TEXT")]
+    pub(crate) expression: Option<String>,
+    /// Stacks instead of those written, such as 'tcp(nodelay), unix'
+    #[arg(long, value_name = "STACKS")]
+    pub(crate) over: Option<String>,
+    /// World instead of the one written
+    #[arg(long = "in", value_name = "WORLD")]
+    pub(crate) world: Option<World>,
+    /// Where a host is: NAME=local or NAME=ssh:USER@ADDRESS (may be given several times)
+    #[arg(long = "host", value_name = "NAME=WHERE")]
+    pub(crate) hosts: Vec<String>,
+    /// Root of all randomness instead of the one written
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Cores that initiators and responders are pinned to: one for both, or two
+    #[arg(long, value_name = "I[,R]", value_delimiter = ',', num_args = 1)]
+    pub(crate) cpu: Vec<usize>,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) text: Text,
+    /// Directory that FILE ends may lie under, on local agents
+    #[arg(long, value_name = "DIR")]
+    pub(crate) files: Option<PathBuf>,
+    /// Name of the run directory instead of the specification's
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Fmt {
+    /// The specification: a file, or - for standard input
+    pub(crate) spec: PathBuf,
+    /// Only say whether the file is in the usual form (exit code 1 when not)
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Change the file itself
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) write: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Stacks {
+    /// One stack
+    pub(crate) name: Option<String>,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Compare {
+    /// The run that is compared with: a directory, or its name under the runs directory
+    pub(crate) before: PathBuf,
+    /// The other run
+    pub(crate) after: PathBuf,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Agent {
+    /// The one directory it may touch files under
+    #[arg(long, value_name = "DIR")]
+    pub(crate) files: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum World {
+    /// Real stacks between real processes
+    Live,
+    /// Real stacks over a modelled network
+    Emulated,
+    /// Virtual time
+    Simulated,
+}
+
+impl From<World> for stackline_core::plan::World {
+    fn from(world: World) -> Self {
+        match world {
+            World::Live => Self::Live,
+            World::Emulated => Self::Emulated,
+            World::Simulated => Self::Simulated,
+        }
+    }
+}

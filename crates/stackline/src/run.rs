@@ -1,0 +1,124 @@
+//! `stackline run`: check, start agents, carry out, keep, show.
+
+use crate::exit::{Error, Exit, Result};
+use crate::flags;
+use crate::observer::Keeper;
+use crate::source::Source;
+use stackline_core::plan::{Plan, World};
+use stackline_core::record::RunRecord;
+use stackline_core::units;
+use stackline_events::{RunDirectory, runs_root};
+use stackline_live::coordinator::Coordinator;
+use stackline_live::fault::{Blame, Fault};
+use stackline_live::launch::Launcher;
+use stackline_live::placement::WakeUp;
+use stackline_report::{Header, TableOptions};
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, stdout};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+/// The main job.
+pub(crate) fn run(flags: &flags::Run) -> Result {
+    let source = Source::of(&flags.text)?;
+    let mut plan = source.plan(&flags.text)?;
+    if let Some(seed) = flags.text.seed {
+        plan.seed = seed;
+    }
+    only_live(&plan)?;
+    let directory = open(flags, &source, &plan)?;
+    let mut keeper = Keeper::new(&plan, directory);
+    let path = keeper.path();
+    let failed = carry_out(flags, &plan, &mut keeper).err();
+    let wake_up = keeper.wake_up();
+    let reason = failed.as_ref().map(|fault| fault.message.clone());
+    let records = keeper.finish(failed.is_none(), reason.as_deref())?;
+    let header = Header {
+        stackline: env!("CARGO_PKG_VERSION").into(),
+        run: path,
+        seed: plan.seed,
+        world: World::Live,
+        complete: failed.is_none(),
+        reason,
+    };
+    show(flags, &plan, &records, &header, wake_up)?;
+    failed.map_or(Ok(Exit::Done), |fault| Err(fault.into()))
+}
+
+/// A construct that no world obeys yet is refused, never ignored.
+fn only_live(plan: &Plan) -> Result<()> {
+    for measurement in &plan.measurements {
+        let refuse = |what: String| {
+            Err(Error::new(Exit::Environment, format!("line {}: {what}", measurement.line))
+                .hint("this version runs `in live` without a network; `stackline plan` and `check` take everything"))
+        };
+        if measurement.world != World::Live {
+            return refuse(format!("the {} world is not built into this version", measurement.world));
+        }
+        if let Some(network) = &measurement.across {
+            return refuse(format!("`across {network}` needs the emulated or the simulated world"));
+        }
+    }
+    Ok(())
+}
+
+fn open(flags: &flags::Run, source: &Source, plan: &Plan) -> Result<RunDirectory> {
+    let stem = Path::new(&source.name).file_stem().map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned());
+    let name = flags.name.clone().unwrap_or(stem);
+    let mut directory = RunDirectory::create(&runs_root(), &name, SystemTime::now())?;
+    directory.write_specification(&source.text)?;
+    directory.write_plan(plan)?;
+    Ok(directory)
+}
+
+fn carry_out(flags: &flags::Run, plan: &Plan, keeper: &mut Keeper<'_>) -> std::result::Result<(), Fault> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
+        .map_err(|e| Fault::environment(format!("Ctrl-C cannot be handled: {e}")))?;
+    let program =
+        std::env::current_exe().map_err(|e| Fault::environment(format!("this program cannot find itself: {e}")))?;
+    let launcher = Launcher::new(program, flags.files.clone());
+    let mut coordinator = Coordinator::start(plan, plan.seed, &launcher, &interrupted, keeper)?;
+    let done = coordinator.run(keeper);
+    if done.as_ref().is_err_and(|fault| fault.blame == Blame::Ended) {
+        return done;
+    }
+    // After a failure an agent may be gone; the environment then lacks its end and says so by null.
+    let after = coordinator.samples().unwrap_or_else(|_| BTreeMap::new());
+    keeper.environment(&after);
+    done
+}
+
+fn show(
+    flags: &flags::Run,
+    plan: &Plan,
+    records: &[RunRecord],
+    header: &Header,
+    wake_up: Option<WakeUp>,
+) -> Result<()> {
+    let summaries = stackline_analyze::summarise(plan, records);
+    if flags.text.json {
+        let json = stackline_report::json(header, &summaries);
+        println!("{}", serde_json::to_string(&json).map_err(|e| Error::new(Exit::Failed, e.to_string()))?);
+        return Ok(());
+    }
+    let mut notes: Vec<String> = wake_up.and_then(wake_up_note).into_iter().collect();
+    if !header.complete {
+        notes.push("INCOMPLETE: only the runs above were done".into());
+    }
+    notes.push(format!("kept in {}", header.run));
+    let options = TableOptions { colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(), notes };
+    print!("{}", stackline_report::table(&summaries, &options));
+    Ok(())
+}
+
+fn wake_up_note(wake_up: WakeUp) -> Option<String> {
+    let same = wake_up.same_core_s?;
+    let other = wake_up
+        .other_core_s
+        .map_or_else(|| "there is no other core".into(), |s| format!("{} on another core", units::time(s)));
+    Some(format!("waking a thread costs {} on the same core, {other}", units::time(same)))
+}

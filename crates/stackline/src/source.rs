@@ -1,0 +1,83 @@
+//! From the command line to a checked plan.
+
+use crate::diagnostics;
+use crate::exit::{Error, Exit, Result};
+use crate::flags::Text;
+use stackline_core::plan::Plan;
+use stackline_live::stacks;
+use stackline_spec::{Context, Overrides};
+use std::io::Read;
+use std::path::Path;
+
+/// Longest specification that is read.
+const LONGEST: u64 = 16 << 20;
+
+/// A specification's text and its name in messages.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// Reads what the flags name.
+    pub(crate) fn of(flags: &Text) -> Result<Self> {
+        match (&flags.expression, &flags.spec) {
+            (Some(text), _) => Ok(Self { name: "expression".into(), text: text.clone() }),
+            (None, Some(path)) => Self::read(path),
+            (None, None) => {
+                Err(Error::input("there is no specification").hint("name a file, or give the text with -e"))
+            }
+        }
+    }
+
+    /// Reads a file, or standard input for `-`.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let name = if path == Path::new("-") { "standard input".to_string() } else { path.display().to_string() };
+        let mut text = String::new();
+        let read = if path == Path::new("-") {
+            std::io::stdin().take(LONGEST).read_to_string(&mut text)
+        } else {
+            std::fs::File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text))
+        };
+        match read {
+            Ok(n) if n as u64 == LONGEST => Err(Error::input(format!("{name} is longer than 16 MiB"))),
+            Ok(_) => Ok(Self { name, text }),
+            Err(error) => Err(Error::input(format!("{name} cannot be read: {error}"))),
+        }
+    }
+
+    /// Checks it; tells warnings and mistakes.
+    pub(crate) fn plan(&self, flags: &Text) -> Result<Plan> {
+        let overrides = overrides(flags)?;
+        let catalogue = stacks::catalogue();
+        let read_file = |name: &str| std::fs::read_to_string(name).map_err(|e| e.to_string());
+        let context = Context { stacks: &catalogue, read_file: &read_file };
+        let checked = stackline_spec::check(&self.text, &context, &overrides);
+        diagnostics::tell(&checked.diagnostics, &self.name, &self.text, flags.over.as_deref());
+        let mut plan = checked.plan.ok_or_else(Error::shown)?;
+        place(&mut plan, &flags.cpu)?;
+        Ok(plan)
+    }
+}
+
+fn overrides(flags: &Text) -> Result<Overrides> {
+    let parsed = flags.hosts.iter().map(|text| stackline_spec::host_argument(text));
+    let hosts = parsed.collect::<std::result::Result<Vec<_>, String>>();
+    let hosts = hosts.map_err(|e| Error::input(e).hint("--host NAME=local or --host NAME=ssh:USER@ADDRESS"))?;
+    Ok(Overrides { over: flags.over.clone(), world: flags.world.map(Into::into), hosts, seed: flags.seed })
+}
+
+/// `--cpu` holds for every part.
+fn place(plan: &mut Plan, cpu: &[usize]) -> Result<()> {
+    let both = match cpu {
+        [] => return Ok(()),
+        [one] => (Some(*one), Some(*one)),
+        [initiator, responder] => (Some(*initiator), Some(*responder)),
+        _ => return Err(Error::new(Exit::Input, "--cpu takes one core, or two: initiator,responder")),
+    };
+    for part in plan.measurements.iter_mut().flat_map(|m| &mut m.parts) {
+        part.cpu = both;
+    }
+    Ok(())
+}

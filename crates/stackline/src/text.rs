@@ -1,0 +1,122 @@
+//! The commands that only read: `check`, `fmt`, `plan`, `stacks`.
+
+use crate::diagnostics;
+use crate::exit::{Error, Exit, Result};
+use crate::flags;
+use crate::source::Source;
+use stackline_core::catalogue::{OptionKind, StackTable};
+use stackline_live::stacks::catalogue;
+use std::fmt::Write;
+
+/// Says every mistake; silent words on success are no help, so it says what is there.
+pub(crate) fn check(flags: &flags::Text) -> Result {
+    let source = Source::of(flags)?;
+    let plan = source.plan(flags)?;
+    let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
+    if flags.json {
+        println!("{}", serde_json::json!({"ok": true, "measurements": plan.measurements.len(), "runs": runs}));
+    } else {
+        println!("{}: right; {} measurements, {runs} runs", source.name, plan.measurements.len());
+    }
+    Ok(Exit::Done)
+}
+
+/// Prints, checks or writes the usual form.
+pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
+    let source = Source::read(&flags.spec)?;
+    let formatted = stackline_spec::format(&source.text).map_err(|mistakes| {
+        diagnostics::tell(&mistakes, &source.name, &source.text, None);
+        Error::shown()
+    })?;
+    if flags.check {
+        return Ok(if formatted == source.text { Exit::Done } else { Exit::Failed });
+    }
+    if !flags.write {
+        print!("{formatted}");
+    } else if formatted != source.text {
+        std::fs::write(&flags.spec, formatted)
+            .map_err(|e| Error::new(Exit::Environment, format!("{} cannot be written: {e}", source.name)))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Shows what would be done.
+pub(crate) fn plan(flags: &flags::Text) -> Result {
+    let plan = Source::of(flags)?.plan(flags)?;
+    if flags.json {
+        println!("{}", serde_json::to_string_pretty(&plan).map_err(|e| Error::new(Exit::Failed, e.to_string()))?);
+    } else {
+        print!("{}", stackline_report::plan(&plan, &catalogue()));
+    }
+    Ok(Exit::Done)
+}
+
+/// Lists the stacks, or prints one stack's table.
+pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
+    let all = catalogue();
+    let chosen: Vec<StackTable> = match &flags.name {
+        None => all,
+        Some(name) => {
+            let names: Vec<&str> = all.iter().map(|s| s.name).collect();
+            let found = all.iter().find(|s| s.name.eq_ignore_ascii_case(name)).copied();
+            let unknown = || {
+                Error::input(format!("there is no stack named {name}")).hint(format!("there are {}", names.join(", ")))
+            };
+            vec![found.ok_or_else(unknown)?]
+        }
+    };
+    if flags.json {
+        println!("{}", serde_json::to_string_pretty(&chosen).map_err(|e| Error::new(Exit::Failed, e.to_string()))?);
+    } else if flags.name.is_none() {
+        for stack in &chosen {
+            println!("{:<8} {}", stack.name, stack.summary);
+        }
+        println!("\n`stackline stacks NAME` prints a stack's options and its mapping to system calls.");
+    } else {
+        chosen.iter().for_each(|stack| print!("{}", describe(stack)));
+    }
+    Ok(Exit::Done)
+}
+
+fn describe(stack: &StackTable) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{}: {}\n", stack.name, stack.summary);
+    let _ = writeln!(
+        out,
+        "data units: {} to {} bytes; bulk from {}",
+        stack.least_unit, stack.largest_unit, stack.least_bulk_unit
+    );
+    let _ = writeln!(
+        out,
+        "reliable: {}; one host only: {}; FILE ends: {}\n",
+        yes(stack.reliable),
+        yes(stack.one_host),
+        yes(stack.files)
+    );
+    let _ = writeln!(out, "options, written as over {}(NAME, NAME = VALUE):", stack.name);
+    for option in stack.options {
+        let _ = writeln!(out, "  {:<28} {}", form(option.name, option.kind), option.help);
+        let _ = writeln!(out, "  {:<28} default: {}", "", option.default);
+    }
+    let _ = writeln!(out, "\noperations and what they become:");
+    for row in stack.mapping {
+        let _ = writeln!(out, "  {:<42} {}", row.operation, row.services);
+    }
+    out
+}
+
+fn form(name: &str, kind: OptionKind) -> String {
+    match kind {
+        OptionKind::Flag => name.to_string(),
+        OptionKind::Bytes => format!("{name} = BYTES"),
+        OptionKind::Number(least, most) => format!("{name} = {least}..{most}"),
+        OptionKind::Time => format!("{name} = TIME"),
+        OptionKind::Word(words) => format!("{name} = {}", words.join("|")),
+        OptionKind::Name => format!("{name} = NAME"),
+    }
+}
+
+const fn yes(is: bool) -> &'static str {
+    if is { "yes" } else { "no" }
+}
