@@ -1,0 +1,156 @@
+//! Values with their variables filled in, as whole numbers, sizes and times within bounds; distributions.
+
+use super::Files;
+use super::series::is_whole;
+use crate::diagnostic::{Diagnostic, Span};
+use crate::names;
+use crate::tree::{Base, Drawn, Value};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use stackline_core::distribution::{Distribution, TABLE};
+use stackline_core::time::Duration;
+
+/// Longest time that may be written, in seconds.
+pub(crate) const LONGEST: f64 = 1e6;
+
+/// What swept variables stand for just now.
+#[derive(Clone, Copy)]
+pub(crate) struct Bindings<'b>(pub(crate) &'b [(String, f64)]);
+
+impl Bindings<'_> {
+    pub(crate) fn get(&self, name: &str) -> Option<f64> {
+        self.0.iter().find(|(variable, _)| variable == name).map(|(_, value)| *value)
+    }
+
+    /// The value in its base unit; an undefined variable, reported elsewhere, counts as 1.
+    pub(crate) fn number(&self, value: &Value) -> f64 {
+        let base = match &value.base {
+            Base::Number(number) => *number,
+            Base::Variable(name) => self.get(name).unwrap_or(1.0),
+        };
+        base * value.unit.factor()
+    }
+
+    /// ` with N = 3` behind a message about a value that varies.
+    pub(crate) fn with(&self, value: &Value) -> String {
+        match &value.base {
+            Base::Variable(name) => format!(" with {name} = {}", self.get(name).unwrap_or(1.0)),
+            Base::Number(_) => String::new(),
+        }
+    }
+
+    /// A whole number from `least` to `most`. `what` begins the message.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and within bounds")]
+    pub(crate) fn whole(&self, value: &Value, what: &str, least: u64, most: u64) -> Result<u64, Diagnostic> {
+        let number = self.number(value);
+        let error = |message: String, label: String| Err(Diagnostic::error(value.span, message, label));
+        if !is_whole(number) {
+            let message = format!("{what} has to be a whole number, not {number}{}", self.with(value));
+            return error(message, "not a whole number".into());
+        }
+        let rounded = (number + 0.5) as u64;
+        if rounded < least {
+            let message = format!("{what} has to be at least {least}{}", self.with(value));
+            return error(message, format!("this is {rounded}"));
+        }
+        if rounded > most {
+            let message = format!("{what} may be at most {most}{}", self.with(value));
+            return error(message, format!("this is {rounded}"));
+        }
+        Ok(rounded)
+    }
+
+    /// A time above zero.
+    pub(crate) fn time(&self, value: &Value, what: &str) -> Result<Duration, Diagnostic> {
+        let seconds = self.number(value);
+        let duration = Duration::from_seconds(seconds);
+        if duration == Duration::ZERO {
+            let message = format!("{what} has to be above zero{}", self.with(value));
+            return Err(Diagnostic::error(value.span, message, "no time at all"));
+        }
+        if seconds > LONGEST {
+            let message = format!("{what} may be at most {LONGEST} seconds{}", self.with(value));
+            return Err(Diagnostic::error(value.span, message, "too long"));
+        }
+        Ok(duration)
+    }
+
+    /// A distribution; reads the file of an empirical one.
+    pub(crate) fn distribution(&self, drawn: &Drawn, files: &mut Files<'_>) -> Result<Distribution, Diagnostic> {
+        let name = names::fold(&drawn.name.text);
+        if !names::is_distribution(&name) {
+            let message = format!("there is no distribution `{}`", drawn.name.text);
+            let known: Vec<&str> = TABLE.iter().map(|(name, ..)| *name).chain(["empirical"]).collect();
+            let hint = format!("the distributions are {}", known.join(", "));
+            return Err(
+                Diagnostic::error(drawn.name.span, message, "expected a distribution").did_you_mean(&name, known, hint)
+            );
+        }
+        match (&drawn.file, name.as_str()) {
+            (Some(file), "empirical") => return files.values(file).map(Distribution::Empirical),
+            (None, "empirical") => {
+                return Err(Diagnostic::error(drawn.span, "`empirical` takes a file", "expected `file` and a name")
+                    .hint("as in `empirical(file \"sizes.txt\")`, with one number on each line"));
+            }
+            (Some(file), _) => {
+                let message = format!("`{name}` takes numbers, not a file");
+                return Err(Diagnostic::error(file.span, message, "only `empirical` reads a file"));
+            }
+            _ => {}
+        }
+        self.parameters(&name, drawn)
+    }
+
+    fn parameters(&self, name: &str, drawn: &Drawn) -> Result<Distribution, Diagnostic> {
+        let plain = match name {
+            "bivalue" => Some(2),
+            "pareto" => Some(1),
+            _ => None,
+        };
+        if let Some(value) = plain.and_then(|at| drawn.parameters.get(at))
+            && value.unit != crate::tree::Unit::None
+        {
+            return Err(Diagnostic::error(value.span, "this parameter has no unit", "expected a plain number"));
+        }
+        let values: Vec<f64> = drawn.parameters.iter().map(|value| self.number(value)).collect();
+        Distribution::build(name, &values).map_err(|what| {
+            let takes = TABLE.iter().find(|(known, ..)| *known == name).map_or(&[][..], |(_, takes, _)| *takes);
+            Diagnostic::error(drawn.span, format!("`{name}` cannot be drawn: {what}"), "these parameters")
+                .hint(format!("it takes `{name}({})`", takes.join(", ")))
+        })
+    }
+}
+
+/// An integer in a place where nothing varies.
+pub(crate) fn fixed(value: &Value, what: &str, least: u64, most: u64) -> Result<u64, Diagnostic> {
+    Bindings(&[]).whole(value, what, least, most)
+}
+
+/// Largest number of values of an empirical distribution.
+const MOST_VALUES: usize = 65_536;
+
+/// One number on each line; `#` begins a comment.
+pub(crate) fn numbers(text: &str, name: &str, span: Span) -> Result<Vec<f64>, Diagnostic> {
+    let mut values = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or("").trim();
+        if line.is_empty() {
+            continue;
+        }
+        let value: f64 = line.parse().unwrap_or(f64::NAN);
+        if !value.is_finite() || value < 0.0 {
+            let message = format!("line {} of `{name}` is not a number from zero up", index + 1);
+            return Err(Diagnostic::error(span, message, "this file").hint("write one number on each line"));
+        }
+        values.push(value);
+        if values.len() > MOST_VALUES {
+            let message = format!("`{name}` has more than {MOST_VALUES} values");
+            return Err(Diagnostic::error(span, message, "this file"));
+        }
+    }
+    if values.is_empty() {
+        return Err(Diagnostic::error(span, format!("`{name}` holds no value"), "this file"));
+    }
+    Ok(values)
+}

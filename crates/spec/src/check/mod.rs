@@ -1,0 +1,255 @@
+//! A tree to a plan: names are resolved, sweeps and stacks multiplied out, everything checked.
+//!
+//! It reports; it never stops at a first mistake. The only thing it reads is the file of an empirical distribution,
+//! through the function it is given.
+
+pub(crate) mod evaluate;
+mod expand;
+mod mirror;
+mod names;
+mod network;
+mod part;
+mod procedure;
+mod series;
+mod stack;
+mod text;
+
+use crate::Context;
+use crate::diagnostic::{Diagnostic, Report};
+use crate::layout::Marked;
+use crate::tree::{HostItem, Item, NetworkItem, ProcedureItem, StackItem, Tree, Value, Word};
+use crate::{Overrides, PRELUDE};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use evaluate::fixed;
+use stackline_core::network::Network;
+use stackline_core::plan::{HostPlan, Plan, Via};
+use stackline_core::program::Procedure;
+
+/// The seed when none is written.
+const SEED: u64 = 1;
+/// Most cores a host is thought to have.
+pub(crate) const MOST_CORES: u64 = 4095;
+
+/// Files of empirical distributions, each read once.
+pub(crate) struct Files<'f> {
+    read: &'f dyn Fn(&str) -> Result<String, String>,
+    known: BTreeMap<String, Result<Vec<f64>, Diagnostic>>,
+}
+
+impl Files<'_> {
+    pub(crate) fn values(&mut self, file: &Word) -> Result<Vec<f64>, Diagnostic> {
+        if let Some(known) = self.known.get(&file.text) {
+            return known.clone();
+        }
+        let values = (self.read)(&file.text)
+            .map_err(|cause| {
+                let message = format!("`{}` cannot be read: {cause}", file.text);
+                Diagnostic::error(file.span, message, "this file")
+            })
+            .and_then(|text| evaluate::numbers(&text, &file.text, file.span));
+        self.known.insert(file.text.clone(), values.clone());
+        values
+    }
+}
+
+/// Stacks the command line gives instead of the text's, with their own tokens.
+pub(crate) struct Instead<'o> {
+    pub(crate) stacks: Vec<StackItem>,
+    pub(crate) marked: &'o Marked<'o>,
+}
+
+/// Everything a specification may refer to.
+pub(crate) struct Checker<'c> {
+    pub(crate) context: &'c Context<'c>,
+    pub(crate) overrides: &'c Overrides,
+    pub(crate) marked: &'c Marked<'c>,
+    pub(crate) instead: Option<Instead<'c>>,
+    pub(crate) report: &'c mut Report,
+    pub(crate) files: Files<'c>,
+    /// By key; `None`: declared, but with mistakes.
+    pub(crate) procedures: BTreeMap<String, Option<Procedure>>,
+    pub(crate) hosts: BTreeMap<String, HostPlan>,
+    pub(crate) networks: BTreeMap<String, Network>,
+    /// What is left of the work a text may ask for.
+    pub(crate) budget: usize,
+    pub(crate) plan: Plan,
+}
+
+/// Checks a tree. The plan is whole only when the report has no error.
+pub(crate) fn check<'c>(
+    tree: &Tree,
+    marked: &'c Marked<'c>,
+    instead: Option<Instead<'c>>,
+    context: &'c Context<'c>,
+    overrides: &'c Overrides,
+    report: &'c mut Report,
+) -> Plan {
+    let plan = Plan { seed: SEED, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
+    let files = Files { read: context.read_file, known: BTreeMap::new() };
+    let mut checker = Checker {
+        context,
+        overrides,
+        marked,
+        instead,
+        report,
+        files,
+        procedures: BTreeMap::new(),
+        hosts: BTreeMap::new(),
+        networks: BTreeMap::new(),
+        budget: expand::BUDGET,
+        plan,
+    };
+    checker.prelude();
+    checker.declarations(tree);
+    checker.override_stacks();
+    checker.specifications(tree);
+    checker.finish()
+}
+
+impl Checker<'_> {
+    /// The prelude, by the same way as a text's own procedures.
+    fn prelude(&mut self) {
+        let mut report = Report::default();
+        let tokens = crate::token::lex(PRELUDE, crate::Origin::File, &mut report);
+        let mut marked = Marked::new(PRELUDE, &tokens);
+        for item in crate::parse::parse(&mut marked, &mut report).items {
+            if let Item::Procedure(item) = item {
+                let key = crate::names::application_key(&item.name.text);
+                self.procedures.insert(key, procedure::compile(&item, &mut report, &mut self.files));
+            }
+        }
+        debug_assert_eq!(report.errors(), 0, "the prelude has mistakes");
+    }
+
+    fn declarations(&mut self, tree: &Tree) {
+        let mut seeded = false;
+        let mut own: BTreeSet<String> = BTreeSet::new();
+        for item in &tree.items {
+            match item {
+                Item::Host(item) => self.host(item),
+                Item::Network(item) => self.network(item),
+                Item::Procedure(item) => self.procedure(item, &mut own),
+                Item::Seed(value, span) => {
+                    if core::mem::replace(&mut seeded, true) {
+                        self.report.push(Diagnostic::error(*span, "the seed is given twice", "keep one of them"));
+                    }
+                    if let Some(seed) = self.whole(value, "a seed", 0, 1_000_000_000_000_000) {
+                        self.plan.seed = seed;
+                    }
+                }
+                Item::Specification(_) => {}
+            }
+        }
+        for (name, host) in &self.overrides.hosts {
+            let entry = self.hosts.entry(name.clone()).or_default();
+            let kept = core::mem::take(entry);
+            *entry = HostPlan { cpu: host.cpu.or(kept.cpu), files: host.files.clone().or(kept.files), ..host.clone() };
+        }
+    }
+
+    /// A number that no variable can stand for; a mistake is reported.
+    fn whole(&mut self, value: &Value, what: &str, least: u64, most: u64) -> Option<u64> {
+        match fixed(value, what, least, most) {
+            Ok(number) => Some(number),
+            Err(mistake) => {
+                self.report.push(mistake);
+                None
+            }
+        }
+    }
+
+    fn host(&mut self, item: &HostItem) {
+        let cpu = item.cpu.as_ref().and_then(|value| self.whole(value, "the number of a core", 0, MOST_CORES));
+        let via = match &item.via {
+            Some(Some(destination)) => {
+                if let Some(what) = bad_destination(&destination.text) {
+                    self.report.push(Diagnostic::error(destination.span, what, "expected as in \"user@10.0.0.5\""));
+                }
+                Via::Ssh(destination.text.clone())
+            }
+            _ => Via::Local,
+        };
+        let host = HostPlan {
+            via,
+            address: item.at.as_ref().map(|word| word.text.clone()),
+            cpu: cpu.and_then(|cpu| usize::try_from(cpu).ok()),
+            files: item.files.as_ref().map(|word| word.text.clone()),
+        };
+        for name in &item.names {
+            if self.hosts.insert(name.text.clone(), host.clone()).is_some() {
+                let message = format!("the host `{}` is declared twice", name.text);
+                self.report.push(Diagnostic::error(name.span, message, "already declared").hint("keep one of them"));
+            }
+        }
+    }
+
+    fn network(&mut self, item: &NetworkItem) {
+        let network = network::resolve(item, self.report);
+        self.plan.networks.push(network.clone());
+        if self.networks.insert(item.name.text.clone(), network).is_some() {
+            let message = format!("the network `{}` is declared twice", item.name.text);
+            self.report
+                .push(Diagnostic::error(item.name.span, message, "already declared").hint("choose another name"));
+        }
+    }
+
+    fn procedure(&mut self, item: &ProcedureItem, own: &mut BTreeSet<String>) {
+        let key = crate::names::application_key(&item.name.text);
+        let compiled = procedure::compile(item, self.report, &mut self.files);
+        if !own.insert(key.clone()) {
+            let message = format!("the procedure `{}` is declared twice", item.name.text);
+            let diagnostic = Diagnostic::error(item.name.span, message, "already declared");
+            self.report.push(diagnostic.hint("choose another name"));
+        } else if self.procedures.contains_key(&key) {
+            let message = format!("`{}` takes the place of the standard application type", item.name.text);
+            let diagnostic = Diagnostic::warning(item.name.span, message, "a name of the prelude");
+            self.report.push(diagnostic.hint("choose another name if you did not mean this"));
+        }
+        self.procedures.insert(key, compiled);
+    }
+
+    /// Checks the command line's stacks by themselves.
+    fn override_stacks(&mut self) {
+        if let Some(instead) = &self.instead {
+            for item in &instead.stacks {
+                stack::verify(item, self.context.stacks, self.report);
+            }
+        }
+    }
+
+    fn specifications(&mut self, tree: &Tree) {
+        let mut any = false;
+        for item in &tree.items {
+            if let Item::Specification(specification) = item {
+                any = true;
+                if !specification.broken {
+                    self.specification(specification);
+                }
+            }
+        }
+        if !any && self.report.errors() == 0 {
+            let diagnostic = Diagnostic::warning(crate::diagnostic::Span::default(), "nothing is measured here", "");
+            self.report.push(diagnostic.hint("write a specification such as `10 bulk_get 1024*1000;`"));
+        }
+    }
+
+    fn finish(mut self) -> Plan {
+        self.plan.hosts = core::mem::take(&mut self.hosts);
+        if let Some(seed) = self.overrides.seed {
+            self.plan.seed = seed;
+        }
+        self.plan
+    }
+}
+
+/// What is wrong with the destination of an `ssh`, if anything. One that begins with `-` would be taken for an option.
+pub(crate) fn bad_destination(text: &str) -> Option<String> {
+    if text.is_empty() {
+        return Some("the destination of ssh is empty".to_string());
+    }
+    let bad = text.starts_with('-') || text.chars().any(|c| c.is_whitespace() || c.is_control());
+    bad.then(|| format!("`{text}` is not a destination of ssh"))
+}

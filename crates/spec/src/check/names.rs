@@ -1,0 +1,232 @@
+//! What a specification refers to: application types, hosts, network, world, stacks, variables.
+//!
+//! Checked once for a specification, before it is multiplied out.
+
+use super::{Checker, stack};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::layout::{Marked, Role};
+use crate::names::application_key;
+use crate::tree::{At, Clause, ClauseKind, PartItem, Specification, StackItem, Word};
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use stackline_core::network::Network;
+use stackline_core::plan::World;
+
+/// The clause of a kind that holds for a part: its own, or the composer's.
+pub(crate) fn effective<'s, T>(
+    specification: &'s Specification,
+    part: &'s PartItem,
+    pick: impl Fn(&'s ClauseKind) -> Option<T>,
+) -> Option<(T, &'s Clause)> {
+    let mut clauses = part.clauses.iter().chain(&specification.clauses);
+    clauses.find_map(|clause| pick(&clause.kind).map(|found| (found, clause)))
+}
+
+pub(crate) fn across(kind: &ClauseKind) -> Option<&Word> {
+    if let ClauseKind::Across(name) = kind { Some(name) } else { None }
+}
+
+pub(crate) fn world(kind: &ClauseKind) -> Option<World> {
+    if let ClauseKind::In(world) = kind { Some(*world) } else { None }
+}
+
+pub(crate) fn over(kind: &ClauseKind) -> Option<&[StackItem]> {
+    if let ClauseKind::Over(stacks) = kind { Some(stacks) } else { None }
+}
+
+/// Swept variables that tokens name, with where.
+fn mentioned(marked: &Marked<'_>, at: At) -> Vec<(String, Span)> {
+    at.filter(|index| marked.mark(*index).role == Role::Variable)
+        .filter_map(|index| marked.token(index).map(|token| (marked.text(index).to_string(), token.span)))
+        .collect()
+}
+
+impl Checker<'_> {
+    /// Reports everything that does not exist or does not agree; true when all is well.
+    pub(crate) fn names(&mut self, specification: &Specification) -> bool {
+        let before = self.report.errors();
+        self.variables(specification);
+        self.composed(specification);
+        for clause in specification.clauses.iter().chain(specification.parts.iter().flat_map(|part| &part.clauses)) {
+            for item in over(&clause.kind).unwrap_or_default() {
+                stack::verify(item, self.context.stacks, self.report);
+            }
+        }
+        for part in &specification.parts {
+            self.application(&part.application);
+            self.agreement(specification, part);
+            self.hosts_of(specification, part);
+        }
+        let sound = specification
+            .parts
+            .iter()
+            .all(|part| matches!(self.procedures.get(&application_key(&part.application.text)), Some(Some(_))));
+        self.report.errors() == before && sound
+    }
+
+    /// A background needs a foreground.
+    fn composed(&mut self, specification: &Specification) {
+        use stackline_core::plan::Composer::{Background, PriorityBackground};
+        if matches!(specification.composer, Background | PriorityBackground) && specification.parts.len() < 2 {
+            let message = "a background needs a measured part and at least one part of load";
+            let diagnostic = Diagnostic::error(specification.span, message, "only one part");
+            self.report.push(diagnostic.hint("add the load behind `|`, as in `| 5 bulk_get 1024*3000`"));
+        }
+    }
+
+    fn variables(&mut self, specification: &Specification) {
+        let mut used = mentioned(self.marked, specification.at.clone());
+        if let Some(instead) = &self.instead {
+            used.extend(instead.stacks.iter().flat_map(|item| mentioned(instead.marked, item.at.clone())));
+        }
+        let mut defined: BTreeSet<&str> = BTreeSet::new();
+        for sweep in &specification.sweeps {
+            if !defined.insert(&sweep.name.text) {
+                let message = format!("the variable `{}` is given twice", sweep.name.text);
+                let diagnostic = Diagnostic::error(sweep.name.span, message, "already given");
+                self.report.push(diagnostic.hint("join the two lists"));
+            }
+        }
+        for (name, span) in &used {
+            if defined.contains(name.as_str()) || self.report.full() {
+                continue;
+            }
+            let message = format!("the variable `{name}` has no values");
+            let hint = format!("write its values behind the specification, as in `; {name} = 1, 8 ... 4096`");
+            let diagnostic =
+                Diagnostic::error(*span, message, "expected a number, or a variable of this specification");
+            self.report.push(diagnostic.did_you_mean(name, defined.iter().copied(), hint));
+        }
+        for sweep in &specification.sweeps {
+            if !used.iter().any(|(name, _)| *name == sweep.name.text) {
+                let message = format!("the variable `{}` is not used", sweep.name.text);
+                let diagnostic = Diagnostic::warning(sweep.span, message, "every value gives the same measurement");
+                self.report
+                    .push(diagnostic.hint(format!("write `{0}` or `<{0}>` where it should stand", sweep.name.text)));
+            }
+        }
+    }
+
+    fn application(&mut self, name: &Word) {
+        if self.procedures.contains_key(&application_key(&name.text)) || self.report.full() {
+            return;
+        }
+        let known: Vec<&str> = self.procedures.keys().map(String::as_str).collect();
+        let hint = format!("the application types are {}", known.join(", "));
+        let message = format!("there is no application type `{}`", name.text);
+        let diagnostic = Diagnostic::error(name.span, message, "expected an application type");
+        let diagnostic = diagnostic.did_you_mean(&name.text, known, hint);
+        self.report.push(diagnostic);
+    }
+
+    /// All parts of a measurement run in one world and across one network.
+    fn agreement(&mut self, specification: &Specification, part: &PartItem) {
+        let Some(first) = specification.parts.first() else { return };
+        let fallback = part.span;
+        let mut differs = |ours: Option<Span>, what: &str| {
+            let diagnostic = Diagnostic::error(
+                ours.unwrap_or(fallback),
+                format!("the parts of a measurement {what}"),
+                "another than the first part's",
+            );
+            self.report.push(diagnostic.hint("write the clause behind the composer's name, for all parts"));
+        };
+        let (ours, theirs) = (effective(specification, part, world), effective(specification, first, world));
+        if self.overrides.world.is_none()
+            && ours.map_or(World::Live, |(w, _)| w) != theirs.map_or(World::Live, |(w, _)| w)
+        {
+            differs(ours.map(|(_, clause)| clause.span), "have to be in one world");
+        }
+        let (ours, theirs) = (effective(specification, part, across), effective(specification, first, across));
+        if ours.map(|(name, _)| name.text.as_str()) != theirs.map(|(name, _)| name.text.as_str()) {
+            differs(ours.map(|(_, clause)| clause.span), "have to be across one network");
+        }
+    }
+
+    fn hosts_of(&mut self, specification: &Specification, part: &PartItem) {
+        let network = match effective(specification, part, across) {
+            None => None,
+            Some((name, clause)) => {
+                let found = self.networks.get(&name.text).cloned();
+                match found {
+                    Some(network) => {
+                        self.live_network(specification, part, clause.span);
+                        Some(network)
+                    }
+                    None => return self.unknown_network(name),
+                }
+            }
+        };
+        for (end, word) in [(&part.from, "from"), (&part.to, "to")] {
+            match (end, &network) {
+                (Some(host), Some(network)) => self.network_host(host, network),
+                (Some(host), None) => self.declared_host(host),
+                (None, Some(network)) => {
+                    let message =
+                        format!("a part across the network `{}` has to say between which hosts", network.name);
+                    let diagnostic = Diagnostic::error(
+                        part.application.span,
+                        message,
+                        format!("expected `{word} HOST` before this"),
+                    );
+                    let ends: Vec<&str> = network.hosts.iter().map(String::as_str).take(2).collect();
+                    let hint = match ends.as_slice() {
+                        [from, to] => format!("write `from {from} to {to} {}`", part.application.text),
+                        _ => "name two hosts of the network".to_string(),
+                    };
+                    self.report.push(diagnostic.hint(hint));
+                }
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// The live world has no modelled network: a warning, since `--in` may still choose another world.
+    fn live_network(&mut self, specification: &Specification, part: &PartItem, span: Span) {
+        let world = self.overrides.world.or(effective(specification, part, world).map(|(world, _)| world));
+        if world.unwrap_or_default() == World::Live {
+            let message = "a declared network has no effect in the live world";
+            let diagnostic = Diagnostic::warning(span, message, "this measurement is live");
+            self.report
+                .push(diagnostic.hint("write `in simulated` or `in emulated`, or give `--in` on the command line"));
+        }
+    }
+
+    fn unknown_network(&mut self, name: &Word) {
+        if self.report.full() {
+            return;
+        }
+        let message = format!("there is no network `{}`", name.text);
+        let hint = format!("declare it: `network {} {{ ... }}`", name.text);
+        let diagnostic = Diagnostic::error(name.span, message, "expected a declared network");
+        let diagnostic = diagnostic.did_you_mean(&name.text, self.networks.keys().map(String::as_str), hint);
+        self.report.push(diagnostic);
+    }
+
+    fn network_host(&mut self, host: &Word, network: &Network) {
+        if network.hosts.contains(&host.text) {
+            self.hosts.entry(host.text.clone()).or_default();
+        } else if !self.report.full() {
+            let message = format!("`{}` is not a host of the network `{}`", host.text, network.name);
+            let hint = format!("its hosts are {}", network.hosts.join(", "));
+            let diagnostic = Diagnostic::error(host.span, message, "expected a host of the network");
+            self.report.push(diagnostic.did_you_mean(&host.text, network.hosts.iter().map(String::as_str), hint));
+        }
+    }
+
+    fn declared_host(&mut self, host: &Word) {
+        if self.hosts.contains_key(&host.text) || self.report.full() {
+            return;
+        }
+        let near = crate::diagnostic::nearest(&host.text, self.hosts.keys().map(String::as_str));
+        let declare = format!("write `host {} via local;` before it", host.text);
+        let hint = match near {
+            Some(near) => format!("did you mean `{near}`? Otherwise {declare}"),
+            None => declare,
+        };
+        let message = format!("unknown host `{}`", host.text);
+        self.report.push(Diagnostic::error(host.span, message, "expected a declared host").hint(hint));
+    }
+}

@@ -1,0 +1,399 @@
+//! One part with its variables filled in: sizes, counts, ends, and whether its stack can carry it.
+
+use super::evaluate::Bindings;
+use super::expand::Chosen;
+use super::names::effective;
+use super::procedure::LARGEST_UNIT;
+use super::{Checker, MOST_CORES, stack};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::tree::{AccessItem, ClauseKind, CountItem, DataItem, PartItem, SizeItem, Specification, Value};
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use stackline_core::catalogue::StackTable;
+use stackline_core::distribution::Distribution;
+use stackline_core::plan::{Access, Composer, Count, Data, Part, Size, Stack, Via};
+use stackline_core::program::{Call, CountArgument, Procedure, Side, SizeArgument, Step};
+
+const MOST_REPLICAS: u64 = 10_000;
+const MOST_UNITS: u64 = 1_000_000_000_000;
+
+impl Checker<'_> {
+    /// The part; `None` when no pair does it or there is a mistake, which is reported.
+    pub(crate) fn part(&mut self, specification: &Specification, index: usize, chosen: &Chosen<'_>) -> Option<Part> {
+        let item = specification.parts.get(index)?;
+        let (_, stack) = chosen.stacks.get(index)?;
+        let procedure = self.program(item)?;
+        let replicas = self.replicas(item, chosen.bindings)?;
+        let table = self.table(item, stack)?;
+        let data = self.part_data(specification, index, &procedure, chosen.bindings);
+        if let Some(data) = &data {
+            self.carried(item, &procedure, data, &table);
+        }
+        self.placed(item, &table);
+        let accesses = self.accesses(item, &procedure, &table);
+        let cpu = self.cores(specification, item, chosen.bindings);
+        let (source, destination) = accesses?;
+        Some(Part {
+            text: self.part_text(specification, index, chosen),
+            replicas: u32::try_from(replicas).ok()?,
+            from: item.from.as_ref().map(|word| word.text.clone()),
+            to: item.to.as_ref().map(|word| word.text.clone()),
+            procedure,
+            data: data?,
+            source,
+            destination,
+            stack: stack.clone(),
+            cpu: cpu?,
+            background: is_load(specification, index),
+        })
+        .filter(|part| part.replicas > 0)
+    }
+
+    /// The data specification of a part; mistakes are reported.
+    pub(crate) fn part_data(
+        &mut self,
+        specification: &Specification,
+        index: usize,
+        procedure: &Procedure,
+        bindings: Bindings<'_>,
+    ) -> Option<Data> {
+        let ends = is_load(specification, index) || specification.time_limit.is_some();
+        self.data(specification.parts.get(index)?, procedure, bindings, ends)
+    }
+
+    fn replicas(&mut self, item: &PartItem, bindings: Bindings<'_>) -> Option<u64> {
+        let Some(value) = &item.replicas else { return Some(1) };
+        let least = u64::from(matches!(value.base, crate::tree::Base::Number(_)));
+        self.report.keep(bindings.whole(value, "the number of pairs", least, MOST_REPLICAS))
+    }
+
+    /// The stack's table; only the default one can be missing here.
+    fn table(&mut self, item: &PartItem, stack: &Stack) -> Option<StackTable> {
+        let found = stack::find(&stack.name, self.context.stacks).copied();
+        if found.is_none() {
+            let message = format!("there is no stack `{}` to fall back on", stack.name);
+            let diagnostic = Diagnostic::error(item.application.span, message, "this part names no stack");
+            self.report.push(diagnostic.hint("name one, as in `over udp`"));
+        }
+        found
+    }
+
+    fn data(&mut self, item: &PartItem, procedure: &Procedure, bindings: Bindings<'_>, ends: bool) -> Option<Data> {
+        let Some(data) = &item.data else {
+            let name = &procedure.name;
+            let such_as = if procedure.carries_data() { "1024*1000" } else { "0*1000" };
+            let message = format!("`{name}` needs the size and number of its data units");
+            let diagnostic = Diagnostic::error(item.application.span, message, "expected a size behind this");
+            self.report.push(diagnostic.hint(format!("write `{} {such_as}`", item.application.text)));
+            return None;
+        };
+        let least = u64::from(procedure.carries_data());
+        let unit = self.size(&data.unit, bindings, least);
+        let reply = match &data.reply {
+            None => unit.clone(),
+            Some(reply) => {
+                self.second_size(procedure, data, reply);
+                self.size(reply, bindings, least)
+            }
+        };
+        let count = self.count(item, data, procedure, bindings, ends);
+        let timings = self.timings(item, procedure, bindings);
+        Some(Data { unit: unit?, reply: reply?, count: count?, timings: timings? })
+    }
+
+    fn size(&mut self, size: &SizeItem, bindings: Bindings<'_>, least: u64) -> Option<Size> {
+        const WHAT: &str = "the size of a data unit";
+        match size {
+            SizeItem::Value(value) => {
+                let result = bindings.whole(value, WHAT, least, LARGEST_UNIT);
+                self.report.keep(result).map(Size::Bytes)
+            }
+            SizeItem::Drawn(drawn) => {
+                let result = bindings.distribution(drawn, &mut self.files);
+                let distribution = self.report.keep(result)?;
+                #[expect(clippy::cast_precision_loss, reason = "a power of two")]
+                if bounds(&distribution).1 > LARGEST_UNIT as f64 {
+                    let message = format!("{WHAT} may be at most {LARGEST_UNIT}");
+                    self.report.push(Diagnostic::error(drawn.span, message, "draws beyond it"));
+                    return None;
+                }
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "within bounds, not negative"
+                )]
+                Some(match distribution.constant() {
+                    Some(bytes) => Size::Bytes(((bytes + 0.5) as u64).max(least)),
+                    None => Size::Drawn(distribution),
+                })
+            }
+        }
+    }
+
+    fn second_size(&mut self, procedure: &Procedure, data: &DataItem, reply: &SizeItem) {
+        let mut calls = procedure.calls(Side::Initiator);
+        calls.extend(procedure.calls(Side::Responder));
+        if !calls.into_iter().any(|call| sizes(call).contains(&Some(SizeArgument::Reply))) {
+            let span = match reply {
+                SizeItem::Value(value) => value.span,
+                SizeItem::Drawn(drawn) => drawn.span,
+            };
+            let message = format!("`{}` has one size of data unit, not two", procedure.name);
+            let diagnostic = Diagnostic::error(data.span.to(span), message, "expected one size");
+            self.report.push(diagnostic.hint("leave the second size out"));
+        }
+    }
+
+    fn count(
+        &mut self,
+        item: &PartItem,
+        data: &DataItem,
+        procedure: &Procedure,
+        bindings: Bindings<'_>,
+        ends: bool,
+    ) -> Option<Count> {
+        match &data.count {
+            CountItem::Times(value) => {
+                let result = bindings.whole(value, "the number of data units", 1, MOST_UNITS);
+                self.report.keep(result).map(Count::Units)
+            }
+            CountItem::Amount(value) => self.amount(value, data, bindings),
+            CountItem::Open if ends => Some(Count::Unlimited),
+            CountItem::Open if !counts(&procedure.initiator) && !counts(&procedure.responder) => Some(Count::Units(1)),
+            CountItem::Open => {
+                let message = "this part would never end";
+                let diagnostic = Diagnostic::error(item.span, message, "no number of data units and no time limit");
+                let hint = "write `TIMELIMIT 5` behind the number of runs, or a number of units such as `*1000`";
+                self.report.push(diagnostic.hint(hint));
+                None
+            }
+        }
+    }
+
+    fn amount(&mut self, value: &Value, data: &DataItem, bindings: Bindings<'_>) -> Option<Count> {
+        if matches!(&data.unit, SizeItem::Value(unit) if bindings.number(unit) == 0.0) {
+            let message = "units of no size never make up an amount";
+            let diagnostic = Diagnostic::error(value.span, message, "an amount in bytes");
+            self.report.push(diagnostic.hint("write a number of units, as in `0*1000`"));
+            return None;
+        }
+        let result = bindings.whole(value, "the amount of data", 1, 1_000_000_000_000_000);
+        self.report.keep(result).map(Count::Amount)
+    }
+
+    fn timings(&mut self, item: &PartItem, procedure: &Procedure, bindings: Bindings<'_>) -> Option<Vec<Distribution>> {
+        let named = procedure.timings.len();
+        if let Some((drawn, _)) = item.timings.get(named) {
+            let message = format!("`{}` has {}, and {} are given", procedure.name, timings(named), item.timings.len());
+            let diagnostic = Diagnostic::error(drawn.span, message, "one too many");
+            self.report.push(match procedure.timings.as_slice() {
+                [] => diagnostic.hint("leave it out"),
+                names => diagnostic.hint(format!("its timings are, in this order: {}", names.join(", "))),
+            });
+        }
+        let drawn: Vec<Option<Distribution>> = item
+            .timings
+            .iter()
+            .map(|(drawn, _)| {
+                let result = bindings.distribution(drawn, &mut self.files);
+                self.report.keep(result)
+            })
+            .collect();
+        drawn.into_iter().collect()
+    }
+
+    /// Whether the stack can carry units of these sizes.
+    fn carried(&mut self, item: &PartItem, procedure: &Procedure, data: &Data, table: &StackTable) {
+        if !procedure.carries_data() {
+            return;
+        }
+        let calls = procedure.calls(Side::Initiator);
+        let bulk = calls.iter().any(|call| matches!(call, Call::StartBulkGet | Call::StartBulkPut));
+        let least = if bulk { table.least_unit.max(table.least_bulk_unit) } else { table.least_unit };
+        let spans = item.data.as_ref().map(|data| {
+            let span = |size: &SizeItem| match size {
+                SizeItem::Value(value) => value.span,
+                SizeItem::Drawn(drawn) => drawn.span,
+            };
+            (span(&data.unit), data.reply.as_ref().map_or(span(&data.unit), span))
+        });
+        let Some((unit, reply)) = spans else { return };
+        self.within(range(&data.unit), unit, least, table);
+        self.within(range(&data.reply), reply, least, table);
+        for bytes in calls.into_iter().flat_map(sizes).flatten() {
+            if let SizeArgument::Bytes(bytes) = bytes {
+                #[expect(clippy::cast_precision_loss, reason = "compared with limits far below 2^53")]
+                self.within((bytes as f64, bytes as f64), item.application.span, least, table);
+            }
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "limits of stacks are far below 2^53, or no limits at all")]
+    fn within(&mut self, (low, high): (f64, f64), span: Span, least: u64, table: &StackTable) {
+        let name = table.name;
+        if low < least as f64 {
+            let message = format!("`{name}` carries data units of at least {least} bytes here");
+            let diagnostic = Diagnostic::error(span, message, format!("this can be {low}"));
+            self.report.push(diagnostic.hint(format!("write {least} or more")));
+        }
+        if high > table.largest_unit as f64 {
+            let message = format!("`{name}` carries data units of at most {} bytes", table.largest_unit);
+            let diagnostic = Diagnostic::error(span, message, format!("this can be {high}"));
+            self.report.push(diagnostic.hint("send smaller units, or choose a stack that carries a stream"));
+        }
+    }
+
+    /// Whether both ends are where the stack needs them.
+    fn placed(&mut self, item: &PartItem, table: &StackTable) {
+        let same = item.from.as_ref().map(|word| &word.text) == item.to.as_ref().map(|word| &word.text);
+        if !table.one_host || same {
+            return;
+        }
+        let far = [&item.from, &item.to]
+            .into_iter()
+            .flatten()
+            .find(|word| self.hosts.get(&word.text).is_some_and(|host| !matches!(host.via, Via::Local)));
+        if let Some(word) = far {
+            let message = format!("`{}` works within one host only", table.name);
+            let diagnostic = Diagnostic::error(word.span, message, "this host is another machine");
+            self.report.push(diagnostic.hint("choose a stack that crosses a network, such as `over tcp`"));
+        }
+    }
+
+    fn accesses(&mut self, item: &PartItem, procedure: &Procedure, table: &StackTable) -> Option<(Access, Access)> {
+        let before = self.report.errors();
+        let (source, destination) = (access(item.source.as_ref()), access(item.destination.as_ref()));
+        for (end, reading) in [(&item.source, true), (&item.destination, false)] {
+            if let Some(AccessItem::File(name)) = end {
+                self.file_end(&name.text, name.span, reading, procedure, table);
+            }
+        }
+        let mut calls = procedure.calls(Side::Initiator);
+        calls.extend(procedure.calls(Side::Responder));
+        let reads = calls.iter().any(|call| matches!(call, Call::ReadFile(_)));
+        let writes = calls.iter().any(|call| matches!(call, Call::WriteFile(_)));
+        for (needed, end, sign, name) in [(reads, &source, '<', "ReadFile"), (writes, &destination, '>', "WriteFile")] {
+            if needed && !matches!(end, Access::File(_)) {
+                let message = format!("`{}` does {name}, but no FILE is given", procedure.name);
+                let diagnostic =
+                    Diagnostic::error(item.application.span, message, format!("expected `{sign} file NAME`"));
+                self.report.push(diagnostic.hint(format!("write `{sign} file NAME` behind the sizes")));
+            }
+        }
+        (self.report.errors() == before).then_some((source, destination))
+    }
+
+    fn file_end(&mut self, name: &str, span: Span, reading: bool, procedure: &Procedure, table: &StackTable) {
+        let mut calls = procedure.calls(Side::Initiator);
+        calls.extend(procedure.calls(Side::Responder));
+        let used = calls.iter().any(|call| match call {
+            Call::DataRequest(_) | Call::ReadFile(_) => reading,
+            Call::AwaitDataIndication(_) | Call::WriteFile(_) => !reading,
+            _ => false,
+        });
+        let diagnostic = if !table.files {
+            let message = format!("`{}` does not carry files", table.name);
+            Diagnostic::error(span, message, "a FILE").hint("use `memory`, or another stack")
+        } else if !used {
+            let message = format!("`{}` has no use for a FILE", procedure.name);
+            Diagnostic::error(span, message, "a FILE").hint("files go with bulk transfers, ReadFile and WriteFile")
+        } else if name.is_empty() || name.starts_with('/') || name.split('/').any(|step| step == "..") {
+            Diagnostic::error(span, "a FILE lies under the directory its agent may use", "expected a name within it")
+                .hint("give the directory with `host NAME files \"DIRECTORY\";` and a name in it here")
+        } else {
+            return;
+        };
+        self.report.push(diagnostic);
+    }
+
+    fn cores<'s>(
+        &mut self,
+        specification: &'s Specification,
+        item: &'s PartItem,
+        bindings: Bindings<'_>,
+    ) -> Option<(Option<usize>, Option<usize>)> {
+        let pick =
+            |kind: &'s ClauseKind| if let ClauseKind::Cpu(first, second) = kind { Some((first, second)) } else { None };
+        let Some(((first, second), _)) = effective(specification, item, pick) else { return Some((None, None)) };
+        let mut core = |value: &Value| {
+            let result = bindings.whole(value, "the number of a core", 0, MOST_CORES);
+            self.report.keep(result).and_then(|core| usize::try_from(core).ok())
+        };
+        let initiator = core(first)?;
+        let responder = second.as_ref().map_or(Some(initiator), core)?;
+        Some((Some(initiator), Some(responder)))
+    }
+}
+
+fn timings(number: usize) -> alloc::string::String {
+    match number {
+        0 => "no timing".to_string(),
+        1 => "one timing".to_string(),
+        _ => format!("{number} timings"),
+    }
+}
+
+fn access(item: Option<&AccessItem>) -> Access {
+    match item {
+        None | Some(AccessItem::Memory) => Access::Memory,
+        Some(AccessItem::VirtualMemory) => Access::VirtualMemory,
+        Some(AccessItem::File(name)) => Access::File(name.text.clone()),
+    }
+}
+
+/// Whether a part is load and not measured.
+fn is_load(specification: &Specification, index: usize) -> bool {
+    matches!(specification.composer, Composer::Background | Composer::PriorityBackground) && index > 0
+}
+
+/// Whether a repeat goes by the data specification's count.
+fn counts(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Call(_) => false,
+        Step::Repeat(CountArgument::Count, _) => true,
+        Step::Repeat(CountArgument::Times(_), body) => counts(body),
+    })
+}
+
+/// The sizes an operation has as its arguments.
+const fn sizes(call: &Call) -> [Option<SizeArgument>; 2] {
+    match call {
+        Call::DataRequest(size)
+        | Call::AwaitDataIndication(size)
+        | Call::RpcAwaitCallInd(size)
+        | Call::RpcReturn(size)
+        | Call::ReadFile(size)
+        | Call::WriteFile(size) => [Some(*size), None],
+        Call::RpcCall(request, response) => [Some(*request), Some(*response)],
+        _ => [None, None],
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "compared with limits far below 2^53")]
+fn range(size: &Size) -> (f64, f64) {
+    match size {
+        Size::Bytes(bytes) => (*bytes as f64, *bytes as f64),
+        Size::Drawn(distribution) => {
+            // A draw is at least one byte.
+            let (low, high) = bounds(distribution);
+            (low.max(1.0), high.max(1.0))
+        }
+    }
+}
+
+/// Least and largest draw; for one without bounds what it is around.
+fn bounds(distribution: &Distribution) -> (f64, f64) {
+    match distribution {
+        Distribution::Constant(value) => (*value, *value),
+        Distribution::Uniform(low, high) => (*low, *high),
+        Distribution::Bivalue(a, b, _) => (a.min(*b), a.max(*b)),
+        Distribution::Normal(mean, _) | Distribution::Exponential(mean) | Distribution::Lognormal(mean, _) => {
+            (*mean, *mean)
+        }
+        Distribution::Pareto(scale, _) => (*scale, *scale),
+        Distribution::Empirical(values) => {
+            values.iter().fold((f64::INFINITY, 0.0), |(low, high), value| (value.min(low), value.max(high)))
+        }
+    }
+}

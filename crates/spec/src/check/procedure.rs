@@ -1,0 +1,291 @@
+//! A procedure's tree to its program: arguments, sides, the measured stretch, connections.
+//!
+//! Whether the two sides fit together is [`super::mirror`]'s.
+
+use super::Files;
+use super::evaluate::{Bindings, fixed};
+use super::mirror;
+use crate::diagnostic::{Diagnostic, Report, Span};
+use crate::names;
+use crate::tree::{Argument, ProcedureItem, Statement, Unit, Value, Word};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use stackline_core::program::{
+    Call, CountArgument, DelayArgument, OPERATIONS, Procedure, Side, SizeArgument, Step, Takes,
+};
+
+/// Largest size of a data unit, 1 TiB.
+pub(crate) const LARGEST_UNIT: u64 = 1 << 40;
+
+/// A step and where it stands.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    pub(crate) span: Span,
+    pub(crate) what: What,
+}
+
+#[derive(Debug)]
+pub(crate) enum What {
+    Call(Call),
+    Repeat(CountArgument, Vec<Placed>),
+}
+
+struct Compiler<'c, 'f> {
+    timings: &'c [Word],
+    used: Vec<bool>,
+    side: Side,
+    report: &'c mut Report,
+    files: &'c mut Files<'f>,
+}
+
+/// The program, when there is no mistake in it.
+pub(crate) fn compile(item: &ProcedureItem, report: &mut Report, files: &mut Files<'_>) -> Option<Procedure> {
+    let before = report.errors();
+    let mut compiler = Compiler {
+        timings: &item.timings,
+        used: alloc::vec![false; item.timings.len()],
+        side: Side::Initiator,
+        report,
+        files,
+    };
+    let initiator = compiler.side(item, Side::Initiator);
+    let responder = compiler.side(item, Side::Responder);
+    let unused: Vec<&Word> =
+        item.timings.iter().zip(&compiler.used).filter(|(_, used)| !**used).map(|(word, _)| word).collect();
+    if item.broken || report.errors() > before {
+        return None;
+    }
+    for word in unused {
+        let message = format!("the timing `{}` is never used", word.text);
+        report.push(Diagnostic::warning(word.span, message, "no Delay or Pace has it as its argument"));
+    }
+    measured(&initiator, item, report);
+    mirror::connections(&initiator, report);
+    if report.errors() == before {
+        mirror::compare(&initiator, &responder, item.name.span, report);
+    }
+    (report.errors() == before).then(|| Procedure {
+        name: names::application_text(&item.name.text),
+        timings: item.timings.iter().map(|word| word.text.clone()).collect(),
+        initiator: steps(initiator),
+        responder: steps(responder),
+    })
+}
+
+fn steps(placed: Vec<Placed>) -> Vec<Step> {
+    placed
+        .into_iter()
+        .map(|placed| match placed.what {
+            What::Call(call) => Step::Call(call),
+            What::Repeat(count, body) => Step::Repeat(count, steps(body)),
+        })
+        .collect()
+}
+
+/// One StartMeasurement and one StopMeasurement behind it, outside any repeat.
+fn measured(initiator: &[Placed], item: &ProcedureItem, report: &mut Report) {
+    let outer = |wanted: &Call| -> Vec<usize> {
+        let calls = initiator.iter().enumerate();
+        calls.filter(|(_, p)| matches!(&p.what, What::Call(call) if call == wanted)).map(|(index, _)| index).collect()
+    };
+    let name = &item.name;
+    if let Some(span) = within_repeat(initiator, false) {
+        report.push(
+            Diagnostic::error(
+                span,
+                "the measured stretch begins or ends within a repeat",
+                "expected outside any repeat",
+            )
+            .hint("put StartMeasurement and StopMeasurement around the repeat"),
+        );
+        return;
+    }
+    let (starts, stops) = (outer(&Call::StartMeasurement), outer(&Call::StopMeasurement));
+    let right = matches!((starts.as_slice(), stops.as_slice()), ([start], [stop]) if start < stop);
+    if !right {
+        let message = format!("the initiator of `{}` has to measure one stretch", name.text);
+        report.push(
+            Diagnostic::error(name.span, message, "expected one StartMeasurement and behind it one StopMeasurement")
+                .hint("put `StartMeasurement;` and `StopMeasurement;` around what is to be timed"),
+        );
+    }
+}
+
+fn within_repeat(steps: &[Placed], inside: bool) -> Option<Span> {
+    steps.iter().find_map(|placed| match &placed.what {
+        What::Repeat(_, body) => within_repeat(body, true),
+        What::Call(Call::StartMeasurement | Call::StopMeasurement) if inside => Some(placed.span),
+        What::Call(_) => None,
+    })
+}
+
+impl Compiler<'_, '_> {
+    fn side(&mut self, item: &ProcedureItem, side: Side) -> Vec<Placed> {
+        self.side = side;
+        let (statements, word) = match side {
+            Side::Initiator => (&item.initiator, "initiator"),
+            Side::Responder => (&item.responder, "responder"),
+        };
+        let Some(statements) = statements else {
+            if !item.broken {
+                let message = format!("the procedure `{}` has no {word}", item.name.text);
+                let label = format!("expected `{word} {{ ... }}` in it");
+                self.report.push(Diagnostic::error(item.name.span, message, label));
+            }
+            return Vec::new();
+        };
+        self.statements(statements)
+    }
+
+    fn statements(&mut self, statements: &[Statement]) -> Vec<Placed> {
+        let mut placed = Vec::new();
+        for statement in statements {
+            match self.statement(statement) {
+                Ok(step) => placed.push(step),
+                Err(diagnostic) => self.report.push(diagnostic),
+            }
+        }
+        placed
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Result<Placed, Diagnostic> {
+        match statement {
+            Statement::Repeat(times, body, span) => {
+                let count = match times {
+                    None => CountArgument::Count,
+                    Some(value) => {
+                        CountArgument::Times(fixed(value, "a repeat's number of times", 1, 1_000_000_000_000)?)
+                    }
+                };
+                Ok(Placed { span: *span, what: What::Repeat(count, self.statements(body)) })
+            }
+            Statement::Call(name, arguments, span) => {
+                Ok(Placed { span: *span, what: What::Call(self.call(name, arguments, *span)?) })
+            }
+        }
+    }
+
+    fn call(&mut self, name: &'static str, arguments: &[Argument], span: Span) -> Result<Call, Diagnostic> {
+        let (takes, side) = OPERATIONS
+            .iter()
+            .find(|(known, ..)| *known == name)
+            .map_or((Takes::Nothing, None), |(_, takes, side)| (*takes, *side));
+        if side.is_some_and(|side| side != self.side) {
+            let (here, there) = match self.side {
+                Side::Initiator => ("initiator", "responder"),
+                Side::Responder => ("responder", "initiator"),
+            };
+            let message = format!("`{name}` is not an operation of the {here}");
+            return Err(Diagnostic::error(span, message, format!("only the {there} may do this")));
+        }
+        let most = match takes {
+            Takes::Nothing => 0,
+            Takes::TwoSizes => 2,
+            Takes::Size | Takes::Delay | Takes::Name => 1,
+        };
+        if arguments.len() > most {
+            let message = format!("`{name}` takes {}", plural(most));
+            return Err(Diagnostic::error(span, message, format!("{} given", arguments.len())));
+        }
+        let size = |at: usize, otherwise: SizeArgument| arguments.get(at).map_or(Ok(otherwise), size_argument);
+        use SizeArgument::{Reply, Unit};
+        Ok(match name {
+            "DataRequest" => Call::DataRequest(size(0, Unit)?),
+            "AwaitDataIndication" => Call::AwaitDataIndication(size(0, Unit)?),
+            "RPCCall" => Call::RpcCall(size(0, Unit)?, size(1, Reply)?),
+            "RPCAwaitCallInd" => Call::RpcAwaitCallInd(size(0, Unit)?),
+            "RPCReturn" => Call::RpcReturn(size(0, Reply)?),
+            "ReadFile" => Call::ReadFile(size(0, Unit)?),
+            "WriteFile" => Call::WriteFile(size(0, Unit)?),
+            "Delay" => Call::Delay(self.delay(name, arguments, span)?),
+            "Pace" => Call::Pace(self.delay(name, arguments, span)?),
+            "Mark" => Call::Mark(mark(arguments, span)?),
+            _ => plain(name),
+        })
+    }
+
+    fn delay(&mut self, name: &str, arguments: &[Argument], span: Span) -> Result<DelayArgument, Diagnostic> {
+        match arguments.first() {
+            Some(Argument::Drawn(drawn)) => Ok(DelayArgument::Drawn(Bindings(&[]).distribution(drawn, self.files)?)),
+            Some(Argument::Word(word)) => {
+                let position = self.timings.iter().position(|timing| timing.text == word.text);
+                if let Some(index) = position {
+                    if let Some(used) = self.used.get_mut(index) {
+                        *used = true;
+                    }
+                    return Ok(DelayArgument::Timing(index));
+                }
+                let message = format!("there is no timing `{}`", word.text);
+                let hint = format!("name it behind the procedure, as in `procedure name({}) {{`", word.text);
+                let known: Vec<&str> = self.timings.iter().map(|timing| timing.text.as_str()).collect();
+                Err(Diagnostic::error(word.span, message, "expected a timing or a distribution")
+                    .did_you_mean(&word.text, known, hint))
+            }
+            Some(Argument::Value(value)) => {
+                let message = format!("`{name}` takes a timing or a distribution");
+                let seconds = Bindings(&[]).number(value);
+                Err(Diagnostic::error(value.span, message, "this is a number")
+                    .hint(format!("write `{name}(constant({seconds}))`")))
+            }
+            None => {
+                let message = format!("`{name}` takes a timing or a distribution");
+                Err(Diagnostic::error(span, message, "nothing given")
+                    .hint(format!("write `{name}(constant(1 ms))`, or name a timing")))
+            }
+        }
+    }
+}
+
+fn plural(number: usize) -> String {
+    match number {
+        0 => "no argument".into(),
+        1 => "one argument".into(),
+        _ => format!("{number} arguments"),
+    }
+}
+
+fn size_argument(argument: &Argument) -> Result<SizeArgument, Diagnostic> {
+    match argument {
+        Argument::Word(word) if names::fold(&word.text) == "unit" => Ok(SizeArgument::Unit),
+        Argument::Word(word) if names::fold(&word.text) == "reply" => Ok(SizeArgument::Reply),
+        Argument::Value(value @ Value { unit: Unit::None | Unit::Size(_), .. }) => {
+            Ok(SizeArgument::Bytes(fixed(value, "the size of a data unit", 1, LARGEST_UNIT)?))
+        }
+        Argument::Value(value) => Err(no_size(value.span)),
+        Argument::Drawn(drawn) => Err(no_size(drawn.span)),
+        Argument::Word(word) => Err(no_size(word.span).did_you_mean(&word.text, ["unit", "reply"], SIZES)),
+    }
+}
+
+const SIZES: &str = "write `unit`, `reply`, or a number of bytes such as `64 KiB`";
+
+fn no_size(span: Span) -> Diagnostic {
+    Diagnostic::error(span, "this is not a size", "expected `unit`, `reply` or a number of bytes").hint(SIZES)
+}
+
+fn mark(arguments: &[Argument], span: Span) -> Result<String, Diagnostic> {
+    match arguments.first() {
+        Some(Argument::Word(word)) => Ok(word.text.clone()),
+        _ => Err(Diagnostic::error(span, "`Mark` takes a name", "expected as in `Mark(halfway)`")),
+    }
+}
+
+fn plain(name: &str) -> Call {
+    const PLAIN: &[Call] = &[
+        Call::ConnectRequest,
+        Call::AwaitConnectIndication,
+        Call::DisconnectRequest,
+        Call::AwaitDisconnectIndication,
+        Call::StartBulkGet,
+        Call::AwaitStartBulkGet,
+        Call::StopBulkGet,
+        Call::AwaitStopBulkGet,
+        Call::StartBulkPut,
+        Call::AwaitStartBulkPut,
+        Call::StopBulkPut,
+        Call::AwaitStopBulkPut,
+        Call::StartMeasurement,
+    ];
+    PLAIN.iter().find(|call| call.name() == name).cloned().unwrap_or(Call::StopMeasurement)
+}

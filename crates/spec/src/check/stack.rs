@@ -1,0 +1,150 @@
+//! Stacks and their options, against the tables of what there is.
+
+use super::evaluate::Bindings;
+use crate::diagnostic::{Diagnostic, Report};
+use crate::names::fold;
+use crate::tree::{Base, OptionItem, OptionText, StackItem, Unit, Value};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use stackline_core::catalogue::{OptionKind, OptionTable, OptionValue, StackTable};
+use stackline_core::plan::Stack;
+
+/// The table of a stack that is written, or a diagnostic.
+pub(crate) fn table<'t>(item: &StackItem, stacks: &'t [StackTable]) -> Result<&'t StackTable, Diagnostic> {
+    find(&item.name.text, stacks).ok_or_else(|| {
+        let message = format!("there is no stack `{}`", item.name.text);
+        let hint = format!("the stacks are {}", listed(stacks.iter().map(|table| table.name)));
+        Diagnostic::error(item.name.span, message, "expected the name of a stack").did_you_mean(
+            &item.name.text,
+            stacks.iter().map(|table| table.name),
+            hint,
+        )
+    })
+}
+
+/// The table of that name.
+pub(crate) fn find<'t>(name: &str, stacks: &'t [StackTable]) -> Option<&'t StackTable> {
+    stacks.iter().find(|table| fold(table.name) == fold(name))
+}
+
+fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() { "none".to_string() } else { names.join(", ") }
+}
+
+/// Reports unknown names, wrong kinds and double options.
+pub(crate) fn verify(item: &StackItem, stacks: &[StackTable], report: &mut Report) {
+    if let Err(diagnostic) = resolve(item, stacks, Bindings(&[]), report) {
+        report.push(diagnostic);
+    }
+}
+
+/// The stack with its options, as the plan has it. Every mistake but the last one is reported here.
+pub(crate) fn resolve(
+    item: &StackItem,
+    stacks: &[StackTable],
+    bindings: Bindings<'_>,
+    report: &mut Report,
+) -> Result<Stack, Diagnostic> {
+    let table = table(item, stacks)?;
+    let mut options: BTreeMap<String, OptionValue> = BTreeMap::new();
+    let mut failed: Option<Diagnostic> = None;
+    for written in &item.options {
+        let mistake = match one(written, table, bindings) {
+            Ok((name, value)) => options.insert(name.to_string(), value).map(|_| {
+                let message = format!("the option `{name}` is written twice");
+                Diagnostic::error(written.name.span, message, "already given").hint("keep one of them")
+            }),
+            Err(mistake) => Some(mistake),
+        };
+        if let Some(mistake) = mistake
+            && let Some(earlier) = failed.replace(mistake)
+        {
+            report.push(earlier);
+        }
+    }
+    failed.map_or(Ok(Stack { name: table.name.to_string(), options }), Err)
+}
+
+fn one(
+    item: &OptionItem,
+    table: &StackTable,
+    bindings: Bindings<'_>,
+) -> Result<(&'static str, OptionValue), Diagnostic> {
+    let name = &item.name;
+    let Some(option) = table.options.iter().find(|option| fold(option.name) == fold(&name.text)) else {
+        let message = format!("the stack `{}` has no option `{}`", table.name, name.text);
+        let hint = match table.options {
+            [] => format!("write `{}` alone; it has no options", table.name),
+            options => format!("its options are {}", listed(options.iter().map(|option| option.name))),
+        };
+        let diagnostic = Diagnostic::error(name.span, message, "expected an option of this stack");
+        return Err(diagnostic.did_you_mean(&name.text, table.options.iter().map(|option| option.name), hint));
+    };
+    let value = match (&item.value, option.kind) {
+        (None, OptionKind::Flag) => OptionValue::Set,
+        (None, _) => return Err(wrong(option, item, "needs a value")),
+        (Some(_), OptionKind::Flag) => return Err(wrong(option, item, "takes no value")),
+        (Some(OptionText::Value(value)), kind) => number(option, item, kind, value, bindings)?,
+        (Some(OptionText::Word(word)), OptionKind::Name) => OptionValue::Word(word.text.clone()),
+        (Some(OptionText::Word(word)), OptionKind::Word(words)) => {
+            let Some(known) = words.iter().find(|known| fold(known) == fold(&word.text)) else {
+                let message = format!("`{}` is not a value of the option `{}`", word.text, option.name);
+                let hint = format!("its values are {}", listed(words.iter().copied()));
+                return Err(Diagnostic::error(word.span, message, "expected one of its words").did_you_mean(
+                    &word.text,
+                    words.iter().copied(),
+                    hint,
+                ));
+            };
+            OptionValue::Word((*known).to_string())
+        }
+        (Some(OptionText::Word(_)), _) => return Err(wrong(option, item, "needs another kind of value")),
+    };
+    Ok((option.name, value))
+}
+
+fn number(
+    option: &OptionTable,
+    item: &OptionItem,
+    kind: OptionKind,
+    value: &Value,
+    bindings: Bindings<'_>,
+) -> Result<OptionValue, Diagnostic> {
+    let what = format!("the option `{}`", option.name);
+    // Before variables have values only their place is checked.
+    let open = matches!(&value.base, Base::Variable(name) if bindings.get(name).is_none());
+    match (kind, value.unit) {
+        (OptionKind::Bytes | OptionKind::Number(..), _) if open => Ok(OptionValue::Number(1)),
+        (OptionKind::Bytes, Unit::None | Unit::Size(_)) => {
+            Ok(OptionValue::Number(bindings.whole(value, &what, 0, 1 << 40)?))
+        }
+        (OptionKind::Number(least, most), Unit::None) => {
+            Ok(OptionValue::Number(bindings.whole(value, &what, least, most)?))
+        }
+        (OptionKind::Time, Unit::None | Unit::Time(_)) => Ok(OptionValue::Seconds(bindings.number(value))),
+        _ => Err(wrong(option, item, "needs another kind of value")),
+    }
+}
+
+fn wrong(option: &OptionTable, item: &OptionItem, what: &str) -> Diagnostic {
+    let span = match &item.value {
+        Some(OptionText::Value(value)) => item.name.span.to(value.span),
+        Some(OptionText::Word(word)) => item.name.span.to(word.span),
+        None => item.name.span,
+    };
+    let name = option.name;
+    let such_as = match option.kind {
+        OptionKind::Flag => format!("write `{name}` alone"),
+        OptionKind::Bytes => format!("write a size, as in `{name} = 64 KiB`"),
+        OptionKind::Number(least, most) => {
+            format!("write a whole number from {least} to {most}, as in `{name} = {least}`")
+        }
+        OptionKind::Time => format!("write a time, as in `{name} = 5 ms`"),
+        OptionKind::Word(words) => format!("write one of {}", listed(words.iter().copied())),
+        OptionKind::Name => format!("write a name, as in `{name} = cubic`"),
+    };
+    Diagnostic::error(span, format!("the option `{name}` {what}"), "this option").hint(such_as)
+}

@@ -1,0 +1,178 @@
+//! What is wrong with a text: where, what was expected, and what would help.
+//!
+//! It collects and bounds the list; it never prints, and never decides what a mistake is.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Diagnostics after which the others are only counted.
+const MOST: usize = 100;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// There is no plan.
+    Error,
+    /// There is a plan, but perhaps not the one that was meant.
+    Warning,
+}
+
+/// Which text a span points into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// The specification.
+    #[default]
+    File,
+    /// The text of [`Overrides::over`](crate::Overrides::over).
+    Over,
+}
+
+/// One mistake or doubt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Error or warning.
+    pub severity: Severity,
+    /// One sentence.
+    pub message: String,
+    /// The bytes it is about.
+    pub span: Range<usize>,
+    /// The text the span points into.
+    pub origin: Origin,
+    /// What stands under the span: what was expected there.
+    pub label: String,
+    /// What to write instead.
+    pub hint: Option<String>,
+}
+
+/// Bytes of one of the texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) origin: Origin,
+}
+
+impl Span {
+    /// From the start of `self` to the end of `last`.
+    pub(crate) fn to(self, last: Self) -> Self {
+        Self { end: last.end.max(self.start), ..self }
+    }
+}
+
+impl Diagnostic {
+    pub(crate) fn error(span: Span, message: impl Into<String>, label: impl Into<String>) -> Self {
+        let (message, label) = (message.into(), label.into());
+        Self { severity: Severity::Error, message, span: span.start..span.end, origin: span.origin, label, hint: None }
+    }
+
+    pub(crate) fn warning(span: Span, message: impl Into<String>, label: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(span, message, label) }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// A hint `did you mean ...`, when there is a near candidate, else the hint `otherwise`.
+    pub(crate) fn did_you_mean<'c>(
+        self,
+        word: &str,
+        candidates: impl IntoIterator<Item = &'c str>,
+        otherwise: impl Into<String>,
+    ) -> Self {
+        match nearest(word, candidates) {
+            Some(near) => self.hint(format!("did you mean `{near}`?")),
+            None => self.hint(otherwise),
+        }
+    }
+}
+
+/// Everything found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    list: Vec<Diagnostic>,
+    more: usize,
+}
+
+impl Report {
+    /// Adds it, unless it is there already or there are very many.
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+        if self.list.contains(&diagnostic) {
+            return;
+        }
+        if self.full() {
+            self.more += 1;
+        } else {
+            self.list.push(diagnostic);
+        }
+    }
+
+    /// The value, or `None` and the mistake reported.
+    pub(crate) fn keep<T>(&mut self, result: Result<T, Diagnostic>) -> Option<T> {
+        result.map_err(|mistake| self.push(mistake)).ok()
+    }
+
+    /// Whether further ones are only counted, so nobody needs to search for hints.
+    pub(crate) const fn full(&self) -> bool {
+        self.list.len() >= MOST
+    }
+
+    /// Errors so far, of all kinds.
+    pub(crate) fn errors(&self) -> usize {
+        self.more + self.list.iter().filter(|d| d.severity == Severity::Error).count()
+    }
+
+    /// In the order of the text, the command line's first.
+    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
+        self.list.sort_by_key(|d| (core::cmp::Reverse(d.origin), d.span.start, d.span.end));
+        if self.more > 0
+            && let Some(last) = self.list.last_mut()
+        {
+            last.hint = Some(format!("there are {} more like this; correct the first ones first", self.more));
+        }
+        self.list
+    }
+}
+
+/// The candidate that `word` was most likely meant to be.
+pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
+    const LONGEST: usize = 64;
+    if word.len() > LONGEST {
+        return None;
+    }
+    let plain = crate::names::fold(word);
+    let allowed = (word.len() / 3).max(1);
+    candidates
+        .into_iter()
+        .filter(|candidate| candidate.len() <= LONGEST)
+        .map(|candidate| (strsim::osa_distance(&plain, &crate::names::fold(candidate)), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_words_are_found_and_far_ones_are_not() {
+        assert_eq!(nearest("bulk-gte", ["rr", "bulk_get", "bulk_put"]).as_deref(), Some("bulk_get"));
+        assert_eq!(nearest("KIB", ["KiB", "MiB"]).as_deref(), Some("KiB"));
+        assert_eq!(nearest("zzz", ["rr", "bulk_get"]), None);
+    }
+
+    #[test]
+    fn the_list_is_bounded() {
+        let mut report = Report::default();
+        for start in 0..500 {
+            report.push(Diagnostic::error(Span { start, end: start + 1, ..Span::default() }, "m", "l"));
+        }
+        assert_eq!(report.errors(), 500);
+        let list = report.finish();
+        assert_eq!(list.len(), MOST);
+        assert!(list.last().and_then(|d| d.hint.as_deref()).is_some_and(|h| h.contains("400 more")));
+    }
+}

@@ -1,0 +1,237 @@
+//! A part of a measurement: replicas, hosts, application type, data, clauses and timings.
+
+use super::value::Expect;
+use super::{Parsed, Parser};
+use crate::diagnostic::Diagnostic;
+use crate::layout::Role;
+use crate::names;
+use crate::token::Kind;
+use crate::tree::{AccessItem, Clause, ClauseKind, CountItem, DataItem, PartItem, SizeItem, Value, Word};
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use stackline_core::plan::World;
+
+const SIZE: &str = "expected the size of a data unit";
+
+impl Parser<'_, '_> {
+    pub(crate) fn part(&mut self) -> Parsed<PartItem> {
+        let (first, start) = (self.position(), self.span());
+        let replicas =
+            if self.is_replicas() { Some(self.value(Expect::Plain, "expected a number of pairs")?) } else { None };
+        let (from, to) = self.ends()?;
+        let application = self.application()?;
+        let data = self.data()?;
+        let (source, destination) = if data.is_some() { self.accesses()? } else { (None, None) };
+        let mut part = PartItem {
+            span: start,
+            head_at: first..self.position(),
+            replicas,
+            from,
+            to,
+            application,
+            data,
+            source,
+            destination,
+            timings: Vec::new(),
+            clauses: Vec::new(),
+        };
+        self.tail(&mut part)?;
+        part.span = start.to(self.last_span());
+        Ok(part)
+    }
+
+    /// A number, `<N>`, or a bare variable before what a part goes on with.
+    fn is_replicas(&self) -> bool {
+        match self.kind() {
+            Kind::Number(_) => true,
+            Kind::Less => self.is_bracketed(0),
+            Kind::Name if self.is_application(0) || self.is_word(0, &["from", "to"]) => false,
+            Kind::Name => self.is_application(1) || self.is_word(1, &["from", "to"]),
+            _ => false,
+        }
+    }
+
+    fn ends(&mut self) -> Parsed<(Option<Word>, Option<Word>)> {
+        let (mut from, mut to) = (None, None);
+        while self.is_word(0, &["from", "to"]) {
+            let end = if self.folded(0) == "from" { &mut from } else { &mut to };
+            if end.is_some() {
+                return Err(self.unexpected("each of FROM and TO may stand here once", &[]));
+            }
+            self.take(Role::Keyword);
+            *end = Some(self.name("expected the name of a host")?);
+        }
+        Ok((from, to))
+    }
+
+    fn application(&mut self) -> Parsed<Word> {
+        if self.kind() != Kind::Name {
+            return Err(self.unexpected("expected an application type such as `bulk_get`", &[]));
+        }
+        if !self.is_application(0) && self.ahead(1) == Kind::Name && self.is_application(2) {
+            return Err(self.unexpected("expected `from`, `to` or an application type", &["from", "to"]));
+        }
+        let text = self.text(0).to_string();
+        Ok(Word { text, span: self.take(Role::Application) })
+    }
+
+    fn begins_clause(&self) -> bool {
+        self.is_word(0, names::CLAUSES)
+    }
+
+    fn data(&mut self) -> Parsed<Option<DataItem>> {
+        let bytes = self.accept_word("bytes");
+        let here = match self.kind() {
+            Kind::Number(_) => true,
+            Kind::Less => self.is_bracketed(0),
+            Kind::Name => !self.begins_clause(),
+            _ => false,
+        };
+        if !here {
+            return if bytes { Err(self.unexpected(SIZE, &[])) } else { Ok(None) };
+        }
+        let start = self.span();
+        let unit = self.size()?;
+        let mut reply = None;
+        let count = if self.accept(Kind::Star) {
+            CountItem::Times(self.value(Expect::Plain, "expected the number of data units")?)
+        } else if self.kind() == Kind::Comma && self.is_second_size() {
+            self.take(Role::Plain);
+            reply = Some(self.size()?);
+            self.expect(Kind::Star, "expected `*` and the number of data units")?;
+            CountItem::Times(self.value(Expect::Plain, "expected the number of data units")?)
+        } else if matches!(self.kind(), Kind::Number(_)) || self.is_bracketed(0) || self.is_swept(0) {
+            CountItem::Amount(self.value(Expect::Size, "expected the amount of data")?)
+        } else {
+            CountItem::Open
+        };
+        Ok(Some(DataItem { unit, reply, count, span: start.to(self.last_span()) }))
+    }
+
+    fn size(&mut self) -> Parsed<SizeItem> {
+        if self.is_drawn(0) {
+            Ok(SizeItem::Drawn(self.drawn(Expect::Size)?))
+        } else {
+            Ok(SizeItem::Value(self.value(Expect::Size, SIZE)?))
+        }
+    }
+
+    /// Whether the comma at hand is followed by `size *`; otherwise it ends the specification.
+    fn is_second_size(&self) -> bool {
+        self.size_length(1).is_some_and(|end| self.ahead(end) == Kind::Star)
+    }
+
+    fn accesses(&mut self) -> Parsed<(Option<AccessItem>, Option<AccessItem>)> {
+        let (mut source, mut destination) = (None, None);
+        loop {
+            let end = match self.kind() {
+                Kind::Less => &mut source,
+                Kind::Greater => &mut destination,
+                _ => return Ok((source, destination)),
+            };
+            if end.is_some() {
+                return Err(self.unexpected("each of `<` and `>` may stand here once", &[]));
+            }
+            self.take(Role::Plain);
+            *end = Some(self.access()?);
+        }
+    }
+
+    fn access(&mut self) -> Parsed<AccessItem> {
+        match self.folded(0).as_str() {
+            "memory" => {
+                self.take(Role::Keyword);
+                Ok(AccessItem::Memory)
+            }
+            "virtual_memory" => {
+                self.take(Role::Keywords);
+                Ok(AccessItem::VirtualMemory)
+            }
+            "virtual" => {
+                self.take(Role::Keyword);
+                self.expect_word("memory", "expected `virtual memory`")?;
+                Ok(AccessItem::VirtualMemory)
+            }
+            "file" => {
+                self.take(Role::Keyword);
+                Ok(AccessItem::File(self.file_name()?))
+            }
+            _ => {
+                let expected = "expected `memory`, `virtual memory` or `file` and a name";
+                Err(self.unexpected(expected, &["memory", "virtual", "file"]))
+            }
+        }
+    }
+
+    fn tail(&mut self, part: &mut PartItem) -> Parsed<()> {
+        loop {
+            if let Some(clause) = self.clause()? {
+                self.once(&part.clauses, &clause);
+                part.clauses.push(clause);
+            } else if self.is_drawn(0) {
+                let first = self.position();
+                let drawn = self.drawn(Expect::Time)?;
+                part.timings.push((drawn, first..self.position()));
+            } else {
+                return self.no_second_size();
+            }
+        }
+    }
+
+    /// `rr 32, 64;` is a comma and a size without a count.
+    fn no_second_size(&mut self) -> Parsed<()> {
+        let sized = self.kind() == Kind::Comma
+            && matches!(self.ahead(1), Kind::Number(_))
+            && self
+                .size_length(1)
+                .is_some_and(|end| matches!(self.ahead(end), Kind::Semicolon | Kind::End | Kind::Bar));
+        if !sized {
+            return Ok(());
+        }
+        let span = self.token(1).span;
+        Err(self.fail(
+            Diagnostic::error(span, "two sizes need a number of data units", "expected `*` and a number behind this")
+                .hint(format!("write `, {}*1000`", self.text(1))),
+        ))
+    }
+
+    /// A clause, if one stands here.
+    pub(crate) fn clause(&mut self) -> Parsed<Option<Clause>> {
+        if !self.begins_clause() {
+            return Ok(None);
+        }
+        let (first, start) = (self.position(), self.span());
+        let word = self.folded(0);
+        self.take(Role::Keyword);
+        let kind = match word.as_str() {
+            "over" => ClauseKind::Over(self.stacks()?),
+            "in" => ClauseKind::In(self.world()?),
+            "across" => ClauseKind::Across(self.name("expected the name of a network")?),
+            _ => self.cpus()?,
+        };
+        Ok(Some(Clause { kind, span: start.to(self.last_span()), at: first..self.position() }))
+    }
+
+    fn world(&mut self) -> Parsed<World> {
+        let world = match self.folded(0).as_str() {
+            "live" => World::Live,
+            "emulated" => World::Emulated,
+            "simulated" => World::Simulated,
+            _ => {
+                let worlds = ["live", "emulated", "simulated"];
+                return Err(self.unexpected("expected `live`, `emulated` or `simulated`", &worlds));
+            }
+        };
+        self.take(Role::Keyword);
+        Ok(world)
+    }
+
+    fn cpus(&mut self) -> Parsed<ClauseKind> {
+        const CORE: &str = "expected the number of a core";
+        self.expect_word("cpu", "expected `cpu` and a number")?;
+        let first = self.value(Expect::Plain, CORE)?;
+        let second: Option<Value> = if self.accept_word("to") { Some(self.value(Expect::Plain, CORE)?) } else { None };
+        Ok(ClauseKind::Cpu(first, second))
+    }
+}

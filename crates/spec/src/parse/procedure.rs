@@ -1,0 +1,155 @@
+//! Procedures: two blocks of statements over communication operations.
+
+use super::value::Expect;
+use super::{Failed, Parsed, Parser};
+use crate::diagnostic::Diagnostic;
+use crate::layout::Role;
+use crate::names;
+use crate::token::Kind;
+use crate::tree::{Argument, ProcedureItem, Statement, Word};
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use stackline_core::program::OPERATIONS;
+
+/// Repeats within repeats.
+const DEEPEST: usize = 32;
+const STATEMENT: &str = "expected an operation or `repeat`";
+
+impl Parser<'_, '_> {
+    pub(crate) fn procedure(&mut self, procedure: &mut ProcedureItem) -> Parsed<()> {
+        if self.accept(Kind::Open) {
+            self.timings(procedure)?;
+        }
+        let mut read = |parser: &mut Self| -> Parsed<()> {
+            let side = match parser.folded(0).as_str() {
+                "initiator" => &mut procedure.initiator,
+                "responder" => &mut procedure.responder,
+                _ => return Err(parser.unexpected("expected `initiator` or `responder`", &["initiator", "responder"])),
+            };
+            if side.is_some() {
+                return Err(parser.unexpected("each of `initiator` and `responder` stands once", &[]));
+            }
+            parser.take(Role::Keyword);
+            let mut statements = Vec::new();
+            let result = parser.statements(&mut statements, 0);
+            *side = Some(statements);
+            if result? { Ok(()) } else { Err(Failed) }
+        };
+        // Within a side, mistakes have been skipped one by one: going on behind its brace is right.
+        let sound = self.sides(&mut read)?;
+        procedure.broken = !sound;
+        Ok(())
+    }
+
+    fn timings(&mut self, procedure: &mut ProcedureItem) -> Parsed<()> {
+        const TIMING: &str = "expected the name of a timing";
+        loop {
+            let name = self.new_name(TIMING)?;
+            if procedure.timings.iter().any(|other| other.text == name.text) {
+                let message = format!("the timing `{}` is named twice", name.text);
+                self.report.push(Diagnostic::error(name.span, message, "already in this list"));
+            }
+            procedure.timings.push(name);
+            if !self.accept(Kind::Comma) {
+                self.expect(Kind::Close, "expected `,` or `)`")?;
+                return Ok(());
+            }
+        }
+    }
+
+    /// The two sides. A side with mistakes has consumed its braces, so nothing is skipped after it.
+    fn sides(&mut self, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<bool> {
+        let mut sound = true;
+        let all = self.block("expected `{`, or `(` and the names of timings", &mut |parser| {
+            let first = parser.position();
+            match read(parser) {
+                Err(_) if parser.position() == first || !parser.closed_block() => Err(Failed),
+                Err(_) => {
+                    sound = false;
+                    Ok(())
+                }
+                Ok(()) => Ok(()),
+            }
+        })?;
+        Ok(all && sound)
+    }
+
+    /// Whether the token before closes a block.
+    fn closed_block(&self) -> bool {
+        self.position()
+            .checked_sub(1)
+            .and_then(|last| self.marked.token(last))
+            .is_some_and(|t| t.kind == Kind::CloseBrace)
+    }
+
+    fn statements(&mut self, into: &mut Vec<Statement>, depth: usize) -> Parsed<bool> {
+        if depth > DEEPEST {
+            let message = format!("there are more than {DEEPEST} repeats within each other");
+            return Err(self.fail(Diagnostic::error(self.span(), message, "this one is too deep")));
+        }
+        let mut sound = true;
+        let all = self.block("expected `{`", &mut |parser| {
+            let statement = parser.statement(depth, &mut sound)?;
+            into.push(statement);
+            Ok(())
+        })?;
+        Ok(all && sound)
+    }
+
+    fn statement(&mut self, depth: usize, sound: &mut bool) -> Parsed<Statement> {
+        if self.is_word(0, &["repeat"]) {
+            return self.repeat(depth, sound);
+        }
+        if self.kind() != Kind::Name {
+            return Err(self.unexpected(STATEMENT, &[]));
+        }
+        let Some(name) = names::operation(self.text(0)) else {
+            let message = format!("there is no operation `{}`", self.text(0));
+            let diagnostic = Diagnostic::error(self.span(), message, STATEMENT);
+            let words = OPERATIONS.iter().map(|(name, ..)| *name).chain(["repeat"]);
+            let hint = "docs/LANGUAGE.md has the table of operations";
+            let diagnostic =
+                if self.report.full() { diagnostic } else { diagnostic.did_you_mean(self.text(0), words, hint) };
+            return Err(self.fail(diagnostic));
+        };
+        let span = self.take(Role::Operation);
+        let mut arguments = Vec::new();
+        if self.accept(Kind::Open) && !self.accept(Kind::Close) {
+            arguments.push(self.argument()?);
+            while self.accept(Kind::Comma) {
+                arguments.push(self.argument()?);
+            }
+            self.expect(Kind::Close, "expected `,` or `)`")?;
+        }
+        let span = span.to(self.last_span());
+        self.statement_end("expected `;`", &[])?;
+        Ok(Statement::Call(name, arguments, span))
+    }
+
+    fn repeat(&mut self, depth: usize, sound: &mut bool) -> Parsed<Statement> {
+        let span = self.take(Role::Keyword);
+        let times = if self.accept_word("count") {
+            None
+        } else {
+            Some(self.number(Expect::Plain, "expected `count` or a number")?)
+        };
+        let span = span.to(self.last_span());
+        let mut body = Vec::new();
+        *sound &= self.statements(&mut body, depth + 1)?;
+        Ok(Statement::Repeat(times, body, span))
+    }
+
+    fn argument(&mut self) -> Parsed<Argument> {
+        match self.kind() {
+            Kind::Number(_) => Ok(Argument::Value(self.value(Expect::Any, "expected an argument")?)),
+            Kind::Name if self.is_drawn(0) => Ok(Argument::Drawn(self.drawn(Expect::Time)?)),
+            Kind::Name => {
+                let text = self.text(0).to_string();
+                let fixed = self.is_word(0, &["unit", "reply"]);
+                Ok(Argument::Word(Word { text, span: self.take(if fixed { Role::Keyword } else { Role::Plain }) }))
+            }
+            _ => Err(self.unexpected("expected a size, a timing or a name", &[])),
+        }
+    }
+}

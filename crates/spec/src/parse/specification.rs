@@ -1,0 +1,290 @@
+//! Specifications: runs, limits, composer, sweeps.
+
+use super::value::Expect;
+use super::{Parsed, Parser};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::layout::Role;
+use crate::names;
+use crate::token::Kind;
+use crate::tree::{Base, Clause, Specification, Step, Sweep, Unit, Value};
+use alloc::format;
+use alloc::vec::Vec;
+use stackline_core::plan::Composer;
+
+const END: &str = "expected `;` or a clause such as `over tcp`";
+
+/// A specification of which only the sweeps could be read.
+pub(crate) fn broken(span: Span, sweeps: Vec<Sweep>) -> Specification {
+    Specification {
+        span,
+        line: 1,
+        at: 0..0,
+        head_at: 0..0,
+        runs: Value { base: Base::Number(1.0), unit: Unit::None, span },
+        time_limit: None,
+        until: None,
+        warmup: None,
+        composer: Composer::Basic,
+        composer_at: 0..0,
+        clauses: Vec::new(),
+        parts: Vec::new(),
+        sweeps,
+        broken: true,
+    }
+}
+
+impl Parser<'_, '_> {
+    /// Whether a specification seems to begin there.
+    pub(crate) fn looks_like_specification(&self, ahead: usize) -> bool {
+        matches!(self.ahead(ahead), Kind::Number(_))
+            && (self.is_application(ahead + 1)
+                || self.is_word(ahead + 1, names::COMPOSERS)
+                || self.is_word(ahead + 1, names::HEADS)
+                || self.is_word(ahead + 1, &["from", "to", "priority"]))
+    }
+
+    pub(crate) fn specification(&mut self) -> Parsed<Specification> {
+        let first = self.position();
+        let mut specification = broken(self.span(), Vec::new());
+        specification.broken = false;
+        specification.line = self.token(0).line;
+        specification.runs = self.value(Expect::Plain, "expected the number of runs")?;
+        self.heads(&mut specification)?;
+        specification.head_at = first..self.position();
+        self.composer(&mut specification)?;
+        self.parts(&mut specification)?;
+        specification.at = first..self.position();
+        specification.span = specification.span.to(self.last_span());
+        self.specification_end()?;
+        specification.sweeps = self.sweeps();
+        let extent = self.position();
+        if let Some(mark) = self.marked.mark_mut(first) {
+            mark.extent = Some(extent);
+        }
+        Ok(specification)
+    }
+
+    fn heads(&mut self, specification: &mut Specification) -> Parsed<()> {
+        loop {
+            let (word, span) = (self.folded(0), self.span());
+            let twice = match word.as_str() {
+                "timelimit" => specification.time_limit.is_some(),
+                "until" => specification.until.is_some(),
+                "warmup" => specification.warmup.is_some(),
+                _ => return Ok(()),
+            };
+            if twice {
+                let message = format!("`{word}` is written twice");
+                self.report.push(Diagnostic::error(span, message, "already given for this specification"));
+            }
+            self.take(Role::Keyword);
+            match word.as_str() {
+                "timelimit" => {
+                    specification.time_limit = Some(self.value(Expect::Time, "expected a time in seconds")?);
+                }
+                "until" => specification.until = Some(self.until()?),
+                _ => {
+                    specification.warmup =
+                        Some(self.value(Expect::Time, "expected a number of runs, or a time with its unit")?);
+                }
+            }
+        }
+    }
+
+    fn until(&mut self) -> Parsed<(Value, Option<Value>)> {
+        const SHARE: &str = "expected a percentage such as `2%`";
+        let share = self.value(Expect::Plain, SHARE)?;
+        self.expect(Kind::Percent, SHARE)?;
+        if !self.is_word(0, &["at"]) {
+            return Ok((share, None));
+        }
+        self.take(Role::Keyword);
+        self.expect_word("most", "expected `at most` and a number of runs")?;
+        Ok((share, Some(self.value(Expect::Plain, "expected a number of runs")?)))
+    }
+
+    fn composer(&mut self, specification: &mut Specification) -> Parsed<()> {
+        let first = self.position();
+        let Some((composer, tokens)) = self.composer_here()? else {
+            specification.composer_at = first..first;
+            return Ok(());
+        };
+        for _ in 0..tokens {
+            self.take(if tokens == 1 { Role::Keywords } else { Role::Keyword });
+        }
+        specification.composer = composer;
+        specification.composer_at = first..self.position();
+        while let Some(clause) = self.clause()? {
+            self.once(&specification.clauses, &clause);
+            specification.clauses.push(clause);
+        }
+        if self.kind() != Kind::Colon {
+            return Err(self.unexpected("expected `:` and the parts", names::CLAUSES));
+        }
+        self.take(Role::Plain);
+        Ok(())
+    }
+
+    /// The composer that stands here and how many tokens it takes.
+    fn composer_here(&mut self) -> Parsed<Option<(Composer, usize)>> {
+        let composer = match self.folded(0).as_str() {
+            "parallel" => (Composer::Parallel, 1),
+            "background" => (Composer::Background, 1),
+            "total" => (Composer::Total, 1),
+            "priority_background" => (Composer::PriorityBackground, 1),
+            "priority" if self.is_word(1, &["background"]) => (Composer::PriorityBackground, 2),
+            _ if self.ahead(0) == Kind::Name
+                && !self.is_application(0)
+                && (self.ahead(1) == Kind::Colon || (self.ahead(1) == Kind::Name && self.ahead(2) == Kind::Colon)) =>
+            {
+                let message = format!("there is no composer `{}`", self.text(0));
+                let diagnostic = Diagnostic::error(self.span(), message, "expected a composer");
+                let hint = "the composers are `parallel`, `background`, `priority background` and `total`";
+                let diagnostic = diagnostic.did_you_mean(self.text(0), names::COMPOSERS.iter().copied(), hint);
+                return Err(self.fail(diagnostic));
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(composer))
+    }
+
+    fn parts(&mut self, specification: &mut Specification) -> Parsed<()> {
+        let composed = !specification.composer_at.is_empty();
+        loop {
+            if composed && self.kind() != Kind::Bar && specification.parts.is_empty() {
+                self.begin_soft();
+            }
+            specification.parts.push(self.part()?);
+            self.begin_soft();
+            if self.kind() != Kind::Bar {
+                break;
+            }
+            self.take(Role::Plain);
+        }
+        if let Some(mark) = self.marked.mark_mut(self.position()) {
+            mark.soft = false;
+        }
+        if composed {
+            return Ok(());
+        }
+        if specification.parts.len() > 1 {
+            let span = specification.parts.get(1).map_or(specification.span, |part| part.span);
+            self.report.push(
+                Diagnostic::error(span, "several parts need a composer", "this is a second part")
+                    .hint("write `parallel:` before the first part"),
+            );
+        } else if specification.parts.iter().any(|part| part.replicas.is_some()) {
+            specification.composer = Composer::Parallel;
+        }
+        Ok(())
+    }
+
+    /// Reports a clause of a kind that is there already.
+    pub(crate) fn once(&mut self, clauses: &[Clause], clause: &Clause) {
+        let kind = core::mem::discriminant(&clause.kind);
+        if clauses.iter().any(|other| core::mem::discriminant(&other.kind) == kind) {
+            let label = "already given for this part";
+            self.report
+                .push(Diagnostic::error(clause.span, "a clause is written twice", label).hint("keep one of them"));
+        }
+    }
+
+    /// `;`, `,` or the end of the text.
+    fn specification_end(&mut self) -> Parsed<()> {
+        match self.kind() {
+            Kind::Semicolon | Kind::Comma => {
+                self.take(Role::Terminator);
+                Ok(())
+            }
+            Kind::End => {
+                self.terminate_last();
+                Ok(())
+            }
+            Kind::Name => {
+                let mut words: Vec<&str> = names::CLAUSES.to_vec();
+                words.extend(stackline_core::units::SIZE_UNITS.iter().map(|(unit, _)| *unit));
+                Err(self.unexpected(END, &words))
+            }
+            _ => Err(self.unexpected(END, &[])),
+        }
+    }
+
+    /// `N = 1, 2 ... 8` as often as it comes; mistakes are reported and skipped.
+    pub(crate) fn sweeps(&mut self) -> Vec<Sweep> {
+        let mut sweeps = Vec::new();
+        while self.kind() == Kind::Name && self.ahead(1) == Kind::Equals {
+            self.begin_soft();
+            match self.sweep() {
+                Ok(sweep) => sweeps.push(sweep),
+                Err(_) => self.skip_statement(),
+            }
+        }
+        sweeps
+    }
+
+    fn sweep(&mut self) -> Parsed<Sweep> {
+        let name = self.new_name("expected the name of a variable")?;
+        self.expect(Kind::Equals, "expected `=`")?;
+        let mut sweep = Sweep { span: name.span, name, values: Vec::new() };
+        let mut step = Step::Next;
+        loop {
+            let value = self.number(Expect::Any, "expected a number")?;
+            if let Base::Number(number) = value.base {
+                sweep.values.push((step, number * value.unit.factor(), value.span));
+            }
+            step = match self.kind() {
+                Kind::Comma if self.is_another_value() => Step::Next,
+                Kind::Ellipsis => Step::To,
+                _ => break,
+            };
+            self.take(Role::Plain);
+            // `32, ... 4096` is how some print it.
+            if step == Step::Next && self.kind() == Kind::Ellipsis {
+                step = Step::To;
+                self.take(Role::Plain);
+            }
+            if step == Step::To && self.kind() == Kind::Comma && matches!(self.ahead(1), Kind::Number(_)) {
+                self.take(Role::Plain);
+            }
+        }
+        sweep.span = sweep.span.to(self.last_span());
+        self.sweep_end()?;
+        Ok(sweep)
+    }
+
+    /// Whether what follows the comma at hand belongs to the sweep and does not begin a specification.
+    fn is_another_value(&self) -> bool {
+        if self.ahead(1) == Kind::Ellipsis {
+            return true;
+        }
+        if !matches!(self.ahead(1), Kind::Number(_)) {
+            return matches!(self.ahead(1), Kind::Comma | Kind::Semicolon);
+        }
+        let unit = self.ahead(2) == Kind::Name && Self::is_unit(self.text(2));
+        let after = self.token(2 + usize::from(unit));
+        matches!(after.kind, Kind::Comma | Kind::Semicolon | Kind::Ellipsis | Kind::End)
+            || (after.breaks > 0 && self.begins_another(2 + usize::from(unit)))
+    }
+
+    /// Whether what stands on the next line can follow a sweep without a terminator.
+    fn begins_another(&self, ahead: usize) -> bool {
+        let named = self.is_word(ahead, names::ITEMS) || self.is_swept(ahead);
+        matches!(self.ahead(ahead), Kind::Number(_) | Kind::Less) || named
+    }
+
+    fn is_unit(word: &str) -> bool {
+        use stackline_core::units::{SIZE_UNITS, TIME_UNITS};
+        SIZE_UNITS.iter().chain(TIME_UNITS).any(|(unit, _)| *unit == word)
+    }
+
+    fn sweep_end(&mut self) -> Parsed<()> {
+        match self.kind() {
+            Kind::Semicolon | Kind::Comma => {
+                self.take(Role::Terminator);
+            }
+            _ if self.kind() == Kind::End || self.token(0).breaks > 0 => self.terminate_last(),
+            _ => return Err(self.unexpected("expected `,`, `...` or `;`", &[])),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,209 @@
+//! Values, units, variables, distributions and stacks.
+
+use super::{Failed, Parsed, Parser};
+use crate::diagnostic::Diagnostic;
+use crate::layout::Role;
+use crate::names;
+use crate::token::Kind;
+use crate::tree::{Base, Drawn, OptionItem, OptionText, StackItem, Unit, Value, Word};
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use stackline_core::units::{RATE_UNITS, SIZE_UNITS, TIME_UNITS, factor};
+
+/// Which units may follow a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    /// None.
+    Plain,
+    /// Of size.
+    Size,
+    /// Of time.
+    Time,
+    /// Of size or time.
+    Any,
+}
+
+/// Tokens that are looked at to tell a comma in a list from a terminator.
+const LOOK_AHEAD: usize = 64;
+
+impl Parser<'_, '_> {
+    /// A number or a variable, with its unit.
+    pub(crate) fn value(&mut self, expect: Expect, expected: &str) -> Parsed<Value> {
+        let start = self.span();
+        let base = match self.kind() {
+            Kind::Number(number) => {
+                self.take(Role::Plain);
+                Base::Number(number)
+            }
+            Kind::Less if self.is_bracketed(0) => {
+                self.take(Role::Bracket);
+                let base = Base::Variable(self.text(0).to_string());
+                self.take(Role::Variable);
+                self.take(Role::Bracket);
+                base
+            }
+            Kind::Name if !names::is_reserved(self.text(0)) => {
+                let base = Base::Variable(self.text(0).to_string());
+                self.take(Role::Variable);
+                base
+            }
+            _ => return Err(self.unexpected(expected, &[])),
+        };
+        let unit = self.unit(expect)?;
+        Ok(Value { base, unit, span: start.to(self.last_span()) })
+    }
+
+    /// Only a number, for places where nothing can be swept.
+    pub(crate) fn number(&mut self, expect: Expect, expected: &str) -> Parsed<Value> {
+        if matches!(self.kind(), Kind::Number(_)) {
+            self.value(expect, expected)
+        } else {
+            Err(self.unexpected(expected, &[]))
+        }
+    }
+
+    /// `< NAME >`, which is a variable.
+    pub(crate) fn is_bracketed(&self, ahead: usize) -> bool {
+        self.ahead(ahead) == Kind::Less
+            && self.ahead(ahead + 1) == Kind::Name
+            && self.ahead(ahead + 2) == Kind::Greater
+            && !names::is_reserved(self.text(ahead + 1))
+    }
+
+    fn unit(&mut self, expect: Expect) -> Parsed<Unit> {
+        if self.kind() != Kind::Name || expect == Expect::Plain {
+            return Ok(Unit::None);
+        }
+        let size = factor(SIZE_UNITS, self.text(0));
+        let time = factor(TIME_UNITS, self.text(0));
+        let unit = match (expect, size, time) {
+            (Expect::Size | Expect::Any, Some(size), _) => Unit::Size(size),
+            (Expect::Time | Expect::Any, _, Some(time)) => Unit::Time(time),
+            (Expect::Size, None, Some(_)) => return Err(self.wrong_unit("a unit of time", "a size", "KiB")),
+            (Expect::Time, Some(_), None) => return Err(self.wrong_unit("a unit of size", "a time", "ms")),
+            _ => return Ok(Unit::None),
+        };
+        self.take(Role::Plain);
+        Ok(unit)
+    }
+
+    fn wrong_unit(&mut self, found: &str, wanted: &str, such_as: &str) -> Failed {
+        let message = format!("`{}` is {found}, but this is {wanted}", self.text(0));
+        let diagnostic = Diagnostic::error(self.span(), message, format!("expected a unit such as `{such_as}`"));
+        self.fail(diagnostic)
+    }
+
+    /// `100 Mbit/s`, in bit/s.
+    pub(crate) fn rate(&mut self) -> Parsed<Value> {
+        const EXPECTED: &str = "expected a rate such as `100 Mbit/s`";
+        let units: Vec<&str> = RATE_UNITS.iter().map(|(unit, _)| *unit).collect();
+        let mut value = self.number(Expect::Plain, EXPECTED)?;
+        let Some(unit) = factor(RATE_UNITS, self.text(0)) else { return Err(self.unexpected(EXPECTED, &units)) };
+        self.take(Role::Plain);
+        self.expect(Kind::Slash, EXPECTED)?;
+        self.expect_word("s", EXPECTED)?;
+        value.unit = Unit::Size(unit);
+        value.span = value.span.to(self.last_span());
+        Ok(value)
+    }
+
+    /// A name with `(` behind it.
+    pub(crate) fn is_drawn(&self, ahead: usize) -> bool {
+        self.ahead(ahead) == Kind::Name && self.ahead(ahead + 1) == Kind::Open
+    }
+
+    /// `uniform(1, 2)`, `empirical(file "sizes")`.
+    pub(crate) fn drawn(&mut self, expect: Expect) -> Parsed<Drawn> {
+        const INSIDE: &str = "expected a parameter";
+        let text = self.text(0).to_string();
+        let name = Word { text, span: self.take(Role::Keyword) };
+        self.expect(Kind::Open, "expected `(`")?;
+        let mut drawn = Drawn { span: name.span, name, parameters: Vec::new(), file: None };
+        if self.accept_word("file") {
+            drawn.file = Some(self.file_name()?);
+        } else if self.kind() != Kind::Close {
+            drawn.parameters.push(self.value(expect, INSIDE)?);
+            while self.accept(Kind::Comma) {
+                drawn.parameters.push(self.value(expect, INSIDE)?);
+            }
+        }
+        self.expect(Kind::Close, "expected `,` or `)`")?;
+        drawn.span = drawn.span.to(self.last_span());
+        Ok(drawn)
+    }
+
+    /// A bare word or a quoted text.
+    pub(crate) fn file_name(&mut self) -> Parsed<Word> {
+        const EXPECTED: &str = "expected the name of a file, quoted when it is more than one word";
+        if self.kind() == Kind::Text { self.quoted(EXPECTED) } else { self.name(EXPECTED) }
+    }
+
+    /// `tcp, blast(selective)`; a comma that ends the specification is left alone.
+    pub(crate) fn stacks(&mut self) -> Parsed<Vec<StackItem>> {
+        let mut stacks = alloc::vec![self.stack()?];
+        while self.kind() == Kind::Comma && self.is_another_stack() {
+            self.take(Role::Plain);
+            stacks.push(self.stack()?);
+        }
+        Ok(stacks)
+    }
+
+    /// Whether what follows the comma at hand is a stack.
+    fn is_another_stack(&self) -> bool {
+        let declared = self.is_word(1, names::ITEMS) && matches!(self.ahead(2), Kind::Name | Kind::Number(_));
+        let runs = self.is_application(2) || self.is_word(2, names::COMPOSERS) || self.is_word(2, names::HEADS);
+        self.ahead(1) == Kind::Name && self.ahead(2) != Kind::Equals && !declared && !runs
+            || (self.at_end_of_list() && !matches!(self.ahead(1), Kind::End | Kind::Number(_)))
+    }
+
+    /// A comma with nothing behind it that could begin an item.
+    fn at_end_of_list(&self) -> bool {
+        matches!(self.ahead(1), Kind::Comma | Kind::Semicolon | Kind::Bar | Kind::Colon | Kind::Text)
+    }
+
+    fn stack(&mut self) -> Parsed<StackItem> {
+        let start = self.position();
+        let name = self.name("expected the name of a stack, such as `tcp`")?;
+        let mut options = Vec::new();
+        if self.accept(Kind::Open) {
+            options.push(self.option()?);
+            while self.accept(Kind::Comma) {
+                options.push(self.option()?);
+            }
+            self.expect(Kind::Close, "expected `,` or `)`")?;
+        }
+        Ok(StackItem { name, options, at: start..self.position() })
+    }
+
+    fn option(&mut self) -> Parsed<OptionItem> {
+        const EXPECTED: &str = "expected the name of an option";
+        const VALUE: &str = "expected the option's value";
+        let name = self.name(EXPECTED)?;
+        if !self.accept(Kind::Equals) {
+            return Ok(OptionItem { name, value: None });
+        }
+        let value = match self.kind() {
+            Kind::Text => OptionText::Word(self.quoted(VALUE)?),
+            Kind::Name if !self.is_swept(0) => OptionText::Word(self.name(VALUE)?),
+            _ => OptionText::Value(self.value(Expect::Any, VALUE)?),
+        };
+        Ok(OptionItem { name, value: Some(value) })
+    }
+
+    /// How many tokens a data unit's size takes from `ahead` on, if one stands there.
+    pub(crate) fn size_length(&self, ahead: usize) -> Option<usize> {
+        let base = match self.ahead(ahead) {
+            Kind::Number(_) => ahead + 1,
+            Kind::Less if self.is_bracketed(ahead) => ahead + 3,
+            Kind::Name if self.ahead(ahead + 1) == Kind::Open => {
+                let close = (ahead..ahead + LOOK_AHEAD).find(|at| self.ahead(*at) == Kind::Close)?;
+                return Some(close + 1);
+            }
+            Kind::Name if !names::is_reserved(self.text(ahead)) => ahead + 1,
+            _ => return None,
+        };
+        let unit = self.ahead(base) == Kind::Name && factor(SIZE_UNITS, self.text(base)).is_some();
+        Some(base + usize::from(unit))
+    }
+}

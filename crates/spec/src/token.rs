@@ -1,0 +1,271 @@
+//! Text to tokens. Comments and line breaks are kept beside the tokens, for the formatter.
+//!
+//! It never gives up: what it cannot read becomes a diagnostic and is left out.
+
+use crate::diagnostic::{Diagnostic, Origin, Report, Span};
+use alloc::format;
+use alloc::vec::Vec;
+
+/// Largest number that may be written; whole numbers up to it are exact.
+const LARGEST: f64 = 1e15;
+/// Most bytes of a text.
+const LONGEST: usize = 1 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    Number(f64),
+    Name,
+    Text,
+    Semicolon,
+    Comma,
+    Colon,
+    Bar,
+    Less,
+    Greater,
+    Open,
+    Close,
+    OpenBrace,
+    CloseBrace,
+    Star,
+    Equals,
+    Minus,
+    Slash,
+    Percent,
+    Ellipsis,
+    End,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) span: Span,
+    /// Line breaks between what comes before (token or comment) and this.
+    pub(crate) breaks: usize,
+    /// The line it stands on, from 1.
+    pub(crate) line: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Comment {
+    /// Index of the token that follows it.
+    pub(crate) before: usize,
+    pub(crate) span: Span,
+    /// Line breaks before it; 0: it stands behind a token.
+    pub(crate) breaks: usize,
+}
+
+/// Tokens, the last being [`Kind::End`], and comments in order.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens {
+    pub(crate) list: Vec<Token>,
+    pub(crate) comments: Vec<Comment>,
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    line: usize,
+    breaks: usize,
+    origin: Origin,
+    tokens: Tokens,
+}
+
+/// Reads a whole text.
+pub(crate) fn lex(text: &str, origin: Origin, report: &mut Report) -> Tokens {
+    let mut lexer = Lexer { text, at: 0, line: 1, breaks: 0, origin, tokens: Tokens::default() };
+    if text.len() > LONGEST {
+        let span = Span { start: 0, end: 0, origin };
+        report.push(
+            Diagnostic::error(span, "the text is longer than 1 MiB", "at most 1 MiB")
+                .hint("split it into several files"),
+        );
+        lexer.at = text.len();
+    }
+    if lexer.rest().starts_with('\u{feff}') {
+        lexer.at = '\u{feff}'.len_utf8();
+    }
+    while lexer.step(report) {}
+    lexer.push(Kind::End, text.len());
+    lexer.tokens
+}
+
+impl<'a> Lexer<'a> {
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or("")
+    }
+
+    fn push(&mut self, kind: Kind, end: usize) {
+        let span = Span { start: self.at, end, origin: self.origin };
+        self.tokens.list.push(Token { kind, span, breaks: self.breaks, line: self.line });
+        self.breaks = 0;
+        self.at = end;
+    }
+
+    /// One token, comment or piece of white space; false at the end.
+    fn step(&mut self, report: &mut Report) -> bool {
+        let Some(first) = self.rest().chars().next() else { return false };
+        match first {
+            '\n' => {
+                self.line += 1;
+                self.breaks += 1;
+                self.at += 1;
+            }
+            c if c.is_whitespace() => self.at += c.len_utf8(),
+            '#' => self.comment(),
+            '"' => self.quoted(report),
+            c if c.is_ascii_digit() => self.number(report),
+            c if is_letter(c) => self.push(Kind::Name, self.at + name_length(self.rest())),
+            _ => self.sign(report),
+        }
+        true
+    }
+
+    fn comment(&mut self) {
+        let line = self.rest().split('\n').next().unwrap_or("");
+        let end = self.at + line.trim_end().len();
+        let span = Span { start: self.at, end, origin: self.origin };
+        let breaks = if self.tokens.list.is_empty() { self.breaks.max(1) } else { self.breaks };
+        self.tokens.comments.push(Comment { before: self.tokens.list.len(), span, breaks });
+        self.breaks = 0;
+        self.at += line.len();
+    }
+
+    fn quoted(&mut self, report: &mut Report) {
+        let inner = self.rest().get(1..).unwrap_or("");
+        let length = inner.find(['"', '\n']).unwrap_or(inner.len());
+        if inner.get(length..).is_some_and(|tail| tail.starts_with('"')) {
+            return self.push(Kind::Text, self.at + length + 2);
+        }
+        let end = self.at + 1 + inner.get(..length).unwrap_or("").trim_end().len();
+        let span = Span { start: self.at, end, origin: self.origin };
+        report.push(Diagnostic::error(span, "a quoted text has no end", "expected `\"` on the same line"));
+        self.push(Kind::Text, end);
+    }
+
+    fn number(&mut self, report: &mut Report) {
+        let length = number_length(self.rest());
+        let written = self.rest().get(..length).unwrap_or("").replace('_', "");
+        let value: f64 = written.parse().unwrap_or(f64::INFINITY);
+        let span = Span { start: self.at, end: self.at + length, origin: self.origin };
+        if value > LARGEST {
+            report.push(Diagnostic::error(span, "the number is too large", format!("at most {LARGEST}")));
+        }
+        self.push(Kind::Number(value.min(LARGEST)), self.at + length);
+    }
+
+    fn sign(&mut self, report: &mut Report) {
+        let rest = self.rest();
+        if rest.starts_with("...") {
+            return self.push(Kind::Ellipsis, self.at + 3);
+        }
+        if let Some(dots) = rest.chars().next().filter(|c| *c == '…') {
+            return self.push(Kind::Ellipsis, self.at + dots.len_utf8());
+        }
+        if let Some(kind) = rest.chars().next().and_then(sign) {
+            return self.push(kind, self.at + 1);
+        }
+        let junk = |c: char| !c.is_whitespace() && !c.is_ascii_digit() && !is_letter(c) && sign(c).is_none();
+        let length: usize = rest.chars().take_while(|c| junk(*c) && !matches!(c, '#' | '"')).map(char::len_utf8).sum();
+        let length = length.max(rest.chars().next().map_or(1, char::len_utf8));
+        let span = Span { start: self.at, end: self.at + length, origin: self.origin };
+        let found = rest.get(..length).unwrap_or("");
+        report.push(Diagnostic::error(span, format!("`{found}` is not part of the language"), "not expected anywhere"));
+        self.at += length;
+    }
+}
+
+const fn sign(c: char) -> Option<Kind> {
+    Some(match c {
+        ';' => Kind::Semicolon,
+        ',' => Kind::Comma,
+        ':' => Kind::Colon,
+        '|' => Kind::Bar,
+        '<' => Kind::Less,
+        '>' => Kind::Greater,
+        '(' => Kind::Open,
+        ')' => Kind::Close,
+        '{' => Kind::OpenBrace,
+        '}' => Kind::CloseBrace,
+        '*' => Kind::Star,
+        '=' => Kind::Equals,
+        '-' => Kind::Minus,
+        '/' => Kind::Slash,
+        '%' => Kind::Percent,
+        _ => return None,
+    })
+}
+
+const fn is_letter(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_'
+}
+
+/// Letters, digits and `_`; `-` and `.` when a letter or digit follows.
+fn name_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let plain = |at: usize| bytes.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    let mut at = 0;
+    while plain(at)
+        || (matches!(bytes.get(at), Some(b'-' | b'.'))
+            && bytes.get(at + 1).is_some_and(|next| next.is_ascii_alphanumeric()))
+    {
+        at += 1;
+    }
+    at
+}
+
+/// Digits, a fraction when a digit follows the point, an exponent when digits follow the `e`.
+fn number_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let digits = |mut at: usize| {
+        while digit(at) || (bytes.get(at) == Some(&b'_') && digit(at + 1)) {
+            at += 1;
+        }
+        at
+    };
+    let mut at = digits(0);
+    if bytes.get(at) == Some(&b'.') && digit(at + 1) {
+        at = digits(at + 1);
+    }
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
+        let signed = at + 1 + usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
+        if digit(signed) {
+            at = digits(signed);
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::{String, ToString};
+
+    fn words(text: &str) -> Vec<String> {
+        let mut report = Report::default();
+        let tokens = lex(text, Origin::File, &mut report);
+        assert_eq!(report.errors(), 0, "{text}");
+        tokens.list.iter().filter(|t| t.kind != Kind::End).map(|t| text[t.span.start..t.span.end].to_string()).collect()
+    }
+
+    #[test]
+    fn tokens_are_cut_where_they_should_be() {
+        assert_eq!(words("0...5"), ["0", "...", "5"]);
+        assert_eq!(words("2048...16348"), ["2048", "...", "16348"]);
+        assert_eq!(words("0.5...1.5"), ["0.5", "...", "1.5"]);
+        assert_eq!(words("64KiB"), ["64", "KiB"]);
+        assert_eq!(words("100Mbit/s"), ["100", "Mbit", "/", "s"]);
+        assert_eq!(words("request-response a.b-1 - c"), ["request-response", "a.b-1", "-", "c"]);
+        assert_eq!(words("<N>*1000;"), ["<", "N", ">", "*", "1000", ";"]);
+        assert_eq!(words("1e3 1e 10_000"), ["1e3", "1", "e", "10_000"]);
+        assert_eq!(words("N = 1…4 # c"), ["N", "=", "1", "…", "4"]);
+    }
+
+    #[test]
+    fn junk_is_reported_once_and_left_out() {
+        let mut report = Report::default();
+        let tokens = lex("10 $$$ é \"open", Origin::File, &mut report);
+        assert_eq!(report.errors(), 3);
+        assert_eq!(tokens.list.len(), 3);
+    }
+}

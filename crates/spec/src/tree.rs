@@ -1,0 +1,250 @@
+//! The tree of a text: what was written, with where it stands. Nothing here is checked or resolved.
+
+use crate::diagnostic::Span;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+use stackline_core::plan::{Composer, World};
+
+/// Indices of tokens.
+pub(crate) type At = Range<usize>;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Word {
+    pub(crate) text: String,
+    pub(crate) span: Span,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    pub(crate) items: Vec<Item>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Item {
+    Host(HostItem),
+    Network(NetworkItem),
+    Procedure(ProcedureItem),
+    Seed(Value, Span),
+    Specification(Box<Specification>),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct HostItem {
+    pub(crate) names: Vec<Word>,
+    /// `Some(None)`: local.
+    pub(crate) via: Option<Option<Word>>,
+    pub(crate) at: Option<Word>,
+    pub(crate) cpu: Option<Value>,
+    pub(crate) files: Option<Word>,
+}
+
+#[derive(Debug)]
+pub(crate) struct NetworkItem {
+    pub(crate) name: Word,
+    pub(crate) hosts: Vec<Word>,
+    pub(crate) switches: Vec<SwitchItem>,
+    pub(crate) links: Vec<LinkItem>,
+    /// Something in it could not be read, so what it lacks is not reported.
+    pub(crate) broken: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct SwitchItem {
+    pub(crate) name: Word,
+    pub(crate) buffer: Option<Value>,
+    pub(crate) per_port: bool,
+    pub(crate) cells: Option<Value>,
+    pub(crate) early_packet_discard: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct LinkItem {
+    pub(crate) ends: (Word, Word),
+    /// bit/s.
+    pub(crate) rate: Value,
+    pub(crate) delay: Value,
+    /// Per cent.
+    pub(crate) loss: Option<Value>,
+    pub(crate) mtu: Option<Value>,
+    pub(crate) queue: Option<Value>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ProcedureItem {
+    pub(crate) name: Word,
+    pub(crate) timings: Vec<Word>,
+    pub(crate) initiator: Option<Vec<Statement>>,
+    pub(crate) responder: Option<Vec<Statement>>,
+    pub(crate) broken: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Statement {
+    /// Times (`None`: `count`), body.
+    Repeat(Option<Value>, Vec<Self>, Span),
+    /// Canonical name, arguments.
+    Call(&'static str, Vec<Argument>, Span),
+}
+
+#[derive(Debug)]
+pub(crate) enum Argument {
+    Word(Word),
+    Value(Value),
+    Drawn(Drawn),
+}
+
+/// A number, or a variable, perhaps with a unit.
+#[derive(Clone, Debug)]
+pub(crate) struct Value {
+    pub(crate) base: Base,
+    pub(crate) unit: Unit,
+    pub(crate) span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Base {
+    Number(f64),
+    Variable(String),
+}
+
+/// The unit written after a number, with its factor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Unit {
+    None,
+    Size(f64),
+    Time(f64),
+}
+
+impl Unit {
+    pub(crate) const fn factor(self) -> f64 {
+        match self {
+            Self::None => 1.0,
+            Self::Size(factor) | Self::Time(factor) => factor,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Drawn {
+    pub(crate) name: Word,
+    pub(crate) parameters: Vec<Value>,
+    pub(crate) file: Option<Word>,
+    pub(crate) span: Span,
+}
+
+#[derive(Debug)]
+pub(crate) struct Specification {
+    pub(crate) span: Span,
+    pub(crate) line: usize,
+    /// Its tokens without terminator and sweeps.
+    pub(crate) at: At,
+    /// Number of runs, limits.
+    pub(crate) head_at: At,
+    pub(crate) runs: Value,
+    pub(crate) time_limit: Option<Value>,
+    pub(crate) until: Option<(Value, Option<Value>)>,
+    pub(crate) warmup: Option<Value>,
+    pub(crate) composer: Composer,
+    pub(crate) composer_at: At,
+    pub(crate) clauses: Vec<Clause>,
+    pub(crate) parts: Vec<PartItem>,
+    pub(crate) sweeps: Vec<Sweep>,
+    /// Could not be read; only its sweeps are here.
+    pub(crate) broken: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct PartItem {
+    pub(crate) span: Span,
+    /// Replicas, hosts, application and data.
+    pub(crate) head_at: At,
+    pub(crate) replicas: Option<Value>,
+    pub(crate) from: Option<Word>,
+    pub(crate) to: Option<Word>,
+    pub(crate) application: Word,
+    pub(crate) data: Option<DataItem>,
+    pub(crate) source: Option<AccessItem>,
+    pub(crate) destination: Option<AccessItem>,
+    pub(crate) timings: Vec<(Drawn, At)>,
+    pub(crate) clauses: Vec<Clause>,
+}
+
+#[derive(Debug)]
+pub(crate) struct DataItem {
+    pub(crate) unit: SizeItem,
+    pub(crate) reply: Option<SizeItem>,
+    pub(crate) count: CountItem,
+    pub(crate) span: Span,
+}
+
+#[derive(Debug)]
+pub(crate) enum SizeItem {
+    Value(Value),
+    Drawn(Drawn),
+}
+
+#[derive(Debug)]
+pub(crate) enum CountItem {
+    Times(Value),
+    Amount(Value),
+    Open,
+}
+
+#[derive(Debug)]
+pub(crate) enum AccessItem {
+    Memory,
+    VirtualMemory,
+    File(Word),
+}
+
+#[derive(Debug)]
+pub(crate) struct Clause {
+    pub(crate) kind: ClauseKind,
+    pub(crate) span: Span,
+    pub(crate) at: At,
+}
+
+#[derive(Debug)]
+pub(crate) enum ClauseKind {
+    Over(Vec<StackItem>),
+    In(World),
+    Across(Word),
+    Cpu(Value, Option<Value>),
+}
+
+#[derive(Debug)]
+pub(crate) struct StackItem {
+    pub(crate) name: Word,
+    pub(crate) options: Vec<OptionItem>,
+    pub(crate) at: At,
+}
+
+#[derive(Debug)]
+pub(crate) struct OptionItem {
+    pub(crate) name: Word,
+    pub(crate) value: Option<OptionText>,
+}
+
+#[derive(Debug)]
+pub(crate) enum OptionText {
+    Value(Value),
+    Word(Word),
+}
+
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    pub(crate) name: Word,
+    pub(crate) values: Vec<(Step, f64, Span)>,
+    pub(crate) span: Span,
+}
+
+/// How a value of a sweep follows the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// After a comma.
+    Next,
+    /// After `...`.
+    To,
+}

@@ -1,0 +1,105 @@
+//! A catalogue to check against, and short ways to check.
+#![allow(dead_code, reason = "each test binary uses some of it")]
+
+use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
+use stackline_core::plan::Plan;
+use stackline_spec::{Checked, Context, Diagnostic, Overrides, Severity, check};
+
+const fn option(name: &'static str, kind: OptionKind) -> OptionTable {
+    OptionTable { name, kind, default: "", help: "" }
+}
+
+const fn stack(name: &'static str, options: &'static [OptionTable]) -> StackTable {
+    StackTable {
+        name,
+        summary: "",
+        least_unit: 1,
+        largest_unit: 1 << 40,
+        least_bulk_unit: 1,
+        reliable: true,
+        one_host: false,
+        files: true,
+        options,
+        mapping: &[],
+    }
+}
+
+pub(crate) const STACKS: &[StackTable] = &[
+    stack(
+        "tcp",
+        &[
+            option("nodelay", OptionKind::Flag),
+            option("window", OptionKind::Bytes),
+            option("streams", OptionKind::Number(1, 64)),
+            option("linger", OptionKind::Time),
+            option("congestion", OptionKind::Name),
+        ],
+    ),
+    StackTable { largest_unit: 65_507, least_bulk_unit: 16, files: false, ..stack("udp", &[]) },
+    StackTable { one_host: true, ..stack("unix", &[]) },
+    stack("quic", &[option("zero_rtt", OptionKind::Word(&["on", "off"]))]),
+    stack("blast", &[option("selective", OptionKind::Flag)]),
+];
+
+pub(crate) fn read_file(path: &str) -> Result<String, String> {
+    match path {
+        "sizes.txt" => Ok("# bytes\n64\n1500 # an Ethernet frame\n\n".into()),
+        "bad.txt" => Ok("64\nlarge\n".into()),
+        "empty.txt" => Ok("# nothing\n".into()),
+        _ => Err("no such file".into()),
+    }
+}
+
+pub(crate) fn context() -> Context<'static> {
+    Context { stacks: STACKS, read_file: &read_file }
+}
+
+pub(crate) fn checked(text: &str) -> Checked {
+    check(text, &context(), &Overrides::default())
+}
+
+/// One line for each diagnostic, with what is underlined.
+pub(crate) fn shown(text: &str, diagnostics: &[Diagnostic]) -> String {
+    let mut lines = Vec::new();
+    for d in diagnostics {
+        let severity = if d.severity == Severity::Error { "error" } else { "warning" };
+        let under = text.get(d.span.clone()).unwrap_or("?");
+        let hint = d.hint.as_deref().unwrap_or("-");
+        lines.push(format!("{severity}: {} [{under}] {} / {hint}", d.message, d.label));
+    }
+    lines.join("\n")
+}
+
+/// The plan of a text without any error.
+pub(crate) fn plan(text: &str) -> Plan {
+    let checked = checked(text);
+    checked.plan.unwrap_or_else(|| panic!("{text}\n{}", shown(text, &checked.diagnostics)))
+}
+
+/// The plan of a text without any diagnostic.
+pub(crate) fn clean(text: &str) -> Plan {
+    let checked = checked(text);
+    assert!(checked.diagnostics.is_empty(), "{text}\n{}", shown(text, &checked.diagnostics));
+    checked.plan.expect("no diagnostic, so a plan")
+}
+
+/// Texts of the measurements.
+pub(crate) fn texts(text: &str) -> Vec<String> {
+    plan(text).measurements.into_iter().map(|m| m.text).collect()
+}
+
+/// The only diagnostic of a text.
+pub(crate) fn mistake(text: &str) -> String {
+    let checked = checked(text);
+    let shown = shown(text, &checked.diagnostics);
+    assert_eq!(checked.diagnostics.len(), 1, "{text}\n{shown}");
+    shown
+}
+
+/// Without what a change of layout may change.
+pub(crate) fn without_lines(mut plan: Plan) -> Plan {
+    for measurement in &mut plan.measurements {
+        measurement.line = 0;
+    }
+    plan
+}

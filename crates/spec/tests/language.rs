@@ -1,0 +1,349 @@
+//! What the language means: texts to plans.
+
+mod common;
+
+use common::{clean, context, plan, texts};
+use stackline_core::distribution::Distribution;
+use stackline_core::plan::{Access, Composer, Count, HostPlan, Size, Until, Via, Warmup, World};
+use stackline_core::program::{Call, Side};
+use stackline_core::time::Duration;
+use stackline_spec::{Overrides, check, host_argument};
+
+const WAN: &str = "
+network wan {
+  host khons, udjat;
+  switch edge { buffer 1500 bytes per port; cells 53; early_packet_discard off }
+  link khons - edge  100 Mbit/s  1 ms;
+  link edge  - udjat 100 Mbit/s  6 ms  loss 0.01%  mtu 9180;
+}
+";
+
+#[test]
+fn the_worked_example_of_spims() {
+    let plan = clean(
+        "host khons via local; host udjat via local; 100 from khons to udjat bulk_get bytes 1024*1000 < memory > memory;",
+    );
+    let measurement = &plan.measurements[0];
+    assert_eq!((measurement.runs, measurement.composer, measurement.world), (100, Composer::Basic, World::Live));
+    let part = &measurement.parts[0];
+    assert_eq!((part.from.as_deref(), part.to.as_deref(), part.replicas), (Some("khons"), Some("udjat"), 1));
+    assert_eq!((&part.data.unit, part.data.count), (&Size::Bytes(1024), Count::Units(1000)));
+    assert_eq!((&part.source, &part.destination, part.stack.name.as_str()), (&Access::Memory, &Access::Memory, "tcp"));
+    assert_eq!(measurement.text, "100 from khons to udjat bulk_get bytes 1024*1000 < memory > memory");
+}
+
+#[test]
+fn every_printed_specification_parses() {
+    let example = include_str!("../../../examples/spims.stackline");
+    let measurements = plan(example).measurements;
+    assert_eq!(measurements.len(), 4 + 6 + 6 + 10 + 5 + 7);
+    // With commas as terminators, as Appendix B prints them, and in any case.
+    let specifications: String =
+        example.lines().filter(|l| !l.starts_with('#') && !l.starts_with("host")).collect::<Vec<_>>().join("\n");
+    let hosts = "host khons, udjat via local;";
+    let commas = format!("{hosts}{}", specifications.replace(';', ","));
+    assert_eq!(plan(&commas).measurements.len(), measurements.len());
+    let upper = format!("{hosts}{}", specifications.to_uppercase().replace("KHONS", "khons").replace("UDJAT", "udjat"));
+    let capitals = plan(&upper).measurements;
+    assert!(capitals.iter().zip(&measurements).all(|(a, b)| a.text == b.text));
+}
+
+#[test]
+fn the_examples_of_the_manual_page() {
+    let text = "
+        10 background: request_response 32*1000 | 5 bulk_get 1024*3000;
+        10 timelimit 5 parallel: 4 bulk_get 1024*1000;
+        10 request_response N*1000; N = 1, 8, 64 ... 4096
+    ";
+    let plan = clean(text);
+    assert_eq!(plan.measurements.len(), 7);
+    assert!(!plan.measurements[0].parts[0].background && plan.measurements[0].parts[1].background);
+    assert_eq!(plan.measurements[1].time_limit, Some(Duration::from_seconds(5.0)));
+    assert_eq!(plan.measurements[1].parts[0].replicas, 4);
+    assert_eq!(plan.measurements[6].variables, [("N".to_string(), 4096.0)]);
+    assert_eq!(plan.measurements[6].text, "10 request_response 4096*1000");
+    assert_eq!(plan.measurements[6].line, 4);
+}
+
+#[test]
+fn the_first_example_is_clean() {
+    assert_eq!(clean(include_str!("../../../examples/first.stackline")).measurements.len(), 3);
+}
+
+#[test]
+fn a_network_and_a_measurement_across_it() {
+    let text = format!(
+        "{WAN}10 parallel over tcp across wan in simulated: 3 from khons to udjat bulk_put 49152*200 | from udjat to khons rr 32*1000;"
+    );
+    let plan = clean(&text);
+    let network = &plan.networks[0];
+    assert_eq!(network.hosts, ["khons", "udjat"]);
+    assert_eq!(network.switches[0].buffer_bytes, Some(1500));
+    assert!(network.switches[0].buffer_per_port && !network.switches[0].early_packet_discard);
+    assert_eq!(network.switches[0].cell_bytes, Some(53));
+    assert_eq!(network.links[1].delay, Duration::from_seconds(0.006));
+    assert!((network.links[1].loss - 0.0001).abs() < 1e-12);
+    assert!((network.links[0].rate_bit_s - 1e8).abs() < 1.0);
+    assert_eq!(network.links[1].mtu_bytes, Some(9180));
+    let measurement = &plan.measurements[0];
+    assert_eq!((measurement.across.as_deref(), measurement.world), (Some("wan"), World::Simulated));
+    assert_eq!(plan.hosts["khons"], HostPlan::default());
+    assert_eq!(measurement.parts[1].text, "from udjat to khons rr 32*1000 over tcp");
+}
+
+#[test]
+fn a_network_in_the_live_world_is_doubted() {
+    let text = format!("{WAN}10 across_ 1;").replace("10 across_ 1;", "10 from khons to udjat rr 32*10 across wan;");
+    let checked = common::checked(&text);
+    assert!(checked.plan.is_some());
+    assert!(common::shown(&text, &checked.diagnostics).contains("no effect in the live world"));
+    let simulated = Overrides { world: Some(World::Simulated), ..Overrides::default() };
+    let checked = check(&text, &context(), &simulated);
+    assert!(checked.diagnostics.is_empty());
+    assert_eq!(checked.plan.unwrap().measurements[0].text, "10 from khons to udjat rr 32*10 across wan in simulated");
+}
+
+#[test]
+fn terminators_and_lists_are_told_apart() {
+    assert_eq!(texts("10 bulk_get 1024, 10 rr 32*10".replace("1024,", "1024*5,").as_str()).len(), 2);
+    let two = plan("10 timelimit 1 bulk_get 1024, 10 rr 32,64*10");
+    assert_eq!(two.measurements[0].parts[0].data.count, Count::Unlimited);
+    assert_eq!(two.measurements[1].parts[0].data.reply, Size::Bytes(64));
+    assert_eq!(texts("10 rr 32*10 over tcp, unix").len(), 2);
+    assert_eq!(texts("10 rr 32*10 over tcp, 10 rr 32*10 over unix, quic").len(), 3);
+    assert_eq!(texts("10 rr N*10 over tcp, N = 1, 2, 10 rr 32*10").len(), 3);
+    assert_eq!(texts("10 rr N*M, N = 1, 2, M = 3 ... 5").len(), 6);
+    assert_eq!(texts("10 rr N*10; N = 1, 8\n10 bulk_get 1024*10").len(), 3);
+    assert_eq!(texts("10 rr N*10; N = 1, 8, 32\n10 bulk_get 1024*10").len(), 4);
+    assert_eq!(texts("10 rr 1*10, 5 parallel: rr 2*10 | rr 3*10, 10 from a to a rr 1*1; host a via local;").len(), 3);
+    assert_eq!(texts("10 rr 32*10 over tcp, host a via local;").len(), 1);
+}
+
+#[test]
+fn sizes_counts_and_ends() {
+    let part = |text: &str| plan(text).measurements.remove(0).parts.remove(0);
+    assert_eq!(part("1 bulk_get 64 KiB*10").data.unit, Size::Bytes(65_536));
+    assert_eq!(part("1 bulk_get 64KiB 10MB").data.count, Count::Amount(10_000_000));
+    assert_eq!(
+        part("1 bulk_get uniform(1 KiB, 2 KiB)*10").data.unit,
+        Size::Drawn(Distribution::Uniform(1024.0, 2048.0))
+    );
+    assert_eq!(part("1 bulk_get constant(1 KiB)*10").data.unit, Size::Bytes(1024));
+    assert_eq!(
+        part("1 bulk_get empirical(FILE \"sizes.txt\")*10").data.unit,
+        Size::Drawn(Distribution::Empirical(vec![64.0, 1500.0]))
+    );
+    assert_eq!(part("1 bulk_get 1024*10 < FILE data.bin > VIRTUAL MEMORY").source, Access::File("data.bin".into()));
+    assert_eq!(part("1 bulk_get 1024*10 < FILE \"data.bin\" > virtual-memory").destination, Access::VirtualMemory);
+    assert_eq!(part("1 conn_disc 0*1000").data.unit, Size::Bytes(0));
+    assert_eq!(part("1 timelimit 2 conn-disc 0").data.count, Count::Unlimited);
+    let timed = part("1 rr 32*10 exponential(20 ms) constant(0.5)");
+    assert_eq!(timed.data.timings, [Distribution::Exponential(0.02), Distribution::Constant(0.5)]);
+    assert_eq!(part("1 rr 32*10 exponential(1) on cpu 2").cpu, (Some(2), Some(2)));
+    assert_eq!(part("1 rr 32*10 on cpu 2 to 3 exponential(1)").cpu, (Some(2), Some(3)));
+    assert_eq!(part("1 parallel on cpu 1: rr 32*10 on cpu 2 to 3 | rr 1*1").cpu, (Some(2), Some(3)));
+}
+
+#[test]
+fn heads_in_any_order() {
+    let plan =
+        plan("10 warmup 2 until 2% at most 50 timelimit 500 ms rr 32*10; 3 warmup 2 s until 5% rr 1*1; 3 rr 1*1");
+    let m = &plan.measurements[0];
+    assert_eq!(m.until, Some(Until { share: 0.02, at_most: 50 }));
+    assert_eq!((m.warmup, m.time_limit), (Warmup::Runs(2), Some(Duration::from_seconds(0.5))));
+    let m = &plan.measurements[1];
+    assert_eq!(m.warmup, Warmup::Time(Duration::from_seconds(2.0)));
+    assert_eq!(m.until, Some(Until { share: 0.05, at_most: 100 }));
+    assert_eq!((plan.measurements[2].until, plan.measurements[2].warmup), (None, Warmup::Runs(0)));
+}
+
+#[test]
+fn stacks_multiply() {
+    assert_eq!(
+        texts("10 parallel over tcp, unix: rr 32*10 | bulk_get 1024*10 over udp, quic"),
+        [
+            "10 parallel over tcp: rr 32*10 | bulk_get 1024*10 over udp",
+            "10 parallel over tcp: rr 32*10 | bulk_get 1024*10 over quic",
+            "10 parallel over unix: rr 32*10 | bulk_get 1024*10 over udp",
+            "10 parallel over unix: rr 32*10 | bulk_get 1024*10 over quic",
+        ]
+    );
+    let plan = clean(
+        "10 rr 32*10 over tcp(no-delay_ = 1)"
+            .replace("no-delay_ = 1", "NODELAY, window = 64 KiB, congestion=bbr, linger = 5 ms")
+            .as_str(),
+    );
+    let part = &plan.measurements[0].parts[0];
+    assert!(part.stack.flag("nodelay"));
+    assert_eq!((part.stack.number("window"), part.stack.seconds("linger")), (Some(65_536), Some(0.005)));
+    assert_eq!(part.stack.word("congestion"), Some("bbr"));
+    assert_eq!(part.text, "rr 32*10 over tcp(NODELAY, window = 64 KiB, congestion = bbr, linger = 5 ms)");
+    assert_eq!(texts("1 rr 1*1 over tcp(window = <W>); W = 1 KiB, 2 KiB")[1], "1 rr 1*1 over tcp(window = 2048)");
+    assert!(clean("1 rr 1*1 over blast(selective)").measurements[0].parts[0].stack.flag("selective"));
+}
+
+#[test]
+fn variables_stand_in_many_places() {
+    assert_eq!(texts("<R> rr 1*1; R = 2, 3"), ["2 rr 1*1", "3 rr 1*1"]);
+    assert_eq!(texts("R rr 1*1; R = 2, 3"), ["2 rr 1*1", "3 rr 1*1"]);
+    assert_eq!(
+        texts("1 parallel: N bulk_get 10*1 | rr 1*1; N = 0 ... 1"),
+        ["1 parallel: rr 1*1", "1 parallel: 1 bulk_get 10*1 | rr 1*1"]
+    );
+    assert_eq!(
+        texts("1 rr N, M*10 exponential(T); N = 1, 2; M = 3; T = 1 ms"),
+        ["1 rr 1, 3*10 exponential(0.001)", "1 rr 2, 3*10 exponential(0.001)"]
+    );
+    assert_eq!(texts("1 rr uniform(1, <N>)*<C>; N = 5; C = 6"), ["1 rr uniform(1, 5)*6"]);
+    assert_eq!(texts("1 bulk_get 1024 N; N = 10 KiB"), ["1 bulk_get 1024 10240"]);
+    assert_eq!(texts("1 bulk_get <N> KiB*5; N = 2"), ["1 bulk_get 2 KiB*5"]);
+    assert_eq!(texts("1 timelimit T rr 1; T = 1, 2").len(), 2);
+}
+
+#[test]
+fn series() {
+    let values = |series: &str| -> Vec<f64> {
+        plan(&format!("1 rr 1*1 over tcp(linger = N); N = {series}"))
+            .measurements
+            .iter()
+            .map(|m| m.variables[0].1)
+            .collect()
+    };
+    assert_eq!(values("0...5"), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    assert_eq!(values("1 ... 3, 10"), [1.0, 2.0, 3.0, 10.0]);
+    assert_eq!(values("1024, 2048...16384"), [1024.0, 2048.0, 4096.0, 8192.0, 16384.0]);
+    assert_eq!(values("1024, 2048...16348"), [1024.0, 2048.0, 4096.0, 8192.0, 16348.0]);
+    assert_eq!(values("1, 2 ... 8"), [1.0, 2.0, 4.0, 8.0]);
+    assert_eq!(values("2, 4 ... 10"), [2.0, 4.0, 6.0, 8.0, 10.0]);
+    assert_eq!(values("1, 8, 32 ... 4096"), [1.0, 8.0, 32.0, 128.0, 512.0, 2048.0, 4096.0]);
+    assert_eq!(values("10, 8 ... 2"), [10.0, 8.0, 6.0, 4.0, 2.0]);
+    assert_eq!(values("0.1, 0.2 ... 0.5").len(), 5);
+    assert_eq!(values("10 ms, 20 ms ... 40 ms"), [0.01, 0.02, 0.04]);
+}
+
+#[test]
+fn the_prelude_is_what_spims_prints() {
+    let plan = clean("1 bulk_get 1*1; 1 rr 1*1; 1 conn_disc 0*1; 1 bulk_put 1*1; 1 stream 1*1 constant(20 ms)");
+    let names = |at: usize, side: Side| -> Vec<&'static str> {
+        plan.measurements[at].parts[0].procedure.calls(side).iter().map(|call| call.name()).collect()
+    };
+    assert_eq!(
+        names(0, Side::Initiator),
+        [
+            "ConnectRequest",
+            "StartMeasurement",
+            "StartBulkGet",
+            "AwaitDataIndication",
+            "StopBulkGet",
+            "StopMeasurement",
+            "DisconnectRequest"
+        ]
+    );
+    assert_eq!(
+        names(1, Side::Responder),
+        ["AwaitConnectIndication", "RPCAwaitCallInd", "Delay", "RPCReturn", "AwaitDisconnectIndication"]
+    );
+    assert_eq!(
+        names(2, Side::Initiator),
+        ["StartMeasurement", "Pace", "ConnectRequest", "DisconnectRequest", "StopMeasurement"]
+    );
+    assert!(!plan.measurements[2].parts[0].procedure.carries_data());
+    assert_eq!(plan.measurements[4].parts[0].procedure.timings, ["interval"]);
+}
+
+#[test]
+fn a_procedure_of_ones_own() {
+    let text = "
+        procedure Ping-Pong(gap) {
+          responder {
+            await_connect_ind;
+            repeat 3 { AwaitDataIndication(100 B); DataRequest(reply) }
+            AwaitDisconnectInd;
+          }
+          initiator {
+            ConnectRequest; startMeasurements;
+            repeat 3 { Delay(gap); Delay(uniform(1 ms, 2 ms)); DataRequest(100 B); AwaitDataIndication(reply); Mark(pong); }
+            StopMeasurement; DisconnectRequest;
+          }
+        }
+        1 ping_pong 1, 5*1 constant(1);
+        1 PING-PONG 5;
+    ";
+    let plan = clean(text);
+    assert_eq!(plan.measurements[0].parts[0].procedure.name, "Ping_Pong");
+    assert!(plan.measurements[0].parts[0].procedure.calls(Side::Initiator).contains(&&Call::Mark("pong".into())));
+    assert_eq!(plan.measurements[1].parts[0].data.count, Count::Units(1));
+}
+
+#[test]
+fn shadowing_the_prelude_is_doubted() {
+    let text = "procedure rr { initiator { StartMeasurement; StopMeasurement; } responder { } } 1 rr 0*1; 1 request_response 0*1";
+    let checked = common::checked(text);
+    let shown = common::shown(text, &checked.diagnostics);
+    assert!(checked.plan.is_some() && shown.contains("takes the place of the standard application type"), "{shown}");
+}
+
+#[test]
+fn hosts_and_overrides() {
+    let text = "host a via ssh \"me@10.0.0.5\" at \"10.1.0.5\" on cpu 3 files \"/tmp/x\"; seed 7; 1 from a to b rr 1*1 over tcp, quic in live;";
+    let over = Overrides {
+        over: Some("unix, blast(selective)".into()),
+        world: Some(World::Emulated),
+        hosts: vec![host_argument("a=local").unwrap(), host_argument("b=ssh:you@there").unwrap()],
+        seed: Some(9),
+    };
+    let checked = check(text, &context(), &over);
+    // `unix` works within one host only.
+    assert!(
+        common::shown(text, &checked.diagnostics).contains("`unix` works within one host only [b]"),
+        "{:?}",
+        checked.diagnostics
+    );
+    let over = Overrides { over: Some("udp, blast(selective)".into()), ..over };
+    let plan = check(text, &context(), &over).plan.unwrap();
+    assert_eq!(plan.seed, 9);
+    assert_eq!(
+        plan.hosts["a"],
+        HostPlan { via: Via::Local, address: None, cpu: Some(3), files: Some("/tmp/x".into()) }
+    );
+    assert_eq!(plan.hosts["b"].via, Via::Ssh("you@there".into()));
+    let texts: Vec<&str> = plan.measurements.iter().map(|m| m.text.as_str()).collect();
+    assert_eq!(
+        texts,
+        ["1 from a to b rr 1*1 over udp in emulated", "1 from a to b rr 1*1 over blast(selective) in emulated"]
+    );
+    assert_eq!(plan.measurements[0].parts[0].text, "1 from a to b rr 1*1 over udp"[2..].to_string());
+    let plan = common::plan("seed 7; 1 rr 1*1");
+    assert_eq!(plan.seed, 7);
+}
+
+#[test]
+fn host_arguments() {
+    assert_eq!(host_argument("khons=local").unwrap().1.via, Via::Local);
+    assert_eq!(host_argument("khons=ssh:user@10.0.0.5").unwrap().1.via, Via::Ssh("user@10.0.0.5".into()));
+    for bad in ["khons", "=local", "khons=", "khons=ssh:", "khons=ssh:-oProxyCommand=x", "a b=local", "khons=tcp:x"] {
+        assert!(host_argument(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn the_texts_of_a_plan_can_be_read_again() {
+    let spims = include_str!("../../../examples/spims.stackline");
+    let more = "host a, b via local; 3 warmup 1 total over tcp(window = 1 KiB), unix on cpu 1: 2 from a to b rr N, 5*3 constant(1) | stream 10*2; N = 1, 2;";
+    for text in [spims, more] {
+        for measurement in plan(text).measurements {
+            // Without load, as at N = 0, a background cannot be written.
+            if measurement.composer != Composer::Parallel
+                && measurement.text.contains(": request_response 32*1000")
+                && !measurement.text.contains('|')
+            {
+                continue;
+            }
+            let again = plan(&format!("host khons, udjat, a, b via local; {}", measurement.text));
+            let mut expected = measurement.clone();
+            expected.variables = Vec::new();
+            expected.line = 1;
+            assert_eq!(again.measurements, [expected]);
+        }
+    }
+}
