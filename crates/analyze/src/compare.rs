@@ -25,7 +25,7 @@ pub enum Verdict {
 pub enum Pairing {
     /// Same measurement, part and stack.
     Same,
-    /// Left over in both, and in the same place among those.
+    /// Left over in both, of the same application type, and in the same place among those.
     Position,
     /// Only in one of them.
     Alone,
@@ -83,22 +83,26 @@ pub struct Comparison {
 }
 
 /// Compares two sets of summaries. Those of the same measurement, part and stack come together; what is left over
-/// comes together by position; what is then still left over stands alone. Background load is not compared.
+/// comes together by application type and position; what is then still left over stands alone. Background load is not
+/// compared.
 #[must_use]
 pub fn compare(a: &[Summary], b: &[Summary]) -> Vec<Comparison> {
     let measured = |s: &&Summary| !s.background;
     let first: Vec<&Summary> = a.iter().filter(measured).collect();
     let mut second: Vec<Option<&Summary>> = b.iter().filter(measured).map(Some).collect();
     let same: Vec<Option<&Summary>> = first.iter().map(|a| take(&mut second, a)).collect();
-    let mut left = second.into_iter().flatten();
+    let mut left: Vec<&Summary> = second.into_iter().flatten().collect();
     let mut out: Vec<Comparison> = Vec::new();
     for (a, same) in first.into_iter().zip(same) {
         out.push(match same {
             Some(b) => pair(a, b, Pairing::Same),
-            None => left.next().map_or_else(|| alone(Some(a), None), |b| pair(a, b, Pairing::Position)),
+            None => match left.iter().position(|b| b.application == a.application && b.part_index == a.part_index) {
+                Some(at) => pair(a, left.remove(at), Pairing::Position),
+                None => alone(Some(a), None),
+            },
         });
     }
-    out.extend(left.map(|b| alone(None, Some(b))));
+    out.extend(left.into_iter().map(|b| alone(None, Some(b))));
     out
 }
 
@@ -229,6 +233,8 @@ mod tests {
         let pairs: Vec<Pairing> = compare(&a, &b).iter().map(|c| c.pairing).collect();
         assert_eq!(pairs, [Pairing::Position, Pairing::Same, Pairing::Alone]);
         assert_eq!(compare(&[], &b).len(), 2);
+        let other = Summary { application: "bulk_get".into(), ..summary("x", "quic") };
+        assert_eq!(compare(&a[..1], &[other]).len(), 2, "different applications are not compared");
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub fn write(path: &Path, plan: Option<&Plan>, records: &[RunRecord]) -> Result<
 /// Reads all records back, exactly as they were written.
 ///
 /// # Errors
-/// When the file cannot be read or was not written by [`write`].
+/// When the file cannot be read or was not written by [`write()`].
 pub fn read(path: &Path) -> Result<Vec<RunRecord>, Error> {
     let texts = read_texts(path).map_err(|cause| Error::reading(path, &cause))?;
     let parse = |text: &ByteArray| serde_json::from_slice(text.data()).map_err(|cause| Error::reading(path, &cause));
