@@ -8,9 +8,9 @@
 //! | [`statistics`] | n, mean, sd, percentiles and the 95 % interval of the mean |
 //! | [`bimodal`] | whether response times fall into two groups |
 //! | [`summary`] | what a summary holds |
-//! | [`summarise`] | records to summaries |
+//! | [`summarise`](mod@summarise) | records to summaries |
 //! | [`interval`] | when `until` is reached |
-//! | [`compare`] | one run against another |
+//! | [`compare`](mod@compare) | one run against another |
 
 pub mod bimodal;
 pub mod compare;
