@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 /// Counted events, shares of CPU time, states at the end, and the flags a result is marked with.
 ///
-/// A flag is `{"flag", "value", "unit"}`; the flags are `paging`, `cpu_throttled`, `full_core`, `cpu_stolen`,
-/// `tcp_retransmits`, `listen_overflow`, `udp_receive_drops`, `backlog_drops`, `interface_drops`.
+/// A flag is `{"flag", "value", "unit"}`; the flags are `paging`, `throttled`, `core full`, `steal`,
+/// `tcp retransmits`, `listen overflow`, `udp receive drops`, `backlog drops`, `interface drops`.
 #[must_use]
 pub fn difference(before: &DynamicSample, after: &DynamicSample) -> Value {
     let changes = Changes::between(before, after);
@@ -107,14 +107,14 @@ fn flags(changes: &Changes) -> Vec<Value> {
     let listen = count("tcp/listen_overflows").max(count("tcp/listen_drops"));
     let all = [
         ("paging", swapped, 0.0, "pages"),
-        ("cpu_throttled", count("throttling/throttled_s"), 0.0, "s"),
-        ("full_core", share("busiest_core"), FULL, "share"),
-        ("cpu_stolen", share("cpu_steal"), STOLEN, "share"),
-        ("tcp_retransmits", count("tcp/segments_retransmitted"), 0.0, "segments"),
-        ("listen_overflow", listen, 0.0, "connects"),
-        ("udp_receive_drops", count("udp/receive_buffer_drops"), 0.0, "datagrams"),
-        ("backlog_drops", count("backlog/drops"), 0.0, "packets"),
-        ("interface_drops", dropped, 0.0, "packets"),
+        ("throttled", count("throttling/throttled_s"), 0.0, "s"),
+        ("core full", share("busiest_core"), FULL, "share"),
+        ("steal", share("cpu_steal"), STOLEN, "share"),
+        ("tcp retransmits", count("tcp/segments_retransmitted"), 0.0, "segments"),
+        ("listen overflow", listen, 0.0, "connects"),
+        ("udp receive drops", count("udp/receive_buffer_drops"), 0.0, "datagrams"),
+        ("backlog drops", count("backlog/drops"), 0.0, "packets"),
+        ("interface drops", dropped, 0.0, "packets"),
     ];
     let raised = all.into_iter().filter(|(_, value, above, _)| value > above);
     raised.map(|(flag, value, _, unit)| json!({"flag": flag, "value": number(value), "unit": unit})).collect()

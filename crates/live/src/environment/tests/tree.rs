@@ -144,7 +144,7 @@ fn two_samples_differ_by_what_happened() {
     assert_eq!(value["share"]["busiest_core"], 1.0);
     assert_eq!(value["absent"]["processor/context_switches"], "the counter went back in between");
     let flags: Vec<&str> = value["flags"].as_array().unwrap().iter().filter_map(|f| f["flag"].as_str()).collect();
-    assert_eq!(flags, ["paging", "full_core", "udp_receive_drops"]);
+    assert_eq!(flags, ["paging", "core full", "udp receive drops"]);
 }
 
 #[test]
