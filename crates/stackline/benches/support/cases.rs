@@ -97,7 +97,7 @@ fn bulk(options: &Options, get: bool, place: Place) -> Case {
     let spec = format!("1 {procedure} {}*{count} over tcp{};", all.unit, place.clause());
     let reverse: &'static [&'static str] = if get { &["-R"] } else { &[] };
     let case = Case::new(format!("{procedure} tcp 128 KiB, {}", place.name()), Unit::BitPerSecond)
-        .side("stackline", move || subject::throughput(&spec, all.bytes()))
+        .side("stackline", move || subject::throughput(&spec, all.unit as u64, count))
         .side("bare", move || bare::bulk(all))
         .peer("iperf3", "iperf3", move || iperf3::transfer(128 * KIB, all.bytes(), reverse, place));
     if get {
@@ -113,7 +113,7 @@ fn truncate(options: &Options, place: Place) -> Case {
     let spec = format!("1 bulk_get {}*{count} over tcp(receive = truncate){};", all.unit, place.clause());
     let case =
         Case::new(format!("bulk_get tcp 128 KiB, received without copying, {}", place.name()), Unit::BitPerSecond)
-            .side("stackline", move || subject::throughput(&spec, all.bytes()))
+            .side("stackline", move || subject::throughput(&spec, all.unit as u64, count))
             .side("bare", move || bare::bulk(all))
             .peer("iperf3", "iperf3 copying", move || iperf3::transfer(128 * KIB, all.bytes(), &["-R"], place));
     if !iperf3::has("--skip-rx-copy") {
@@ -130,7 +130,7 @@ fn small(options: &Options, nodelay: bool, place: Place) -> Case {
     let spec = format!("1 bulk_put {}*{count} over {stack}{};", all.unit, place.clause());
     let flags: &'static [&'static str] = if nodelay { &["-N"] } else { &[] };
     Case::new(format!("bulk_put tcp 1 KiB, {words}, {}", place.name()), Unit::BitPerSecond)
-        .side("stackline", move || subject::throughput(&spec, all.bytes()))
+        .side("stackline", move || subject::throughput(&spec, all.unit as u64, count))
         .side("bare", move || bare::bulk(all))
         .peer("iperf3", "iperf3", move || iperf3::transfer(KIB, all.bytes(), flags, place))
         .peer("iperf", "iperf", move || iperf2::transfer(KIB, all.bytes(), flags, place))
@@ -167,7 +167,7 @@ fn datagrams(options: &Options, place: Place) -> Case {
     let bytes = 1400 * count;
     let spec = format!("1 bulk_put 1400*{count} over udp(gso){};", place.clause());
     let case = Case::new(format!("bulk_put udp 1400 B with GSO, {}", place.name()), Unit::BitPerSecond)
-        .side("stackline", move || subject::throughput(&spec, bytes))
+        .side("stackline", move || subject::throughput(&spec, 1400, count))
         .side("bare", move || bare::datagrams(1400, count, place));
     if iperf3::has("--gsro") {
         let flags = &["-u", "-b", "0", "--gsro"];

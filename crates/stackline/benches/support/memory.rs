@@ -1,5 +1,6 @@
-//! Memory of all processes of a process group at once, sampled while they run.
+//! Memory of a command and all its processes at once, sampled while they run.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 /// Peaks over the samples, in bytes.
@@ -24,17 +25,37 @@ impl Peak {
     }
 }
 
+/// The processes of the group, and all their descendants, which may have made groups of their own.
 fn members(group: i32) -> Vec<String> {
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = numbers.filter_map(|entry| entry.file_name().into_string().ok());
-    numbers.filter(|name| name.starts_with(|c: char| c.is_ascii_digit()) && belongs(name, group)).collect()
+    let all: Vec<Process> = numbers.filter_map(|entry| Process::read(entry.file_name().to_str()?)).collect();
+    let mut members: BTreeSet<i32> = all.iter().filter(|process| process.group == group).map(|p| p.pid).collect();
+    loop {
+        let children = all.iter().filter(|process| members.contains(&process.parent)).map(|process| process.pid);
+        let more: Vec<i32> = children.filter(|pid| !members.contains(pid)).collect();
+        if more.is_empty() {
+            return members.iter().map(i32::to_string).collect();
+        }
+        members.extend(more);
+    }
 }
 
-/// The group is the third word after the name in brackets.
-fn belongs(pid: &str, group: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
-    after.split_ascii_whitespace().nth(2).and_then(|word| word.parse::<i32>().ok()) == Some(group)
+/// Who belongs to whom.
+struct Process {
+    pid: i32,
+    parent: i32,
+    group: i32,
+}
+
+impl Process {
+    /// Parent and group are the second and third word after the name in brackets.
+    fn read(pid: &str) -> Option<Self> {
+        let number = pid.parse().ok()?;
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let mut words = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(1);
+        let (parent, group) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        Some(Self { pid: number, parent, group })
+    }
 }
 
 fn field(pid: &str, name: &str) -> Option<u64> {

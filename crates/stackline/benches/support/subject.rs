@@ -72,12 +72,13 @@ fn flags(measurement: &Value) -> String {
     flags.collect::<Vec<_>>().join(", ")
 }
 
-/// A transfer of so many bytes.
-pub(crate) fn throughput(spec: &str, bytes: u64) -> Result<Figure, String> {
+/// A transfer of `count` units; CPU time is by what was received.
+pub(crate) fn throughput(spec: &str, unit: u64, count: u64) -> Result<Figure, String> {
     let measurement = first(spec)?;
-    let lost = measurement.get("lost").and_then(Value::as_f64);
-    let lost = lost.map_or(String::new(), |lost| format!("{lost} lost "));
-    let cpu = cpu_s(&measurement).map(|cpu_s| cpu_s / (bytes as f64 / 1e9));
+    let lost = measurement.get("lost").and_then(Value::as_u64);
+    let received = unit * count.saturating_sub(lost.unwrap_or(0));
+    let lost = lost.map_or(String::new(), |lost| format!("{:.2} % lost, ", lost as f64 / count as f64 * 100.0));
+    let cpu = cpu_s(&measurement).map(|cpu_s| cpu_s / (received as f64 / 1e9));
     Ok(Figure { value: statistic(&measurement, "throughput_bit_s", "median")?, cpu, note: lost + &flags(&measurement) })
 }
 
