@@ -59,9 +59,9 @@ impl Distribution {
             ("bivalue", &[first, second]) => Ok(Self::Bivalue(first, second, 0.5)),
             ("bivalue", &[_, _, p]) if p > 1.0 => Err("its probability is above 1"),
             ("bivalue", &[first, second, p]) => Ok(Self::Bivalue(first, second, p)),
-            ("pareto", &[_, shape]) if shape == 0.0 => Err("its shape is above 0"),
+            ("pareto", &[_, 0.0]) => Err("its shape is above 0"),
             ("pareto", &[scale, shape]) => Ok(Self::Pareto(scale, shape)),
-            ("lognormal", &[mean, _]) if mean == 0.0 => Err("its mean is above 0"),
+            ("lognormal", &[0.0, _]) => Err("its mean is above 0"),
             ("lognormal", &[mean, sd]) => Ok(Self::Lognormal(mean, sd)),
             _ => Err("it takes another number of parameters"),
         }

@@ -206,7 +206,7 @@ pub enum Step {
     /// One operation.
     Call(Call),
     /// The body, several times.
-    Repeat(CountArgument, Vec<Step>),
+    Repeat(CountArgument, Vec<Self>),
 }
 
 /// An application type: a pair of benchmark procedures.

@@ -5,7 +5,7 @@ use crate::control::{self, FromAgent, Hello, PROTOCOL, Task, ToAgent};
 use crate::environment::{self, DynamicSample, Sampler};
 use crate::fault::{Fault, Result};
 use crate::files::Files;
-use crate::job::{Job, News, was_ended};
+use crate::job::{Job, News};
 use crate::placement;
 use crate::stacks;
 use crate::sys::thread as system;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// What reaches the agent's one loop.
 enum Event {
-    Message(ToAgent),
+    Message(Box<ToAgent>),
     Unreadable(Fault),
     Closed,
     News(u64, News),
@@ -50,7 +50,7 @@ fn read_messages(input: impl Read, events: &Sender<Event>) {
     let mut input = BufReader::new(input);
     loop {
         let event = match control::read(&mut input) {
-            Ok(Some(message)) => Event::Message(message),
+            Ok(Some(message)) => Event::Message(Box::new(message)),
             Ok(None) => Event::Closed,
             Err(fault) => Event::Unreadable(fault),
         };
@@ -95,10 +95,9 @@ impl<W: Write> Agent<W> {
                 Some(wait) => mailbox.recv_timeout(wait),
             };
             match event {
-                Ok(Event::Message(ToAgent::Quit)) | Ok(Event::Closed) | Err(RecvTimeoutError::Disconnected) => {
-                    return Ok(());
-                }
-                Ok(Event::Message(message)) => self.handle(message)?,
+                Ok(Event::Closed) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok(Event::Message(message)) if *message == ToAgent::Quit => return Ok(()),
+                Ok(Event::Message(message)) => self.handle(*message)?,
                 Ok(Event::Unreadable(fault)) => return Err(fault),
                 Ok(Event::News(job, news)) => self.news(job, news)?,
                 Err(RecvTimeoutError::Timeout) => self.interrupt(),
@@ -185,17 +184,18 @@ impl<W: Write> Agent<W> {
         let Some(running) = self.jobs.get_mut(&job) else { return Ok(()) };
         match news {
             News::Ready => self.send(&FromAgent::Ready { job }),
-            News::Seen(Ok(seen)) => match running.job.seen(seen) {
-                None => Ok(()),
-                Some(outcome) => {
+            News::Seen(seen) => match (*seen).map(|seen| running.job.seen(seen)) {
+                Ok(None) => Ok(()),
+                Ok(Some(outcome)) => {
                     self.jobs.remove(&job);
                     self.send(&FromAgent::Done { job, outcome: Box::new(outcome) })
                 }
+                Err(fault) => {
+                    // Its other threads are ended with it.
+                    self.jobs.remove(&job);
+                    self.send(&FromAgent::Failed { job, fault })
+                }
             },
-            News::Seen(Err(fault)) => {
-                self.jobs.remove(&job);
-                if was_ended(&fault) { Ok(()) } else { self.send(&FromAgent::Failed { job, fault }) }
-            }
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::fault::{Blame, Fault, Result};
 use crate::launch::{Agent, Launcher};
 use crate::placement::WakeUp;
 use crate::stacks::Token;
-use stackline_core::plan::{Access, Composer, HostPlan, Measurement, Part, Plan, Warmup};
+use stackline_core::plan::{Access, Composer, Count, Data, HostPlan, Measurement, Part, Plan, Warmup};
 use stackline_core::program::{Call, Side};
 use stackline_core::random::Seed;
 use stackline_core::record::RunRecord;
@@ -28,6 +28,12 @@ const SETTLE: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_secs(10);
 /// What responders may take after the initiators are done.
 const FINISH: Duration = Duration::from_secs(10);
+/// What a loop may take to end by itself once it is told to.
+const CLEAN_END: Duration = Duration::from_millis(300);
+/// What an agent may take to answer.
+const ANSWER: Duration = Duration::from_secs(30);
+/// A measurement without a time limit takes the time it takes.
+const FOREVER: Duration = Duration::from_secs(1 << 30);
 /// Nice value of a load beside a part with priority.
 const LOAD_NICE: i32 = 10;
 /// How often an interruption is looked for.
@@ -80,6 +86,7 @@ struct Placed {
     side: Side,
     background: bool,
     outcome: Option<Outcome>,
+    ending: bool,
 }
 
 type Jobs = BTreeMap<u64, Placed>;
@@ -156,9 +163,9 @@ impl<'p> Coordinator<'p> {
 
     fn ask_one<T>(&mut self, host: &str, question: &ToAgent, answer: impl Fn(FromAgent) -> Option<T>) -> Result<T> {
         self.send(host, question)?;
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = Instant::now() + ANSWER;
         loop {
-            let (from, message) = self.receive(until)?;
+            let (from, message) = self.receive(until)?.ok_or_else(silent)?;
             if from == host
                 && let Some(value) = answer(message)
             {
@@ -174,13 +181,14 @@ impl<'p> Coordinator<'p> {
         }
     }
 
-    fn receive(&mut self, until: Instant) -> Result<(String, FromAgent)> {
+    /// The next message of any agent; `None` when none comes until then.
+    fn receive(&mut self, until: Instant) -> Result<Option<(String, FromAgent)>> {
         loop {
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(Fault { blame: Blame::Ended, message: "interrupted".into(), hint: None });
             }
             match self.mailbox.recv_timeout(LOOK.min(until.saturating_duration_since(Instant::now()))) {
-                Ok((host, Mail::Message(message))) => return Ok((host, *message)),
+                Ok((host, Mail::Message(message))) => return Ok(Some((host, *message))),
                 Ok((host, Mail::Closed)) => return Err(self.died(&host)),
                 Ok((host, Mail::Unreadable(fault))) => return Err(fault.within(&format!("agent of host {host}"))),
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
@@ -272,42 +280,33 @@ impl<'p> Coordinator<'p> {
             self.pause(SETTLE)?;
         }
         self.go(&measured, jobs)?;
-        let patience = measurement.time_limit.map(|limit| Duration::from_nanos(limit.0) + GRACE);
-        self.until_done(jobs, patience, |job| job.side == Side::Responder || job.background)?;
+        let patience = measurement.time_limit.map_or(FOREVER, |limit| Duration::from_nanos(limit.0) + GRACE);
+        if !self.until_done(jobs, patience, |job| job.side == Side::Responder || job.background)? {
+            return Err(Fault::measurement("the run did not end with its time limit")
+                .hint("data units so large, or a path so slow, that the last one is still on its way"));
+        }
         self.finish(measurement, jobs)
     }
 
     /// Loads and responders that loop are told to end; the others end by themselves.
     fn finish(&mut self, measurement: &Measurement, jobs: &mut Jobs) -> Result<()> {
-        let loads: Vec<(u64, String)> = jobs
-            .iter()
-            .filter(|(_, j)| j.background && j.outcome.is_none())
-            .map(|(id, j)| (*id, j.host.clone()))
-            .collect();
-        for (job, host) in &loads {
-            self.send(host, &ToAgent::End { job: *job, now: false })?;
-        }
-        if measurement.time_limit.is_none()
-            && loads.is_empty()
-            && self.until_done(jobs, Some(FINISH), |_| false).is_ok()
-        {
-            return Ok(());
-        }
+        let loops = measurement.time_limit.is_some() || jobs.values().any(|job| job.background);
+        self.end(jobs, false, |job| job.background)?;
         // A clean end first: a sender that saw its limit tells its peer.
-        let clean = if measurement.time_limit.is_some() || !loads.is_empty() {
-            Duration::from_millis(300)
-        } else {
-            Duration::ZERO
-        };
-        if self.until_done(jobs, Some(clean), |_| false).is_ok() {
+        if self.until_done(jobs, if loops { CLEAN_END } else { FINISH }, |_| false)? {
             return Ok(());
         }
-        let open: Vec<(u64, String)> =
-            jobs.iter().filter(|(_, j)| j.outcome.is_none()).map(|(id, j)| (*id, j.host.clone())).collect();
-        for (job, host) in open {
-            self.send(&host, &ToAgent::End { job, now: true })?;
+        self.end(jobs, true, |_| true)?;
+        if self.until_done(jobs, FINISH, |_| false)? { Ok(()) } else { Err(silent()) }
+    }
+
+    /// Tells jobs to end; what goes wrong in a load from then on is no failure.
+    fn end(&mut self, jobs: &mut Jobs, now: bool, which: impl Fn(&Placed) -> bool) -> Result<()> {
+        for (id, job) in jobs.iter_mut().filter(|(_, job)| job.outcome.is_none() && which(job)) {
+            job.ending = true;
+            self.send(&job.host, &ToAgent::End { job: *id, now })?;
         }
-        self.until_done(jobs, Some(FINISH), |_| false)
+        Ok(())
     }
 
     /// Responders listen, then initiators connect; returns when the initiators stand at the gate.
@@ -328,8 +327,7 @@ impl<'p> Coordinator<'p> {
         let listen =
             ToAgent::Listen { job: responder, task: Box::new(task(Side::Responder, part.cpu.1.or(self.host_cpu(to)))) };
         self.send(to, &listen)?;
-        let patience = Some(Duration::from_secs(30));
-        let addresses = self.await_one(jobs, patience, |message| match message {
+        let addresses = self.await_one(jobs, |message| match message {
             FromAgent::Listening { job, addresses } if *job == responder => Some(addresses.clone()),
             _ => None,
         })?;
@@ -341,7 +339,7 @@ impl<'p> Coordinator<'p> {
             addresses,
         };
         self.send(from, &dial)?;
-        self.await_one(jobs, patience, |message| match message {
+        self.await_one(jobs, |message| match message {
             FromAgent::Ready { job } if *job == initiator => Some(()),
             _ => None,
         })
@@ -349,7 +347,10 @@ impl<'p> Coordinator<'p> {
 
     fn job(&mut self, host: &str, part: usize, side: Side, background: bool, jobs: &mut Jobs) -> u64 {
         self.next_job += 1;
-        jobs.insert(self.next_job, Placed { host: host.to_string(), part, side, background, outcome: None });
+        jobs.insert(
+            self.next_job,
+            Placed { host: host.to_string(), part, side, background, outcome: None, ending: false },
+        );
         self.next_job
     }
 
@@ -396,15 +397,10 @@ impl<'p> Coordinator<'p> {
     }
 
     /// Waits for the answer that `wanted` picks; other jobs' news is kept, a failure ends the wait.
-    fn await_one<T>(
-        &mut self,
-        jobs: &mut Jobs,
-        patience: Option<Duration>,
-        wanted: impl Fn(&FromAgent) -> Option<T>,
-    ) -> Result<T> {
-        let until = Instant::now() + patience.unwrap_or(Duration::from_secs(1 << 30));
+    fn await_one<T>(&mut self, jobs: &mut Jobs, wanted: impl Fn(&FromAgent) -> Option<T>) -> Result<T> {
+        let until = Instant::now() + ANSWER;
         loop {
-            let (_, message) = self.receive(until)?;
+            let (_, message) = self.receive(until)?.ok_or_else(silent)?;
             if let Some(answer) = wanted(&message) {
                 return Ok(answer);
             }
@@ -412,19 +408,16 @@ impl<'p> Coordinator<'p> {
         }
     }
 
-    /// Waits until every job but the excused has told its outcome.
-    fn until_done(
-        &mut self,
-        jobs: &mut Jobs,
-        patience: Option<Duration>,
-        excused: impl Fn(&Placed) -> bool,
-    ) -> Result<()> {
-        let until = Instant::now() + patience.unwrap_or(Duration::from_secs(1 << 30));
+    /// Waits until every job but the excused has told its outcome; false when that takes longer than `patience`.
+    fn until_done(&mut self, jobs: &mut Jobs, patience: Duration, excused: impl Fn(&Placed) -> bool) -> Result<bool> {
+        let until = Instant::now() + patience;
         while jobs.values().any(|job| job.outcome.is_none() && !excused(job)) {
-            let (_, message) = self.receive(until)?;
-            note(jobs, message)?;
+            match self.receive(until)? {
+                Some((_, message)) => note(jobs, message)?,
+                None => return Ok(false),
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// A peer that vanished is often an agent that died: its death is the better explanation.
@@ -467,6 +460,10 @@ fn read_mail(name: String, mut output: std::io::BufReader<std::process::ChildStd
     });
 }
 
+fn silent() -> Fault {
+    Fault::measurement("an agent does not answer any more").hint("its host is overloaded, suspended or gone")
+}
+
 /// Every host the plan uses.
 fn hosts(plan: &Plan) -> BTreeMap<String, HostPlan> {
     let mut hosts = BTreeMap::new();
@@ -489,7 +486,12 @@ fn note(jobs: &mut Jobs, message: FromAgent) -> Result<()> {
             Ok(())
         }
         // News of a job of an earlier run says nothing about this one.
-        FromAgent::Failed { job, fault } => match jobs.get(&job) {
+        FromAgent::Failed { job, fault } => match jobs.get_mut(&job) {
+            // Its peer may have ended a moment earlier.
+            Some(placed) if placed.ending && placed.background => {
+                placed.outcome = Some(Outcome::default());
+                Ok(())
+            }
             Some(placed) => Err(fault.within(&side_name(placed))),
             None => Ok(()),
         },
@@ -534,7 +536,8 @@ fn task(
         side,
         steps: part.procedure.side(side).to_vec(),
         carries_data: part.procedure.carries_data(),
-        data: part.data.clone(),
+        // A load goes on until it is told to end, on the connection it has.
+        data: if part.background { Data { count: Count::Unlimited, ..part.data.clone() } } else { part.data.clone() },
         stack: part.stack.clone(),
         source: end(&part.source, sends(side)),
         destination: end(&part.destination, takes(side)),
@@ -564,13 +567,13 @@ fn records(measurement: &Measurement, index: usize, run: u32, counted: bool, job
     for placed in jobs.into_values() {
         let (Some(record), Some(outcome)) = (records.get_mut(placed.part), placed.outcome) else { continue };
         record.limited |= outcome.limited;
+        record.lateness.merge(&outcome.lateness);
         match placed.side {
             Side::Initiator => {
                 record.elapsed_ns = outcome.elapsed_ns;
                 record.span_ns = outcome.span_ns;
                 record.calls = outcome.calls;
                 record.connects = outcome.connects;
-                record.lateness = outcome.lateness;
                 record.initiator = outcome.record;
             }
             Side::Responder => record.responder = outcome.record,
@@ -578,8 +581,13 @@ fn records(measurement: &Measurement, index: usize, run: u32, counted: bool, job
     }
     for record in &mut records {
         if record.initiator.transport.is_none() {
-            let stack = &measurement.parts[record.part].stack.name;
-            record.absent.insert("transport".into(), format!("{stack} tells nothing of itself"));
+            let part = &measurement.parts[record.part];
+            let reason = if part.procedure.carries_data() {
+                format!("{} tells nothing of itself", part.stack.name)
+            } else {
+                "no connection lasts from clock start to stop".into()
+            };
+            record.absent.insert("transport".into(), reason);
         }
     }
     records

@@ -366,6 +366,10 @@ impl<'t> Endpoint<'t> {
     // --- time ---
 
     fn start(&mut self) {
+        // Before anything is sent: the end of a bulk transfer may switch what a specification did not ask for.
+        if let Some(connection) = &self.connection {
+            self.seen.record.settings = connection.settings();
+        }
         let transport = self.connection.as_ref().and_then(|c| c.transport());
         let cpu = placement::here();
         let usage = meter::thread_usage();

@@ -3,7 +3,7 @@
 use crate::control::{Outcome, Task};
 use crate::endpoint::{Door, Endpoint, Seen};
 use crate::ends::{Alarm, Ends, Flags};
-use crate::fault::{Blame, Fault, Result};
+use crate::fault::{Fault, Result};
 use crate::files::Files;
 use crate::meter::{self, HostSample};
 use crate::placement;
@@ -72,7 +72,7 @@ pub enum News {
     /// All threads stand at the gate.
     Ready,
     /// One thread is done.
-    Seen(Result<Seen>),
+    Seen(Box<Result<Seen>>),
 }
 
 /// Where news goes: the agent's mailbox, with the job's number filled in.
@@ -161,11 +161,8 @@ impl Job {
             let walk =
                 || settle(&task).and_then(|()| Endpoint::new(&task, door, ends, gate, alarm, reliable).run(replica));
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(walk));
-            tell(News::Seen(
-                result.unwrap_or_else(|_| {
-                    Err(Fault::measurement("a benchmark thread failed: this is a bug in stackline"))
-                }),
-            ));
+            let bug = |_| Err(Fault::measurement("a benchmark thread failed: this is a bug in stackline"));
+            tell(News::Seen(Box::new(result.unwrap_or_else(bug))));
         };
         let thread = std::thread::Builder::new().name("endpoint".into()).stack_size(THREAD_STACK).spawn(work);
         let thread = thread.map_err(|e| {
@@ -373,10 +370,4 @@ fn add_transport(first: Transport, more: Transport) -> Transport {
         bytes_received: first.bytes_received + more.bytes_received,
         ..first
     }
-}
-
-/// Whether a fault only says that the job was told to end.
-#[must_use]
-pub fn was_ended(fault: &Fault) -> bool {
-    fault.blame == Blame::Ended
 }

@@ -347,3 +347,21 @@ fn the_texts_of_a_plan_can_be_read_again() {
         }
     }
 }
+
+#[test]
+fn the_examples_of_the_manual_hold() {
+    let manual = include_str!("../../../docs/LANGUAGE.md");
+    let blocks: Vec<&str> = manual.split("```").skip(1).step_by(2).filter(|block| block.contains(';')).collect();
+    let texts: Vec<&&str> = blocks.iter().filter(|block| !block.contains("specification = ")).collect();
+    assert_eq!(texts.len(), 5);
+    for text in texts {
+        let hosts = if text.contains("host khons") { "" } else { "host khons, udjat via local;" };
+        assert!(!plan(&format!("{hosts}{text}")).measurements.is_empty());
+    }
+    for (name, ..) in stackline_core::program::OPERATIONS {
+        assert!(manual.contains(&format!("`{name}`")), "{name}");
+    }
+    for (name, ..) in stackline_core::distribution::TABLE {
+        assert!(manual.contains(&format!("`{name}(")), "{name}");
+    }
+}

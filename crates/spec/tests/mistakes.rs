@@ -343,6 +343,23 @@ fn procedures() {
 }
 
 #[test]
+fn programs_that_would_not_end() {
+    let idle = PLAIN.0.replace("Pace(t);", "repeat count { Pace(t); }");
+    let text = |initiator: &str, responder: &str, data: &str| {
+        procedure(initiator, responder).replace("1 p 1*1;", &format!("1 timelimit 1 p {data};"))
+    };
+    assert!(checked(&text(&idle, PLAIN.1, "1*1")).plan.is_some());
+    mentions(&text(&idle, PLAIN.1, "1"), "a repeat of `p` would never end");
+    let replies = PLAIN.0.replace("DataRequest;", "repeat count { DataRequest(reply); }");
+    let awaits = PLAIN.1.replace("AwaitDataIndication;", "repeat count { AwaitDataIndication(reply); }");
+    assert!(checked(&text(&replies, &awaits, "uniform(1, 2)")).plan.is_some());
+    mentions(&text(&replies, &awaits, "uniform(1, 2) 50"), "would never make up the amount");
+    let reads = PLAIN.0.replace("DataRequest;", "ReadFile; DataRequest;");
+    assert!(checked(&text(&reads, PLAIN.1, "5*1 < file x")).plan.is_some());
+    mentions(&text(&reads, PLAIN.1, "uniform(1, 2)*1 < file x"), "by sizes that are drawn");
+}
+
+#[test]
 fn unused_timings_are_doubted() {
     let text = procedure(&PLAIN.0.replace("Pace(t);", ""), PLAIN.1);
     let result = checked(&text);

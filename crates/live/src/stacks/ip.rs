@@ -13,7 +13,8 @@ use std::time::Duration;
 /// How long a connection may take to prove that it belongs to the run, and a peer to answer at all.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 const INTRODUCTION: Duration = Duration::from_secs(2);
-const BACKLOG: i32 = 1024;
+/// As many as the system permits: a client that closes at once runs ahead of the server.
+const BACKLOG: i32 = 1 << 16;
 
 /// The port a responder listens on: the option `port` plus the replica, or any.
 pub(crate) fn port(terms: &Terms) -> Result<u16> {

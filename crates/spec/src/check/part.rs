@@ -4,7 +4,7 @@ use super::evaluate::Bindings;
 use super::expand::Chosen;
 use super::names::effective;
 use super::procedure::LARGEST_UNIT;
-use super::{Checker, MOST_CORES, stack};
+use super::{Checker, MOST_CORES, ending, stack};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::tree::{AccessItem, ClauseKind, CountItem, DataItem, PartItem, SizeItem, Specification, Value};
 use alloc::format;
@@ -99,7 +99,12 @@ impl Checker<'_> {
         };
         let count = self.count(item, data, procedure, bindings, ends);
         let timings = self.timings(item, procedure, bindings);
-        Some(Data { unit: unit?, reply: reply?, count: count?, timings: timings? })
+        let whole = Data { unit: unit?, reply: reply?, count: count?, timings: timings? };
+        if let Some(trouble) = ending::trouble(procedure, &whole, data.span) {
+            self.report.push(trouble);
+            return None;
+        }
+        Some(whole)
     }
 
     fn size(&mut self, size: &SizeItem, bindings: Bindings<'_>, least: u64) -> Option<Size> {
@@ -357,7 +362,7 @@ fn counts(steps: &[Step]) -> bool {
 }
 
 /// The sizes an operation has as its arguments.
-const fn sizes(call: &Call) -> [Option<SizeArgument>; 2] {
+pub(crate) const fn sizes(call: &Call) -> [Option<SizeArgument>; 2] {
     match call {
         Call::DataRequest(size)
         | Call::AwaitDataIndication(size)
