@@ -1,0 +1,59 @@
+//! Any text: checking never panics or hangs, a plan is there exactly when there is no error, formatting twice is
+//! formatting once, and formatting keeps the plan.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
+use stackline_core::plan::Plan;
+use stackline_spec::{Checked, Context, Overrides, Severity, check, format};
+
+const fn option(name: &'static str, kind: OptionKind) -> OptionTable {
+    OptionTable { name, kind, default: "", help: "" }
+}
+
+const fn stack(name: &'static str, one_host: bool, options: &'static [OptionTable]) -> StackTable {
+    StackTable {
+        name,
+        summary: "",
+        least_unit: 1,
+        largest_unit: 1 << 40,
+        least_bulk_unit: 8,
+        reliable: true,
+        one_host,
+        files: true,
+        options,
+        mapping: &[],
+    }
+}
+
+const STACKS: &[StackTable] = &[
+    stack("tcp", false, &[option("nodelay", OptionKind::Flag), option("window", OptionKind::Bytes)]),
+    stack("unix", true, &[option("streams", OptionKind::Number(1, 64)), option("linger", OptionKind::Time)]),
+    stack("blast", false, &[option("selective", OptionKind::Word(&["on", "off"])), option("name", OptionKind::Name)]),
+];
+
+fn checked(text: &str) -> Checked {
+    let read_file = |path: &str| if path.len() < 8 { Ok("1\n2 # two\n".into()) } else { Err("no such file".into()) };
+    check(text, &Context { stacks: STACKS, read_file: &read_file }, &Overrides::default())
+}
+
+/// The plan but for the lines that things stand on.
+fn without_lines(plan: Option<Plan>) -> Option<Plan> {
+    let mut plan = plan?;
+    for measurement in &mut plan.measurements {
+        measurement.line = 0;
+    }
+    Some(plan)
+}
+
+fuzz_target!(|text: &str| {
+    let before = checked(text);
+    let errors = before.diagnostics.iter().any(|d| d.severity == Severity::Error);
+    assert_eq!(before.plan.is_none(), errors);
+    for diagnostic in &before.diagnostics {
+        assert!(text.get(diagnostic.span.clone()).is_some());
+    }
+    let Ok(once) = format(text) else { return };
+    assert_eq!(format(&once).as_deref(), Ok(once.as_str()));
+    assert_eq!(without_lines(before.plan), without_lines(checked(&once).plan));
+});
