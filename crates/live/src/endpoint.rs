@@ -131,7 +131,7 @@ impl<'t> Endpoint<'t> {
                 self.marks = cursor.marks().iter().map(|_| Recorder::new(u64::MAX)).collect();
             }
             match self.walk(&mut cursor) {
-                Ok(()) if self.task.background && !self.ends.flags.limit() => {}
+                Ok(()) if self.task.background && !self.seen.limited && !self.ends.flags.limit() => {}
                 Ok(()) => return Ok(self.finish(&cursor)),
                 Err(fault) if fault.blame == Blame::Ended || (self.task.background && self.ends.flags.limit()) => {
                     return Ok(self.finish(&cursor));
@@ -254,7 +254,7 @@ impl<'t> Endpoint<'t> {
         if self.reliable && self.task.time_limit.is_none() && !self.task.background {
             return Err(vanished("before it had sent everything"));
         }
-        self.seen.limited |= self.task.time_limit.is_some() && self.reliable;
+        self.seen.limited |= self.task.background || (self.task.time_limit.is_some() && self.reliable);
         cursor.leave();
         Ok(())
     }
