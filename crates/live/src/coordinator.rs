@@ -5,7 +5,7 @@
 
 use crate::control::{FromAgent, Hello, Outcome, Task, ToAgent};
 use crate::fault::{Blame, Fault, Result};
-use crate::launch::{Agent, Launcher};
+use crate::launch::{Agent, Launcher, greeting};
 use crate::placement::WakeUp;
 use crate::stacks::Token;
 use stackline_core::plan::{Access, Composer, Count, Data, HostPlan, Measurement, Part, Plan, Warmup};
@@ -74,6 +74,8 @@ pub struct Coordinator<'p> {
 }
 
 enum Mail {
+    /// The first of each agent; `None` when there will be none.
+    Greeting(Option<Hello>),
     Message(Box<FromAgent>),
     Closed,
     Unreadable(Fault),
@@ -105,20 +107,47 @@ impl<'p> Coordinator<'p> {
     ) -> Result<Self> {
         let hosts = hosts(plan);
         let mut agents = BTreeMap::new();
-        for (name, host) in &hosts {
-            agents.insert(name.clone(), launcher.start(name, host)?);
-        }
         let (mail, mailbox) = channel();
-        let mut hellos = BTreeMap::new();
-        for (name, agent) in &mut agents {
-            let (hello, output) = agent.greet()?;
-            hellos.insert(name.clone(), hello);
-            read_mail(name.clone(), output, mail.clone());
+        for (name, host) in &hosts {
+            let mut agent = launcher.start(name, host)?;
+            if let Some(output) = agent.take_output() {
+                read_mail(name.clone(), output, mail.clone());
+            }
+            agents.insert(name.clone(), agent);
         }
+        let hellos = BTreeMap::new();
         let mut coordinator = Self { plan, seed: Seed::root(seed), agents, hellos, mailbox, interrupted, next_job: 0 };
+        coordinator.greet()?;
         let report = coordinator.ask()?;
         observer.agents(&report);
         Ok(coordinator)
+    }
+
+    /// Waits until every agent has greeted, however long a login takes.
+    fn greet(&mut self) -> Result<()> {
+        while self.hellos.len() < self.agents.len() {
+            self.unless_interrupted()?;
+            match self.mailbox.recv_timeout(LOOK) {
+                Ok((host, Mail::Greeting(hello))) => {
+                    if let Some(agent) = self.agents.get_mut(&host) {
+                        agent.greeted(hello.as_ref())?;
+                    }
+                    self.hellos.extend(hello.map(|hello| (host, hello)));
+                }
+                Ok((host, Mail::Closed)) => return Err(self.died(&host)),
+                Ok((host, Mail::Unreadable(fault))) => return Err(fault.within(&format!("agent of host {host}"))),
+                Ok((_, Mail::Message(_))) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(silent()),
+            }
+        }
+        Ok(())
+    }
+
+    fn unless_interrupted(&self) -> Result<()> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(Fault { blame: Blame::Ended, message: "interrupted".into(), hint: None });
+        }
+        Ok(())
     }
 
     /// What every host is and does. A machine is asked once, however many of its agents there are, one after the other.
@@ -184,11 +213,10 @@ impl<'p> Coordinator<'p> {
     /// The next message of any agent; `None` when none comes until then.
     fn receive(&mut self, until: Instant) -> Result<Option<(String, FromAgent)>> {
         loop {
-            if self.interrupted.load(Ordering::Relaxed) {
-                return Err(Fault { blame: Blame::Ended, message: "interrupted".into(), hint: None });
-            }
+            self.unless_interrupted()?;
             match self.mailbox.recv_timeout(LOOK.min(until.saturating_duration_since(Instant::now()))) {
                 Ok((host, Mail::Message(message))) => return Ok(Some((host, *message))),
+                Ok((_, Mail::Greeting(_))) => {}
                 Ok((host, Mail::Closed)) => return Err(self.died(&host)),
                 Ok((host, Mail::Unreadable(fault))) => return Err(fault.within(&format!("agent of host {host}"))),
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
@@ -388,9 +416,7 @@ impl<'p> Coordinator<'p> {
     fn pause(&self, time: Duration) -> Result<()> {
         let until = Instant::now() + time;
         while Instant::now() < until {
-            if self.interrupted.load(Ordering::Relaxed) {
-                return Err(Fault { blame: Blame::Ended, message: "interrupted".into(), hint: None });
-            }
+            self.unless_interrupted()?;
             std::thread::sleep(LOOK.min(until.saturating_duration_since(Instant::now())));
         }
         Ok(())
@@ -446,6 +472,11 @@ impl<'p> Coordinator<'p> {
 
 fn read_mail(name: String, mut output: std::io::BufReader<std::process::ChildStdout>, mail: Sender<(String, Mail)>) {
     std::thread::spawn(move || {
+        let hello = greeting(&mut output);
+        let there = hello.is_some();
+        if mail.send((name.clone(), Mail::Greeting(hello))).is_err() || !there {
+            return;
+        }
         loop {
             let letter = match crate::control::read(&mut output) {
                 Ok(Some(message)) => Mail::Message(Box::new(message)),

@@ -25,14 +25,11 @@ impl Files {
     /// A [`Fault`] when it is not permitted, missing, unreadable, empty or not a plain file.
     pub fn source(&self, name: &str) -> Result<(File, u64)> {
         let file = self.open(name, OFlag::O_RDONLY)?;
-        let about = file.metadata().map_err(|e| Fault::environment(format!("FILE {name} cannot be read: {e}")))?;
-        if !about.is_file() {
-            return Err(Fault::environment(format!("FILE {name} is not a plain file")));
-        }
-        if about.len() == 0 {
+        let length = plain(&file, name)?;
+        if length == 0 {
             return Err(Fault::environment(format!("FILE {name} is empty: there is nothing to send")));
         }
-        Ok((file, about.len()))
+        Ok((file, length))
     }
 
     /// Opens, creates or empties a file to write data units to.
@@ -40,7 +37,9 @@ impl Files {
     /// # Errors
     /// A [`Fault`] when it is not permitted or cannot be written.
     pub fn destination(&self, name: &str) -> Result<File> {
-        self.open(name, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC)
+        let file = self.open(name, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC)?;
+        plain(&file, name)?;
+        Ok(file)
     }
 
     fn open(&self, name: &str, flags: OFlag) -> Result<File> {
@@ -52,7 +51,8 @@ impl Files {
             .map_err(|e| Fault::environment(format!("the directory {} cannot be opened: {e}", directory.display())))?;
         // A path may be written in full as long as it lies under the directory.
         let relative = Path::new(name).strip_prefix(directory).unwrap_or(Path::new(name));
-        let mut how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_BENEATH);
+        // Without O_NONBLOCK a named pipe would keep the agent waiting for its other end.
+        let mut how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).resolve(ResolveFlag::RESOLVE_BENEATH);
         if flags.contains(OFlag::O_CREAT) {
             how = how.mode(Mode::from_bits_truncate(0o644));
         }
@@ -67,6 +67,15 @@ impl Files {
             }
         })
     }
+}
+
+/// The length of a plain file; anything else is refused.
+fn plain(file: &File, name: &str) -> Result<u64> {
+    let about = file.metadata().map_err(|e| Fault::environment(format!("FILE {name} cannot be read: {e}")))?;
+    if !about.is_file() {
+        return Err(Fault::environment(format!("FILE {name} is not a plain file")));
+    }
+    Ok(about.len())
 }
 
 #[cfg(test)]

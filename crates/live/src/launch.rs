@@ -57,7 +57,7 @@ impl Launcher {
         }
     }
 
-    /// Starts the agent of a host; its greeting is awaited with [`Agent::greet`].
+    /// Starts the agent of a host; its greeting is the first of its output.
     ///
     /// # Errors
     /// A [`Fault`] when the program cannot be started.
@@ -119,26 +119,37 @@ pub struct Agent {
 /// Most noise (a shell's greeting) before the agent's own.
 const NOISE: u64 = 64 << 10;
 
+/// Waits for an agent's greeting; `None` when the output ends, or goes on about other things.
+pub fn greeting(output: &mut impl BufRead) -> Option<Hello> {
+    let mut noise = 0;
+    while noise < NOISE {
+        let mut line = Vec::new();
+        match output.take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            Ok(got) if got > 0 => noise += got as u64,
+            _ => return None,
+        }
+        if let Ok(FromAgent::Hello(hello)) = serde_json::from_slice(&line) {
+            return Some(hello);
+        }
+    }
+    None
+}
+
 impl Agent {
-    /// Waits for the agent's greeting and takes its output, to be read elsewhere.
+    /// Takes the agent's output, to be read elsewhere: first its [`greeting`], then its messages.
+    pub const fn take_output(&mut self) -> Option<BufReader<ChildStdout>> {
+        self.output.take()
+    }
+
+    /// Judges the greeting that came, or the end of the output that came instead.
     ///
     /// # Errors
     /// A [`Fault`] that says why there is no agent: ssh's own words, or another version.
-    pub fn greet(&mut self) -> Result<(Hello, BufReader<ChildStdout>)> {
-        let Some(mut output) = self.output.take() else {
-            return Err(Fault::measurement("the agent was greeted before"));
-        };
-        let mut noise = 0;
-        loop {
-            let mut line = Vec::new();
-            let got = (&mut output).take(LONGEST_LINE).read_until(b'\n', &mut line).unwrap_or(0);
-            noise += got as u64;
-            if got == 0 || noise > NOISE {
-                return Err(self.not_started());
-            }
-            if let Ok(FromAgent::Hello(hello)) = serde_json::from_slice(&line) {
-                return if hello.protocol == PROTOCOL { Ok((hello, output)) } else { Err(self.other_version(&hello)) };
-            }
+    pub fn greeted(&mut self, hello: Option<&Hello>) -> Result<()> {
+        match hello {
+            None => Err(self.not_started()),
+            Some(hello) if hello.protocol != PROTOCOL => Err(self.other_version(hello)),
+            Some(_) => Ok(()),
         }
     }
 
@@ -241,7 +252,9 @@ impl Drop for Agent {
         // A closed pipe would do as well; the message spares it a guess.
         let _ = control::write(&mut self.input, &ToAgent::Quit);
         if self.wait(Duration::from_secs(2)).is_empty() {
-            let _ = self.child.kill();
+            // Its whole group: an ssh that hangs may have children of its own.
+            let group = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
+            let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
             let _ = self.child.wait();
         }
     }

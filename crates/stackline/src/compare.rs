@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Result};
 use crate::flags;
+use crate::output;
 use stackline_events::Run;
 
 /// Compares the second with the first.
@@ -16,9 +17,9 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     let [a, b] = [&before, &after].map(|run| stackline_analyze::summarise(&run.plan, &run.records));
     let comparisons = stackline_analyze::compare(&a, &b);
     if flags.json {
-        println!("{}", stackline_report::comparison_json(&comparisons));
+        output::json(&stackline_report::comparison_json(&comparisons), false)?;
     } else {
-        print!("{}", stackline_report::comparison(&comparisons));
+        output::print(&stackline_report::comparison(&comparisons))?;
     }
     Ok(Exit::Done)
 }

@@ -8,6 +8,7 @@ mod diagnostics;
 mod exit;
 mod flags;
 mod observer;
+mod output;
 mod run;
 mod source;
 mod text;

@@ -3,6 +3,7 @@
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::observer::Keeper;
+use crate::output;
 use crate::source::Source;
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::RunRecord;
@@ -99,11 +100,11 @@ fn show(
     header: &Header,
     wake_up: Option<WakeUp>,
 ) -> Result<()> {
-    let summaries = stackline_analyze::summarise(plan, records);
+    let mut summaries = stackline_analyze::summarise(plan, records);
+    // What was not begun is no result.
+    summaries.retain(|summary| header.complete || summary.runs > 0);
     if flags.text.json {
-        let json = stackline_report::json(header, &summaries);
-        println!("{}", serde_json::to_string(&json).map_err(|e| Error::new(Exit::Failed, e.to_string()))?);
-        return Ok(());
+        return output::json(&stackline_report::json(header, &summaries), false);
     }
     let mut notes: Vec<String> = wake_up.and_then(wake_up_note).into_iter().collect();
     if !header.complete {
@@ -111,8 +112,7 @@ fn show(
     }
     notes.push(format!("kept in {}", header.run));
     let options = TableOptions { colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(), notes };
-    print!("{}", stackline_report::table(&summaries, &options));
-    Ok(())
+    output::print(&stackline_report::table(&summaries, &options))
 }
 
 fn wake_up_note(wake_up: WakeUp) -> Option<String> {

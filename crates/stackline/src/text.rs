@@ -3,6 +3,7 @@
 use crate::diagnostics;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
+use crate::output;
 use crate::source::Source;
 use stackline_core::catalogue::{OptionKind, StackTable};
 use stackline_live::stacks::catalogue;
@@ -14,9 +15,9 @@ pub(crate) fn check(flags: &flags::Text) -> Result {
     let plan = source.plan(flags)?;
     let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
     if flags.json {
-        println!("{}", serde_json::json!({"ok": true, "measurements": plan.measurements.len(), "runs": runs}));
+        output::json(&serde_json::json!({"ok": true, "measurements": plan.measurements.len(), "runs": runs}), false)?;
     } else {
-        println!("{}: right; {} measurements, {runs} runs", source.name, plan.measurements.len());
+        output::print(&format!("{}: right; {} measurements, {runs} runs\n", source.name, plan.measurements.len()))?;
     }
     Ok(Exit::Done)
 }
@@ -32,7 +33,7 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
         return Ok(if formatted == source.text { Exit::Done } else { Exit::Failed });
     }
     if !flags.write {
-        print!("{formatted}");
+        output::print(&formatted)?;
     } else if formatted != source.text {
         std::fs::write(&flags.spec, formatted)
             .map_err(|e| Error::new(Exit::Environment, format!("{} cannot be written: {e}", source.name)))?;
@@ -44,9 +45,9 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
 pub(crate) fn plan(flags: &flags::Text) -> Result {
     let plan = Source::of(flags)?.plan(flags)?;
     if flags.json {
-        println!("{}", serde_json::to_string_pretty(&plan).map_err(|e| Error::new(Exit::Failed, e.to_string()))?);
+        output::json(&plan, true)?;
     } else {
-        print!("{}", stackline_report::plan(&plan, &catalogue()));
+        output::print(&stackline_report::plan(&plan, &catalogue()))?;
     }
     Ok(Exit::Done)
 }
@@ -66,14 +67,14 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
         }
     };
     if flags.json {
-        println!("{}", serde_json::to_string_pretty(&chosen).map_err(|e| Error::new(Exit::Failed, e.to_string()))?);
+        output::json(&chosen, true)?;
     } else if flags.name.is_none() {
-        for stack in &chosen {
-            println!("{:<8} {}", stack.name, stack.summary);
-        }
-        println!("\n`stackline stacks NAME` prints a stack's options and its mapping to system calls.");
+        let list: String = chosen.iter().map(|stack| format!("{:<8} {}\n", stack.name, stack.summary)).collect();
+        output::print(
+            &(list + "\n`stackline stacks NAME` prints a stack's options and its mapping to system calls.\n"),
+        )?;
     } else {
-        chosen.iter().for_each(|stack| print!("{}", describe(stack)));
+        output::print(&chosen.iter().map(describe).collect::<String>())?;
     }
     Ok(Exit::Done)
 }

@@ -1,18 +1,15 @@
 //! What the stacks over IP share: addresses, the listening socket, turning strangers away.
 
-use super::{Terms, Token};
+use super::{Terms, introduction};
 use crate::ends::Ends;
 use crate::fault::{Fault, Result};
-use crate::sys::socket;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// How long a connection may take to prove that it belongs to the run, and a peer to answer at all.
+/// How long a peer may take to answer at all.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-const INTRODUCTION: Duration = Duration::from_secs(2);
 /// As many as the system permits: a client that closes at once runs ahead of the server.
 const BACKLOG: i32 = 1 << 16;
 
@@ -100,44 +97,18 @@ pub(crate) fn unreachable(address: &str, error: &io::Error) -> Fault {
 
 /// Accepts one connection that may go on: the next that comes from a known peer, or one that shows the token.
 pub(crate) fn accept(listener: &Socket, known: &mut Option<IpAddr>, terms: &Terms, ends: &Ends) -> Result<Socket> {
-    loop {
-        let (socket, from) = match listener.accept() {
-            Ok(accepted) => accepted,
+    while !terms.carries_data && known.is_some() {
+        match listener.accept() {
+            Ok((socket, from)) if from.as_socket().map(|a| a.ip()) == *known => return Ok(socket),
+            Ok(_) => {}
             Err(error) => match error.kind() {
-                io::ErrorKind::Interrupted => {
-                    ends.flags.interrupted()?;
-                    continue;
-                }
-                io::ErrorKind::ConnectionAborted => continue,
+                io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+                io::ErrorKind::ConnectionAborted => {}
                 _ => return Err(Fault::io("accept", &error)),
             },
-        };
-        let from = from.as_socket().map(|a| a.ip());
-        if !terms.carries_data && known.is_some() {
-            if *known == from {
-                return Ok(socket);
-            }
-        } else if shows_token(&socket, &terms.token, ends)? {
-            *known = from;
-            return Ok(socket);
         }
     }
-}
-
-/// Reads the token, and nothing after it, within a short time.
-pub(crate) fn shows_token(socket: &Socket, token: &Token, ends: &Ends) -> Result<bool> {
-    let mut got = [0_u8; 16];
-    let mut have = 0;
-    if socket.set_read_timeout(Some(INTRODUCTION)).is_err() {
-        return Ok(false);
-    }
-    while have < got.len() {
-        match socket::receive(socket.as_fd(), &mut got[have..], 0) {
-            Ok(0) => return Ok(false),
-            Ok(n) => have += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => ends.flags.interrupted()?,
-            Err(_) => return Ok(false),
-        }
-    }
-    Ok(got == *token && socket.set_read_timeout(None).is_ok())
+    let (socket, from) = introduction::accept(listener, &terms.token, ends)?;
+    *known = from.as_socket().map(|a| a.ip());
+    Ok(socket)
 }

@@ -11,6 +11,7 @@ use stackline_core::record::Transport;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+mod introduction;
 mod ip;
 mod mptcp;
 mod sequence;

@@ -220,6 +220,7 @@ impl Listener for UdpListener {
             // From here on the kernel turns strangers away.
             self.wire.socket.connect(&peer).map_err(|e| Fault::io("connect", &e))?;
             self.connected = true;
+            drop_waiting(&self.wire.socket);
             connection.answer(Control::Hello)?;
             connection.greeted = true;
         }
@@ -249,6 +250,12 @@ fn first_hello(socket: &Socket, token: &Token, ends: &Ends) -> Result<socket2::S
             return Ok(from);
         }
     }
+}
+
+/// What a stranger sent before the socket was connected still waits in it. The peer has sent nothing but HELLO so far.
+fn drop_waiting(socket: &Socket) {
+    let mut byte = [0_u8; 1];
+    while socket::receive(socket.as_fd(), &mut byte, libc::MSG_DONTWAIT).is_ok() {}
 }
 
 fn read_control(bytes: &[u8], token: &Token) -> Option<(u8, u64)> {

@@ -1,7 +1,7 @@
 //! `unix`: a stream socket between two processes of one host.
 
 use super::stream::{Flavour, Receive, Stream};
-use super::{Connection, Dialer, Listener, Protocol, Terms, ip};
+use super::{Connection, Dialer, Listener, Protocol, Terms, introduction, ip};
 use crate::ends::Ends;
 use crate::fault::{Fault, Result};
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -107,20 +107,16 @@ impl Listener for UnixListener {
     }
 
     fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        loop {
-            let socket = match self.socket.accept() {
-                Ok((socket, _)) => socket,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                    ends.flags.interrupted()?;
-                    continue;
-                }
+        while self.introduced && !self.terms.carries_data {
+            match self.socket.accept() {
+                Ok((socket, _)) => return Ok(Box::new(stream(socket, &self.terms)?)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => ends.flags.interrupted()?,
                 Err(error) => return Err(Fault::io("accept", &error)),
-            };
-            if (self.introduced && !self.terms.carries_data) || ip::shows_token(&socket, &self.terms.token, ends)? {
-                self.introduced = true;
-                return Ok(Box::new(stream(socket, &self.terms)?));
             }
         }
+        let (socket, _) = introduction::accept(&self.socket, &self.terms.token, ends)?;
+        self.introduced = true;
+        Ok(Box::new(stream(socket, &self.terms)?))
     }
 }
 

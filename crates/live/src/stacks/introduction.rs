@@ -1,0 +1,109 @@
+//! Who may go on: a connection proves with the token that it belongs to the run; strangers are closed.
+//!
+//! Connections prove themselves side by side, so that a stranger who says nothing keeps nobody waiting.
+
+use super::Token;
+use crate::ends::Ends;
+use crate::fault::{Fault, Result};
+use crate::sys::socket;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use socket2::{SockAddr, Socket};
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// How long a connection may take to prove itself.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// As many may be about it at once; one more pushes the oldest out.
+const AT_ONCE: usize = 64;
+
+/// A connection that has not shown all of its token.
+struct Newcomer {
+    socket: Socket,
+    from: SockAddr,
+    token: Token,
+    have: usize,
+    until: Instant,
+}
+
+enum Shown {
+    /// There is more to come.
+    Part,
+    All,
+    /// Another token, or none.
+    Stranger,
+}
+
+impl Newcomer {
+    /// Takes what it has sent, and nothing after its token.
+    fn look(&mut self, token: &Token) -> Shown {
+        match socket::receive(self.socket.as_fd(), &mut self.token[self.have..], libc::MSG_DONTWAIT) {
+            Ok(0) => Shown::Stranger,
+            Ok(n) => {
+                self.have += n;
+                match (self.have == token.len(), self.token == *token) {
+                    (false, _) => Shown::Part,
+                    (true, true) => Shown::All,
+                    (true, false) => Shown::Stranger,
+                }
+            }
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Shown::Part,
+            Err(_) => Shown::Stranger,
+        }
+    }
+}
+
+/// Waits for the next connection that shows the token.
+pub(super) fn accept(listener: &Socket, token: &Token, ends: &Ends) -> Result<(Socket, SockAddr)> {
+    let mut newcomers: Vec<Newcomer> = Vec::new();
+    loop {
+        wait(listener, &newcomers, ends)?;
+        if let Some((socket, from)) = waiting(listener)? {
+            if newcomers.len() == AT_ONCE {
+                newcomers.remove(0);
+            }
+            let until = Instant::now() + PATIENCE;
+            newcomers.push(Newcomer { socket, from, token: Token::default(), have: 0, until });
+        }
+        let mut index = 0;
+        while let Some(newcomer) = newcomers.get_mut(index) {
+            match newcomer.look(token) {
+                Shown::All => {
+                    let proven = newcomers.swap_remove(index);
+                    return Ok((proven.socket, proven.from));
+                }
+                Shown::Part if Instant::now() < newcomer.until => index += 1,
+                _ => drop(newcomers.remove(index)),
+            }
+        }
+    }
+}
+
+/// Until somebody comes, says something or has had its time.
+fn wait(listener: &Socket, newcomers: &[Newcomer], ends: &Ends) -> Result<()> {
+    let sockets = std::iter::once(listener).chain(newcomers.iter().map(|n| &n.socket));
+    let mut watched: Vec<PollFd> = sockets.map(|s| PollFd::new(s.as_fd(), PollFlags::POLLIN)).collect();
+    let first = newcomers.iter().map(|n| n.until.saturating_duration_since(Instant::now())).min();
+    // Rounded up: a wait that ends too early would only be begun again.
+    let patience = first.map(|time| time + Duration::from_millis(1));
+    let timeout = patience.map_or(PollTimeout::NONE, |p| PollTimeout::try_from(p).unwrap_or(PollTimeout::MAX));
+    match poll(&mut watched, timeout) {
+        Ok(_) => Ok(()),
+        Err(Errno::EINTR) => ends.flags.interrupted(),
+        Err(error) => Err(Fault::io("poll", &error.into())),
+    }
+}
+
+/// One connection, if one waits.
+fn waiting(listener: &Socket) -> Result<Option<(Socket, SockAddr)>> {
+    let mut watched = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+    if poll(&mut watched, PollTimeout::ZERO) != Ok(1) {
+        return Ok(None);
+    }
+    match listener.accept() {
+        Ok(accepted) => Ok(Some(accepted)),
+        Err(e) if matches!(e.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => Ok(None),
+        Err(error) => Err(Fault::io("accept", &error)),
+    }
+}

@@ -1,0 +1,126 @@
+//! Holds the table of docs/ARCHITECTURE.md: who may use whom, who is pure, where unsafe code lives.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Each crate and what it may use of ours.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("core", &[]),
+    ("spec", &["core"]),
+    ("live", &["core"]),
+    ("events", &["core"]),
+    ("analyze", &["core", "events"]),
+    ("report", &["core", "analyze"]),
+    ("stackline", &["core", "spec", "live", "events", "analyze", "report"]),
+];
+
+/// Crates in which no clock, file, socket or thread can be named.
+const PURE: &[&str] = &["core", "spec"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Our crates and which of ours each uses outside its tests, by short name.
+fn arrows() -> BTreeMap<String, BTreeSet<String>> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let short = |name: &str| name.trim_start_matches("stackline-").to_string();
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    packages
+        .map(|package| {
+            let dependencies = package["dependencies"].as_array().unwrap().iter();
+            let ours = dependencies
+                .filter(|d| d["kind"].is_null())
+                .map(|d| d["name"].as_str().unwrap())
+                .filter(|name| name.starts_with("stackline"))
+                .map(short)
+                .collect();
+            (short(package["name"].as_str().unwrap()), ours)
+        })
+        .collect()
+}
+
+#[test]
+fn every_crate_uses_only_what_the_table_allows() {
+    let table: BTreeMap<&str, &[&str]> = MAY_USE.iter().copied().collect();
+    let arrows = arrows();
+    assert_eq!(arrows.keys().map(String::as_str).collect::<Vec<_>>(), table.keys().copied().collect::<Vec<_>>());
+    for (name, uses) in arrows {
+        for used in uses {
+            assert!(table[name.as_str()].contains(&used.as_str()), "{name} must not use {used}: see docs/ARCHITECTURE.md");
+        }
+    }
+}
+
+#[test]
+fn the_map_names_every_crate() {
+    let map = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
+    for (name, uses) in MAY_USE {
+        let row = map.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        let row = row.unwrap_or_else(|| panic!("docs/ARCHITECTURE.md has no row for {name}"));
+        let last = row.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
+        for used in *uses {
+            assert!(last.contains(used) || last.contains("all"), "the row of {name} does not name {used}");
+        }
+    }
+}
+
+#[test]
+fn pure_crates_have_no_std() {
+    for name in PURE {
+        let lib = fs::read_to_string(root().join(format!("crates/{name}/src/lib.rs"))).unwrap();
+        assert!(lib.lines().any(|line| line == "#![no_std]"), "{name} is not no_std");
+        assert!(!lib.contains("extern crate std"), "{name} brings std back");
+    }
+}
+
+fn rust_files(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_is_in_sys_modules_and_says_why() {
+    for (name, _) in MAY_USE {
+        let mut files = Vec::new();
+        rust_files(&root().join(format!("crates/{name}/src")), &mut files);
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap();
+            let in_sys = file.components().any(|part| part.as_os_str() == "sys");
+            for (number, line) in text.lines().enumerate().filter(|(_, line)| line.contains("unsafe {")) {
+                assert!(in_sys, "{}:{} has unsafe code outside a sys module", file.display(), number + 1);
+                let before: Vec<&str> = text.lines().take(number + 1).collect();
+                let near = before.iter().rev().take(4).any(|l| l.contains("SAFETY"));
+                assert!(near, "{}:{} gives no reason: {line}", file.display(), number + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    for (name, _) in MAY_USE {
+        let mut files = Vec::new();
+        rust_files(&root().join(format!("crates/{name}/src")), &mut files);
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap();
+            assert!(text.starts_with("//!"), "{} does not begin with what it does", file.display());
+        }
+    }
+}
