@@ -52,7 +52,8 @@ impl Files {
         // A path may be written in full as long as it lies under the directory.
         let relative = Path::new(name).strip_prefix(directory).unwrap_or(Path::new(name));
         // Without O_NONBLOCK a named pipe would keep the agent waiting for its other end.
-        let mut how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).resolve(ResolveFlag::RESOLVE_BENEATH);
+        let mut how =
+            OpenHow::new().flags(flags | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).resolve(ResolveFlag::RESOLVE_BENEATH);
         if flags.contains(OFlag::O_CREAT) {
             how = how.mode(Mode::from_bits_truncate(0o644));
         }

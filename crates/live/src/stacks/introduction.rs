@@ -54,29 +54,47 @@ impl Newcomer {
     }
 }
 
-/// Waits for the next connection that shows the token.
-pub(super) fn accept(listener: &Socket, token: &Token, ends: &Ends) -> Result<(Socket, SockAddr)> {
-    let mut newcomers: Vec<Newcomer> = Vec::new();
-    loop {
-        wait(listener, &newcomers, ends)?;
-        if let Some((socket, from)) = waiting(listener)? {
-            if newcomers.len() == AT_ONCE {
-                newcomers.remove(0);
+/// Connections that came and have not proved themselves.
+#[derive(Default)]
+pub(super) struct Newcomers(Vec<Newcomer>);
+
+impl Newcomers {
+    /// Waits for the next connection that shows the token.
+    pub(super) fn accept(&mut self, listener: &Socket, token: &Token, ends: &Ends) -> Result<(Socket, SockAddr)> {
+        loop {
+            if let Some(proven) = self.proven(token) {
+                return Ok((proven.socket, proven.from));
             }
-            let until = Instant::now() + PATIENCE;
-            newcomers.push(Newcomer { socket, from, token: Token::default(), have: 0, until });
+            wait(listener, &self.0, ends)?;
+            if let Some((socket, from)) = waiting(listener)? {
+                if self.0.len() == AT_ONCE {
+                    self.0.remove(0);
+                }
+                let until = Instant::now() + PATIENCE;
+                self.0.push(Newcomer { socket, from, token: Token::default(), have: 0, until });
+            }
         }
+    }
+
+    /// One that came after the connection that showed the token: in a loop of connections it may be the next of them.
+    pub(super) fn next(&mut self) -> Option<(Socket, SockAddr)> {
+        (!self.0.is_empty()).then(|| self.0.remove(0)).map(|newcomer| (newcomer.socket, newcomer.from))
+    }
+
+    /// The one that has shown the token. Those before it are strangers, as are those that took too long.
+    fn proven(&mut self, token: &Token) -> Option<Newcomer> {
         let mut index = 0;
-        while let Some(newcomer) = newcomers.get_mut(index) {
+        while let Some(newcomer) = self.0.get_mut(index) {
             match newcomer.look(token) {
                 Shown::All => {
-                    let proven = newcomers.swap_remove(index);
-                    return Ok((proven.socket, proven.from));
+                    self.0.drain(..index);
+                    return Some(self.0.remove(0));
                 }
                 Shown::Part if Instant::now() < newcomer.until => index += 1,
-                _ => drop(newcomers.remove(index)),
+                _ => drop(self.0.remove(index)),
             }
         }
+        None
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the stacks over IP share: addresses, the listening socket, turning strangers away.
 
-use super::{Terms, introduction};
+use super::Terms;
+use super::introduction::Newcomers;
 use crate::ends::Ends;
 use crate::fault::{Fault, Result};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -95,11 +96,18 @@ pub(crate) fn unreachable(address: &str, error: &io::Error) -> Fault {
     }
 }
 
+/// Who has been let in so far.
+#[derive(Default)]
+pub(crate) struct Guests {
+    known: Option<IpAddr>,
+    newcomers: Newcomers,
+}
+
 /// Accepts one connection that may go on: the next that comes from a known peer, or one that shows the token.
-pub(crate) fn accept(listener: &Socket, known: &mut Option<IpAddr>, terms: &Terms, ends: &Ends) -> Result<Socket> {
-    while !terms.carries_data && known.is_some() {
-        match listener.accept() {
-            Ok((socket, from)) if from.as_socket().map(|a| a.ip()) == *known => return Ok(socket),
+pub(crate) fn accept(listener: &Socket, guests: &mut Guests, terms: &Terms, ends: &Ends) -> Result<Socket> {
+    while !terms.carries_data && guests.known.is_some() {
+        match guests.newcomers.next().map_or_else(|| listener.accept(), Ok) {
+            Ok((socket, from)) if from.as_socket().map(|a| a.ip()) == guests.known => return Ok(socket),
             Ok(_) => {}
             Err(error) => match error.kind() {
                 io::ErrorKind::Interrupted => ends.flags.interrupted()?,
@@ -108,7 +116,7 @@ pub(crate) fn accept(listener: &Socket, known: &mut Option<IpAddr>, terms: &Term
             },
         }
     }
-    let (socket, from) = introduction::accept(listener, &terms.token, ends)?;
-    *known = from.as_socket().map(|a| a.ip());
+    let (socket, from) = guests.newcomers.accept(listener, &terms.token, ends)?;
+    guests.known = from.as_socket().map(|a| a.ip());
     Ok(socket)
 }

@@ -1,5 +1,6 @@
 //! `tcp`: one connection of the kernel's TCP.
 
+use super::ip::Guests;
 use super::stream::{Flavour, Receive, Stream};
 use super::{Connection, Dialer, Listener, Protocol, Terms, ip};
 use crate::ends::Ends;
@@ -10,7 +11,6 @@ use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -135,7 +135,7 @@ pub(super) fn listen(terms: &Terms, protocol: Option<socket2::Protocol>) -> Resu
     // Set before listening: accepted connections inherit it, also what is negotiated in the handshake.
     configure(&socket, &terms.stack)?;
     ip::listen(&socket)?;
-    Ok(Box::new(TcpListener { socket, terms: terms.clone(), known: None }))
+    Ok(Box::new(TcpListener { socket, terms: terms.clone(), guests: Guests::default() }))
 }
 
 /// Dials likewise.
@@ -152,7 +152,7 @@ pub(super) fn dial(terms: &Terms, address: &str, protocol: Option<socket2::Proto
 struct TcpListener {
     socket: Socket,
     terms: Terms,
-    known: Option<IpAddr>,
+    guests: Guests,
 }
 
 impl Listener for TcpListener {
@@ -161,7 +161,7 @@ impl Listener for TcpListener {
     }
 
     fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        let socket = ip::accept(&self.socket, &mut self.known, &self.terms, ends)?;
+        let socket = ip::accept(&self.socket, &mut self.guests, &self.terms, ends)?;
         Ok(Box::new(stream(socket, &self.terms)?))
     }
 }

@@ -1,7 +1,8 @@
 //! `unix`: a stream socket between two processes of one host.
 
+use super::introduction::Newcomers;
 use super::stream::{Flavour, Receive, Stream};
-use super::{Connection, Dialer, Listener, Protocol, Terms, introduction, ip};
+use super::{Connection, Dialer, Listener, Protocol, Terms, ip};
 use crate::ends::Ends;
 use crate::fault::{Fault, Result};
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -75,7 +76,13 @@ impl Protocol for Unix {
             .bind(&abstract_address(&name)?)
             .map_err(|e| Fault::environment(format!("cannot listen on @{name}: {e}")))?;
         ip::listen(&socket)?;
-        Ok(Box::new(UnixListener { socket, name, terms: terms.clone(), introduced: false }))
+        Ok(Box::new(UnixListener {
+            socket,
+            name,
+            terms: terms.clone(),
+            introduced: false,
+            newcomers: Newcomers::default(),
+        }))
     }
 
     fn dial(&self, terms: &Terms, address: &str) -> Result<Box<dyn Dialer>> {
@@ -99,6 +106,7 @@ struct UnixListener {
     name: String,
     terms: Terms,
     introduced: bool,
+    newcomers: Newcomers,
 }
 
 impl Listener for UnixListener {
@@ -107,16 +115,26 @@ impl Listener for UnixListener {
     }
 
     fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        while self.introduced && !self.terms.carries_data {
-            match self.socket.accept() {
-                Ok((socket, _)) => return Ok(Box::new(stream(socket, &self.terms)?)),
+        let socket = if self.introduced && !self.terms.carries_data {
+            self.next(ends)?
+        } else {
+            self.newcomers.accept(&self.socket, &self.terms.token, ends)?.0
+        };
+        self.introduced = true;
+        Ok(Box::new(stream(socket, &self.terms)?))
+    }
+}
+
+impl UnixListener {
+    /// The next connection of a loop.
+    fn next(&mut self, ends: &Ends) -> Result<Socket> {
+        loop {
+            match self.newcomers.next().map_or_else(|| self.socket.accept(), Ok) {
+                Ok((socket, _)) => return Ok(socket),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => ends.flags.interrupted()?,
                 Err(error) => return Err(Fault::io("accept", &error)),
             }
         }
-        let (socket, _) = introduction::accept(&self.socket, &self.terms.token, ends)?;
-        self.introduced = true;
-        Ok(Box::new(stream(socket, &self.terms)?))
     }
 }
 
