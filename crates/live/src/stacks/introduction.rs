@@ -5,7 +5,7 @@
 use super::Token;
 use crate::ends::Ends;
 use crate::fault::{Fault, Result};
-use crate::sys::socket;
+use crate::sys::socket::{self, RecvFlags};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::{SockAddr, Socket};
@@ -38,7 +38,7 @@ enum Shown {
 impl Newcomer {
     /// Takes what it has sent, and nothing after its token.
     fn look(&mut self, token: &Token) -> Shown {
-        match socket::receive(self.socket.as_fd(), &mut self.token[self.have..], libc::MSG_DONTWAIT) {
+        match socket::receive(self.socket.as_fd(), &mut self.token[self.have..], RecvFlags::DONTWAIT) {
             Ok(0) => Shown::Stranger,
             Ok(n) => {
                 self.have += n;

@@ -2,8 +2,10 @@
 
 use super::Losses;
 
-/// Numbers this far behind the highest are still told apart.
+/// Numbers the bitmap holds.
 const WINDOW: u64 = 1 << 16;
+/// Numbers this far behind the highest are told apart; a word of the bitmap is cleared at a time.
+const TOLD_APART: u64 = WINDOW - 64;
 const WORDS: usize = (WINDOW / 64) as usize;
 
 /// What has arrived so far.
@@ -25,10 +27,18 @@ impl Sequence {
     /// A datagram of that number arrived. True when it had not arrived before.
     #[inline]
     pub(super) fn arrived(&mut self, number: u64) -> bool {
-        if number >= self.next {
+        if number == self.next {
+            // In order: the rest of this word still holds what stood there a window ago.
+            let seen = &mut self.seen[word(number)];
+            *seen = (*seen & (bit(number) - 1)) | bit(number);
+            self.next = number + 1;
+            self.unique += 1;
+            return true;
+        }
+        if number > self.next {
             self.clear(self.next, number);
             self.next = number + 1;
-        } else if self.next - number > WINDOW {
+        } else if self.next - number > TOLD_APART {
             // Too late to tell whether it is new: it stays lost.
             self.reordered += 1;
             return false;

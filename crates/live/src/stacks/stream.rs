@@ -6,7 +6,7 @@
 use super::{Bulk, Connection, Token, vanished};
 use crate::ends::{Ends, Flags, READ_BYTES};
 use crate::fault::{Fault, Result};
-use crate::sys::socket;
+use crate::sys::socket::{self, RecvFlags, SendFlags};
 use nix::errno::Errno;
 use nix::sys::sendfile::sendfile;
 use stackline_core::plan::Stack;
@@ -73,6 +73,8 @@ struct Zerocopy {
     done: u32,
 }
 
+/// `MSG_ZEROCOPY`.
+const ZEROCOPY: SendFlags = SendFlags::from_bits_retain(libc::MSG_ZEROCOPY as u32);
 /// As many sends may wait for their completion.
 const PENDING_MOST: u32 = 128;
 
@@ -83,7 +85,7 @@ impl<F: Flavour> Stream<F> {
 
     /// Proves to the responder that this connection belongs to the run.
     pub(crate) fn introduce(&mut self, token: &Token, ends: &Ends) -> Result<()> {
-        send_all(&self.socket, token, 0, &ends.flags)
+        send_all(&self.socket, token, SendFlags::empty(), &ends.flags)
     }
 
     #[inline]
@@ -91,7 +93,7 @@ impl<F: Flavour> Stream<F> {
         if ends.source.file().is_some() {
             return self.send_file(bytes, ends);
         }
-        let flags = if self.zerocopy.is_some() { libc::MSG_ZEROCOPY } else { 0 };
+        let flags = if self.zerocopy.is_some() { ZEROCOPY } else { SendFlags::empty() };
         let unit = ends.source.outgoing(bytes).map_err(|e| Fault::io("reading the source", &e))?;
         // The common case: the kernel takes the whole unit at once.
         match socket::send(self.socket.as_fd(), unit, flags) {
@@ -159,8 +161,8 @@ impl<F: Flavour> Stream<F> {
         loop {
             let fd = self.socket.as_fd();
             let got = match self.receive {
-                Receive::Block => socket::receive(fd, ends.room(most), 0),
-                Receive::Spin => socket::receive(fd, ends.room(most), libc::MSG_DONTWAIT),
+                Receive::Block => socket::receive(fd, ends.room(most), RecvFlags::empty()),
+                Receive::Spin => socket::receive(fd, ends.room(most), RecvFlags::DONTWAIT),
                 Receive::Truncate => socket::discard(fd, most, 0),
             };
             match got {
@@ -189,7 +191,7 @@ impl<F: Flavour> Stream<F> {
             return Err(Fault::measurement("the peer sent data where a control byte belongs"));
         }
         let mut byte = [0_u8; 1];
-        let flags = if self.receive == Receive::Spin { libc::MSG_DONTWAIT } else { 0 };
+        let flags = if self.receive == Receive::Spin { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
         loop {
             match socket::receive(self.socket.as_fd(), &mut byte, flags) {
                 Ok(0) => return Err(vanished("in the middle of a bulk transfer")),
@@ -240,7 +242,7 @@ impl<F: Flavour> Connection for Stream<F> {
     }
 
     fn start_bulk(&mut self, ends: &mut Ends) -> Result<()> {
-        send_all(&self.socket, &[START], 0, &ends.flags)
+        send_all(&self.socket, &[START], SendFlags::empty(), &ends.flags)
     }
 
     fn await_start_bulk(&mut self, ends: &mut Ends) -> Result<()> {
@@ -262,7 +264,7 @@ impl<F: Flavour> Connection for Stream<F> {
                 self.flavour.push(&self.socket);
                 self.reap(0, ends)
             }
-            Bulk::Put => send_all(&self.socket, &[CONFIRM], 0, &ends.flags),
+            Bulk::Put => send_all(&self.socket, &[CONFIRM], SendFlags::empty(), &ends.flags),
         }
     }
 
@@ -285,7 +287,7 @@ impl<F: Flavour> Connection for Stream<F> {
         self.receive = if self.receive == Receive::Spin { Receive::Spin } else { Receive::Block };
         let mut byte = [0_u8; 1];
         loop {
-            match socket::receive(self.socket.as_fd(), &mut byte, 0) {
+            match socket::receive(self.socket.as_fd(), &mut byte, RecvFlags::empty()) {
                 Ok(0) => return Ok(()),
                 Ok(_) => return Err(Fault::measurement("the peer sent data after the last data unit")),
                 Err(error) => match error.kind() {
@@ -327,7 +329,7 @@ impl<F: Flavour> Connection for Stream<F> {
 }
 
 /// Sends all of it.
-fn send_all(socket: &socket2::Socket, bytes: &[u8], flags: i32, stop: &Flags) -> Result<()> {
+fn send_all(socket: &socket2::Socket, bytes: &[u8], flags: SendFlags, stop: &Flags) -> Result<()> {
     let mut sent = 0;
     while sent < bytes.len() {
         match socket::send(socket.as_fd(), &bytes[sent..], flags) {

@@ -11,7 +11,7 @@ use crate::clock;
 use crate::ends::Ends;
 use crate::fault::{Fault, Result};
 use crate::sys::batch::{Batch, LARGEST_DATAGRAM, receive_joined, send_segmented};
-use crate::sys::socket;
+use crate::sys::socket::{self, RecvFlags, SendFlags};
 use socket2::{Domain, Socket, Type};
 use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
 use stackline_core::plan::Stack;
@@ -184,6 +184,12 @@ impl Wire {
     }
 }
 
+impl Wire {
+    const fn receive_flags(&self) -> RecvFlags {
+        if matches!(self.receive, Receive::Spin) { RecvFlags::DONTWAIT } else { RecvFlags::empty() }
+    }
+}
+
 fn buffers(socket: &Socket, stack: &Stack) -> Result<()> {
     if let Some(bytes) = stack.number("send_buffer") {
         socket
@@ -245,7 +251,7 @@ fn first_hello(socket: &Socket, token: &Token, ends: &Ends) -> Result<socket2::S
             }
             Err(error) => return Err(Fault::io("recvfrom", &error)),
         };
-        let Ok(length) = socket::receive(socket.as_fd(), &mut bytes, libc::MSG_DONTWAIT) else { continue };
+        let Ok(length) = socket::receive(socket.as_fd(), &mut bytes, RecvFlags::DONTWAIT) else { continue };
         if read_control(&bytes[..length], token).is_some_and(|(kind, _)| kind == Control::Hello as u8) {
             return Ok(from);
         }
@@ -255,7 +261,7 @@ fn first_hello(socket: &Socket, token: &Token, ends: &Ends) -> Result<socket2::S
 /// What a stranger sent before the socket was connected still waits in it. The peer has sent nothing but HELLO so far.
 fn drop_waiting(socket: &Socket) {
     let mut byte = [0_u8; 1];
-    while socket::receive(socket.as_fd(), &mut byte, libc::MSG_DONTWAIT).is_ok() {}
+    while socket::receive(socket.as_fd(), &mut byte, RecvFlags::DONTWAIT).is_ok() {}
 }
 
 fn read_control(bytes: &[u8], token: &Token) -> Option<(u8, u64)> {
@@ -342,7 +348,7 @@ impl Datagrams {
         bytes[..16].copy_from_slice(&self.token);
         bytes[16] = kind;
         bytes[17..].copy_from_slice(&value.to_le_bytes());
-        match socket::send(self.wire.socket.as_fd(), &bytes, 0) {
+        match socket::send(self.wire.socket.as_fd(), &bytes, SendFlags::empty()) {
             // A refusal reports an earlier datagram to a peer that is gone; whoever waits for an answer finds out.
             Err(error) if !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted) => {
                 Err(Fault::io("send", &error))
@@ -374,7 +380,7 @@ impl Datagrams {
             let repeat = clock::now() + stackline_core::time::Duration(REPEAT.as_nanos() as u64);
             while clock::now() < repeat {
                 let before = self.ahead;
-                match self.take_once(if self.wire.receive == Receive::Spin { libc::MSG_DONTWAIT } else { 0 }, ends) {
+                match self.take_once(self.wire.receive_flags(), ends) {
                     Ok(()) => {}
                     Err(error) => match error.kind() {
                         io::ErrorKind::WouldBlock => {}
@@ -416,7 +422,7 @@ impl Datagrams {
 
     /// Waits for at least one datagram.
     fn take(&mut self, ends: &mut Ends) -> Result<()> {
-        let flags = if self.wire.receive == Receive::Spin { libc::MSG_DONTWAIT } else { 0 };
+        let flags = self.wire.receive_flags();
         let mut tries = 0_u32;
         loop {
             match self.take_once(flags, ends) {
@@ -438,7 +444,7 @@ impl Datagrams {
     }
 
     #[inline]
-    fn take_once(&mut self, flags: i32, ends: &mut Ends) -> io::Result<()> {
+    fn take_once(&mut self, flags: RecvFlags, ends: &mut Ends) -> io::Result<()> {
         if self.wire.gro {
             return self.take_joined(flags);
         }
@@ -457,7 +463,7 @@ impl Datagrams {
         ends.arrived(got)
     }
 
-    fn take_joined(&mut self, flags: i32) -> io::Result<()> {
+    fn take_joined(&mut self, flags: RecvFlags) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.joined);
         let got = receive_joined(self.wire.socket.as_fd(), &mut buffer, flags);
         if let Ok((length, segment)) = &got {
@@ -494,8 +500,10 @@ impl Datagrams {
 
     #[inline]
     fn stamp(unit: &mut [u8], number: u64) {
-        let n = unit.len().min(NUMBER);
-        unit[..n].copy_from_slice(&number.to_le_bytes()[..n]);
+        match unit.first_chunk_mut::<NUMBER>() {
+            Some(head) => *head = number.to_le_bytes(),
+            None => unit.copy_from_slice(&number.to_le_bytes()[..unit.len()]),
+        }
     }
 
     #[inline]
@@ -504,7 +512,7 @@ impl Datagrams {
         Self::stamp(unit, self.next_number);
         self.next_number += 1;
         loop {
-            match socket::send(self.wire.socket.as_fd(), unit, 0) {
+            match socket::send(self.wire.socket.as_fd(), unit, SendFlags::empty()) {
                 Ok(_) => return Ok(()),
                 Err(error) => went_wrong(&error, bytes, &ends.flags)?,
             }
@@ -572,7 +580,7 @@ impl Datagrams {
 
     /// Waits for the answer that carries `number` in its first `n` bytes; false after the timeout.
     fn await_answer(&mut self, number: u64, n: usize, ends: &mut Ends) -> Result<bool> {
-        let flags = if self.wire.receive == Receive::Spin { libc::MSG_DONTWAIT } else { 0 };
+        let flags = self.wire.receive_flags();
         let (mut tries, mut waiting) = (0_u32, None);
         loop {
             match self.take_once(flags, ends) {
@@ -663,7 +671,7 @@ impl Connection for Datagrams {
         let unit = ends.source.outgoing(request).map_err(|e| Fault::io("reading the source", &e))?;
         Self::stamp(unit, number);
         loop {
-            match socket::send(self.wire.socket.as_fd(), unit, 0) {
+            match socket::send(self.wire.socket.as_fd(), unit, SendFlags::empty()) {
                 Ok(_) => break,
                 Err(error) => went_wrong(&error, request, &ends.flags)?,
             }
@@ -683,7 +691,7 @@ impl Connection for Datagrams {
         let n = bytes.min(NUMBER);
         unit[..n].copy_from_slice(&self.head[..n]);
         loop {
-            match socket::send(self.wire.socket.as_fd(), unit, 0) {
+            match socket::send(self.wire.socket.as_fd(), unit, SendFlags::empty()) {
                 Ok(_) => return Ok(()),
                 Err(error) => went_wrong(&error, bytes, &ends.flags)?,
             }

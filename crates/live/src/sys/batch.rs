@@ -3,6 +3,7 @@
 //! A [`Batch`] owns one contiguous buffer and the headers that point into it, set up once and used for every call.
 
 use super::length;
+use super::socket::RecvFlags;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -72,12 +73,12 @@ impl Batch {
     }
 
     /// Waits for one message and takes what else is there; returns how many.
-    pub(crate) fn receive(&mut self, fd: BorrowedFd<'_>, flags: i32) -> io::Result<usize> {
+    pub(crate) fn receive(&mut self, fd: BorrowedFd<'_>, flags: RecvFlags) -> io::Result<usize> {
         for vector in &mut self.vectors {
             vector.iov_len = self.slot_bytes;
         }
         let n = self.headers.len() as u32;
-        let flags = flags | libc::MSG_WAITFORONE;
+        let flags = flags.bits() as i32 | libc::MSG_WAITFORONE;
         // SAFETY: as above; no timeout is given.
         let got =
             unsafe { libc::recvmmsg(fd.as_raw_fd(), self.headers.as_mut_ptr(), n, flags as _, std::ptr::null_mut()) };
@@ -113,7 +114,7 @@ pub(crate) fn send_segmented(fd: BorrowedFd<'_>, bytes: &[u8], segment: u16) -> 
 
 /// Receives a run of equal datagrams joined by the kernel: total length and the length of each (the last may be shorter).
 #[inline]
-pub(crate) fn receive_joined(fd: BorrowedFd<'_>, bytes: &mut [u8], flags: i32) -> io::Result<(usize, usize)> {
+pub(crate) fn receive_joined(fd: BorrowedFd<'_>, bytes: &mut [u8], flags: RecvFlags) -> io::Result<(usize, usize)> {
     let mut control = Control([0; 64]);
     let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     // SAFETY: msghdr is plain data, for which all bytes zero is a value.
@@ -123,7 +124,7 @@ pub(crate) fn receive_joined(fd: BorrowedFd<'_>, bytes: &mut [u8], flags: i32) -
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len();
     // SAFETY: the header points at live buffers of the lengths given.
-    let got = length(unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, flags) })?;
+    let got = length(unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, flags.bits() as i32) })?;
     // SAFETY: the kernel filled the control buffer and its length; the macros stay inside; an int is read unaligned.
     let segment = unsafe {
         let header = libc::CMSG_FIRSTHDR(&raw const message);

@@ -1,6 +1,7 @@
 //! `send`, `recv`, `TCP_INFO` and the zero-copy error queue, as safe functions over a borrowed descriptor.
 
 use super::length;
+pub(crate) use rustix::net::{RecvFlags, SendFlags};
 use stackline_core::record::Transport;
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -9,18 +10,17 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Protocol number of Multipath TCP.
 pub(crate) const IPPROTO_MPTCP: i32 = libc::IPPROTO_MPTCP;
 
-/// `send(2)`. `SIGPIPE` is never raised.
+/// `send(2)`, straight into the kernel: libc's is a cancellation point, which a process with threads pays for at every
+/// call. `SIGPIPE` is never raised.
 #[inline]
-pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8], flags: i32) -> io::Result<usize> {
-    // SAFETY: pointer and length are of one live slice, which the kernel only reads.
-    length(unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags | libc::MSG_NOSIGNAL) })
+pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
+    rustix::net::send(fd, bytes, flags | SendFlags::NOSIGNAL).map_err(io::Error::from)
 }
 
-/// `recv(2)`.
+/// `recv(2)`, likewise.
 #[inline]
-pub(crate) fn receive(fd: BorrowedFd<'_>, bytes: &mut [u8], flags: i32) -> io::Result<usize> {
-    // SAFETY: pointer and length are of one live exclusive slice.
-    length(unsafe { libc::recv(fd.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), flags) })
+pub(crate) fn receive(fd: BorrowedFd<'_>, bytes: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
+    rustix::net::recv(fd, bytes, flags).map(|(got, _)| got).map_err(io::Error::from)
 }
 
 /// Discards up to `most` bytes of a TCP stream in the kernel, without copying them (`MSG_TRUNC`, tcp(7)).
