@@ -29,17 +29,29 @@ impl Histogram {
 
     /// Adds another's values.
     pub fn merge(&mut self, other: &Self) {
-        let mut merged: BTreeMap<u64, u64> = self.counts.iter().copied().collect();
-        for (value, n) in &other.counts {
-            *merged.entry(*value).or_default() += n;
+        if !other.counts.is_empty() {
+            *self = Self::merged([&*self, other]);
         }
-        self.counts = merged.into_iter().collect();
-        self.sum += other.sum;
-        self.squares += other.squares;
-        self.min_max = match (self.min_max, other.min_max) {
-            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
-            (mine, theirs) => mine.or(theirs),
-        };
+    }
+
+    /// The values of all of them; takes time in proportion to what they hold, however many they are.
+    #[must_use]
+    pub fn merged<'h>(all: impl IntoIterator<Item = &'h Self>) -> Self {
+        let mut whole = Self::default();
+        let mut merged: BTreeMap<u64, u64> = BTreeMap::new();
+        for one in all {
+            for (value, n) in &one.counts {
+                *merged.entry(*value).or_default() += n;
+            }
+            whole.sum += one.sum;
+            whole.squares += one.squares;
+            whole.min_max = match (whole.min_max, one.min_max) {
+                (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+                (mine, theirs) => mine.or(theirs),
+            };
+        }
+        whole.counts = merged.into_iter().collect();
+        whole
     }
 }
 

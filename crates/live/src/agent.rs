@@ -134,23 +134,13 @@ impl<W: Write> Agent<W> {
             ToAgent::Calibrate => self.send(&FromAgent::Calibrated(placement::wake_up())),
             ToAgent::Listen { job, task } => {
                 let reliable = reliable(&task);
-                match Job::listen(*task, &self.files, self.tell(job)) {
-                    Ok((running, addresses)) => {
-                        self.jobs.insert(job, Running { job: running, reliable });
-                        self.send(&FromAgent::Listening { job, addresses })
-                    }
-                    Err(fault) => self.send(&FromAgent::Failed { job, fault }),
-                }
+                let started = Job::listen(*task, &self.files, self.tell(job));
+                self.started(job, reliable, started)
             }
             ToAgent::Dial { job, task, addresses } => {
                 let reliable = reliable(&task);
-                match Job::dial(*task, &addresses, &self.files, self.tell(job)) {
-                    Ok(running) => {
-                        self.jobs.insert(job, Running { job: running, reliable });
-                        Ok(())
-                    }
-                    Err(fault) => self.send(&FromAgent::Failed { job, fault }),
-                }
+                let started = Job::dial(*task, &addresses, &self.files, self.tell(job));
+                self.started(job, reliable, started)
             }
             ToAgent::Go { job } => {
                 if let Some(running) = self.jobs.get_mut(&job) {
@@ -171,6 +161,16 @@ impl<W: Write> Agent<W> {
         }
     }
 
+    fn started(&mut self, job: u64, reliable: bool, started: Result<Job>) -> Result<()> {
+        match started {
+            Ok(running) => {
+                self.jobs.insert(job, Running { job: running, reliable });
+                Ok(())
+            }
+            Err(fault) => self.send(&FromAgent::Failed { job, fault }),
+        }
+    }
+
     fn tell(&self, job: u64) -> Arc<dyn Fn(News) + Send + Sync> {
         let events = std::sync::Mutex::new(self.events.clone());
         Arc::new(move |news| {
@@ -183,6 +183,10 @@ impl<W: Write> Agent<W> {
     fn news(&mut self, job: u64, news: News) -> Result<()> {
         let Some(running) = self.jobs.get_mut(&job) else { return Ok(()) };
         match news {
+            News::Listening(replica, address) => match running.job.listening(replica, address) {
+                Some(addresses) => self.send(&FromAgent::Listening { job, addresses }),
+                None => Ok(()),
+            },
             News::Ready => self.send(&FromAgent::Ready { job }),
             News::Seen(seen) => match (*seen).map(|seen| running.job.seen(seen)) {
                 Ok(None) => Ok(()),

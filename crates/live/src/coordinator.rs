@@ -220,10 +220,7 @@ impl<'p> Coordinator<'p> {
                 Ok((host, Mail::Closed)) => return Err(self.died(&host)),
                 Ok((host, Mail::Unreadable(fault))) => return Err(fault.within(&format!("agent of host {host}"))),
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
-                Err(_) => {
-                    return Err(Fault::measurement("an agent does not answer any more")
-                        .hint("its host is overloaded, suspended or gone"));
-                }
+                Err(_) => return Ok(None),
             }
         }
     }

@@ -5,7 +5,6 @@
 use crate::clock;
 use crate::fault::{Fault, Result};
 use crate::files::Files;
-use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use stackline_core::plan::Access;
 use stackline_core::time::{Duration, Instant};
 use std::fs::File;
@@ -67,24 +66,33 @@ impl Flags {
     }
 }
 
-/// Sets the limit flag after a time; armed by one system call, so that the measured path reads no clock for it.
+/// Sets the limit flag after a time. Arming it is one store in memory: no system call and no clock on the measured path.
 #[derive(Debug)]
 pub struct Alarm {
-    timer: TimerFd,
-    limit: Duration,
+    armed: AtomicBool,
+    dismissed: AtomicBool,
 }
 
+/// How soon an alarm notices that it was armed; as much later it may go off.
+const NOTICE: std::time::Duration = std::time::Duration::from_millis(1);
+
 impl Alarm {
-    /// An alarm that waits to be armed; its thread ends once it went off.
+    /// An alarm that waits to be armed; its thread ends once it went off or was dismissed.
     ///
     /// # Errors
-    /// When the system has no timer or thread left.
+    /// When there is no thread to be had.
     pub fn new(limit: Duration, flags: Arc<Flags>) -> io::Result<Arc<Self>> {
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
-        let alarm = Arc::new(Self { timer, limit });
+        let alarm = Arc::new(Self { armed: AtomicBool::new(false), dismissed: AtomicBool::new(false) });
         let waiting = Arc::clone(&alarm);
         std::thread::Builder::new().name("alarm".into()).stack_size(64 << 10).spawn(move || {
-            while waiting.timer.wait() == Err(nix::errno::Errno::EINTR) {}
+            let gone = || waiting.dismissed.load(Ordering::Relaxed);
+            while !waiting.armed.load(Ordering::Relaxed) && !gone() {
+                std::thread::sleep(NOTICE);
+            }
+            let end = clock::now() + limit;
+            while clock::now() < end && !gone() {
+                clock::sleep_until(end.min(clock::now() + LONGEST_SLEEP));
+            }
             flags.reach_limit();
         })?;
         Ok(alarm)
@@ -92,19 +100,12 @@ impl Alarm {
 
     /// Starts counting; arming an armed alarm again does nothing.
     pub fn arm(&self) {
-        if matches!(self.timer.get(), Ok(None)) {
-            self.set(std::time::Duration::from_nanos(self.limit.0.max(1)));
-        }
+        self.armed.store(true, Ordering::Relaxed);
     }
 
-    /// Goes off now, so that its thread ends.
+    /// Its thread ends soon.
     pub fn dismiss(&self) {
-        self.set(std::time::Duration::from_nanos(1));
-    }
-
-    fn set(&self, after: std::time::Duration) {
-        // It cannot fail with a valid descriptor and time.
-        let _ = self.timer.set(Expiration::OneShot(after.into()), TimerSetTimeFlags::empty());
+        self.dismissed.store(true, Ordering::Relaxed);
     }
 }
 

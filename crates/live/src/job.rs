@@ -11,7 +11,7 @@ use crate::stacks::{self, Protocol, Terms};
 use crate::sys::thread as system;
 use stackline_core::plan::Size;
 use stackline_core::program::Side;
-use stackline_core::record::{SideRecord, Transport};
+use stackline_core::record::{Histogram, SideRecord, Transport};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -69,6 +69,8 @@ impl Gate {
 /// What a job tells the agent.
 #[derive(Debug)]
 pub enum News {
+    /// The responder of that replica listens at that address.
+    Listening(u32, String),
     /// All threads stand at the gate.
     Ready,
     /// One thread is done.
@@ -87,20 +89,17 @@ pub struct Job {
     threads: Vec<JoinHandle<()>>,
     host_before: HostSample,
     seen: Vec<Seen>,
+    addresses: Vec<Option<String>>,
     missing: u32,
 }
 
 impl Job {
-    /// Creates the responders; returns the job and one address a replica.
+    /// Creates the responders; their addresses and everything else are told later.
     ///
     /// # Errors
-    /// A [`Fault`] when a socket, file, core or thread is not to be had.
-    pub fn listen(task: Task, files: &Files, tell: Tell) -> Result<(Self, Vec<String>)> {
-        let protocol = protocol(&task)?;
-        let listeners = (0..task.replicas).map(|r| protocol.listen(&terms(&task, r))).collect::<Result<Vec<_>>>()?;
-        let addresses = listeners.iter().map(|l| l.address()).collect();
-        let doors = listeners.into_iter().map(Door::Listen).collect();
-        Ok((Self::start(task, protocol, doors, files, tell)?, addresses))
+    /// A [`Fault`] when the stack is unknown or a thread is not to be had.
+    pub fn listen(task: Task, files: &Files, tell: Tell) -> Result<Self> {
+        Self::start(task, &[], files, tell)
     }
 
     /// Creates the initiators, which connect and then wait at the gate.
@@ -108,69 +107,54 @@ impl Job {
     /// # Errors
     /// As for `listen`; a refused connection is told later.
     pub fn dial(task: Task, addresses: &[String], files: &Files, tell: Tell) -> Result<Self> {
-        let protocol = protocol(&task)?;
         if addresses.len() != task.replicas as usize {
             return Err(Fault::measurement("there is not one address for each replica"));
         }
-        let numbered = (0..task.replicas).zip(addresses);
-        let doors =
-            numbered.map(|(r, a)| protocol.dial(&terms(&task, r), a).map(Door::Dial)).collect::<Result<Vec<_>>>()?;
-        Self::start(task, protocol, doors, files, tell)
+        Self::start(task, addresses, files, tell)
     }
 
-    fn start(task: Task, protocol: &'static dyn Protocol, doors: Vec<Door>, files: &Files, tell: Tell) -> Result<Self> {
-        let flags = Arc::new(Flags::default());
-        let gate = Arc::new(Gate::default());
+    fn start(task: Task, addresses: &[String], files: &Files, tell: Tell) -> Result<Self> {
+        let protocol = stacks::find(&task.stack.name).ok_or_else(|| unknown(&task))?;
         let unit = unit_bytes(&task)?;
+        let flags = Arc::new(Flags::default());
         let alarm = task.time_limit.map(|limit| Alarm::new(limit, Arc::clone(&flags))).transpose();
-        let alarm = alarm.map_err(|e| Fault::environment(format!("no timer is to be had: {e}")))?;
         let mut job = Self {
             flags,
-            gate,
-            alarm,
-            threads: Vec::with_capacity(doors.len()),
+            gate: Arc::new(Gate::default()),
+            alarm: alarm.map_err(|e| Fault::environment(format!("no timer is to be had: {e}")))?,
+            threads: Vec::with_capacity(task.replicas as usize),
             host_before: HostSample::now(),
-            seen: Vec::with_capacity(doors.len()),
+            seen: Vec::new(),
+            addresses: vec![None; task.replicas as usize],
             missing: task.replicas,
         };
         let task = Arc::new(task);
-        for (replica, door) in (0_u32..).zip(doors) {
-            let started = Ends::new(Arc::clone(&job.flags), files, &task.source, &task.destination, unit)
-                .and_then(|ends| job.thread(replica, Arc::clone(&task), door, ends, protocol, Arc::clone(&tell)));
-            if let Err(fault) = started {
-                job.end_and_join();
-                return Err(fault);
-            }
+        for replica in 0..task.replicas {
+            let thread = Thread {
+                task: Arc::clone(&task),
+                replica,
+                address: addresses.get(replica as usize).cloned(),
+                unit,
+                files: files.clone(),
+                flags: Arc::clone(&job.flags),
+                gate: Arc::clone(&job.gate),
+                alarm: job.alarm.clone(),
+                protocol,
+                tell: Arc::clone(&tell),
+            };
+            // On a failure the job is dropped, which ends and joins those that were started.
+            job.threads.push(thread.spawn()?);
         }
         job.watch(&task, &tell);
         Ok(job)
     }
 
-    fn thread(
-        &mut self,
-        replica: u32,
-        task: Arc<Task>,
-        door: Door,
-        ends: Ends,
-        protocol: &'static dyn Protocol,
-        tell: Tell,
-    ) -> Result<()> {
-        let (gate, alarm) = (Arc::clone(&self.gate), self.alarm.clone());
-        let reliable = protocol.table().reliable;
-        let work = move || {
-            let walk =
-                || settle(&task).and_then(|()| Endpoint::new(&task, door, ends, gate, alarm, reliable).run(replica));
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(walk));
-            let bug = |_| Err(Fault::measurement("a benchmark thread failed: this is a bug in stackline"));
-            tell(News::Seen(Box::new(result.unwrap_or_else(bug))));
-        };
-        let thread = std::thread::Builder::new().name("endpoint".into()).stack_size(THREAD_STACK).spawn(work);
-        let thread = thread.map_err(|e| {
-            Fault::environment(format!("thread {replica} of the part is not to be had: {e}"))
-                .hint("fewer replicas, or a higher limit of processes (ulimit -u)")
-        })?;
-        self.threads.push(thread);
-        Ok(())
+    /// Takes one responder's address; all of them once it was the last.
+    pub fn listening(&mut self, replica: u32, address: String) -> Option<Vec<String>> {
+        if let Some(place) = self.addresses.get_mut(replica as usize) {
+            *place = Some(address);
+        }
+        self.addresses.iter().cloned().collect()
     }
 
     /// Tells when all threads stand at the gate.
@@ -255,17 +239,67 @@ impl Drop for Job {
     }
 }
 
-fn protocol(task: &Task) -> Result<&'static dyn Protocol> {
-    stacks::find(&task.stack.name).ok_or_else(|| {
-        Fault::input(format!("this agent has no stack named {}", task.stack.name)).hint("`stackline stacks` lists them")
-    })
+/// What one benchmark thread is made of. It opens its sockets and files itself, in a file table of its own.
+struct Thread {
+    task: Arc<Task>,
+    replica: u32,
+    /// Where an initiator dials.
+    address: Option<String>,
+    unit: usize,
+    files: Files,
+    flags: Arc<Flags>,
+    gate: Arc<Gate>,
+    alarm: Option<Arc<Alarm>>,
+    protocol: &'static dyn Protocol,
+    tell: Tell,
+}
+
+impl Thread {
+    fn spawn(self) -> Result<JoinHandle<()>> {
+        let replica = self.replica;
+        let work = move || {
+            let tell = Arc::clone(&self.tell);
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.work()));
+            let bug = |_| Err(Fault::measurement("a benchmark thread failed: this is a bug in stackline"));
+            tell(News::Seen(Box::new(result.unwrap_or_else(bug))));
+        };
+        std::thread::Builder::new().name("endpoint".into()).stack_size(THREAD_STACK).spawn(work).map_err(|e| {
+            Fault::environment(format!("thread {replica} of the part is not to be had: {e}"))
+                .hint("fewer replicas, or a higher limit of processes (ulimit -u)")
+        })
+    }
+
+    fn work(self) -> Result<Seen> {
+        settle(&self.task)?;
+        let door = self.door()?;
+        let task = &self.task;
+        let ends = Ends::new(self.flags, &self.files, &task.source, &task.destination, self.unit)?;
+        let reliable = self.protocol.table().reliable;
+        Endpoint::new(task, door, ends, self.gate, self.alarm, reliable).run(self.replica)
+    }
+
+    fn door(&self) -> Result<Door> {
+        let terms = terms(&self.task, self.replica);
+        match &self.address {
+            Some(address) => self.protocol.dial(&terms, address).map(Door::Dial),
+            None => {
+                let listener = self.protocol.listen(&terms)?;
+                (self.tell)(News::Listening(self.replica, listener.address()));
+                Ok(Door::Listen(listener))
+            }
+        }
+    }
+}
+
+fn unknown(task: &Task) -> Fault {
+    Fault::input(format!("this agent has no stack named {}", task.stack.name)).hint("`stackline stacks` lists them")
 }
 
 fn terms(task: &Task, replica: u32) -> Terms {
     Terms { stack: task.stack.clone(), token: task.token, carries_data: task.carries_data, replica, bind: task.bind }
 }
 
-/// Pins the thread and sets its priority and its timers' precision.
+/// Pins the thread, sets its priority and its timers' precision, and gives it a file table of its own.
 fn settle(task: &Task) -> Result<()> {
     if let Some(cpu) = task.cpu {
         placement::pin(cpu)?;
@@ -276,6 +310,8 @@ fn settle(task: &Task) -> Result<()> {
     }
     // Without it the kernel may wake a paced sender 50 us late on purpose; lateness is recorded anyway.
     let _ = nix::sys::prctl::set_timerslack(1);
+    // A table that threads share makes every system call count its references; an old kernel leaves it at that.
+    let _ = system::own_file_table();
     Ok(())
 }
 
@@ -308,7 +344,12 @@ fn available_memory() -> Option<u64> {
 
 /// All threads together: counters summed, gauges of the first.
 fn gather(all: Vec<Seen>) -> Outcome {
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome {
+        calls: Histogram::merged(all.iter().map(|seen| &seen.calls)),
+        connects: Histogram::merged(all.iter().map(|seen| &seen.connects)),
+        lateness: Histogram::merged(all.iter().map(|seen| &seen.lateness)),
+        ..Outcome::default()
+    };
     let mut period: Option<(u64, u64)> = None;
     for seen in all {
         if let Some((start, stop)) = seen.period {
@@ -317,9 +358,6 @@ fn gather(all: Vec<Seen>) -> Outcome {
             period = Some((first.min(start.0), last.max(stop.0)));
         }
         outcome.limited |= seen.limited;
-        outcome.calls.merge(&seen.calls);
-        outcome.connects.merge(&seen.connects);
-        outcome.lateness.merge(&seen.lateness);
         add(&mut outcome.record, seen.record);
     }
     outcome.span_ns = period.map_or(0, |(first, last)| last - first);

@@ -57,7 +57,10 @@ fn every_crate_uses_only_what_the_table_allows() {
     assert_eq!(arrows.keys().map(String::as_str).collect::<Vec<_>>(), table.keys().copied().collect::<Vec<_>>());
     for (name, uses) in arrows {
         for used in uses {
-            assert!(table[name.as_str()].contains(&used.as_str()), "{name} must not use {used}: see docs/ARCHITECTURE.md");
+            assert!(
+                table[name.as_str()].contains(&used.as_str()),
+                "{name} must not use {used}: see docs/ARCHITECTURE.md"
+            );
         }
     }
 }
