@@ -220,7 +220,8 @@ impl<'p> Coordinator<'p> {
                 Ok((host, Mail::Closed)) => return Err(self.died(&host)),
                 Ok((host, Mail::Unreadable(fault))) => return Err(fault.within(&format!("agent of host {host}"))),
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
-                Err(_) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => return Err(silent()),
             }
         }
     }

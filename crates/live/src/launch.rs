@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How agents are started.
@@ -88,18 +88,37 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Keeps the last of what a process says on stderr.
-fn listen(errors: ChildStderr) -> Arc<Mutex<String>> {
-    let said = Arc::new(Mutex::new(String::new()));
+/// What a process said on stderr, and whether it has ended that.
+#[derive(Debug, Default)]
+struct Said {
+    state: Mutex<(String, bool)>,
+    ended: Condvar,
+}
+
+impl Said {
+    /// All of it, if it ends soon; a child that outlives the process may hold stderr open.
+    fn words(&self) -> String {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.ended.wait_timeout_while(state, Duration::from_secs(1), |(_, ended)| !*ended);
+        waited.unwrap_or_else(PoisonError::into_inner).0.0.clone()
+    }
+}
+
+/// Keeps the first of what a process says on stderr.
+fn listen(errors: ChildStderr) -> Arc<Said> {
+    let said = Arc::new(Said::default());
     let keep = Arc::clone(&said);
     std::thread::spawn(move || {
+        let lock = || keep.state.lock().unwrap_or_else(PoisonError::into_inner);
         for line in BufReader::new(errors).take(1 << 20).lines().map_while(std::result::Result::ok) {
-            let mut said = keep.lock().unwrap_or_else(PoisonError::into_inner);
-            if said.len() + line.len() < 4096 {
-                said.push_str(&line);
-                said.push('\n');
+            let text = &mut lock().0;
+            if text.len() + line.len() < 4096 {
+                text.push_str(&line);
+                text.push('\n');
             }
         }
+        lock().1 = true;
+        keep.ended.notify_all();
     });
     said
 }
@@ -113,7 +132,7 @@ pub struct Agent {
     child: Child,
     input: ChildStdin,
     output: Option<BufReader<ChildStdout>>,
-    said: Arc<Mutex<String>>,
+    said: Arc<Said>,
 }
 
 /// Most noise (a shell's greeting) before the agent's own.
@@ -197,7 +216,7 @@ impl Agent {
     }
 
     fn last_words(&self) -> String {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = self.said.words();
         let words: Vec<&str> = said.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
         let last = words[words.len().saturating_sub(2)..].join("; ");
         if last.is_empty() { String::new() } else { format!(": {last}") }
