@@ -80,9 +80,8 @@ fn any_side(runs: &[GroupRun<'_>], test: fn(&SideRecord) -> bool) -> bool {
 }
 
 fn two_groups(runs: &[GroupRun<'_>]) -> bool {
-    let mut calls = Histogram::default();
-    runs.iter().for_each(|run| calls.merge(&run.merged(|record| &record.calls)));
-    is_bimodal(&calls)
+    let calls: Vec<Histogram> = runs.iter().map(|run| run.merged(|record| &record.calls)).collect();
+    is_bimodal(&Histogram::merged(&calls))
 }
 
 fn until_missed(measurement: &Measurement, runs: &[GroupRun<'_>]) -> bool {

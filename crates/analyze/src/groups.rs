@@ -95,9 +95,7 @@ impl GroupRun<'_> {
 
     /// One histogram of all its parts.
     pub(crate) fn merged(&self, get: fn(&RunRecord) -> &Histogram) -> Histogram {
-        let mut all = Histogram::default();
-        self.records.iter().for_each(|record| all.merge(get(record)));
-        all
+        Histogram::merged(self.records.iter().map(|record| get(record)))
     }
 
     fn count_and_sum(&self, get: fn(&RunRecord) -> &Histogram) -> (u64, u64) {

@@ -70,9 +70,7 @@ impl Statistics {
     /// calls, and the caller says so.
     #[must_use]
     pub fn from_runs(runs: &[Histogram], scale: f64) -> Option<Self> {
-        let mut all = Histogram::default();
-        runs.iter().for_each(|run| all.merge(run));
-        let pooled = Self::from_histogram(&all, scale)?;
+        let pooled = Self::from_histogram(&Histogram::merged(runs), scale)?;
         let sums: Vec<(u64, u64)> = runs.iter().map(|run| (run.n(), run.sum)).filter(|(n, _)| *n > 0).collect();
         if sums.len() < 2 {
             return Some(pooled);

@@ -70,7 +70,8 @@ fn rows(summaries: &[Summary], colour: bool) -> Vec<String> {
             lines.extend(wrap(&summary.text, WIDTH - widths[0]).iter().map(|text| under(text, widths[0])));
         }
         last = Some(summary.measurement);
-        lines.extend(row(cells, &widths));
+        lines.extend(on_its_own_line(cells, &widths));
+        lines.extend(row(&short_label(cells, &widths), &widths));
         lines.extend(flags(summary, widths[0]).into_iter().map(|line| paint(colour, "33", line)));
     }
     lines
@@ -84,6 +85,26 @@ fn fitting(rows: &[Vec<String>]) -> Vec<usize> {
     let others = total(&widths) - widths[LABEL];
     widths[LABEL] = widths[LABEL].min(WIDTH.saturating_sub(others).max(LEAST_LABEL));
     widths
+}
+
+/// A measurement too long for its column stands above its figures.
+fn on_its_own_line(cells: &[String], widths: &[usize]) -> Vec<String> {
+    if grid::width(&cells[LABEL]) <= widths[LABEL] {
+        return Vec::new();
+    }
+    let texts = wrap(&cells[LABEL], WIDTH - widths[0]).into_iter().enumerate();
+    let number = |index: usize| if index == 0 { cells[0].as_str() } else { "" };
+    texts.map(|(index, text)| format!("{:>1$}  {text}", number(index), widths[0])).collect()
+}
+
+/// The cells of the figures' line: without a measurement that stands above it.
+fn short_label(cells: &[String], widths: &[usize]) -> Vec<String> {
+    let mut cells = cells.to_vec();
+    if grid::width(&cells[LABEL]) > widths[LABEL] {
+        cells[0] = String::new();
+        cells[LABEL] = String::new();
+    }
+    cells
 }
 
 /// Text in the column of the measurement that may be longer than it.
