@@ -203,3 +203,12 @@ impl RunRecord {
         self.initiator.received_bytes + self.responder.received_bytes
     }
 }
+
+/// What waking a sleeping thread costs, in seconds one way: half of a round trip between two threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WakeUp {
+    /// Both on one core (median).
+    pub same_core_s: Option<f64>,
+    /// One on each of two cores (median); absent where there is only one.
+    pub other_core_s: Option<f64>,
+}

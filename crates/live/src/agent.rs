@@ -8,7 +8,7 @@ use crate::files::Files;
 use crate::job::{Job, News};
 use crate::placement;
 use crate::stacks;
-use crate::sys::thread as system;
+use crate::sys::{memory, thread as system};
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
@@ -30,6 +30,7 @@ enum Event {
 /// A [`Fault`] when what arrives is no message, or the pipe breaks.
 pub fn serve(input: impl Read + Send + 'static, output: impl Write, directory: Option<&Path>) -> Result<()> {
     system::make_interruptible().map_err(|e| Fault::environment(format!("signals cannot be handled: {e}")))?;
+    memory::keep_large_blocks_apart();
     placement::raise_file_limit();
     let (events, mailbox) = channel();
     let reader = events.clone();

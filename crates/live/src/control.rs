@@ -3,13 +3,13 @@
 //! Silent while a clock runs. Lines have a greatest length; what is no message is an error, never a panic.
 
 use crate::fault::{Fault, Result};
-use crate::placement::WakeUp;
 use crate::stacks::Token;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use stackline_core::plan::{Access, Data, Stack};
 use stackline_core::program::{Side, Step};
 use stackline_core::random::Seed;
+use stackline_core::record::WakeUp;
 use stackline_core::record::{Histogram, SideRecord};
 use stackline_core::time::Duration;
 use std::io::{BufRead, Read, Write};

@@ -6,12 +6,12 @@
 use crate::control::{FromAgent, Hello, Outcome, Task, ToAgent};
 use crate::fault::{Blame, Fault, Result};
 use crate::launch::{Agent, Launcher, greeting};
-use crate::placement::WakeUp;
 use crate::stacks::Token;
 use stackline_core::plan::{Access, Composer, Count, Data, HostPlan, Measurement, Part, Plan, Warmup};
 use stackline_core::program::{Call, Side};
 use stackline_core::random::Seed;
 use stackline_core::record::RunRecord;
+use stackline_core::record::WakeUp;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};

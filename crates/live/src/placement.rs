@@ -6,7 +6,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
+use stackline_core::record::WakeUp;
 
 /// Pins the calling thread to one core.
 ///
@@ -44,15 +44,6 @@ pub fn raise_file_limit() {
         // Without it the first socket too many says so.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
-}
-
-/// What waking a sleeping thread costs, in seconds one way: half of a round trip between two threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct WakeUp {
-    /// Both on one core (median).
-    pub same_core_s: Option<f64>,
-    /// One on each of two cores (median); absent where there is only one.
-    pub other_core_s: Option<f64>,
 }
 
 const ROUND_TRIPS: usize = 40;

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value, json as object};
 use stackline_analyze::{SideSummary, Statistics, Summary};
 use stackline_core::plan::World;
+use stackline_core::record::WakeUp;
 
 /// What holds for all measurements of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     /// The version of stackline that measured.
     pub stackline: String,
@@ -15,6 +16,8 @@ pub struct Header {
     pub seed: u64,
     /// Where it ran.
     pub world: World,
+    /// What waking a core costs on the initiator's host, where that was measured.
+    pub wake_up: Option<WakeUp>,
     /// Whether everything planned was done.
     pub complete: bool,
     /// Why not, where that is known.
@@ -29,6 +32,7 @@ pub fn json(header: &Header, summaries: &[Summary]) -> Value {
         "run": header.run,
         "seed": header.seed,
         "world": header.world.to_string(),
+        "wake_up": header.wake_up.map(|w| object!({"same_core_s": w.same_core_s, "other_core_s": w.other_core_s})),
         "complete": header.complete,
         "reason": header.reason,
         "measurements": summaries.iter().map(measurement).collect::<Vec<_>>(),

@@ -4,9 +4,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value, json};
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
+use stackline_core::record::WakeUp;
 use stackline_events::RunDirectory;
 use stackline_live::coordinator::{AgentsReport, Observer};
-use stackline_live::placement::WakeUp;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr};
 

@@ -7,12 +7,12 @@ use crate::output;
 use crate::source::Source;
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::RunRecord;
+use stackline_core::record::WakeUp;
 use stackline_core::units;
 use stackline_events::{RunDirectory, runs_root};
 use stackline_live::coordinator::Coordinator;
 use stackline_live::fault::{Blame, Fault};
 use stackline_live::launch::Launcher;
-use stackline_live::placement::WakeUp;
 use stackline_report::{Header, TableOptions};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdout};
@@ -41,6 +41,7 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
         run: path,
         seed: plan.seed,
         world: World::Live,
+        wake_up,
         complete: failed.is_none(),
         reason,
     };
