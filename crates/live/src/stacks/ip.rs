@@ -6,7 +6,7 @@ use crate::ends::Ends;
 use crate::fault::{Fault, Result};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 /// How long a peer may take to answer at all.
@@ -27,9 +27,14 @@ pub(crate) fn port(terms: &Terms) -> Result<u16> {
 
 /// A bound socket.
 pub(crate) fn bound(terms: &Terms, kind: Type, protocol: Option<Protocol>) -> Result<Socket> {
-    let address = SocketAddr::new(terms.bind, port(terms)?);
-    let socket =
-        Socket::new(Domain::for_address(address), kind, protocol).map_err(|e| refused(&terms.stack.name, &e))?;
+    let mut address = SocketAddr::new(terms.bind, port(terms)?);
+    let mut socket = Socket::new(Domain::for_address(address), kind, protocol);
+    if terms.bind.is_ipv6() && matches!(&socket, Err(e) if e.raw_os_error() == Some(libc::EAFNOSUPPORT)) {
+        // A host without IPv6: what was to hold for both families holds for the one there is.
+        address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), address.port());
+        socket = Socket::new(Domain::IPV4, kind, protocol);
+    }
+    let socket = socket.map_err(|e| refused(&terms.stack.name, &e))?;
     if kind == Type::STREAM {
         socket.set_reuse_address(true).map_err(|e| Fault::io("SO_REUSEADDR", &e))?;
     }
