@@ -1,0 +1,162 @@
+//! Parts together, limits, and application types of one's own.
+
+use crate::support::{Place, number, skip};
+use serde_json::Value;
+
+fn parts(measured: &[Value]) -> Vec<&str> {
+    measured.iter().map(|m| m["part"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_load_goes_on_until_the_measured_part_is_done() {
+    for stack in ["tcp", "unix", "udp"] {
+        let measured = Place::new().measure(&format!(
+            "2 background: rr 32*500 constant(200 us) | 2 bulk_get 1024*10 over {stack} | rr 100*5 over {stack}; \
+             1 priority background over {stack}: bulk_put 1000*5000 | rr 32*10"
+        ));
+        let [rr, load, calls] = [&measured[0], &measured[1], &measured[2]];
+        assert_eq!((&rr["background"], &load["background"]), (&Value::Bool(false), &Value::Bool(true)));
+        assert_eq!(number(rr, "/response_s/n"), 1000.0);
+        // Ten units take far less than the 0.1 s of the measured part: it began again, many times.
+        assert!(number(load, "/initiator/received_units") > 2.0 * 2.0 * 10.0, "{load}");
+        assert!(number(calls, "/response_s/n") > 2.0 * 5.0, "{calls}");
+    }
+}
+
+#[test]
+fn total_is_one_row_and_parallel_one_for_each_part_and_all() {
+    let measured = Place::new().measure("2 total: 3 bulk_get 1000*100 | bulk_put 1000*100");
+    assert_eq!(measured.len(), 1, "{:?}", parts(&measured));
+    assert_eq!(number(&measured[0], "/initiator/received_units"), 2.0 * 300.0);
+    assert_eq!(number(&measured[0], "/responder/received_units"), 2.0 * 100.0);
+
+    let measured = Place::new().measure("2 parallel over tcp, unix: 3 bulk_get 1000*100 | rr 32*100 over udp, unix");
+    // Four measurements, each of two parts and their aggregate.
+    assert_eq!(measured.len(), 12, "{:?}", parts(&measured));
+    for m in measured.iter().filter(|m| m["application"] == "bulk_get") {
+        assert_eq!((number(m, "/replicas"), number(m, "/initiator/received_units")), (3.0, 600.0));
+    }
+}
+
+#[test]
+fn three_hosts_one_of_them_loaded_by_two() {
+    let measured = Place::new().measure(
+        "host a,b,c via local;\n2 parallel: from a to c rr 32*200 | from b to c bulk_put 1000*200 | from c to a rr 8*50;",
+    );
+    let ends: Vec<(&str, &str)> =
+        measured.iter().take(3).map(|m| (m["from"].as_str().unwrap(), m["to"].as_str().unwrap())).collect();
+    assert_eq!(ends, [("a", "c"), ("b", "c"), ("c", "a")]);
+    assert_eq!(number(&measured[0], "/response_s/n"), 400.0);
+}
+
+#[test]
+fn a_time_limit_ends_every_application_type_over_every_stack() {
+    let mptcp = std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|text| text.trim() == "1");
+    if !mptcp {
+        skip("mptcp: the kernel lacks it or it is switched off");
+    }
+    for stack in ["tcp", "unix", "mptcp", "udp", "udp(batch = 16)", "udp(gso)"] {
+        if stack == "mptcp" && !mptcp {
+            continue;
+        }
+        let place = Place::new();
+        let started = std::time::Instant::now();
+        let measured = place.measure(&format!(
+            "1 timelimit 0.1 bulk_get 1000*1000000000 over {stack}; 1 timelimit 0.1 bulk_put 1000 over {stack}; \
+             1 timelimit 0.1 rr 32*1000000000 over {stack}; 1 timelimit 0.1 stream 200*100000 constant(1 ms) over {stack}; \
+             1 timelimit 0.1 connect_disconnect 0*2000 constant(1 ms) over {stack}; \
+             1 timelimit 0.1 parallel over {stack}: 3 bulk_get 1000 | 2 rr 100*1000000000"
+        ));
+        assert!(started.elapsed().as_secs() < 30, "{stack}");
+        for m in &measured {
+            // The limit, and what the last unit or connection takes on a busy machine.
+            let elapsed = number(m, "/elapsed_s/max");
+            assert!((0.05..5.0).contains(&elapsed), "{stack}: {elapsed} s: {}", m["text"]);
+            assert!(number(m, "/runs") == 1.0);
+        }
+        let got = |index: usize, side: &str| number(&measured[index], &format!("/{side}/received_units"));
+        assert!(got(0, "initiator") > 0.0 && got(1, "responder") > 0.0 && got(3, "responder") > 0.0, "{stack}");
+        assert!(number(&measured[2], "/response_s/n") > 0.0, "{stack}");
+        assert!(number(&measured[4], "/connect_s/n") > 0.0, "{stack}");
+    }
+}
+
+#[test]
+fn an_application_type_of_ones_own() {
+    let place = Place::new();
+    place.write("data/in", vec![1; 5000]);
+    let text = "procedure transaction(think) {
+        initiator {
+            ConnectRequest; StartMeasurement;
+            repeat count {
+                Delay(think);
+                repeat 3 { repeat 2 { DataRequest(unit); AwaitDataIndication(100 B); } Mark(round); }
+                RPCCall(64 B, reply);
+            }
+            StopMeasurement; DisconnectRequest;
+        }
+        responder {
+            AwaitConnectIndication;
+            repeat count {
+                repeat 3 { ReadFile(1000); repeat 2 { AwaitDataIndication(unit); DataRequest(100 B); } }
+                RPCAwaitCallInd(64 B); Delay(constant(10 us)); RPCReturn(reply); Mark(answered);
+            }
+            AwaitDisconnectIndication;
+        }
+    }
+    2 transaction 700, 200*20 < file in constant(100 us) over tcp, unix;";
+    let told = place.stackline(&["run", "--json", "--files", "data", "-e", text]);
+    let json = told.json();
+    let measured = json["measurements"].as_array().unwrap();
+    assert_eq!(measured.len(), 2);
+    for m in measured {
+        assert_eq!(number(m, "/response_s/n"), 40.0, "{m}");
+        assert_eq!(number(m, "/initiator/sent_units"), 2.0 * 20.0 * 6.0);
+        assert_eq!(number(m, "/responder/received_bytes"), 2.0 * 20.0 * 6.0 * 700.0, "{m}");
+        assert_eq!(number(m, "/marks/round/n"), 2.0 * 20.0 * 3.0, "{m}");
+        assert!(number(m, "/elapsed_s/min") > 20.0 * 100e-6, "the delays are in it");
+    }
+}
+
+#[test]
+fn a_procedure_that_writes_a_file() {
+    let place = Place::new();
+    place.write("data/keep", "");
+    let text = "procedure log { initiator { ConnectRequest; StartMeasurement; repeat count { DataRequest(unit); } \
+                RPCCall(1, 1); StopMeasurement; DisconnectRequest; } responder { AwaitConnectIndication; \
+                repeat count { AwaitDataIndication(unit); WriteFile(10); } RPCAwaitCallInd(1); RPCReturn(1); \
+                AwaitDisconnectIndication; } } 1 log 100*50 > file out;";
+    let told = place.stackline(&["run", "--files", "data", "-e", text]);
+    assert_eq!(told.status.code(), Some(0), "{}{}", told.out, told.err);
+    assert!(std::fs::metadata(place.path("data/out")).unwrap().len() >= 500);
+}
+
+#[test]
+fn a_paced_stream_keeps_its_pace() {
+    let measured = Place::new().measure("1 stream 160*100 constant(1 ms) over tcp, udp, unix");
+    for m in &measured {
+        assert!(number(m, "/elapsed_s/mean") >= 0.1, "{m}");
+        assert_eq!(number(m, "/lateness_s/n"), 100.0, "{m}");
+    }
+}
+
+#[test]
+fn response_times_count_from_the_intended_moment() {
+    let measured = Place::new().measure("1 rr 32*100 constant(1 ms) constant(5 ms) over tcp, unix, udp");
+    for m in &measured {
+        // Each call is 4 ms later than the one before: 100 of them wait 0.2 s on average.
+        assert!(number(m, "/response_s/mean") > 0.15, "{m}");
+        assert!(number(m, "/response_s/max") > 0.35, "{m}");
+        assert!(number(m, "/response_s/min") >= 0.005, "{m}");
+    }
+}
+
+#[test]
+fn runs_go_on_until_the_interval_is_narrow() {
+    let measured = Place::new().measure("3 until 50% at most 40 rr 32*500");
+    let runs = number(&measured[0], "/runs");
+    assert!((3.0..=40.0).contains(&runs), "{runs}");
+    let measured = Place::new().measure("2 until 0.0001% at most 5 rr 32*100");
+    assert_eq!(number(&measured[0], "/runs"), 5.0);
+    assert!(measured[0]["flags"].to_string().len() > 2, "giving up is flagged");
+}

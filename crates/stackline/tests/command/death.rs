@@ -1,0 +1,106 @@
+//! Agents and coordinators that are killed, stopped or interrupted in the middle of it.
+
+use crate::support::Place;
+use nix::sys::signal::Signal;
+
+/// Short runs, so that some are finished, and so many that there is a middle.
+const LONG: &str = "100000 rr 32*200 over ";
+
+#[test]
+fn an_agent_that_is_killed() {
+    for (stack, which, host) in [
+        ("tcp", 0, "(local initiator)"),
+        ("tcp", 1, "(local responder)"),
+        ("udp", 0, "initiator"),
+        ("udp", 1, "responder"),
+    ] {
+        let place = Place::new();
+        let started = place.running(&format!("{LONG}{stack}"));
+        started.has_kept(3).agents(2)[which].signal(Signal::SIGKILL);
+        let told = started.finish();
+        told.fails(1, &["line 1: 100000 rr 32*200", "the agent of host", host, "killed by signal 9"]);
+        assert!(told.out.contains("INCOMPLETE"), "{}", told.out);
+        let kept = place.kept();
+        kept.incomplete("killed by signal 9");
+        assert!(kept.journal() >= 3);
+    }
+}
+
+#[test]
+fn an_agent_that_is_killed_within_a_long_run() {
+    for (application, which) in [("bulk_get", 0), ("bulk_get", 1), ("bulk_put", 0), ("bulk_put", 1)] {
+        for stack in ["unix", "udp(batch = 16)"] {
+            let place = Place::new();
+            let started = place.running(&format!("1 rr 32*10; 1 {application} 1000*1000000000 over {stack}"));
+            started.has_kept(1).agents(2)[which].signal(Signal::SIGKILL);
+            started.finish().fails(1, &["killed by signal 9"]);
+            assert_eq!(place.kept().incomplete("killed by signal 9").journal(), 1);
+        }
+    }
+}
+
+#[test]
+fn an_interruption() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let place = Place::new();
+        let started = place.running(&format!("{LONG}tcp"));
+        started.has_kept(3).process().signal(signal);
+        let told = started.finish();
+        told.fails(130, &["interrupted"]);
+        assert!(told.out.contains("INCOMPLETE"), "{}", told.out);
+        assert!(place.kept().incomplete("interrupted").journal() >= 3);
+    }
+}
+
+#[test]
+fn an_interruption_within_a_long_run() {
+    let waits = "procedure idle { initiator { ConnectRequest; StartMeasurement; Delay(constant(1000)); StopMeasurement; \
+                 DisconnectRequest; } responder { AwaitConnectIndication; AwaitDisconnectIndication; } } 1 idle 1*1";
+    for measurement in [
+        "1 bulk_get 1000*1000000000 over unix",
+        "1 bulk_put 1000*1000000000 over udp(gso)",
+        "1 rr 32*10 constant(1000)",
+        waits,
+    ] {
+        let place = Place::new();
+        let started = place.running(&format!("1 rr 32*10; {measurement}"));
+        started.has_kept(1).process().signal(Signal::SIGINT);
+        started.finish().fails(130, &["interrupted"]);
+        assert_eq!(place.kept().incomplete("interrupted").journal(), 1);
+    }
+}
+
+#[test]
+fn a_stopped_agent_does_not_keep_an_interruption_waiting() {
+    for which in [0, 1] {
+        let place = Place::new();
+        let started = place.running(&format!("{LONG}tcp"));
+        started.has_kept(1).agents(2)[which].signal(Signal::SIGSTOP);
+        started.process().signal(Signal::SIGINT);
+        started.finish().fails(130, &["interrupted"]);
+        place.kept().incomplete("interrupted");
+    }
+}
+
+#[test]
+fn agents_of_a_killed_coordinator_go_away_by_themselves() {
+    for text in [
+        "100000 rr 32*200 over tcp, unix",
+        "2 rr 32*10; 1 bulk_get 1000*1000000000 over udp",
+        "2 rr 32*10; 1 rr 32*10 constant(1000)",
+    ] {
+        let place = Place::new();
+        let started = place.running(text);
+        started.has_kept(2).process().signal(Signal::SIGKILL);
+        let told = started.finish();
+        assert_eq!(told.status.code(), None);
+        place.empties();
+        let kept = place.kept();
+        assert_eq!(kept.status()["complete"], false);
+        assert!(kept.journal() >= 2);
+        let name = kept.0.file_name().unwrap().to_str().unwrap().to_string();
+        let told = place.stackline(&["compare", &name, &name]);
+        assert_eq!(told.status.code(), Some(0), "what was done can still be read: {}", told.err);
+        assert!(told.err.contains("is incomplete (it was killed)"), "{}", told.err);
+    }
+}

@@ -1,0 +1,100 @@
+//! FILE ends: byte for byte, and only inside the one directory an agent was given.
+
+use crate::support::{Finished, Place, noise, skip};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+/// A place with `data/in`, 100 003 bytes.
+fn place() -> Place {
+    let place = Place::new();
+    place.write("data/in", noise(100_003, 1));
+    place
+}
+
+fn run(place: &Place, text: &str) -> Finished {
+    place.stackline(&["run", "--files", "data", "-e", text])
+}
+
+/// What `units` units of `size` bytes from `data/in` are: the file again and again.
+fn expected(place: &Place, size: usize, units: usize) -> Vec<u8> {
+    let file = fs::read(place.path("data/in")).unwrap();
+    file.iter().copied().cycle().take(size * units).collect()
+}
+
+#[test]
+fn files_arrive_byte_for_byte() {
+    let place = place();
+    // The last is longer than the file, which then starts again.
+    for (stack, size, units) in [("tcp", 1000, 100), ("unix", 1000, 100), ("tcp", 4096, 100), ("unix", 70_001, 7)] {
+        for application in ["bulk_get", "bulk_put"] {
+            let text = format!("2 {application} {size}*{units} < file in > file out over {stack}");
+            run(&place, &text).succeeds();
+            assert!(fs::read(place.path("data/out")).unwrap() == expected(&place, size, units), "{text}");
+        }
+    }
+}
+
+#[test]
+fn one_end_may_be_memory() {
+    let place = place();
+    run(&place, "1 bulk_get 1000*200 < file in").succeeds();
+    run(&place, "1 bulk_put 1000*200 > file out").succeeds();
+    assert_eq!(fs::metadata(place.path("data/out")).unwrap().len(), 200_000);
+}
+
+#[test]
+fn no_directory_no_file() {
+    let place = place();
+    place.run("1 bulk_get 1000*10 < file in").fails(3, &["FILE in is not permitted"]).hints("--files DIR");
+    place.kept().incomplete("not permitted");
+}
+
+#[test]
+fn what_lies_outside_stays_outside() {
+    let place = place();
+    place.write("secret", "not for agents");
+    symlink(place.path("secret"), place.path("data/link")).unwrap();
+    symlink(place.path(""), place.path("data/up")).unwrap();
+    for name in ["link", "\"up/secret\"", "\"up/new\""] {
+        run(&place, &format!("1 bulk_get 1000*10 < file {name}")).fails(3, &["cannot be opened under data"]);
+        run(&place, &format!("1 bulk_get 1000*10 > file {name}")).fails(3, &["cannot be opened under data"]);
+    }
+    let absolute = place.path("secret").display().to_string();
+    for name in ["../secret", "a/../../secret", &absolute] {
+        let told = run(&place, &format!("1 bulk_get 1000*10 < file \"{name}\""));
+        told.mistakes(&["a FILE lies under the directory its agent may use"]).hints("a name in it");
+    }
+    assert!(!place.path("new").exists());
+    assert_eq!(fs::read_to_string(place.path("secret")).unwrap(), "not for agents");
+}
+
+#[test]
+fn files_that_cannot_serve() {
+    let place = place();
+    place.write("data/empty", "");
+    fs::create_dir(place.path("data/directory")).unwrap();
+    nix_fifo(&place);
+    run(&place, "1 bulk_get 1000*10 < file missing").fails(3, &["FILE missing", "ENOENT"]).hints("relative to");
+    run(&place, "1 bulk_get 1000*10 < file empty").fails(3, &["FILE empty is empty"]);
+    run(&place, "1 bulk_get 1000*10 < file directory").fails(3, &["FILE directory is not a plain file"]);
+    run(&place, "1 bulk_get 1000*10 < file pipe").fails(3, &["FILE pipe is not a plain file"]);
+    run(&place, "1 bulk_get 1000*10 > file directory").fails(3, &["FILE directory", "EISDIR"]);
+    run(&place, "1 bulk_get 1000*10 > file pipe").fails(3, &["FILE pipe"]);
+    run(&place, "1 bulk_get 1000*10 > file \"nowhere/out\"").fails(3, &["FILE nowhere/out"]);
+    place.stackline(&["run", "--files", "nowhere", "-e", "1 bulk_get 1000*10 < file in"]).fails(3, &["nowhere"]);
+}
+
+fn nix_fifo(place: &Place) {
+    let made = std::process::Command::new("mkfifo").arg(place.path("data/pipe")).status().unwrap();
+    assert!(made.success());
+}
+
+#[test]
+fn a_file_without_permission() {
+    let place = place();
+    fs::set_permissions(place.path("data/in"), fs::Permissions::from_mode(0)).unwrap();
+    if fs::File::open(place.path("data/in")).is_ok() {
+        return skip("this user may read every file");
+    }
+    run(&place, "1 bulk_get 1000*10 < file in").fails(3, &["FILE in", "EACCES"]);
+}

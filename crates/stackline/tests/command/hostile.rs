@@ -1,0 +1,211 @@
+//! Strangers on the agent's pipe and on the ports of a running measurement.
+
+use crate::support::{Kept, Place, Started, noise, number, until};
+use nix::sys::socket::{setsockopt, sockopt};
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+#[test]
+fn random_bytes_are_no_control_messages() {
+    let place = Place::new();
+    let mut bytes = noise(5000, 3);
+    bytes.push(b'\n');
+    for bytes in
+        [&bytes[..], b"\n", b"{}\n", b"{\"go\":{\"job\":7}", b"{\"listen\":{\"job\":1,\"task\":{}}}\n", b"[[[[[[[[\n"]
+    {
+        let mut agent = place.start(&mut place.command(&["agent"]));
+        agent.say(bytes);
+        let told = agent.finish();
+        told.fails(1, &[]);
+        assert!(told.err.chars().all(|c| c == '\n' || !c.is_control()), "{:?}", told.err);
+    }
+}
+
+#[test]
+fn orders_for_jobs_that_are_not_there_do_nothing() {
+    let place = Place::new();
+    let mut agent = place.start(&mut place.command(&["agent"]));
+    agent.say(b"{\"go\":{\"job\":7}}\n{\"end\":{\"job\":7,\"now\":true}}\n\"quit\"\n");
+    agent.finish().succeeds();
+}
+
+#[test]
+fn a_line_without_end_takes_bounded_memory() {
+    let place = Place::new();
+    let mut agent = place.start(&mut place.command(&["agent"]));
+    let chunk = vec![b'['; 1 << 20];
+    let mut peak = 0;
+    for _ in 0..100 {
+        agent.say(&chunk);
+        peak = agent.process().peak_memory().max(peak);
+    }
+    agent.finish().fails(1, &["longer than 64 MiB"]);
+    assert!(peak < 200 << 20, "{peak}");
+}
+
+/// Bothers a port until it is told to stop.
+struct Stranger {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<u64>,
+}
+
+impl Stranger {
+    fn new(mut bother: impl FnMut(u64) -> bool + Send + 'static) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut times = 0;
+            for turn in 0.. {
+                if flag.load(Ordering::Relaxed) {
+                    break;
+                }
+                times += u64::from(bother(turn));
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            times
+        });
+        Self { stop, thread }
+    }
+
+    /// How often it got through.
+    fn stop(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+/// Random bytes, nothing at all, or gone at once; `idle` holds those that stay and say nothing.
+fn bother<S: Write>(mut stream: S, turn: u64, idle: &mut Vec<S>) {
+    if idle.len() > 20 {
+        idle.clear();
+    }
+    match turn % 3 {
+        // It may be closed before all is said.
+        0 => drop(stream.write_all(&noise(100, turn))),
+        1 => idle.push(stream),
+        _ => {}
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn strangers_on_a_tcp_port() {
+    let place = Place::new();
+    let port = free_port();
+    let mut idle: Vec<TcpStream> = Vec::new();
+    let stranger = Stranger::new(move |turn| {
+        let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
+        // Gone without TIME_WAIT: a test must not use up the machine's ports.
+        let _ = setsockopt(&stream, sockopt::Linger, &nix::libc::linger { l_onoff: 1, l_linger: 0 });
+        bother(stream, turn, &mut idle);
+        true
+    });
+    let measured = place.measure(&format!(
+        "20 rr 32*200 over tcp(port = {port}); 20 bulk_get 1000*200 over tcp(port = {port}); \
+         20 bulk_put 1000*200 over tcp(port = {port})"
+    ));
+    assert!(stranger.stop() > 0);
+    assert_eq!(number(&measured[0], "/response_s/n"), 4000.0);
+    assert!(number(&measured[0], "/response_s/max") < 1.5, "a silent stranger keeps nobody waiting: {}", measured[0]);
+    assert_eq!(number(&measured[1], "/initiator/received_bytes"), 20.0 * 200_000.0);
+    assert_eq!(number(&measured[2], "/responder/received_bytes"), 20.0 * 200_000.0);
+}
+
+#[test]
+fn strangers_on_a_udp_port() {
+    let place = Place::new();
+    let port = free_port();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let stranger = Stranger::new(move |turn| {
+        // 25 bytes are as long as a control datagram.
+        let sizes = [25, 0, 8, 1000, 17];
+        let sent = sizes.map(|size| socket.send_to(&noise(size, turn), SocketAddr::from(([127, 0, 0, 1], port))));
+        sent.iter().any(Result::is_ok)
+    });
+    let over = format!("over udp(port = {port})");
+    let measured = place.measure(&format!(
+        "20 rr 32*200 {over}; 20 bulk_get 1000*50 {over}; 20 bulk_put 1000*50 over udp(port = {port}, batch = 4)"
+    ));
+    assert!(stranger.stop() > 0);
+    assert_eq!(number(&measured[0], "/response_s/n") + number(&measured[0], "/lost"), 4000.0);
+    for (m, sender, receiver) in [(&measured[1], "responder", "initiator"), (&measured[2], "initiator", "responder")] {
+        let received = number(m, &format!("/{receiver}/received_units"));
+        assert_eq!(number(m, &format!("/{sender}/sent_units")), 1000.0);
+        assert_eq!(received + number(m, "/lost"), 1000.0, "{m}");
+        assert_eq!(number(m, &format!("/{receiver}/received_bytes")), received * 1000.0, "{m}");
+        assert_eq!(number(m, "/duplicated") + number(m, "/reordered"), 0.0, "{m}");
+    }
+}
+
+fn entries(directory: impl AsRef<Path>) -> Vec<PathBuf> {
+    std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+fn inode(descriptor: &Path) -> Option<String> {
+    let target = std::fs::read_link(descriptor).ok()?;
+    Some(target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_string())
+}
+
+/// The abstract sockets that listen for the agents of this run; others' runs have other agents.
+fn unix_names(started: &Started) -> Vec<String> {
+    // Each thread has a file table of its own.
+    let agents = started.agents(2);
+    let threads = agents.iter().flat_map(|agent| entries(format!("/proc/{}/task", agent.0)));
+    let inodes: Vec<String> =
+        threads.flat_map(|thread| entries(thread.join("fd"))).filter_map(|fd| inode(&fd)).collect();
+    let table = std::fs::read_to_string("/proc/net/unix").unwrap();
+    let rows = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+    let listening = rows.filter(|row| row.len() == 8 && row[5] == "01" && inodes.iter().any(|inode| inode == row[6]));
+    listening.filter_map(|row| row[7].strip_prefix("@stackline-").map(|name| format!("stackline-{name}"))).collect()
+}
+
+#[test]
+fn strangers_on_a_unix_socket() {
+    let place = Place::new();
+    let started = place.start(&mut place.command(&[
+        "run",
+        "--json",
+        "-e",
+        "300 rr 32*200 over unix; 50 bulk_get 1000*200 over unix",
+    ]));
+    let mut idle = Vec::new();
+    let mut times = 0;
+    for turn in 0.. {
+        if place.runs().first().is_some_and(|run| Kept(run.clone()).journal() >= 300) {
+            break;
+        }
+        for name in unix_names(&started) {
+            let Ok(stream) = UnixStream::connect_addr(&UnixAddr::from_abstract_name(name).unwrap()) else { continue };
+            bother(stream, turn, &mut idle);
+            times += 1;
+        }
+    }
+    let json = started.finish().json();
+    assert!(times > 0);
+    assert_eq!(number(&json, "/measurements/0/response_s/n"), 300.0 * 200.0);
+    assert!(number(&json, "/measurements/0/response_s/max") < 1.5);
+    assert_eq!(number(&json, "/measurements/1/initiator/received_bytes"), 50.0 * 200_000.0);
+}
+
+#[test]
+fn a_peer_that_says_nothing_keeps_no_port() {
+    // The stranger holds its connection open while the run ends.
+    let place = Place::new();
+    let port = free_port();
+    let started = place.running(&format!("5 rr 32*100 over tcp(port = {port})"));
+    let silent = until("the port is open or the run over", || {
+        if place.processes().is_empty() { Some(None) } else { TcpStream::connect(("127.0.0.1", port)).ok().map(Some) }
+    });
+    started.finish().succeeds();
+    drop(silent);
+}

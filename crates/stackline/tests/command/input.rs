@@ -1,0 +1,126 @@
+//! What is wrong with a specification or a command line is said before anything runs.
+
+use crate::support::Place;
+
+#[test]
+fn all_mistakes_of_a_file_are_told_at_once() {
+    let place = Place::new();
+    let file = place.write(
+        "many.stackline",
+        "10 bulk_gett 32*10;\n10 rr 32*10 over tpc;\n10 rr 32*10 unifrom(1, 2);\n10 rr 0*10;\n10 rr 32*10 over tcp(nodely);\n",
+    );
+    for command in ["check", "run", "plan"] {
+        let told = place.stackline(&[command, file.to_str().unwrap()]);
+        told.mistakes(&[
+            "there is no application type `bulk_gett`",
+            "there is no stack `tpc`",
+            "there is no distribution `unifrom`",
+            "the size of a data unit has to be at least 1",
+            "the stack `tcp` has no option `nodely`",
+        ]);
+        for (line, near) in [(1, "bulk_get"), (2, "tcp"), (3, "uniform"), (5, "nodelay")] {
+            assert!(told.err.contains(&format!("many.stackline:{line}:")), "{}", told.err);
+            assert!(told.err.contains(&format!("did you mean `{near}`?")), "{}", told.err);
+        }
+    }
+    assert!(place.runs().is_empty());
+}
+
+#[test]
+fn one_mistake_each() {
+    let place = Place::new();
+    for (text, word, hint) in [
+        ("10 from khons rr 32*10; host khon via local;", "unknown host `khons`", "did you mean `khon`?"),
+        ("10 rr 70000*10 over udp", "`udp` carries data units of at most 65507 bytes", "smaller units"),
+        ("10 rr 5 TB*10", "the size of a data unit may be at most 1099511627776", ""),
+        ("10 rr 2 GiB*10", "`tcp` carries data units of at most 1073741824 bytes", "smaller units"),
+        ("10 timelimit 0 rr 32*10", "a time limit has to be above zero", ""),
+        ("10 rr 32*10 over udp(timeout = fast)", "timeout", ""),
+        ("10 bulk_get 1000*10 < file x over udp", "`udp` does not carry files", "another stack"),
+        ("10 bulk_get 1000", "", ""),
+        ("rr 32*10", "", ""),
+    ] {
+        let told = place.stackline(&["check", "-e", text]);
+        told.mistakes(&[word]);
+        if !hint.is_empty() {
+            told.hints(hint);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there() {
+    let place = Place::new();
+    for command in ["run", "check", "plan", "fmt"] {
+        place
+            .stackline(&[command, "missing.stackline"])
+            .fails(2, &["missing.stackline cannot be read", "No such file"]);
+    }
+}
+
+#[test]
+fn a_file_that_is_no_text() {
+    let place = Place::new();
+    place.write("noise", [0xff, 0xfe, 0x00, 0x9f]);
+    place.stackline(&["run", "noise"]).fails(2, &["noise cannot be read", "UTF-8"]);
+    place.stackline(&["run", "."]).fails(2, &["cannot be read", "directory"]);
+}
+
+#[test]
+fn a_text_that_measures_nothing_is_warned_of() {
+    let place = Place::new();
+    for text in ["", "# nothing\n", "host a via local;"] {
+        let told = place.stackline(&["check", "-e", text]);
+        assert_eq!(told.status.code(), Some(0));
+        told.hints("write a specification such as");
+        assert!(told.err.contains("nothing is measured here"), "{}", told.err);
+    }
+}
+
+#[test]
+fn a_world_that_is_not_built_in_is_refused_and_nothing_runs() {
+    let place = Place::new();
+    for (text, word) in [
+        ("1 rr 32*10 in simulated", "the simulated world is not built into this version"),
+        ("1 rr 32*10 in emulated", "the emulated world is not built into this version"),
+    ] {
+        place.run(text).fails(3, &["line 1", word]).hints("in live");
+    }
+    // A network has no effect in the live world: a warning, and then an error all the same.
+    let told = place.run("network wan { host a, b; link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 32*10 across wan;");
+    assert_eq!(told.status.code(), Some(3));
+    assert!(told.err.contains("error: line 2: `across wan` needs the emulated or the simulated world"), "{}", told.err);
+    assert!(told.err.contains("hint: this version runs `in live`"), "{}", told.err);
+    place.stackline(&["run", "--in", "simulated", "-e", "1 rr 32*10"]).fails(3, &["simulated"]).hints("in live");
+    assert!(place.runs().is_empty());
+}
+
+#[test]
+fn a_core_that_is_not_there() {
+    for cpu in ["1000", "100000"] {
+        let place = Place::new();
+        let told = place.stackline(&["run", "-e", "1 rr 32*10", "--cpu", cpu]);
+        told.fails(3, &["1 rr 32*10", &format!("core {cpu} cannot be used")]).hints("this host has cores 0");
+        place.kept().incomplete("cannot be used");
+    }
+    Place::new().stackline(&["run", "-e", "1 rr 32*10", "--cpu", "0,1,2"]).fails(2, &["--cpu takes one core, or two"]);
+}
+
+#[test]
+fn flags_that_make_no_sense() {
+    let place = Place::new();
+    for flags in [&["run"][..], &["run", "-e", "1 rr 32*10", "--seed", "x"], &["runn"], &["run", "x", "-e", "y"]] {
+        let told = place.stackline(flags);
+        assert_eq!(told.status.code(), Some(2), "{}", told.err);
+        assert!(told.err.starts_with("error: "), "{}", told.err);
+    }
+    place.stackline(&["run", "-e", "1 rr 32*10", "--host", "khons"]).fails(2, &["khons"]).hints("NAME=local");
+    place.stackline(&["run", "-e", "1 rr 32*10", "--over", "tpc"]).mistakes(&["there is no stack `tpc`"]).hints("tcp");
+}
+
+#[test]
+fn runs_that_cannot_be_kept_are_not_begun() {
+    let place = Place::new();
+    place.write("runs", "a file where the directory should be");
+    place.run("1 rr 32*10").fails(3, &["cannot write", "runs"]).hints("STACKLINE_RUNS");
+}

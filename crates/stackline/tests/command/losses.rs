@@ -1,0 +1,32 @@
+//! Datagrams that are lost are counted, and the counts agree.
+
+use crate::support::{Place, number};
+
+#[test]
+fn a_flood_into_a_tiny_buffer_loses_and_says_how_much() {
+    let place = Place::new();
+    // The responder sends as fast as it can; 2048 bytes of buffer hold a few datagrams only.
+    let measured = place.measure("3 bulk_get 1000*20000 over udp(receive_buffer = 2048, batch = 64)");
+    let m = &measured[0];
+    let [sent, received] = [number(m, "/responder/sent_units"), number(m, "/initiator/received_units")];
+    let [lost, duplicated] = [number(m, "/lost"), number(m, "/duplicated")];
+    assert_eq!(sent, 60_000.0);
+    assert!(lost > 0.0 && lost <= sent, "{m}");
+    assert_eq!(received + lost, sent, "{m}");
+    assert!(duplicated >= 0.0 && number(m, "/reordered") >= 0.0);
+    assert_eq!(number(m, "/initiator/received_bytes"), received * 1000.0);
+    assert!((number(m, "/lost_share") - lost / sent).abs() < 1e-9);
+}
+
+#[test]
+fn over_every_form_of_udp_what_is_sent_is_received_or_lost() {
+    let measured = Place::new().measure(
+        "2 bulk_put 500*5000 over udp, udp(batch = 16), udp(gso), udp(receive = spin), udp(receive_buffer = 4096)",
+    );
+    assert_eq!(measured.len(), 5);
+    for m in &measured {
+        let received = number(m, "/responder/received_units");
+        assert_eq!(received + number(m, "/lost"), number(m, "/initiator/sent_units"), "{m}");
+        assert_eq!(number(m, "/responder/received_bytes"), received * 500.0, "{m}");
+    }
+}

@@ -1,0 +1,18 @@
+//! The command as a user and a hostile network meet it: real processes over loopback, one file a subject.
+//!
+//! No test asserts a wall time tightly, needs root, or touches a process it did not start.
+
+mod support;
+
+mod composers;
+mod death;
+mod files;
+mod hostile;
+mod input;
+mod json;
+mod losses;
+mod network;
+mod reading;
+mod scale;
+mod spims;
+mod ssh;

@@ -1,0 +1,47 @@
+//! Ports in use, peers that cannot be reached, addresses that mean nothing.
+
+use crate::support::Place;
+use std::net::{TcpListener, UdpSocket};
+
+#[test]
+fn a_port_in_use() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = Place::new();
+    let port = taken.local_addr().unwrap().port();
+    let told = place.run(&format!("1 rr 32*10 over tcp(port = {port})"));
+    told.fails(3, &["responder", &format!("port {port} is in use on 127.0.0.1")]).hints("leave the option `port` out");
+    place.kept().incomplete("in use");
+
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    Place::new().run(&format!("1 rr 32*10 over udp(port = {port})")).fails(3, &["is in use on 127.0.0.1"]);
+}
+
+#[test]
+fn ports_are_as_written_run_after_run() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    Place::new().run(&format!("5 rr 32*10 over tcp(port = {port}), udp(port = {port})")).succeeds();
+    Place::new().run("1 parallel: 3 rr 32*10 over tcp(port = 65534)").fails(2, &["below 65536"]).hints("next port");
+}
+
+#[test]
+fn nobody_listens_where_the_responder_is_said_to_be() {
+    let elsewhere = |stack: &str| format!("host b at \"127.0.0.2\" via local; 1 to b rr 32*10 over {stack};");
+    let place = Place::new();
+    let told = place.run(&elsewhere("tcp"));
+    told.fails(3, &["initiator", "no connection to 127.0.0.2:", "refused"]).hints("nothing listens there");
+    place.kept().incomplete("refused");
+    Place::new().run(&elsewhere("udp")).fails(3, &["no connection to 127.0.0.2:"]).hints("nobody answered");
+}
+
+#[test]
+fn an_address_that_means_nothing() {
+    let text = "host b at \"no.such.host.invalid\" via local; 1 to b rr 32*10;";
+    Place::new().run(text).fails(3, &["no.such.host.invalid"]).hints("host NAME at");
+}
+
+#[test]
+fn an_option_the_kernel_refuses() {
+    let told = Place::new().run("1 rr 32*10 over tcp(congestion = nonesuch)");
+    told.fails(3, &["congestion = nonesuch of tcp is refused"]).hints("tcp_available_congestion_control");
+}

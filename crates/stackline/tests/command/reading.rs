@@ -1,0 +1,116 @@
+//! The commands that only read: `check`, `plan`, `fmt`, `stacks`, `compare`.
+
+use crate::support::{Place, number};
+use serde_json::Value;
+
+const TEXT: &str = "10   Bulk-Get  BYTES 64 KiB*2000 ;\n5 background : rr 32*1000 | <N> bulk_get 1024*3000; N = 0...2;";
+
+#[test]
+fn check_counts_what_is_right() {
+    let place = Place::new();
+    let told = place.stackline(&["check", "-e", TEXT]);
+    assert_eq!(told.succeeds().out, "expression: right; 4 measurements, 25 runs\n");
+    let json = place.stackline(&["check", "--json", "-e", TEXT]).json();
+    assert_eq!(json, serde_json::json!({"ok": true, "measurements": 4, "runs": 25}));
+}
+
+#[test]
+fn the_usual_form_is_its_own_usual_form() {
+    let place = Place::new();
+    place.write("a", TEXT);
+    let once = place.stackline(&["fmt", "a"]).succeeds().out.clone();
+    assert_ne!(once, TEXT);
+    place.write("b", &once);
+    assert_eq!(place.stackline(&["fmt", "b"]).succeeds().out, once);
+    place.stackline(&["fmt", "--check", "b"]).succeeds();
+    assert_eq!(place.stackline(&["fmt", "--check", "a"]).status.code(), Some(1));
+    place.stackline(&["fmt", "--write", "a"]).succeeds();
+    assert_eq!(std::fs::read_to_string(place.path("a")).unwrap(), once);
+    let plan = |name: &str| place.stackline(&["plan", "--json", name]).json();
+    assert_eq!(
+        plan("a")["measurements"].as_array().unwrap().len(),
+        plan("b")["measurements"].as_array().unwrap().len()
+    );
+}
+
+#[test]
+fn a_plan_shows_what_would_be_done_and_does_nothing() {
+    let place = Place::new();
+    let told =
+        place.stackline(&["plan", "-e", "10 warmup 2 rr 32, 64*10 over tcp(nodelay); 3 bulk_put 1 KiB*5 over udp"]);
+    for words in [
+        "10 runs counted",
+        "2 runs",
+        "nodelay",
+        "RPCCall 32 B -> 64 B",
+        "AwaitConnectIndication",
+        "udp",
+        "repeat 5 times",
+    ] {
+        assert!(told.succeeds().out.contains(words), "no `{words}` in {}", told.out);
+    }
+    assert!(place.runs().is_empty());
+    let json = place.stackline(&["plan", "--json", "--seed", "7", "-e", "10 rr 32*10 over tcp, unix"]).json();
+    assert_eq!(json["seed"], 7);
+    assert_eq!(json["measurements"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_stack_prints_its_options_and_its_mapping() {
+    let place = Place::new();
+    let told = place.stackline(&["stacks", "TCP"]);
+    for words in ["nodelay", "congestion = NAME", "StartBulkGet", "RPCCall", "sendfile", "shutdown(SHUT_WR)"] {
+        assert!(told.succeeds().out.contains(words), "no `{words}` in {}", told.out);
+    }
+    let all = place.stackline(&["stacks"]);
+    for name in ["tcp", "mptcp", "unix", "udp"] {
+        assert!(all.succeeds().out.lines().any(|line| line.starts_with(name)), "{}", all.out);
+    }
+    place.stackline(&["stacks", "--json"]).json();
+    place.stackline(&["stacks", "tpc"]).fails(2, &["there is no stack named tpc"]).hints("tcp");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let place = Place::new();
+    let line = format!("'{}' stacks tcp | head -n 1; exit ${{PIPESTATUS[0]}}", crate::support::program());
+    let told = place.finish(std::process::Command::new("bash").args(["-c", &line]));
+    assert_eq!(told.succeeds().out.lines().count(), 1);
+}
+
+#[test]
+fn two_kept_runs_are_compared() {
+    let place = Place::new();
+    for name in ["before", "after"] {
+        place.stackline(&["run", "--name", name, "-e", "5 rr 32*500; 5 bulk_get 1024*500"]).succeeds();
+    }
+    let runs = place.runs();
+    let [before, after] = [&runs[0], &runs[1]].map(|run| run.file_name().unwrap().to_str().unwrap());
+    let told = place.stackline(&["compare", before, after]);
+    assert!(told.succeeds().out.contains("rr 32*500"), "{}", told.out);
+    let json = place.stackline(&["compare", "--json", before, after]).json();
+    assert!(json.to_string().contains("ratio"), "{json}");
+    let full = runs.iter().map(|run| run.to_str().unwrap()).collect::<Vec<_>>();
+    place.stackline(&["compare", full[0], full[1]]).succeeds();
+    place.stackline(&["compare", before, "nothing"]).fails(3, &["there is no run at nothing"]).hints("the newest run");
+}
+
+#[test]
+fn a_run_keeps_what_it_was_asked_and_where() {
+    let place = Place::new();
+    let text = "# kept as it is\n2 rr 32*10;\n";
+    place.write("mine.stackline", text);
+    let json = place.stackline(&["run", "--json", "mine.stackline"]).json();
+    let kept = place.kept();
+    assert_eq!(json["run"], kept.0.to_str().unwrap());
+    assert!(kept.0.to_str().unwrap().ends_with("-mine"));
+    assert_eq!(std::fs::read_to_string(kept.0.join("specification.stackline")).unwrap(), text);
+    assert_eq!((&kept.status()["complete"], kept.journal()), (&Value::Bool(true), 2));
+    let environment: Value =
+        serde_json::from_str(&std::fs::read_to_string(kept.0.join("environment.json")).unwrap()).unwrap();
+    let host = &environment["hosts"]["(local initiator)"];
+    assert!(number(host, "/agent/pid") > 1.0);
+    for part in ["before", "after", "during"] {
+        assert!(host["dynamic"][part].is_object(), "{host}");
+    }
+}
