@@ -6,7 +6,7 @@
 use crate::clock;
 use crate::ends::{Alarm, Ends};
 use crate::fault::{Blame, Fault, Result};
-use crate::job::Gate;
+use crate::gate::Gate;
 use crate::meter::{self, Recorder};
 use crate::placement;
 use crate::stacks::{Bulk, Connection, Dialer, Listener, vanished};

@@ -21,6 +21,9 @@ const READ_BYTES_MOST: usize = 1 << 20;
 /// Size of the region that `VIRTUAL MEMORY` walks through: larger than the caches of today's processors.
 const REGION_BYTES: usize = 256 << 20;
 
+/// Largest data unit of any stack.
+const LARGEST_UNIT: usize = 1 << 30;
+
 /// A long wait looks at its flags this often.
 const LONGEST_SLEEP: Duration = Duration(20_000_000);
 
@@ -118,10 +121,21 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    fn grow(bytes: &mut Vec<u8>, wanted: usize) {
-        if bytes.len() < wanted {
-            bytes.resize(wanted, 0);
+    #[inline]
+    fn grow(bytes: &mut Vec<u8>, wanted: usize) -> io::Result<()> {
+        if bytes.len() < wanted { Self::enlarge(bytes, wanted) } else { Ok(()) }
+    }
+
+    /// A distribution without a bound may draw anything.
+    #[cold]
+    fn enlarge(bytes: &mut Vec<u8>, wanted: usize) -> io::Result<()> {
+        if wanted > LARGEST_UNIT {
+            let drawn = stackline_core::units::size(wanted as u64);
+            let message = format!("a data unit of {drawn} was drawn and 1 GiB is the most; a distribution with a bound?");
+            return Err(io::Error::new(io::ErrorKind::OutOfMemory, message));
         }
+        bytes.resize(wanted, 0);
+        Ok(())
     }
 
     /// The next `bytes` bytes to send. A file shorter than the transfer starts again at its beginning.
@@ -132,11 +146,11 @@ impl Place {
     pub(crate) fn outgoing(&mut self, bytes: usize) -> io::Result<&mut [u8]> {
         match self {
             Self::Memory(buffer) => {
-                Self::grow(buffer, bytes);
+                Self::grow(buffer, bytes)?;
                 Ok(&mut buffer[..bytes])
             }
             Self::Region { bytes: buffer, at } => {
-                Self::grow(buffer, bytes);
+                Self::grow(buffer, bytes)?;
                 if *at + bytes > buffer.len() {
                     *at = 0;
                 }
@@ -145,7 +159,7 @@ impl Place {
                 Ok(&mut buffer[from..from + bytes])
             }
             Self::File { file, length, at, bytes: buffer } => {
-                Self::grow(buffer, bytes);
+                Self::grow(buffer, bytes)?;
                 let mut done = 0;
                 while done < bytes {
                     let got = file.read_at(&mut buffer[done..bytes], *at)?;

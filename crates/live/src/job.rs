@@ -5,6 +5,7 @@ use crate::endpoint::{Door, Endpoint, Seen};
 use crate::ends::{Alarm, Ends, Flags};
 use crate::fault::{Fault, Result};
 use crate::files::Files;
+use crate::gate::Gate;
 use crate::meter::{self, HostSample};
 use crate::placement;
 use crate::stacks::{self, Protocol, Terms};
@@ -12,7 +13,7 @@ use crate::sys::thread as system;
 use stackline_core::plan::Size;
 use stackline_core::program::Side;
 use stackline_core::record::{Histogram, SideRecord, Transport};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -21,50 +22,6 @@ const THREAD_STACK: usize = 256 << 10;
 /// How often waiting datagram calls look at the clock, and ended threads are interrupted again.
 const TICK: Duration = Duration::from_millis(100);
 const END_TICK: Duration = Duration::from_millis(5);
-
-/// Threads wait here before they start their clocks.
-#[derive(Debug, Default)]
-pub struct Gate {
-    state: Mutex<GateState>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct GateState {
-    waiting: u32,
-    open: bool,
-}
-
-impl Gate {
-    /// Waits until it is opened.
-    ///
-    /// # Errors
-    /// [`Fault::ended`].
-    pub fn wait(&self, flags: &Flags) -> Result<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.waiting += 1;
-        self.changed.notify_all();
-        while !state.open {
-            flags.interrupted()?;
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        flags.interrupted()
-    }
-
-    /// Lets everybody through, now and later.
-    pub fn open(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).open = true;
-        self.changed.notify_all();
-    }
-
-    /// Blocks until `n` threads wait, or it is open.
-    fn until_waiting(&self, n: u32) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.waiting < n && !state.open {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
 
 /// What a job tells the agent.
 #[derive(Debug)]

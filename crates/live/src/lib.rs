@@ -7,6 +7,7 @@
 //! | [`control`] | the messages between them |
 //! | [`launch`] | how an agent is started: child process or ssh |
 //! | [`job`] | one side of one part: its threads, the gate they wait at, how they are ended |
+//! | [`gate`] | where threads wait for their clocks to start |
 //! | [`endpoint`] | one thread: walks the cursor over a connection, with the clock |
 //! | [`stacks`] | the communication operations on each protocol stack: one file a stack |
 //! | [`ends`] | where data units come from and go to |
@@ -27,6 +28,7 @@ pub mod ends;
 pub mod environment;
 pub mod fault;
 pub mod files;
+pub mod gate;
 pub mod job;
 pub mod launch;
 pub mod meter;

@@ -1,0 +1,49 @@
+//! The gate that the threads of a job wait at before they start their clocks.
+
+use crate::ends::Flags;
+use crate::fault::Result;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Threads wait here before they start their clocks.
+#[derive(Debug, Default)]
+pub struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct GateState {
+    waiting: u32,
+    open: bool,
+}
+
+impl Gate {
+    /// Waits until it is opened.
+    ///
+    /// # Errors
+    /// [`Fault::ended`].
+    pub fn wait(&self, flags: &Flags) -> Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waiting += 1;
+        self.changed.notify_all();
+        while !state.open {
+            flags.interrupted()?;
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        flags.interrupted()
+    }
+
+    /// Lets everybody through, now and later.
+    pub fn open(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).open = true;
+        self.changed.notify_all();
+    }
+
+    /// Blocks until `n` threads wait, or it is open.
+    pub fn until_waiting(&self, n: u32) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.waiting < n && !state.open {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
