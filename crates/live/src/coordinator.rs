@@ -286,7 +286,7 @@ impl<'p> Coordinator<'p> {
             .index(u64::from(run));
         let result = self.carry_out(measurement, seed, &mut jobs);
         if let Err(fault) = result {
-            let fault = self.explain(fault);
+            let fault = self.explain(fault, &jobs);
             self.abandon(&jobs);
             return Err(fault);
         }
@@ -444,8 +444,8 @@ impl<'p> Coordinator<'p> {
         Ok(true)
     }
 
-    /// A peer that vanished is often an agent that died: its death is the better explanation.
-    fn explain(&mut self, fault: Fault) -> Fault {
+    /// A peer that vanished is often an agent that died, or could not go on: that is the better explanation.
+    fn explain(&mut self, fault: Fault, jobs: &Jobs) -> Fault {
         if fault.blame != Blame::Measurement {
             return fault;
         }
@@ -453,6 +453,14 @@ impl<'p> Coordinator<'p> {
         loop {
             match self.mailbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok((host, Mail::Closed)) => return self.died(&host),
+                Ok((_, Mail::Message(message))) => {
+                    if let FromAgent::Failed { job, fault } = *message
+                        && matches!(fault.blame, Blame::Input | Blame::Environment)
+                        && let Some(placed) = jobs.get(&job)
+                    {
+                        return fault.within(&side_name(placed));
+                    }
+                }
                 Ok(_) => {}
                 Err(_) => return fault,
             }

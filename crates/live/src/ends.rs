@@ -121,21 +121,10 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    #[inline]
-    fn grow(bytes: &mut Vec<u8>, wanted: usize) -> io::Result<()> {
-        if bytes.len() < wanted { Self::enlarge(bytes, wanted) } else { Ok(()) }
-    }
-
-    /// A distribution without a bound may draw anything.
-    #[cold]
-    fn enlarge(bytes: &mut Vec<u8>, wanted: usize) -> io::Result<()> {
-        if wanted > LARGEST_UNIT {
-            let drawn = stackline_core::units::size(wanted as u64);
-            let message = format!("a data unit of {drawn} was drawn and 1 GiB is the most; a distribution with a bound?");
-            return Err(io::Error::new(io::ErrorKind::OutOfMemory, message));
+    fn grow(bytes: &mut Vec<u8>, wanted: usize) {
+        if bytes.len() < wanted {
+            bytes.resize(wanted, 0);
         }
-        bytes.resize(wanted, 0);
-        Ok(())
     }
 
     /// The next `bytes` bytes to send. A file shorter than the transfer starts again at its beginning.
@@ -144,13 +133,16 @@ impl Place {
     /// When the file cannot be read.
     #[inline]
     pub(crate) fn outgoing(&mut self, bytes: usize) -> io::Result<&mut [u8]> {
+        if bytes > LARGEST_UNIT {
+            return Err(too_large(bytes));
+        }
         match self {
             Self::Memory(buffer) => {
-                Self::grow(buffer, bytes)?;
+                Self::grow(buffer, bytes);
                 Ok(&mut buffer[..bytes])
             }
             Self::Region { bytes: buffer, at } => {
-                Self::grow(buffer, bytes)?;
+                Self::grow(buffer, bytes);
                 if *at + bytes > buffer.len() {
                     *at = 0;
                 }
@@ -159,7 +151,7 @@ impl Place {
                 Ok(&mut buffer[from..from + bytes])
             }
             Self::File { file, length, at, bytes: buffer } => {
-                Self::grow(buffer, bytes)?;
+                Self::grow(buffer, bytes);
                 let mut done = 0;
                 while done < bytes {
                     let got = file.read_at(&mut buffer[done..bytes], *at)?;
@@ -198,6 +190,14 @@ impl Place {
             }
         }
     }
+}
+
+/// A distribution without a bound may draw anything.
+#[cold]
+fn too_large(bytes: usize) -> io::Error {
+    let drawn = stackline_core::units::size(bytes as u64);
+    let message = format!("a data unit of {drawn} was drawn, and 1 GiB is the most there is memory for");
+    io::Error::new(io::ErrorKind::OutOfMemory, message)
 }
 
 /// One thread's source, destination and flags.

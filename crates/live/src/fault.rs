@@ -54,10 +54,11 @@ impl Fault {
         Self { blame: Blame::Ended, message: "it was ended before it was done".into(), hint: None }
     }
 
-    /// A system call that failed during the measurement.
+    /// A system call that failed during the measurement; a lack of memory is the machine's.
     #[must_use]
     pub fn io(what: &str, error: &io::Error) -> Self {
-        Self::measurement(format!("{what} failed: {error}"))
+        let message = format!("{what} failed: {error}");
+        if error.kind() == io::ErrorKind::OutOfMemory { Self::environment(message) } else { Self::measurement(message) }
     }
 
     /// The same with a hint.

@@ -76,7 +76,7 @@ impl Launcher {
             name: name.to_string(),
             via: host.via.clone(),
             child,
-            input,
+            input: Some(input),
             output: Some(BufReader::new(output)),
             said: listen(errors),
         })
@@ -130,7 +130,8 @@ pub struct Agent {
     pub name: String,
     via: Via,
     child: Child,
-    input: ChildStdin,
+    /// Closed only when the agent is dropped.
+    input: Option<ChildStdin>,
     output: Option<BufReader<ChildStdout>>,
     said: Arc<Said>,
 }
@@ -244,7 +245,8 @@ impl Agent {
     /// # Errors
     /// A [`Fault`] that says what became of the agent.
     pub fn send(&mut self, message: &ToAgent) -> Result<()> {
-        control::write(&mut self.input, message).map_err(|_| self.died())
+        let written = self.input.as_mut().map(|input| control::write(input, message));
+        if matches!(written, Some(Ok(()))) { Ok(()) } else { Err(self.died()) }
     }
 
     /// Whether its agent runs on this machine as our child.
@@ -268,8 +270,10 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // A closed pipe would do as well; the message spares it a guess.
-        let _ = control::write(&mut self.input, &ToAgent::Quit);
+        // The message spares the agent a guess; one of another version knows the closed pipe alone.
+        if let Some(mut input) = self.input.take() {
+            let _ = control::write(&mut input, &ToAgent::Quit);
+        }
         if self.wait(Duration::from_secs(2)).is_empty() {
             // Its whole group: an ssh that hangs may have children of its own.
             let group = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
