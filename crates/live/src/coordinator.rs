@@ -444,9 +444,9 @@ impl<'p> Coordinator<'p> {
         Ok(true)
     }
 
-    /// A peer that vanished is often an agent that died, or could not go on: that is the better explanation.
+    /// A peer that vanished or is not there is often an agent that died; one that vanished, one that could not go on.
     fn explain(&mut self, fault: Fault, jobs: &Jobs) -> Fault {
-        if fault.blame != Blame::Measurement {
+        if !matches!(fault.blame, Blame::Measurement | Blame::Environment) {
             return fault;
         }
         let until = Instant::now() + Duration::from_millis(200);
@@ -454,11 +454,12 @@ impl<'p> Coordinator<'p> {
             match self.mailbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok((host, Mail::Closed)) => return self.died(&host),
                 Ok((_, Mail::Message(message))) => {
-                    if let FromAgent::Failed { job, fault } = *message
-                        && matches!(fault.blame, Blame::Input | Blame::Environment)
+                    if let FromAgent::Failed { job, fault: other } = *message
+                        && fault.blame == Blame::Measurement
+                        && matches!(other.blame, Blame::Input | Blame::Environment)
                         && let Some(placed) = jobs.get(&job)
                     {
-                        return fault.within(&side_name(placed));
+                        return other.within(&side_name(placed));
                     }
                 }
                 Ok(_) => {}

@@ -71,7 +71,8 @@ impl Job {
     }
 
     fn start(task: Task, addresses: &[String], files: &Files, tell: Tell) -> Result<Self> {
-        let protocol = stacks::find(&task.stack.name).ok_or_else(|| unknown(&task))?;
+        task.check()?;
+        let protocol = stacks::named(&task.stack.name)?;
         let unit = unit_bytes(&task)?;
         let flags = Arc::new(Flags::default());
         let alarm = task.time_limit.map(|limit| Alarm::new(limit, Arc::clone(&flags))).transpose();
@@ -228,9 +229,10 @@ impl Thread {
 
     fn work(self) -> Result<Seen> {
         settle(&self.task)?;
-        let door = self.door()?;
         let task = &self.task;
-        let ends = Ends::new(self.flags, &self.files, &task.source, &task.destination, self.unit)?;
+        // The files first: who listens is dialled at once.
+        let ends = Ends::new(Arc::clone(&self.flags), &self.files, &task.source, &task.destination, self.unit)?;
+        let door = self.door()?;
         let reliable = self.protocol.table().reliable;
         Endpoint::new(task, door, ends, self.gate, self.alarm, reliable).run(self.replica)
     }
@@ -246,10 +248,6 @@ impl Thread {
             }
         }
     }
-}
-
-fn unknown(task: &Task) -> Fault {
-    Fault::input(format!("this agent has no stack named {}", task.stack.name)).hint("`stackline stacks` lists them")
 }
 
 fn terms(task: &Task, replica: u32) -> Terms {
