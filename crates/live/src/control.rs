@@ -3,11 +3,12 @@
 //! Silent while a clock runs. Lines have a greatest length; what is no message is an error, never a panic.
 
 use crate::fault::{Fault, Result};
-use crate::stacks::Token;
+use crate::stacks::{self, Token};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use stackline_core::plan::{Access, Data, Stack};
-use stackline_core::program::{Side, Step};
+use stackline_core::catalogue::{OptionKind, OptionValue};
+use stackline_core::plan::{Access, Data, Size, Stack};
+use stackline_core::program::{Call, Side, SizeArgument, Step};
 use stackline_core::random::Seed;
 use stackline_core::record::WakeUp;
 use stackline_core::record::{Histogram, SideRecord};
@@ -53,6 +54,71 @@ pub struct Task {
     pub token: Token,
     /// Where a responder listens.
     pub bind: IpAddr,
+}
+
+/// As many pairs a part as the language permits.
+const MOST_REPLICAS: u32 = 10_000;
+
+impl Task {
+    /// An agent carries out nothing that a checked plan could not hold, whoever asks: sizes, options and pairs are within
+    /// their bounds, so that no answer to a message takes more memory than the host has.
+    ///
+    /// # Errors
+    /// A [`Fault`] naming what is not.
+    pub fn check(&self) -> Result<()> {
+        let refuse = |what: String| Err(Fault::input(format!("this agent cannot do that: {what}")));
+        let table = stacks::named(&self.stack.name)?.table();
+        if !(1..=MOST_REPLICAS).contains(&self.replicas) {
+            return refuse(format!("{} pairs at once", self.replicas));
+        }
+        for (name, value) in &self.stack.options {
+            let known = table.options.iter().find(|option| option.name == name);
+            if !known.is_some_and(|option| fits(option.kind, value)) {
+                return refuse(format!("the option {name} of {}", table.name));
+            }
+        }
+        let fixed = [&self.data.unit, &self.data.reply].into_iter().filter_map(|size| match size {
+            Size::Bytes(bytes) => Some(*bytes),
+            Size::Drawn(_) => None,
+        });
+        for bytes in fixed.chain(written_sizes(&self.steps)) {
+            if bytes > table.largest_unit {
+                return refuse(format!("data units of {bytes} B over {}", table.name));
+            }
+        }
+        if self.carries_data && written_sizes(&self.steps).contains(&0) {
+            return refuse("data units without a byte".into());
+        }
+        Ok(())
+    }
+}
+
+fn fits(kind: OptionKind, value: &OptionValue) -> bool {
+    match (kind, value) {
+        (OptionKind::Flag, OptionValue::Set) | (OptionKind::Name, OptionValue::Word(_)) => true,
+        (OptionKind::Bytes, OptionValue::Number(bytes)) => i32::try_from(*bytes).is_ok(),
+        (OptionKind::Number(least, most), OptionValue::Number(n)) => (least..=most).contains(n),
+        (OptionKind::Time, OptionValue::Seconds(s)) => s.is_finite() && *s >= 0.0,
+        (OptionKind::Word(words), OptionValue::Word(word)) => words.contains(&word.as_str()),
+        _ => false,
+    }
+}
+
+/// The sizes of data units that stand in the procedure itself.
+fn written_sizes(steps: &[Step]) -> Vec<u64> {
+    let of = |size: &SizeArgument| if let SizeArgument::Bytes(bytes) = size { Some(*bytes) } else { None };
+    let within = |step: &Step| match step {
+        Step::Repeat(_, body) => written_sizes(body),
+        Step::Call(Call::RpcCall(request, reply)) => of(request).into_iter().chain(of(reply)).collect(),
+        Step::Call(
+            Call::DataRequest(size)
+            | Call::AwaitDataIndication(size)
+            | Call::RpcAwaitCallInd(size)
+            | Call::RpcReturn(size),
+        ) => of(size).into_iter().collect(),
+        Step::Call(_) => Vec::new(),
+    };
+    steps.iter().flat_map(within).collect()
 }
 
 /// From the coordinator.
@@ -206,6 +272,9 @@ pub fn read<M: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<M>> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use stackline_core::plan::Count;
+    use std::collections::BTreeMap;
+    use std::net::Ipv4Addr;
 
     #[test]
     fn a_message_comes_back() {
@@ -214,6 +283,47 @@ mod tests {
         let mut reader = pipe.as_slice();
         assert_eq!(read(&mut reader).unwrap(), Some(ToAgent::End { job: 7, now: true }));
         assert_eq!(read::<ToAgent>(&mut reader).unwrap(), None);
+    }
+
+    fn task() -> Task {
+        let unit = Size::Bytes(32);
+        Task {
+            side: Side::Responder,
+            steps: vec![Step::Call(Call::DataRequest(SizeArgument::Unit))],
+            carries_data: true,
+            data: Data { reply: unit.clone(), unit, count: Count::Units(1), timings: Vec::new() },
+            stack: Stack { name: "udp".into(), options: BTreeMap::new() },
+            source: Access::Memory,
+            destination: Access::Memory,
+            seed: Seed::root(1),
+            replicas: 1,
+            cpu: None,
+            nice: 0,
+            time_limit: None,
+            background: false,
+            token: Token::default(),
+            bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        }
+    }
+
+    #[test]
+    fn an_agent_does_nothing_that_no_checked_plan_holds() {
+        assert_eq!(task().check(), Ok(()));
+        let option = |name: &str, value: OptionValue| BTreeMap::from([(name.to_string(), value)]);
+        let over = |options| Stack { name: "udp".into(), options };
+        for wrong in [
+            Task { replicas: 0, ..task() },
+            Task { replicas: u32::MAX, ..task() },
+            Task { stack: Stack { name: "tpc".into(), options: BTreeMap::new() }, ..task() },
+            Task { stack: over(option("batch", OptionValue::Number(1 << 40))), ..task() },
+            Task { stack: over(option("receive_buffer", OptionValue::Number(1 << 40))), ..task() },
+            Task { stack: over(option("timeout", OptionValue::Seconds(-1.0))), ..task() },
+            Task { stack: over(option("nodelay", OptionValue::Set)), ..task() },
+            Task { data: Data { unit: Size::Bytes(1 << 20), ..task().data }, ..task() },
+            Task { steps: vec![Step::Call(Call::DataRequest(SizeArgument::Bytes(0)))], ..task() },
+        ] {
+            assert!(wrong.check().is_err(), "{wrong:?}");
+        }
     }
 
     proptest! {

@@ -28,6 +28,8 @@ pub mod ends;
 pub mod environment;
 pub mod fault;
 pub mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod gate;
 pub mod job;
 pub mod launch;

@@ -20,6 +20,9 @@ mod tcp;
 mod udp;
 mod unix;
 
+pub(crate) use sequence::Sequence;
+pub(crate) use udp::read_control;
+
 /// Proof that a connection belongs to this run; both ends have it from the coordinator.
 pub type Token = [u8; 16];
 
@@ -195,6 +198,15 @@ const ALL: &[&dyn Protocol] = &[&tcp::Tcp, &mptcp::Mptcp, &unix::Unix, &udp::Udp
 #[must_use]
 pub fn find(name: &str) -> Option<&'static dyn Protocol> {
     ALL.iter().copied().find(|stack| stack.table().name == name)
+}
+
+/// The stack of that name.
+///
+/// # Errors
+/// A [`Fault`] when there is none.
+pub fn named(name: &str) -> Result<&'static dyn Protocol> {
+    let fault = || Fault::input(format!("this agent has no stack named {name}")).hint("`stackline stacks` lists them");
+    find(name).ok_or_else(fault)
 }
 
 /// The tables of all stacks.

@@ -9,7 +9,7 @@ const TOLD_APART: u64 = WINDOW - 64;
 const WORDS: usize = (WINDOW / 64) as usize;
 
 /// What has arrived so far.
-pub(super) struct Sequence {
+pub(crate) struct Sequence {
     seen: Box<[u64; WORDS]>,
     /// One more than the highest number that arrived.
     next: u64,
@@ -20,13 +20,13 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { seen: Box::new([0; WORDS]), next: 0, unique: 0, duplicated: 0, reordered: 0 }
     }
 
     /// A datagram of that number arrived. True when it had not arrived before.
     #[inline]
-    pub(super) fn arrived(&mut self, number: u64) -> bool {
+    pub(crate) fn arrived(&mut self, number: u64) -> bool {
         if number == self.next {
             // In order: the rest of this word still holds what stood there a window ago.
             let seen = &mut self.seen[word(number)];
@@ -66,7 +66,7 @@ impl Sequence {
     }
 
     /// What is known when the sender says it sent `sent`.
-    pub(super) const fn losses(&self, sent: u64) -> Losses {
+    pub(crate) const fn losses(&self, sent: u64) -> Losses {
         Losses { lost: sent.saturating_sub(self.unique), duplicated: self.duplicated, reordered: self.reordered }
     }
 }

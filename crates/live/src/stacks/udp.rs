@@ -264,7 +264,8 @@ fn drop_waiting(socket: &Socket) {
     while socket::receive(socket.as_fd(), &mut byte, RecvFlags::DONTWAIT).is_ok() {}
 }
 
-fn read_control(bytes: &[u8], token: &Token) -> Option<(u8, u64)> {
+/// The kind and value of a control datagram of this run.
+pub(crate) fn read_control(bytes: &[u8], token: &Token) -> Option<(u8, u64)> {
     let bytes: &[u8; CONTROL] = bytes.try_into().ok()?;
     let (shown, rest) = bytes.split_at(16);
     let value: [u8; 8] = rest[1..].try_into().ok()?;
