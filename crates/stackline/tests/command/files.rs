@@ -92,7 +92,7 @@ fn nix_fifo(place: &Place) {
 #[test]
 fn a_file_without_permission() {
     let place = place();
-    fs::set_permissions(place.path("data/in"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(place.path("data/in"), fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(place.path("data/in")).is_ok() {
         return skip("this user may read every file");
     }

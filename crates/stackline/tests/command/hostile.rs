@@ -106,7 +106,7 @@ fn strangers_on_a_tcp_port() {
     let stranger = Stranger::new(move |turn| {
         let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
         // Gone without TIME_WAIT: a test must not use up the machine's ports.
-        let _ = setsockopt(&stream, sockopt::Linger, &nix::libc::linger { l_onoff: 1, l_linger: 0 });
+        let _ = setsockopt(&stream, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
         bother(stream, turn, &mut idle);
         true
     });
