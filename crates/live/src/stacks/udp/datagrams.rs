@@ -1,20 +1,14 @@
-//! `udp`: data units as datagrams, one at a time, many a call, or segmented and joined by the kernel.
-//!
-//! The first 8 bytes of a data unit hold its number (fewer where a call's unit is shorter). Control datagrams hold the
-//! token, which no number can look like, so a stranger's datagram is neither. Control is repeated until answered; data
-//! never is: what is lost is counted.
+//! A conversation in datagrams: what leaves, what arrives, and control between.
 
-use super::sequence::Sequence;
-use super::stream::Receive;
-use super::{Bulk, Connection, Dialer, Listener, Losses, Protocol, Terms, Token, ip, vanished};
+use super::Wire;
+use super::control::{ANSWER, CONTROL, Control, read_control, write_control};
 use crate::clock;
 use crate::ends::Ends;
 use crate::fault::{Fault, Result};
+use crate::stacks::sequence::Sequence;
+use crate::stacks::{Bulk, Connection, Losses, Token, ip, vanished};
 use crate::sys::batch::{Batch, LARGEST_DATAGRAM, receive_joined, send_segmented};
 use crate::sys::socket::{self, RecvFlags, SendFlags};
-use socket2::{Domain, Socket, Type};
-use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
-use stackline_core::plan::Stack;
 use stackline_core::time::Instant;
 use std::collections::BTreeMap;
 use std::io;
@@ -22,275 +16,17 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-const TABLE: StackTable = StackTable {
-    name: "udp",
-    summary: "UDP datagrams: unordered, unacknowledged, counted",
-    least_unit: 1,
-    largest_unit: LARGEST_DATAGRAM as u64,
-    least_bulk_unit: NUMBER as u64,
-    reliable: false,
-    one_host: false,
-    files: false,
-    options: &[
-        OptionTable {
-            name: "batch",
-            kind: OptionKind::Number(1, 1024),
-            default: "1: send and recv",
-            help: "datagrams a call: sendmmsg and recvmmsg",
-        },
-        OptionTable {
-            name: "gso",
-            kind: OptionKind::Flag,
-            default: "off",
-            help: "UDP_SEGMENT and UDP_GRO: the kernel cuts and joins; falls back to sendmmsg, and says so, where it cannot",
-        },
-        OptionTable {
-            name: "receive",
-            kind: OptionKind::Word(&["block", "spin"]),
-            default: "block",
-            help: "block: sleep until data comes; spin: ask again and again",
-        },
-        OptionTable {
-            name: "send_buffer",
-            kind: OptionKind::Bytes,
-            default: "the host's",
-            help: "SO_SNDBUF in bytes (the kernel doubles it)",
-        },
-        OptionTable {
-            name: "receive_buffer",
-            kind: OptionKind::Bytes,
-            default: "the host's",
-            help: "SO_RCVBUF in bytes (the kernel doubles it; beyond rmem_max where permitted)",
-        },
-        OptionTable {
-            name: "timeout",
-            kind: OptionKind::Time,
-            default: "1 s",
-            help: "a call without an answer after this time counts as lost",
-        },
-        OptionTable {
-            name: "port",
-            kind: OptionKind::Number(1, 65_535),
-            default: "any free one",
-            help: "first port of the responders; each replica takes the next",
-        },
-    ],
-    mapping: &[
-        Mapping { operation: "ConnectRequest", services: "socket, connect, control HELLO until answered" },
-        Mapping {
-            operation: "AwaitConnectIndication",
-            services: "recv of a HELLO with the token, connect to its sender, answer",
-        },
-        Mapping { operation: "DataRequest", services: "send; batch: sendmmsg; gso: sendmsg with UDP_SEGMENT" },
-        Mapping { operation: "AwaitDataIndication", services: "recv; batch: recvmmsg; gso: recvmsg with UDP_GRO" },
-        Mapping {
-            operation: "RPCCall",
-            services: "send, recv; an answer to an earlier call is dropped, none within `timeout` is a loss",
-        },
-        Mapping { operation: "RPCAwaitCallInd", services: "recv" },
-        Mapping { operation: "RPCReturn", services: "send, with the number of the request" },
-        Mapping {
-            operation: "StartBulkGet, StartBulkPut",
-            services: "control START until answered (or until data comes)",
-        },
-        Mapping { operation: "AwaitStartBulkGet, AwaitStartBulkPut", services: "recv of START, answer" },
-        Mapping {
-            operation: "StopBulkGet, AwaitStopBulkPut",
-            services: "recv of END with the number of units sent, answer",
-        },
-        Mapping { operation: "AwaitStopBulkGet, StopBulkPut", services: "control END until answered" },
-        Mapping { operation: "end of stream (time limit)", services: "control END until answered" },
-        Mapping { operation: "DisconnectRequest", services: "control BYE until answered" },
-        Mapping { operation: "AwaitDisconnectIndication", services: "recv of BYE, answer" },
-    ],
-};
-
 /// Bytes of a number.
-const NUMBER: usize = 8;
+pub(super) const NUMBER: usize = 8;
 /// Numbers stay below this, so that a token (whose top bit is set) is none.
 const NUMBERS: u64 = 1 << 63;
-/// Token, kind, value.
-const CONTROL: usize = 16 + 1 + 8;
 /// As many segments as the kernel takes at once (`UDP_MAX_SEGMENTS` of older kernels).
-const SEGMENTS: usize = 64;
+pub(super) const SEGMENTS: usize = 64;
 /// How long control waits before it is repeated.
 const REPEAT: Duration = Duration::from_millis(20);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-enum Control {
-    Hello = 1,
-    Start = 2,
-    End = 3,
-    Bye = 4,
-}
-
-const ANSWER: u8 = 0x80;
-
-/// The stack.
-pub(super) struct Udp;
-
-impl Protocol for Udp {
-    fn table(&self) -> &'static StackTable {
-        &TABLE
-    }
-
-    fn listen(&self, terms: &Terms) -> Result<Box<dyn Listener>> {
-        let socket = ip::bound(terms, Type::DGRAM, None)?;
-        let wire = Wire::new(socket, terms)?;
-        Ok(Box::new(UdpListener { wire, terms: terms.clone(), connected: false }))
-    }
-
-    fn dial(&self, terms: &Terms, address: &str) -> Result<Box<dyn Dialer>> {
-        let target = ip::resolve(address)?;
-        let domain = target.as_socket().map_or(Domain::IPV4, Domain::for_address);
-        let socket = Socket::new(domain, Type::DGRAM, None).map_err(|e| ip::refused("udp", &e))?;
-        socket.connect(&target).map_err(|e| ip::unreachable(address, &e))?;
-        let wire = Wire::new(socket, terms)?;
-        Ok(Box::new(UdpDialer { wire, terms: terms.clone(), shown: address.to_string() }))
-    }
-}
-
-/// The socket and what was granted on it; one for all connections of a pair.
-#[derive(Clone)]
-struct Wire {
-    socket: Arc<Socket>,
-    receive: Receive,
-    batch: usize,
-    gso: bool,
-    gro: bool,
-    timeout: stackline_core::time::Duration,
-    notes: Vec<String>,
-}
-
-impl Wire {
-    fn new(socket: Socket, terms: &Terms) -> Result<Self> {
-        let stack = &terms.stack;
-        buffers(&socket, stack)?;
-        let mut notes = Vec::new();
-        let asked = stack.flag("gso");
-        let gso = asked && socket::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
-        let gro = asked && socket::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
-        if asked && !gso {
-            notes.push("gso refused: sendmmsg instead".to_string());
-        }
-        if asked && !gro {
-            notes.push("gro refused: recvmmsg instead".to_string());
-        }
-        let written = stack.number("batch").unwrap_or(1) as usize;
-        let batch = if asked && !(gso && gro) { written.max(SEGMENTS) } else { written };
-        let timeout = stackline_core::time::Duration::from_seconds(stack.seconds("timeout").unwrap_or(1.0));
-        Ok(Self { socket: Arc::new(socket), receive: Receive::of(stack), batch, gso, gro, timeout, notes })
-    }
-}
-
-impl Wire {
-    const fn receive_flags(&self) -> RecvFlags {
-        if matches!(self.receive, Receive::Spin) { RecvFlags::DONTWAIT } else { RecvFlags::empty() }
-    }
-}
-
-fn buffers(socket: &Socket, stack: &Stack) -> Result<()> {
-    if let Some(bytes) = stack.number("send_buffer") {
-        socket
-            .set_send_buffer_size(bytes as usize)
-            .map_err(|e| Fault::environment(format!("the option send_buffer of udp is refused: {e}")))?;
-    }
-    if let Some(bytes) = stack.number("receive_buffer") {
-        let wanted = i32::try_from(bytes).unwrap_or(i32::MAX);
-        // The privileged form goes beyond rmem_max; what was granted is read back into the result.
-        if socket::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wanted).is_err() {
-            socket
-                .set_recv_buffer_size(bytes as usize)
-                .map_err(|e| Fault::environment(format!("the option receive_buffer of udp is refused: {e}")))?;
-        }
-    }
-    Ok(())
-}
-
-struct UdpListener {
-    wire: Wire,
-    terms: Terms,
-    connected: bool,
-}
-
-impl Listener for UdpListener {
-    fn address(&self) -> String {
-        ip::bound_port(&self.wire.socket)
-    }
-
-    fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        let mut connection = Datagrams::new(&self.wire, &self.terms.token);
-        if !self.connected {
-            let peer = first_hello(&self.wire.socket, &self.terms.token, ends)?;
-            // From here on the kernel turns strangers away.
-            self.wire.socket.connect(&peer).map_err(|e| Fault::io("connect", &e))?;
-            self.connected = true;
-            drop_waiting(&self.wire.socket);
-            connection.answer(Control::Hello)?;
-            connection.greeted = true;
-        }
-        while !connection.greeted {
-            connection.take(ends)?;
-        }
-        connection.bye = false;
-        Ok(Box::new(connection))
-    }
-}
-
-/// Waits for a HELLO with the token; everything else on the open port is dropped unread.
-fn first_hello(socket: &Socket, token: &Token, ends: &Ends) -> Result<socket2::SockAddr> {
-    let mut bytes = [0_u8; CONTROL + 1];
-    loop {
-        // Peeked at for its sender, then taken.
-        let from = match socket.peek_sender() {
-            Ok(from) => from,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                ends.flags.interrupted()?;
-                continue;
-            }
-            Err(error) => return Err(Fault::io("recvfrom", &error)),
-        };
-        let Ok(length) = socket::receive(socket.as_fd(), &mut bytes, RecvFlags::DONTWAIT) else { continue };
-        if read_control(&bytes[..length], token).is_some_and(|(kind, _)| kind == Control::Hello as u8) {
-            return Ok(from);
-        }
-    }
-}
-
-/// What a stranger sent before the socket was connected still waits in it. The peer has sent nothing but HELLO so far.
-fn drop_waiting(socket: &Socket) {
-    let mut byte = [0_u8; 1];
-    while socket::receive(socket.as_fd(), &mut byte, RecvFlags::DONTWAIT).is_ok() {}
-}
-
-/// The kind and value of a control datagram of this run.
-pub(crate) fn read_control(bytes: &[u8], token: &Token) -> Option<(u8, u64)> {
-    let bytes: &[u8; CONTROL] = bytes.try_into().ok()?;
-    let (shown, rest) = bytes.split_at(16);
-    let value: [u8; 8] = rest[1..].try_into().ok()?;
-    (shown == token).then(|| (rest[0], u64::from_le_bytes(value)))
-}
-
-struct UdpDialer {
-    wire: Wire,
-    terms: Terms,
-    shown: String,
-}
-
-impl Dialer for UdpDialer {
-    fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        let mut connection = Datagrams::new(&self.wire, &self.terms.token);
-        connection.exchange(Control::Hello, 0, ends).map_err(|fault| match fault.blame {
-            crate::fault::Blame::Ended => fault,
-            _ => ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into()),
-        })?;
-        Ok(Box::new(connection))
-    }
-}
-
 /// A conversation in datagrams.
-struct Datagrams {
+pub(super) struct Datagrams {
     wire: Wire,
     token: Token,
     outgoing: Option<Batch>,
@@ -316,7 +52,7 @@ struct Datagrams {
 }
 
 impl Datagrams {
-    fn new(wire: &Wire, token: &Token) -> Self {
+    pub(super) fn new(wire: &Wire, token: &Token) -> Self {
         let batch = |on: bool| {
             (on && wire.batch > 1).then(|| Batch::new(wire.batch, LARGEST_DATAGRAM.min((4 << 20) / wire.batch)))
         };
@@ -344,11 +80,27 @@ impl Datagrams {
 
     // --- control ---
 
+    /// Answers the HELLO that was taken elsewhere.
+    pub(super) fn greet(&mut self) -> Result<()> {
+        self.greeted = true;
+        self.answer(Control::Hello)
+    }
+
+    /// Waits for HELLO.
+    pub(super) fn await_hello(&mut self, ends: &mut Ends) -> Result<()> {
+        while !self.greeted {
+            self.take(ends)?;
+        }
+        Ok(())
+    }
+
+    /// Sends HELLO until it is answered.
+    pub(super) fn say_hello(&mut self, ends: &mut Ends) -> Result<()> {
+        self.exchange(Control::Hello, 0, ends)
+    }
+
     fn send_control(&self, kind: u8, value: u64) -> Result<()> {
-        let mut bytes = [0_u8; CONTROL];
-        bytes[..16].copy_from_slice(&self.token);
-        bytes[16] = kind;
-        bytes[17..].copy_from_slice(&value.to_le_bytes());
+        let bytes = write_control(&self.token, kind, value);
         match socket::send(self.wire.socket.as_fd(), &bytes, SendFlags::empty()) {
             // A refusal reports an earlier datagram to a peer that is gone; whoever waits for an answer finds out.
             Err(error) if !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted) => {
@@ -407,10 +159,15 @@ impl Datagrams {
             self.answered = Some(kind & !ANSWER);
             return;
         }
-        let known = [Control::Hello, Control::Start, Control::End, Control::Bye].into_iter().find(|c| *c as u8 == kind);
-        let Some(kind) = known else { return };
+        let Some(kind) = Control::of(kind) else { return };
         match kind {
-            Control::Hello => self.greeted = true,
+            Control::Hello => {
+                if !std::mem::replace(&mut self.greeted, true) {
+                    // What came before was meant for an earlier connection.
+                    (self.started, self.bye, self.peer_sent) = (false, false, None);
+                    (self.ahead, self.received_bytes, self.sequence) = (0, 0, Sequence::new());
+                }
+            }
             Control::Start => self.started = true,
             Control::End => self.peer_sent = Some(value),
             Control::Bye => self.bye = true,
