@@ -176,12 +176,12 @@ fn strangers_on_a_unix_socket() {
         "run",
         "--json",
         "-e",
-        "300 rr 32*200 over unix; 50 bulk_get 1000*200 over unix",
+        "100 rr 32*200 over unix; 50 bulk_get 1000*200 over unix",
     ]));
     let mut idle = Vec::new();
     let mut times = 0;
     for turn in 0.. {
-        if place.runs().first().is_some_and(|run| Kept(run.clone()).journal() >= 300) {
+        if place.runs().first().is_some_and(|run| Kept(run.clone()).journal() >= 100) {
             break;
         }
         for name in unix_names(&started) {
@@ -192,7 +192,7 @@ fn strangers_on_a_unix_socket() {
     }
     let json = started.finish().json();
     assert!(times > 0);
-    assert_eq!(number(&json, "/measurements/0/response_s/n"), 300.0 * 200.0);
+    assert_eq!(number(&json, "/measurements/0/response_s/n"), 100.0 * 200.0);
     assert!(number(&json, "/measurements/0/response_s/max") < 1.5);
     assert_eq!(number(&json, "/measurements/1/initiator/received_bytes"), 50.0 * 200_000.0);
 }

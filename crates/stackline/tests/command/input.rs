@@ -124,3 +124,22 @@ fn runs_that_cannot_be_kept_are_not_begun() {
     place.write("runs", "a file where the directory should be");
     place.run("1 rr 32*10").fails(3, &["cannot write", "runs"]).hints("STACKLINE_RUNS");
 }
+
+#[test]
+fn a_drawn_size_beyond_all_memory() {
+    for (text, side) in
+        [("1 bulk_put pareto(1 MiB, 0.05)*1000", "initiator"), ("1 bulk_get pareto(1 MiB, 0.05)*1000", "responder")]
+    {
+        let place = Place::new();
+        place.run(text).fails(3, &[side, "was drawn, and 1 GiB is the most"]);
+        place.kept().incomplete("was drawn");
+    }
+    let told = Place::new().run("1 bulk_put pareto(1000, 0.3)*1000 over udp");
+    told.fails(2, &["initiator", "is too long for this path"]).hints("65507");
+}
+
+#[test]
+fn an_option_beyond_what_a_socket_takes() {
+    let told = Place::new().run("1 rr 32*10 over tcp(send_buffer = 1 TB)");
+    told.fails(2, &["the option send_buffer of tcp"]);
+}
