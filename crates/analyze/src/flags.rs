@@ -9,7 +9,7 @@
 //! | `until not reached` | the interval is wider than `until` asks for |
 //! | `time limit` | a time limit cut a run short that had a number of units to do |
 //! | `paging` | page faults with disk, or swapping |
-//! | `throttled` | the control group was throttled |
+//! | `throttled` | a control group above an agent was throttled |
 //! | `steal` | the hypervisor took more than 1 % of a host's CPU time |
 //! | `core full` | with one replica, a side's thread used 98 % or more of a core |
 //! | `lost data` | data units were lost |
@@ -50,9 +50,11 @@ pub(crate) fn flags(m: &Measurement, group: &Group<'_>, runs: &[GroupRun<'_>], s
         (!group.background() && until_missed(m, runs), "until not reached"),
         (cut_short(group, runs), "time limit"),
         (any_side(runs, paging), "paging"),
-        (any_side(runs, |side| side.host.is_some_and(|host| host.throttled_s > 0.0)), "throttled"),
+        (any_side(runs, throttled), "throttled"),
         (
-            [&summary.initiator, &summary.responder].iter().any(|s| s.host.is_some_and(|h| steal_share(&h) > STEAL)),
+            [&summary.initiator, &summary.responder]
+                .iter()
+                .any(|s| s.host.as_ref().is_some_and(|h| steal_share(h) > STEAL)),
             "steal",
         ),
         (core_full(runs), "core full"),
@@ -98,7 +100,11 @@ fn cut_short(group: &Group<'_>, runs: &[GroupRun<'_>]) -> bool {
 }
 
 fn paging(side: &SideRecord) -> bool {
-    side.usage.major_faults > 0 || side.host.is_some_and(|host| host.swapped_pages > 0)
+    side.usage.major_faults > 0 || side.host.as_ref().is_some_and(|host| host.swapped_pages > 0)
+}
+
+fn throttled(side: &SideRecord) -> bool {
+    side.host.as_ref().and_then(|host| host.throttled_s).is_some_and(|s| s > 0.0)
 }
 
 fn core_full(runs: &[GroupRun<'_>]) -> bool {

@@ -59,7 +59,7 @@ fn shares(out: &mut SideSummary, runs: &[GroupRun<'_>], side: SideOf, replica_se
 /// The host summed over runs; the parts of one run see one host over nearly one period, so the longest view counts.
 fn host(runs: &[GroupRun<'_>], side: SideOf) -> Option<HostUsage> {
     let longest = |run: &GroupRun<'_>| {
-        let hosts = run.records.iter().filter_map(|record| side(record).host);
+        let hosts = run.records.iter().filter_map(|record| side(record).host.clone());
         hosts.max_by(|a, b| a.elapsed_s.total_cmp(&b.elapsed_s))
     };
     runs.iter().filter_map(longest).reduce(sum)
@@ -73,8 +73,10 @@ fn sum(a: HostUsage, b: HostUsage) -> HostUsage {
         steal_s: a.steal_s + b.steal_s,
         idle_s: a.idle_s + b.idle_s,
         swapped_pages: a.swapped_pages + b.swapped_pages,
-        throttled_s: a.throttled_s + b.throttled_s,
+        // A sum with an unknown in it is unknown.
+        throttled_s: a.throttled_s.zip(b.throttled_s).map(|(a, b)| a + b),
         elapsed_s: a.elapsed_s + b.elapsed_s,
+        absent: a.absent.into_iter().chain(b.absent).collect(),
     }
 }
 

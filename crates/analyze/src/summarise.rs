@@ -137,6 +137,19 @@ fn traffic(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     summary.reordered = known(runs, |side| side.reordered);
     let absent = runs.iter().flat_map(|run| &run.records).flat_map(|record| &record.absent);
     summary.absent = absent.map(|(name, reason)| (name.clone(), reason.clone())).collect();
+    of_hosts(summary);
+}
+
+/// What of the hosts is absent; of both where the reason is one and the same, else of one.
+fn of_hosts(summary: &mut Summary) {
+    let reasons = |side: &SideSummary| side.host.as_ref().map(|host| host.absent.clone()).unwrap_or_default();
+    let (initiator, responder) = (reasons(&summary.initiator), reasons(&summary.responder));
+    for (mine, other, side) in [(&initiator, &responder, "initiator"), (&responder, &initiator, "responder")] {
+        for (name, reason) in mine {
+            let name = if other.get(name) == Some(reason) { name.clone() } else { format!("{side} {name}") };
+            summary.absent.insert(name, reason.clone());
+        }
+    }
 }
 
 /// CPU per work done; absent where no CPU time or no work was seen.

@@ -85,7 +85,7 @@ impl Usage {
 }
 
 /// The whole host over the measured period (resolution: one tick, 10 ms a core).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostUsage {
     /// CPU seconds in user mode, all cores.
     pub user_s: f64,
@@ -99,10 +99,13 @@ pub struct HostUsage {
     pub idle_s: f64,
     /// Pages swapped in and out.
     pub swapped_pages: u64,
-    /// Time the control group was throttled.
-    pub throttled_s: f64,
+    /// Time a control group above the process was throttled, over its processors.
+    pub throttled_s: Option<f64>,
     /// Length of the period seen.
     pub elapsed_s: f64,
+    /// What of this could not be measured and why.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub absent: BTreeMap<String, String>,
 }
 
 /// What the transport said of the measured connection. Times in seconds, from `TCP_INFO` where there is one.

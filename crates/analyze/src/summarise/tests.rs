@@ -201,8 +201,9 @@ fn flags() {
     let copied = |r: &mut RunRecord| r.responder.notes = vec![format!("the kernel copied {} of 9 sends", r.run)];
     assert_eq!(flags_of(get("a"), copied), ["the kernel copied 1 of 9 sends"]);
     let host = |steal_s, throttled_s| Some(HostUsage { idle_s: 98.0, steal_s, throttled_s, ..HostUsage::default() });
-    assert_eq!(flags_of(get("a"), |r| r.initiator.host = host(2.0, 0.0)), ["steal"]);
-    assert_eq!(flags_of(get("a"), |r| r.initiator.host = host(0.5, 0.1)), ["throttled"]);
+    assert_eq!(flags_of(get("a"), |r| r.initiator.host = host(2.0, Some(0.0))), ["steal"]);
+    assert_eq!(flags_of(get("a"), |r| r.initiator.host = host(0.5, Some(0.1))), ["throttled"]);
+    assert_eq!(flags_of(get("a"), |r| r.initiator.host = host(0.5, None)), none);
     let used = |name: &str| BTreeMap::from([("congestion".to_owned(), name.to_owned())]);
     assert_eq!(flags_of(get("a"), |r| r.responder.settings = used("bbr")), ["congestion bbr"]);
     assert_eq!(flags_of(get("a"), |r| r.responder.settings = used("cubic")), none);
@@ -213,6 +214,27 @@ fn flags() {
     assert_eq!(flags_of(unlimited, |r| r.limited = true), none);
     let load = Part { background: true, ..get("load") };
     assert_eq!(flags_of(load, |r| r.limited = true), none);
+}
+
+#[test]
+fn throttling_is_known_when_it_is_known_of_every_run() {
+    let with = |run, initiator: Option<f64>, responder: Option<f64>| {
+        let host = |throttled_s: Option<f64>| {
+            let reason = [("throttled_s".to_owned(), "nobody counts it".to_owned())];
+            let absent = if throttled_s.is_none() { reason.into() } else { BTreeMap::new() };
+            Some(HostUsage { throttled_s, absent, ..HostUsage::default() })
+        };
+        let mut record = moved(0, run, 1);
+        (record.initiator.host, record.responder.host) = (host(initiator), host(responder));
+        record
+    };
+    let of = |records: &[RunRecord]| summarise(&plan(Composer::Basic, vec![get("a")]), records).remove(0);
+    let one = of(&[with(0, Some(0.5), Some(0.0)), with(1, Some(0.25), None)]);
+    assert_eq!(one.initiator.host.unwrap().throttled_s, Some(0.75));
+    assert_eq!(one.responder.host.unwrap().throttled_s, None);
+    assert_eq!(one.absent["responder throttled_s"], "nobody counts it");
+    let both = of(&[with(0, None, None)]);
+    assert_eq!(both.absent.keys().collect::<Vec<_>>(), ["throttled_s"]);
 }
 
 #[test]

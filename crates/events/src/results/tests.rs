@@ -27,12 +27,17 @@ fn usage() -> impl Strategy<Value = Usage> {
 }
 
 fn host() -> impl Strategy<Value = HostUsage> {
-    (real(), real(), any::<u64>()).prop_map(|(user_s, idle_s, swapped_pages)| HostUsage {
-        user_s,
-        idle_s,
-        swapped_pages,
-        ..HostUsage::default()
-    })
+    let reasons = proptest::collection::btree_map(".{0,5}", ".{0,9}", 0..2);
+    (real(), real(), any::<u64>(), proptest::option::of(real()), reasons).prop_map(
+        |(user_s, idle_s, swapped_pages, throttled_s, absent)| HostUsage {
+            user_s,
+            idle_s,
+            swapped_pages,
+            throttled_s,
+            absent,
+            ..HostUsage::default()
+        },
+    )
 }
 
 fn transport() -> impl Strategy<Value = Transport> {
@@ -121,6 +126,20 @@ fn lists_and_nulls_come_out_as_they_went_in() {
     assert_eq!(rows[1]["calls"], Field::Null);
     assert_eq!(rows[1]["lost"], Field::Null);
     assert_eq!(rows[1]["warmup"], Field::Bool(true));
+}
+
+#[test]
+fn throttling_that_nobody_counts_is_null() {
+    let host = |throttled_s| Some(HostUsage { throttled_s, ..HostUsage::default() });
+    let mut record = RunRecord::default();
+    record.initiator.host = host(None);
+    record.responder.host = host(Some(0.0));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("results.parquet");
+    write(&path, None, &[record]).unwrap();
+    let rows = rows(&path);
+    assert_eq!(rows[0]["initiator_host_throttled_s"], Field::Null);
+    assert_eq!(rows[0]["responder_host_throttled_s"], Field::Double(0.0));
 }
 
 #[test]

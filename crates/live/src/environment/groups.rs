@@ -3,6 +3,10 @@
 use super::parse::cgroup::{self, Throttling};
 use super::parse::mounts::{self, Mount};
 use super::root::Root;
+use std::sync::OnceLock;
+
+/// Why nothing is known of throttling where groups are found.
+const UNCOUNTED: &str = "no control group above this process counts throttling";
 
 /// The directories, relative to the root, from this process's own group to the topmost one that is visible.
 pub(super) struct Groups {
@@ -42,9 +46,51 @@ impl Groups {
 
     /// The throttling of the group that was held back longest.
     pub(super) fn throttling(&self, root: &Root) -> Result<Throttling, String> {
-        let of = |directory: &String| cgroup::throttling(&root.text(&format!("{directory}/cpu.stat")).ok()?);
-        let worst = self.directories.iter().filter_map(of).max_by_key(|throttling| throttling.throttled_ns);
-        worst.ok_or_else(|| "no control group above this process counts throttling".to_owned())
+        let each = self.directories.iter().filter_map(|directory| throttling_of(root, directory));
+        each.max_by_key(|throttling| throttling.throttled_ns).ok_or_else(|| UNCOUNTED.to_owned())
+    }
+
+    /// For how long each group was held back since it was made.
+    fn held_back_ns(&self, root: &Root) -> Vec<Option<u64>> {
+        let of = |directory: &String| throttling_of(root, directory).map(|throttling| throttling.throttled_ns);
+        self.directories.iter().map(of).collect()
+    }
+}
+
+fn throttling_of(root: &Root, directory: &str) -> Option<Throttling> {
+    cgroup::throttling(&root.text(&format!("{directory}/cpu.stat")).ok()?)
+}
+
+/// For how long each control group above this process had been held back at a moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct HeldBack {
+    /// In ns since the group was made, from this process's own group up; `None` for one that does not count it.
+    each: Vec<Option<u64>>,
+    /// Why nothing is known.
+    unknown: Option<String>,
+}
+
+impl HeldBack {
+    /// Now, on this host. The groups are looked for once a process: a sample then reads a few short files.
+    pub(crate) fn now() -> Self {
+        static GROUPS: OnceLock<Result<Groups, String>> = OnceLock::new();
+        let root = Root::system();
+        Self::of(GROUPS.get_or_init(|| Groups::find(&root)).as_ref(), &root)
+    }
+
+    pub(super) fn of(groups: Result<&Groups, &String>, root: &Root) -> Self {
+        match groups {
+            Ok(groups) => Self { each: groups.held_back_ns(root), unknown: None },
+            Err(reason) => Self { each: Vec::new(), unknown: Some(reason.clone()) },
+        }
+    }
+
+    /// Seconds until `later`, of the group that was held back longest in between; else why that is not known.
+    pub(crate) fn seconds_until(&self, later: &Self) -> Result<f64, String> {
+        let both = self.each.iter().zip(&later.each).filter_map(|(before, after)| before.zip(*after));
+        let longest = both.map(|(before, after)| after.saturating_sub(before)).max();
+        let reason = || self.unknown.as_ref().or(later.unknown.as_ref()).map_or(UNCOUNTED, String::as_str).to_owned();
+        longest.map(|ns| ns as f64 / 1e9).ok_or_else(reason)
     }
 }
 

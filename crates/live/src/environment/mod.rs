@@ -20,6 +20,7 @@ mod tests;
 
 pub use difference::difference;
 pub use dynamic::{DynamicSample, Sampler};
+pub(crate) use groups::HeldBack;
 use root::Root;
 use serde_json::Value;
 

@@ -3,6 +3,7 @@
 use super::super::difference;
 use super::super::dynamic::Sampler;
 use super::super::fixed;
+use super::super::groups::{Groups, HeldBack};
 use super::super::root::Root;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -117,6 +118,42 @@ fn quotas_and_throttling_come_from_the_groups_above() {
     assert_eq!(value["control_group"], serde_json::json!({"version": 2, "cpu_quota_processors": 0.5}));
     let sample = Sampler::of(Root::at(tree.path())).sample().to_json();
     assert_eq!(sample["throttling"]["throttled_s"], 2.5);
+}
+
+#[test]
+fn a_period_is_held_back_by_the_group_that_was_throttled_in_it() {
+    let stat = |ns: u64| format!("nr_periods 10\nnr_throttled 4\nthrottled_time {ns}\n");
+    let (own, above) = ("sys/fs/cgroup/cpu/job/cpu.stat", "sys/fs/cgroup/cpu/cpu.stat");
+    let tree = Tree::new(&[
+        ("proc/self/cgroup", "2:cpu,cpuacct:/job\n0::/\n"),
+        ("proc/self/mountinfo", "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"),
+        (own, &stat(1_000_000_000)),
+        (above, &stat(90_000_000_000)),
+    ]);
+    let root = Root::at(tree.path());
+    let groups = Groups::find(&root);
+    let before = HeldBack::of(groups.as_ref(), &root);
+    assert_eq!(before.seconds_until(&before), Ok(0.0));
+    tree.write(&[(own, &stat(1_250_000_000))]);
+    let after = HeldBack::of(groups.as_ref(), &root);
+    assert_eq!(before.seconds_until(&after), Ok(0.25), "the group above was held back before, not now");
+}
+
+#[test]
+fn nobody_counts_throttling_without_groups_or_without_a_limit_of_theirs() {
+    let unlimited = Tree::new(&[
+        ("proc/self/cgroup", "0::/a\n"),
+        ("proc/self/mountinfo", "30 1 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        ("sys/fs/cgroup/a/cpu.stat", "usage_usec 10\nuser_usec 4\n"),
+    ]);
+    for (tree, reason) in [
+        (unlimited, "no control group above this process counts throttling"),
+        (Tree::new(&[("etc/hostname", "x")]), "/proc/self/cgroup does not exist"),
+    ] {
+        let root = Root::at(tree.path());
+        let sample = HeldBack::of(Groups::find(&root).as_ref(), &root);
+        assert_eq!(sample.seconds_until(&sample), Err(reason.to_owned()));
+    }
 }
 
 const BEFORE: [(&str, &str); 3] = [
