@@ -10,7 +10,7 @@ fn header() -> Header {
         run: "stackline-runs/20261120-235831-rr".into(),
         seed: 42,
         world: World::Live,
-        wake_up: Some(stackline_core::record::WakeUp { same_core_s: Some(1.5e-6), other_core_s: None }),
+        wake_up: Some(WakeUp { same_core_s: Some(1.5e-6), other_core_s: None }),
         complete: true,
         reason: None,
     }
