@@ -6,9 +6,9 @@
 use crate::control::{FromAgent, Hello, Outcome, Task, ToAgent};
 use crate::fault::{Blame, Fault, Result};
 use crate::launch::{Agent, Launcher, greeting};
-use crate::stacks::Token;
+use crate::stacks::{self, Token};
 use stackline_core::plan::{Access, Composer, Count, Data, HostPlan, Measurement, Part, Plan, Warmup};
-use stackline_core::program::{Call, Side};
+use stackline_core::program::{self, Call, Side};
 use stackline_core::random::Seed;
 use stackline_core::record::RunRecord;
 use stackline_core::record::WakeUp;
@@ -30,6 +30,8 @@ const GRACE: Duration = Duration::from_secs(10);
 const FINISH: Duration = Duration::from_secs(10);
 /// What a loop may take to end by itself once it is told to.
 const CLEAN_END: Duration = Duration::from_millis(300);
+/// What a login may take until its agent greets.
+const LOGIN: Duration = Duration::from_secs(60);
 /// What an agent may take to answer.
 const ANSWER: Duration = Duration::from_secs(30);
 /// A measurement without a time limit takes the time it takes.
@@ -71,6 +73,8 @@ pub struct Coordinator<'p> {
     mailbox: Receiver<(String, Mail)>,
     interrupted: &'p AtomicBool,
     next_job: u64,
+    /// An agent has died: nothing explains a failure better.
+    bereft: bool,
 }
 
 enum Mail {
@@ -116,17 +120,22 @@ impl<'p> Coordinator<'p> {
             agents.insert(name.clone(), agent);
         }
         let hellos = BTreeMap::new();
-        let mut coordinator = Self { plan, seed: Seed::root(seed), agents, hellos, mailbox, interrupted, next_job: 0 };
+        let mut coordinator =
+            Self { plan, seed: Seed::root(seed), agents, hellos, mailbox, interrupted, next_job: 0, bereft: false };
         coordinator.greet()?;
         let report = coordinator.ask()?;
         observer.agents(&report);
         Ok(coordinator)
     }
 
-    /// Waits until every agent has greeted, however long a login takes.
+    /// Waits until every agent has greeted.
     fn greet(&mut self) -> Result<()> {
+        let until = Instant::now() + LOGIN;
         while self.hellos.len() < self.agents.len() {
             self.unless_interrupted()?;
+            if Instant::now() > until {
+                return Err(self.no_login());
+            }
             match self.mailbox.recv_timeout(LOOK) {
                 Ok((host, Mail::Greeting(hello))) => {
                     if let Some(agent) = self.agents.get_mut(&host) {
@@ -141,6 +150,13 @@ impl<'p> Coordinator<'p> {
             }
         }
         Ok(())
+    }
+
+    fn no_login(&self) -> Fault {
+        let missing: Vec<&str> =
+            self.agents.keys().map(String::as_str).filter(|name| !self.hellos.contains_key(*name)).collect();
+        Fault::environment(format!("no agent answers on {} within {} s", missing.join(", "), LOGIN.as_secs()))
+            .hint("`ssh DESTINATION stackline agent` has to start at once and without a question")
     }
 
     fn unless_interrupted(&self) -> Result<()> {
@@ -227,6 +243,7 @@ impl<'p> Coordinator<'p> {
     }
 
     fn died(&mut self, host: &str) -> Fault {
+        self.bereft = true;
         match self.agents.get_mut(host) {
             Some(agent) => agent.died(),
             None => Fault::measurement(format!("the agent of host {host} is gone")),
@@ -286,9 +303,7 @@ impl<'p> Coordinator<'p> {
             .index(u64::from(run));
         let result = self.carry_out(measurement, seed, &mut jobs);
         if let Err(fault) = result {
-            let fault = self.explain(fault, &jobs);
-            self.abandon(&jobs);
-            return Err(fault);
+            return Err(self.explain(fault, &mut jobs));
         }
         let records = records(measurement, index, run, counted, jobs);
         observer.done(&records);
@@ -346,7 +361,8 @@ impl<'p> Coordinator<'p> {
     ) -> Result<()> {
         let (from, to) =
             (part.from.as_deref().unwrap_or(LOCAL_INITIATOR), part.to.as_deref().unwrap_or(LOCAL_RESPONDER));
-        let both_here = self.is_local(from) && self.is_local(to);
+        // An address that was written says where to listen: anywhere.
+        let both_here = self.is_local(from) && self.is_local(to) && self.written_address(to).is_none();
         let token = token()?;
         let task = |side: Side, cpu: Option<usize>| task(measurement, part, side, cpu, seed, token, both_here);
         let responder = self.job(to, number, Side::Responder, part.background, jobs);
@@ -357,7 +373,11 @@ impl<'p> Coordinator<'p> {
             FromAgent::Listening { job, addresses } if *job == responder => Some(addresses.clone()),
             _ => None,
         })?;
-        let addresses = if part.stack.name == "unix" { addresses } else { self.reachable(from, to, &addresses) };
+        let addresses = if stacks::find(&part.stack.name).is_some_and(|stack| stack.table().one_host) {
+            addresses
+        } else {
+            self.reachable(from, to, &addresses)
+        };
         let initiator = self.job(from, number, Side::Initiator, part.background, jobs);
         let dial = ToAgent::Dial {
             job: initiator,
@@ -384,13 +404,17 @@ impl<'p> Coordinator<'p> {
         self.agents.get(host).is_some_and(Agent::is_local)
     }
 
+    fn written_address(&self, host: &str) -> Option<String> {
+        self.plan.hosts.get(host).and_then(|h| h.address.clone())
+    }
+
     fn host_cpu(&self, host: &str) -> Option<usize> {
         self.plan.hosts.get(host).and_then(|h| h.cpu)
     }
 
     /// `host:port` for every port, as seen from the initiator's host.
     fn reachable(&self, from: &str, to: &str, ports: &[String]) -> Vec<String> {
-        let written = self.plan.hosts.get(to).and_then(|h| h.address.clone());
+        let written = self.written_address(to);
         let of_ssh = self.agents.get(to).and_then(Agent::destination);
         // A responder here with an initiator elsewhere: the address ssh came from.
         let of_us = self.hellos.get(from).and_then(|hello| hello.coordinator.clone()).filter(|_| !self.is_local(from));
@@ -444,28 +468,30 @@ impl<'p> Coordinator<'p> {
         Ok(true)
     }
 
-    /// A peer that vanished or is not there is often an agent that died; one that vanished, one that could not go on.
-    fn explain(&mut self, fault: Fault, jobs: &Jobs) -> Fault {
-        if !matches!(fault.blame, Blame::Measurement | Blame::Environment) {
+    /// Ends a run that failed. Its jobs tell how they ended; an agent that is dead explains a peer that vanished or is not
+    /// there, and so does a job that could not go on.
+    fn explain(&mut self, fault: Fault, jobs: &mut Jobs) -> Fault {
+        self.abandon(jobs);
+        if self.bereft || !matches!(fault.blame, Blame::Measurement | Blame::Environment) {
             return fault;
         }
-        let until = Instant::now() + Duration::from_millis(200);
-        loop {
-            match self.mailbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok((host, Mail::Closed)) => return self.died(&host),
-                Ok((_, Mail::Message(message))) => {
-                    if let FromAgent::Failed { job, fault: other } = *message
-                        && fault.blame == Blame::Measurement
+        let until = Instant::now() + FINISH;
+        let mut best = fault;
+        while jobs.values().any(|job| job.outcome.is_none()) {
+            match self.receive(until) {
+                Ok(Some((_, message))) => {
+                    if let Err(other) = note(jobs, message)
+                        && best.blame == Blame::Measurement
                         && matches!(other.blame, Blame::Input | Blame::Environment)
-                        && let Some(placed) = jobs.get(&job)
                     {
-                        return other.within(&side_name(placed));
+                        best = other;
                     }
                 }
-                Ok(_) => {}
-                Err(_) => return fault,
+                Err(death) if death.blame != Blame::Ended => return death,
+                Ok(None) | Err(_) => break,
             }
         }
+        best
     }
 
     /// Tells every agent of a failed run to end its jobs.
@@ -530,7 +556,10 @@ fn note(jobs: &mut Jobs, message: FromAgent) -> Result<()> {
                 placed.outcome = Some(Outcome::default());
                 Ok(())
             }
-            Some(placed) => Err(fault.within(&side_name(placed))),
+            Some(placed) => {
+                placed.outcome = Some(Outcome::default());
+                Err(fault.within(&side_name(placed)))
+            }
             None => Ok(()),
         },
         _ => Ok(()),
@@ -566,7 +595,8 @@ fn task(
         part.procedure.calls(side).iter().any(|call| matches!(call, Call::AwaitDataIndication(_) | Call::WriteFile(_)))
     };
     let end = |access: &Access, mine: bool| match access {
-        Access::File(_) if !mine => Access::Memory,
+        // A side that has no use for it needs neither file nor region.
+        _ if !mine => Access::Memory,
         access => access.clone(),
     };
     let lower = measurement.composer == Composer::PriorityBackground && part.background;
@@ -620,7 +650,7 @@ fn records(measurement: &Measurement, index: usize, run: u32, counted: bool, job
     for record in &mut records {
         if record.initiator.transport.is_none() {
             let part = &measurement.parts[record.part];
-            let reason = if part.procedure.carries_data() {
+            let reason = if !program::repeats_connections(&part.procedure.initiator) {
                 format!("{} tells nothing of itself", part.stack.name)
             } else {
                 "no connection lasts from clock start to stop".into()
