@@ -3,7 +3,8 @@
 //! What a world could not measure is `None` with its reason in `absent`, never zero.
 
 use alloc::collections::BTreeMap;
-use alloc::string::String;
+use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +109,21 @@ pub struct HostUsage {
     pub absent: BTreeMap<String, String>,
 }
 
+impl HostUsage {
+    fn reals(&self) -> [(&'static str, f64); 7] {
+        let Self { user_s, system_s, interrupt_s, steal_s, idle_s, throttled_s, elapsed_s, .. } = self;
+        [
+            ("host.user_s", *user_s),
+            ("host.system_s", *system_s),
+            ("host.interrupt_s", *interrupt_s),
+            ("host.steal_s", *steal_s),
+            ("host.idle_s", *idle_s),
+            ("host.throttled_s", throttled_s.unwrap_or_default()),
+            ("host.elapsed_s", *elapsed_s),
+        ]
+    }
+}
+
 /// What the transport said of the measured connection. Times in seconds, from `TCP_INFO` where there is one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Transport {
@@ -131,6 +147,18 @@ pub struct Transport {
     pub bytes_acked: u64,
     /// Bytes received.
     pub bytes_received: u64,
+}
+
+impl Transport {
+    fn reals(&self) -> [(&'static str, f64); 5] {
+        [
+            ("transport.rtt_s", self.rtt_s),
+            ("transport.rtt_var_s", self.rtt_var_s),
+            ("transport.busy_s", self.busy_s),
+            ("transport.receive_window_limited_s", self.receive_window_limited_s),
+            ("transport.send_buffer_limited_s", self.send_buffer_limited_s),
+        ]
+    }
 }
 
 /// What one side of one part saw in one run, all its replicas together.
@@ -164,6 +192,18 @@ pub struct SideRecord {
     pub marks: BTreeMap<String, Histogram>,
     /// Notes worth a flag: `zerocopy copied`, `gso refused`.
     pub notes: Vec<String>,
+}
+
+impl SideRecord {
+    /// Every value that is not a count, by name.
+    fn reals(&self) -> impl Iterator<Item = (String, f64)> {
+        let Usage { user_s, system_s, .. } = self.usage;
+        let usage = [("usage.user_s", user_s), ("usage.system_s", system_s)];
+        let host = self.host.iter().flat_map(HostUsage::reals);
+        let transport = self.transport.iter().flat_map(|(start, stop)| start.reals().into_iter().chain(stop.reals()));
+        let named = usage.into_iter().chain(host).chain(transport).map(|(name, value)| (name.to_string(), value));
+        named.chain(self.marks.iter().map(|(name, mark)| (format!("marks.{name}.squares"), mark.squares)))
+    }
 }
 
 /// One run of one part: a row of `results.parquet`.
@@ -200,6 +240,18 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// The name of a value that is no finite number; there is none in a record that a world made. JSON has no such
+    /// values, so a record with one could be written and never read.
+    #[must_use]
+    pub fn not_finite(&self) -> Option<String> {
+        let times = [("calls", &self.calls), ("connects", &self.connects), ("lateness", &self.lateness)];
+        let times = times.map(|(name, histogram)| (format!("{name}.squares"), histogram.squares));
+        let sides = [("initiator", &self.initiator), ("responder", &self.responder)];
+        let sides =
+            sides.into_iter().flat_map(|(name, side)| side.reals().map(move |(at, x)| (format!("{name}.{at}"), x)));
+        times.into_iter().chain(sides).find(|(_, value)| !value.is_finite()).map(|(name, _)| name)
+    }
+
     /// Bytes of data units that arrived at either side.
     #[must_use]
     pub fn data_bytes(&self) -> u64 {
@@ -214,4 +266,37 @@ pub struct WakeUp {
     pub same_core_s: Option<f64>,
     /// One on each of two cores (median); absent where there is only one.
     pub other_core_s: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> RunRecord {
+        let mut record = RunRecord::default();
+        for side in [&mut record.initiator, &mut record.responder] {
+            side.host = Some(HostUsage { throttled_s: Some(0.0), ..HostUsage::default() });
+            side.transport = Some(<(Transport, Transport)>::default());
+            side.marks.insert("first".into(), Histogram::default());
+        }
+        record
+    }
+
+    #[test]
+    fn what_is_no_finite_number_is_named() {
+        let named = |change: fn(&mut RunRecord)| {
+            let mut record = full();
+            change(&mut record);
+            record.not_finite()
+        };
+        assert_eq!(named(|_| ()), None);
+        assert_eq!(named(|r| r.calls.squares = f64::NAN).unwrap(), "calls.squares");
+        assert_eq!(named(|r| r.initiator.usage.user_s = f64::INFINITY).unwrap(), "initiator.usage.user_s");
+        let throttled = named(|r| r.responder.host.as_mut().unwrap().throttled_s = Some(f64::NAN));
+        assert_eq!(throttled.unwrap(), "responder.host.throttled_s");
+        let rtt = named(|r| r.responder.transport.as_mut().unwrap().1.rtt_s = f64::NEG_INFINITY);
+        assert_eq!(rtt.unwrap(), "responder.transport.rtt_s");
+        let mark = named(|r| r.initiator.marks.get_mut("first").unwrap().squares = f64::NAN);
+        assert_eq!(mark.unwrap(), "initiator.marks.first.squares");
+    }
 }

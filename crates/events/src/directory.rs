@@ -78,27 +78,40 @@ impl RunDirectory {
         self.write_json(files::ENVIRONMENT, environment)
     }
 
-    /// Journals one record: one line, handed to the system before this returns.
+    /// Journals one record: one line, handed to the system before this returns. A record with a value that is no finite
+    /// number could never be read back, nor could the run: it is refused, and the journal stays as it was.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When it cannot be written or could not be read.
     pub fn append(&mut self, record: &RunRecord) -> Result<(), Error> {
+        results::readable(record)?;
         let path = self.path.join(files::JOURNAL);
         let mut line = serde_json::to_string(record).map_err(|cause| Error::writing(&path, &cause))?;
         line.push('\n');
         self.journal.write_all(line.as_bytes()).map_err(|cause| Error::writing(&path, &cause))
     }
 
-    /// Writes `results.parquet`, then says in `status.json` whether the run is complete and why not.
+    /// Writes `results.parquet`, then says in `status.json` whether the run is complete and why not. A record that
+    /// [`Self::append`] would refuse is left out, and the run is not complete then.
     ///
     /// # Errors
-    /// When one of them cannot be written; the journal is still there then.
+    /// When one of them cannot be written, the journal is still there then; or when a record was left out, all else is
+    /// there then.
     pub fn finish(mut self, records: &[RunRecord], complete: bool, reason: Option<&str>) -> Result<(), Error> {
+        let refused = records.iter().find_map(|record| results::readable(record).err());
+        let kept: Vec<RunRecord>;
+        let records = if refused.is_some() {
+            kept = records.iter().filter(|record| results::readable(record).is_ok()).cloned().collect();
+            &kept
+        } else {
+            records
+        };
         results::write(&self.path.join(files::RESULTS), self.plan.as_ref(), records)?;
-        self.status.complete = complete;
-        self.status.reason = reason.map(str::to_owned);
+        self.status.complete = complete && refused.is_none();
+        self.status.reason = reason.map(str::to_owned).or_else(|| refused.as_ref().map(|error| error.message.clone()));
         self.status.records = Some(records.len() as u64);
-        self.status.write(&self.path)
+        self.status.write(&self.path)?;
+        refused.map_or(Ok(()), Err)
     }
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Error> {

@@ -21,8 +21,9 @@ use std::sync::Arc;
 /// Writes all records, whole or not at all; the plan gives the texts.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// When the file cannot be written, or a record holds a value that could not be read back.
 pub fn write(path: &Path, plan: Option<&Plan>, records: &[RunRecord]) -> Result<(), Error> {
+    records.iter().try_for_each(readable)?;
     let rows: Vec<Row<'_>> = records.iter().map(|record| Row::new(plan, record)).collect();
     files::replace(path, |file| write_rows(file, &rows).map_err(|cause| Error::writing(path, &cause)))
 }
@@ -35,6 +36,16 @@ pub fn read(path: &Path) -> Result<Vec<RunRecord>, Error> {
     let texts = read_texts(path).map_err(|cause| Error::reading(path, &cause))?;
     let parse = |text: &ByteArray| serde_json::from_slice(text.data()).map_err(|cause| Error::reading(path, &cause));
     texts.iter().map(parse).collect()
+}
+
+/// Refuses a record that could be written and never read: JSON has neither NaN nor infinity.
+pub(crate) fn readable(record: &RunRecord) -> Result<(), Error> {
+    let Some(name) = record.not_finite() else { return Ok(()) };
+    let (measurement, part, run) = (record.measurement, record.part, record.run);
+    let message = format!(
+        "the record of measurement {measurement}, part {part}, run {run} is not kept: {name} is not a finite number"
+    );
+    Err(Error::new(message, "this is a bug in stackline, please report it; the other records are kept"))
 }
 
 fn write_rows(file: &mut File, rows: &[Row<'_>]) -> Parquet<()> {

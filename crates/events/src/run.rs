@@ -178,6 +178,30 @@ mod tests {
     }
 
     #[test]
+    fn a_record_that_could_not_be_read_is_refused_and_the_others_are_kept() {
+        let root = tempfile::tempdir().unwrap();
+        let mut directory = begun(root.path());
+        for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let mut broken = record(1);
+            broken.responder.usage.system_s = bad;
+            directory.append(&record(0)).unwrap();
+            let error = directory.append(&broken).unwrap_err();
+            let said = "the record of measurement 0, part 0, run 1 is not kept: responder.usage.system_s is not a finite number";
+            assert_eq!(error.to_string(), said);
+        }
+        assert_eq!(Run::open(directory.path()).unwrap().records.len(), 3, "a journal that can be read");
+        let mut broken = record(1);
+        broken.calls.squares = f64::NAN;
+        let path = directory.path().to_owned();
+        let error = directory.finish(&[record(0), broken.clone(), record(2)], true, None).unwrap_err();
+        let run = Run::open(&path).unwrap();
+        assert_eq!(run.records, [record(0), record(2)]);
+        assert_eq!((run.complete, run.reason), (false, Some(error.message)));
+        assert!(results::write(&path.join(files::RESULTS), None, &[broken]).is_err());
+        assert_eq!(Run::open(&path).unwrap().records.len(), 2, "the old file is untouched");
+    }
+
+    #[test]
     fn a_taken_name_gets_a_number() {
         let root = tempfile::tempdir().unwrap();
         let names: Vec<PathBuf> = (0..3).map(|_| begun(root.path()).path().to_owned()).collect();
