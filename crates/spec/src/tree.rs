@@ -151,8 +151,17 @@ pub(crate) struct Specification {
     pub(crate) clauses: Vec<Clause>,
     pub(crate) parts: Vec<PartItem>,
     pub(crate) sweeps: Vec<Sweep>,
-    /// Could not be read; only its sweeps are here.
-    pub(crate) broken: bool,
+    pub(crate) readable: Readable,
+}
+
+/// How much of a specification could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readable {
+    Whole,
+    /// At least one application type is there; what is not there may have been written.
+    InPart,
+    /// Only its sweeps.
+    Not,
 }
 
 #[derive(Debug)]

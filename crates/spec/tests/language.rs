@@ -276,6 +276,12 @@ fn a_procedure_of_ones_own() {
 }
 
 #[test]
+fn empty_parentheses_are_no_timings() {
+    let text = "procedure twice() { initiator { StartMeasurement(); StopMeasurement; } responder { } } 1 twice 0*1;";
+    assert!(clean(text).measurements[0].parts[0].procedure.timings.is_empty());
+}
+
+#[test]
 fn shadowing_the_prelude_is_doubted() {
     let text = "procedure rr { initiator { StartMeasurement; StopMeasurement; } responder { } } 1 rr 0*1; 1 request_response 0*1";
     let checked = common::checked(text);

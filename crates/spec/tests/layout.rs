@@ -52,6 +52,7 @@ fn blocks_and_long_lines() {
         "procedure X-y(a,b){initiator{repeat COUNT{rpccall(UNIT,reply)}\nstartMeasurements}responder{}}",
         "procedure X_y(a, b) {\n  initiator {\n    repeat count { RPCCall(unit, reply); }\n    StartMeasurement;\n  }\n  responder { }\n}\n",
     );
+    formats("procedure x ( ) { }", "procedure x() { }\n");
     let long = "10 parallel over tcp across wan: 3 from khons to udjat bulk_put 49152*200 | from udjat to khons rr 32*1000; N = 1";
     formats(
         long,

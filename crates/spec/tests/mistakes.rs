@@ -406,6 +406,103 @@ network wan { host a, b; lnk a - b 1 Mbit/s 1 ms; link a - b 1 Mbit/s 1 KiB; }
     assert_eq!(result.diagnostics.iter().filter(|d| d.severity == Severity::Warning).count(), 1);
 }
 
+/// The messages of all errors, in the order of the text.
+#[track_caller]
+fn tells(text: &str, expected: &[&str]) {
+    let result = checked(text);
+    let list: Vec<&str> = result.diagnostics.iter().map(|d| d.message.as_str()).collect();
+    assert_eq!(list, expected, "{text}");
+    assert!(result.plan.is_none());
+}
+
+#[test]
+fn a_mistake_of_grammar_hides_no_other_in_its_specification() {
+    says(
+        "10 bulkget 32*1",
+        "error: there is no application type `bulkget` [bulkget] expected an application type / did you mean `bulk_get`?",
+    );
+    let text = "10 bulkget 32*1 ovr tcp";
+    tells(text, &["there is no application type `bulkget`", "unexpected `ovr`"]);
+    let list = shown(text, &checked(text).diagnostics);
+    assert!(list.contains("did you mean `bulk_get`?") && list.contains("did you mean `over`?"), "{list}");
+    tells(
+        "10 parallel: rr 32* | bulkget 1*1 | rr 1*1 over tpc in simulted | stram 1*1",
+        &[
+            "unexpected `|`",
+            "there is no application type `bulkget`",
+            "there is no stack `tpc`",
+            "unexpected `simulted`",
+            "there is no application type `stram`",
+        ],
+    );
+    tells(
+        "0 from a rr 0*0 ovr tcp",
+        &[
+            "the number of runs has to be at least 1",
+            "unknown host `a`",
+            "the size of a data unit has to be at least 1",
+            "the number of data units has to be at least 1",
+            "unexpected `ovr`",
+        ],
+    );
+    tells("10 paralel: bulkget 1*1", &["there is no composer `paralel`", "there is no application type `bulkget`"]);
+    tells("10 parallel bulk_get 1*1 over tpc", &["unexpected `bulk_get`", "there is no stack `tpc`"]);
+    tells("10 parallel ovr tcp: rr 1*1 over tpc", &["unexpected `ovr`", "there is no stack `tpc`"]);
+    tells(
+        "10 rr 32*1\n10 rr 1*1 over tpc; 1 bulkget 1*1",
+        &["unexpected `10`", "there is no stack `tpc`", "there is no application type `bulkget`"],
+    );
+    tells(
+        "10 bulkget N*1 ovr tcp; N = 1, M; 1 rr 1*1 over tpc",
+        &["there is no application type `bulkget`", "unexpected `ovr`", "unexpected `M`", "there is no stack `tpc`"],
+    );
+}
+
+#[test]
+fn what_could_not_be_read_is_not_guessed_at() {
+    let network = "network w { host a, b; link a - b 1 Mbit/s 1 ms; }";
+    // The network, the world, the count and the values may stand in what was not read.
+    tells(&format!("{network} 1 from a to b rr 1*1 ovr tcp across w in simulated"), &["unexpected `ovr`"]);
+    tells(&format!("{network} 1 from a to b rr 1*1 across w ovr tcp in simulated"), &["unexpected `ovr`"]);
+    tells("1 rr 32 kib*5", &["unexpected `kib`"]);
+    tells("1 rr 32*, 5", &["unexpected `,`"]);
+    tells("1 rr N*1 ovr tcp, N = 1, 2", &["unexpected `ovr`"]);
+    tells("1 rr N*1; N = 1, x 2;", &["unexpected `x`"]);
+    tells("1 background: rr 1*1 ovr tcp | rr 1", &["unexpected `ovr`"]);
+    tells("1 background: rr 1*1 ovr tcp", &["unexpected `ovr`"]);
+}
+
+#[test]
+fn a_mistake_in_the_header_of_a_procedure_stays_there() {
+    let sides = "initiator { ConnectRequest; StartMeasurement; Pace(t); StopMeasurement; DisconnectRequest; } \
+                 responder { AwaitConnectIndication; AwaitDisconnectIndication; } }\n10 twice 1*1 over tpc;";
+    let header = |header: &str, mistake: &str| {
+        tells(&format!("procedure {header} {sides}"), &[mistake, "there is no stack `tpc`"]);
+    };
+    header("twice(2) {", "unexpected `2`");
+    header("twice(t {", "unexpected `{`");
+    header("twice(t,) {", "unexpected `)`");
+    header("twice(t; u) {", "unexpected `;`");
+    header("twice t {", "unexpected `t`");
+    header("twice(t)", "unexpected `initiator`");
+    header("twice(t)\n", "unexpected `initiator`");
+    header("twice = 3 {", "unexpected `=`");
+    let sides = sides.replace("twice", "rr");
+    tells(&format!("procedure 2 {{ {sides}"), &["unexpected `2`", "there is no stack `tpc`"]);
+    tells(&format!("procedure {{ {sides}"), &["unexpected `{`", "there is no stack `tpc`"]);
+    // What is in the sides comes out too.
+    tells(
+        "procedure twice(2) { initiator { ConnectRequst; } responder { Wait; } }",
+        &["unexpected `2`", "there is no operation `ConnectRequst`", "there is no operation `Wait`"],
+    );
+    // Braces of something else are left alone.
+    tells("procedure twice;\n10 rr 1*1 over tpc;", &["unexpected `;`", "there is no stack `tpc`"]);
+    tells(
+        "procedure twice(\nnetwork w { host a, a; }",
+        &["unexpected `network`", "`a` is declared twice in this network"],
+    );
+}
+
 #[test]
 fn mistakes_on_the_command_line_say_so() {
     let over =
@@ -440,7 +537,11 @@ fn hostile_texts_are_refused_quickly() {
         "1 ",
         "N = ",
         "procedure p {",
+        "procedure p; ",
+        "procedure p( ",
         "10 x:",
+        "10 rr 1*1 x | ",
+        "10 parallel x ",
         "a b ",
         "\"",
         "10 parallel over a, ",

@@ -69,9 +69,7 @@ impl Checker<'_> {
 
     /// When names are wrong already: what else can be said, with the first value of each variable.
     fn numbers(&mut self, specification: &Specification, sweeps: &[Vec<f64>]) {
-        let names = specification.sweeps.iter().map(|sweep| sweep.name.text.clone());
-        let bound: Vec<(String, f64)> =
-            names.zip(sweeps).filter_map(|(name, list)| Some((name, *list.first()?))).collect();
+        let bound = firsts(specification, sweeps);
         let bindings = Bindings(&bound);
         self.heads(specification, bindings);
         for (index, part) in specification.parts.iter().enumerate() {
@@ -230,7 +228,7 @@ impl Checker<'_> {
         })
     }
 
-    fn heads(
+    pub(crate) fn heads(
         &mut self,
         specification: &Specification,
         bindings: Bindings<'_>,
@@ -293,6 +291,12 @@ impl Checker<'_> {
     pub(crate) fn program(&self, part: &crate::tree::PartItem) -> Option<Procedure> {
         self.procedures.get(&application_key(&part.application.text)).cloned().flatten()
     }
+}
+
+/// The first value of each variable.
+pub(crate) fn firsts(specification: &Specification, sweeps: &[Vec<f64>]) -> Vec<(String, f64)> {
+    let names = specification.sweeps.iter().map(|sweep| sweep.name.text.clone());
+    names.zip(sweeps).filter_map(|(name, list)| Some((name, *list.first()?))).collect()
 }
 
 /// `None` inside: a mistake.

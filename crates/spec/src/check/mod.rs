@@ -10,6 +10,7 @@ mod mirror;
 mod names;
 mod network;
 mod part;
+mod partial;
 mod procedure;
 mod series;
 mod stack;
@@ -18,7 +19,7 @@ mod text;
 use crate::Context;
 use crate::diagnostic::{Diagnostic, Report};
 use crate::layout::Marked;
-use crate::tree::{HostItem, Item, NetworkItem, ProcedureItem, StackItem, Tree, Value, Word};
+use crate::tree::{HostItem, Item, NetworkItem, ProcedureItem, Readable, StackItem, Tree, Value, Word};
 use crate::{Overrides, PRELUDE};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -226,8 +227,10 @@ impl Checker<'_> {
         for item in &tree.items {
             if let Item::Specification(specification) = item {
                 any = true;
-                if !specification.broken {
-                    self.specification(specification);
+                match specification.readable {
+                    Readable::Whole => self.specification(specification),
+                    Readable::InPart => self.partial(specification),
+                    Readable::Not => {}
                 }
             }
         }

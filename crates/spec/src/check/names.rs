@@ -37,7 +37,7 @@ pub(crate) fn over(kind: &ClauseKind) -> Option<&[StackItem]> {
 }
 
 /// Swept variables that tokens name, with where.
-fn mentioned(marked: &Marked<'_>, at: At) -> Vec<(String, Span)> {
+pub(crate) fn mentioned(marked: &Marked<'_>, at: At) -> Vec<(String, Span)> {
     at.filter(|index| marked.mark(*index).role == Role::Variable)
         .filter_map(|index| marked.token(index).map(|token| (marked.text(index).to_string(), token.span)))
         .collect()
@@ -49,11 +49,7 @@ impl Checker<'_> {
         let before = self.report.errors();
         self.variables(specification);
         self.composed(specification);
-        for clause in specification.clauses.iter().chain(specification.parts.iter().flat_map(|part| &part.clauses)) {
-            for item in over(&clause.kind).unwrap_or_default() {
-                stack::verify(item, self.context.stacks, self.report);
-            }
-        }
+        self.stacks(specification);
         for part in &specification.parts {
             self.application(&part.application);
             self.agreement(specification, part);
@@ -64,6 +60,15 @@ impl Checker<'_> {
             .iter()
             .all(|part| matches!(self.procedures.get(&application_key(&part.application.text)), Some(Some(_))));
         self.report.errors() == before && sound
+    }
+
+    /// Names and options of all stacks.
+    pub(crate) fn stacks(&mut self, specification: &Specification) {
+        for clause in specification.clauses.iter().chain(specification.parts.iter().flat_map(|part| &part.clauses)) {
+            for item in over(&clause.kind).unwrap_or_default() {
+                stack::verify(item, self.context.stacks, self.report);
+            }
+        }
     }
 
     /// A background needs a foreground.
@@ -109,7 +114,7 @@ impl Checker<'_> {
         }
     }
 
-    fn application(&mut self, name: &Word) {
+    pub(crate) fn application(&mut self, name: &Word) {
         if self.procedures.contains_key(&application_key(&name.text)) || self.report.full() {
             return;
         }
@@ -194,7 +199,7 @@ impl Checker<'_> {
         }
     }
 
-    fn unknown_network(&mut self, name: &Word) {
+    pub(crate) fn unknown_network(&mut self, name: &Word) {
         if self.report.full() {
             return;
         }
@@ -205,7 +210,7 @@ impl Checker<'_> {
         self.report.push(diagnostic);
     }
 
-    fn network_host(&mut self, host: &Word, network: &Network) {
+    pub(crate) fn network_host(&mut self, host: &Word, network: &Network) {
         if network.hosts.contains(&host.text) {
             self.hosts.entry(host.text.clone()).or_default();
         } else if !self.report.full() {
@@ -216,7 +221,7 @@ impl Checker<'_> {
         }
     }
 
-    fn declared_host(&mut self, host: &Word) {
+    pub(crate) fn declared_host(&mut self, host: &Word) {
         if self.hosts.contains_key(&host.text) || self.report.full() {
             return;
         }

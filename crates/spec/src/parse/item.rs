@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::layout::Role;
 use crate::names;
 use crate::token::Kind;
-use crate::tree::{HostItem, Item, LinkItem, NetworkItem, ProcedureItem, SwitchItem, Tree, Word};
+use crate::tree::{HostItem, Item, LinkItem, NetworkItem, Readable, SwitchItem, Tree, Word};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
@@ -40,18 +40,17 @@ impl Parser<'_, '_> {
             (Kind::Name, "network") => self.network_item(tree)?,
             (Kind::Name, "procedure") => self.procedure_item(tree)?,
             (Kind::Name, _) if self.ahead(1) == Kind::Equals => self.lone_sweep(tree)?,
-            (Kind::Number(_), _) => self.specification_item(tree)?,
-            (Kind::Less, _) if self.is_bracketed(0) => self.specification_item(tree)?,
-            (Kind::Name, _) if self.is_swept(0) && !self.is_application(0) => self.specification_item(tree)?,
+            (Kind::Number(_), _) => self.specification_item(tree),
+            (Kind::Less, _) if self.is_bracketed(0) => self.specification_item(tree),
+            (Kind::Name, _) if self.is_swept(0) && !self.is_application(0) => self.specification_item(tree),
             _ => return Err(self.no_item()),
         }
         Ok(())
     }
 
-    fn specification_item(&mut self, tree: &mut Tree) -> Parsed<()> {
-        let specification = self.specification()?;
+    fn specification_item(&mut self, tree: &mut Tree) {
+        let specification = self.specification();
         tree.items.push(Item::Specification(Box::new(specification)));
-        Ok(())
     }
 
     fn no_item(&mut self) -> super::Failed {
@@ -82,7 +81,7 @@ impl Parser<'_, '_> {
     /// A sweep with no specification right before it.
     fn lone_sweep(&mut self, tree: &mut Tree) -> Parsed<()> {
         let span = self.span();
-        let after_broken = matches!(tree.items.last(), Some(Item::Specification(s)) if s.broken);
+        let after_broken = matches!(tree.items.last(), Some(Item::Specification(s)) if s.readable != Readable::Whole);
         if !after_broken {
             let message = format!("the variable `{}` belongs to no specification", self.text(0));
             self.report.push(
@@ -90,7 +89,7 @@ impl Parser<'_, '_> {
                     .hint("as in `10 bulk_get N*1000; N = 1024, 2048 ... 16384;`"),
             );
         }
-        let sweeps = self.sweeps();
+        let (sweeps, _) = self.sweeps();
         tree.items.push(Item::Specification(Box::new(super::specification::broken(span, sweeps))));
         Ok(())
     }
@@ -135,18 +134,6 @@ impl Parser<'_, '_> {
         }
         self.expect_word("ssh", "expected `local`, or `ssh` and a quoted destination")?;
         Ok(Some(self.quoted("expected a quoted destination such as \"user@10.0.0.5\"")?))
-    }
-
-    fn procedure_item(&mut self, tree: &mut Tree) -> Parsed<()> {
-        self.take(Role::Keyword);
-        let name = self.new_name("expected the name of an application type")?;
-        if let Some(mark) = self.position().checked_sub(1).and_then(|at| self.marked.mark_mut(at)) {
-            mark.role = Role::Application;
-        }
-        let mut procedure = ProcedureItem { name, timings: Vec::new(), initiator: None, responder: None, broken: true };
-        let result = self.procedure(&mut procedure);
-        tree.items.push(Item::Procedure(procedure));
-        result
     }
 
     fn network_item(&mut self, tree: &mut Tree) -> Parsed<()> {

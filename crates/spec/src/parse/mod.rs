@@ -281,15 +281,26 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     /// An item's word first on its line, with what has to follow such a word.
     pub(crate) fn begins_item(&self) -> bool {
-        let first = self.at == 0 || self.token(0).breaks > 0;
+        self.begins_item_at(0)
+    }
+
+    pub(crate) fn begins_item_at(&self, ahead: usize) -> bool {
+        let token = self.token(ahead);
+        let first = self.at + ahead == 0 || token.breaks > 0;
         // `host a;` is a statement of a network too, but there it is indented less often than not at column one.
-        let column_one = self.marked.source.get(..self.span().start).is_none_or(|t| t.is_empty() || t.ends_with('\n'));
-        first && column_one && self.is_word(0, names::ITEMS) && matches!(self.ahead(1), Kind::Name | Kind::Number(_))
+        let column_one = self.marked.source.get(..token.span.start).is_none_or(|t| t.is_empty() || t.ends_with('\n'));
+        let followed = matches!(self.ahead(ahead + 1), Kind::Name | Kind::Number(_));
+        first && column_one && self.is_word(ahead, names::ITEMS) && followed
     }
 
     /// Runs `read` for each statement up to the closing brace. Returns whether all could be read.
     pub(crate) fn block(&mut self, expected: &str, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<bool> {
         let open = self.expect(Kind::OpenBrace, expected)?;
+        self.rest_of_block(open, read)
+    }
+
+    /// The same behind its opening brace.
+    pub(crate) fn rest_of_block(&mut self, open: Span, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<bool> {
         let mut sound = true;
         loop {
             self.begin_line();
@@ -343,23 +354,46 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     /// After a mistake at the top: on behind the next `;`, at an item, or at what looks like the next specification.
     fn skip_item(&mut self, tree: &mut Tree) {
-        while self.kind() != Kind::End {
-            if self.begins_item() {
-                return;
-            }
-            let terminator = self.kind() == Kind::Semicolon
-                || (self.kind() == Kind::Comma && self.looks_like_specification(1))
-                || (self.kind() == Kind::CloseBrace);
+        self.skip_specification();
+        // Sweeps of what could not be read belong to it.
+        if self.kind() == Kind::Name && self.ahead(1) == Kind::Equals {
+            let (sweeps, _) = self.sweeps();
+            let broken = specification::broken(self.last_span(), sweeps);
+            tree.items.push(Item::Specification(Box::new(broken)));
+        }
+    }
+
+    /// Goes on behind the terminator, or at an item.
+    pub(crate) fn skip_specification(&mut self) {
+        while self.kind() != Kind::End && !self.begins_item() {
+            let terminator = self.is_terminator(0) || self.kind() == Kind::CloseBrace;
             self.take(Role::Plain);
             if terminator {
                 break;
             }
         }
-        // Sweeps of what could not be read belong to it.
-        if self.kind() == Kind::Name && self.ahead(1) == Kind::Equals {
-            let sweeps = self.sweeps();
-            let broken = specification::broken(self.last_span(), sweeps);
-            tree.items.push(Item::Specification(Box::new(broken)));
+    }
+
+    /// Goes on at the next token of that kind in this specification; stays here and says false when there is none.
+    pub(crate) fn skip_to(&mut self, kind: Kind) -> bool {
+        let mut ahead = 0;
+        while self.ahead(ahead) != kind {
+            let over = matches!(self.ahead(ahead), Kind::End | Kind::OpenBrace | Kind::CloseBrace)
+                || self.is_terminator(ahead)
+                || self.begins_item_at(ahead);
+            if over {
+                return false;
+            }
+            ahead += 1;
         }
+        for _ in 0..ahead {
+            self.take(Role::Plain);
+        }
+        true
+    }
+
+    fn is_terminator(&self, ahead: usize) -> bool {
+        self.ahead(ahead) == Kind::Semicolon
+            || (self.ahead(ahead) == Kind::Comma && self.looks_like_specification(ahead + 1))
     }
 }

@@ -15,14 +15,13 @@ use stackline_core::plan::World;
 const SIZE: &str = "expected the size of a data unit";
 
 impl Parser<'_, '_> {
-    pub(crate) fn part(&mut self) -> Parsed<PartItem> {
+    /// Adds the part, or what of it stands before a mistake when its application type does.
+    pub(crate) fn part(&mut self, parts: &mut Vec<PartItem>) -> Parsed<()> {
         let (first, start) = (self.position(), self.span());
         let replicas =
             if self.is_replicas() { Some(self.value(Expect::Plain, "expected a number of pairs")?) } else { None };
         let (from, to) = self.ends()?;
         let application = self.application()?;
-        let data = self.data()?;
-        let (source, destination) = if data.is_some() { self.accesses()? } else { (None, None) };
         let mut part = PartItem {
             span: start,
             head_at: first..self.position(),
@@ -30,15 +29,25 @@ impl Parser<'_, '_> {
             from,
             to,
             application,
-            data,
-            source,
-            destination,
+            data: None,
+            source: None,
+            destination: None,
             timings: Vec::new(),
             clauses: Vec::new(),
         };
-        self.tail(&mut part)?;
+        let result = self.behind_application(&mut part, first);
         part.span = start.to(self.last_span());
-        Ok(part)
+        parts.push(part);
+        result
+    }
+
+    fn behind_application(&mut self, part: &mut PartItem, first: usize) -> Parsed<()> {
+        part.data = self.data()?;
+        if part.data.is_some() {
+            (part.source, part.destination) = self.accesses()?;
+        }
+        part.head_at = first..self.position();
+        self.tail(part)
     }
 
     /// A number, `<N>`, or a bare variable before what a part goes on with.

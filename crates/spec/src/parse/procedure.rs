@@ -6,26 +6,82 @@ use crate::diagnostic::Diagnostic;
 use crate::layout::Role;
 use crate::names;
 use crate::token::Kind;
-use crate::tree::{Argument, ProcedureItem, Statement, Word};
+use crate::tree::{Argument, Item, ProcedureItem, Statement, Tree, Word};
 use alloc::format;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::program::OPERATIONS;
 
 /// Repeats within repeats.
 const DEEPEST: usize = 32;
+/// Tokens that are looked at to find the sides behind a header with mistakes.
+const LOOK_AHEAD: usize = 64;
+const SIDES: &[&str] = &["initiator", "responder"];
 const STATEMENT: &str = "expected an operation or `repeat`";
 
 impl Parser<'_, '_> {
-    pub(crate) fn procedure(&mut self, procedure: &mut ProcedureItem) -> Parsed<()> {
-        if self.accept(Kind::Open) {
+    /// All behind the word `procedure`. A mistake before the sides hides what their operations refer to, nothing else.
+    pub(crate) fn procedure_item(&mut self, tree: &mut Tree) -> Parsed<()> {
+        self.take(Role::Keyword);
+        let (at, span) = (self.position(), self.span());
+        let name = self.new_name("expected the name of an application type").ok();
+        if let (Some(_), Some(mark)) = (&name, self.marked.mark_mut(at)) {
+            mark.role = Role::Application;
+        }
+        let named = name.is_some();
+        let name = name.unwrap_or(Word { text: String::new(), span });
+        let mut procedure = ProcedureItem { name, timings: Vec::new(), initiator: None, responder: None, broken: true };
+        let sound = named && self.header(&mut procedure).is_ok();
+        let result = if sound || self.find_sides() { self.sides(&mut procedure) } else { Err(Failed) };
+        procedure.broken = !sound || !matches!(result, Ok(true));
+        if !sound {
+            (procedure.initiator, procedure.responder) = (None, None);
+        }
+        if named {
+            tree.items.push(Item::Procedure(procedure));
+        }
+        result.map(|_| ())
+    }
+
+    /// Timings, up to the `{`.
+    fn header(&mut self, procedure: &mut ProcedureItem) -> Parsed<()> {
+        if self.accept(Kind::Open) && !self.accept(Kind::Close) {
             self.timings(procedure)?;
         }
+        if self.kind() == Kind::OpenBrace {
+            return Ok(());
+        }
+        Err(self.unexpected("expected `{`, or `(` and the names of timings", &[]))
+    }
+
+    /// After a mistake in the header: on to its `{`, or to a side when the `{` is what is missing. False when neither
+    /// seems to belong to it.
+    fn find_sides(&mut self) -> bool {
+        let (mut ended, mut broken) = (false, false);
+        for ahead in 0..LOOK_AHEAD {
+            let token = self.token(ahead);
+            ended |= token.kind == Kind::Semicolon;
+            broken |= ahead > 0 && token.breaks > 0;
+            let side = self.ahead(ahead + 1) == Kind::OpenBrace && self.is_word(ahead, SIDES);
+            if side || (token.kind == Kind::OpenBrace && !(ended && broken)) {
+                (0..ahead).for_each(|_| {
+                    self.take(Role::Plain);
+                });
+                return true;
+            }
+            if matches!(token.kind, Kind::End | Kind::CloseBrace) || self.begins_item_at(ahead) {
+                return false;
+            }
+        }
+        false
+    }
+
+    fn sides(&mut self, procedure: &mut ProcedureItem) -> Parsed<bool> {
         let mut read = |parser: &mut Self| -> Parsed<()> {
             let side = match parser.folded(0).as_str() {
                 "initiator" => &mut procedure.initiator,
                 "responder" => &mut procedure.responder,
-                _ => return Err(parser.unexpected("expected `initiator` or `responder`", &["initiator", "responder"])),
+                _ => return Err(parser.unexpected("expected `initiator` or `responder`", SIDES)),
             };
             if side.is_some() {
                 return Err(parser.unexpected("each of `initiator` and `responder` stands once", &[]));
@@ -37,14 +93,15 @@ impl Parser<'_, '_> {
             if result? { Ok(()) } else { Err(Failed) }
         };
         // Within a side, mistakes have been skipped one by one: going on behind its brace is right.
-        let sound = self.sides(&mut read)?;
-        procedure.broken = !sound;
-        Ok(())
+        self.each_side(&mut read)
     }
 
     fn timings(&mut self, procedure: &mut ProcedureItem) -> Parsed<()> {
         const TIMING: &str = "expected the name of a timing";
         loop {
+            if self.begins_item() {
+                return Err(self.unexpected(TIMING, &[]));
+            }
             let name = self.new_name(TIMING)?;
             if procedure.timings.iter().any(|other| other.text == name.text) {
                 let message = format!("the timing `{}` is named twice", name.text);
@@ -59,9 +116,11 @@ impl Parser<'_, '_> {
     }
 
     /// The two sides. A side with mistakes has consumed its braces, so nothing is skipped after it.
-    fn sides(&mut self, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<bool> {
+    fn each_side(&mut self, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<bool> {
         let mut sound = true;
-        let all = self.block("expected `{`, or `(` and the names of timings", &mut |parser| {
+        let open = self.span();
+        self.accept(Kind::OpenBrace);
+        let all = self.rest_of_block(open, &mut |parser| {
             let first = parser.position();
             match read(parser) {
                 Err(_) if parser.position() == first || !parser.closed_block() => Err(Failed),

@@ -1,12 +1,12 @@
 //! Specifications: runs, limits, composer, sweeps.
 
 use super::value::Expect;
-use super::{Parsed, Parser};
+use super::{Failed, Parsed, Parser};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::layout::Role;
 use crate::names;
 use crate::token::Kind;
-use crate::tree::{Base, Clause, Specification, Step, Sweep, Unit, Value};
+use crate::tree::{Base, Clause, Readable, Specification, Step, Sweep, Unit, Value};
 use alloc::format;
 use alloc::vec::Vec;
 use stackline_core::plan::Composer;
@@ -29,7 +29,7 @@ pub(crate) fn broken(span: Span, sweeps: Vec<Sweep>) -> Specification {
         clauses: Vec::new(),
         parts: Vec::new(),
         sweeps,
-        broken: true,
+        readable: Readable::Not,
     }
 }
 
@@ -43,25 +43,45 @@ impl Parser<'_, '_> {
                 || self.is_word(ahead + 1, &["from", "to", "priority"]))
     }
 
-    pub(crate) fn specification(&mut self) -> Parsed<Specification> {
+    /// A specification with its sweeps. Behind a mistake it goes on where it can, so that others come out too.
+    pub(crate) fn specification(&mut self) -> Specification {
         let first = self.position();
         let mut specification = broken(self.span(), Vec::new());
-        specification.broken = false;
+        specification.readable = Readable::Whole;
         specification.line = self.token(0).line;
-        specification.runs = self.value(Expect::Plain, "expected the number of runs")?;
-        self.heads(&mut specification)?;
-        specification.head_at = first..self.position();
-        self.composer(&mut specification)?;
-        self.parts(&mut specification)?;
-        specification.at = first..self.position();
-        specification.span = specification.span.to(self.last_span());
-        self.specification_end()?;
-        specification.sweeps = self.sweeps();
+        let ended = self.measurement(&mut specification);
+        if ended.is_err() {
+            specification.readable = Readable::InPart;
+            self.skip_specification();
+        }
+        if specification.parts.is_empty() {
+            specification.readable = Readable::Not;
+        }
+        let (sweeps, sound) = self.sweeps();
+        specification.sweeps = sweeps;
+        if !sound && specification.readable == Readable::Whole {
+            specification.readable = Readable::InPart;
+        }
         let extent = self.position();
         if let Some(mark) = self.marked.mark_mut(first) {
             mark.extent = Some(extent);
         }
-        Ok(specification)
+        specification
+    }
+
+    /// All of it up to its terminator.
+    fn measurement(&mut self, specification: &mut Specification) -> Parsed<()> {
+        let first = self.position();
+        specification.runs = self.value(Expect::Plain, "expected the number of runs")?;
+        self.heads(specification)?;
+        specification.head_at = first..self.position();
+        self.composer(specification)?;
+        let parts = self.parts(specification);
+        specification.at = first..self.position();
+        specification.span = specification.span.to(self.last_span());
+        parts?;
+        self.specification_end();
+        Ok(())
     }
 
     fn heads(&mut self, specification: &mut Specification) -> Parsed<()> {
@@ -105,7 +125,7 @@ impl Parser<'_, '_> {
 
     fn composer(&mut self, specification: &mut Specification) -> Parsed<()> {
         let first = self.position();
-        let Some((composer, tokens)) = self.composer_here()? else {
+        let Some((composer, tokens)) = self.composer_here(specification) else {
             specification.composer_at = first..first;
             return Ok(());
         };
@@ -118,16 +138,22 @@ impl Parser<'_, '_> {
             self.once(&specification.clauses, &clause);
             specification.clauses.push(clause);
         }
-        if self.kind() != Kind::Colon {
-            return Err(self.unexpected("expected `:` and the parts", names::CLAUSES));
+        if self.accept(Kind::Colon) {
+            return Ok(());
         }
-        self.take(Role::Plain);
-        Ok(())
+        let failed = self.unexpected("expected `:` and the parts", names::CLAUSES);
+        specification.readable = Readable::InPart;
+        if self.skip_to(Kind::Colon) {
+            self.take(Role::Plain);
+            return Ok(());
+        }
+        let part = self.is_application(0) || self.is_word(0, &["from", "to"]) || matches!(self.kind(), Kind::Number(_));
+        if part { Ok(()) } else { Err(failed) }
     }
 
     /// The composer that stands here and how many tokens it takes.
-    fn composer_here(&mut self) -> Parsed<Option<(Composer, usize)>> {
-        let composer = match self.folded(0).as_str() {
+    fn composer_here(&mut self, specification: &mut Specification) -> Option<(Composer, usize)> {
+        Some(match self.folded(0).as_str() {
             "parallel" => (Composer::Parallel, 1),
             "background" => (Composer::Background, 1),
             "total" => (Composer::Total, 1),
@@ -141,11 +167,12 @@ impl Parser<'_, '_> {
                 let diagnostic = Diagnostic::error(self.span(), message, "expected a composer");
                 let hint = "the composers are `parallel`, `background`, `priority background` and `total`";
                 let diagnostic = diagnostic.did_you_mean(self.text(0), names::COMPOSERS.iter().copied(), hint);
-                return Err(self.fail(diagnostic));
+                self.report.push(diagnostic);
+                specification.readable = Readable::InPart;
+                (Composer::Parallel, if self.ahead(1) == Kind::Colon { 1 } else { 2 })
             }
-            _ => return Ok(None),
-        };
-        Ok(Some(composer))
+            _ => return None,
+        })
     }
 
     fn parts(&mut self, specification: &mut Specification) -> Parsed<()> {
@@ -154,12 +181,17 @@ impl Parser<'_, '_> {
             if composed && self.kind() != Kind::Bar && specification.parts.is_empty() {
                 self.begin_soft();
             }
-            specification.parts.push(self.part()?);
+            let read = self.part(&mut specification.parts).and_then(|()| self.part_end());
+            if read.is_err() {
+                specification.readable = Readable::InPart;
+                if !self.skip_to(Kind::Bar) {
+                    return Err(Failed);
+                }
+            }
             self.begin_soft();
-            if self.kind() != Kind::Bar {
+            if !self.accept(Kind::Bar) {
                 break;
             }
-            self.take(Role::Plain);
         }
         if let Some(mark) = self.marked.mark_mut(self.position()) {
             mark.soft = false;
@@ -189,17 +221,12 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `;`, `,` or the end of the text.
-    fn specification_end(&mut self) -> Parsed<()> {
+    /// What may stand behind a part.
+    fn part_end(&mut self) -> Parsed<()> {
         match self.kind() {
-            Kind::Semicolon | Kind::Comma => {
-                self.take(Role::Terminator);
-                Ok(())
-            }
-            Kind::End => {
-                self.terminate_last();
-                Ok(())
-            }
+            Kind::Bar | Kind::Semicolon | Kind::Comma | Kind::End => Ok(()),
+            // Only the `;` is missing.
+            Kind::Number(_) if self.token(0).breaks > 0 && self.looks_like_specification(0) => Ok(()),
             Kind::Name => {
                 let mut words: Vec<&str> = names::CLAUSES.to_vec();
                 words.extend(stackline_core::units::SIZE_UNITS.iter().map(|(unit, _)| *unit));
@@ -209,17 +236,35 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `N = 1, 2 ... 8` as often as it comes; mistakes are reported and skipped.
-    pub(crate) fn sweeps(&mut self) -> Vec<Sweep> {
+    /// `;`, `,` or the end of the text.
+    fn specification_end(&mut self) {
+        match self.kind() {
+            Kind::Semicolon | Kind::Comma => {
+                self.take(Role::Terminator);
+            }
+            Kind::End => self.terminate_last(),
+            // The next one can be read all the same.
+            _ => {
+                let _: Failed = self.unexpected(END, &[]);
+            }
+        }
+    }
+
+    /// `N = 1, 2 ... 8` as often as it comes; mistakes are reported and skipped. False when there were any.
+    pub(crate) fn sweeps(&mut self) -> (Vec<Sweep>, bool) {
         let mut sweeps = Vec::new();
+        let mut sound = true;
         while self.kind() == Kind::Name && self.ahead(1) == Kind::Equals {
             self.begin_soft();
             match self.sweep() {
                 Ok(sweep) => sweeps.push(sweep),
-                Err(_) => self.skip_statement(),
+                Err(_) => {
+                    sound = false;
+                    self.skip_statement();
+                }
             }
         }
-        sweeps
+        (sweeps, sound)
     }
 
     fn sweep(&mut self) -> Parsed<Sweep> {
