@@ -129,6 +129,8 @@ struct Loop {
     left: Limit,
     /// What `unit_bytes` was when the loop began.
     base: u64,
+    /// Whether its first communication operation drives.
+    drives: bool,
 }
 
 /// One walk through a program.
@@ -139,6 +141,8 @@ pub struct Cursor {
     loops: Vec<Loop>,
     limit_reached: bool,
     end_stream: bool,
+    /// The operation yielded last was a whole repeat.
+    whole: bool,
     unit: Source,
     reply: Source,
     delays: Vec<(crate::distribution::Distribution, Generator)>,
@@ -178,6 +182,7 @@ impl Cursor {
             loops: Vec::new(),
             limit_reached: false,
             end_stream: false,
+            whole: false,
             unit: Source::new(&data.unit, seed.child("unit")),
             reply: Source::new(&data.reply, seed.child("reply")),
             delays: Vec::new(),
@@ -202,25 +207,35 @@ impl Cursor {
         self.limit_reached = true;
     }
 
-    /// The peer's stream ended where a data unit would begin: leaves every running repeat at once, since nothing more
-    /// can come. Returns false when none is running.
-    pub fn leave(&mut self) -> bool {
-        let mut depth = core::mem::take(&mut self.loops).len();
-        if depth == 0 {
-            return false;
+    /// The peer sends no more data units where one was awaited. `closed`: nor anything else on this connection, so every
+    /// running repeat is left; else only the one around the awaited unit. Returns false when none is running.
+    pub fn leave(&mut self, closed: bool) -> bool {
+        let depth = if closed { self.loops.len() } else { usize::from(!self.whole && !self.loops.is_empty()) };
+        self.leave_repeats(depth);
+        depth > 0
+    }
+
+    /// The limit came before the next operation: leaves the innermost repeat at once if it is one that drives.
+    pub fn cut(&mut self) -> bool {
+        let drives = self.loops.last().is_some_and(|running| running.drives);
+        if drives {
+            self.leave_repeats(1);
+            self.end_stream = true;
         }
-        while let Some(instruction) = self.instructions.get(self.at) {
+        drives
+    }
+
+    fn leave_repeats(&mut self, mut depth: usize) {
+        self.loops.truncate(self.loops.len() - depth);
+        while depth > 0 {
+            match self.instructions.get(self.at) {
+                Some(Instruction::Repeat { .. }) => depth += 1,
+                Some(Instruction::EndRepeat { .. }) => depth -= 1,
+                Some(_) => {}
+                None => return,
+            }
             self.at += 1;
-            match instruction {
-                Instruction::Repeat { .. } => depth += 1,
-                Instruction::EndRepeat { .. } => depth -= 1,
-                _ => {}
-            }
-            if depth == 0 {
-                break;
-            }
         }
-        true
     }
 
     /// Whether a repeat is running.
@@ -240,6 +255,7 @@ impl Cursor {
                 Instruction::Repeat { limit, end, drives } => {
                     self.enter(*limit, *end, *drives);
                     if let Some(operation) = self.whole_repeat() {
+                        self.whole = true;
                         return Some(operation);
                     }
                     continue;
@@ -287,6 +303,7 @@ impl Cursor {
                 }
             };
             self.at += 1;
+            self.whole = false;
             return Some(operation);
         }
     }
@@ -309,7 +326,7 @@ impl Cursor {
             self.end_stream = !empty;
             self.at = end + 1;
         } else {
-            self.loops.push(Loop { left: limit, base: self.unit_bytes });
+            self.loops.push(Loop { left: limit, base: self.unit_bytes, drives });
             self.at += 1;
         }
     }
@@ -563,9 +580,45 @@ mod tests {
         assert_eq!(cursor.advance(), Some(Operation::RpcAwaitCallInd { bytes: 8 }));
         assert_eq!(cursor.advance(), Some(Operation::RpcReturn { bytes: 8 }));
         assert_eq!(cursor.advance(), Some(Operation::RpcAwaitCallInd { bytes: 8 }));
-        assert!(cursor.leave());
+        assert!(cursor.leave(true));
         assert_eq!(cursor.advance(), Some(Operation::AwaitDisconnectIndication));
-        assert!(!cursor.leave());
+        assert!(!cursor.leave(true));
+    }
+
+    fn puts_in_a_loop() -> Vec<Step> {
+        let units = Step::Repeat(CountArgument::Count, vec![Step::Call(Call::AwaitDataIndication(SizeArgument::Unit))]);
+        let put = vec![Step::Call(Call::AwaitStartBulkPut), units, Step::Call(Call::AwaitStopBulkPut)];
+        vec![Step::Repeat(CountArgument::Times(3), put), Step::Call(Call::AwaitDisconnectIndication)]
+    }
+
+    #[test]
+    fn an_ended_transfer_leaves_its_own_repeat_and_a_closed_connection_all_of_them() {
+        for (unit, count) in [(Size::Bytes(8), 5), (Size::Drawn(Distribution::Uniform(8.0, 9.0)), 5)] {
+            let mut cursor = Cursor::new(&puts_in_a_loop(), &data(unit, Count::Units(count)), Seed::root(1));
+            assert_eq!(cursor.advance(), Some(Operation::AwaitStartBulkPut));
+            assert!(matches!(cursor.advance(), Some(Operation::AwaitDataIndication { .. })));
+            cursor.leave(false);
+            assert_eq!(cursor.advance(), Some(Operation::AwaitStopBulkPut));
+            assert_eq!(cursor.advance(), Some(Operation::AwaitStartBulkPut));
+            assert!(matches!(cursor.advance(), Some(Operation::AwaitDataIndication { .. })));
+            cursor.leave(true);
+            assert_eq!(cursor.advance(), Some(Operation::AwaitDisconnectIndication));
+        }
+    }
+
+    #[test]
+    fn a_cut_leaves_before_the_operation_that_drives() {
+        let pace = Call::Pace(DelayArgument::Drawn(Distribution::Constant(1.0)));
+        let call = Call::RpcCall(SizeArgument::Unit, SizeArgument::Reply);
+        let steps = vec![
+            Step::Repeat(CountArgument::Count, vec![Step::Call(pace), Step::Call(call)]),
+            Step::Call(Call::DisconnectRequest),
+        ];
+        let mut cursor = Cursor::new(&steps, &data(Size::Bytes(8), Count::Units(5)), Seed::root(1));
+        assert!(matches!(cursor.advance(), Some(Operation::Pace(_))));
+        assert!(cursor.cut());
+        assert_eq!(cursor.advance(), Some(Operation::EndStream));
+        assert_eq!(cursor.advance(), Some(Operation::DisconnectRequest));
     }
 
     #[test]

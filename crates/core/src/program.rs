@@ -209,6 +209,21 @@ pub enum Step {
     Repeat(CountArgument, Vec<Self>),
 }
 
+/// Whether an operation somewhere in the steps passes the test.
+pub fn any(steps: &[Step], test: &impl Fn(&Call) -> bool) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Call(call) => test(call),
+        Step::Repeat(_, body) => any(body, test),
+    })
+}
+
+/// Whether connections come and go in a repeat, so that none lasts from clock start to stop.
+#[must_use]
+pub fn repeats_connections(steps: &[Step]) -> bool {
+    let connects = |call: &Call| matches!(call, Call::ConnectRequest | Call::AwaitConnectIndication);
+    steps.iter().any(|step| matches!(step, Step::Repeat(_, body) if any(body, &connects)))
+}
+
 /// An application type: a pair of benchmark procedures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Procedure {

@@ -12,7 +12,7 @@ use crate::placement;
 use crate::stacks::{Bulk, Connection, Dialer, Listener, vanished};
 use stackline_core::cursor::{Cursor, Operation};
 use stackline_core::plan::Count;
-use stackline_core::program::Side;
+use stackline_core::program::{self, Side, Step};
 use stackline_core::record::{Histogram, SideRecord, Transport, Usage};
 use stackline_core::time::{Duration, Instant};
 use std::sync::Arc;
@@ -65,6 +65,16 @@ pub struct Endpoint<'t> {
     paced: bool,
     started: Option<Start>,
     stopped: bool,
+    /// Whether connections come and go in a repeat, so that the period does not end with the first.
+    loops: bool,
+    /// When the peer was first heard of; what a responder paces and marks from.
+    heard: Option<Instant>,
+    /// Data units sent that nothing from the peer has followed yet.
+    unconfirmed: bool,
+    /// The present connection's stream was found to have ended.
+    stream_over: bool,
+    /// Bytes that arrived on earlier connections, where cursors cannot know.
+    arrived_before: u64,
 }
 
 /// What was read when the clock started.
@@ -112,6 +122,11 @@ impl<'t> Endpoint<'t> {
             paced: false,
             started: None,
             stopped: false,
+            loops: program::repeats_connections(&task.steps),
+            heard: None,
+            unconfirmed: false,
+            stream_over: false,
+            arrived_before: 0,
         }
     }
 
@@ -157,8 +172,9 @@ impl<'t> Endpoint<'t> {
             Operation::RpcAwaitCallInd { bytes } => {
                 let (connection, ends) = self.open()?;
                 if !connection.await_call(bytes as usize, ends)? {
-                    self.stream_ended(cursor)?;
+                    return self.stream_ended(cursor);
                 }
+                self.hear();
                 Ok(())
             }
             Operation::RpcReturn { bytes } => {
@@ -178,7 +194,13 @@ impl<'t> Endpoint<'t> {
             }
             Operation::AwaitStartBulkGet | Operation::AwaitStartBulkPut => {
                 let (connection, ends) = self.open()?;
-                connection.await_start_bulk(ends)?;
+                if !connection.await_start_bulk(ends)? {
+                    return self.stream_ended(cursor);
+                }
+                self.hear();
+                // Each transfer is paced from its own beginning.
+                self.intended = None;
+                self.heard = Some(clock::now());
                 if let Some(alarm) = &self.alarm {
                     alarm.arm();
                 }
@@ -196,10 +218,13 @@ impl<'t> Endpoint<'t> {
             }
             Operation::StopMeasurement => {
                 self.stop();
+                if self.unconfirmed {
+                    self.seen.record.notes.push("not confirmed: the clock stopped with data units in transit".into());
+                }
                 Ok(())
             }
-            Operation::Delay(time) => self.wait_until(clock::now() + time),
-            Operation::Pace(time) => self.pace(time),
+            Operation::Delay(time) => self.wait_until(clock::now() + time).map(drop),
+            Operation::Pace(time) => self.pace(time, cursor),
             Operation::ReadFile { bytes } => {
                 self.ends.read_file(bytes as usize).map_err(|e| Fault::io("reading the source", &e))
             }
@@ -229,6 +254,7 @@ impl<'t> Endpoint<'t> {
     fn send(&mut self, bytes: u64, times: u64) -> Result<()> {
         let (connection, ends) = self.open()?;
         let done = connection.send(bytes as usize, times, ends)?;
+        self.unconfirmed = true;
         if self.measuring() {
             self.seen.record.sent_units += done;
             self.seen.record.sent_bytes += done * bytes;
@@ -242,6 +268,7 @@ impl<'t> Endpoint<'t> {
     fn receive(&mut self, bytes: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
         let (connection, ends) = self.open()?;
         let done = connection.receive(bytes as usize, times, ends)?;
+        self.unconfirmed = false;
         if self.measuring() {
             self.seen.record.received_units += done;
             self.seen.record.received_bytes += done * bytes;
@@ -251,11 +278,14 @@ impl<'t> Endpoint<'t> {
 
     /// The peer sends no more: expected under a time limit, from a load and where data can be lost.
     fn stream_ended(&mut self, cursor: &mut Cursor) -> Result<()> {
+        // The first time, what follows the awaited units may still have to be done: a put is confirmed.
+        let closed = self.connection.as_ref().is_none_or(|connection| connection.closed());
+        let over = closed && std::mem::replace(&mut self.stream_over, true);
         if self.reliable && self.task.time_limit.is_none() && !self.task.background {
             return Err(vanished("before it had sent everything"));
         }
         self.seen.limited |= self.task.background || (self.task.time_limit.is_some() && self.reliable);
-        cursor.leave();
+        cursor.leave(over);
         Ok(())
     }
 
@@ -269,10 +299,11 @@ impl<'t> Endpoint<'t> {
 
     fn call(&mut self, request: usize, response: usize, times: u64) -> Result<()> {
         let measuring = self.measuring();
-        let mut before = match self.intended {
-            Some(intended) if self.paced => intended,
-            _ => clock::now(),
-        };
+        let mut before = clock::now();
+        let mut since = before;
+        if let Some(intended) = self.intended.filter(|_| self.paced) {
+            before = intended;
+        }
         self.paced = false;
         let mut cut = false;
         let Some(connection) = &mut self.connection else { return self.open().map(drop) };
@@ -281,19 +312,21 @@ impl<'t> Endpoint<'t> {
                 cut = true;
                 break;
             }
-            let answered = connection.call(request, response, &mut self.ends)?;
+            let answered = connection.call(request, response, since, &mut self.ends)?;
             let after = clock::now();
             if answered && measuring {
                 self.calls.record((after - before).0);
             }
-            before = after;
+            (before, since) = (after, after);
         }
         if cut { self.end_stream() } else { Ok(()) }
     }
 
     fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
         let (connection, ends) = self.open()?;
-        connection.stop_bulk(way, ends)
+        connection.stop_bulk(way, ends)?;
+        self.unconfirmed = false;
+        Ok(())
     }
 
     fn await_stop_bulk(&mut self, way: Bulk) -> Result<()> {
@@ -304,19 +337,33 @@ impl<'t> Endpoint<'t> {
     // --- connections ---
 
     fn connect(&mut self) -> Result<()> {
-        self.connecting = clock::now();
+        self.connecting = self.intended.filter(|_| self.paced).unwrap_or_else(clock::now);
+        self.paced = false;
         let Door::Dial(dialer) = &mut self.door else { return Err(Fault::input("a responder cannot connect")) };
         self.connection = Some(dialer.connect(&mut self.ends)?);
+        self.note_settings();
         Ok(())
     }
 
     fn accept(&mut self) -> Result<()> {
         let Door::Listen(listener) = &mut self.door else { return Err(Fault::input("an initiator cannot accept")) };
         self.connection = Some(listener.accept(&mut self.ends)?);
+        self.note_settings();
         if self.started.is_none() {
             self.start();
         }
         Ok(())
+    }
+
+    /// Before anything is sent: the end of a bulk transfer may switch what a specification did not ask for. In a loop of
+    /// connections without data asking would be measured with the first, so it is asked when that one ends.
+    fn note_settings(&mut self) {
+        self.stream_over = false;
+        if let Some(connection) = self.connection.as_ref().filter(|_| self.task.carries_data)
+            && self.seen.record.settings.is_empty()
+        {
+            self.seen.record.settings = connection.settings();
+        }
     }
 
     fn disconnect(&mut self) -> Result<()> {
@@ -331,12 +378,14 @@ impl<'t> Endpoint<'t> {
 
     fn await_disconnect(&mut self) -> Result<()> {
         // A loop of connections goes on being measured; otherwise what follows is only the peer's leisure.
-        if self.task.carries_data {
+        if !self.loops {
             self.stop();
         }
+        let (connection, ends) = self.open()?;
+        connection.await_disconnect(ends)?;
         self.note_connection();
-        let Some(connection) = self.connection.take() else { return self.open().map(drop) };
-        connection.await_disconnect(&mut self.ends)
+        self.connection = None;
+        Ok(())
     }
 
     /// Keeps what the connection knows before it goes.
@@ -358,7 +407,8 @@ impl<'t> Endpoint<'t> {
         if let Some(bytes) = connection.received_bytes()
             && record.received_units > 0
         {
-            record.received_bytes = bytes;
+            self.arrived_before += bytes;
+            record.received_bytes = self.arrived_before;
         }
         record.notes.extend(connection.notes());
     }
@@ -366,10 +416,6 @@ impl<'t> Endpoint<'t> {
     // --- time ---
 
     fn start(&mut self) {
-        // Before anything is sent: the end of a bulk transfer may switch what a specification did not ask for.
-        if let Some(connection) = &self.connection {
-            self.seen.record.settings = connection.settings();
-        }
         let transport = self.connection.as_ref().and_then(|c| c.transport());
         let cpu = placement::here();
         let usage = meter::thread_usage();
@@ -396,17 +442,31 @@ impl<'t> Endpoint<'t> {
         self.seen.period = Some((start.at, at));
     }
 
-    fn wait_until(&mut self, moment: Instant) -> Result<()> {
+    /// The peer is heard of for the first time: what a responder used while it waited for that is none of the period's.
+    fn hear(&mut self) {
+        if self.heard.is_some() || self.task.side == Side::Initiator {
+            return;
+        }
+        self.heard = Some(clock::now());
+        if !self.loops {
+            self.start();
+        }
+    }
+
+    /// False when the limit came first.
+    fn wait_until(&mut self, moment: Instant) -> Result<bool> {
         let spin = self.task.stack.word("receive") == Some("spin");
         crate::ends::wait_until(moment, &self.ends.flags, spin)
     }
 
-    fn pace(&mut self, time: Duration) -> Result<()> {
-        let last = self.intended.or(self.started.as_ref().map(|s| s.at)).unwrap_or_else(clock::now);
-        let moment = last + time;
+    fn pace(&mut self, time: Duration, cursor: &mut Cursor) -> Result<()> {
+        let begun = self.heard.or(self.started.as_ref().map(|s| s.at));
+        let moment = self.intended.or(begun).unwrap_or_else(clock::now) + time;
         self.intended = Some(moment);
+        if !self.wait_until(moment)? && cursor.cut() {
+            return Ok(());
+        }
         self.paced = true;
-        self.wait_until(moment)?;
         if self.measuring() {
             self.lateness.record((clock::now() - moment).0);
         }
@@ -414,8 +474,9 @@ impl<'t> Endpoint<'t> {
     }
 
     fn mark(&mut self, index: usize) {
-        if let (Some(start), Some(recorder)) = (&self.started, self.marks.get_mut(index)) {
-            recorder.record((clock::now() - start.at).0);
+        let begun = self.heard.or(self.started.as_ref().map(|s| s.at));
+        if let (Some(begun), Some(recorder)) = (begun, self.marks.get_mut(index)) {
+            recorder.record((clock::now() - begun).0);
         }
     }
 
@@ -436,12 +497,11 @@ impl<'t> Endpoint<'t> {
 }
 
 fn has(task: &Task, name: &str) -> bool {
-    use stackline_core::program::Step;
-    fn within(steps: &[Step], name: &str) -> bool {
-        steps.iter().any(|step| match step {
-            Step::Call(call) => call.name() == name,
-            Step::Repeat(_, body) => within(body, name),
-        })
-    }
-    within(&task.steps, name)
+    program::any(&task.steps, &|call| call.name() == name)
+}
+
+/// Whether a side begins anything by itself that a time limit can keep it from going on with.
+#[must_use]
+pub fn drives(steps: &[Step]) -> bool {
+    program::any(steps, &|call| call.drives() == Some(true))
 }

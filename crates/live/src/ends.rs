@@ -19,7 +19,7 @@ pub const READ_BYTES: usize = 128 << 10;
 /// How much at most.
 const READ_BYTES_MOST: usize = 1 << 20;
 /// Size of the region that `VIRTUAL MEMORY` walks through: larger than the caches of today's processors.
-const REGION_BYTES: usize = 256 << 20;
+pub const REGION_BYTES: usize = 256 << 20;
 
 /// Largest data unit of any stack.
 const LARGEST_UNIT: usize = 1 << 30;
@@ -301,19 +301,20 @@ fn filled(bytes: usize) -> Vec<u8> {
     buffer
 }
 
-/// Waits until `moment`, until the limit comes or until the job is ended; spinning when the specification asks for it.
+/// Waits until `moment`, until the limit comes (then it is false) or until the job is ended; spinning when the
+/// specification asks for it.
 ///
 /// # Errors
 /// [`Fault::ended`].
-pub fn wait_until(moment: Instant, flags: &Flags, spin: bool) -> Result<()> {
+pub fn wait_until(moment: Instant, flags: &Flags, spin: bool) -> Result<bool> {
     loop {
         let now = clock::now();
         if now >= moment {
-            return Ok(());
+            return Ok(true);
         }
         flags.interrupted()?;
         if flags.limit() {
-            return Ok(());
+            return Ok(false);
         }
         if spin {
             std::hint::spin_loop();

@@ -1,8 +1,8 @@
 //! One side of one part: its threads, the gate before their clocks, how they are ended, what they saw together.
 
 use crate::control::{Outcome, Task};
-use crate::endpoint::{Door, Endpoint, Seen};
-use crate::ends::{Alarm, Ends, Flags};
+use crate::endpoint::{self, Door, Endpoint, Seen};
+use crate::ends::{Alarm, Ends, Flags, REGION_BYTES};
 use crate::fault::{Fault, Result};
 use crate::files::Files;
 use crate::gate::Gate;
@@ -10,7 +10,7 @@ use crate::meter::{self, HostSample};
 use crate::placement;
 use crate::stacks::{self, Protocol, Terms};
 use crate::sys::thread as system;
-use stackline_core::plan::Size;
+use stackline_core::plan::{Access, Size};
 use stackline_core::program::Side;
 use stackline_core::record::{Histogram, SideRecord, Transport};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Stack of a benchmark thread; untouched pages cost nothing.
 const THREAD_STACK: usize = 256 << 10;
-/// How often waiting datagram calls look at the clock, and ended threads are interrupted again.
+/// Longest time between two looks at the clock of a waiting datagram call; then how often ended threads are interrupted.
 const TICK: Duration = Duration::from_millis(100);
 const END_TICK: Duration = Duration::from_millis(5);
 
@@ -48,6 +48,7 @@ pub struct Job {
     seen: Vec<Seen>,
     addresses: Vec<Option<String>>,
     missing: u32,
+    tick: Duration,
 }
 
 impl Job {
@@ -75,7 +76,9 @@ impl Job {
         let protocol = stacks::named(&task.stack.name)?;
         let unit = unit_bytes(&task)?;
         let flags = Arc::new(Flags::default());
-        let alarm = task.time_limit.map(|limit| Alarm::new(limit, Arc::clone(&flags))).transpose();
+        // A side that only awaits follows the other's limit.
+        let limit = task.time_limit.filter(|_| endpoint::drives(&task.steps));
+        let alarm = limit.map(|limit| Alarm::new(limit, Arc::clone(&flags))).transpose();
         let mut job = Self {
             flags,
             gate: Arc::new(Gate::default()),
@@ -85,6 +88,7 @@ impl Job {
             seen: Vec::new(),
             addresses: vec![None; task.replicas as usize],
             missing: task.replicas,
+            tick: tick(&task),
         };
         let task = Arc::new(task);
         for replica in 0..task.replicas {
@@ -157,7 +161,7 @@ impl Job {
     pub fn tick(&self, reliable: bool) -> Option<Duration> {
         match (self.flags.ended(), reliable) {
             (true, _) => Some(END_TICK),
-            (false, false) => Some(TICK),
+            (false, false) => Some(self.tick),
             (false, true) => None,
         }
     }
@@ -195,6 +199,12 @@ impl Drop for Job {
             alarm.dismiss();
         }
     }
+}
+
+/// How often a waiting datagram call looks at the clock: ten times within its timeout.
+fn tick(task: &Task) -> Duration {
+    let timeout = Duration::from_secs_f64(task.stack.seconds("timeout").unwrap_or(1.0).clamp(0.0, 60.0));
+    (timeout / 10).clamp(Duration::from_millis(1), TICK)
 }
 
 /// What one benchmark thread is made of. It opens its sockets and files itself, in a file table of its own.
@@ -277,16 +287,18 @@ fn unit_bytes(task: &Task) -> Result<usize> {
         Size::Drawn(_) => 1 << 16,
     };
     let unit = largest(&task.data.unit).max(largest(&task.data.reply));
-    let wanted = unit.saturating_mul(u64::from(task.replicas)).saturating_mul(2);
+    let regions = [&task.source, &task.destination].into_iter().filter(|end| **end == Access::VirtualMemory).count();
+    let each = unit.saturating_mul(2).saturating_add(regions as u64 * REGION_BYTES as u64);
+    let wanted = each.saturating_mul(u64::from(task.replicas));
     let available = available_memory().unwrap_or(u64::MAX);
     if wanted > available / 2 {
         return Err(Fault::environment(format!(
-            "data units of {} for {} replicas do not fit the memory of this host ({} available)",
+            "data units of {} (and VIRTUAL MEMORY) for {} replicas do not fit the memory of this host ({} available)",
             stackline_core::units::size(unit),
             task.replicas,
             stackline_core::units::size(available)
         ))
-        .hint("smaller data units and more of them"));
+        .hint("smaller data units and more of them, or fewer replicas"));
     }
     usize::try_from(unit).map_err(|_| Fault::input("the data unit is larger than an address space"))
 }

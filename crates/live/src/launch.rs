@@ -83,6 +83,20 @@ impl Launcher {
     }
 }
 
+/// The host in `user@host`, `ssh://user@host:port`, with an IPv6 address bare or in brackets.
+fn host_of(destination: &str) -> &str {
+    let url = destination.strip_prefix("ssh://");
+    let place = url.unwrap_or(destination).rsplit('@').next().unwrap_or_default().trim_end_matches('/');
+    if let Some(inside) = place.strip_prefix('[') {
+        return inside.split(']').next().unwrap_or(inside);
+    }
+    // More than one colon is an address, not a port.
+    match place.split_once(':') {
+        Some((host, port)) if !port.contains(':') => host,
+        _ => place,
+    }
+}
+
 /// One word for the shell at the other end.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
@@ -260,10 +274,7 @@ impl Agent {
     pub fn destination(&self) -> Option<String> {
         match &self.via {
             Via::Local => None,
-            Via::Ssh(destination) => {
-                let host = destination.trim_start_matches("ssh://").rsplit('@').next().unwrap_or_default();
-                Some(host.split(':').next().unwrap_or(host).to_string())
-            }
+            Via::Ssh(destination) => Some(host_of(destination).to_string()),
         }
     }
 }
@@ -279,6 +290,22 @@ impl Drop for Agent {
             let group = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
             let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
             let _ = self.child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_found_in_every_form_of_destination() {
+        let forms = ["a.b", "u@a.b", "ssh://a.b", "ssh://u@a.b:22", "ssh://a.b:22/"];
+        for form in forms {
+            assert_eq!(host_of(form), "a.b", "{form}");
+        }
+        for form in ["u@::1", "::1", "ssh://u@[::1]:22", "[::1]"] {
+            assert_eq!(host_of(form), "::1", "{form}");
         }
     }
 }

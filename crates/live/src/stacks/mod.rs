@@ -8,6 +8,7 @@ use crate::fault::{Fault, Result};
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
+use stackline_core::time::Instant;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -109,13 +110,19 @@ pub trait Connection: Send {
     /// # Errors
     /// As for `send`; also when the stream ends inside a data unit.
     fn receive(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64>;
-    /// `RPCCall`: true when the response came, false when it counts as lost.
+    /// `RPCCall`, begun at `since`: true when the response came, false when it counts as lost.
     ///
     /// # Errors
     /// As for `send`.
-    fn call(&mut self, request: usize, response: usize, ends: &mut Ends) -> Result<bool> {
+    fn call(&mut self, request: usize, response: usize, since: Instant, ends: &mut Ends) -> Result<bool> {
+        // A reliable stack answers or fails; only one that can lose a call has to know how long it waits.
+        let _ = since;
         self.send(request, 1, ends)?;
         if self.receive(response, 1, ends)? == 1 { Ok(true) } else { Err(vanished("before the response came")) }
+    }
+    /// Whether the peer has closed the connection, or its half of it.
+    fn closed(&self) -> bool {
+        true
     }
     /// `RPCAwaitCallInd`: false when the peer ended its stream.
     ///
@@ -136,11 +143,11 @@ pub trait Connection: Send {
     /// # Errors
     /// As for `send`.
     fn start_bulk(&mut self, ends: &mut Ends) -> Result<()>;
-    /// `AwaitStartBulkGet` and `AwaitStartBulkPut`.
+    /// `AwaitStartBulkGet` and `AwaitStartBulkPut`: false when the peer ended its stream.
     ///
     /// # Errors
     /// As for `receive`.
-    fn await_start_bulk(&mut self, ends: &mut Ends) -> Result<()>;
+    fn await_start_bulk(&mut self, ends: &mut Ends) -> Result<bool>;
     /// `StopBulkGet` and `StopBulkPut`: returns when nothing is in transit.
     ///
     /// # Errors
@@ -165,7 +172,7 @@ pub trait Connection: Send {
     ///
     /// # Errors
     /// As for `receive`; also when data comes instead.
-    fn await_disconnect(self: Box<Self>, ends: &mut Ends) -> Result<()>;
+    fn await_disconnect(&mut self, ends: &mut Ends) -> Result<()>;
     /// What the transport says of itself now.
     fn transport(&self) -> Option<Transport> {
         None

@@ -3,7 +3,7 @@
 use super::{Dialer, Listener, Protocol, Terms, tcp};
 use crate::fault::Result;
 use crate::sys::socket::IPPROTO_MPTCP;
-use stackline_core::catalogue::StackTable;
+use stackline_core::catalogue::{OptionTable, StackTable};
 
 const TABLE: StackTable = StackTable {
     name: "mptcp",
@@ -14,9 +14,12 @@ const TABLE: StackTable = StackTable {
     reliable: true,
     one_host: false,
     files: true,
-    options: tcp::OPTIONS,
+    // MPTCP sockets take no MSG_ZEROCOPY.
+    options: OPTIONS,
     mapping: tcp::MAPPING,
 };
+
+const OPTIONS: &[OptionTable] = tcp::OPTIONS.split_at(tcp::OPTIONS.len() - 1).0;
 
 /// The stack.
 pub(super) struct Mptcp;

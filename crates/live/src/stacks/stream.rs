@@ -50,6 +50,8 @@ impl Receive {
 pub(crate) trait Flavour: Send {
     fn transport(&self, socket: &socket2::Socket) -> Option<Transport>;
     fn settings(&self, socket: &socket2::Socket) -> BTreeMap<String, String>;
+    /// Whether `MSG_ZEROCOPY` is one of its options.
+    fn has_zerocopy(&self) -> bool;
     /// Sends on at once what the transport holds back to fill a segment.
     fn push(&self, socket: &socket2::Socket);
 }
@@ -186,7 +188,7 @@ impl<F: Flavour> Stream<F> {
     }
 
     /// A single byte that is no data.
-    fn expect_byte(&mut self, expected: u8, ends: &Ends) -> Result<()> {
+    fn expect_byte(&mut self, expected: u8, ends: &Ends) -> Result<bool> {
         if self.ahead > 0 {
             return Err(Fault::measurement("the peer sent data where a control byte belongs"));
         }
@@ -194,8 +196,11 @@ impl<F: Flavour> Stream<F> {
         let flags = if self.receive == Receive::Spin { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
         loop {
             match socket::receive(self.socket.as_fd(), &mut byte, flags) {
-                Ok(0) => return Err(vanished("in the middle of a bulk transfer")),
-                Ok(_) if byte[0] == expected => return Ok(()),
+                Ok(0) => {
+                    self.ended = true;
+                    return Ok(false);
+                }
+                Ok(_) if byte[0] == expected => return Ok(true),
                 Ok(_) => return Err(Fault::measurement("the peer sent data where a control byte belongs")),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => ends.flags.interrupted()?,
@@ -245,14 +250,16 @@ impl<F: Flavour> Connection for Stream<F> {
         send_all(&self.socket, &[START], SendFlags::empty(), &ends.flags)
     }
 
-    fn await_start_bulk(&mut self, ends: &mut Ends) -> Result<()> {
-        self.expect_byte(START, ends)
+    fn await_start_bulk(&mut self, ends: &mut Ends) -> Result<bool> {
+        Ok(!self.ended && self.expect_byte(START, ends)?)
     }
 
     fn stop_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()> {
         if way == Bulk::Put {
             self.flavour.push(&self.socket);
-            self.expect_byte(CONFIRM, ends)?;
+            if !self.expect_byte(CONFIRM, ends)? {
+                return Err(vanished("before it confirmed that everything had arrived"));
+            }
             self.reap(0, ends)?;
         }
         Ok(())
@@ -269,7 +276,11 @@ impl<F: Flavour> Connection for Stream<F> {
     }
 
     fn end_stream(&mut self, _: &mut Ends) -> Result<()> {
-        self.socket.shutdown(Shutdown::Write).map_err(|e| broken("shutdown", &e))
+        match self.socket.shutdown(Shutdown::Write) {
+            // The peer has closed already: it knows.
+            Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(broken("shutdown", &error)),
+            _ => Ok(()),
+        }
     }
 
     fn disconnect(self: Box<Self>, _: &mut Ends) -> Result<()> {
@@ -277,7 +288,7 @@ impl<F: Flavour> Connection for Stream<F> {
         Ok(())
     }
 
-    fn await_disconnect(mut self: Box<Self>, ends: &mut Ends) -> Result<()> {
+    fn await_disconnect(&mut self, ends: &mut Ends) -> Result<()> {
         if self.ended {
             return Ok(());
         }
@@ -307,13 +318,15 @@ impl<F: Flavour> Connection for Stream<F> {
         let mut settings = self.flavour.settings(&self.socket);
         let mut put = |name: &str, value: String| settings.insert(name.to_string(), value);
         put("receive", self.receive.name().to_string());
-        put("zerocopy", if self.zerocopy.is_some() { "on" } else { "off" }.to_string());
         for (name, size) in
             [("send_buffer", self.socket.send_buffer_size()), ("receive_buffer", self.socket.recv_buffer_size())]
         {
             if let Ok(bytes) = size {
                 put(name, format!("{bytes} B"));
             }
+        }
+        if self.flavour.has_zerocopy() {
+            settings.insert("zerocopy".into(), if self.zerocopy.is_some() { "on" } else { "off" }.into());
         }
         settings
     }

@@ -27,6 +27,7 @@ const TABLE: StackTable = StackTable {
     mapping: MAPPING,
 };
 
+/// The last one is TCP's alone.
 pub(super) const OPTIONS: &[OptionTable] = &[
     OptionTable {
         name: "nodelay",
@@ -65,16 +66,16 @@ pub(super) const OPTIONS: &[OptionTable] = &[
         help: "block: sleep until data comes; spin: ask again and again; truncate: the kernel drops the data without copying it",
     },
     OptionTable {
-        name: "zerocopy",
-        kind: OptionKind::Flag,
-        default: "off: the kernel copies",
-        help: "MSG_ZEROCOPY: send from the pages of the buffer; the result says when the kernel copied after all",
-    },
-    OptionTable {
         name: "port",
         kind: OptionKind::Number(1, 65_535),
         default: "any free one",
         help: "first port of the responders; each replica takes the next",
+    },
+    OptionTable {
+        name: "zerocopy",
+        kind: OptionKind::Flag,
+        default: "off: the kernel copies",
+        help: "MSG_ZEROCOPY: send from the pages of the buffer; the result says when the kernel copied after all",
     },
 ];
 
@@ -217,7 +218,12 @@ fn stream(socket: Socket, terms: &Terms) -> Result<Stream<TcpFlavour>> {
             Fault::environment(format!("this host refuses MSG_ZEROCOPY: {e}")).hint("leave the option `zerocopy` out")
         })?;
     }
-    Ok(Stream::new(socket, TcpFlavour, Receive::of(&terms.stack), zerocopy))
+    Ok(Stream::new(
+        socket,
+        TcpFlavour { zerocopy: terms.stack.name == TABLE.name },
+        Receive::of(&terms.stack),
+        zerocopy,
+    ))
 }
 
 /// Sets what the specification asks for; what it leaves out is the kernel's, and is read back into the result.
@@ -230,8 +236,11 @@ fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
     }
     if let Some(name) = stack.word("congestion") {
         socket.set_tcp_congestion(name.as_bytes()).map_err(|e| {
-            failed(&format!("congestion = {name}"), e)
-                .hint("see /proc/sys/net/ipv4/tcp_available_congestion_control on that host")
+            let fault = match e.raw_os_error() {
+                Some(libc::ENOENT) => Fault::environment(format!("this host has no congestion control named {name}")),
+                _ => failed(&format!("congestion = {name}"), e),
+            };
+            fault.hint("/proc/sys/net/ipv4/tcp_available_congestion_control on that host lists what there is")
         })?;
     }
     if let Some(bytes) = stack.number("send_buffer") {
@@ -246,7 +255,10 @@ fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
     Ok(())
 }
 
-struct TcpFlavour;
+/// What is TCP's and MPTCP's.
+struct TcpFlavour {
+    zerocopy: bool,
+}
 
 impl Flavour for TcpFlavour {
     fn transport(&self, socket: &Socket) -> Option<Transport> {
@@ -266,6 +278,10 @@ impl Flavour for TcpFlavour {
             settings.insert("mss".into(), format!("{bytes} B"));
         }
         settings
+    }
+
+    fn has_zerocopy(&self) -> bool {
+        self.zerocopy
     }
 
     fn push(&self, socket: &Socket) {

@@ -183,5 +183,9 @@ impl Flavour for UnixFlavour {
         BTreeMap::new()
     }
 
+    fn has_zerocopy(&self) -> bool {
+        false
+    }
+
     fn push(&self, _: &Socket) {}
 }

@@ -6,14 +6,16 @@ use crate::clock;
 use crate::ends::Ends;
 use crate::fault::{Fault, Result};
 use crate::stacks::sequence::Sequence;
-use crate::stacks::{Bulk, Connection, Losses, Token, ip, vanished};
+use crate::stacks::stream::Receive;
+use crate::stacks::{Bulk, Connection, Losses, Token, vanished};
 use crate::sys::batch::{Batch, LARGEST_DATAGRAM, receive_joined, send_segmented};
 use crate::sys::socket::{self, RecvFlags, SendFlags};
-use stackline_core::time::Instant;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use stackline_core::time::{Duration as Span, Instant};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of a number.
@@ -22,8 +24,15 @@ pub(super) const NUMBER: usize = 8;
 const NUMBERS: u64 = 1 << 63;
 /// As many segments as the kernel takes at once (`UDP_MAX_SEGMENTS` of older kernels).
 pub(super) const SEGMENTS: usize = 64;
-/// How long control waits before it is repeated.
-const REPEAT: Duration = Duration::from_millis(20);
+/// How long control waits before it is repeated the first time, and later: doubled each time up to this.
+const FIRST_REPEAT: Span = Span(200_000);
+const LAST_REPEAT: Span = Span(20_000_000);
+/// How long control is repeated in all; a farewell, to which nobody may be left to answer, not so long.
+const PATIENCE: Span = Span(5_000_000_000);
+const FAREWELL: Span = Span(200_000_000);
+/// An END says which transfer it ends and, in its lower bits, how many units were sent in all.
+const COUNT_BITS: u32 = 40;
+const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
 /// A conversation in datagrams.
 pub(super) struct Datagrams {
@@ -41,9 +50,15 @@ pub(super) struct Datagrams {
     head: [u8; NUMBER],
     calling: bool,
     lost_calls: u64,
-    /// How many units the peer says it sent.
+    /// Bulk transfers begun, also the peer's; ENDs of earlier ones say nothing.
+    transfer: u64,
+    /// How many units the peer says it sent, in all transfers.
     peer_sent: Option<u64>,
+    /// The peer's present transfer is over.
+    ended: bool,
     end_sent: bool,
+    /// Units went one at a time though more were to go at once.
+    singly: bool,
     greeted: bool,
     started: bool,
     bye: bool,
@@ -53,9 +68,7 @@ pub(super) struct Datagrams {
 
 impl Datagrams {
     pub(super) fn new(wire: &Wire, token: &Token) -> Self {
-        let batch = |on: bool| {
-            (on && wire.batch > 1).then(|| Batch::new(wire.batch, LARGEST_DATAGRAM.min((4 << 20) / wire.batch)))
-        };
+        let batch = |on: bool| (on && wire.batch > 1).then(|| Batch::new(wire.batch, LARGEST_DATAGRAM));
         Self {
             outgoing: batch(!wire.gso),
             incoming: batch(!wire.gro),
@@ -69,8 +82,11 @@ impl Datagrams {
             head: [0; NUMBER],
             calling: false,
             lost_calls: 0,
+            transfer: 0,
             peer_sent: None,
+            ended: false,
             end_sent: false,
+            singly: false,
             greeted: false,
             started: false,
             bye: false,
@@ -114,44 +130,61 @@ impl Datagrams {
         self.send_control(kind as u8 | ANSWER, 0)
     }
 
-    /// Sends control until it is answered.
+    /// Sends control until it is answered: soon again at first, since a transfer's clock waits for its END.
     fn exchange(&mut self, kind: Control, value: u64, ends: &mut Ends) -> Result<()> {
-        let socket = Arc::clone(&self.wire.socket);
-        let timeout = |time| socket.set_read_timeout(time).map_err(|e| Fault::io("SO_RCVTIMEO", &e));
-        timeout(Some(REPEAT))?;
-        let patience = if kind == Control::Bye { 10 * REPEAT } else { ip::PATIENCE };
-        let result = self.repeat_until_answered(kind, value, patience, ends);
-        timeout(None)?;
-        result
-    }
-
-    fn repeat_until_answered(&mut self, kind: Control, value: u64, patience: Duration, ends: &mut Ends) -> Result<()> {
-        let give_up = clock::now() + stackline_core::time::Duration(patience.as_nanos() as u64);
+        let patience = if kind == Control::Bye { FAREWELL } else { PATIENCE };
+        let give_up = clock::now() + patience;
+        let mut repeat = FIRST_REPEAT;
         self.answered = None;
         while clock::now() < give_up {
             self.send_control(kind as u8, value)?;
-            let repeat = clock::now() + stackline_core::time::Duration(REPEAT.as_nanos() as u64);
-            while clock::now() < repeat {
-                let before = self.ahead;
-                match self.take_once(self.wire.receive_flags(), ends) {
-                    Ok(()) => {}
-                    Err(error) => match error.kind() {
-                        io::ErrorKind::WouldBlock => {}
-                        io::ErrorKind::Interrupted => ends.flags.interrupted()?,
-                        io::ErrorKind::ConnectionRefused if kind == Control::Bye => return Ok(()),
-                        io::ErrorKind::ConnectionRefused => {}
-                        _ => return Err(Fault::io("recv", &error)),
-                    },
-                }
-                // Data that was asked for says as much as the answer that may have been lost.
-                if self.answered == Some(kind as u8) || (kind == Control::Start && self.ahead > before) {
-                    return Ok(());
-                }
+            if self.answered_by(kind, clock::now() + repeat, ends)? {
+                return Ok(());
             }
-            ends.flags.interrupted()?;
+            repeat = Span((repeat.0 * 2).min(LAST_REPEAT.0));
         }
         Err(Fault::measurement("the peer does not answer any more")
             .hint("it ended, or the network lost every control datagram for seconds"))
+    }
+
+    fn answered_by(&mut self, kind: Control, until: Instant, ends: &mut Ends) -> Result<bool> {
+        let (ahead, transfer) = (self.ahead, self.transfer);
+        while clock::now() < until {
+            self.wait_readable(until);
+            match self.take_once(RecvFlags::DONTWAIT, ends) {
+                Ok(()) => {}
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => {}
+                    io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+                    io::ErrorKind::ConnectionRefused => self.bye |= kind != Control::Hello,
+                    _ => return Err(Fault::io("recv", &error)),
+                },
+            }
+            // What can only follow an answer says as much as the answer, which may have been lost.
+            let followed = match kind {
+                Control::Hello => false,
+                Control::Start => self.ahead > ahead || self.ended || self.bye,
+                Control::End => self.transfer > transfer || self.bye,
+                Control::Bye => self.bye,
+            };
+            if self.answered == Some(kind as u8) || followed {
+                return Ok(true);
+            }
+        }
+        ends.flags.interrupted()?;
+        Ok(false)
+    }
+
+    /// Sleeps until a datagram is there, a signal comes or the moment has come.
+    fn wait_readable(&self, until: Instant) {
+        if self.wire.receive == Receive::Spin {
+            return;
+        }
+        let left = until - clock::now();
+        let timeout = TimeSpec::from_duration(Duration::from_nanos(left.0));
+        let mut watched = [PollFd::new(self.wire.socket.as_fd(), PollFlags::POLLIN)];
+        // Whatever woke it, the caller looks.
+        let _ = ppoll(&mut watched, Some(timeout), None);
     }
 
     fn control_arrived(&mut self, kind: u8, value: u64) {
@@ -164,13 +197,24 @@ impl Datagrams {
             Control::Hello => {
                 if !std::mem::replace(&mut self.greeted, true) {
                     // What came before was meant for an earlier connection.
-                    (self.started, self.bye, self.peer_sent) = (false, false, None);
+                    (self.started, self.ended, self.bye, self.peer_sent, self.transfer) =
+                        (false, false, false, None, 0);
                     (self.ahead, self.received_bytes, self.sequence) = (0, 0, Sequence::new());
                 }
             }
-            Control::Start => self.started = true,
-            Control::End => self.peer_sent = Some(value),
-            Control::Bye => self.bye = true,
+            // The number tells a new transfer from a repeated START of the present one.
+            Control::Start if value > self.transfer => {
+                (self.started, self.ended, self.end_sent, self.transfer) = (true, false, false, value);
+            }
+            Control::Start => {}
+            Control::End if value >> COUNT_BITS == self.transfer => {
+                (self.ended, self.peer_sent) = (true, Some(value & COUNT_MASK));
+            }
+            Control::End => {}
+            Control::Bye => {
+                self.bye = true;
+                self.peer_sent = self.peer_sent.or(Some(value).filter(|sent| *sent > 0));
+            }
         }
         // An answer that cannot be sent is as good as lost: the peer repeats.
         let _ = self.answer(kind);
@@ -194,7 +238,11 @@ impl Datagrams {
                         std::hint::spin_loop();
                     }
                     io::ErrorKind::Interrupted => ends.flags.interrupted()?,
-                    io::ErrorKind::ConnectionRefused => return Err(vanished("while data was on its way")),
+                    // The peer's socket is gone: its BYE or our answer was lost.
+                    io::ErrorKind::ConnectionRefused => {
+                        self.bye = true;
+                        return Ok(());
+                    }
                     _ => return Err(Fault::io("recv", &error)),
                 },
             }
@@ -337,9 +385,9 @@ impl Datagrams {
     }
 
     /// Waits for the answer that carries `number` in its first `n` bytes; false after the timeout.
-    fn await_answer(&mut self, number: u64, n: usize, ends: &mut Ends) -> Result<bool> {
+    fn await_answer(&mut self, number: u64, n: usize, since: Instant, ends: &mut Ends) -> Result<bool> {
         let flags = self.wire.receive_flags();
-        let (mut tries, mut waiting) = (0_u32, None);
+        let mut tries = 0_u32;
         loop {
             match self.take_once(flags, ends) {
                 Ok(()) => {
@@ -353,7 +401,7 @@ impl Datagrams {
                     // The job's ticker interrupts a waiting call now and then: no clock is read while answers come.
                     io::ErrorKind::Interrupted => {
                         ends.flags.interrupted()?;
-                        if self.overdue(&mut waiting) {
+                        if clock::now() - since >= self.wire.timeout {
                             return Ok(false);
                         }
                     }
@@ -361,7 +409,7 @@ impl Datagrams {
                         tries = tries.wrapping_add(1);
                         if tries.is_multiple_of(4096) {
                             ends.flags.interrupted()?;
-                            if self.overdue(&mut waiting) {
+                            if clock::now() - since >= self.wire.timeout {
                                 return Ok(false);
                             }
                         }
@@ -372,11 +420,6 @@ impl Datagrams {
                 },
             }
         }
-    }
-
-    fn overdue(&self, since: &mut Option<Instant>) -> bool {
-        let now = clock::now();
-        now - *since.get_or_insert(now) >= self.wire.timeout
     }
 }
 
@@ -405,6 +448,7 @@ impl Connection for Datagrams {
         if self.outgoing.is_some() && times > 1 {
             return self.send_batches(bytes, times, ends);
         }
+        self.singly |= self.wire.gso || self.outgoing.is_some();
         for done in 0..times {
             if ends.flags.limit() && times > 1 {
                 return Ok(done);
@@ -415,7 +459,7 @@ impl Connection for Datagrams {
     }
 
     fn receive(&mut self, _: usize, times: u64, ends: &mut Ends) -> Result<u64> {
-        while self.ahead < times && self.peer_sent.is_none() && !self.bye {
+        while self.ahead < times && !self.ended && !self.bye {
             self.take(ends)?;
         }
         let units = self.ahead.min(times);
@@ -423,7 +467,11 @@ impl Connection for Datagrams {
         Ok(units)
     }
 
-    fn call(&mut self, request: usize, response: usize, ends: &mut Ends) -> Result<bool> {
+    fn closed(&self) -> bool {
+        self.bye
+    }
+
+    fn call(&mut self, request: usize, response: usize, since: Instant, ends: &mut Ends) -> Result<bool> {
         self.calling = true;
         let number = self.next_call_number();
         let unit = ends.source.outgoing(request).map_err(|e| Fault::io("reading the source", &e))?;
@@ -434,7 +482,7 @@ impl Connection for Datagrams {
                 Err(error) => went_wrong(&error, request, &ends.flags)?,
             }
         }
-        let answered = self.await_answer(number, NUMBER.min(request).min(response), ends)?;
+        let answered = self.await_answer(number, NUMBER.min(request).min(response), since, ends)?;
         self.lost_calls += u64::from(!answered);
         Ok(answered)
     }
@@ -451,21 +499,27 @@ impl Connection for Datagrams {
         loop {
             match socket::send(self.wire.socket.as_fd(), unit, SendFlags::empty()) {
                 Ok(_) => return Ok(()),
+                // The caller has given up and gone.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    self.bye = true;
+                    return Ok(());
+                }
                 Err(error) => went_wrong(&error, bytes, &ends.flags)?,
             }
         }
     }
 
     fn start_bulk(&mut self, ends: &mut Ends) -> Result<()> {
-        self.exchange(Control::Start, 0, ends)
+        self.transfer += 1;
+        (self.ended, self.end_sent) = (false, false);
+        self.exchange(Control::Start, self.transfer, ends)
     }
 
-    fn await_start_bulk(&mut self, ends: &mut Ends) -> Result<()> {
-        while !self.started {
+    fn await_start_bulk(&mut self, ends: &mut Ends) -> Result<bool> {
+        while !self.started && !self.bye {
             self.take(ends)?;
         }
-        self.started = false;
-        Ok(())
+        Ok(std::mem::take(&mut self.started))
     }
 
     fn stop_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()> {
@@ -484,7 +538,8 @@ impl Connection for Datagrams {
 
     fn end_stream(&mut self, ends: &mut Ends) -> Result<()> {
         if !self.end_sent {
-            self.exchange(Control::End, self.next_number, ends)?;
+            let sent = self.next_number & COUNT_MASK;
+            self.exchange(Control::End, (self.transfer << COUNT_BITS) | sent, ends)?;
             self.end_sent = true;
         }
         Ok(())
@@ -492,13 +547,13 @@ impl Connection for Datagrams {
 
     fn disconnect(mut self: Box<Self>, ends: &mut Ends) -> Result<()> {
         // The last answer may be lost for good when the peer has closed its socket: that is a disconnect as well.
-        match self.exchange(Control::Bye, 0, ends) {
+        match self.exchange(Control::Bye, if self.calling { 0 } else { self.next_number }, ends) {
             Err(fault) if fault.blame == crate::fault::Blame::Ended => Err(fault),
             _ => Ok(()),
         }
     }
 
-    fn await_disconnect(mut self: Box<Self>, ends: &mut Ends) -> Result<()> {
+    fn await_disconnect(&mut self, ends: &mut Ends) -> Result<()> {
         while !self.bye {
             self.take(ends)?;
         }
@@ -536,13 +591,19 @@ impl Connection for Datagrams {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.wire.notes.clone()
+        let mut notes = self.wire.notes.clone();
+        if self.singly {
+            notes.push(
+                "data units of varying size or paced went one a call: gso and batch served none of them".to_string(),
+            );
+        }
+        notes
     }
 }
 
 impl Datagrams {
     fn await_end(&mut self, ends: &mut Ends) -> Result<()> {
-        while self.peer_sent.is_none() && !self.bye {
+        while !self.ended && !self.bye {
             self.take(ends)?;
         }
         Ok(())

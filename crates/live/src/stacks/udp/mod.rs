@@ -157,7 +157,11 @@ impl Wire {
             notes.push("gro refused: recvmmsg instead".to_string());
         }
         let written = stack.number("batch").unwrap_or(1) as usize;
-        let batch = if asked && !(gso && gro) { written.max(SEGMENTS) } else { written };
+        let batch = match (asked, gso && gro) {
+            (true, true) => 1,
+            (true, false) => written.max(SEGMENTS),
+            (false, _) => written,
+        };
         let timeout = stackline_core::time::Duration::from_seconds(stack.seconds("timeout").unwrap_or(1.0));
         Ok(Self { socket: Arc::new(socket), receive: Receive::of(stack), batch, gso, gro, timeout, notes })
     }
