@@ -115,6 +115,10 @@ fn flags_that_make_no_sense() {
         assert!(told.err.starts_with("error: "), "{}", told.err);
     }
     place.stackline(&["run", "-e", "1 rr 32*10", "--host", "khons"]).fails(2, &["khons"]).hints("NAME=local");
+    let hosts = ["run", "-e", "1 from khons rr 32*10", "--host", "khons=local", "--host", "khon=ssh:nowhere"];
+    let told = place.stackline(&hosts);
+    told.mistakes(&["the specification names no host `khon`"]).hints("did you mean `khons`?");
+    assert!(told.err.contains("--host:1:1") && told.err.contains("khon=ssh:nowhere"), "{}", told.err);
     place.stackline(&["run", "-e", "1 rr 32*10", "--over", "tpc"]).mistakes(&["there is no stack `tpc`"]).hints("tcp");
 }
 

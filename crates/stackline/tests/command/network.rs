@@ -24,14 +24,21 @@ fn ports_are_as_written_run_after_run() {
     Place::new().run("1 parallel: 3 rr 32*10 over tcp(port = 65534)").fails(2, &["below 65536"]).hints("next port");
 }
 
+/// A responder listens wherever it was said to be reached, so only an address that is nobody's is out of reach.
 #[test]
-fn nobody_listens_where_the_responder_is_said_to_be() {
-    let elsewhere = |stack: &str| format!("host b at \"127.0.0.2\" via local; 1 to b rr 32*10 over {stack};");
-    let place = Place::new();
-    let told = place.run(&elsewhere("tcp"));
-    told.fails(3, &["initiator", "no connection to 127.0.0.2:", "refused"]).hints("nothing listens there");
-    place.kept().incomplete("refused");
-    Place::new().run(&elsewhere("udp")).fails(3, &["no connection to 127.0.0.2:"]).hints("nobody answered");
+fn nobody_can_be_reached_where_the_responder_is_said_to_be() {
+    for stack in ["tcp", "udp"] {
+        let place = Place::new();
+        let told = place.run(&format!("host b at \"255.255.255.255\" via local; 1 to b rr 32*10 over {stack};"));
+        told.fails(3, &["initiator", "no connection to 255.255.255.255:"]);
+        place.kept().incomplete("no connection");
+    }
+}
+
+#[test]
+fn another_address_of_the_same_machine_will_do() {
+    let text = "host b at \"127.0.0.2\" via local; 1 to b rr 32*10 over tcp; 1 to b bulk_put 1000*10 over tcp;";
+    Place::new().run(text).succeeds();
 }
 
 #[test]
@@ -43,5 +50,5 @@ fn an_address_that_means_nothing() {
 #[test]
 fn an_option_the_kernel_refuses() {
     let told = Place::new().run("1 rr 32*10 over tcp(congestion = nonesuch)");
-    told.fails(3, &["congestion = nonesuch of tcp is refused"]).hints("tcp_available_congestion_control");
+    told.fails(3, &["congestion", "nonesuch"]).hints("tcp_available_congestion_control");
 }
