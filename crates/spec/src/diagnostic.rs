@@ -27,6 +27,8 @@ pub enum Origin {
     File,
     /// The text of [`Overrides::over`](crate::Overrides::over).
     Over,
+    /// The argument whose host is the one of that index in [`Overrides::hosts`](crate::Overrides::hosts).
+    Host(usize),
 }
 
 /// One mistake or doubt.

@@ -522,6 +522,33 @@ fn mistakes_on_the_command_line_say_so() {
 }
 
 #[test]
+fn a_host_of_the_command_line_that_the_text_does_not_name() {
+    let hosts = |text: &str, hosts: &[&str]| {
+        let hosts = hosts.iter().map(|host| stackline_spec::host_argument(host).unwrap()).collect();
+        check(text, &context(), &Overrides { hosts, ..Overrides::default() })
+    };
+    let network = "network w { host khons, b; link khons - b 1 Mbit/s 1 ms; }";
+    for text in ["1 from khons rr 1*1", "1 to khons rr 1*1", "host khons via local; 1 rr 1*1", network] {
+        assert!(hosts(text, &["khons=local"]).plan.is_some(), "{text}");
+    }
+    for (text, hint) in [
+        ("1 from khons rr 1*1; host khons via local;", "did you mean `khons`?"),
+        ("1 from a to b rr 1*1; host a, b;", "its hosts are a, b"),
+        ("1 rr 1*1", "leave it out; without FROM and TO both ends are on this machine"),
+    ] {
+        let result = hosts(text, &["khon=local"]);
+        let [only] = result.diagnostics.as_slice() else { panic!("{:?}", result.diagnostics) };
+        assert_eq!((only.origin, only.message.as_str()), (Origin::Host(0), "the specification names no host `khon`"));
+        assert_eq!((only.hint.as_deref(), only.span.clone()), (Some(hint), 0..4));
+        assert!(result.plan.is_none());
+    }
+    assert_eq!(hosts("1 from a rr 1*1", &["a=local", "b=local"]).diagnostics[0].origin, Origin::Host(1));
+    // It may be meant where the text cannot be read.
+    assert_eq!(hosts("1 form khons rr 1*1", &["khons=local"]).diagnostics.len(), 1);
+    assert_eq!(hosts("1 form khons rr 1*1", &["khon=local"]).diagnostics.len(), 2);
+}
+
+#[test]
 fn hostile_texts_are_refused_quickly() {
     let start = std::time::Instant::now();
     let many = "10 rr 1*1, ".repeat(20_000);

@@ -1,18 +1,20 @@
 //! Mistakes of a specification as a person reads them: the line, the place underlined, what was expected, a hint.
 
+use crate::flags::Text;
+use crate::source::Source;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity};
 use stackline_spec::{Diagnostic, Origin, Severity as How};
 use std::io::{IsTerminal, stderr};
 
 /// Tells all of them on stderr; true when one of them is an error.
-pub(crate) fn tell(diagnostics: &[Diagnostic], name: &str, text: &str, over: Option<&str>) -> bool {
+pub(crate) fn tell(diagnostics: &[Diagnostic], source: &Source, flags: Option<&Text>) -> bool {
     for diagnostic in diagnostics {
-        eprintln!("{}", draw(diagnostic, name, text, over).trim_end());
+        eprintln!("{}", draw(diagnostic, source, flags).trim_end());
     }
     diagnostics.iter().any(|d| d.severity == How::Error)
 }
 
-fn draw(diagnostic: &Diagnostic, name: &str, text: &str, over: Option<&str>) -> String {
+fn draw(diagnostic: &Diagnostic, source: &Source, flags: Option<&Text>) -> String {
     let mut drawn = MietteDiagnostic::new(diagnostic.message.clone())
         .with_severity(if diagnostic.severity == How::Error { Severity::Error } else { Severity::Warning })
         .with_label(LabeledSpan::at(diagnostic.span.clone(), diagnostic.label.clone()));
@@ -20,8 +22,11 @@ fn draw(diagnostic: &Diagnostic, name: &str, text: &str, over: Option<&str>) -> 
         drawn = drawn.with_help(hint.clone());
     }
     let source = match diagnostic.origin {
-        Origin::File => NamedSource::new(name, text.to_string()),
-        Origin::Over => NamedSource::new("--over", over.unwrap_or_default().to_string()),
+        Origin::File => NamedSource::new(&source.name, source.text.clone()),
+        Origin::Over => NamedSource::new("--over", flags.and_then(|f| f.over.clone()).unwrap_or_default()),
+        Origin::Host(index) => {
+            NamedSource::new("--host", flags.and_then(|f| f.hosts.get(index).cloned()).unwrap_or_default())
+        }
     };
     let theme = if stderr().is_terminal() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme).with_width(100);

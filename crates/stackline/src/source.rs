@@ -54,7 +54,7 @@ impl Source {
         let read_file = |name: &str| std::fs::read_to_string(name).map_err(|e| e.to_string());
         let context = Context { stacks: &catalogue, read_file: &read_file };
         let checked = stackline_spec::check(&self.text, &context, &overrides);
-        diagnostics::tell(&checked.diagnostics, &self.name, &self.text, flags.over.as_deref());
+        diagnostics::tell(&checked.diagnostics, self, Some(flags));
         let mut plan = checked.plan.ok_or_else(Error::shown)?;
         place(&mut plan, &flags.cpu)?;
         Ok(plan)

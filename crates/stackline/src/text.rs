@@ -26,7 +26,7 @@ pub(crate) fn check(flags: &flags::Text) -> Result {
 pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
     let source = Source::read(&flags.spec)?;
     let formatted = stackline_spec::format(&source.text).map_err(|mistakes| {
-        diagnostics::tell(&mistakes, &source.name, &source.text, None);
+        diagnostics::tell(&mistakes, &source, None);
         Error::shown()
     })?;
     if flags.check {

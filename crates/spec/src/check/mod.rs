@@ -17,7 +17,7 @@ mod stack;
 mod text;
 
 use crate::Context;
-use crate::diagnostic::{Diagnostic, Report};
+use crate::diagnostic::{Diagnostic, Origin, Report, Span};
 use crate::layout::Marked;
 use crate::tree::{HostItem, Item, NetworkItem, ProcedureItem, Readable, StackItem, Tree, Value, Word};
 use crate::{Overrides, PRELUDE};
@@ -106,6 +106,7 @@ pub(crate) fn check<'c>(
     };
     checker.prelude();
     checker.declarations(tree);
+    checker.override_hosts(tree);
     checker.override_stacks();
     checker.specifications(tree);
     checker.finish()
@@ -115,7 +116,7 @@ impl Checker<'_> {
     /// The prelude, by the same way as a text's own procedures.
     fn prelude(&mut self) {
         let mut report = Report::default();
-        let tokens = crate::token::lex(PRELUDE, crate::Origin::File, &mut report);
+        let tokens = crate::token::lex(PRELUDE, Origin::File, &mut report);
         let mut marked = Marked::new(PRELUDE, &tokens);
         for item in crate::parse::parse(&mut marked, &mut report).items {
             if let Item::Procedure(item) = item {
@@ -213,6 +214,38 @@ impl Checker<'_> {
         self.procedures.insert(key, compiled);
     }
 
+    /// A host of the command line that the text does not name would be given for nothing.
+    fn override_hosts(&mut self, tree: &Tree) {
+        let mut named: BTreeSet<&str> = BTreeSet::new();
+        for item in &tree.items {
+            match item {
+                Item::Host(item) => named.extend(item.names.iter().map(|word| word.text.as_str())),
+                Item::Network(item) => named.extend(item.hosts.iter().map(|word| word.text.as_str())),
+                Item::Specification(item) => {
+                    let ends = item.parts.iter().flat_map(|part| [&part.from, &part.to]).flatten();
+                    named.extend(ends.map(|word| word.text.as_str()));
+                }
+                Item::Procedure(_) | Item::Seed(..) => {}
+            }
+        }
+        // It may stand in what could not be read.
+        let whole = self.report.errors() == 0;
+        let stands = |name: &str| (0..self.marked.tokens.list.len()).any(|index| self.marked.text(index) == name);
+        for (index, (name, _)) in self.overrides.hosts.iter().enumerate() {
+            if named.contains(name.as_str()) || (!whole && stands(name)) {
+                continue;
+            }
+            let span = Span { start: 0, end: name.len(), origin: Origin::Host(index) };
+            let message = format!("the specification names no host `{name}`");
+            let hint = match named.iter().copied().collect::<Vec<_>>().as_slice() {
+                [] => "leave it out; without FROM and TO both ends are on this machine".to_string(),
+                hosts => format!("its hosts are {}", hosts.join(", ")),
+            };
+            let diagnostic = Diagnostic::error(span, message, "expected a host of the specification");
+            self.report.push(diagnostic.did_you_mean(name, named.iter().copied(), hint));
+        }
+    }
+
     /// Checks the command line's stacks by themselves.
     fn override_stacks(&mut self) {
         if let Some(instead) = &self.instead {
@@ -235,7 +268,7 @@ impl Checker<'_> {
             }
         }
         if !any && self.report.errors() == 0 {
-            let diagnostic = Diagnostic::warning(crate::diagnostic::Span::default(), "nothing is measured here", "");
+            let diagnostic = Diagnostic::warning(Span::default(), "nothing is measured here", "");
             self.report.push(diagnostic.hint("write a specification such as `10 bulk_get 1024*1000;`"));
         }
     }
