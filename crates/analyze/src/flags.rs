@@ -12,6 +12,7 @@
 //! | `throttled` | a control group above an agent was throttled |
 //! | `steal` | the hypervisor took more than 1 % of a host's CPU time |
 //! | `core full` | with one replica, a side's thread used 98 % or more of a core |
+//! | `spin on one core` | a side asked again and again for data on the core that its peer needed to send them |
 //! | `lost data` | data units were lost |
 //! | `late` | paced operations began late: p99 above 1 ms, or above 10 % of the median interval |
 //! | `congestion NAME` | a congestion control other than cubic was used that the specification did not ask for |
@@ -21,11 +22,12 @@
 use crate::Summary;
 use crate::bimodal::is_bimodal;
 use crate::groups::{Group, GroupRun, elapsed_s, half_width_share};
+use crate::machines::on_one;
 use crate::sides::steal_share;
 use stackline_core::distribution::Distribution;
-use stackline_core::plan::{Count, Measurement, Part};
+use stackline_core::plan::{Count, Measurement, Part, Plan};
 use stackline_core::program::{Call, DelayArgument, Side};
-use stackline_core::record::{Histogram, SideRecord};
+use stackline_core::record::{Histogram, RunRecord, SideRecord};
 use std::collections::BTreeSet;
 
 const UNEVEN: f64 = 0.05;
@@ -37,7 +39,13 @@ const LATE_SHARE: f64 = 0.1;
 const USUAL_CONGESTION: &str = "cubic";
 
 /// All flags of one summary whose figures are filled in.
-pub(crate) fn flags(m: &Measurement, group: &Group<'_>, runs: &[GroupRun<'_>], summary: &Summary) -> Vec<String> {
+pub(crate) fn flags(
+    plan: &Plan,
+    m: &Measurement,
+    group: &Group<'_>,
+    runs: &[GroupRun<'_>],
+    summary: &Summary,
+) -> Vec<String> {
     if runs.is_empty() {
         return Vec::new();
     }
@@ -58,6 +66,7 @@ pub(crate) fn flags(m: &Measurement, group: &Group<'_>, runs: &[GroupRun<'_>], s
             "steal",
         ),
         (core_full(runs), "core full"),
+        (spins_on_one_core(plan, group, runs), "spin on one core"),
         (summary.lost.is_some_and(|lost| lost > 0), "lost data"),
         (late(group, summary), "late"),
     ];
@@ -92,11 +101,8 @@ fn until_missed(measurement: &Measurement, runs: &[GroupRun<'_>]) -> bool {
 
 /// A part without a number of units ends by its time limit as it should, and a load when what is measured is done.
 fn cut_short(group: &Group<'_>, runs: &[GroupRun<'_>]) -> bool {
-    let counted = |index: &usize| {
-        let part = group.indices.iter().position(|i| i == index).and_then(|at| group.parts.get(at));
-        part.is_some_and(|part| !part.background && part.data.count != Count::Unlimited)
-    };
-    runs.iter().flat_map(|run| &run.records).any(|record| record.limited && counted(&record.part))
+    let counted = |index| group.part(index).is_some_and(|part| !part.background && part.data.count != Count::Unlimited);
+    runs.iter().flat_map(|run| &run.records).any(|record| record.limited && counted(record.part))
 }
 
 fn paging(side: &SideRecord) -> bool {
@@ -113,6 +119,18 @@ fn core_full(runs: &[GroupRun<'_>]) -> bool {
         let cpu = |side: &SideRecord| side.usage.user_s + side.usage.system_s;
         full > 0.0 && (cpu(&record.initiator) >= full || cpu(&record.responder) >= full)
     })
+}
+
+/// In the last run, which stands for where threads ran: in a part whose sides are on one machine.
+fn spins_on_one_core(plan: &Plan, group: &Group<'_>, runs: &[GroupRun<'_>]) -> bool {
+    let spins = |side: &SideRecord| side.settings.get("receive").is_some_and(|how| how == "spin");
+    let together = |record: &RunRecord| {
+        let cores = record.initiator.cpu.zip(record.responder.cpu);
+        cores.is_some_and(|((a, b, _), (c, d, _))| a == c || b == d)
+    };
+    let here = |record: &RunRecord| group.part(record.part).is_some_and(|part| on_one(plan, part));
+    let last = runs.last().into_iter().flat_map(|run| &run.records);
+    last.filter(|record| here(record)).any(|r| (spins(&r.initiator) || spins(&r.responder)) && together(r))
 }
 
 fn late(group: &Group<'_>, summary: &Summary) -> bool {
@@ -150,10 +168,7 @@ fn median_of_two(first: f64, second: f64, p: f64) -> f64 {
 
 /// `congestion NAME` of each side that used an unusual one nobody asked for.
 fn congestion(group: &Group<'_>, runs: &[GroupRun<'_>]) -> Vec<String> {
-    let asked = |part: usize| {
-        let at = group.indices.iter().position(|index| *index == part);
-        at.and_then(|at| group.parts.get(at)).is_some_and(|part| part.stack.options.contains_key("congestion"))
-    };
+    let asked = |index| group.part(index).is_some_and(|part| part.stack.options.contains_key("congestion"));
     let records = runs.iter().flat_map(|run| &run.records).filter(|record| !asked(record.part));
     let used = records.flat_map(|r| [&r.initiator, &r.responder]).filter_map(|side| side.settings.get("congestion"));
     used.filter(|name| *name != USUAL_CONGESTION).map(|name| format!("congestion {name}")).collect()

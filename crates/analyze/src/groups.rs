@@ -3,7 +3,7 @@
 //! A part alone is a group of one, so parts and aggregates are computed by the same lines.
 
 use crate::statistics::{cluster_half_width, real};
-use crate::{Metric, RunValues, Statistics};
+use crate::{Metric, RunValues, Statistics, Work};
 use stackline_core::plan::{Composer, Measurement, Part};
 use stackline_core::program::{Call, Side};
 use stackline_core::record::{Histogram, RunRecord, SideRecord};
@@ -35,6 +35,12 @@ pub(crate) fn groups(measurement: &Measurement) -> Vec<Group<'_>> {
 impl Group<'_> {
     pub(crate) fn background(&self) -> bool {
         self.parts.iter().all(|part| part.background)
+    }
+
+    /// The part of that index in the measurement.
+    pub(crate) fn part(&self, index: usize) -> Option<&Part> {
+        let at = self.indices.iter().position(|mine| *mine == index);
+        at.and_then(|at| self.parts.get(at)).copied()
     }
 
     /// Whether its procedures move data units (calls are not data units).
@@ -87,10 +93,18 @@ impl GroupRun<'_> {
         (bytes > 0 && elapsed > 0.0).then(|| real(bytes) * 8.0 / elapsed)
     }
 
-    pub(crate) fn calls_per_s(&self) -> Option<f64> {
-        let (calls, _) = self.count_and_sum(|r| &r.calls);
-        let elapsed = self.elapsed_s();
-        (calls > 0 && elapsed > 0.0).then(|| real(calls) / elapsed)
+    /// How often it was done.
+    pub(crate) fn times(&self, work: Work) -> u64 {
+        match work {
+            Work::Call => self.count_and_sum(|r| &r.calls).0,
+            Work::Connection => self.count_and_sum(|r| &r.connects).0,
+        }
+    }
+
+    /// How often it was done a second.
+    pub(crate) fn rate_per_s(&self, work: Work) -> Option<f64> {
+        let (times, elapsed) = (self.times(work), self.elapsed_s());
+        (times > 0 && elapsed > 0.0).then(|| real(times) / elapsed)
     }
 
     /// One histogram of all its parts.
@@ -117,6 +131,11 @@ impl GroupRun<'_> {
 pub(crate) fn elapsed_s(record: &RunRecord) -> f64 {
     let ns = if record.replicas > 1 && record.span_ns > 0 { record.span_ns } else { record.elapsed_ns };
     real(ns) / 1e9
+}
+
+/// Calls, where any were made; else connections.
+pub(crate) fn work(runs: &[GroupRun<'_>]) -> Option<Work> {
+    [Work::Call, Work::Connection].into_iter().find(|work| runs.iter().any(|run| run.times(*work) > 0))
 }
 
 /// The values the runs are judged by.

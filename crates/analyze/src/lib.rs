@@ -14,9 +14,11 @@
 
 pub mod bimodal;
 pub mod compare;
+mod costs;
 mod flags;
 mod groups;
 pub mod interval;
+mod machines;
 mod sides;
 pub mod statistics;
 pub mod summarise;
@@ -26,4 +28,4 @@ pub use compare::{Comparison, Label, MetricComparison, Pairing, Verdict, compare
 pub use interval::{half_width_share, interval_reached};
 pub use statistics::Statistics;
 pub use summarise::summarise;
-pub use summary::{Cost, Metric, Placement, RunValues, SideSummary, Summary};
+pub use summary::{Cost, Metric, Placement, RunValues, SideSummary, Summary, Work};

@@ -2,11 +2,12 @@
 //!
 //! Warm-up runs and, for all parts together, runs that lack a part are left out of everything.
 
+use crate::costs::costs;
 use crate::flags;
-use crate::groups::{Group, GroupRun, groups, run_values};
-use crate::sides::{cpu_s, known, lost_share, summarise_side};
+use crate::groups::{Group, GroupRun, groups, run_values, work};
+use crate::sides::{known, lost_share, summarise_side};
 use crate::statistics::real;
-use crate::{Cost, SideSummary, Statistics, Summary};
+use crate::{SideSummary, Statistics, Summary};
 use stackline_core::plan::{Measurement, Part, Plan, Size};
 use stackline_core::record::{Histogram, RunRecord};
 use std::collections::BTreeMap;
@@ -19,17 +20,18 @@ const NANO: f64 = 1e-9;
 pub fn summarise(plan: &Plan, records: &[RunRecord]) -> Vec<Summary> {
     let of = |(index, measurement): (usize, &Measurement)| -> Vec<Summary> {
         let mine = || records.iter().filter(move |record| record.measurement == index);
-        groups(measurement).iter().map(|group| one(index, measurement, group, &group.runs(mine()))).collect()
+        groups(measurement).iter().map(|group| one(plan, index, group, &group.runs(mine()))).collect()
     };
     plan.measurements.iter().enumerate().flat_map(of).collect()
 }
 
-fn one(index: usize, measurement: &Measurement, group: &Group<'_>, runs: &[GroupRun<'_>]) -> Summary {
+fn one(plan: &Plan, index: usize, group: &Group<'_>, runs: &[GroupRun<'_>]) -> Summary {
+    let measurement = &plan.measurements[index];
     let mut summary = described(index, measurement, group);
     figures(&mut summary, runs);
     traffic(&mut summary, runs);
-    costs(&mut summary, runs);
-    summary.flags = flags::flags(measurement, group, runs, &summary);
+    costs(plan, group, &mut summary, runs);
+    summary.flags = flags::flags(plan, measurement, group, runs, &summary);
     summary
 }
 
@@ -103,7 +105,9 @@ fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     summary.response_run_s = Statistics::from_values(&values.response_s);
     summary.connect_s = pooled(|record| &record.connects);
     summary.connect_run_s = Statistics::from_values(&values.connect_s);
-    summary.rate_per_s = over_runs(|run| run.calls_per_s());
+    summary.rate_of = work(runs);
+    let rates = runs.iter().filter_map(|run| run.rate_per_s(summary.rate_of?));
+    summary.rate_per_s = Statistics::from_values(&rates.collect::<Vec<_>>());
     summary.lateness_s = pooled(|record| &record.lateness);
     summary.marks = marks(runs);
     summary.main = values.main();
@@ -150,24 +154,6 @@ fn of_hosts(summary: &mut Summary) {
             summary.absent.insert(name, reason.clone());
         }
     }
-}
-
-/// CPU per work done; absent where no CPU time or no work was seen.
-fn costs(summary: &mut Summary, runs: &[GroupRun<'_>]) {
-    let per = |work: f64| cost(&summary.initiator, &summary.responder, work);
-    let gb = real(runs.iter().map(GroupRun::bytes).sum()) / 1e9;
-    let calls = summary.response_s.map_or(0.0, |response| real(response.n));
-    (summary.cpu_s_per_gb, summary.cpu_us_per_call) = (per(gb), per(calls / 1e6));
-}
-
-fn cost(initiator: &SideSummary, responder: &SideSummary, work: f64) -> Option<Cost> {
-    let (initiator, responder) = (cpu_s(initiator), cpu_s(responder));
-    let both = initiator + responder;
-    (work > 0.0 && both > 0.0).then(|| Cost {
-        both: both / work,
-        initiator: initiator / work,
-        responder: responder / work,
-    })
 }
 
 #[cfg(test)]

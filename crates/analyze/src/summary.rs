@@ -39,6 +39,16 @@ impl Metric {
     }
 }
 
+/// What is done again and again besides moving data units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Calls.
+    Call,
+    /// Connections opened and closed in the measured period, where no calls were made.
+    Connection,
+}
+
 /// One value a counted run, in the order of the runs; empty where a run has none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunValues {
@@ -172,7 +182,9 @@ pub struct Summary {
     pub connect_s: Option<Statistics>,
     /// The runs' mean connect times in seconds.
     pub connect_run_s: Option<Statistics>,
-    /// Calls per second over runs.
+    /// What the next figure, and the CPU per call, are about.
+    pub rate_of: Option<Work>,
+    /// Calls, else connections, per second over runs.
     pub rate_per_s: Option<Statistics>,
     /// How late paced operations began, in seconds.
     pub lateness_s: Option<Statistics>,
@@ -190,8 +202,12 @@ pub struct Summary {
     pub responder: SideSummary,
     /// CPU seconds per GB (1e9 bytes) of data units.
     pub cpu_s_per_gb: Option<Cost>,
-    /// CPU microseconds per call.
+    /// CPU microseconds per call, else per connection.
     pub cpu_us_per_call: Option<Cost>,
+    /// The same of the whole hosts, with everything else that ran there; one machine counts once in `both`.
+    pub host_cpu_s_per_gb: Option<Cost>,
+    /// The same per call, else per connection.
+    pub host_cpu_us_per_call: Option<Cost>,
     /// Data units sent that never arrived; absent where the stack cannot tell.
     pub lost: Option<u64>,
     /// The same over the units sent, or lost calls over the calls made, 0 to 1.

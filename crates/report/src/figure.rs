@@ -1,6 +1,6 @@
 //! Figures with their spread and their unit: `18.1 ± 0.2 Gbit/s`, `17.2..18.9 Gbit/s`.
 
-use stackline_analyze::Metric;
+use stackline_analyze::{Metric, Work};
 use stackline_core::units;
 
 /// What stands where there is nothing to say.
@@ -46,6 +46,30 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{} %", units::three_digits(share * 100.0))
 }
 
+/// CPU seconds per GB: `0.172 s/GB`.
+pub(crate) fn cpu_per_gb(seconds: f64) -> String {
+    format!("{} s/GB", fine(seconds))
+}
+
+/// CPU microseconds per call or connection: `12.5 us/call`, `40.0 us/conn`.
+pub(crate) fn cpu_per(work: Work, microseconds: f64) -> String {
+    let what = match work {
+        Work::Call => "call",
+        Work::Connection => "conn",
+    };
+    format!("{} us/{what}", fine(microseconds))
+}
+
+/// Three digits also of what is less than one, in a unit that stays.
+fn fine(value: f64) -> String {
+    match value.abs() {
+        0.0 => units::three_digits(value),
+        v if v < 0.099_95 => format!("{value:.4}"),
+        v if v < 0.999_5 => format!("{value:.3}"),
+        _ => units::three_digits(value),
+    }
+}
+
 /// The factor of a unit that [`value`] printed.
 fn factor(unit: &str) -> f64 {
     let rate = unit.strip_suffix("/s").and_then(|unit| units::factor(units::RATE_UNITS, unit));
@@ -80,6 +104,15 @@ mod tests {
         assert_eq!(time(1.5, Some(0.0)), "1.50 ± 0.00 s");
         assert_eq!(time(0.0, Some(0.0)), "0.00 ± 0.00 s");
         assert_eq!(time(81.2e-6, Some(1e-12)), "81.200 ± 0.000 us");
+    }
+
+    #[test]
+    fn cpu() {
+        assert_eq!(cpu_per_gb(0.171_6), "0.172 s/GB");
+        assert_eq!(cpu_per_gb(0.012_34), "0.0123 s/GB");
+        assert_eq!(cpu_per_gb(45.3), "45.3 s/GB");
+        assert_eq!(cpu_per(Work::Call, 1642.0), "1642 us/call");
+        assert_eq!(cpu_per(Work::Connection, 9.34), "9.34 us/conn");
     }
 
     #[test]

@@ -83,6 +83,7 @@ fn measured(s: &Summary) -> Value {
         "response_run_s": statistics(s.response_run_s.as_ref()),
         "connect_s": statistics(s.connect_s.as_ref()),
         "connect_run_s": statistics(s.connect_run_s.as_ref()),
+        "rate_of": s.rate_of,
         "rate_per_s": statistics(s.rate_per_s.as_ref()),
         "lateness_s": statistics(s.lateness_s.as_ref()),
         "marks": s.marks.iter().map(|(name, mark)| (name.clone(), statistics(Some(mark)))).collect::<Map<_, _>>(),
@@ -104,6 +105,8 @@ fn spent(s: &Summary) -> Value {
         "cpu": { "initiator": cpu(&s.initiator), "responder": cpu(&s.responder) },
         "cpu_s_per_gb": s.cpu_s_per_gb,
         "cpu_us_per_call": s.cpu_us_per_call,
+        "host_cpu_s_per_gb": s.host_cpu_s_per_gb,
+        "host_cpu_us_per_call": s.host_cpu_us_per_call,
         "initiator": s.initiator,
         "responder": s.responder,
     })

@@ -6,7 +6,6 @@ use crate::figure::{self, ABSENT};
 use crate::grid::{self, Align, line, total, widths, wrap};
 use crate::notes::notes;
 use stackline_analyze::{Metric, Summary};
-use stackline_core::units;
 
 /// Lines are not wider than this where their words allow it.
 pub(crate) const WIDTH: usize = 110;
@@ -162,9 +161,10 @@ fn figures(summary: &Summary) -> [String; 3] {
 }
 
 fn cost(summary: &Summary) -> String {
-    let per_gb = summary.cpu_s_per_gb.map(|cost| format!("{} s/GB", units::three_digits(cost.both)));
-    let per_call = summary.cpu_us_per_call.map(|cost| format!("{} us/call", units::three_digits(cost.both)));
-    per_gb.or(per_call).unwrap_or_else(|| ABSENT.to_owned())
+    let per_gb = summary.cpu_s_per_gb.map(|cost| figure::cpu_per_gb(cost.both));
+    let per = summary.rate_of.zip(summary.cpu_us_per_call);
+    let per = || per.map(|(work, cost)| figure::cpu_per(work, cost.both));
+    per_gb.or_else(per).unwrap_or_else(|| ABSENT.to_owned())
 }
 
 /// The flags on lines of their own, the deviation with its figure.

@@ -7,7 +7,7 @@ use stackline_core::plan::{
     Access, Composer, Count, Data, HostPlan, Measurement, Part, Plan, Size, Stack, Until, Via, Warmup, World,
 };
 use stackline_core::program::{Call, CountArgument, DelayArgument, Procedure, SizeArgument, Step};
-use stackline_core::record::{Histogram, RunRecord, SideRecord, Transport, Usage};
+use stackline_core::record::{Histogram, HostUsage, RunRecord, SideRecord, Transport, Usage};
 use stackline_core::time::Duration;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -158,6 +158,33 @@ pub(crate) fn a_plan() -> Plan {
     }
 }
 
+/// Two runs of five connections each, opened and closed by two hosts that are not this one.
+pub(crate) fn connected() -> (Plan, Vec<RunRecord>) {
+    let procedure = Procedure {
+        name: "connect_disconnect".into(),
+        timings: vec![],
+        initiator: vec![Step::Repeat(
+            CountArgument::Count,
+            vec![call(Call::ConnectRequest), call(Call::DisconnectRequest)],
+        )],
+        responder: vec![],
+    };
+    let part = part("connect_disconnect 0*5", procedure, Size::Bytes(0), 5, Stack::plain("tcp"));
+    let text = "2 connect_disconnect 0*5 over tcp";
+    let plan = Plan { measurements: vec![measurement(text, Composer::Basic, vec![part])], ..a_plan() };
+    let usage = Usage { system_s: 120e-6, user_s: 30e-6, ..Usage::default() };
+    let run = |run: u32| RunRecord {
+        run,
+        replicas: 1,
+        elapsed_ns: 400_000,
+        connects: histogram(&[(23_900, 4), (204_000 + u64::from(run), 1)]),
+        initiator: SideRecord { usage, ..side() },
+        responder: SideRecord { usage, ..side() },
+        ..RunRecord::default()
+    };
+    (plan, vec![run(0), run(1)])
+}
+
 pub(crate) fn histogram(values: &[(u64, u64)]) -> Histogram {
     let sum = values.iter().map(|(value, n)| value * n).sum();
     let squares = values.iter().map(|(value, n)| (*value as f64).powi(2) * *n as f64).sum();
@@ -175,12 +202,26 @@ fn side() -> SideRecord {
     }
 }
 
+fn host() -> HostUsage {
+    let reason = ("throttled_s".to_owned(), "no control group above this process counts throttling".to_owned());
+    HostUsage {
+        user_s: 0.05,
+        system_s: 0.2,
+        interrupt_s: 0.01,
+        idle_s: 1.7,
+        elapsed_s: 0.5,
+        absent: [reason].into(),
+        ..HostUsage::default()
+    }
+}
+
 fn moved(measurement: usize, part: usize, run: u32, mb: u64) -> RunRecord {
     let again = Transport { retransmits: 2, busy_s: 0.4, send_buffer_limited_s: 0.1, ..Transport::default() };
     let transport = Some((Transport::default(), again));
-    let initiator = SideRecord { received_units: 1000, received_bytes: mb * 1_000_000, ..side() };
-    let responder =
-        SideRecord { sent_units: 1000, sent_bytes: mb * 1_000_000, transport, cpu: Some((1, 1, true)), ..side() };
+    let host = Some(host());
+    let initiator = SideRecord { received_units: 1000, received_bytes: mb * 1_000_000, host: host.clone(), ..side() };
+    let sent = SideRecord { sent_units: 1000, sent_bytes: mb * 1_000_000, ..side() };
+    let responder = SideRecord { transport, cpu: Some((1, 1, true)), host, ..sent };
     RunRecord {
         measurement,
         part,

@@ -1,7 +1,7 @@
 //! The schema that others rely on.
 
 use super::*;
-use crate::testing::{a_plan, golden, summaries};
+use crate::testing::{a_plan, connected, golden, summaries};
 use stackline_analyze::summarise;
 
 fn header() -> Header {
@@ -74,4 +74,24 @@ fn every_field_is_described() {
     for field in value.as_object().unwrap().keys().chain(measurement.keys()).chain(sides.keys()) {
         assert!(page.contains(&format!("`{field}`")), "docs/JSON.md does not describe {field}");
     }
+}
+
+#[test]
+fn connections_have_a_rate_and_a_cost() {
+    let (plan, records) = connected();
+    let value = json(&header(), &summarise(&plan, &records));
+    let connections = &value["measurements"][0];
+    assert_eq!(connections["rate_of"], "connection");
+    assert!((connections["rate_per_s"]["mean"].as_f64().unwrap() - 12_500.0).abs() < 1e-6);
+    assert!((connections["cpu_us_per_call"]["both"].as_f64().unwrap() - 60.0).abs() < 1e-9);
+    assert!(connections["host_cpu_us_per_call"].is_null() && connections["absent"]["host_cpu"].is_string());
+}
+
+#[test]
+fn hosts_have_costs() {
+    let value = json(&header(), &summaries());
+    let get = &value["measurements"][0];
+    assert!(get["host_cpu_s_per_gb"]["both"].as_f64().unwrap() > get["cpu_s_per_gb"]["both"].as_f64().unwrap());
+    assert!(get["initiator"]["host"]["throttled_s"].is_null());
+    assert!(get["absent"]["throttled_s"].is_string());
 }

@@ -1,7 +1,7 @@
 //! The table as a person sees it.
 
 use super::*;
-use crate::testing::{a_plan, golden, records, summaries};
+use crate::testing::{a_plan, connected, golden, records, summaries};
 use stackline_analyze::summarise;
 
 #[test]
@@ -29,4 +29,12 @@ fn nothing_measured() {
 fn one_run_has_no_interval() {
     let one = summarise(&a_plan(), &records()[..1]);
     golden("table-one-run.txt", &table(&one[..1], &TableOptions::default()));
+}
+
+#[test]
+fn connections_have_their_cost() {
+    let (plan, records) = connected();
+    let text = table(&summarise(&plan, &records), &TableOptions::default());
+    golden("table-connections.txt", &text);
+    assert!(text.contains("us/conn"));
 }

@@ -1,0 +1,89 @@
+//! CPU per unit of work: of the two sides' threads, and of their whole hosts.
+
+use crate::groups::{Group, GroupRun};
+use crate::machines::{Machine, machine, on_one};
+use crate::sides::cpu_s;
+use crate::statistics::real;
+use crate::{Cost, Summary, Work};
+use stackline_core::plan::{Part, Plan};
+use stackline_core::record::HostUsage;
+
+/// A shorter period is too few steps of 10 ms, in which a host counts the time of each core.
+const LEAST_S: f64 = 0.1;
+/// Under which name the reason stands why hosts have no cost.
+const HOST_CPU: &str = "host_cpu";
+
+/// What the runs did together.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    gb: f64,
+    /// Millions of calls, or of connections where no calls were made.
+    millions: f64,
+}
+
+impl Done {
+    fn of(runs: &[GroupRun<'_>], work: Option<Work>) -> Self {
+        let gb = real(runs.iter().map(GroupRun::bytes).sum()) / 1e9;
+        let times = work.map_or(0, |work| runs.iter().map(|run| run.times(work)).sum());
+        Self { gb, millions: real(times) / 1e6 }
+    }
+}
+
+/// Fills in all costs of a summary whose sides are there; absent where no CPU time or no work was seen.
+pub(crate) fn costs(plan: &Plan, group: &Group<'_>, summary: &mut Summary, runs: &[GroupRun<'_>]) {
+    let done = Done::of(runs, summary.rate_of);
+    let (initiator, responder) = (cpu_s(&summary.initiator), cpu_s(&summary.responder));
+    let sides = Cost { both: initiator + responder, initiator, responder };
+    (summary.cpu_s_per_gb, summary.cpu_us_per_call) = (per(&sides, done.gb), per(&sides, done.millions));
+    if done.gb <= 0.0 && done.millions <= 0.0 {
+        return;
+    }
+    match of_hosts(plan, group, summary, runs) {
+        Ok(hosts) => {
+            (summary.host_cpu_s_per_gb, summary.host_cpu_us_per_call) =
+                (per(&hosts, done.gb), per(&hosts, done.millions));
+        }
+        Err(reason) => _ = summary.absent.insert(HOST_CPU.to_owned(), reason),
+    }
+}
+
+fn per(cpu: &Cost, work: f64) -> Option<Cost> {
+    (work > 0.0 && cpu.both > 0.0).then(|| Cost {
+        both: cpu.both / work,
+        initiator: cpu.initiator / work,
+        responder: cpu.responder / work,
+    })
+}
+
+/// CPU seconds of the hosts in all runs; one machine counts once. Else why that is not known.
+fn of_hosts(plan: &Plan, group: &Group<'_>, summary: &Summary, runs: &[GroupRun<'_>]) -> Result<Cost, String> {
+    let several = |of: fn(&Part) -> Option<&str>| {
+        let machines: Vec<Machine<'_>> = group.parts.iter().map(|part| machine(plan, of(part))).collect();
+        machines.windows(2).any(|pair| pair[0] != pair[1])
+    };
+    if several(|part| part.from.as_deref()) || several(|part| part.to.as_deref()) {
+        return Err("the parts ran on several hosts".to_owned());
+    }
+    let known = |run: &GroupRun<'_>| {
+        let records = || run.records.iter();
+        records().any(|r| r.initiator.host.is_some()) && records().any(|r| r.responder.host.is_some())
+    };
+    let hosts = summary.initiator.host.as_ref().zip(summary.responder.host.as_ref());
+    let (initiator, responder) = hosts
+        .filter(|_| runs.iter().all(known))
+        .ok_or_else(|| "the CPU time of a host is not known of every run".to_owned())?;
+    let period = initiator.elapsed_s.min(responder.elapsed_s) / real(runs.len().max(1) as u64);
+    if period < LEAST_S {
+        let units = stackline_core::units::time(period);
+        return Err(format!("a run lasted {units}, and a host counts the time of a core in steps of 10 ms"));
+    }
+    let (of_initiator, of_responder) = (busy_s(initiator), busy_s(responder));
+    let one = group.parts.first().is_some_and(|part| on_one(plan, part));
+    let longer = if initiator.elapsed_s >= responder.elapsed_s { of_initiator } else { of_responder };
+    let both = if one { longer } else { of_initiator + of_responder };
+    Ok(Cost { both, initiator: of_initiator, responder: of_responder })
+}
+
+fn busy_s(host: &HostUsage) -> f64 {
+    host.user_s + host.system_s + host.interrupt_s
+}

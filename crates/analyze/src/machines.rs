@@ -1,0 +1,37 @@
+//! Which machine a host of the plan is.
+
+use stackline_core::plan::{Part, Plan, Via};
+
+/// Where ssh goes; `None` is the machine of the coordinator.
+pub(crate) type Machine<'p> = Option<&'p str>;
+
+/// The machine of a host. One without a name, or unknown to the plan, is a child process here.
+pub(crate) fn machine<'p>(plan: &'p Plan, host: Option<&str>) -> Machine<'p> {
+    match &plan.hosts.get(host?)?.via {
+        Via::Local => None,
+        Via::Ssh(destination) => Some(destination),
+    }
+}
+
+/// Whether both sides of a part run on one machine.
+pub(crate) fn on_one(plan: &Plan, part: &Part) -> bool {
+    machine(plan, part.from.as_deref()) == machine(plan, part.to.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_core::plan::HostPlan;
+
+    #[test]
+    fn hosts_are_machines() {
+        let ssh = |to: &str| HostPlan { via: Via::Ssh(to.into()), ..HostPlan::default() };
+        let hosts = [("a", ssh("u@x")), ("b", ssh("u@x")), ("c", ssh("u@y")), ("d", HostPlan::default())];
+        let hosts = hosts.map(|(name, host)| (name.to_owned(), host)).into();
+        let plan = Plan { seed: 1, hosts, networks: vec![], measurements: vec![] };
+        let of = |name| machine(&plan, name);
+        assert_eq!((of(Some("a")), of(Some("a"))), (of(Some("b")), Some("u@x")));
+        assert_ne!(of(Some("a")), of(Some("c")));
+        assert_eq!((of(Some("d")), of(Some("nobody"))), (of(None), None));
+    }
+}
