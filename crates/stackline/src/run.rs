@@ -24,7 +24,7 @@ use std::time::SystemTime;
 /// The main job.
 pub(crate) fn run(flags: &flags::Run) -> Result {
     let source = Source::of(&flags.text)?;
-    let mut plan = source.plan(&flags.text)?;
+    let mut plan = source.work(&flags.text)?;
     if let Some(seed) = flags.text.seed {
         plan.seed = seed;
     }

@@ -5,7 +5,7 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags::Text;
 use stackline_core::plan::Plan;
 use stackline_live::stacks;
-use stackline_spec::{Context, Overrides};
+use stackline_spec::{Checked, Context, Overrides};
 use std::io::Read;
 use std::path::Path;
 
@@ -49,11 +49,28 @@ impl Source {
 
     /// Checks it; tells warnings and mistakes.
     pub(crate) fn plan(&self, flags: &Text) -> Result<Plan> {
+        self.told(self.checked(flags)?, flags)
+    }
+
+    /// The same for those who are about to do it: without a measurement there is nothing to do.
+    pub(crate) fn work(&self, flags: &Text) -> Result<Plan> {
+        let checked = self.checked(flags)?;
+        if checked.plan.as_ref().is_some_and(|plan| plan.measurements.is_empty()) {
+            let message = format!("there is nothing to do: the specification ({}) has no measurement", self.name);
+            return Err(Error::input(message).hint("write one, such as `10 request_response 32*1000;`"));
+        }
+        self.told(checked, flags)
+    }
+
+    fn checked(&self, flags: &Text) -> Result<Checked> {
         let overrides = overrides(flags)?;
         let catalogue = stacks::catalogue();
         let read_file = |name: &str| std::fs::read_to_string(name).map_err(|e| e.to_string());
         let context = Context { stacks: &catalogue, read_file: &read_file };
-        let checked = stackline_spec::check(&self.text, &context, &overrides);
+        Ok(stackline_spec::check(&self.text, &context, &overrides))
+    }
+
+    fn told(&self, checked: Checked, flags: &Text) -> Result<Plan> {
         diagnostics::tell(&checked.diagnostics, self, Some(flags));
         let mut plan = checked.plan.ok_or_else(Error::shown)?;
         place(&mut plan, &flags.cpu)?;

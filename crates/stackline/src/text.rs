@@ -43,7 +43,7 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
 
 /// Shows what would be done.
 pub(crate) fn plan(flags: &flags::Text) -> Result {
-    let plan = Source::of(flags)?.plan(flags)?;
+    let plan = Source::of(flags)?.work(flags)?;
     if flags.json {
         output::json(&plan, true)?;
     } else {

@@ -67,14 +67,24 @@ fn a_file_that_is_no_text() {
 }
 
 #[test]
-fn a_text_that_measures_nothing_is_warned_of() {
+fn a_text_that_measures_nothing() {
     let place = Place::new();
     for text in ["", "# nothing\n", "host a via local;"] {
         let told = place.stackline(&["check", "-e", text]);
         assert_eq!(told.status.code(), Some(0));
         told.hints("write a specification such as");
         assert!(told.err.contains("nothing is measured here"), "{}", told.err);
+        for command in ["run", "plan"] {
+            let told = place.stackline(&[command, "-e", text]);
+            told.fails(2, &["there is nothing to do: the specification (expression) has no measurement"])
+                .hints("write one");
+            assert_eq!((told.err.lines().count(), told.out.as_str()), (2, ""), "{}", told.err);
+        }
     }
+    let file = place.write("empty.stackline", "");
+    place.stackline(&["run", file.to_str().unwrap()]).fails(2, &["nothing to do", "empty.stackline"]);
+    place.stackline(&["fmt", file.to_str().unwrap()]).succeeds();
+    assert!(place.runs().is_empty());
 }
 
 #[test]
