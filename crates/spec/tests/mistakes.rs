@@ -128,6 +128,38 @@ fn what_a_stack_cannot_carry() {
 }
 
 #[test]
+fn files_that_nothing_or_more_than_one_would_write() {
+    says(
+        "1 bulk_get 16*1 > file x over tcp, tcp(receive = truncate)",
+        "error: `tcp(receive = truncate)` drops the data that the FILE is for [x] nothing would come to it / leave `receive = truncate` out, or write `> memory`",
+    );
+    says(
+        "1 2 bulk_get 16*1 > file x",
+        "error: 2 pairs would overwrite one FILE [x] expected one pair, or no FILE / leave the number of pairs out, or write `> memory`",
+    );
+    mentions("1 parallel: N bulk_get 16*1 > file x | rr 1*1; N = 0, 1, 3", "3 pairs would overwrite one FILE");
+    let two =
+        |first: &str, second: &str| format!("host a, b via local; 1 parallel: {first} > file x | {second} > file x");
+    mentions(
+        &two("bulk_get 16*1", "bulk_put 16*1"),
+        "error: two parts of a measurement would overwrite one FILE [x] another writer on this host has it / give each writer a FILE of its own, or write `> memory`",
+    );
+    mentions(&two("from a to b bulk_get 16*1", "from b to a bulk_put 16*1"), "two parts of a measurement");
+    assert!(checked(&two("from a to b bulk_get 16*1", "from a to b bulk_put 16*1")).plan.is_some());
+    assert!(checked("1 parallel: bulk_get 16*1 > file x | bulk_get 16*1 > file y").plan.is_some());
+    let both = procedure(
+        &PLAIN.0.replace("DataRequest;", "DataRequest; AwaitDataIndication;"),
+        &PLAIN.1.replace("AwaitDataIndication;", "AwaitDataIndication; DataRequest;"),
+    );
+    mentions(&both.replace("1 p 1*1", "1 p 1*1 > file x"), "both sides of `p` would overwrite one FILE");
+    let apart = both.replace("1 p 1*1", "host a, b via local; 1 from a to b p 1*1 > file x");
+    assert!(checked(&apart).plan.is_some());
+    assert!(checked("1 bulk_get 16*1 < file x over tcp(receive = truncate)").plan.is_some());
+    assert!(checked("1 bulk_get 16*1 > file x over tcp(receive = block)").plan.is_some());
+    assert!(checked("1 4 bulk_get 16*1 < file x").plan.is_some());
+}
+
+#[test]
 fn options_of_stacks() {
     says(
         "1 rr 1*1 over tcp(nodelay = 3)",

@@ -193,6 +193,7 @@ impl Checker<'_> {
         let head = self.heads(specification, chosen.bindings);
         let parts: Vec<Option<Part>> =
             (0..specification.parts.len()).map(|index| self.part(specification, index, chosen)).collect();
+        self.destinations(specification, &parts);
         let text = self.measurement_text(specification, chosen, &parts);
         let (runs, time_limit, until, warmup) = head?;
         let parts: Vec<Part> = parts.into_iter().flatten().collect();

@@ -3,6 +3,7 @@
 //! It reports; it never stops at a first mistake. The only thing it reads is the file of an empirical distribution,
 //! through the function it is given.
 
+mod destination;
 mod ending;
 pub(crate) mod evaluate;
 mod expand;

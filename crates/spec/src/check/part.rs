@@ -32,6 +32,7 @@ impl Checker<'_> {
         }
         self.placed(item, &table);
         let accesses = self.accesses(item, &procedure, &table);
+        self.destination(item, stack, replicas);
         let cpu = self.cores(specification, item, chosen.bindings);
         let (source, destination) = accesses?;
         Some(Part {

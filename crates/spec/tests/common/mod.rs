@@ -33,6 +33,7 @@ pub(crate) const STACKS: &[StackTable] = &[
             option("streams", OptionKind::Number(1, 64)),
             option("linger", OptionKind::Time),
             option("congestion", OptionKind::Name),
+            option("receive", OptionKind::Word(&["block", "truncate"])),
         ],
     ),
     StackTable { largest_unit: 65_507, least_bulk_unit: 16, files: false, ..stack("udp", &[]) },

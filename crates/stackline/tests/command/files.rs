@@ -43,6 +43,15 @@ fn one_end_may_be_memory() {
 }
 
 #[test]
+fn a_file_that_would_not_hold_what_came_is_refused() {
+    let place = place();
+    for text in ["1 bulk_get 1000*10 > file out over tcp(receive = truncate)", "1 2 bulk_put 1000*10 > file out"] {
+        run(&place, text).mistakes(&["FILE"]).hints("`> memory`");
+    }
+    assert!(place.runs().is_empty() && !place.path("data/out").exists());
+}
+
+#[test]
 fn no_directory_no_file() {
     let place = place();
     place.run("1 bulk_get 1000*10 < file in").fails(3, &["FILE in is not permitted"]).hints("--files DIR");

@@ -1,0 +1,64 @@
+//! Destination FILEs: that data comes to them, and that one writer alone has each.
+
+use super::Checker;
+use crate::diagnostic::Diagnostic;
+use crate::tree::{AccessItem, PartItem, Specification, Word};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use stackline_core::plan::{Part, Stack};
+use stackline_core::program::{Call, Procedure, Side};
+
+const HINT: &str = "give each writer a FILE of its own, or write `> memory`";
+
+impl Checker<'_> {
+    /// One part by itself.
+    pub(crate) fn destination(&mut self, item: &PartItem, stack: &Stack, replicas: u64) {
+        let Some(file) = destination(item) else { return };
+        if stack.word("receive") == Some("truncate") {
+            let message = format!("`{}(receive = truncate)` drops the data that the FILE is for", stack.name);
+            let diagnostic = Diagnostic::error(file.span, message, "nothing would come to it");
+            self.report.push(diagnostic.hint("leave `receive = truncate` out, or write `> memory`"));
+        }
+        if replicas > 1 {
+            let message = format!("{replicas} pairs would overwrite one FILE");
+            let diagnostic = Diagnostic::error(file.span, message, "expected one pair, or no FILE");
+            self.report.push(diagnostic.hint("leave the number of pairs out, or write `> memory`"));
+        }
+    }
+
+    /// All parts of a measurement, which write at once.
+    pub(crate) fn destinations(&mut self, specification: &Specification, parts: &[Option<Part>]) {
+        let mut writers: BTreeMap<(&Option<String>, &str), usize> = BTreeMap::new();
+        for (index, (item, part)) in specification.parts.iter().zip(parts).enumerate() {
+            let (Some(file), Some(part)) = (destination(item), part) else { continue };
+            for (side, host) in [(Side::Initiator, &part.from), (Side::Responder, &part.to)] {
+                if !takes(&part.procedure, side) {
+                    continue;
+                }
+                let message = match writers.insert((host, &file.text), index) {
+                    None => continue,
+                    Some(other) if other == index => {
+                        format!("both sides of `{}` would overwrite one FILE", part.procedure.name)
+                    }
+                    Some(_) => "two parts of a measurement would overwrite one FILE".into(),
+                };
+                let diagnostic = Diagnostic::error(file.span, message, "another writer on this host has it");
+                self.report.push(diagnostic.hint(HINT));
+            }
+        }
+    }
+}
+
+fn destination(item: &PartItem) -> Option<&Word> {
+    match &item.destination {
+        Some(AccessItem::File(name)) => Some(name),
+        _ => None,
+    }
+}
+
+/// Whether that side writes what arrives.
+fn takes(procedure: &Procedure, side: Side) -> bool {
+    let calls = procedure.calls(side);
+    calls.iter().any(|call| matches!(call, Call::AwaitDataIndication(_) | Call::WriteFile(_)))
+}
