@@ -361,10 +361,9 @@ impl<'p> Coordinator<'p> {
     ) -> Result<()> {
         let (from, to) =
             (part.from.as_deref().unwrap_or(LOCAL_INITIATOR), part.to.as_deref().unwrap_or(LOCAL_RESPONDER));
-        // An address that was written says where to listen: anywhere.
-        let both_here = self.is_local(from) && self.is_local(to) && self.written_address(to).is_none();
+        let bind = self.bind(from, to);
         let token = token()?;
-        let task = |side: Side, cpu: Option<usize>| task(measurement, part, side, cpu, seed, token, both_here);
+        let task = |side: Side, cpu: Option<usize>| task(measurement, part, side, cpu, seed, token, bind);
         let responder = self.job(to, number, Side::Responder, part.background, jobs);
         let listen =
             ToAgent::Listen { job: responder, task: Box::new(task(Side::Responder, part.cpu.1.or(self.host_cpu(to)))) };
@@ -402,6 +401,17 @@ impl<'p> Coordinator<'p> {
 
     fn is_local(&self, host: &str) -> bool {
         self.agents.get(host).is_some_and(Agent::is_local)
+    }
+
+    /// Where a responder listens: on the address that was written (datagrams leave from the one they are sent to), on
+    /// loopback when both ends are here, else on every address.
+    fn bind(&self, from: &str, to: &str) -> IpAddr {
+        let written = self.written_address(to);
+        match written.as_deref().map(str::parse) {
+            Some(Ok(address)) => address,
+            None if self.is_local(from) && self.is_local(to) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            _ => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        }
     }
 
     fn written_address(&self, host: &str) -> Option<String> {
@@ -586,7 +596,7 @@ fn task(
     cpu: Option<usize>,
     seed: Seed,
     token: Token,
-    both_here: bool,
+    bind: IpAddr,
 ) -> Task {
     let sends = |side: Side| {
         part.procedure.calls(side).iter().any(|call| matches!(call, Call::DataRequest(_) | Call::ReadFile(_)))
@@ -616,7 +626,7 @@ fn task(
         time_limit: if part.background { None } else { measurement.time_limit },
         background: part.background,
         token,
-        bind: if both_here { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) },
+        bind,
     }
 }
 

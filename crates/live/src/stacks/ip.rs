@@ -6,7 +6,7 @@ use crate::ends::Ends;
 use crate::fault::{Fault, Result};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 /// How long a peer may take to answer at all.
@@ -38,7 +38,13 @@ pub(crate) fn bound(terms: &Terms, kind: Type, protocol: Option<Protocol>) -> Re
     if kind == Type::STREAM {
         socket.set_reuse_address(true).map_err(|e| Fault::io("SO_REUSEADDR", &e))?;
     }
-    socket.bind(&address.into()).map_err(|e| match e.kind() {
+    let mut done = socket.bind(&address.into());
+    if matches!(&done, Err(e) if e.kind() == io::ErrorKind::AddrNotAvailable) {
+        // Behind a translator the address others use is none of this host's.
+        let any = if address.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+        done = socket.bind(&SocketAddr::new(any, address.port()).into());
+    }
+    done.map_err(|e| match e.kind() {
         io::ErrorKind::AddrInUse => {
             Fault::environment(format!("port {} is in use on {}", address.port(), address.ip()))
                 .hint("leave the option `port` out to get a free one")
