@@ -13,10 +13,22 @@ pub enum Verdict {
     Faster,
     /// The second is slower, and the interval does not include 1.
     Slower,
+    /// The second costs less, and the interval does not include 1.
+    Less,
+    /// The second costs more, and the interval does not include 1.
+    More,
     /// The interval includes 1.
     NoDifferenceSeen,
     /// There are too few runs for an interval.
     CannotTell,
+}
+
+impl Verdict {
+    /// Whether it claims a difference.
+    #[must_use]
+    pub const fn claims(self) -> bool {
+        !matches!(self, Self::NoDifferenceSeen | Self::CannotTell)
+    }
 }
 
 /// How two summaries came together.
@@ -53,7 +65,7 @@ impl Label {
 pub struct MetricComparison {
     /// Which.
     pub metric: Metric,
-    /// Over the runs of the first, in bit/s or seconds.
+    /// Over the runs of the first: in bit/s, seconds, CPU seconds per GB, or CPU microseconds per call or connection.
     pub a: Statistics,
     /// Over the runs of the second.
     pub b: Statistics,
@@ -117,7 +129,7 @@ fn alone(a: Option<&Summary>, b: Option<&Summary>) -> Comparison {
 }
 
 fn pair(a: &Summary, b: &Summary, pairing: Pairing) -> Comparison {
-    let metric = |metric: Metric| compare_values(metric, a.run_values.of(metric), b.run_values.of(metric));
+    let metric = |metric: Metric| compare_values(metric, a.values(metric), b.values(metric));
     let metrics = Metric::ALL.into_iter().filter_map(metric).collect();
     Comparison { a: Some(Label::of(a)), b: Some(Label::of(b)), pairing, metrics, caveats: caveats(a, b) }
 }
@@ -157,7 +169,7 @@ fn compare_values(metric: Metric, a: &[f64], b: &[f64]) -> Option<MetricComparis
 /// logarithm is the variance of the mean over its square.
 fn interval(a: &Statistics, b: &Statistics) -> Result<(f64, f64), String> {
     let (Some(sd_a), Some(sd_b)) = (a.sd, b.sd) else {
-        return Err(format!("{} and {} counted runs; an interval needs at least two of each", a.n, b.n));
+        return Err(format!("{} and {} counted runs, two of each are needed", a.n, b.n));
     };
     if a.mean <= 0.0 || b.mean <= 0.0 {
         return Err("a mean is zero, so there is no ratio".to_owned());
@@ -180,6 +192,8 @@ fn judge(metric: Metric, (low, high): (f64, f64)) -> Verdict {
     let (more, less) = (low > 1.0 + ROUNDING, high < 1.0 - ROUNDING);
     match (more, less) {
         (false, false) => Verdict::NoDifferenceSeen,
+        (true, _) if metric.is_cost() => Verdict::More,
+        _ if metric.is_cost() => Verdict::Less,
         (more, _) if more == metric.more_is_faster() => Verdict::Faster,
         _ => Verdict::Slower,
     }
@@ -188,6 +202,7 @@ fn judge(metric: Metric, (low, high): (f64, f64)) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Work;
     use proptest::prelude::*;
 
     fn judged(metric: Metric, a: &[f64], b: &[f64]) -> MetricComparison {
@@ -209,6 +224,31 @@ mod tests {
     }
 
     #[test]
+    fn costs_are_less_or_more() {
+        let (cheap, dear) = ([0.10, 0.11, 0.10], [0.20, 0.21, 0.20]);
+        for metric in [Metric::CpuPerGb, Metric::CpuPerCall, Metric::CpuPerConnection] {
+            assert_eq!(judged(metric, &cheap, &dear).verdict, Verdict::More);
+            assert_eq!(judged(metric, &dear, &cheap).verdict, Verdict::Less);
+            assert_eq!(judged(metric, &cheap, &cheap).verdict, Verdict::NoDifferenceSeen);
+        }
+    }
+
+    #[test]
+    fn costs_are_compared_of_the_same_work_only() {
+        let costing = |rate_of| {
+            let cpu_us_per_call = vec![1.0, 1.1];
+            let run_values = crate::RunValues { cpu_us_per_call, ..crate::RunValues::default() };
+            Summary { rate_of: Some(rate_of), run_values, ..summary("x", "tcp") }
+        };
+        let metrics = |a, b| -> Vec<Metric> {
+            compare(&[costing(a)], &[costing(b)]).remove(0).metrics.iter().map(|m| m.metric).collect()
+        };
+        assert_eq!(metrics(Work::Call, Work::Call), [Metric::CpuPerCall]);
+        assert_eq!(metrics(Work::Connection, Work::Connection), [Metric::CpuPerConnection]);
+        assert_eq!(metrics(Work::Call, Work::Connection), []);
+    }
+
+    #[test]
     fn noise_is_no_difference() {
         assert_eq!(judged(Metric::Throughput, &[10.0, 12.0], &[11.0, 10.5]).verdict, Verdict::NoDifferenceSeen);
         assert_eq!(judged(Metric::Throughput, &[10.0, 10.0], &[10.0, 10.0]).verdict, Verdict::NoDifferenceSeen);
@@ -218,7 +258,7 @@ mod tests {
     fn one_run_cannot_tell() {
         let c = judged(Metric::Response, &[1.0], &[2.0, 2.1]);
         assert_eq!((c.verdict, c.ci95), (Verdict::CannotTell, None));
-        assert_eq!(c.reason.unwrap(), "1 and 2 counted runs; an interval needs at least two of each");
+        assert_eq!(c.reason.unwrap(), "1 and 2 counted runs, two of each are needed");
         assert_eq!(compare_values(Metric::Response, &[], &[1.0]), None);
     }
 
@@ -260,8 +300,7 @@ mod tests {
         ) {
             let c = judged(Metric::Throughput, &a, &b);
             let includes = c.ci95.is_none_or(|(low, high)| low <= 1.0 && 1.0 <= high);
-            let claims = matches!(c.verdict, Verdict::Faster | Verdict::Slower);
-            prop_assert!(!(includes && claims), "{:?}", c);
+            prop_assert!(!(includes && c.verdict.claims()), "{:?}", c);
             prop_assert!(c.ci95.is_none_or(|(low, high)| low <= c.ratio * 1.000_001 && c.ratio <= high * 1.000_001));
         }
     }

@@ -107,6 +107,12 @@ impl GroupRun<'_> {
         (times > 0 && elapsed > 0.0).then(|| real(times) / elapsed)
     }
 
+    /// CPU seconds of both sides over the work done; absent where there is none of either.
+    fn cpu_s_per(&self, work: f64) -> Option<f64> {
+        let cpu: f64 = self.sides().map(|side| side.usage.user_s + side.usage.system_s).sum();
+        (work > 0.0 && cpu > 0.0).then(|| cpu / work)
+    }
+
     /// One histogram of all its parts.
     pub(crate) fn merged(&self, get: fn(&RunRecord) -> &Histogram) -> Histogram {
         Histogram::merged(self.records.iter().map(|record| get(record)))
@@ -138,12 +144,15 @@ pub(crate) fn work(runs: &[GroupRun<'_>]) -> Option<Work> {
     [Work::Call, Work::Connection].into_iter().find(|work| runs.iter().any(|run| run.times(*work) > 0))
 }
 
-/// The values the runs are judged by.
+/// The values the runs are judged and compared by.
 pub(crate) fn run_values(runs: &[GroupRun<'_>]) -> RunValues {
+    let work = work(runs);
     RunValues {
         throughput_bit_s: runs.iter().filter_map(GroupRun::throughput_bit_s).collect(),
         response_s: runs.iter().filter_map(|run| run.mean_s(|r| &r.calls)).collect(),
         connect_s: runs.iter().filter_map(|run| run.mean_s(|r| &r.connects)).collect(),
+        cpu_s_per_gb: runs.iter().filter_map(|run| run.cpu_s_per(real(run.bytes()) / 1e9)).collect(),
+        cpu_us_per_call: runs.iter().filter_map(|run| run.cpu_s_per(real(run.times(work?)) / 1e6)).collect(),
     }
 }
 
@@ -162,5 +171,6 @@ pub(crate) fn half_width_share(runs: &[GroupRun<'_>]) -> Option<f64> {
         }
         Metric::Response => clusters(|r| &r.calls),
         Metric::Connect => clusters(|r| &r.connects),
+        Metric::CpuPerGb | Metric::CpuPerCall | Metric::CpuPerConnection => None,
     }
 }

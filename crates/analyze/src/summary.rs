@@ -6,7 +6,7 @@ use stackline_core::plan::World;
 use stackline_core::record::{HostUsage, Transport, Usage};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a run is judged by.
+/// What a run is judged by, and what it costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
@@ -16,11 +16,23 @@ pub enum Metric {
     Response,
     /// Mean time of a run's connects plus disconnects, in seconds.
     Connect,
+    /// CPU seconds of both sides per GB (1e9 bytes) of data units.
+    #[serde(rename = "cpu_s_per_gb")]
+    CpuPerGb,
+    /// CPU microseconds of both sides per call.
+    #[serde(rename = "cpu_us_per_call")]
+    CpuPerCall,
+    /// CPU microseconds of both sides per connection.
+    #[serde(rename = "cpu_us_per_connection")]
+    CpuPerConnection,
 }
 
 impl Metric {
-    /// All of them, the main one of a run first: the first that a run has.
-    pub const ALL: [Self; 3] = [Self::Throughput, Self::Response, Self::Connect];
+    /// What a run is judged by: the first of these that it has.
+    pub const MAIN: [Self; 3] = [Self::Throughput, Self::Response, Self::Connect];
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Throughput, Self::Response, Self::Connect, Self::CpuPerGb, Self::CpuPerCall, Self::CpuPerConnection];
 
     /// Its name in a sentence.
     #[must_use]
@@ -29,7 +41,16 @@ impl Metric {
             Self::Throughput => "throughput",
             Self::Response => "response time",
             Self::Connect => "connect time",
+            Self::CpuPerGb => "CPU per GB",
+            Self::CpuPerCall => "CPU per call",
+            Self::CpuPerConnection => "CPU per connection",
         }
+    }
+
+    /// Whether it is a cost: less or more of it, not faster or slower.
+    #[must_use]
+    pub const fn is_cost(self) -> bool {
+        matches!(self, Self::CpuPerGb | Self::CpuPerCall | Self::CpuPerConnection)
     }
 
     /// Whether more of it is faster.
@@ -58,6 +79,10 @@ pub struct RunValues {
     pub response_s: Vec<f64>,
     /// Mean connect time in seconds.
     pub connect_s: Vec<f64>,
+    /// CPU seconds of both sides per GB of data units.
+    pub cpu_s_per_gb: Vec<f64>,
+    /// CPU microseconds of both sides per call, else per connection.
+    pub cpu_us_per_call: Vec<f64>,
 }
 
 impl RunValues {
@@ -68,13 +93,15 @@ impl RunValues {
             Metric::Throughput => &self.throughput_bit_s,
             Metric::Response => &self.response_s,
             Metric::Connect => &self.connect_s,
+            Metric::CpuPerGb => &self.cpu_s_per_gb,
+            Metric::CpuPerCall | Metric::CpuPerConnection => &self.cpu_us_per_call,
         }
     }
 
     /// The metric the runs are judged by.
     #[must_use]
     pub fn main(&self) -> Option<Metric> {
-        Metric::ALL.into_iter().find(|metric| !self.of(*metric).is_empty())
+        Metric::MAIN.into_iter().find(|metric| !self.of(*metric).is_empty())
     }
 }
 
@@ -236,7 +263,18 @@ impl Summary {
             Some(Metric::Throughput) => self.throughput_bit_s.as_ref(),
             Some(Metric::Response) => self.response_s.as_ref(),
             Some(Metric::Connect) => self.connect_s.as_ref(),
-            None => None,
+            _ => None,
         }
+    }
+
+    /// One value a counted run of a metric; none where it is about other work than was done.
+    #[must_use]
+    pub fn values(&self, metric: Metric) -> &[f64] {
+        let other_work = match metric {
+            Metric::CpuPerCall => self.rate_of != Some(Work::Call),
+            Metric::CpuPerConnection => self.rate_of != Some(Work::Connection),
+            _ => false,
+        };
+        if other_work { &[] } else { self.run_values.of(metric) }
     }
 }

@@ -9,6 +9,9 @@ use stackline_core::units::three_digits;
 
 const ALIGN: [Align; 6] = [Align::Left, Align::Right, Align::Left, Align::Right, Align::Left, Align::Left];
 
+/// Which column the interval stands in.
+const INTERVAL: usize = 4;
+
 /// The comparison as text: what was measured, then a line for each metric: both means, their ratio with its 95 %
 /// interval, and the verdict on the second.
 #[must_use]
@@ -17,7 +20,7 @@ pub fn comparison(comparisons: &[Comparison]) -> String {
         return "there is nothing to compare\n".to_owned();
     }
     let rows: Vec<Vec<String>> = comparisons.iter().flat_map(|c| &c.metrics).map(row).collect();
-    let widths = widths(&rows);
+    let widths = columns(&rows);
     let mut rows = rows.iter();
     let mut out = String::new();
     for comparison in comparisons {
@@ -29,9 +32,17 @@ pub fn comparison(comparisons: &[Comparison]) -> String {
     out
 }
 
+/// The widths; the reason why there is no interval begins where one would stand, and may go on behind it.
+fn columns(rows: &[Vec<String>]) -> Vec<usize> {
+    let cells = |row: &Vec<String>| row[..if row.len() < ALIGN.len() { INTERVAL } else { ALIGN.len() }].to_vec();
+    let mut widths = widths(&rows.iter().map(cells).collect::<Vec<_>>());
+    widths.resize(ALIGN.len(), 0);
+    widths
+}
+
 /// What the intervals do not know of; said once, and only where a difference is claimed.
 fn footer(comparisons: &[Comparison]) -> Vec<String> {
-    let claims = |c: &&Comparison| c.metrics.iter().any(|m| matches!(m.verdict, Verdict::Faster | Verdict::Slower));
+    let claims = |c: &&Comparison| c.metrics.iter().any(|m| m.verdict.claims());
     let claimed: Vec<&Comparison> = comparisons.iter().filter(claims).collect();
     if claimed.is_empty() {
         return Vec::new();
@@ -80,8 +91,10 @@ fn name(label: &Label, all: &[Comparison]) -> String {
 fn row(m: &MetricComparison) -> Vec<String> {
     let mean = |s: &stackline_analyze::Statistics| figure::value(m.metric, s.mean);
     let ratio = if m.ratio.is_finite() { format!("x {}", digits(m.ratio)) } else { figure::ABSENT.to_owned() };
-    let interval = m.ci95.map_or_else(String::new, |(low, high)| format!("(95 %: {}..{})", digits(low), digits(high)));
-    vec![m.metric.name().to_owned(), mean(&m.a), format!("-> {}", mean(&m.b)), ratio, interval, verdict(m)]
+    let mut cells = vec![m.metric.name().to_owned(), mean(&m.a), format!("-> {}", mean(&m.b)), ratio];
+    cells.extend(m.ci95.map(|(low, high)| format!("(95 %: {}..{})", digits(low), digits(high))));
+    cells.push(verdict(m));
+    cells
 }
 
 /// A ratio with enough digits to see what lies beside 1.
@@ -93,6 +106,8 @@ fn verdict(m: &MetricComparison) -> String {
     match m.verdict {
         Verdict::Faster => "faster".to_owned(),
         Verdict::Slower => "slower".to_owned(),
+        Verdict::Less => "less".to_owned(),
+        Verdict::More => "more".to_owned(),
         Verdict::NoDifferenceSeen => "no difference seen".to_owned(),
         Verdict::CannotTell => format!("cannot tell: {}", m.reason.as_deref().unwrap_or("too little is known")),
     }

@@ -11,6 +11,9 @@ pub(crate) fn value(metric: Metric, value: f64) -> String {
     match metric {
         Metric::Throughput => units::rate(value),
         Metric::Response | Metric::Connect => units::time(value),
+        Metric::CpuPerGb => cpu_per_gb(value),
+        Metric::CpuPerCall => cpu_per(Work::Call, value),
+        Metric::CpuPerConnection => cpu_per(Work::Connection, value),
     }
 }
 

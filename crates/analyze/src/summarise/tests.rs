@@ -143,6 +143,8 @@ fn costs_are_per_work_done() {
     let summary = &summarise(&plan(Composer::Basic, vec![get("a")]), &[record])[0];
     let cost = summary.cpu_s_per_gb.unwrap();
     assert_eq!((cost.both, cost.initiator, cost.responder), (1.0, 0.4, 0.6));
+    assert_eq!(summary.run_values.cpu_s_per_gb, [1.0]);
+    assert!(summary.run_values.cpu_us_per_call.is_empty());
     assert_eq!(summary.cpu_us_per_call, None);
     assert_eq!(summary.initiator.cpu_share, Some(0.2));
 }
@@ -158,6 +160,7 @@ fn connections_have_a_rate_and_a_cost() {
     assert_eq!((summary.main, summary.rate_of), (Some(Metric::Connect), Some(Work::Connection)));
     assert!((summary.rate_per_s.unwrap().mean - 2000.0).abs() < 1e-9);
     let cost = summary.cpu_us_per_call.unwrap();
+    assert!((summary.run_values.cpu_us_per_call[0] - 40.0).abs() < 1e-9);
     assert!((cost.both - 40.0).abs() < 1e-9 && (cost.initiator - 30.0).abs() < 1e-9, "{cost:?}");
     assert_eq!(summary.cpu_s_per_gb, None);
 }
