@@ -11,6 +11,7 @@
 //! | [`plan`](mod@plan) | what exactly will be done |
 
 pub mod comparison;
+mod defaults;
 mod figure;
 mod grid;
 pub mod json;

@@ -1,9 +1,10 @@
-//! What stands below a table: settings nobody asked for, placement, losses, limits, what is absent and why.
+//! What stands below a table: settings nobody wrote, placement, losses, limits, what is absent and why.
 //!
 //! A line that holds for every row stands once and alone; else the rows it holds for stand behind it.
 
+use crate::defaults::defaults;
 use crate::figure::percent;
-use stackline_analyze::{Placement, SideSummary, Summary};
+use stackline_analyze::{Placement, SideSummary, Statistics, Summary};
 use stackline_core::units;
 
 /// A window that limits less than this of the busy time is not worth a line.
@@ -12,28 +13,38 @@ const WORTH_A_LINE: f64 = 0.05;
 /// One way to say something about a summary, perhaps nothing.
 type Note = fn(&Summary) -> Vec<String>;
 
-/// In the order they are said.
-const NOTES: [Note; 6] = [settings, placement, responses, traffic, limits, absent];
+/// What is said of every row, in this order.
+const OF_ALL: [Note; 3] = [responses, traffic, limits];
 
+/// Where the parts have rows of their own, a row of all of them repeats nothing of theirs that cannot be summed.
 pub(crate) fn notes(summaries: &[Summary]) -> Vec<String> {
-    NOTES.iter().flat_map(|note| grouped(summaries, *note)).collect()
+    let ran: Vec<(usize, &Summary)> = (1..).zip(summaries).filter(|(_, summary)| summary.runs > 0).collect();
+    let part = |s: &Summary| s.part_index.is_some() || !ran.iter().any(|(_, o)| !o.background && is_part_of(o, s));
+    let parts: Vec<(usize, &Summary)> = ran.iter().filter(|(_, summary)| part(summary)).copied().collect();
+    let all = summaries.len();
+    let settings = defaults(&parts).into_iter().map(|(line, rows)| with_rows(line, &rows, all));
+    let sums = OF_ALL.iter().flat_map(|note| grouped(&ran, all, *note));
+    settings.chain(grouped(&parts, all, placement)).chain(sums).chain(grouped(&parts, all, absent)).collect()
 }
 
-/// What one kind of note says of all rows that ran.
-fn grouped(summaries: &[Summary], note: Note) -> Vec<String> {
+fn is_part_of(part: &Summary, whole: &Summary) -> bool {
+    part.part_index.is_some() && part.measurement == whole.measurement
+}
+
+/// What one kind of note says of the rows, of `all` there are.
+fn grouped(rows: &[(usize, &Summary)], all: usize, note: Note) -> Vec<String> {
     let mut lines: Vec<(String, Vec<usize>)> = Vec::new();
-    let run = summaries.iter().enumerate().filter(|(_, summary)| summary.runs > 0);
-    for (row, text) in run.flat_map(|(index, summary)| note(summary).into_iter().map(move |text| (index + 1, text))) {
+    for (row, text) in rows.iter().flat_map(|(row, summary)| note(summary).into_iter().map(move |text| (*row, text))) {
         match lines.iter_mut().find(|(line, _)| *line == text) {
             Some((_, rows)) => rows.push(row),
             None => lines.push((text, vec![row])),
         }
     }
-    lines.into_iter().map(|(line, rows)| with_rows(line, &rows, summaries.len())).collect()
+    lines.into_iter().map(|(line, rows)| with_rows(line, &rows, all)).collect()
 }
 
 fn with_rows(line: String, rows: &[usize], all: usize) -> String {
-    if rows.len() == all {
+    if rows.is_empty() || rows.len() == all {
         return line;
     }
     format!("{line} [row{} {}]", if rows.len() == 1 { "" } else { "s" }, ranges(rows))
@@ -52,26 +63,6 @@ fn ranges(rows: &[usize]) -> String {
     ranges.into_iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// Settings by default, said once where both sides agree.
-fn settings(summary: &Summary) -> Vec<String> {
-    let of = |side: &SideSummary| -> String {
-        let defaults = side.settings.iter().filter(|(name, value)| !summary.options.contains(*name) && !is_size(value));
-        defaults.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
-    };
-    let (initiator, responder) = (of(&summary.initiator), of(&summary.responder));
-    if initiator == responder {
-        return if initiator.is_empty() { Vec::new() } else { vec![format!("by default: {initiator}")] };
-    }
-    let sides = [("initiator", initiator), ("responder", responder)];
-    let said = sides.into_iter().filter(|(_, text)| !text.is_empty());
-    said.map(|(side, text)| format!("by default, {side}: {text}")).collect()
-}
-
-/// Sizes of buffers and segments are tuned by the kernel and differ from run to run; they are in the JSON.
-fn is_size(value: &str) -> bool {
-    value.ends_with(" B")
-}
-
 fn placement(summary: &Summary) -> Vec<String> {
     let core = |side: &str, placement: Option<Placement>| {
         let Placement { start, end, pinned } = placement?;
@@ -85,13 +76,14 @@ fn placement(summary: &Summary) -> Vec<String> {
 
 /// Response times where the row is judged by throughput, and lateness.
 fn responses(summary: &Summary) -> Vec<String> {
-    let time = |name: &str, s: &stackline_analyze::Statistics| {
-        format!("{name}: mean {}, p99 {}, n {}", units::time(s.mean), units::time(s.p99), s.n)
+    let time = |name: &str, what: &str, s: &Statistics| {
+        let several = if s.n == 1 { "" } else { "s" };
+        format!("{name}: mean {}, p99 {} ({} {what}{several})", units::time(s.mean), units::time(s.p99), s.n)
     };
     let calls = summary.response_s.filter(|_| summary.throughput_bit_s.is_some());
-    let mut out: Vec<String> = calls.iter().map(|s| time("response times", s)).collect();
-    out.extend(summary.lateness_s.iter().map(|s| time("paced operations began late by", s)));
-    out.extend(summary.marks.iter().map(|(name, s)| time(&format!("mark {name}"), s)));
+    let mut out: Vec<String> = calls.iter().map(|s| time("response times", "call", s)).collect();
+    out.extend(summary.lateness_s.iter().map(|s| time("paced operations began late by", "operation", s)));
+    out.extend(summary.marks.iter().map(|(name, s)| time(&format!("mark {name}"), "time", s)));
     out
 }
 
