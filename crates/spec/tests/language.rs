@@ -333,28 +333,6 @@ fn host_arguments() {
 }
 
 #[test]
-fn the_texts_of_a_plan_can_be_read_again() {
-    let spims = include_str!("../../../examples/spims.stackline");
-    let more = "host a, b via local; 3 warmup 1 total over tcp(window = 1 KiB), unix on cpu 1: 2 from a to b rr N, 5*3 constant(1) | stream 10*2; N = 1, 2;";
-    for text in [spims, more] {
-        for measurement in plan(text).measurements {
-            // Without load, as at N = 0, a background cannot be written.
-            if measurement.composer != Composer::Parallel
-                && measurement.text.contains(": request_response 32*1000")
-                && !measurement.text.contains('|')
-            {
-                continue;
-            }
-            let again = plan(&format!("host khons, udjat, a, b via local; {}", measurement.text));
-            let mut expected = measurement.clone();
-            expected.variables = Vec::new();
-            expected.line = 1;
-            assert_eq!(again.measurements, [expected]);
-        }
-    }
-}
-
-#[test]
 fn the_examples_of_the_manual_hold() {
     let manual = include_str!("../../../docs/LANGUAGE.md");
     let blocks: Vec<&str> = manual.split("```").skip(1).step_by(2).filter(|block| block.contains(';')).collect();

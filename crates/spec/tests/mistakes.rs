@@ -217,8 +217,14 @@ fn parts_and_clauses() {
         "10 rr 1*1 | rr 2*1",
         "error: several parts need a composer [rr 2*1] this is a second part / write `parallel:` before the first part",
     );
-    mentions("10 background: rr 1*1", "a background needs a measured part");
-    mentions("10 background: rr 1*1 | <N> rr 1*1; N = 0", "there is no load with any value");
+    says(
+        "10 background: rr 1*1",
+        "warning: a background without load measures its part alone [10 background: rr 1*1] only one part / add the load behind `|`, as in `| 5 bulk_get 1024*3000`",
+    );
+    says(
+        "10 priority background: rr 1*1 | <N> rr 1*1; N = 0",
+        "warning: a background without load measures its part alone [10 priority background: rr 1*1 | <N> rr 1*1] there is no load with any value / let the number of pairs go above 0",
+    );
     mentions("10 parallel: rr 1*1 in live | rr 1*1 in simulated", "have to be in one world");
     mentions("10 parallel: rr 1*1 | rr 1*1 in simulated", "have to be in one world");
     mentions("10 rr 1*1 over tcp over udp", "a clause is written twice");

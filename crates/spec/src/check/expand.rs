@@ -274,16 +274,19 @@ impl Checker<'_> {
         Some(Until { share: percent / 100.0, at_most: u32::try_from(at_most).ok()? })
     }
 
-    /// With every swept value some load is missing: then it is no background at all.
+    /// With every swept value all load is missing: then it is no background at all.
     fn loaded(&mut self, specification: &Specification, total: usize) {
         if !matches!(specification.composer, Composer::Background | Composer::PriorityBackground) {
             return;
         }
         let first = self.plan.measurements.len().saturating_sub(total);
         let ours = self.plan.measurements.get(first..).unwrap_or_default();
-        if !ours.is_empty() && ours.iter().all(|measurement| measurement.parts.len() < 2) {
-            let message = "a background needs a measured part and at least one part of load";
-            let diagnostic = Diagnostic::error(specification.span, message, "there is no load with any value");
+        if specification.parts.len() > 1
+            && !ours.is_empty()
+            && ours.iter().all(|measurement| measurement.parts.len() < 2)
+        {
+            let message = "a background without load measures its part alone";
+            let diagnostic = Diagnostic::warning(specification.span, message, "there is no load with any value");
             self.report.push(diagnostic.hint("let the number of pairs go above 0"));
         }
     }

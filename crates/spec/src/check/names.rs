@@ -71,12 +71,12 @@ impl Checker<'_> {
         }
     }
 
-    /// A background needs a foreground.
+    /// A background without load is what a sweep over the load's pairs begins with, so it can be written too.
     fn composed(&mut self, specification: &Specification) {
         use stackline_core::plan::Composer::{Background, PriorityBackground};
         if matches!(specification.composer, Background | PriorityBackground) && specification.parts.len() < 2 {
-            let message = "a background needs a measured part and at least one part of load";
-            let diagnostic = Diagnostic::error(specification.span, message, "only one part");
+            let message = "a background without load measures its part alone";
+            let diagnostic = Diagnostic::warning(specification.span, message, "only one part");
             self.report.push(diagnostic.hint("add the load behind `|`, as in `| 5 bulk_get 1024*3000`"));
         }
     }

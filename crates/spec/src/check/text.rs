@@ -83,7 +83,8 @@ impl Checker<'_> {
         let mut words = alloc::vec![self.flat(specification.head_at.clone(), chosen)];
         let mut shared: Vec<String> = Vec::new();
         let offer = chosen.stacks.iter().map(|(offer, _)| *offer);
-        let common = offer.clone().find(|offer| matches!(offer.from, Source::CommandLine | Source::Composer));
+        let mut left = offer.clone().zip(parts).filter(|(_, part)| part.is_some()).map(|(offer, _)| offer);
+        let common = left.find(|offer| matches!(offer.from, Source::CommandLine | Source::Composer));
         shared.extend(common.map(|offer| self.over_text(specification, offer, chosen)));
         shared.extend(self.overrides.world.map(|world| format!("in {world}")));
         let composed = !specification.composer_at.is_empty();
