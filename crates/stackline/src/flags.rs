@@ -13,17 +13,28 @@ pub(crate) struct Flags {
 
 const AFTER: &str = "\
 Try:  stackline run -e '10 request_response 32*1000 over tcp, unix'
-Exit codes: 0 done, 1 the measurement failed, 2 the input is wrong, 3 this machine cannot do it, 130 interrupted.";
+Exit codes: 0 done, 1 measurement failed, 2 wrong input, 3 not possible here, 130 interrupted.";
+
+const AFTER_RUN: &str = "\
+Examples:
+  stackline run examples/first.stackline
+  stackline run -e '10 request_response 32*1000 over tcp, unix'
+  stackline run pair.stackline --host udjat=ssh:user@10.0.0.6 --over 'tcp(nodelay), udp'
+
+Every run is kept in stackline-runs/, or in the directory that STACKLINE_RUNS names.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Carry out a specification and show what it measured
+    #[command(override_usage = "stackline run [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_RUN)]
     Run(Run),
     /// Say every mistake of a specification
+    #[command(override_usage = "stackline check [OPTIONS] <SPEC | -e TEXT>")]
     Check(Text),
     /// Write a specification in the usual form
     Fmt(Fmt),
     /// Show exactly what would be done
+    #[command(override_usage = "stackline plan [OPTIONS] <SPEC | -e TEXT>")]
     Plan(Text),
     /// List the stacks, or one stack's options and its mapping to system calls
     Stacks(Stacks),
@@ -45,16 +56,16 @@ pub(crate) struct Text {
     /// Stacks instead of those written, such as 'tcp(nodelay), unix'
     #[arg(long, value_name = "STACKS")]
     pub(crate) over: Option<String>,
-    /// World instead of the one written
+    /// World instead of the one written; this version carries out `live` only
     #[arg(long = "in", value_name = "WORLD")]
     pub(crate) world: Option<World>,
-    /// Where a host is: NAME=local or NAME=ssh:USER@ADDRESS (may be given several times)
+    /// Where a host of the specification is: NAME=local or NAME=ssh:USER@ADDRESS; once for each host
     #[arg(long = "host", value_name = "NAME=WHERE")]
     pub(crate) hosts: Vec<String>,
     /// Root of all randomness instead of the one written
-    #[arg(long)]
+    #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
-    /// Cores that initiators and responders are pinned to: one for both, or two
+    /// Core to pin both ends to, or two: of initiators and of responders
     #[arg(long, value_name = "I[,R]", value_delimiter = ',', num_args = 1)]
     pub(crate) cpu: Vec<usize>,
     /// Print JSON on stdout
@@ -66,10 +77,10 @@ pub(crate) struct Text {
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) text: Text,
-    /// Directory that FILE ends may lie under, on local agents
+    /// Directory on this machine that the files of `< file` and `> file` lie under
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,
-    /// Name of the run directory instead of the specification's
+    /// Name of the run's directory instead of the specification's
     #[arg(long)]
     pub(crate) name: Option<String>,
 }
@@ -115,11 +126,8 @@ pub(crate) struct Agent {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum World {
-    /// Real stacks between real processes
     Live,
-    /// Real stacks over a modelled network
     Emulated,
-    /// Virtual time
     Simulated,
 }
 

@@ -133,6 +133,21 @@ fn flags_that_make_no_sense() {
 }
 
 #[test]
+fn the_help_of_run_fits_a_screen() {
+    let place = Place::new();
+    let told = place.stackline(&["run", "--help"]);
+    told.succeeds();
+    let lines: Vec<&str> = told.out.lines().collect();
+    assert!(lines.len() <= 36 && lines.iter().all(|line| line.chars().count() <= 100), "{}", told.out);
+    for word in ["run [OPTIONS] <SPEC | -e TEXT>", "[possible values: live, emulated, simulated]", "STACKLINE_RUNS"] {
+        assert!(told.out.contains(word), "no `{word}` in: {}", told.out);
+    }
+    // The example that needs no file is one.
+    let example = told.out.lines().find_map(|line| line.split_once("run -e '")).unwrap().1.trim_end_matches('\'');
+    place.stackline(&["check", "-e", example]).succeeds();
+}
+
+#[test]
 fn runs_that_cannot_be_kept_are_not_begun() {
     let place = Place::new();
     place.write("runs", "a file where the directory should be");
