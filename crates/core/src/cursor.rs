@@ -62,6 +62,15 @@ pub enum Operation {
         /// How often.
         times: u64,
     },
+    /// Wait for a request, send the response, `times` times.
+    RpcServe {
+        /// Size of the request.
+        request: u64,
+        /// Size of the response.
+        response: u64,
+        /// How often.
+        times: u64,
+    },
     /// Wait for a request.
     RpcAwaitCallInd {
         /// Its size.
@@ -331,11 +340,9 @@ impl Cursor {
         }
     }
 
-    /// A repeat around one operation whose size never changes, as one operation; the loop is then done.
+    /// A repeat around one operation (or a request and its response) whose sizes never change, as one operation; the loop
+    /// is then done.
     fn whole_repeat(&mut self) -> Option<Operation> {
-        if !matches!(self.instructions.get(self.at + 1), Some(Instruction::EndRepeat { .. })) {
-            return None;
-        }
         let Some(Loop { left: Limit::Times(times), .. }) = self.loops.last().copied() else { return None };
         let constant = |drawn: &Drawn| match (drawn, &self.unit, &self.reply) {
             (Drawn::Fixed(bytes), ..)
@@ -343,18 +350,23 @@ impl Cursor {
             | (Drawn::Reply, _, Source::Bytes(bytes)) => Some(*bytes),
             _ => None,
         };
-        let operation = match self.instructions.get(self.at)? {
-            Instruction::Data { drawn, send: true } => Operation::DataRequest { bytes: constant(drawn)?, times },
-            Instruction::Data { drawn, send: false } => {
-                Operation::AwaitDataIndication { bytes: constant(drawn)?, times }
+        let (operation, length) = match self.instructions.get(self.at..)? {
+            [Instruction::Data { drawn, send: true }, Instruction::EndRepeat { .. }, ..] => {
+                (Operation::DataRequest { bytes: constant(drawn)?, times }, 1)
             }
-            Instruction::Call { request, response } => {
-                Operation::RpcCall { request: constant(request)?, response: constant(response)?, times }
+            [Instruction::Data { drawn, send: false }, Instruction::EndRepeat { .. }, ..] => {
+                (Operation::AwaitDataIndication { bytes: constant(drawn)?, times }, 1)
+            }
+            [Instruction::Call { request, response }, Instruction::EndRepeat { .. }, ..] => {
+                (Operation::RpcCall { request: constant(request)?, response: constant(response)?, times }, 1)
+            }
+            [Instruction::AwaitCall(request), Instruction::Return(response), Instruction::EndRepeat { .. }, ..] => {
+                (Operation::RpcServe { request: constant(request)?, response: constant(response)?, times }, 2)
             }
             _ => return None,
         };
         self.loops.pop();
-        self.at += 2;
+        self.at += length + 1;
         Some(operation)
     }
 
@@ -519,6 +531,19 @@ mod tests {
     }
 
     #[test]
+    fn a_server_of_constant_sizes_is_one_operation() {
+        let body = vec![
+            Step::Call(Call::RpcAwaitCallInd(SizeArgument::Unit)),
+            Step::Call(Call::RpcReturn(SizeArgument::Reply)),
+        ];
+        let steps = vec![Step::Repeat(CountArgument::Count, body), Step::Call(Call::AwaitDisconnectIndication)];
+        let mut cursor = Cursor::new(&steps, &data(Size::Bytes(32), Count::Units(7)), Seed::root(1));
+        assert_eq!(cursor.advance(), Some(Operation::RpcServe { request: 32, response: 32, times: 7 }));
+        assert!(!cursor.leave(false));
+        assert_eq!(cursor.advance(), Some(Operation::AwaitDisconnectIndication));
+    }
+
+    #[test]
     fn an_amount_is_rounded_up_to_whole_units() {
         let mut cursor = Cursor::new(&get_initiator(), &data(Size::Bytes(1000), Count::Amount(2001)), Seed::root(1));
         assert_eq!(walk(&mut cursor)[1], Operation::AwaitDataIndication { bytes: 1000, times: 3 });
@@ -575,7 +600,8 @@ mod tests {
             ),
             Step::Call(Call::AwaitDisconnectIndication),
         ];
-        let mut cursor = Cursor::new(&steps, &data(Size::Bytes(8), Count::Units(5)), Seed::root(1));
+        let mut cursor =
+            Cursor::new(&steps, &data(Size::Drawn(Distribution::Uniform(8.0, 8.0)), Count::Units(5)), Seed::root(1));
         cursor.limit_reached();
         assert_eq!(cursor.advance(), Some(Operation::RpcAwaitCallInd { bytes: 8 }));
         assert_eq!(cursor.advance(), Some(Operation::RpcReturn { bytes: 8 }));

@@ -177,6 +177,9 @@ impl<'t> Endpoint<'t> {
                 self.hear();
                 Ok(())
             }
+            Operation::RpcServe { request, response, times } => {
+                self.serve(request as usize, response as usize, times, cursor)
+            }
             Operation::RpcReturn { bytes } => {
                 let (connection, ends) = self.open()?;
                 connection.reply(bytes as usize, ends)
@@ -320,6 +323,21 @@ impl<'t> Endpoint<'t> {
             (before, since) = (after, after);
         }
         if cut { self.end_stream() } else { Ok(()) }
+    }
+
+    fn serve(&mut self, request: usize, response: usize, times: u64, cursor: &mut Cursor) -> Result<()> {
+        for done in 0..times {
+            let (connection, ends) = self.open()?;
+            if !connection.await_call(request, ends)? {
+                return self.stream_ended(cursor);
+            }
+            if done == 0 {
+                self.hear();
+            }
+            let (connection, ends) = self.open()?;
+            connection.reply(response, ends)?;
+        }
+        Ok(())
     }
 
     fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
