@@ -1,6 +1,14 @@
 //! Doors to what is private, for the fuzz targets; nothing else uses them and nothing is promised.
 
-use crate::stacks::{self, Losses};
+use crate::ends::{Ends, Flags};
+use crate::fault::Result;
+use crate::files::Files;
+use crate::stacks::{self, Bulk, Connection, Losses};
+use socket2::{Domain, Socket, Type};
+use stackline_core::plan::Access;
+use std::io::Write;
+use std::net::Shutdown;
+use std::sync::Arc;
 
 /// What a datagram says that may be control: its kind and its value.
 #[must_use]
@@ -14,4 +22,37 @@ pub fn arrivals(numbers: &[u64], sent: u64) -> (Vec<bool>, Losses) {
     let mut sequence = stacks::Sequence::new();
     let new = numbers.iter().map(|number| sequence.arrived(*number)).collect();
     (new, sequence.losses(sent))
+}
+
+/// What a byte stream's peer is taken to say when it writes `bytes` and closes: data units of `unit` bytes that a call,
+/// a bulk transfer and a disconnect make of them. At most 64 KiB, which fit a socket's buffer.
+///
+/// # Errors
+/// What the stream itself says of it.
+pub fn stream(bytes: &[u8], unit: usize) -> Result<u64> {
+    let io = |error| crate::fault::Fault::io("a socket pair", &error);
+    let (near, mut far) = Socket::pair(Domain::UNIX, Type::STREAM, None).map_err(io)?;
+    far.write_all(&bytes[..bytes.len().min(1 << 16)]).and_then(|()| far.shutdown(Shutdown::Write)).map_err(io)?;
+    let memory = Access::Memory;
+    let mut ends = Ends::new(Arc::new(Flags::default()), &Files::default(), &memory, &memory, unit)?;
+    let mut stream = stacks::stream_over(near);
+    let called = u64::from(stream.await_call(unit, &mut ends)?);
+    let units = if stream.await_start_bulk(&mut ends)? { stream.receive(unit, 1000, &mut ends)? } else { 0 };
+    stream.await_stop_bulk(Bulk::Put, &mut ends)?;
+    stream.await_disconnect(&mut ends)?;
+    Ok(called + units)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stream;
+
+    #[test]
+    fn a_stream_is_what_its_bytes_say() {
+        assert_eq!(stream(b"", 4).ok(), Some(0));
+        assert_eq!(stream(b"call", 4).ok(), Some(1));
+        assert_eq!(stream(b"callSunit", 4).ok(), Some(2), "a control byte may be taken with the units before it");
+        assert!(stream(b"callSunit!", 4).is_err(), "more than whole units");
+        assert!(stream(b"cal", 4).is_err(), "a torn data unit");
+    }
 }

@@ -23,6 +23,7 @@ mod unix;
 
 pub(crate) use sequence::Sequence;
 pub(crate) use udp::read_control;
+pub(crate) use unix::over as stream_over;
 
 /// Proof that a connection belongs to this run; both ends have it from the coordinator.
 pub type Token = [u8; 16];

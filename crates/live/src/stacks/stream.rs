@@ -190,7 +190,9 @@ impl<F: Flavour> Stream<F> {
     /// A single byte that is no data.
     fn expect_byte(&mut self, expected: u8, ends: &Ends) -> Result<bool> {
         if self.ahead > 0 {
-            return Err(Fault::measurement("the peer sent data where a control byte belongs"));
+            // It was taken with the data units before it.
+            self.ahead -= 1;
+            return Ok(true);
         }
         let mut byte = [0_u8; 1];
         let flags = if self.receive == Receive::Spin { RecvFlags::DONTWAIT } else { RecvFlags::empty() };

@@ -172,6 +172,11 @@ fn stream(socket: Socket, terms: &Terms) -> Result<Stream<UnixFlavour>> {
     Ok(Stream::new(socket, UnixFlavour, Receive::of(&terms.stack), false))
 }
 
+/// A stream whose other end is any socket at all: for the fuzz target of the framing.
+pub(crate) fn over(socket: Socket) -> impl Connection {
+    Stream::new(socket, UnixFlavour, Receive::Block, false)
+}
+
 struct UnixFlavour;
 
 impl Flavour for UnixFlavour {
