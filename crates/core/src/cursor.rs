@@ -247,12 +247,6 @@ impl Cursor {
         }
     }
 
-    /// Whether a repeat is running.
-    #[must_use]
-    pub fn in_repeat(&self) -> bool {
-        !self.loops.is_empty()
-    }
-
     /// The next operation; `None` at the end of the program. Allocates nothing.
     pub fn advance(&mut self) -> Option<Operation> {
         loop {

@@ -36,7 +36,7 @@ impl Recorder {
     #[must_use]
     pub fn new(expected: u64) -> Self {
         let few = usize::try_from(expected).ok().filter(|n| *n <= EXACT);
-        let histogram = if few.is_some() { None } else { Hdr::new_with_bounds(1, LONGEST, DIGITS).ok() };
+        let histogram = if few.is_some() { None } else { histogram() };
         Self { exact: Vec::with_capacity(few.unwrap_or(0)), histogram, sum: 0, squares: 0.0, min: u64::MAX, max: 0 }
     }
 
@@ -50,8 +50,21 @@ impl Recorder {
         self.max = self.max.max(ns);
         match &mut self.histogram {
             Some(histogram) => histogram.saturating_record(ns.clamp(1, LONGEST)),
-            None => self.exact.push(ns),
+            None if self.exact.len() < EXACT => self.exact.push(ns),
+            None => self.overflow(ns),
         }
+    }
+
+    /// More came than were expected, as in a repeat around the repeat: from here on in a histogram, whose size is fixed.
+    #[cold]
+    fn overflow(&mut self, ns: u64) {
+        let mut histogram = histogram();
+        for value in self.exact.drain(..).chain([ns]) {
+            if let Some(histogram) = &mut histogram {
+                histogram.saturating_record(value.clamp(1, LONGEST));
+            }
+        }
+        self.histogram = histogram;
     }
 
     /// What was collected.
@@ -66,6 +79,10 @@ impl Recorder {
         let min_max = (self.min <= self.max).then_some((self.min, self.max));
         Histogram { counts, sum: self.sum, squares: self.squares, min_max }
     }
+}
+
+fn histogram() -> Option<Hdr<u32>> {
+    Hdr::new_with_bounds(1, LONGEST, DIGITS).ok()
 }
 
 /// What the calling thread has used so far.
@@ -201,6 +218,15 @@ mod tests {
                 prop_assert!(value.abs_diff(*exact) as f64 <= 0.001 * *exact as f64 + 1.0);
             }
         }
+    }
+
+    #[test]
+    fn more_than_expected_is_kept_in_bounded_memory() {
+        let mut recorder = Recorder::new(1);
+        (1..=30_000).for_each(|ns| recorder.record(ns));
+        assert_eq!(recorder.exact.len(), 0);
+        let kept = recorder.finish();
+        assert_eq!((kept.n(), kept.sum, kept.min_max), (30_000, 30_000 * 30_001 / 2, Some((1, 30_000))));
     }
 
     #[test]

@@ -25,12 +25,6 @@ pub struct DynamicSample {
 }
 
 impl DynamicSample {
-    /// A sample now. Whoever takes several keeps a [`Sampler`].
-    #[must_use]
-    pub fn take() -> Self {
-        Sampler::new().sample()
-    }
-
     /// The sample as the run directory keeps it.
     #[must_use]
     pub fn to_json(&self) -> Value {

@@ -29,9 +29,3 @@ use serde_json::Value;
 pub fn static_environment() -> Value {
     fixed::describe(&Root::system())
 }
-
-/// A snapshot of the part that changes. Whoever takes several keeps a [`Sampler`], which is cheaper.
-#[must_use]
-pub fn dynamic_environment() -> Value {
-    Sampler::new().sample().to_json()
-}
