@@ -1,11 +1,16 @@
 //! A declared network as plain data: hosts, switches, links and their properties.
 //!
-//! Checked here and in `spec` now; carried out by the simulated and the emulated world.
+//! `spec` reads and checks it; `net` makes the machine of it that the simulated and the emulated world drive; `model`
+//! computes with it. Every value here is already sensible: rates above zero, ends that exist, one connected whole.
 
+use crate::distribution::Distribution;
 use crate::time::Duration;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
+
+/// Largest packet of a link that says nothing else, in bytes (Ethernet's).
+pub const DEFAULT_MTU: u64 = 1500;
 
 /// One `network NAME { ... }`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -13,41 +18,272 @@ pub struct Network {
     /// Its name, used by `across`.
     pub name: String,
     /// Its hosts.
-    pub hosts: Vec<String>,
-    /// Its switches.
+    pub hosts: Vec<Host>,
+    /// Its switches and routers.
     pub switches: Vec<Switch>,
-    /// Its links, each both ways.
+    /// Its links.
     pub links: Vec<Link>,
 }
 
-/// A switch.
+impl Network {
+    /// The host of that name.
+    #[must_use]
+    pub fn host(&self, name: &str) -> Option<&Host> {
+        self.hosts.iter().find(|host| host.name == name)
+    }
+}
+
+/// A host of a network: a name, the interface by which it meets its links, its clock.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// What lies between the host's memory and its links.
+    #[serde(default)]
+    pub interface: Interface,
+    /// How its clock departs from true time.
+    #[serde(default)]
+    pub clock: Clock,
+}
+
+/// A network interface, and the copying between it and memory (Zwaenepoel 1985, section 2).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interface {
+    /// Frames it can hold in each direction; unlimited when absent.
+    pub buffer_frames: Option<u32>,
+    /// Whether the next frame can be copied in while the one before is on the wire (else it waits until that has left).
+    pub single_buffered: bool,
+    /// Time the host's processor takes to copy a packet in or out, whatever its size.
+    pub copy_per_packet: Duration,
+    /// Further time for each byte of it, in ns.
+    pub copy_ns_per_byte: f64,
+    /// Speed of the host's processor against the one those times were measured on; 1 when absent.
+    pub cpu_speed: Option<f64>,
+    /// It sends no faster than this, in bit/s of what the link charges; as fast as the link when absent.
+    pub pace_bit_s: Option<f64>,
+}
+
+/// A host's clock: reads `true + offset + drift x true + steps so far`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Clock {
+    /// At the beginning, in ns; negative is behind.
+    pub offset_ns: i64,
+    /// Parts per million it gains; negative loses.
+    pub drift_ppm: f64,
+    /// When it is set (true time since the beginning) and by how many ns.
+    pub steps: Vec<(Duration, i64)>,
+}
+
+/// A switch or a router: forwards by destination.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Switch {
     /// Its name.
     pub name: String,
-    /// Bytes of buffer; unlimited when absent.
+    /// Bytes of buffer; unlimited when absent. What is in a buffer counts until its last bit has left.
     pub buffer_bytes: Option<u64>,
     /// Whether that is per output port (else one pool for all).
     pub buffer_per_port: bool,
-    /// Bytes of a cell when frames are cut into cells (53 for ATM).
+    /// Bytes of a cell when frames are cut into cells (53 for ATM, 5 of them header; AAL5 adds 8 bytes a frame).
     pub cell_bytes: Option<u64>,
-    /// Whether the rest of a frame is dropped once one of its cells is.
+    /// Whether a frame that will not fit, or one of whose cells was dropped, is refused as a whole.
     pub early_packet_discard: bool,
+    /// The queue at each of its output ports, unless the link says another.
+    #[serde(default)]
+    pub queue: Option<Queue>,
 }
 
-/// A link, the same both ways.
+/// A link between two nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Link {
     /// The nodes it joins.
     pub ends: (String, String),
-    /// bit/s.
-    pub rate_bit_s: f64,
+    /// Whether it leads from the first to the second only; else it is the same both ways.
+    #[serde(default)]
+    pub one_way: bool,
+    /// How fast bits go onto it.
+    pub rate: Rate,
     /// Propagation delay one way.
     pub delay: Duration,
-    /// Probability that a frame is lost, 0 to 1.
-    pub loss: f64,
-    /// Largest packet in bytes.
+    /// What is added to the delay of each packet.
+    #[serde(default)]
+    pub jitter: Option<Jitter>,
+    /// What gets lost on it.
+    #[serde(default)]
+    pub loss: Loss,
+    /// Probability that a packet arrives twice, 0 to 1.
+    #[serde(default)]
+    pub duplicate: f64,
+    /// Largest packet in bytes (network layer).
     pub mtu_bytes: Option<u64>,
-    /// Bytes of queue at each end; unlimited when absent.
-    pub queue_bytes: Option<u64>,
+    /// Whose bytes the rate is spent on.
+    #[serde(default)]
+    pub charge: Charge,
+    /// The queue at each end; the switch's own, else an unlimited one, when absent.
+    pub queue: Option<Queue>,
+}
+
+impl Link {
+    /// Largest packet in bytes.
+    #[must_use]
+    pub fn mtu(&self) -> u64 {
+        self.mtu_bytes.unwrap_or(DEFAULT_MTU)
+    }
+}
+
+/// How fast bits go onto a link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rate {
+    /// No time is spent on it.
+    #[default]
+    Unlimited,
+    /// bit/s.
+    Constant(f64),
+    /// Changes in time.
+    Schedule(RateSchedule),
+    /// A Mahimahi trace.
+    Trace(DeliveryTrace),
+}
+
+/// A rate that changes in steps.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RateSchedule {
+    /// From this time since the beginning on, this many bit/s (0: nothing leaves); the first at 0, times ascending.
+    pub steps: Vec<(Duration, f64)>,
+    /// After this time it begins again; the last rate goes on for ever when absent.
+    pub period: Option<Duration>,
+}
+
+/// Moments at which up to 1504 bytes may leave, as Mahimahi writes them: one number of milliseconds a line, repeated for
+/// ever with the last number as period.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeliveryTrace {
+    /// Where it was read.
+    pub file: String,
+    /// The moments, ascending; not empty, the last above 0.
+    pub opportunities_ms: Vec<u32>,
+}
+
+/// Delay that differs from packet to packet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Jitter {
+    /// What is added, in seconds.
+    pub distribution: Distribution,
+    /// Whether a packet may overtake another (else it waits for the one before).
+    pub reorder: bool,
+}
+
+/// What gets lost on a link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// Nothing.
+    #[default]
+    None,
+    /// Each packet with this probability, 0 to 1.
+    Independent(f64),
+    /// Each bit is wrong with this probability; one wrong bit loses the packet (or the cell).
+    BitErrors(f64),
+    /// Two states (Gilbert 1960, Elliott 1963), begun in the good one; a packet is lost by its state's probability,
+    /// then the state may change.
+    GilbertElliott {
+        /// Probability to go from good to bad.
+        to_bad: f64,
+        /// Probability to go from bad to good.
+        to_good: f64,
+        /// Loss in the good state.
+        loss_good: f64,
+        /// Loss in the bad state.
+        loss_bad: f64,
+    },
+    /// Packets of these numbers in each direction, from 1, ascending.
+    List(Vec<u64>),
+    /// Every n-th packet in each direction.
+    Every(u64),
+}
+
+/// Whose bytes a link's rate is spent on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Charge {
+    /// The network-layer packet alone.
+    #[default]
+    Packet,
+    /// An Ethernet frame: 18 bytes of header and check sequence more, at least 64.
+    Frame,
+    /// What Ethernet takes on the wire: the frame and 20 bytes of preamble and gap.
+    Wire,
+}
+
+impl Charge {
+    /// Bytes charged for a packet of so many bytes.
+    #[must_use]
+    pub const fn bytes(self, packet: u64) -> u64 {
+        let framed = if packet + 18 < 64 { 64 } else { packet + 18 };
+        match self {
+            Self::Packet => packet,
+            Self::Frame => framed,
+            Self::Wire => framed + 20,
+        }
+    }
+}
+
+/// The queue before a link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Queue {
+    /// Most bytes in it; unlimited when absent. A packet counts until its last bit has left.
+    pub limit_bytes: Option<u64>,
+    /// Most packets in it, likewise.
+    pub limit_packets: Option<u64>,
+    /// Who is dropped, and when.
+    pub discipline: Discipline,
+    /// Whether packets that allow it are marked where the discipline would drop them early.
+    pub ecn: bool,
+}
+
+/// Who is dropped from a queue, and when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Discipline {
+    /// The packet that finds it full.
+    #[default]
+    DropTail,
+    /// The oldest, to make room.
+    DropHead,
+    /// Random early detection (Floyd and Jacobson 1993), gentle.
+    Red {
+        /// Average length below which nothing is dropped, in bytes.
+        min_bytes: u64,
+        /// Average length above which the probability rises from `most` to 1 at twice this, in bytes.
+        max_bytes: u64,
+        /// Probability at `max_bytes`.
+        most: f64,
+        /// Weight of the newest length in the average.
+        weight: f64,
+    },
+    /// RFC 8289.
+    CoDel {
+        /// Acceptable standing delay.
+        target: Duration,
+        /// Within which it has to fall below that.
+        interval: Duration,
+    },
+    /// RFC 8033.
+    Pie {
+        /// Delay it keeps to.
+        target: Duration,
+        /// How often the probability is adjusted.
+        update: Duration,
+    },
+    /// RFC 8290.
+    FqCoDel {
+        /// As for `CoDel`.
+        target: Duration,
+        /// As for `CoDel`.
+        interval: Duration,
+        /// Queues that flows are hashed to.
+        flows: u32,
+        /// Bytes a queue may send in its turn.
+        quantum: u32,
+    },
 }

@@ -11,15 +11,19 @@ use std::process::Command;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("spec", &["core"]),
+    ("net", &["core"]),
+    ("model", &["core"]),
+    ("sim", &["core", "net"]),
+    ("emu", &["core", "net"]),
     ("live", &["core"]),
     ("events", &["core"]),
     ("analyze", &["core", "events"]),
     ("report", &["core", "analyze"]),
-    ("stackline", &["core", "spec", "live", "events", "analyze", "report"]),
+    ("stackline", &["core", "spec", "net", "model", "sim", "emu", "live", "events", "analyze", "report"]),
 ];
 
 /// Crates in which no clock, file, socket or thread can be named.
-const PURE: &[&str] = &["core", "spec"];
+const PURE: &[&str] = &["core", "spec", "net", "model"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

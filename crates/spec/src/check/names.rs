@@ -176,7 +176,7 @@ impl Checker<'_> {
                         message,
                         format!("expected `{word} HOST` before this"),
                     );
-                    let ends: Vec<&str> = network.hosts.iter().map(String::as_str).take(2).collect();
+                    let ends: Vec<&str> = network.hosts.iter().map(|host| host.name.as_str()).take(2).collect();
                     let hint = match ends.as_slice() {
                         [from, to] => format!("write `from {from} to {to} {}`", part.application.text),
                         _ => "name two hosts of the network".to_string(),
@@ -211,13 +211,14 @@ impl Checker<'_> {
     }
 
     pub(crate) fn network_host(&mut self, host: &Word, network: &Network) {
-        if network.hosts.contains(&host.text) {
+        if network.host(&host.text).is_some() {
             self.hosts.entry(host.text.clone()).or_default();
         } else if !self.report.full() {
             let message = format!("`{}` is not a host of the network `{}`", host.text, network.name);
-            let hint = format!("its hosts are {}", network.hosts.join(", "));
+            let names: Vec<&str> = network.hosts.iter().map(|host| host.name.as_str()).collect();
+            let hint = format!("its hosts are {}", names.join(", "));
             let diagnostic = Diagnostic::error(host.span, message, "expected a host of the network");
-            self.report.push(diagnostic.did_you_mean(&host.text, network.hosts.iter().map(String::as_str), hint));
+            self.report.push(diagnostic.did_you_mean(&host.text, names, hint));
         }
     }
 

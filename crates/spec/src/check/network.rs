@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use stackline_core::network::{Link, Network, Switch};
+use stackline_core::network::{Host, Link, Loss, Network, Queue, Rate, Switch};
 use stackline_core::time::Duration;
 
 const LARGEST_BUFFER: u64 = 1 << 40;
@@ -23,7 +23,7 @@ pub(crate) fn resolve(item: &NetworkItem, report: &mut Report) -> Network {
         }
     }
     let mut network = Network { name: item.name.text.clone(), ..Network::default() };
-    network.hosts = item.hosts.iter().map(|word| word.text.clone()).collect();
+    network.hosts = item.hosts.iter().map(|word| Host { name: word.text.clone(), ..Host::default() }).collect();
     network.switches = item.switches.iter().map(|item| collect(switch(item), report)).collect();
     let mut pairs: BTreeSet<(&str, &str)> = BTreeSet::new();
     for item_link in &item.links {
@@ -82,6 +82,7 @@ fn switch(item: &SwitchItem) -> (Switch, Vec<Diagnostic>) {
         buffer_per_port: item.per_port,
         cell_bytes: bytes(&item.cells, "the size of a cell", LARGEST_PACKET),
         early_packet_discard: item.early_packet_discard,
+        queue: None,
     };
     (switch, mistakes)
 }
@@ -122,7 +123,16 @@ fn link(item: &LinkItem) -> (Link, Vec<Diagnostic>) {
     let queue_bytes = optional(&item.queue, "a queue", LARGEST_BUFFER, &mut mistakes);
     let ends: (String, String) = (item.ends.0.text.clone(), item.ends.1.text.clone());
     let delay = Duration::from_seconds(delay);
-    (Link { ends, rate_bit_s, delay, loss: loss / 100.0, mtu_bytes, queue_bytes }, mistakes)
+    let link = Link {
+        ends,
+        rate: Rate::Constant(rate_bit_s),
+        delay,
+        loss: if loss > 0.0 { Loss::Independent(loss / 100.0) } else { Loss::None },
+        mtu_bytes,
+        queue: queue_bytes.map(|bytes| Queue { limit_bytes: Some(bytes), ..Queue::default() }),
+        ..Link::default()
+    };
+    (link, mistakes)
 }
 
 /// Every node is reached from the first host.

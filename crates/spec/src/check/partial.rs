@@ -36,7 +36,7 @@ impl Checker<'_> {
         for host in [&part.from, &part.to].into_iter().flatten() {
             match &found {
                 Some(Some(network)) => self.network_host(host, network),
-                _ if self.networks.values().any(|network| network.hosts.contains(&host.text)) => {}
+                _ if self.networks.values().any(|network| network.host(&host.text).is_some()) => {}
                 _ => self.declared_host(host),
             }
         }

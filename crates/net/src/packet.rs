@@ -1,0 +1,141 @@
+//! What travels: a packet, or several of one flow that segmentation offload left together.
+//!
+//! A train of segments is one [`Packet`] until a loss, a mark, the edge of a queue or its own length asks for a cut.
+
+/// A host or a switch, by its place in the network: hosts first, in the order declared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Node(pub u32);
+
+/// Explicit congestion notification (RFC 3168).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// The sender does not know it: what would be marked is dropped.
+    #[default]
+    NotCapable,
+    /// It may be marked.
+    Capable,
+    /// It was.
+    Marked,
+}
+
+/// The sizes of a packet's segments, in bytes of the network layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segments {
+    /// How many, at least one.
+    pub count: u32,
+    /// Headers that every one of them has on the wire (network and transport layer).
+    pub header: u32,
+    /// What each but the last carries behind them.
+    pub full: u32,
+    /// What the last one carries.
+    pub last: u32,
+}
+
+impl Segments {
+    /// A packet that is one: `bytes` with all headers of the network layer and above.
+    #[must_use]
+    pub const fn one(bytes: u32) -> Self {
+        Self { count: 1, header: 0, full: bytes, last: bytes }
+    }
+
+    /// Bytes of the segment of that index.
+    #[must_use]
+    pub const fn bytes_of(&self, index: u32) -> u64 {
+        let carried = if index + 1 == self.count { self.last } else { self.full };
+        self.header as u64 + carried as u64
+    }
+
+    /// Bytes of all of them.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        let all_but_one = (self.count - 1) as u64 * (self.header as u64 + self.full as u64);
+        all_but_one + self.header as u64 + self.last as u64
+    }
+
+    /// The first `at` of them and the rest; `at` is above 0 and below `count`.
+    #[must_use]
+    pub const fn split(self, at: u32) -> (Self, Self) {
+        (Self { count: at, last: self.full, ..self }, Self { count: self.count - at, ..self })
+    }
+}
+
+/// What a world hangs on a packet: the frame itself, or the simulated datagram.
+pub trait Payload: Sized {
+    /// Keeps the first `at` segments and returns the rest. Called only on what was handed over with several.
+    fn split(&mut self, at: u32) -> Self;
+    /// Writes the mark of congestion into the headers.
+    fn mark(&mut self);
+    /// The same again, for a link that duplicates.
+    fn again(&self) -> Self;
+}
+
+/// A packet on its way.
+#[derive(Clone, Debug)]
+pub struct Packet<P> {
+    /// The host that sent it.
+    pub from: Node,
+    /// The host it is for.
+    pub to: Node,
+    /// Which flow of these two it belongs to, for hashing; the same for all packets of a flow.
+    pub flow: u32,
+    /// Whether it may be marked, and was.
+    pub ecn: Ecn,
+    /// Its size.
+    pub segments: Segments,
+    /// What the world hung on it.
+    pub payload: P,
+}
+
+impl<P> Packet<P> {
+    /// Bytes of the network layer, all segments.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.segments.bytes()
+    }
+}
+
+impl<P: Payload> Packet<P> {
+    /// Keeps the first `at` segments and returns the rest.
+    #[must_use]
+    pub fn split(&mut self, at: u32) -> Self {
+        let (front, back) = self.segments.split(at);
+        self.segments = front;
+        Self { segments: back, payload: self.payload.split(at), ..*self }
+    }
+
+    /// The same packet again.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        Self { payload: self.payload.again(), ..*self }
+    }
+
+    /// Marks it if it may be; false when it may not.
+    pub fn mark(&mut self) -> bool {
+        match self.ecn {
+            Ecn::NotCapable => false,
+            Ecn::Marked => true,
+            Ecn::Capable => {
+                self.ecn = Ecn::Marked;
+                self.payload.mark();
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_train_is_cut_without_losing_a_byte() {
+        let train = Segments { count: 5, header: 52, full: 1448, last: 300 };
+        assert_eq!(train.bytes(), 4 * 1500 + 352);
+        for at in 1..5 {
+            let (front, back) = train.split(at);
+            assert_eq!(front.bytes() + back.bytes(), train.bytes());
+            assert_eq!(back.bytes_of(back.count - 1), 352);
+        }
+        assert_eq!(Segments::one(40).bytes(), 40);
+    }
+}

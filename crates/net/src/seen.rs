@@ -1,0 +1,147 @@
+//! What happened to a packet, where, and why: the taps that events, captures and counters hang on.
+
+use crate::packet::{Node, Packet};
+use core::fmt;
+use stackline_core::time::Instant;
+
+/// One direction of a link, by its place: link `i` of the network has `2 i` (first to second end) and `2 i + 1` (back).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Port(pub u32);
+
+/// Where something happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At the sending end of one direction of a link, or on it.
+    Port(Port),
+    /// At a host.
+    Host(Node),
+}
+
+/// Why a packet went no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// The queue had no room for it.
+    QueueFull,
+    /// The switch's shared buffer had none.
+    PoolFull,
+    /// A later one needed its place at the head.
+    Displaced,
+    /// Random early detection, by chance.
+    RedEarly,
+    /// Random early detection, average too long.
+    RedForced,
+    /// It had stood too long (CoDel).
+    CoDel,
+    /// Proportional integral controller (PIE).
+    Pie,
+    /// The link lost it.
+    Lost,
+    /// A bit of it was wrong.
+    BitError,
+    /// One of its cells was lost or dropped.
+    CellLost,
+    /// A cell switch refused the frame whole.
+    EarlyDiscard,
+    /// Larger than the link's MTU.
+    TooLarge,
+    /// The host's interface had no free buffer.
+    InterfaceFull,
+    /// No path leads there.
+    NoPath,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::QueueFull,
+        Self::PoolFull,
+        Self::Displaced,
+        Self::RedEarly,
+        Self::RedForced,
+        Self::CoDel,
+        Self::Pie,
+        Self::Lost,
+        Self::BitError,
+        Self::CellLost,
+        Self::EarlyDiscard,
+        Self::TooLarge,
+        Self::InterfaceFull,
+        Self::NoPath,
+    ];
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::QueueFull => "queue full",
+            Self::PoolFull => "switch buffer full",
+            Self::Displaced => "displaced from the head of the queue",
+            Self::RedEarly => "RED, early",
+            Self::RedForced => "RED, average above the maximum",
+            Self::CoDel => "CoDel, stood too long",
+            Self::Pie => "PIE",
+            Self::Lost => "lost on the link",
+            Self::BitError => "bit error on the link",
+            Self::CellLost => "one of its cells was lost",
+            Self::EarlyDiscard => "early packet discard",
+            Self::TooLarge => "larger than the MTU",
+            Self::InterfaceFull => "no free buffer in the host's interface",
+            Self::NoPath => "no path",
+        })
+    }
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// It joined the queue before a link; bytes of the queue with it.
+    Enqueue(u64),
+    /// Its last bit has left the queue.
+    Dequeue,
+    /// It was marked.
+    Mark,
+    /// It was doubled.
+    Duplicate,
+    /// It goes no further.
+    Drop(Reason),
+    /// The host it is for has it.
+    Deliver,
+}
+
+/// Is told of everything that happens. `at` may lie ahead of the present for what is already certain (a departure), so a
+/// log is sorted by `at` before it is read; of several segments in one packet it is the instant of the last.
+pub trait Tap<P> {
+    /// Whether anything listens; false costs nothing.
+    const ON: bool;
+    /// One happening.
+    fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<P>);
+}
+
+/// Nobody listens.
+impl<P> Tap<P> for () {
+    const ON: bool = false;
+    fn see(&mut self, _: Instant, _: Place, _: Happening, _: &Packet<P>) {}
+}
+
+/// What went through one direction of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that left (each segment is one).
+    pub packets: u64,
+    /// Their bytes, network layer.
+    pub bytes: u64,
+    /// Packets marked.
+    pub marked: u64,
+    /// Packets doubled.
+    pub duplicated: u64,
+    /// Packets dropped or lost, in the order of [`Reason::ALL`].
+    pub drops: [u64; Reason::ALL.len()],
+}
+
+impl Counters {
+    /// All drops and losses together.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.drops.iter().sum()
+    }
+}
