@@ -1,1 +1,11 @@
-//! To come.
+//! The emulated world: real time over network namespaces and raw frames, with the network model that the simulated world
+//! has.
+//!
+//! Programs run unmodified, each host of the network in a network namespace of its own. Nobody needs to be root, nothing
+//! is written anywhere, and nothing is left behind: namespaces are kept by file descriptors of one process alone.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`leg`] | where a host's frames enter and leave |
+
+pub mod leg;

@@ -1,0 +1,48 @@
+//! A host's leg: where its frames enter the emulator and leave it again. The house makes legs, the data path serves them.
+//!
+//! It is plain data; it sends and receives nothing.
+
+use stackline_net::Node;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+
+/// One host's way into the emulator.
+#[derive(Debug)]
+pub struct Leg {
+    /// The host.
+    pub node: Node,
+    /// `AF_PACKET`, `SOCK_RAW`, bound to the central end of the host's veth pair for all protocols, non-blocking, with
+    /// `PACKET_VNET_HDR` (a virtio-net header stands before every frame, both ways) and `PACKET_IGNORE_OUTGOING`.
+    pub socket: OwnedFd,
+    /// Ethernet address of the host's end.
+    pub host_mac: [u8; 6],
+    /// Ethernet address the host sends everything to, and that its frames come from.
+    pub gateway_mac: [u8; 6],
+    /// Address of the host.
+    pub address: Ipv4Addr,
+    /// Largest packet the host sends, in bytes of the network layer (a train of segments may be longer).
+    pub mtu: u32,
+}
+
+/// Address of the host of that place in its network, for at most [`MOST_HOSTS`].
+#[must_use]
+pub fn address(host: u32) -> Ipv4Addr {
+    let [_, _, high, low] = (host / 250 * 256 + host % 250 + 1).to_be_bytes();
+    Ipv4Addr::new(10, 71, high, low)
+}
+
+/// Hosts that have an address.
+pub const MOST_HOSTS: usize = 250 * 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_never_end_in_0_or_255() {
+        assert_eq!(address(0), Ipv4Addr::new(10, 71, 0, 1));
+        assert_eq!(address(249), Ipv4Addr::new(10, 71, 0, 250));
+        assert_eq!(address(250), Ipv4Addr::new(10, 71, 1, 1));
+        assert_eq!(address(MOST_HOSTS as u32 - 1), Ipv4Addr::new(10, 71, 255, 250));
+    }
+}
