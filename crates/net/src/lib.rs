@@ -24,6 +24,7 @@ extern crate alloc;
 pub mod agenda;
 pub mod network;
 pub mod packet;
+pub mod queue;
 pub mod seen;
 
 pub use network::{Cause, Delivery, Network, Path};

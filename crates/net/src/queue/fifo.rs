@@ -1,0 +1,102 @@
+//! First in, first out: what waits, since when, and how many bytes it is together. It has no limit and drops nothing.
+
+use alloc::collections::VecDeque;
+use stackline_core::time::Instant;
+
+/// A queue of items with their instants of entry and their sizes. Allocates only while it grows beyond its longest.
+#[derive(Clone, Debug)]
+pub struct Fifo<T> {
+    waiting: VecDeque<(Instant, u64, T)>,
+    bytes: u64,
+}
+
+impl<T> Default for Fifo<T> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), bytes: 0 }
+    }
+}
+
+impl<T> Fifo<T> {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts an item of so many bytes at the tail.
+    pub fn push(&mut self, now: Instant, bytes: u64, item: T) {
+        self.waiting.push_back((now, bytes, item));
+        self.bytes += bytes;
+    }
+
+    /// Takes the item at the head, with the instant at which it came and its bytes.
+    pub fn pop(&mut self) -> Option<(Instant, u64, T)> {
+        let head = self.waiting.pop_front()?;
+        self.bytes -= head.1;
+        Some(head)
+    }
+
+    /// The item at the head, as [`Self::pop`] would tell it.
+    #[must_use]
+    pub fn head(&self) -> Option<(Instant, u64, &T)> {
+        self.waiting.front().map(|(since, bytes, item)| (*since, *bytes, item))
+    }
+
+    /// Bytes in it.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Items in it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether nothing is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_first_in_is_the_first_out() {
+        let mut queue = Fifo::new();
+        queue.push(Instant(1), 1500, 'a');
+        queue.push(Instant(2), 40, 'b');
+        assert_eq!((queue.bytes(), queue.len(), queue.head()), (1540, 2, Some((Instant(1), 1500, &'a'))));
+        assert_eq!(queue.pop(), Some((Instant(1), 1500, 'a')));
+        assert_eq!(queue.pop(), Some((Instant(2), 40, 'b')));
+        assert_eq!((queue.pop(), queue.bytes(), queue.is_empty()), (None, 0, true));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_and_bytes_add_up(steps in proptest::collection::vec(proptest::option::of(1_u64..9000), 0..200)) {
+            let (mut queue, mut model) = (Fifo::new(), Vec::new());
+            for (index, step) in steps.into_iter().enumerate() {
+                let at = Instant(index as u64);
+                match step {
+                    Some(bytes) => {
+                        queue.push(at, bytes, index);
+                        model.push((at, bytes, index));
+                    }
+                    None => {
+                        let expected = if model.is_empty() { None } else { Some(model.remove(0)) };
+                        prop_assert_eq!(queue.pop(), expected);
+                    }
+                }
+                prop_assert_eq!(queue.bytes(), model.iter().map(|(_, bytes, _)| bytes).sum::<u64>());
+                prop_assert_eq!(queue.len(), model.len());
+            }
+        }
+    }
+}
