@@ -9,6 +9,7 @@
 //! | [`json`](mod@json) | the stable schema of `--json` |
 //! | [`comparison`](mod@comparison) | one run against another |
 //! | [`plan`](mod@plan) | what exactly will be done |
+//! | [`topology`](mod@topology) | a network: hosts, links, and what lies between each two hosts |
 
 pub mod comparison;
 mod defaults;
@@ -21,8 +22,10 @@ mod procedure;
 pub mod table;
 #[cfg(test)]
 mod testing;
+pub mod topology;
 
 pub use comparison::{comparison, comparison_json};
 pub use json::{Header, json};
 pub use plan::plan;
 pub use table::{TableOptions, table};
+pub use topology::{topology, topology_json};

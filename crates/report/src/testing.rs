@@ -1,5 +1,7 @@
 //! A small run for the tests of this crate, and golden texts under `golden/` (`UPDATE_GOLDEN=1` writes them anew).
 
+pub(crate) mod networks;
+
 use stackline_analyze::{Summary, summarise};
 use stackline_core::catalogue::OptionValue;
 use stackline_core::distribution::Distribution;

@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Stacks(Stacks),
     /// Compare two runs: ratios with their intervals
     Compare(Compare),
+    /// Show the networks of a specification
+    Net(Net),
     /// Serve a coordinator over stdin and stdout (started by `run`, here or through ssh)
     Agent(Agent),
 }
@@ -115,6 +117,44 @@ pub(crate) struct Compare {
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Net {
+    #[command(subcommand)]
+    pub(crate) command: NetCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum NetCommand {
+    /// Print networks: hosts, links, and what lies between each two hosts
+    #[command(override_usage = "stackline net show [OPTIONS] <SPEC | -e TEXT>")]
+    Show(NetShow),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct NetShow {
+    /// The specification that declares it: a file, or - for standard input
+    #[arg(required_unless_present = "expression", conflicts_with = "expression")]
+    pub(crate) spec: Option<PathBuf>,
+    /// The specification itself
+    #[arg(short = 'e', long, value_name = "TEXT")]
+    pub(crate) expression: Option<String>,
+    /// One of several networks; all of them without it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) network: Option<String>,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl NetShow {
+    /// The specification, with nothing in it replaced.
+    pub(crate) fn text(&self) -> Text {
+        let (spec, expression) = (self.spec.clone(), self.expression.clone());
+        let (over, world, hosts, seed, cpu) = (None, None, Vec::new(), None, Vec::new());
+        Text { spec, expression, over, world, hosts, seed, cpu, json: self.json }
+    }
 }
 
 #[derive(Args, Debug)]

@@ -7,6 +7,7 @@ mod compare;
 mod diagnostics;
 mod exit;
 mod flags;
+mod net;
 mod observer;
 mod output;
 mod run;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Stacks(flags) => text::stacks(&flags),
         Command::Agent(flags) => agent::agent(&flags),
         Command::Compare(flags) => compare::compare(&flags),
+        Command::Net(flags) => net::net(&flags),
     };
     done.unwrap_or_else(Exit::from_error).into()
 }

@@ -1,0 +1,285 @@
+//! A network as a person reads it: hosts, switches, links, and what lies between each pair of hosts; the same as JSON.
+//!
+//! It routes nothing: the ways are given, by whoever moves the packets.
+
+pub(crate) mod facts;
+
+use crate::figure::ABSENT;
+use crate::grid::{Align, line, widths, wrap};
+use crate::table::WIDTH;
+use facts::Offer;
+pub use facts::Way;
+use serde_json::{Value, json as object};
+use stackline_core::network::{Charge, Clock, Interface, Link, Network, Switch};
+use stackline_core::units;
+
+/// More pairs of hosts than this are summed up instead of listed.
+const MOST_PAIRS: usize = 66;
+
+/// The address of the host of that place in an emulated or simulated network; `None` behind the last of 10.71/16.
+#[must_use]
+pub fn address(host: usize) -> Option<String> {
+    let third = u8::try_from(host / 250).ok()?;
+    Some(format!("10.71.{third}.{}", host % 250 + 1))
+}
+
+/// The network as text. `ways` has both directions of each pair, in any order.
+#[must_use]
+pub fn topology(network: &Network, ways: &[Way]) -> String {
+    let mut lines = vec![heading(network)];
+    for block in [hosts(network), switches(network), links(network), paths(network, ways)] {
+        if !block.is_empty() {
+            lines.push(String::new());
+            lines.extend(block);
+        }
+    }
+    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// What there is, in one line.
+pub(crate) fn heading(network: &Network) -> String {
+    let (hosts, switches) = (network.hosts.len(), network.switches.len());
+    let counts = [(hosts, "host", "hosts"), (switches, "switch", "switches"), (network.links.len(), "link", "links")];
+    let counts = counts.iter().filter(|(n, ..)| *n > 0);
+    let counts: Vec<String> =
+        counts.map(|(n, one, many)| format!("{n} {}", if *n == 1 { one } else { many })).collect();
+    format!("network {}: {}", network.name, counts.join(", "))
+}
+
+fn grid(head: &[&str], align: &[Align], rows: Vec<Vec<String>>) -> Vec<String> {
+    let mut all = vec![head.iter().map(|&cell| cell.to_owned()).collect::<Vec<_>>()];
+    all.extend(rows);
+    let widths = widths(&all);
+    all.iter().map(|row| line(row, &widths, align)).collect()
+}
+
+fn hosts(network: &Network) -> Vec<String> {
+    let row = |(at, host): (usize, &stackline_core::network::Host)| {
+        let said: Vec<String> = [interface(&host.interface), clock(&host.clock)].into_iter().flatten().collect();
+        vec![host.name.clone(), address(at).unwrap_or_else(|| ABSENT.to_owned()), said.join("; ")]
+    };
+    let rows = network.hosts.iter().enumerate().map(row).collect();
+    grid(&["host", "address", ""], &[Align::Left; 3], rows)
+}
+
+/// What is not as nothing written makes it.
+fn interface(interface: &Interface) -> Option<String> {
+    let mut said = Vec::new();
+    said.extend(interface.buffer_frames.map(|frames| format!("{frames} frames of buffer")));
+    said.extend(interface.single_buffered.then(|| "single-buffered".to_owned()));
+    if interface.copy_per_packet.0 > 0 || interface.copy_ns_per_byte > 0.0 {
+        let per_byte = units::time(interface.copy_ns_per_byte / 1e9);
+        said.push(format!("copying takes {} a packet and {per_byte} a byte", interface.copy_per_packet));
+    }
+    said.extend(interface.cpu_speed.map(|speed| format!("processor x {}", units::three_digits(speed))));
+    said.extend(interface.pace_bit_s.map(|pace| format!("sends at most {}", units::rate(pace))));
+    (!said.is_empty()).then(|| said.join(", "))
+}
+
+fn clock(clock: &Clock) -> Option<String> {
+    let mut said = Vec::new();
+    #[expect(clippy::cast_precision_loss, reason = "only for reading")]
+    if clock.offset_ns != 0 {
+        said.push(format!("off by {}", units::time(clock.offset_ns as f64 / 1e9)));
+    }
+    if clock.drift_ppm != 0.0 {
+        said.push(format!("drifts by {} ppm", clock.drift_ppm));
+    }
+    if !clock.steps.is_empty() {
+        said.push(format!("set {} times", clock.steps.len()));
+    }
+    (!said.is_empty()).then(|| format!("clock {}", said.join(", ")))
+}
+
+fn switches(network: &Network) -> Vec<String> {
+    let lines = network.switches.iter().map(|switch| format!("switch {}: {}", switch.name, described(switch)));
+    lines.flat_map(|line| wrap(&line, WIDTH)).collect()
+}
+
+/// A switch's buffer, cells and queues.
+pub(crate) fn described(switch: &Switch) -> String {
+    let place = if switch.buffer_per_port { "for each port" } else { "for all ports" };
+    let mut said = vec![
+        switch
+            .buffer_bytes
+            .map_or_else(|| "unlimited buffer".to_owned(), |bytes| format!("buffer {} {place}", units::size(bytes))),
+    ];
+    said.extend(switch.cell_bytes.map(|bytes| format!("cells of {bytes} B")));
+    said.extend(switch.early_packet_discard.then(|| "early packet discard".to_owned()));
+    said.extend(switch.queue.as_ref().map(|queue| format!("queues {}", facts::queue(queue))));
+    said.join(", ")
+}
+
+fn links(network: &Network) -> Vec<String> {
+    let head = ["link", "rate", "delay", "loss", "MTU", "queue", ""];
+    let align = [Align::Left, Align::Right, Align::Right, Align::Left, Align::Right, Align::Left, Align::Left];
+    let row = |link: &Link| {
+        let loss = facts::loss(&link.loss);
+        vec![
+            joined(link),
+            facts::rate(&link.rate),
+            link.delay.to_string(),
+            if loss.is_empty() { "none".to_owned() } else { loss },
+            units::size(link.mtu()),
+            queue(link, network),
+            peculiar(link).join(", "),
+        ]
+    };
+    grid(&head, &align, network.links.iter().map(row).collect())
+}
+
+/// `a - b`, or `a > b` when there is no way back.
+pub(crate) fn joined(link: &Link) -> String {
+    format!("{} {} {}", link.ends.0, if link.one_way { ">" } else { "-" }, link.ends.1)
+}
+
+/// Its own queue, else whose it is.
+pub(crate) fn queue(link: &Link, network: &Network) -> String {
+    let ends = [&link.ends.0, &link.ends.1];
+    let limited = |switch: &&Switch| switch.queue.is_some() || switch.buffer_bytes.is_some();
+    let mut switches = network.switches.iter().filter(limited);
+    match &link.queue {
+        Some(queue) => facts::queue(queue),
+        None if switches.any(|switch| ends.contains(&&switch.name)) => "the switch's".to_owned(),
+        None => "unlimited".to_owned(),
+    }
+}
+
+/// What most links do not have.
+pub(crate) fn peculiar(link: &Link) -> Vec<String> {
+    let mut said = Vec::new();
+    said.extend(link.jitter.as_ref().map(|jitter| {
+        let order = if jitter.reorder { ", reorders" } else { "" };
+        format!("jitter {} s{order}", jitter.distribution)
+    }));
+    said.extend((link.duplicate > 0.0).then(|| format!("duplicates {}", facts::percent(link.duplicate))));
+    match link.charge {
+        Charge::Packet => {}
+        Charge::Frame => said.push("charges frames".to_owned()),
+        Charge::Wire => said.push("charges frames, preamble and gap".to_owned()),
+    }
+    said
+}
+
+/// A way and the way back.
+struct Pair<'a> {
+    way: &'a Way,
+    there: Option<Offer>,
+    back: Option<Offer>,
+    /// The way back is the same links.
+    same: bool,
+}
+
+fn pairs<'a>(network: &Network, ways: &'a [Way]) -> Vec<Pair<'a>> {
+    let by_ends: std::collections::BTreeMap<_, _> = ways.iter().map(|way| ((way.from, way.to), way)).collect();
+    let pair = |way: &&'a Way| {
+        let back = by_ends.get(&(way.to, way.from)).and_then(|back| back.ports.as_ref());
+        let offer = |ports: &Vec<u32>| Offer::of(network, ports);
+        let mirrored = |(there, back): (&Vec<u32>, &Vec<u32>)| {
+            there.iter().eq(back.iter().rev().map(|p| p ^ 1).collect::<Vec<_>>().iter())
+        };
+        let same = way.ports.as_ref().zip(back).map_or(way.ports.is_none() && back.is_none(), mirrored);
+        Pair { way, there: way.ports.as_ref().map(offer), back: back.map(offer), same }
+    };
+    by_ends.values().map(pair).collect()
+}
+
+fn paths(network: &Network, ways: &[Way]) -> Vec<String> {
+    // Where the way back is the same, the pair is one row.
+    let pairs: Vec<Pair<'_>> =
+        pairs(network, ways).into_iter().filter(|pair| !pair.same || pair.way.from < pair.way.to).collect();
+    if pairs.len() > MOST_PAIRS { summary(&pairs) } else { listed(network, &pairs) }
+}
+
+fn listed(network: &Network, pairs: &[Pair<'_>]) -> Vec<String> {
+    if pairs.is_empty() {
+        return Vec::new();
+    }
+    let head = ["path", "hops", "delay", "lowest rate", "MTU", "rate x round trip"];
+    let mut align = [Align::Right; 6];
+    align[0] = Align::Left;
+    let name = |at: usize| network.hosts.get(at).map_or(ABSENT, |host| &host.name);
+    let row = |pair: &Pair<'_>| {
+        let ends = [name(pair.way.from), if pair.same { "-" } else { ">" }, name(pair.way.to)].join(" ");
+        let Some(there) = &pair.there else { return vec![ends, "no path".to_owned()] };
+        vec![
+            ends,
+            there.hops.to_string(),
+            there.delay.to_string(),
+            there.rate_bit_s.map_or_else(|| "unlimited".to_owned(), units::rate),
+            units::size(there.mtu),
+            product(pair).map_or_else(|| ABSENT.to_owned(), bytes),
+        ]
+    };
+    grid(&head, &align, pairs.iter().map(row).collect())
+}
+
+fn product(pair: &Pair<'_>) -> Option<f64> {
+    pair.there.as_ref().zip(pair.back.as_ref()).and_then(|(there, back)| there.bandwidth_delay_bytes(back))
+}
+
+/// Bytes that need not be whole.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and only for reading")]
+fn bytes(value: f64) -> String {
+    units::size(value.round() as u64)
+}
+
+/// Least and most over all pairs.
+fn summary(pairs: &[Pair<'_>]) -> Vec<String> {
+    let offers = || pairs.iter().filter_map(|pair| pair.there.as_ref());
+    let without = pairs.iter().filter(|pair| pair.there.is_none()).count();
+    let range = |values: Vec<f64>, show: &dyn Fn(f64) -> String| {
+        let least = values.iter().copied().min_by(f64::total_cmp);
+        let most = values.iter().copied().max_by(f64::total_cmp);
+        least.zip(most).map_or_else(|| vec![ABSENT.to_owned(); 2], |(least, most)| vec![show(least), show(most)])
+    };
+    #[expect(clippy::cast_precision_loss, reason = "only for reading")]
+    let rows = [
+        ("hops", range(offers().map(|o| o.hops as f64).collect(), &|hops| format!("{hops}"))),
+        ("delay", range(offers().map(|o| o.delay.seconds()).collect(), &units::time)),
+        ("lowest rate", range(offers().filter_map(|o| o.rate_bit_s).collect(), &units::rate)),
+        ("MTU", range(offers().map(|o| o.mtu as f64).collect(), &bytes)),
+        ("rate x round trip", range(pairs.iter().filter_map(product).collect(), &bytes)),
+    ];
+    let rows = rows.into_iter().map(|(name, range)| std::iter::once(name.to_owned()).chain(range).collect());
+    let said = format!("{} pairs of hosts", pairs.len());
+    let mut lines = grid(&[&said, "least", "most"], &[Align::Left, Align::Right, Align::Right], rows.collect());
+    lines.extend((without > 0).then(|| format!("{without} of them lead nowhere")));
+    lines
+}
+
+/// The network as data: what was declared, addresses, and both directions of each pair of hosts.
+#[must_use]
+pub fn topology_json(network: &Network, ways: &[Way]) -> Value {
+    let name = |at: usize| network.hosts.get(at).map(|host| host.name.clone());
+    let path = |pair: &Pair<'_>| {
+        let there = pair.there.as_ref();
+        object!({
+            "from": name(pair.way.from),
+            "to": name(pair.way.to),
+            "ports": pair.way.ports.as_ref().map(|ports| ports.iter().map(|port| port_name(network, *port)).collect::<Vec<_>>()),
+            "hops": there.map(|offer| offer.hops),
+            "delay_s": there.map(|offer| offer.delay.seconds()),
+            "rate_bit_s": there.and_then(|offer| offer.rate_bit_s),
+            "mtu_bytes": there.map(|offer| offer.mtu),
+            "bandwidth_delay_bytes": product(pair),
+        })
+    };
+    let addresses: serde_json::Map<String, Value> =
+        network.hosts.iter().enumerate().map(|(at, host)| (host.name.clone(), address(at).into())).collect();
+    object!({
+        "network": network,
+        "addresses": addresses,
+        "paths": pairs(network, ways).iter().map(path).collect::<Vec<_>>(),
+    })
+}
+
+/// `khons>edge`, the direction of a link that leads from the one to the other.
+#[must_use]
+pub fn port_name(network: &Network, port: u32) -> Option<String> {
+    let (first, second) = &network.links.get(port as usize / 2)?.ends;
+    Some(if port.is_multiple_of(2) { format!("{first}>{second}") } else { format!("{second}>{first}") })
+}
+
+#[cfg(test)]
+mod tests;

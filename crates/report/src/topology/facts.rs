@@ -1,0 +1,173 @@
+//! What follows from a network and the way between two of its hosts: rate, delay, largest packet, bytes on their way.
+
+use stackline_core::network::{Link, Network, Queue, Rate, RateSchedule};
+use stackline_core::time::Duration;
+use stackline_core::units;
+
+/// The way from one host to another, as the machine that moves the packets goes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The first host, by its place in the network.
+    pub from: usize,
+    /// The last one.
+    pub to: usize,
+    /// Directions of links in order: `2 i` from the first to the second end of link `i`, `2 i + 1` back. `None` when no
+    /// way leads there.
+    pub ports: Option<Vec<u32>>,
+}
+
+/// What a way offers to one packet stream with nothing else on it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Offer {
+    /// Links on it.
+    pub(crate) hops: usize,
+    /// Propagation delays, summed.
+    pub(crate) delay: Duration,
+    /// The lowest rate in bit/s; `None` when no link on it has one.
+    pub(crate) rate_bit_s: Option<f64>,
+    /// Largest packet that fits all links, in bytes.
+    pub(crate) mtu: u64,
+}
+
+impl Offer {
+    /// Of those directions of links; what the network lacks is left out.
+    pub(crate) fn of(network: &Network, ports: &[u32]) -> Self {
+        let links = || ports.iter().filter_map(|port| network.links.get(*port as usize / 2));
+        Self {
+            hops: ports.len(),
+            delay: links().fold(Duration::ZERO, |sum, link| sum + link.delay),
+            rate_bit_s: links().filter_map(|link| mean_rate(&link.rate)).min_by(f64::total_cmp),
+            mtu: links().map(Link::mtu).min().unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Bytes that fill the way and the way back: the lowest rate times both delays.
+    pub(crate) fn bandwidth_delay_bytes(&self, back: &Self) -> Option<f64> {
+        self.rate_bit_s.map(|rate| rate * (self.delay + back.delay).seconds() / 8.0)
+    }
+}
+
+/// bit/s in the long run; `None` when bits take no time.
+pub(crate) fn mean_rate(rate: &Rate) -> Option<f64> {
+    match rate {
+        Rate::Unlimited => None,
+        Rate::Constant(bit_s) => Some(*bit_s),
+        Rate::Schedule(schedule) => Some(mean_of(schedule)),
+        Rate::Trace(trace) => {
+            let period = f64::from(*trace.opportunities_ms.last()?) / 1e3;
+            #[expect(clippy::cast_precision_loss, reason = "a trace has far fewer moments than 2^53")]
+            Some(trace.opportunities_ms.len() as f64 * 1504.0 * 8.0 / period)
+        }
+    }
+}
+
+/// Over a period; without one, what it comes to in the end.
+fn mean_of(schedule: &RateSchedule) -> f64 {
+    let last = schedule.steps.last().map_or(0.0, |(_, bit_s)| *bit_s);
+    let Some(period) = schedule.period.filter(|period| *period > Duration::ZERO) else { return last };
+    let ends = schedule.steps.iter().skip(1).map(|(from, _)| *from).chain([period]);
+    let bits = schedule.steps.iter().zip(ends).map(|((from, bit_s), end)| {
+        let until = Duration(end.0.min(period.0));
+        bit_s * Duration(until.0.saturating_sub(from.0)).seconds()
+    });
+    bits.sum::<f64>() / period.seconds()
+}
+
+/// A rate for people.
+pub(crate) fn rate(rate: &Rate) -> String {
+    match rate {
+        Rate::Unlimited => "unlimited".to_owned(),
+        Rate::Constant(bit_s) => units::rate(*bit_s),
+        Rate::Schedule(_) => format!("~{}", units::rate(mean_rate(rate).unwrap_or(0.0))),
+        Rate::Trace(trace) => format!("~{} ({})", units::rate(mean_rate(rate).unwrap_or(0.0)), trace.file),
+    }
+}
+
+/// A share for people: `0.0100 %` is `0.01 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let hundredths = share * 100.0;
+    let text = format!("{hundredths:.6}");
+    format!("{} %", if hundredths < 1e-6 && hundredths > 0.0 { "<0.000001" } else { trimmed(&text) })
+}
+
+fn trimmed(text: &str) -> &str {
+    text.trim_end_matches('0').trim_end_matches('.')
+}
+
+/// A loss for people; empty when nothing gets lost.
+pub(crate) fn loss(loss: &stackline_core::network::Loss) -> String {
+    use stackline_core::network::Loss;
+    match loss {
+        Loss::None => String::new(),
+        Loss::Independent(share) => percent(*share),
+        Loss::BitErrors(probability) => format!("bit errors {probability:e}"),
+        Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => format!(
+            "Gilbert-Elliott {} / {}, lost {} / {}",
+            percent(*to_bad),
+            percent(*to_good),
+            percent(*loss_good),
+            percent(*loss_bad)
+        ),
+        Loss::List(numbers) if numbers.len() <= 4 => {
+            let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+            format!("packets {}", numbers.join(", "))
+        }
+        Loss::List(numbers) => format!("{} packets by number", numbers.len()),
+        Loss::Every(n) => format!("every {n}th packet"),
+    }
+}
+
+/// A queue for people: how much it holds, who is dropped, whether it marks.
+pub(crate) fn queue(queue: &Queue) -> String {
+    let bytes = queue.limit_bytes.map(units::size);
+    let packets = queue.limit_packets.map(|packets| format!("{packets} packets"));
+    let limits: Vec<String> = bytes.into_iter().chain(packets).collect();
+    let limits = if limits.is_empty() { "unlimited".to_owned() } else { limits.join(", ") };
+    let discipline = discipline(&queue.discipline);
+    format!("{limits}{discipline}{}", if queue.ecn { ", marks (ECN)" } else { "" })
+}
+
+fn discipline(discipline: &stackline_core::network::Discipline) -> String {
+    use stackline_core::network::Discipline;
+    match discipline {
+        Discipline::DropTail => String::new(),
+        Discipline::DropHead => ", drops the oldest".to_owned(),
+        Discipline::Red { min_bytes, max_bytes, most, weight } => format!(
+            ", RED from {} to {}, at most {}, weight {weight}",
+            units::size(*min_bytes),
+            units::size(*max_bytes),
+            percent(*most)
+        ),
+        Discipline::CoDel { target, interval } => format!(", CoDel {target} in {interval}"),
+        Discipline::Pie { target, update } => format!(", PIE {target}, each {update}"),
+        Discipline::FqCoDel { target, interval, flows, quantum } => {
+            format!(", FQ-CoDel {target} in {interval}, {flows} queues of {quantum} B a turn")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_core::network::{DeliveryTrace, Loss};
+
+    #[test]
+    fn rates_that_change_have_a_mean() {
+        let second = |s| Duration::from_seconds(s);
+        let steps = vec![(second(0.0), 10e6), (second(1.0), 0.0), (second(3.0), 2e6)];
+        let schedule = |period| Rate::Schedule(RateSchedule { steps: steps.clone(), period });
+        assert_eq!(mean_rate(&schedule(Some(second(4.0)))), Some(3e6));
+        assert_eq!(mean_rate(&schedule(Some(second(2.0)))), Some(5e6), "what lies behind the period never comes");
+        assert_eq!(mean_rate(&schedule(None)), Some(2e6));
+        let trace = DeliveryTrace { file: "up".into(), opportunities_ms: vec![1, 1, 2] };
+        assert_eq!(mean_rate(&Rate::Trace(trace)), Some(3.0 * 1504.0 * 8.0 / 2e-3));
+    }
+
+    #[test]
+    fn shares_are_as_written() {
+        assert_eq!(percent(0.0001), "0.01 %");
+        assert_eq!(percent(0.5), "50 %");
+        assert_eq!(percent(1e-12), "<0.000001 %");
+        assert_eq!(loss(&Loss::Independent(0.0)), "0 %");
+    }
+}

@@ -1,0 +1,91 @@
+//! `stackline net`: the networks of a specification.
+
+use crate::diagnostics;
+use crate::exit::{Error, Exit, Result};
+use crate::flags::{self, NetCommand, Text};
+use crate::output;
+use crate::source::Source;
+use stackline_core::network::Network;
+use stackline_core::random::Seed;
+use stackline_live::stacks;
+use stackline_net::{self as machine, Node, Payload};
+use stackline_report::topology::Way;
+use stackline_spec::{Context, Overrides};
+
+/// Does what the words behind `net` say.
+pub(crate) fn net(flags: &flags::Net) -> Result {
+    match &flags.command {
+        NetCommand::Show(flags) => show(flags),
+    }
+}
+
+/// Prints networks.
+fn show(flags: &flags::NetShow) -> Result {
+    let text = flags.text();
+    let source = Source::of(&text)?;
+    let networks = networks(&source, &text)?;
+    let chosen = chosen(&networks, flags.network.as_deref(), &source)?;
+    if flags.json {
+        let shown = chosen.iter().map(|network| stackline_report::topology_json(network, &ways(network)));
+        output::json(&serde_json::json!({"networks": shown.collect::<Vec<_>>()}), true)?;
+    } else {
+        let shown: Vec<String> =
+            chosen.iter().map(|network| stackline_report::topology(network, &ways(network))).collect();
+        output::print(&shown.join("\n"))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What the specification declares. Its mistakes are told; warnings are about measurements, which nobody asked for.
+fn networks(source: &Source, flags: &Text) -> Result<Vec<Network>> {
+    let read_file = |name: &str| std::fs::read_to_string(name).map_err(|e| e.to_string());
+    let context = Context { stacks: &stacks::catalogue(), read_file: &read_file };
+    let checked = stackline_spec::check(&source.text, &context, &Overrides::default());
+    checked.plan.map(|plan| plan.networks).ok_or_else(|| {
+        diagnostics::tell(&checked.diagnostics, source, Some(flags));
+        Error::shown()
+    })
+}
+
+/// The network of that name, or all of them.
+fn chosen<'n>(networks: &'n [Network], name: Option<&str>, source: &Source) -> Result<Vec<&'n Network>> {
+    let wanted = |network: &&Network| name.is_none_or(|name| network.name == name);
+    let found: Vec<&Network> = networks.iter().filter(wanted).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    if networks.is_empty() {
+        let hint = "declare one, such as `network wan { host a, b; link a - b 100 Mbit/s 10 ms; }`";
+        return Err(Error::input(format!("{} declares no network", source.name)).hint(hint));
+    }
+    let names: Vec<&str> = networks.iter().map(|network| network.name.as_str()).collect();
+    let message = format!("{} declares no network named {}", source.name, name.unwrap_or_default());
+    Err(Error::input(message).hint(format!("it declares {}", names.join(", "))))
+}
+
+/// Both directions of all pairs of hosts, as the machine of the simulated and the emulated world goes them.
+fn ways(network: &Network) -> Vec<Way> {
+    let machine = machine::Network::<Nothing>::new(network, Seed::root(0), ());
+    let nodes: Vec<(usize, Node)> = (0..).zip((0..).map(Node)).take(network.hosts.len()).collect();
+    let pairs = nodes.iter().flat_map(|from| nodes.iter().map(move |to| (*from, *to)));
+    let between = |((from, first), (to, last)): ((usize, Node), (usize, Node))| {
+        let ports = machine.path(first, last).map(|path| path.ports.iter().map(|port| port.0).collect());
+        Way { from, to, ports }
+    };
+    pairs.filter(|(from, to)| from != to).map(between).collect()
+}
+
+/// Packets that never travel.
+struct Nothing;
+
+impl Payload for Nothing {
+    fn split(&mut self, _: u32) -> Self {
+        Self
+    }
+
+    fn mark(&mut self) {}
+
+    fn again(&self) -> Self {
+        Self
+    }
+}
