@@ -12,6 +12,7 @@
 //! | [`program`] | a benchmark procedure, compiled: steps and operations |
 //! | [`cursor`] | walks a program and yields the next operation |
 //! | [`plan`] | what will be done, as plain data |
+//! | [`course`] | which run of a plan comes next, with which seed |
 //! | [`network`] | a declared network, as plain data |
 //! | [`catalogue`] | what a stack can do and which options it takes |
 //! | [`record`] | what one run yielded |
@@ -21,6 +22,7 @@
 extern crate alloc;
 
 pub mod catalogue;
+pub mod course;
 pub mod cursor;
 pub mod distribution;
 pub mod network;

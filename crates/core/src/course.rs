@@ -1,0 +1,140 @@
+//! The course of a plan: which run comes next, whether it counts, and with which seed. The same in every world.
+//!
+//! It carries nothing out and reads no clock: a world asks for the next turn, says how long the warm-up has lasted and
+//! whether a measurement that repeats `until` an interval has enough.
+
+use crate::plan::{Measurement, Plan, Warmup};
+use crate::random::Seed;
+use crate::time::Duration;
+
+/// One run to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'p> {
+    /// Index of the measurement in the plan.
+    pub index: usize,
+    /// The measurement.
+    pub measurement: &'p Measurement,
+    /// Index of the run, from 0; warm-up runs count apart.
+    pub run: u32,
+    /// Whether it counts; false in the warm-up.
+    pub counted: bool,
+    /// Root of the run's randomness.
+    pub seed: Seed,
+}
+
+/// Where in the plan one is.
+#[derive(Clone, Debug)]
+pub struct Course<'p> {
+    plan: &'p Plan,
+    seed: Seed,
+    index: usize,
+    warm: u32,
+    warmed: bool,
+    run: u32,
+}
+
+impl<'p> Course<'p> {
+    /// At the first run of the first measurement.
+    #[must_use]
+    pub const fn new(plan: &'p Plan, seed: u64) -> Self {
+        Self { plan, seed: Seed::root(seed), index: 0, warm: 0, warmed: false, run: 0 }
+    }
+
+    /// The next run; `None` when all is done. `warm_for`: how long the present measurement's warm-up has lasted, from its
+    /// first run's beginning. `enough`: whether the measurement of that index has enough runs for its interval.
+    pub fn next(&mut self, warm_for: Duration, enough: impl Fn(usize) -> bool) -> Option<Turn<'p>> {
+        loop {
+            let measurement = self.plan.measurements.get(self.index)?;
+            if !self.warmed && self.warm_more(measurement, warm_for) {
+                self.warm += 1;
+                return Some(self.turn(measurement, self.warm - 1, false));
+            }
+            self.warmed = true;
+            let most = measurement.until.map_or(measurement.runs, |until| until.at_most.max(measurement.runs));
+            if self.run < most && (self.run < measurement.runs || !enough(self.index)) {
+                self.run += 1;
+                return Some(self.turn(measurement, self.run - 1, true));
+            }
+            *self = Self { plan: self.plan, seed: self.seed, index: self.index + 1, warm: 0, warmed: false, run: 0 };
+        }
+    }
+
+    const fn warm_more(&self, measurement: &Measurement, warm_for: Duration) -> bool {
+        match measurement.warmup {
+            Warmup::Runs(runs) => self.warm < runs,
+            // The first of them begins at once.
+            Warmup::Time(time) => time.0 > 0 && (self.warm == 0 || warm_for.0 < time.0),
+        }
+    }
+
+    fn turn(&self, measurement: &'p Measurement, run: u32, counted: bool) -> Turn<'p> {
+        let seed = self.seed.child("measurement").index(self.index as u64);
+        let seed = seed.child(if counted { "run" } else { "warmup" }).index(u64::from(run));
+        Turn { index: self.index, measurement, run, counted, seed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Composer, Until, World};
+    use alloc::collections::BTreeMap;
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    fn plan(measurements: &[(u32, Warmup, Option<Until>)]) -> Plan {
+        let measurement = |(runs, warmup, until): &(u32, Warmup, Option<Until>)| Measurement {
+            text: String::new(),
+            line: 1,
+            variables: Vec::new(),
+            runs: *runs,
+            time_limit: None,
+            until: *until,
+            warmup: *warmup,
+            composer: Composer::Basic,
+            world: World::Live,
+            across: None,
+            parts: Vec::new(),
+        };
+        let measurements = measurements.iter().map(measurement).collect();
+        Plan { seed: 1, hosts: BTreeMap::new(), networks: Vec::new(), measurements }
+    }
+
+    #[test]
+    fn warm_up_runs_come_first_and_count_apart() {
+        let plan = plan(&[(2, Warmup::Runs(1), None), (1, Warmup::Runs(0), None)]);
+        let mut course = Course::new(&plan, 1);
+        let turns: Vec<_> = core::iter::from_fn(|| course.next(Duration::ZERO, |_| false)).collect();
+        let seen: Vec<_> = turns.iter().map(|turn| (turn.index, turn.run, turn.counted)).collect();
+        assert_eq!(seen, [(0, 0, false), (0, 0, true), (0, 1, true), (1, 0, true)]);
+        assert_ne!(turns[0].seed, turns[1].seed);
+    }
+
+    #[test]
+    fn a_warm_up_of_some_time_ends_with_it() {
+        let plan = plan(&[(1, Warmup::Time(Duration(100)), None)]);
+        let mut course = Course::new(&plan, 1);
+        let counted: Vec<bool> = [0, 60, 110, 110]
+            .map(|t| course.next(Duration(t), |_| false))
+            .into_iter()
+            .flatten()
+            .map(|t| t.counted)
+            .collect();
+        assert_eq!(counted, [false, false, true]);
+    }
+
+    #[test]
+    fn until_goes_on_until_there_is_enough_or_too_much() {
+        let until = Some(Until { share: 0.02, at_most: 5 });
+        let plan = plan(&[(2, Warmup::Runs(0), until)]);
+        let runs = |enough_after: u32| {
+            let mut course = Course::new(&plan, 1);
+            let mut done = 0;
+            while course.next(Duration::ZERO, |_| done >= enough_after).is_some() {
+                done += 1;
+            }
+            done
+        };
+        assert_eq!([runs(0), runs(3), runs(9)], [2, 3, 5]);
+    }
+}
