@@ -1,1 +1,39 @@
-//! To come.
+//! Closed forms: what a path, a window, a loss rate and a procedure let one expect, before anything is run.
+//!
+//! Functions with units and their source. They run nothing and draw nothing. Every function is total: legal input gives
+//! a number or `None`, never NaN.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`path`] | the way between two hosts as hops with numbers |
+//! | [`mean`] | long-run means of distributions, rates and losses |
+//! | [`overhead`] | what headers, frames and cells take |
+//! | [`pipe`] | bandwidth-delay product, windows, buffers, queues |
+//! | [`loss`] | throughput under loss: Mathis, CUBIC, PFTK |
+//! | [`start`] | slow start, round by round |
+//! | [`response`] | packets over hops, one after another |
+
+#![no_std]
+
+extern crate alloc;
+
+pub mod loss;
+pub mod mean;
+pub mod overhead;
+pub mod path;
+pub mod pipe;
+pub mod response;
+pub mod start;
+
+pub use path::{Hop, Path};
+
+/// A count as a number to compute with.
+#[expect(clippy::cast_precision_loss, reason = "2^53 bytes are beyond what anybody sends")]
+pub(crate) const fn real(count: u64) -> f64 {
+    count as f64
+}
+
+/// A number above zero that is not infinite.
+pub(crate) const fn positive(value: f64) -> bool {
+    value > 0.0 && value < f64::INFINITY
+}

@@ -1,0 +1,307 @@
+//! The way from one host to another as numbers: its hops, and the interfaces at both ends.
+//!
+//! The shortest path, the cost of a hop being its propagation delay and the time of a packet of 1500 bytes. What varies
+//! in time stands here with its long-run mean.
+
+use crate::overhead::charged_bytes;
+use crate::{mean, positive, real};
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use stackline_core::network::{Charge, DEFAULT_MTU, Interface, Link, Loss, Network, Queue, Switch};
+use stackline_core::time::Duration;
+
+/// Bytes of the packet that hops are compared with.
+const PROBE_BYTES: u64 = 1500;
+
+/// One direction of one link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hop {
+    /// Where it begins and where it ends.
+    pub ends: (String, String),
+    /// Mean rate in bit/s of what `charge` counts; no time is spent on it when absent.
+    pub rate_bit_s: Option<f64>,
+    /// Propagation delay in seconds, with the mean of its jitter.
+    pub delay_s: f64,
+    /// Largest packet in bytes of the network layer.
+    pub mtu_bytes: u64,
+    /// What gets lost on it.
+    pub losses: Loss,
+    /// Probability that a packet of full size is lost, in the long run, 0 to 1.
+    pub loss: f64,
+    /// Bytes its queue holds; unlimited when absent.
+    pub queue_bytes: Option<f64>,
+    /// Whose bytes the rate is spent on.
+    pub charge: Charge,
+    /// Bytes of a cell when frames go over it in cells.
+    pub cell_bytes: Option<u64>,
+}
+
+impl Hop {
+    /// Bytes the rate is spent on for a packet.
+    #[must_use]
+    pub const fn charged_bytes(&self, packet_bytes: u64) -> u64 {
+        charged_bytes(packet_bytes, self.charge, self.cell_bytes)
+    }
+
+    /// Seconds a packet takes to go onto it; `None` at rate zero, when it never does.
+    #[must_use]
+    pub fn serialisation_s(&self, packet_bytes: u64) -> Option<f64> {
+        match self.rate_bit_s {
+            None => Some(0.0),
+            Some(rate) => positive(rate).then(|| 8.0 * real(self.charged_bytes(packet_bytes)) / rate),
+        }
+    }
+
+    /// Probability that a packet of that size is lost, lists counted over the first `packets`.
+    #[must_use]
+    pub fn loss_of(&self, packet_bytes: u64, packets: Option<u64>) -> f64 {
+        mean::loss(&self.losses, self.charged_bytes(packet_bytes), packets)
+    }
+}
+
+/// A way from one host to another.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Path {
+    /// Its hops, in order.
+    pub hops: Vec<Hop>,
+    /// The interface of the host it begins at.
+    pub sender: Interface,
+    /// The interface of the host it ends at.
+    pub receiver: Interface,
+    /// What the numbers leave out.
+    pub left_out: Vec<&'static str>,
+}
+
+impl Path {
+    /// The shortest path between two hosts; `None` when one is not there or no links lead from one to the other.
+    /// Of paths of the same cost, the one over the link declared first.
+    #[must_use]
+    pub fn between(network: &Network, from: &str, to: &str) -> Option<Self> {
+        let (sender, receiver) = (network.host(from)?, network.host(to)?);
+        let mut path =
+            Self { sender: sender.interface.clone(), receiver: receiver.interface.clone(), ..Self::default() };
+        for (link, forward) in shortest(network, from, to)? {
+            path.hops.push(hop(network, link, forward));
+            path.note(link);
+        }
+        if let (Some(first), Some(pace)) = (path.hops.first_mut(), sender.interface.pace_bit_s) {
+            first.rate_bit_s = Some(first.rate_bit_s.map_or(pace, |rate| rate.min(pace)));
+        }
+        Some(path)
+    }
+
+    fn note(&mut self, link: &Link) {
+        let discipline =
+            link.queue.as_ref().is_some_and(|q| q.discipline != stackline_core::network::Discipline::DropTail);
+        let notes = [
+            (link.jitter.is_some(), "jitter counts with its mean; what it does to order and to timers does not"),
+            (link.duplicate > 0.0, "packets that arrive twice are not in the forms"),
+            (matches!(link.loss, Loss::GilbertElliott { .. }), "bursts of loss count as their mean"),
+            (discipline, "the drops of the queue's discipline are not in the forms"),
+        ];
+        for (is, text) in notes {
+            if is && !self.left_out.contains(&text) {
+                self.left_out.push(text);
+            }
+        }
+    }
+
+    /// Largest packet that fits all hops, in bytes of the network layer.
+    #[must_use]
+    pub fn mtu_bytes(&self) -> u64 {
+        self.hops.iter().map(|hop| hop.mtu_bytes).min().unwrap_or(DEFAULT_MTU)
+    }
+
+    /// The sum of the propagation delays in seconds.
+    #[must_use]
+    pub fn delay_s(&self) -> f64 {
+        self.hops.iter().map(|hop| hop.delay_s).sum()
+    }
+
+    /// The hop on which packets of that size take longest, the first of equal ones; `None` when none takes time.
+    #[must_use]
+    pub fn bottleneck(&self, packet_bytes: u64) -> Option<&Hop> {
+        let time = |hop: &Hop| hop.serialisation_s(packet_bytes).unwrap_or(f64::INFINITY);
+        self.hops.iter().filter(|hop| time(hop) > 0.0).reduce(
+            |slowest, hop| {
+                if time(hop) > time(slowest) { hop } else { slowest }
+            },
+        )
+    }
+
+    /// Probability that a packet of that size is lost on one of its hops, lists counted over the first `packets`.
+    #[must_use]
+    pub fn loss_of(&self, packet_bytes: u64, packets: Option<u64>) -> f64 {
+        1.0 - self.hops.iter().map(|hop| 1.0 - hop.loss_of(packet_bytes, packets)).product::<f64>()
+    }
+}
+
+/// The links of the shortest path, each with whether it is gone from its first to its second end.
+fn shortest<'n>(network: &'n Network, from: &str, to: &str) -> Option<Vec<(&'n Link, bool)>> {
+    let names: Vec<&str> =
+        network.hosts.iter().map(|h| &*h.name).chain(network.switches.iter().map(|s| &*s.name)).collect();
+    let place = |name: &str| names.iter().position(|n| *n == name);
+    let (start, goal) = (place(from)?, place(to)?);
+    let mut best: Vec<Option<u64>> = vec![None; names.len()];
+    let mut by: Vec<Option<(usize, &'n Link, bool)>> = vec![None; names.len()];
+    let mut done = vec![false; names.len()];
+    *best.get_mut(start)? = Some(0);
+    loop {
+        let open = (0..names.len()).filter(|at| !done[*at]).filter_map(|at| Some((best[at]?, at)));
+        let Some((cost, at)) = open.min() else { break };
+        done[at] = true;
+        for link in &network.links {
+            let (first, second) = (place(&link.ends.0), place(&link.ends.1));
+            let (next, forward) = match (first, second) {
+                (Some(here), Some(there)) if here == at => (there, true),
+                (Some(there), Some(here)) if here == at && !link.one_way => (there, false),
+                _ => continue,
+            };
+            let through = cost.saturating_add(hop_cost(link));
+            if best[next].is_none_or(|known| through < known) {
+                (best[next], by[next]) = (Some(through), Some((at, link, forward)));
+            }
+        }
+    }
+    let mut links = Vec::new();
+    let mut at = goal;
+    while at != start {
+        let (before, link, forward) = by[at]?;
+        links.push((link, forward));
+        at = before;
+    }
+    links.reverse();
+    Some(links)
+}
+
+/// In nanoseconds, so that equal costs are equal however they are added up.
+fn hop_cost(link: &Link) -> u64 {
+    let time_s = match mean::rate_bit_s(&link.rate) {
+        None => 0.0,
+        Some(rate) if positive(rate) => 8.0 * real(link.charge.bytes(PROBE_BYTES)) / rate,
+        Some(_) => f64::INFINITY,
+    };
+    (link.delay + Duration::from_seconds(time_s)).0
+}
+
+fn hop(network: &Network, link: &Link, forward: bool) -> Hop {
+    let (from, to) = if forward { (&link.ends.0, &link.ends.1) } else { (&link.ends.1, &link.ends.0) };
+    let switch = |name: &str| network.switches.iter().find(|switch| switch.name == name);
+    let jitter_s = link.jitter.as_ref().and_then(|jitter| mean::of(&jitter.distribution)).unwrap_or(0.0);
+    let mut hop = Hop {
+        ends: (from.clone(), to.clone()),
+        rate_bit_s: mean::rate_bit_s(&link.rate),
+        delay_s: link.delay.seconds() + jitter_s,
+        mtu_bytes: link.mtu(),
+        losses: link.loss.clone(),
+        loss: 0.0,
+        queue_bytes: queue_bytes(link, switch(from)),
+        charge: link.charge,
+        // A switch of cells takes cells in and gives cells out.
+        cell_bytes: [from, to].into_iter().find_map(|name| switch(name)?.cell_bytes),
+    };
+    hop.loss = hop.loss_of(hop.mtu_bytes, None);
+    hop
+}
+
+/// The least of what the link's queue (else the switch's) and the switch's buffer hold.
+fn queue_bytes(link: &Link, switch: Option<&Switch>) -> Option<f64> {
+    let queue = link.queue.as_ref().or(switch.and_then(|switch| switch.queue.as_ref()));
+    let of_queue = |queue: &Queue| {
+        let packets = queue.limit_packets.map(|packets| packets.saturating_mul(link.charge.bytes(link.mtu())));
+        queue.limit_bytes.into_iter().chain(packets).min()
+    };
+    let buffer = switch.and_then(|switch| switch.buffer_bytes);
+    queue.and_then(of_queue).into_iter().chain(buffer).min().map(real)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_core::network::{Host, Rate};
+
+    fn link(a: &str, b: &str, mbit_s: f64, ms: u64) -> Link {
+        Link {
+            ends: (a.into(), b.into()),
+            rate: Rate::Constant(mbit_s * 1e6),
+            delay: Duration(ms * 1_000_000),
+            ..Link::default()
+        }
+    }
+
+    fn network(switches: &[&str], links: Vec<Link>) -> Network {
+        let host = |name: &str| Host { name: name.into(), ..Host::default() };
+        let switch = |name: &&str| Switch { name: (*name).into(), ..Switch::default() };
+        Network {
+            name: "wan".into(),
+            hosts: vec![host("a"), host("b")],
+            switches: switches.iter().map(switch).collect(),
+            links,
+        }
+    }
+
+    fn way(network: &Network, from: &str, to: &str) -> Vec<String> {
+        Path::between(network, from, to).unwrap().hops.into_iter().map(|hop| hop.ends.1).collect()
+    }
+
+    #[test]
+    fn the_shortest_counts_delay_and_packet_time() {
+        // Over s: 2 ms and 2 x 12 ms at 1 Mbit/s; over t: 20 ms and hardly any packet time.
+        let slow = [link("a", "s", 1.0, 1), link("s", "b", 1.0, 1)];
+        let far = [link("a", "t", 1000.0, 10), link("t", "b", 1000.0, 10)];
+        let net = network(&["s", "t"], slow.into_iter().chain(far).collect());
+        assert_eq!(way(&net, "a", "b"), ["t", "b"]);
+    }
+
+    #[test]
+    fn of_equal_ones_the_first_declared() {
+        let links = ["t", "s"].map(|s| [link("a", s, 10.0, 1), link(s, "b", 10.0, 1)]).concat();
+        assert_eq!(way(&network(&["t", "s"], links), "a", "b"), ["t", "b"]);
+    }
+
+    #[test]
+    fn one_way_links_lead_one_way() {
+        let there = Link { one_way: true, ..link("a", "b", 10.0, 1) };
+        let mut net = network(&[], vec![there]);
+        assert_eq!(way(&net, "a", "b"), ["b"]);
+        assert_eq!(Path::between(&net, "b", "a"), None);
+        net.links.push(Link { one_way: true, ..link("b", "a", 1.0, 300) });
+        let back = Path::between(&net, "b", "a").unwrap();
+        assert!((back.delay_s() - 0.3).abs() < 1e-12);
+        assert_eq!(Path::between(&net, "a", "nobody"), None);
+        assert_eq!(way(&net, "a", "a"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn hops_carry_their_numbers() {
+        let mut first = link("a", "s", 8.0, 1);
+        first.loss = Loss::Independent(0.1);
+        first.mtu_bytes = Some(9180);
+        let mut second = link("s", "b", 1.0, 2);
+        second.loss = Loss::Every(2);
+        second.queue = Some(Queue { limit_packets: Some(10), ..Queue::default() });
+        let mut net = network(&["s"], vec![first, second]);
+        net.switches[0].cell_bytes = Some(53);
+        net.switches[0].buffer_bytes = Some(64_000);
+        net.hosts[0].interface.pace_bit_s = Some(2e6);
+        let path = Path::between(&net, "a", "b").unwrap();
+        assert_eq!(path.hops[0].rate_bit_s, Some(2e6), "the interface sends no faster than its pace");
+        assert_eq!(path.hops[1].queue_bytes, Some(15_000.0));
+        assert_eq!(Path::between(&net, "b", "a").unwrap().hops[1].queue_bytes, Some(64_000.0));
+        assert_eq!((path.mtu_bytes(), path.hops[0].cell_bytes), (1500, Some(53)));
+        // 1500 bytes and the trailer are 32 cells: 13568 bits at 1 Mbit/s.
+        assert!((path.hops[1].serialisation_s(1500).unwrap() - 0.013_568).abs() < 1e-12);
+        assert_eq!(path.bottleneck(1500).unwrap().ends.0, "s");
+        assert!((path.loss_of(1500, None) - 0.55).abs() < 1e-12);
+        assert!((path.hops[1].loss - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_rate_of_zero_is_never_over() {
+        let hop = hop(&network(&[], vec![]), &link("a", "b", 0.0, 1), true);
+        assert_eq!(hop.serialisation_s(1), None);
+        let free = Hop { rate_bit_s: None, ..hop };
+        assert_eq!(free.serialisation_s(1500), Some(0.0));
+    }
+}

@@ -1,0 +1,217 @@
+//! Packets over hops: how long a message takes from memory to memory, and what follows of that for calls and
+//! connections.
+//!
+//! Store and forward at every node, first come first served, nobody else on the way. Copying between memory and
+//! interface is a stage before the first hop and one behind the last (Zwaenepoel 1985, section 2). Times are seconds;
+//! `None` where a hop has rate zero.
+
+use crate::{Path, positive, real};
+use alloc::vec::Vec;
+use stackline_core::network::Interface;
+
+/// How long the host's processor takes to copy a packet between memory and interface:
+/// `(packet + bytes * per byte) / speed` (Zwaenepoel 1985, section 2).
+#[must_use]
+pub fn copy_s(interface: &Interface, packet_bytes: u64) -> f64 {
+    let speed = interface.cpu_speed.filter(|speed| positive(*speed)).unwrap_or(1.0);
+    (interface.copy_per_packet.seconds() + interface.copy_ns_per_byte.max(0.0) * 1e-9 * real(packet_bytes)) / speed
+}
+
+/// How long a packet keeps each stage busy, in order, and the delay behind it: the copy in, each hop, the copy out. An
+/// interface with one buffer copies only when the packet before has left: copy and first hop are then one stage.
+fn stages(path: &Path, packet_bytes: u64) -> Option<Vec<(f64, f64)>> {
+    let mut stages = Vec::with_capacity(path.hops.len() + 2);
+    stages.push((copy_s(&path.sender, packet_bytes), 0.0));
+    for (at, hop) in path.hops.iter().enumerate() {
+        let mut busy = hop.serialisation_s(packet_bytes)?;
+        if at == 0 && path.sender.single_buffered {
+            busy += stages.pop().map_or(0.0, |(copy, _)| copy);
+        }
+        stages.push((busy, hop.delay_s));
+    }
+    stages.push((copy_s(&path.receiver, packet_bytes), 0.0));
+    Some(stages)
+}
+
+/// One packet from memory to memory.
+#[must_use]
+pub fn packet_s(path: &Path, packet_bytes: u64) -> Option<f64> {
+    Some(stages(path, packet_bytes)?.iter().map(|(busy, delay)| busy + delay).sum())
+}
+
+/// The time between two packets of that size that follow one another closely: the busiest stage.
+#[must_use]
+pub fn period_s(path: &Path, packet_bytes: u64) -> Option<f64> {
+    Some(stages(path, packet_bytes)?.iter().map(|(busy, _)| *busy).fold(0.0, f64::max))
+}
+
+/// A message cut into packets: all but the last alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packets {
+    /// Packets before the last.
+    pub full: u64,
+    /// Bytes of each of them, headers with them.
+    pub full_bytes: u64,
+    /// Bytes of the last, headers with them.
+    pub last_bytes: u64,
+}
+
+impl Packets {
+    /// Cuts `bytes` into segments of at most `segment_bytes` with `header_bytes` each; a message without bytes is one
+    /// packet of headers.
+    #[must_use]
+    pub const fn of(bytes: u64, segment_bytes: u64, header_bytes: u64) -> Self {
+        let segment = if segment_bytes == 0 { 1 } else { segment_bytes };
+        let full = bytes.saturating_sub(1) / segment;
+        Self { full, full_bytes: segment + header_bytes, last_bytes: bytes - full * segment + header_bytes }
+    }
+
+    /// How many.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.full + 1
+    }
+}
+
+/// A message from memory to memory, its packets following one another through the hops. Exact for equal packets and a
+/// last one that is shorter: behind stage i the n-th of equal packets is done at the sum of the stages up to i and
+/// `n - 1` times the busiest of them; the last packet then waits at each stage for the one before or that one for it.
+#[must_use]
+pub fn message_s(path: &Path, packets: &Packets) -> Option<f64> {
+    let last = stages(path, packets.last_bytes)?;
+    if packets.full == 0 {
+        return Some(last.iter().map(|(busy, delay)| busy + delay).sum());
+    }
+    let equal = stages(path, packets.full_bytes)?;
+    let (mut sum, mut busiest, mut here) = (0.0, 0.0_f64, 0.0_f64);
+    for ((busy, delay), (last_busy, _)) in equal.iter().zip(&last) {
+        busiest = busiest.max(*busy);
+        let before_free = sum + busy + real(packets.full - 1) * busiest;
+        here = here.max(before_free) + last_busy + delay;
+        sum += busy + delay;
+    }
+    Some(here)
+}
+
+/// Mean wait before a server that is busy with one call after another, for calls that come at random (Pollaczek and
+/// Khinchine, for a constant service time): `rho S / (2 (1 - rho))` with `rho = S / interval`. `None` when calls come
+/// faster than they are served: the wait then grows without end.
+#[must_use]
+pub fn random_arrivals_wait_s(service_s: f64, interval_s: f64) -> Option<f64> {
+    if service_s == 0.0 && interval_s >= 0.0 {
+        return Some(0.0);
+    }
+    let load = service_s / interval_s;
+    (positive(load) && load < 1.0).then(|| load * service_s / (2.0 * (1.0 - load)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Hop;
+    use alloc::vec;
+    use proptest::prelude::*;
+    use stackline_core::network::{Charge, Loss};
+    use stackline_core::time::Duration;
+
+    fn hop(rate_bit_s: f64, delay_s: f64) -> Hop {
+        Hop {
+            ends: ("a".into(), "b".into()),
+            rate_bit_s: Some(rate_bit_s),
+            delay_s,
+            mtu_bytes: 1500,
+            losses: Loss::None,
+            loss: 0.0,
+            queue_bytes: None,
+            charge: Charge::Packet,
+            cell_bytes: None,
+        }
+    }
+
+    fn path(hops: Vec<Hop>) -> Path {
+        Path { hops, ..Path::default() }
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() <= 1e-9 * b.abs().max(1e-9)
+    }
+
+    #[test]
+    fn one_packet_pays_every_hop() {
+        // 1000 bytes: 8 ms at 1 Mbit/s, 0.8 ms at 10.
+        let two = path(vec![hop(1e6, 0.01), hop(10e6, 0.02)]);
+        assert!(close(packet_s(&two, 1000).unwrap(), 0.038_8));
+        assert!(close(period_s(&two, 1000).unwrap(), 0.008));
+        assert_eq!(packet_s(&path(vec![hop(0.0, 0.0)]), 1), None);
+    }
+
+    #[test]
+    fn several_packets_follow_one_another() {
+        // Five packets of 1000 bytes over 10 and 1 Mbit/s: 0.8 + 5 * 8 ms.
+        let two = path(vec![hop(10e6, 0.0), hop(1e6, 0.0)]);
+        assert!(close(message_s(&two, &Packets::of(5000, 1000, 0)).unwrap(), 0.040_8));
+        // A short last one: 4 * 8 + 0.8 ms at the slow hop, waiting there for those before it.
+        assert!(close(message_s(&two, &Packets::of(4100, 1000, 0)).unwrap(), 0.000_8 + 0.032 + 0.000_8));
+    }
+
+    #[test]
+    fn cutting() {
+        assert_eq!(Packets::of(0, 1000, 52), Packets { full: 0, full_bytes: 1052, last_bytes: 52 });
+        assert_eq!(Packets::of(1000, 1000, 52), Packets { full: 0, full_bytes: 1052, last_bytes: 1052 });
+        assert_eq!(Packets::of(1001, 1000, 52), Packets { full: 1, full_bytes: 1052, last_bytes: 53 });
+    }
+
+    #[test]
+    fn copies_as_zwaenepoel_measured_them() {
+        // 1985, table 1 in shape: 1.35 ms to copy in, 0.82 ms on the wire, 1.35 ms to copy out.
+        let interface = Interface { copy_per_packet: Duration(1_350_000), ..Interface::default() };
+        let single = Interface { single_buffered: true, ..interface.clone() };
+        let wire = vec![hop(10e6, 0.0)];
+        let mut path = Path { hops: wire, sender: interface, receiver: single.clone(), ..Path::default() };
+        assert!(close(packet_s(&path, 1025).unwrap(), 0.003_52));
+        let many = Packets { full: 63, full_bytes: 1025, last_bytes: 1025 };
+        // Two buffers: N copies in, then the wire and one copy out; one buffer: N (copy + wire), then a copy out.
+        assert!(close(message_s(&path, &many).unwrap(), 64.0 * 0.001_35 + 0.000_82 + 0.001_35));
+        path.sender = single;
+        assert!(close(message_s(&path, &many).unwrap(), 64.0 * 0.002_17 + 0.001_35));
+        path.sender.cpu_speed = Some(2.0);
+        assert!(close(period_s(&path, 1025).unwrap(), 0.000_675 + 0.000_82));
+    }
+
+    #[test]
+    fn waiting_for_those_before() {
+        assert!(close(random_arrivals_wait_s(0.01, 0.02).unwrap(), 0.005));
+        assert_eq!(random_arrivals_wait_s(0.02, 0.02), None);
+        assert_eq!(random_arrivals_wait_s(0.0, 0.0), Some(0.0));
+    }
+
+    /// Packet by packet, as a queue in front of each stage would do it.
+    fn by_hand(path: &Path, packets: &Packets) -> f64 {
+        let mut free = vec![0.0_f64; path.hops.len() + 2];
+        let mut done = 0.0;
+        for n in 0..packets.count() {
+            let bytes = if n < packets.full { packets.full_bytes } else { packets.last_bytes };
+            done = 0.0;
+            for (free, (busy, delay)) in free.iter_mut().zip(stages(path, bytes).unwrap()) {
+                *free = free.max(done) + busy;
+                done = *free + delay;
+            }
+        }
+        done
+    }
+
+    proptest! {
+        #[test]
+        fn the_closed_form_is_the_queues(
+            rates in proptest::collection::vec((1e5..1e9_f64, 0.0..0.1_f64), 1..6),
+            bytes in 0..60_000_u64, copy in 0..1_000_000_u64, single in any::<bool>(),
+        ) {
+            let sender = Interface { copy_per_packet: Duration(copy), single_buffered: single, ..Interface::default() };
+            let hops = rates.into_iter().map(|(rate, delay)| hop(rate, delay)).collect();
+            let path = Path { hops, sender, ..Path::default() };
+            let packets = Packets::of(bytes, 1000, 40);
+            let (form, queues) = (message_s(&path, &packets).unwrap(), by_hand(&path, &packets));
+            prop_assert!((form - queues).abs() <= 1e-9 * queues.max(1e-6), "{} {}", form, queues);
+        }
+    }
+}
