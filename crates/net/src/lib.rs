@@ -22,6 +22,7 @@
 extern crate alloc;
 
 pub mod agenda;
+mod chance;
 pub mod link;
 pub mod network;
 pub mod packet;

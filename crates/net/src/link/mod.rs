@@ -3,5 +3,9 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`transmitter`] | when the last bit of a packet has gone onto the link |
+//! | [`loss`] | which packets it loses |
+//! | [`wander`] | what it adds to their delay, and which arrive twice |
 
+pub mod loss;
 pub mod transmitter;
+pub mod wander;

@@ -1,0 +1,119 @@
+//! Packets that take longer than the link's delay, overtake each other, or arrive twice. It holds none of them: it tells
+//! when each arrives.
+
+use crate::chance;
+use stackline_core::network::Jitter;
+use stackline_core::random::{Generator, Seed};
+use stackline_core::time::{Duration, Instant};
+
+/// Jitter and duplication on one direction of a link. Each draws from its own generator.
+#[derive(Clone, Debug)]
+pub struct Wander {
+    jitter: Option<(Jitter, Generator)>,
+    duplicate: f64,
+    duplicates: Generator,
+    last: Instant,
+}
+
+impl Wander {
+    /// `duplicate` is the probability that a packet arrives twice.
+    #[must_use]
+    pub fn new(jitter: Option<&Jitter>, duplicate: f64, seed: Seed) -> Self {
+        Self {
+            jitter: jitter.map(|jitter| (jitter.clone(), seed.child("jitter").generator())),
+            duplicate,
+            duplicates: seed.child("duplicate").generator(),
+            last: Instant(0),
+        }
+    }
+
+    /// When the next packet arrives, which without jitter would be at `earliest`: not before that, nor before the one
+    /// told last unless packets may overtake each other.
+    #[inline]
+    pub fn arrival(&mut self, earliest: Instant) -> Instant {
+        let Some((jitter, generator)) = &mut self.jitter else { return self.in_order(earliest) };
+        let at = earliest + Duration::from_seconds(jitter.distribution.draw(generator));
+        if jitter.reorder { at } else { self.in_order(at) }
+    }
+
+    fn in_order(&mut self, at: Instant) -> Instant {
+        self.last = self.last.max(at);
+        self.last
+    }
+
+    /// Whether the next packet arrives twice.
+    #[inline]
+    pub fn doubled(&mut self) -> bool {
+        self.duplicate > 0.0 && chance::happens(self.duplicate, &mut self.duplicates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+    use stackline_core::distribution::Distribution;
+
+    fn wander(distribution: Distribution, reorder: bool, duplicate: f64) -> Wander {
+        Wander::new(Some(&Jitter { distribution, reorder }), duplicate, Seed::root(5))
+    }
+
+    fn arrivals(mut wander: Wander, packets: u64) -> Vec<u64> {
+        (0..packets).map(|number| wander.arrival(Instant(number * 1_000_000)).0).collect()
+    }
+
+    #[test]
+    fn without_jitter_a_packet_arrives_when_it_can() {
+        let mut still = Wander::new(None, 0.0, Seed::root(1));
+        assert_eq!(still.arrival(Instant(9)), Instant(9));
+        assert!((0..1000).all(|_| !still.doubled()));
+    }
+
+    #[test]
+    fn a_constant_is_added() {
+        assert_eq!(arrivals(wander(Distribution::Constant(2e-3), false, 0.0), 3), [2_000_000, 3_000_000, 4_000_000]);
+    }
+
+    #[test]
+    fn the_mean_that_is_added_is_the_one_said() {
+        let late = arrivals(wander(Distribution::Exponential(5e-3), true, 0.0), 100_000);
+        let sum: u64 = late.iter().enumerate().map(|(number, at)| at - number as u64 * 1_000_000).sum();
+        // Four standard deviations of the mean of 100 000 draws.
+        assert!((sum / 100_000).abs_diff(5_000_000) < 64_000, "{sum}");
+        assert!(late.windows(2).any(|pair| pair[1] < pair[0]), "some overtake");
+    }
+
+    #[test]
+    fn whether_packets_are_doubled_changes_no_delay() {
+        let mut doubling = wander(Distribution::Uniform(0.0, 1e-3), true, 0.25);
+        let mut doubled = 0;
+        let with: Vec<u64> = (0..10_000)
+            .map(|number| {
+                doubled += u32::from(doubling.doubled());
+                doubling.arrival(Instant(number * 1_000_000)).0
+            })
+            .collect();
+        assert_eq!(with, arrivals(wander(Distribution::Uniform(0.0, 1e-3), true, 0.0), 10_000));
+        // Four standard deviations.
+        assert!(doubled.abs_diff(2500) < 174, "{doubled}");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_arrives_early_or_out_of_turn(
+            gaps in proptest::collection::vec(0_u64..3_000_000, 1..100), sd in 0.0..5e-3, reorder: bool, seed: u64,
+        ) {
+            let jitter = Jitter { distribution: Distribution::Normal(1e-3, sd), reorder };
+            let mut wander = Wander::new(Some(&jitter), 0.0, Seed::root(seed));
+            let (mut earliest, mut last) = (Instant(0), Instant(0));
+            for gap in gaps {
+                earliest += Duration(gap);
+                let at = wander.arrival(earliest);
+                prop_assert!(at >= earliest);
+                prop_assert!(reorder || at >= last);
+                last = at;
+            }
+        }
+    }
+}
