@@ -1,7 +1,7 @@
 //! The stackline language: text to a checked [`Plan`], or diagnostics; the formatter; the prelude.
 //!
 //! It never does what a text says, opens no file and reads no clock: `no_std` makes those things unnameable here.
-//! The one file a text may name, of an empirical distribution, is read through a function that is given.
+//! The files a text may name, of an empirical distribution or a trace, are read through a function that is given.
 //!
 //! The way of a text: `token` (characters to tokens), `parse` (tokens to a `tree`), `check` (tree to plan);
 //! `layout` and `format` print tokens again. `docs/LANGUAGE.md` is the manual.
@@ -36,7 +36,7 @@ pub const PRELUDE: &str = include_str!("prelude.stackline");
 pub struct Context<'a> {
     /// The stacks there are.
     pub stacks: &'a [StackTable],
-    /// Reads the file of an `empirical` distribution; the error is a cause in words.
+    /// Reads the file of an `empirical` distribution or of a `trace`; the error is a cause in words.
     pub read_file: &'a dyn Fn(&str) -> Result<String, String>,
 }
 

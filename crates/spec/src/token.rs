@@ -29,6 +29,7 @@ pub(crate) enum Kind {
     Star,
     Equals,
     Minus,
+    Arrow,
     Slash,
     Percent,
     Ellipsis,
@@ -158,6 +159,9 @@ impl<'a> Lexer<'a> {
         if rest.starts_with("...") {
             return self.push(Kind::Ellipsis, self.at + 3);
         }
+        if rest.starts_with("->") {
+            return self.push(Kind::Arrow, self.at + 2);
+        }
         if let Some(dots) = rest.chars().next().filter(|c| *c == '…') {
             return self.push(Kind::Ellipsis, self.at + dots.len_utf8());
         }
@@ -256,6 +260,7 @@ mod tests {
         assert_eq!(words("64KiB"), ["64", "KiB"]);
         assert_eq!(words("100Mbit/s"), ["100", "Mbit", "/", "s"]);
         assert_eq!(words("request-response a.b-1 - c"), ["request-response", "a.b-1", "-", "c"]);
+        assert_eq!(words("a -> b->c - > d"), ["a", "->", "b", "->", "c", "-", ">", "d"]);
         assert_eq!(words("<N>*1000;"), ["<", "N", ">", "*", "1000", ";"]);
         assert_eq!(words("1e3 1e 10_000"), ["1e3", "1", "e", "10_000"]);
         assert_eq!(words("N = 1…4 # c"), ["N", "=", "1", "…", "4"]);

@@ -1,5 +1,12 @@
 //! The tree of a text: what was written, with where it stands. Nothing here is checked or resolved.
 
+mod network;
+
+pub(crate) use network::{
+    ClockItem, ClockKind, DisciplineItem, JitterItem, LinkItem, LossItem, NetworkItem, NodeItem, QueueItem, QueueLimit,
+    RateItem, SettingItem, SwitchItem,
+};
+
 use crate::diagnostic::Span;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -38,37 +45,6 @@ pub(crate) struct HostItem {
     pub(crate) at: Option<Word>,
     pub(crate) cpu: Option<Value>,
     pub(crate) files: Option<Word>,
-}
-
-#[derive(Debug)]
-pub(crate) struct NetworkItem {
-    pub(crate) name: Word,
-    pub(crate) hosts: Vec<Word>,
-    pub(crate) switches: Vec<SwitchItem>,
-    pub(crate) links: Vec<LinkItem>,
-    /// Something in it could not be read, so what it lacks is not reported.
-    pub(crate) broken: bool,
-}
-
-#[derive(Debug)]
-pub(crate) struct SwitchItem {
-    pub(crate) name: Word,
-    pub(crate) buffer: Option<Value>,
-    pub(crate) per_port: bool,
-    pub(crate) cells: Option<Value>,
-    pub(crate) early_packet_discard: bool,
-}
-
-#[derive(Debug)]
-pub(crate) struct LinkItem {
-    pub(crate) ends: (Word, Word),
-    /// bit/s.
-    pub(crate) rate: Value,
-    pub(crate) delay: Value,
-    /// Per cent.
-    pub(crate) loss: Option<Value>,
-    pub(crate) mtu: Option<Value>,
-    pub(crate) queue: Option<Value>,
 }
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! A tree to a plan: names are resolved, sweeps and stacks multiplied out, everything checked.
 //!
-//! It reports; it never stops at a first mistake. The only thing it reads is the file of an empirical distribution,
-//! through the function it is given.
+//! It reports; it never stops at a first mistake. The only things it reads are the files of empirical distributions
+//! and of traces, through the function it is given.
 
 mod destination;
 mod ending;
@@ -16,6 +16,7 @@ mod procedure;
 mod series;
 mod stack;
 mod text;
+mod trace;
 
 use crate::Context;
 use crate::diagnostic::{Diagnostic, Origin, Report, Span};
@@ -33,13 +34,18 @@ use stackline_core::program::Procedure;
 
 /// The seed when none is written.
 const SEED: u64 = 1;
+/// Values that all networks together may take from files.
+const MOST_FILED: usize = 4_000_000;
 /// Most cores a host is thought to have.
 pub(crate) const MOST_CORES: u64 = 4095;
 
-/// Files of empirical distributions, each read once.
+/// Files: of empirical distributions, each read once; of traces.
 pub(crate) struct Files<'f> {
     read: &'f dyn Fn(&str) -> Result<String, String>,
     known: BTreeMap<String, Result<Vec<f64>, Diagnostic>>,
+    traces: BTreeMap<String, Result<Vec<u32>, Diagnostic>>,
+    /// Values that networks may still take from files.
+    room: usize,
 }
 
 impl Files<'_> {
@@ -47,14 +53,36 @@ impl Files<'_> {
         if let Some(known) = self.known.get(&file.text) {
             return known.clone();
         }
-        let values = (self.read)(&file.text)
-            .map_err(|cause| {
-                let message = format!("`{}` cannot be read: {cause}", file.text);
-                Diagnostic::error(file.span, message, "this file")
-            })
-            .and_then(|text| evaluate::numbers(&text, &file.text, file.span));
+        let values = self.read(file).and_then(|text| evaluate::numbers(&text, &file.text, file.span));
         self.known.insert(file.text.clone(), values.clone());
         values
+    }
+
+    /// The moments of a trace.
+    pub(crate) fn moments(&mut self, file: &Word) -> Result<Vec<u32>, Diagnostic> {
+        if let Some(known) = self.traces.get(&file.text) {
+            return known.clone();
+        }
+        let moments = self.read(file).and_then(|text| trace::moments(&text, file));
+        self.traces.insert(file.text.clone(), moments.clone());
+        moments
+    }
+
+    /// Takes room for the values of a file that a network names.
+    pub(crate) fn take_room(&mut self, values: usize, span: Span) -> Result<(), Diagnostic> {
+        if let Some(left) = self.room.checked_sub(values) {
+            self.room = left;
+            return Ok(());
+        }
+        let message = format!("the files that networks name hold more than {MOST_FILED} values");
+        Err(Diagnostic::error(span, message, "too much with this one").hint("use shorter files, or fewer of them"))
+    }
+
+    fn read(&self, file: &Word) -> Result<String, Diagnostic> {
+        (self.read)(&file.text).map_err(|cause| {
+            let message = format!("`{}` cannot be read: {cause}", file.text);
+            Diagnostic::error(file.span, message, "this file")
+        })
     }
 }
 
@@ -91,7 +119,7 @@ pub(crate) fn check<'c>(
     report: &'c mut Report,
 ) -> Plan {
     let plan = Plan { seed: SEED, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
-    let files = Files { read: context.read_file, known: BTreeMap::new() };
+    let files = Files { read: context.read_file, known: BTreeMap::new(), traces: BTreeMap::new(), room: MOST_FILED };
     let mut checker = Checker {
         context,
         overrides,
@@ -191,7 +219,7 @@ impl Checker<'_> {
     }
 
     fn network(&mut self, item: &NetworkItem) {
-        let network = network::resolve(item, self.report);
+        let network = network::resolve(item, self.report, &mut self.files);
         self.plan.networks.push(network.clone());
         if self.networks.insert(item.name.text.clone(), network).is_some() {
             let message = format!("the network `{}` is declared twice", item.name.text);
@@ -221,7 +249,7 @@ impl Checker<'_> {
         for item in &tree.items {
             match item {
                 Item::Host(item) => named.extend(item.names.iter().map(|word| word.text.as_str())),
-                Item::Network(item) => named.extend(item.hosts.iter().map(|word| word.text.as_str())),
+                Item::Network(item) => named.extend(item.host_names().map(|word| word.text.as_str())),
                 Item::Specification(item) => {
                     let ends = item.parts.iter().flat_map(|part| [&part.from, &part.to]).flatten();
                     named.extend(ends.map(|word| word.text.as_str()));

@@ -1,56 +1,61 @@
-//! A network's tree to its plain data: ends that exist, sensible rates, one connected whole.
+//! A network's tree to its plain data: ends that exist, sensible values, every host in reach of every other.
 
-use super::evaluate::{Bindings, LONGEST, fixed};
+mod doubts;
+mod host;
+mod link;
+mod queue;
+mod rate;
+mod reach;
+
+use super::Files;
+use super::evaluate::{Bindings, fixed};
 use crate::diagnostic::{Diagnostic, Report};
-use crate::tree::{LinkItem, NetworkItem, SwitchItem, Value, Word};
-use alloc::collections::{BTreeMap, BTreeSet};
+use crate::tree::{LinkItem, NetworkItem, SwitchItem, Value};
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
-use alloc::vec::Vec;
-use stackline_core::network::{Host, Link, Loss, Network, Queue, Rate, Switch};
+use stackline_core::network::{Network, Switch};
 use stackline_core::time::Duration;
 
 const LARGEST_BUFFER: u64 = 1 << 40;
-const LARGEST_PACKET: u64 = 1 << 24;
+/// Of IP.
+const LARGEST_PACKET: u64 = 65_535;
+/// Of a cell's bytes.
+const CELL_HEADER: u64 = 5;
+/// Longest delay, in seconds.
+const LONGEST_DELAY: f64 = 3600.0;
+/// Hosts and switches of a network.
+const MOST_NODES: usize = 4096;
 
 /// The network, with every mistake in it reported.
-pub(crate) fn resolve(item: &NetworkItem, report: &mut Report) -> Network {
+pub(crate) fn resolve(item: &NetworkItem, report: &mut Report, files: &mut Files<'_>) -> Network {
     let mut nodes: BTreeSet<&str> = BTreeSet::new();
-    for word in item.hosts.iter().chain(item.switches.iter().map(|switch| &switch.name)) {
+    for word in item.node_names() {
         if !nodes.insert(&word.text) {
             let message = format!("`{}` is declared twice in this network", word.text);
             report.push(Diagnostic::error(word.span, message, "already declared").hint("choose another name"));
         }
     }
     let mut network = Network { name: item.name.text.clone(), ..Network::default() };
-    network.hosts = item.hosts.iter().map(|word| Host { name: word.text.clone(), ..Host::default() }).collect();
-    network.switches = item.switches.iter().map(|item| collect(switch(item), report)).collect();
-    let mut pairs: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for host in &item.hosts {
+        network.hosts.extend(host::resolve(host, report));
+    }
+    network.switches = item.switches.iter().map(|item| switch(item, report)).collect();
     for item_link in &item.links {
-        ends(item_link, item, &nodes, &mut pairs, report);
-        network.links.push(collect(link(item_link), report));
+        ends(item_link, item, &nodes, report);
+        network.links.push(link::resolve(item_link, report, files));
     }
-    if !item.broken {
-        connected(item, &nodes, report);
+    if nodes.len() > MOST_NODES {
+        let message = format!("a network may have at most {MOST_NODES} hosts and switches");
+        report.push(Diagnostic::error(item.name.span, message, format!("this has {}", nodes.len())));
+    } else if !item.broken && nodes.len() == item.node_names().count() {
+        reach::check(item, report);
     }
+    doubts::report(item, &network, report);
     network
 }
 
-/// The value all the same, its mistakes reported.
-fn collect<T>((value, mistakes): (T, Vec<Diagnostic>), report: &mut Report) -> T {
-    for mistake in mistakes {
-        report.push(mistake);
-    }
-    value
-}
-
-fn ends<'i>(
-    link: &'i LinkItem,
-    item: &NetworkItem,
-    nodes: &BTreeSet<&str>,
-    pairs: &mut BTreeSet<(&'i str, &'i str)>,
-    report: &mut Report,
-) {
+fn ends(link: &LinkItem, item: &NetworkItem, nodes: &BTreeSet<&str>, report: &mut Report) {
     let (first, second) = (&link.ends.0, &link.ends.1);
     for end in [first, second] {
         if !nodes.contains(end.text.as_str()) && !item.broken && !report.full() {
@@ -60,107 +65,62 @@ fn ends<'i>(
             report.push(diagnostic.did_you_mean(&end.text, nodes.iter().copied(), hint));
         }
     }
-    let span = first.span.to(second.span);
     if first.text == second.text {
         let message = format!("a link joins `{}` to itself", first.text);
-        report.push(Diagnostic::error(span, message, "expected two different ends"));
-        return;
-    }
-    let pair = if first.text < second.text { (&*first.text, &*second.text) } else { (&*second.text, &*first.text) };
-    if !pairs.insert(pair) {
-        let message = format!("there are two links between `{}` and `{}`", first.text, second.text);
-        report.push(Diagnostic::error(span, message, "already joined").hint("keep one, with the sum of the rates"));
+        report.push(Diagnostic::error(first.span.to(second.span), message, "expected two different ends"));
     }
 }
 
-fn switch(item: &SwitchItem) -> (Switch, Vec<Diagnostic>) {
-    let mut mistakes = Vec::new();
-    let mut bytes = |value: &Option<Value>, what: &str, most: u64| optional(value, what, most, &mut mistakes);
-    let switch = Switch {
+fn switch(item: &SwitchItem, report: &mut Report) -> Switch {
+    Switch {
         name: item.name.text.clone(),
-        buffer_bytes: bytes(&item.buffer, "a buffer", LARGEST_BUFFER),
+        buffer_bytes: item.buffer.as_ref().and_then(|value| report.keep(fixed(value, "a buffer", 1, LARGEST_BUFFER))),
         buffer_per_port: item.per_port,
-        cell_bytes: bytes(&item.cells, "the size of a cell", LARGEST_PACKET),
-        early_packet_discard: item.early_packet_discard,
-        queue: None,
-    };
-    (switch, mistakes)
-}
-
-fn optional(value: &Option<Value>, what: &str, most: u64, mistakes: &mut Vec<Diagnostic>) -> Option<u64> {
-    match fixed(value.as_ref()?, what, 1, most) {
-        Ok(bytes) => Some(bytes),
-        Err(mistake) => {
-            mistakes.push(mistake);
-            None
-        }
+        cell_bytes: item.cells.as_ref().and_then(|value| report.keep(cell(value))),
+        early_packet_discard: item.early_packet_discard.unwrap_or_default(),
+        queue: item.queue.as_ref().map(|item| queue::resolve(item, report)),
     }
 }
 
-fn link(item: &LinkItem) -> (Link, Vec<Diagnostic>) {
-    let mut mistakes = Vec::new();
-    let number = |value: &Value| Bindings(&[]).number(value);
-    let rate_bit_s = number(&item.rate);
-    if rate_bit_s <= 0.0 {
-        let message = "the rate of a link has to be above zero";
-        mistakes.push(Diagnostic::error(item.rate.span, message, "nothing would ever arrive"));
+fn cell(value: &Value) -> Result<u64, Diagnostic> {
+    let bytes = fixed(value, "the size of a cell", 0, LARGEST_PACKET)?;
+    if bytes > CELL_HEADER {
+        return Ok(bytes);
     }
-    let delay = number(&item.delay);
-    if delay > LONGEST {
-        mistakes.push(Diagnostic::error(
-            item.delay.span,
-            "the delay of a link is too long",
-            format!("at most {LONGEST} s"),
-        ));
-    }
-    let loss = item.loss.as_ref().map_or(0.0, number);
-    if loss > 100.0
-        && let Some(value) = &item.loss
-    {
-        mistakes.push(Diagnostic::error(value.span, "a link cannot lose more than all", "expected 0 to 100 per cent"));
-    }
-    let mtu_bytes = optional(&item.mtu, "an mtu", LARGEST_PACKET, &mut mistakes);
-    let queue_bytes = optional(&item.queue, "a queue", LARGEST_BUFFER, &mut mistakes);
-    let ends: (String, String) = (item.ends.0.text.clone(), item.ends.1.text.clone());
-    let delay = Duration::from_seconds(delay);
-    let link = Link {
-        ends,
-        rate: Rate::Constant(rate_bit_s),
-        delay,
-        loss: if loss > 0.0 { Loss::Independent(loss / 100.0) } else { Loss::None },
-        mtu_bytes,
-        queue: queue_bytes.map(|bytes| Queue { limit_bytes: Some(bytes), ..Queue::default() }),
-        ..Link::default()
-    };
-    (link, mistakes)
+    let message = format!("a cell of {bytes} bytes has no room for data");
+    let label = format!("{CELL_HEADER} bytes of every cell are its header");
+    Err(Diagnostic::error(value.span, message, label).hint("write `cells 53`, as in ATM"))
 }
 
-/// Every node is reached from the first host.
-fn connected(item: &NetworkItem, nodes: &BTreeSet<&str>, report: &mut Report) {
-    let Some(first) = item.hosts.first() else {
-        let message = format!("the network `{}` has no host", item.name.text);
-        report.push(Diagnostic::error(item.name.span, message, "expected `host NAME;` in it"));
-        return;
-    };
-    let mut neighbours: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for link in &item.links {
-        neighbours.entry(&link.ends.0.text).or_default().push(&link.ends.1.text);
-        neighbours.entry(&link.ends.1.text).or_default().push(&link.ends.0.text);
+/// In its base unit; nothing varies in a network.
+fn number(value: &Value) -> f64 {
+    Bindings(&[]).number(value)
+}
+
+/// A time of at most an hour, perhaps none.
+fn delay(value: &Value, what: &str) -> Result<Duration, Diagnostic> {
+    let seconds = number(value);
+    if seconds <= LONGEST_DELAY {
+        return Ok(Duration::from_seconds(seconds));
     }
-    let mut reached: BTreeSet<&str> = BTreeSet::new();
-    let mut open: Vec<&str> = alloc::vec![&first.text];
-    while let Some(node) = open.pop() {
-        if reached.insert(node) {
-            open.extend(neighbours.get(node).into_iter().flatten().copied());
-        }
+    let message = format!("{what} may be at most 1 hour");
+    Err(Diagnostic::error(value.span, message, "too long").hint("a number without a unit is in seconds"))
+}
+
+/// Per cent to a probability.
+fn share(value: &Value, what: impl Into<String>) -> Result<f64, Diagnostic> {
+    let percent = number(value);
+    if percent <= 100.0 {
+        return Ok(percent / 100.0);
     }
-    let named = item.hosts.iter().chain(item.switches.iter().map(|switch| &switch.name));
-    let lost: Option<&Word> = named.into_iter().find(|word| !reached.contains(word.text.as_str()));
-    if let Some(word) = lost
-        && nodes.len() > 1
-    {
-        let message = format!("no path leads from `{}` to `{}`", first.text, word.text);
-        let hint = format!("add a link, as in `link {} - {} 100 Mbit/s 1 ms;`", first.text, word.text);
-        report.push(Diagnostic::error(word.span, message, "not connected").hint(hint));
+    Err(Diagnostic::error(value.span, what, "expected 0 to 100 per cent"))
+}
+
+/// bit/s above zero.
+fn positive_rate(value: &Value, what: &str, label: &str, hint: &str) -> Result<f64, Diagnostic> {
+    let rate = number(value);
+    if rate > 0.0 {
+        return Ok(rate);
     }
+    Err(Diagnostic::error(value.span, format!("{what} has to be above zero"), label).hint(hint))
 }

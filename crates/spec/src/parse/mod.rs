@@ -5,8 +5,11 @@
 //! construct from another. It never resolves, evaluates or reads anything.
 
 mod item;
+mod link;
+mod network;
 mod part;
 mod procedure;
+pub(crate) mod queue;
 mod specification;
 mod value;
 
@@ -186,6 +189,14 @@ impl<'m, 'a> Parser<'m, 'a> {
     }
 
     // Reporting.
+
+    /// Puts the value in its place; one that is there already is a mistake.
+    pub(crate) fn set<T>(&mut self, place: &mut Option<T>, value: T, word: (&str, Span), of: &str) {
+        if place.replace(value).is_some() {
+            let message = format!("`{}` is written twice", word.0);
+            self.report.push(Diagnostic::error(word.1, message, format!("already given for this {of}")));
+        }
+    }
 
     pub(crate) fn unexpected(&mut self, expected: &str, words: &[&str]) -> Failed {
         let found = self.describe();

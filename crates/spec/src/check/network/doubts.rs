@@ -1,0 +1,78 @@
+//! Networks that are possible, but through which no packet of full size would pass.
+
+use super::CELL_HEADER;
+use crate::diagnostic::{Diagnostic, Report, Span};
+use crate::tree::{NetworkItem, QueueItem, QueueLimit};
+use alloc::format;
+use stackline_core::network::{Link, Network, Switch};
+
+/// AAL5 adds this to a frame before it is cut.
+const FRAME_TRAILER: u64 = 8;
+
+/// Warnings about buffers and queues that are too small.
+pub(super) fn report(item: &NetworkItem, network: &Network, report: &mut Report) {
+    for (item, switch) in item.switches.iter().zip(&network.switches) {
+        // The largest packet it has to hold; a one-way link that ends here takes nothing from it.
+        let out = network.links.iter().filter(|link| sends(link, &switch.name));
+        let Some(mtu) = out.map(Link::mtu).max() else { continue };
+        if let (Some(value), Some(bytes)) = (&item.buffer, switch.buffer_bytes) {
+            match switch.cell_bytes {
+                Some(cell) => cells(value.span, bytes, mtu, cell, switch, report),
+                None => small(value.span, "buffer", bytes, mtu, report),
+            }
+        }
+        if switch.cell_bytes.is_none() {
+            queue(item.queue.as_ref(), mtu, report);
+        }
+    }
+    for (item, link) in item.links.iter().zip(&network.links) {
+        if [&link.ends.0, &link.ends.1].into_iter().any(|end| sends(link, end) && !cuts(network, end)) {
+            queue(item.queue.as_ref(), link.mtu(), report);
+        }
+    }
+}
+
+/// Whether a node puts packets onto a link.
+fn sends(link: &Link, node: &str) -> bool {
+    link.ends.0 == node || (link.ends.1 == node && !link.one_way)
+}
+
+/// Whether a node is a switch that cuts frames into cells.
+fn cuts(network: &Network, node: &str) -> bool {
+    network.switches.iter().any(|switch| switch.name == node && switch.cell_bytes.is_some())
+}
+
+fn queue(item: Option<&QueueItem>, mtu: u64, report: &mut Report) {
+    if let Some(QueueLimit::Bytes(value)) = item.and_then(|item| item.limit.as_ref())
+        && let Ok(bytes) = crate::check::evaluate::fixed(value, "", 1, u64::MAX)
+    {
+        small(value.span, "queue", bytes, mtu, report);
+    }
+}
+
+fn small(span: Span, what: &str, bytes: u64, mtu: u64, report: &mut Report) {
+    if bytes < mtu {
+        let message = format!("a packet of {mtu} bytes, the mtu of the link, has no room in a {what} of {bytes}");
+        let diagnostic = Diagnostic::warning(span, message, "nothing of full size will ever pass");
+        report.push(diagnostic.hint(format!("let the {what} hold {mtu} bytes at least, or lower the mtu")));
+    }
+}
+
+/// Cells of a frame pass one by one, so a frame may pass that never was in the buffer as a whole.
+fn cells(span: Span, bytes: u64, mtu: u64, cell: u64, switch: &Switch, report: &mut Report) {
+    let Some(payload) = cell.checked_sub(CELL_HEADER).filter(|payload| *payload > 0) else { return };
+    let count = (mtu + FRAME_TRAILER).div_ceil(payload);
+    let frame = count * cell;
+    if bytes >= frame {
+        return;
+    }
+    let message =
+        format!("a frame of {mtu} bytes is {count} cells of {cell} bytes, {frame} in all; this buffer holds {bytes}");
+    let label = if switch.early_packet_discard {
+        "where frames meet here, some are refused whole"
+    } else {
+        "where frames meet here, one lost cell loses a whole frame"
+    };
+    let diagnostic = Diagnostic::warning(span, message, label);
+    report.push(diagnostic.hint("this is what the MAGIC testbed of 1996 ran into; keep it if that is what you study"));
+}

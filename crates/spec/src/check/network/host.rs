@@ -1,0 +1,119 @@
+//! A host's interface and clock.
+
+use super::{delay, number, positive_rate};
+use crate::check::evaluate::{LONGEST, fixed};
+use crate::diagnostic::{Diagnostic, Report};
+use crate::tree::{ClockItem, ClockKind, NodeItem, Value};
+use alloc::format;
+use alloc::vec::Vec;
+use stackline_core::network::{Clock, Host, Interface};
+use stackline_core::time::Duration;
+
+const MOST_FRAMES: u64 = 1 << 24;
+/// Between the fastest processor and the slowest.
+const CPU_RANGE: f64 = 1e6;
+/// Drift of a clock; a good one has 1, a bad one 100.
+const MOST_PPM: f64 = 100_000.0;
+
+/// All the hosts of a statement.
+pub(super) fn resolve(item: &NodeItem, report: &mut Report) -> Vec<Host> {
+    let (interface, clock) = (interface(item, report), clock(&item.clock, report));
+    let host =
+        |name: &crate::tree::Word| Host { name: name.text.clone(), interface: interface.clone(), clock: clock.clone() };
+    item.names.iter().map(host).collect()
+}
+
+fn interface(item: &NodeItem, report: &mut Report) -> Interface {
+    let frames = item.buffer_frames.as_ref();
+    let frames = frames.and_then(|value| report.keep(fixed(value, "a buffer of frames", 1, MOST_FRAMES)));
+    let per_packet = item.copy_per_packet.as_ref();
+    let per_byte = item.copy_per_byte.as_ref();
+    if let Some(value) = per_byte {
+        report.keep(delay(value, "the time to copy a byte"));
+    }
+    if let (Some(value), None) = (&item.cpu, item.copy) {
+        let diagnostic = Diagnostic::warning(value.span, "the speed of a processor with nothing to do", "no effect");
+        report.push(diagnostic.hint("say what it does for a packet, as in `copy 100 us per packet`"));
+    }
+    Interface {
+        buffer_frames: frames.and_then(|frames| u32::try_from(frames).ok()),
+        single_buffered: item.single_buffered.is_some(),
+        copy_per_packet: per_packet
+            .and_then(|value| report.keep(delay(value, "the time to copy a packet")))
+            .unwrap_or_default(),
+        copy_ns_per_byte: per_byte.map_or(0.0, |value| number(value) * 1e9),
+        cpu_speed: item.cpu.as_ref().and_then(|value| report.keep(speed(value))),
+        pace_bit_s: item.pace.as_ref().and_then(|value| {
+            let hint = "leave `pace` out when it may send as fast as its link";
+            report.keep(positive_rate(value, "the pace of a host", "nothing would ever leave", hint))
+        }),
+    }
+}
+
+fn speed(value: &Value) -> Result<f64, Diagnostic> {
+    let speed = number(value);
+    if (1.0 / CPU_RANGE..=CPU_RANGE).contains(&speed) {
+        return Ok(speed);
+    }
+    let message = "the speed of a processor is a factor from 1e-6 to 1e6";
+    Err(Diagnostic::error(value.span, message, format!("this is {speed}")).hint("`cpu 2` is twice as fast"))
+}
+
+fn clock(items: &[ClockItem], report: &mut Report) -> Clock {
+    let mut clock = Clock::default();
+    let (mut offset, mut drift) = (false, false);
+    for item in items {
+        let twice = match &item.kind {
+            ClockKind::Offset => {
+                clock.offset_ns = report.keep(signed(item)).unwrap_or_default();
+                core::mem::replace(&mut offset, true)
+            }
+            ClockKind::Drift => {
+                clock.drift_ppm = report.keep(ppm(item)).unwrap_or_default();
+                core::mem::replace(&mut drift, true)
+            }
+            ClockKind::Step(at) => step(item, at, &mut clock.steps, report),
+        };
+        if twice {
+            let diagnostic = Diagnostic::error(item.span, "this is said of the clock twice", "already given");
+            report.push(diagnostic.hint("a clock may be set more than once: `clock ahead 1 s at 10 s`"));
+        }
+    }
+    clock.steps.sort_unstable_by_key(|(at, _)| *at);
+    clock
+}
+
+/// Adds a step; true when there is one at that time.
+fn step(item: &ClockItem, at: &Value, steps: &mut Vec<(Duration, i64)>, report: &mut Report) -> bool {
+    let seconds = number(at);
+    if seconds > LONGEST {
+        let message = format!("a clock may be set within the first {LONGEST} seconds");
+        report.push(Diagnostic::error(at.span, message, "too late"));
+    }
+    let at = Duration::from_seconds(seconds);
+    let twice = steps.iter().any(|(other, _)| *other == at);
+    if let Some(by) = report.keep(signed(item)) {
+        steps.push((at, by));
+    }
+    twice
+}
+
+/// Nanoseconds.
+fn signed(item: &ClockItem) -> Result<i64, Diagnostic> {
+    let seconds = number(&item.value);
+    if seconds > LONGEST {
+        let message = format!("a clock may be wrong by at most {LONGEST} seconds");
+        return Err(Diagnostic::error(item.value.span, message, "too much"));
+    }
+    let ns = i64::try_from(Duration::from_seconds(seconds).0).unwrap_or(i64::MAX);
+    Ok(if item.negative { -ns } else { ns })
+}
+
+fn ppm(item: &ClockItem) -> Result<f64, Diagnostic> {
+    let ppm = number(&item.value);
+    if ppm > MOST_PPM {
+        let message = format!("a clock may drift by at most {MOST_PPM} ppm");
+        return Err(Diagnostic::error(item.value.span, message, "too much").hint("a bad quartz drifts by 100 ppm"));
+    }
+    Ok(if item.negative { -ppm } else { ppm })
+}

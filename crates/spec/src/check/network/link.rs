@@ -1,0 +1,111 @@
+//! A link: delay, losses, jitter, largest packet. Whether its ends exist is asked elsewhere.
+
+use super::{LARGEST_PACKET, delay, number, queue, rate, share};
+use crate::check::Files;
+use crate::check::evaluate::{Bindings, fixed};
+use crate::diagnostic::{Diagnostic, Report};
+use crate::tree::{Base, JitterItem, LinkItem, LossItem, Value};
+use alloc::format;
+use alloc::vec::Vec;
+use stackline_core::distribution::Distribution;
+use stackline_core::network::{Jitter, Link, Loss};
+
+/// Every network of IPv4 carries packets of that size (RFC 791).
+const LEAST_MTU: u64 = 68;
+/// Number of a packet.
+const LAST_PACKET: u64 = 1_000_000_000_000;
+
+pub(super) fn resolve(item: &LinkItem, report: &mut Report, files: &mut Files<'_>) -> Link {
+    let rate = rate::resolve(&item.rate, report, files);
+    let delay = report.keep(delay(&item.delay, "the delay of a link")).unwrap_or_default();
+    let loss = item.loss.as_ref().map_or(Loss::None, |item| loss(item, report));
+    let duplicate = item.duplicate.as_ref();
+    Link {
+        ends: (item.ends.0.text.clone(), item.ends.1.text.clone()),
+        one_way: item.one_way,
+        rate,
+        delay,
+        jitter: item.jitter.as_ref().and_then(|item| report.keep(jitter(item, files))),
+        loss,
+        duplicate: duplicate
+            .and_then(|value| report.keep(share(value, "a link cannot duplicate more than all")))
+            .unwrap_or_default(),
+        mtu_bytes: item.mtu.as_ref().and_then(|value| report.keep(mtu(value))),
+        charge: item.charge.unwrap_or_default(),
+        queue: item.queue.as_ref().map(|item| queue::resolve(item, report)),
+    }
+}
+
+fn mtu(value: &Value) -> Result<u64, Diagnostic> {
+    fixed(value, "an mtu", LEAST_MTU, LARGEST_PACKET)
+        .map_err(|mistake| mistake.hint("IP needs links for 68 bytes, and has packets of at most 65535"))
+}
+
+fn jitter(item: &JitterItem, files: &mut Files<'_>) -> Result<Jitter, Diagnostic> {
+    for value in &item.drawn.parameters {
+        if let Base::Variable(name) = &value.base {
+            let diagnostic = Diagnostic::error(value.span, format!("`{name}` has no value here"), "expected a number");
+            return Err(diagnostic.hint("variables belong to specifications; nothing varies in a network"));
+        }
+    }
+    let distribution = Bindings(&[]).distribution(&item.drawn, files)?;
+    if let Distribution::Empirical(values) = &distribution {
+        files.take_room(values.len(), item.drawn.span)?;
+    }
+    Ok(Jitter { distribution, reorder: item.reordering })
+}
+
+fn loss(item: &LossItem, report: &mut Report) -> Loss {
+    match item {
+        LossItem::Share(value) => {
+            let share = report.keep(share(value, "a link cannot lose more than all"));
+            share.filter(|share| *share > 0.0).map_or(Loss::None, Loss::Independent)
+        }
+        LossItem::BitErrors(value) => {
+            let share = report.keep(bit_errors(value));
+            share.filter(|share| *share > 0.0).map_or(Loss::None, Loss::BitErrors)
+        }
+        LossItem::Every(value) => {
+            report.keep(fixed(value, "which packets are lost", 1, LAST_PACKET)).map_or(Loss::None, Loss::Every)
+        }
+        LossItem::Packets(values) => Loss::List(packets(values, report)),
+        LossItem::GilbertElliott(values) => gilbert_elliott(values, report),
+    }
+}
+
+fn bit_errors(value: &Value) -> Result<f64, Diagnostic> {
+    let share = number(value);
+    if share <= 1.0 {
+        return Ok(share);
+    }
+    let message = "a share of bit errors is between 0 and 1";
+    Err(Diagnostic::error(value.span, message, "expected a probability such as `1e-6`"))
+}
+
+/// Their numbers, which ascend.
+fn packets(values: &[Value], report: &mut Report) -> Vec<u64> {
+    let mut numbers: Vec<u64> = Vec::new();
+    for value in values {
+        let Some(number) = report.keep(fixed(value, "the number of a packet", 1, LAST_PACKET)) else { continue };
+        match numbers.last() {
+            Some(last) if *last >= number => {
+                let message = format!("packet {number} stands behind packet {last}");
+                let diagnostic = Diagnostic::error(value.span, message, "expected a larger number");
+                report.push(diagnostic.hint("write the numbers in ascending order, each once"));
+            }
+            _ => numbers.push(number),
+        }
+    }
+    numbers
+}
+
+fn gilbert_elliott(values: &[Value], report: &mut Report) -> Loss {
+    let mut at = |index: usize, otherwise: f64| match values.get(index) {
+        Some(value) => {
+            let result = share(value, "a probability of `gilbert_elliott` is above 100 per cent");
+            report.keep(result).unwrap_or_default()
+        }
+        None => otherwise,
+    };
+    Loss::GilbertElliott { to_bad: at(0, 0.0), to_good: at(1, 1.0), loss_good: at(2, 0.0), loss_bad: at(3, 1.0) }
+}

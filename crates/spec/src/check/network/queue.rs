@@ -1,0 +1,231 @@
+//! A queue: its limit, its discipline with what the RFCs say where nothing is written.
+
+use super::{LARGEST_BUFFER, number};
+use crate::check::evaluate::fixed;
+use crate::diagnostic::{Diagnostic, Report, Span};
+use crate::tree::{DisciplineItem, QueueItem, QueueLimit, SettingItem, Unit, Value};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use stackline_core::network::{Discipline, Queue};
+use stackline_core::time::Duration;
+
+const MOST_PACKETS: u64 = 1 << 30;
+/// Longest target, interval or update, in seconds.
+const LONGEST: f64 = 3600.0;
+const MOST_FLOWS: u64 = 65_536;
+const MOST_QUANTUM: u64 = 1 << 24;
+
+/// RFC 8289.
+const CODEL: (Duration, Duration) = (Duration(5_000_000), Duration(100_000_000));
+/// RFC 8033.
+const PIE: (Duration, Duration) = (Duration(15_000_000), Duration(15_000_000));
+/// RFC 8290: flows, and a full Ethernet frame without its check sequence.
+const FQ_CODEL: (u32, u32) = (1024, 1514);
+/// Floyd and Jacobson, 1993.
+const RED: (f64, f64) = (0.1, 0.002);
+
+/// What a setting is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Size,
+    Time,
+    Percent,
+    Weight,
+    Whole,
+}
+
+const TABLE: &[(&str, &[(&str, Kind)])] = &[
+    ("drop_tail", &[]),
+    ("drop_head", &[]),
+    ("red", &[("min", Kind::Size), ("max", Kind::Size), ("probability", Kind::Percent), ("weight", Kind::Weight)]),
+    ("codel", &[("target", Kind::Time), ("interval", Kind::Time)]),
+    ("pie", &[("target", Kind::Time), ("update", Kind::Time)]),
+    ("fq_codel", &[("target", Kind::Time), ("interval", Kind::Time), ("flows", Kind::Whole), ("quantum", Kind::Size)]),
+];
+
+pub(super) fn resolve(item: &QueueItem, report: &mut Report) -> Queue {
+    let mut queue = Queue::default();
+    match &item.limit {
+        Some(QueueLimit::Bytes(value)) => {
+            queue.limit_bytes = report.keep(fixed(value, "a queue", 1, LARGEST_BUFFER));
+        }
+        Some(QueueLimit::Packets(value)) => {
+            queue.limit_packets = report.keep(fixed(value, "a queue", 1, MOST_PACKETS));
+        }
+        None => {}
+    }
+    if let Some(discipline) = &item.discipline {
+        let settings = Settings { item: discipline, values: known(discipline, report) };
+        queue.discipline = settings.discipline(queue.limit_bytes, report);
+    }
+    queue.ecn = item.ecn.is_some();
+    agreement(item, &queue, report);
+    queue
+}
+
+/// What does not go together, or does nothing.
+fn agreement(item: &QueueItem, queue: &Queue, report: &mut Report) {
+    let name = item.discipline.as_ref().map_or("drop_tail", |discipline| discipline.name.text.as_str());
+    let plain = matches!(name, "drop_tail" | "drop_head");
+    if let Some(span) = item.ecn.filter(|_| plain) {
+        let message = format!("a `{name}` queue marks nothing");
+        let diagnostic = Diagnostic::error(span, message, "it drops only when it is full");
+        report.push(diagnostic.hint("choose a discipline that acts early: `codel ecn`, `red(...) ecn`"));
+    }
+    if name == "drop_head" && item.limit.is_none() && queue.discipline == Discipline::DropHead {
+        let diagnostic = Diagnostic::warning(item.span, "a queue without a limit is never full", "nothing is dropped");
+        report.push(diagnostic.hint("give it a limit, as in `queue 64 KiB drop_head`"));
+    }
+}
+
+/// The settings that the discipline has, each once, each of its kind; the others are reported.
+fn known<'i>(item: &'i DisciplineItem, report: &mut Report) -> Vec<&'i SettingItem> {
+    let mut good: Vec<&SettingItem> = Vec::new();
+    let takes = TABLE.iter().find(|(name, _)| *name == item.name.text).map_or(&[][..], |(_, takes)| *takes);
+    for setting in &item.settings {
+        let name = &setting.name;
+        let Some((_, kind)) = takes.iter().find(|(known, _)| *known == name.text) else {
+            let names: Vec<&str> = takes.iter().map(|(name, _)| *name).collect();
+            let message = format!("`{}` has no setting `{}`", item.name.text, name.text);
+            let hint = if names.is_empty() {
+                String::from("leave it out")
+            } else {
+                format!("its settings are {}", names.join(", "))
+            };
+            let diagnostic = Diagnostic::error(name.span, message, "expected a setting of this discipline");
+            report.push(diagnostic.did_you_mean(&name.text, names, hint));
+            continue;
+        };
+        if good.iter().any(|other| other.name.text == name.text) {
+            let message = format!("`{}` is written twice", name.text);
+            report.push(Diagnostic::error(name.span, message, "already given for this queue"));
+        }
+        if report.keep(is_kind(setting, *kind)).is_some() {
+            good.push(setting);
+        }
+    }
+    good
+}
+
+fn is_kind(setting: &SettingItem, kind: Kind) -> Result<(), Diagnostic> {
+    let right = match (setting.value.unit, setting.percent) {
+        (Unit::None, percent) => percent == (kind == Kind::Percent),
+        (Unit::Size(_), percent) => kind == Kind::Size && !percent,
+        (Unit::Time(_), percent) => kind == Kind::Time && !percent,
+    };
+    if right {
+        return Ok(());
+    }
+    let (what, such_as) = match kind {
+        Kind::Size => ("a size", "10 KiB"),
+        Kind::Time => ("a time", "5 ms"),
+        Kind::Percent => ("a percentage", "10%"),
+        Kind::Weight => ("a number", "0.002"),
+        Kind::Whole => ("a whole number", "1024"),
+    };
+    let message = format!("`{}` is {what}", setting.name.text);
+    Err(Diagnostic::error(setting.value.span, message, format!("expected {what} such as `{such_as}`")))
+}
+
+struct Settings<'i> {
+    item: &'i DisciplineItem,
+    values: Vec<&'i SettingItem>,
+}
+
+impl Settings<'_> {
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.values.iter().find(|setting| setting.name.text == name).map(|setting| &setting.value)
+    }
+
+    /// Where a pair of settings stands.
+    fn span(&self, name: &str) -> Span {
+        self.get(name).map_or(self.item.name.span, |value| value.span)
+    }
+
+    fn discipline(&self, limit: Option<u64>, report: &mut Report) -> Discipline {
+        match self.item.name.text.as_str() {
+            "drop_head" => Discipline::DropHead,
+            "red" => self.red(limit, report).unwrap_or_default(),
+            "codel" => {
+                let (target, interval) = self.control(report);
+                Discipline::CoDel { target, interval }
+            }
+            "pie" => Discipline::Pie {
+                target: self.time("target", PIE.0, report),
+                update: self.time("update", PIE.1, report),
+            },
+            "fq_codel" => {
+                let (target, interval) = self.control(report);
+                let flows = self.whole("flows", FQ_CODEL.0, MOST_FLOWS, report);
+                let quantum = self.whole("quantum", FQ_CODEL.1, MOST_QUANTUM, report);
+                Discipline::FqCoDel { target, interval, flows, quantum }
+            }
+            _ => Discipline::DropTail,
+        }
+    }
+
+    fn time(&self, name: &str, otherwise: Duration, report: &mut Report) -> Duration {
+        let Some(value) = self.get(name) else { return otherwise };
+        let seconds = number(value);
+        let time = Duration::from_seconds(seconds);
+        if time == Duration::ZERO || seconds > LONGEST {
+            let message = format!("`{name}` has to be above zero and at most 1 hour");
+            report.push(Diagnostic::error(value.span, message, format!("this is {seconds} s")));
+        }
+        time
+    }
+
+    fn whole(&self, name: &str, otherwise: u32, most: u64, report: &mut Report) -> u32 {
+        let Some(value) = self.get(name) else { return otherwise };
+        let number = report.keep(fixed(value, &format!("`{name}`"), 1, most));
+        number.and_then(|number| u32::try_from(number).ok()).unwrap_or(otherwise)
+    }
+
+    /// Target and interval of `CoDel`.
+    fn control(&self, report: &mut Report) -> (Duration, Duration) {
+        let target = self.time("target", CODEL.0, report);
+        let interval = self.time("interval", CODEL.1, report);
+        if target >= interval {
+            let span = if self.get("target").is_some() { self.span("target") } else { self.span("interval") };
+            let message = format!("the target of `{}` has to be below its interval", self.item.name.text);
+            let label = format!("a target of {target} and an interval of {interval}");
+            report.push(Diagnostic::error(span, message, label).hint("a target is about 5 % of the interval"));
+        }
+        (target, interval)
+    }
+
+    /// The thresholds are written, or follow from the queue's limit.
+    fn red(&self, limit: Option<u64>, report: &mut Report) -> Option<Discipline> {
+        let mut threshold = |name: &str, part: u64| match (self.get(name), limit) {
+            (Some(value), _) => report.keep(fixed(value, &format!("`{name}`"), 1, LARGEST_BUFFER)),
+            (None, Some(limit)) => Some(limit / part),
+            (None, None) => {
+                let message = format!("`red` has no `{name}`");
+                let label = "expected its thresholds, or a limit in bytes to take them from";
+                let diagnostic = Diagnostic::error(self.item.name.span, message, label);
+                report.push(diagnostic.hint("write `red(min = 10 KiB, max = 30 KiB)` or `queue 64 KiB red`"));
+                None
+            }
+        };
+        let (min, max) = (threshold("min", 6), threshold("max", 2));
+        let most = self.get("probability").map_or(RED.0, |value| number(value) / 100.0);
+        if most <= 0.0 || most > 1.0 {
+            let message = "the probability of `red` is above 0 and at most 100 per cent";
+            report.push(Diagnostic::error(self.span("probability"), message, "out of range"));
+        }
+        let weight = self.get("weight").map_or(RED.1, number);
+        if weight <= 0.0 || weight > 1.0 {
+            let message = "the weight of `red` is above 0 and at most 1";
+            report.push(Diagnostic::error(self.span("weight"), message, "out of range"));
+        }
+        let (min_bytes, max_bytes) = (min?, max?);
+        if min_bytes >= max_bytes {
+            let name = if self.get("min").is_some() { "min" } else { "max" };
+            let message = "the `min` of `red` has to be below its `max`";
+            let label = format!("from {min_bytes} to {max_bytes} bytes");
+            report.push(Diagnostic::error(self.span(name), message, label).hint("`max` is often three times `min`"));
+        }
+        Some(Discipline::Red { min_bytes, max_bytes, most, weight })
+    }
+}

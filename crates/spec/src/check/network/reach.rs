@@ -1,0 +1,79 @@
+//! Whether every host reaches every other. Switches and routers forward; hosts do not.
+
+use crate::diagnostic::{Diagnostic, Report};
+use crate::tree::{NetworkItem, Word};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Nodes by number, hosts first.
+struct Graph {
+    hosts: usize,
+    /// Where one link leads to from each.
+    next: Vec<Vec<usize>>,
+}
+
+impl Graph {
+    fn new(item: &NetworkItem, names: &[&Word]) -> Self {
+        let index: BTreeMap<&str, usize> =
+            names.iter().enumerate().map(|(at, word)| (word.text.as_str(), at)).collect();
+        let mut next = vec![Vec::new(); names.len()];
+        let mut lead = |from: &Word, to: &Word| {
+            let to = index.get(to.text.as_str());
+            let from = index.get(from.text.as_str()).and_then(|from| next.get_mut(*from));
+            if let (Some(from), Some(to)) = (from, to) {
+                from.push(*to);
+            }
+        };
+        for link in &item.links {
+            lead(&link.ends.0, &link.ends.1);
+            if !link.one_way {
+                lead(&link.ends.1, &link.ends.0);
+            }
+        }
+        Self { hosts: item.host_names().count(), next }
+    }
+
+    /// Which nodes a packet of that host can get to.
+    fn reached(&self, host: usize) -> Vec<bool> {
+        let mut reached = vec![false; self.next.len()];
+        let mut open = vec![host];
+        while let Some(node) = open.pop() {
+            let Some(seen) = reached.get_mut(node) else { continue };
+            if !core::mem::replace(seen, true) && (node == host || node >= self.hosts) {
+                open.extend(self.next.get(node).into_iter().flatten());
+            }
+        }
+        reached
+    }
+}
+
+/// Reports the first two nodes between which no path leads.
+pub(super) fn check(item: &NetworkItem, report: &mut Report) {
+    let names: Vec<&Word> = item.node_names().collect();
+    let graph = Graph::new(item, &names);
+    if graph.hosts == 0 {
+        let message = format!("the network `{}` has no host", item.name.text);
+        report.push(Diagnostic::error(item.name.span, message, "expected `host NAME;` in it"));
+        return;
+    }
+    for host in 0..graph.hosts {
+        let reached = graph.reached(host);
+        // A switch that no packet gets to is a mistake too; one is enough to say it.
+        let asked = if host == 0 { names.len() } else { graph.hosts };
+        let lost = reached.iter().take(asked).position(|reached| !reached);
+        if let (Some(from), Some(to)) = (names.get(host), lost.and_then(|at| names.get(at))) {
+            return report.push(unreached(from, to));
+        }
+    }
+}
+
+fn unreached(from: &Word, to: &Word) -> Diagnostic {
+    let message = format!("no path leads from `{}` to `{}`", from.text, to.text);
+    let hint = format!(
+        "add a link, as in `link {} - {} 100 Mbit/s 1 ms;` (`->` leads one way only, and hosts do not forward)",
+        from.text, to.text
+    );
+    Diagnostic::error(to.span, message, "out of reach").hint(hint)
+}

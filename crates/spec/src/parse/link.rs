@@ -1,0 +1,193 @@
+//! Links: their ends, rates, and the clauses behind them.
+
+use super::value::Expect;
+use super::{Parsed, Parser};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::layout::Role;
+use crate::token::Kind;
+use crate::tree::{JitterItem, LinkItem, LossItem, RateItem, Value, Word};
+use alloc::format;
+use alloc::vec::Vec;
+use stackline_core::network::Charge;
+
+const END: &str = "expected the name of a host or switch";
+const CLAUSES: &[&str] = &["loss", "jitter", "duplicate", "mtu", "charge", "queue"];
+const LOSSES: &[&str] = &["bit", "every", "packets", "gilbert_elliott"];
+const RATES: &[&str] = &["unlimited", "schedule", "trace"];
+
+/// What `charge` may say.
+const CHARGES: &[(&str, Charge)] = &[("packets", Charge::Packet), ("frames", Charge::Frame), ("wire", Charge::Wire)];
+
+impl Parser<'_, '_> {
+    pub(crate) fn link(&mut self) -> Parsed<LinkItem> {
+        let (first, one_way, second) = self.link_ends()?;
+        let rate = self.link_rate()?;
+        let delay = self.number(Expect::Time, "expected the propagation delay, such as `1 ms`")?;
+        let mut link = LinkItem {
+            ends: (first, second),
+            one_way,
+            rate,
+            delay,
+            loss: None,
+            jitter: None,
+            duplicate: None,
+            mtu: None,
+            charge: None,
+            queue: None,
+        };
+        while self.is_word(0, CLAUSES) {
+            self.link_clause(&mut link)?;
+        }
+        let mut words = CLAUSES.to_vec();
+        words.extend(super::queue::WORDS.iter().chain(&["reordering"]));
+        self.statement_end("expected `;` or `loss`, `jitter`, `duplicate`, `mtu`, `charge`, `queue`", &words)?;
+        Ok(link)
+    }
+
+    fn link_ends(&mut self) -> Parsed<(Word, bool, Word)> {
+        let first = self.name(END)?;
+        if !matches!(self.kind(), Kind::Minus | Kind::Arrow) {
+            let failed =
+                Diagnostic::error(self.span(), format!("unexpected {}", self.describe()), "expected `-` or `->`")
+                    .hint("write the two ends with spaces around the `-`, as in `khons - edge`");
+            return Err(self.fail(failed));
+        }
+        let one_way = self.kind() == Kind::Arrow;
+        self.take(Role::Plain);
+        Ok((first, one_way, self.name(END)?))
+    }
+
+    fn link_rate(&mut self) -> Parsed<RateItem> {
+        if self.accept_word("unlimited") {
+            return Ok(RateItem::Unlimited);
+        }
+        if self.accept_word("trace") {
+            return Ok(RateItem::Trace(self.quoted("expected the quoted name of a Mahimahi trace")?));
+        }
+        if self.is_word(0, &["schedule"]) {
+            return self.schedule();
+        }
+        if matches!(self.kind(), Kind::Number(_)) {
+            return Ok(RateItem::Constant(self.rate()?));
+        }
+        Err(self.unexpected("expected a rate such as `100 Mbit/s`, or `unlimited`, `schedule`, `trace`", RATES))
+    }
+
+    /// `schedule(0 s 10 Mbit/s, 5 s 1 Mbit/s) every 10 s`
+    fn schedule(&mut self) -> Parsed<RateItem> {
+        const STEP: &str = "expected a time and a rate, as in `0 s 10 Mbit/s`";
+        let start = self.take(Role::Keyword);
+        self.expect(Kind::Open, "expected `(`")?;
+        let mut steps = Vec::new();
+        loop {
+            let from = self.number(Expect::Time, STEP)?;
+            steps.push((from, self.rate()?));
+            if !self.accept(Kind::Comma) {
+                break;
+            }
+        }
+        self.expect(Kind::Close, "expected `,` or `)`")?;
+        let every = if self.accept_word("every") { Some(self.number(Expect::Time, "expected a time")?) } else { None };
+        Ok(RateItem::Schedule(steps, every, start.to(self.last_span())))
+    }
+
+    fn link_clause(&mut self, link: &mut LinkItem) -> Parsed<()> {
+        let word = self.folded(0);
+        let at = (word.as_str(), self.take(Role::Keyword));
+        match at.0 {
+            "loss" => {
+                let loss = self.loss()?;
+                self.set(&mut link.loss, loss, at, "link");
+            }
+            "jitter" => {
+                let jitter = self.jitter()?;
+                self.set(&mut link.jitter, jitter, at, "link");
+            }
+            "duplicate" => {
+                let share = self.percentage("expected a percentage such as `0.1%`")?;
+                self.set(&mut link.duplicate, share, at, "link");
+            }
+            "mtu" => {
+                let size = self.number(Expect::Size, "expected a size in bytes")?;
+                self.set(&mut link.mtu, size, at, "link");
+            }
+            "charge" => self.charge(link, at)?,
+            _ => {
+                let queue = self.queue(at.1)?;
+                self.set(&mut link.queue, queue, at, "link");
+            }
+        }
+        Ok(())
+    }
+
+    /// A number with `%` behind it.
+    fn percentage(&mut self, expected: &str) -> Parsed<Value> {
+        let mut value = self.number(Expect::Plain, expected)?;
+        self.expect(Kind::Percent, "expected `%`")?;
+        value.span = value.span.to(self.last_span());
+        Ok(value)
+    }
+
+    fn loss(&mut self) -> Parsed<LossItem> {
+        if matches!(self.kind(), Kind::Number(_)) {
+            return Ok(LossItem::Share(self.percentage("expected a percentage")?));
+        }
+        if !self.is_word(0, LOSSES) {
+            let expected = "expected a percentage, `bit errors`, `every`, `packets` or `gilbert_elliott`";
+            return Err(self.unexpected(expected, LOSSES));
+        }
+        let word = self.folded(0);
+        self.take(Role::Keyword);
+        Ok(match word.as_str() {
+            "bit" => {
+                self.expect_word("errors", "expected `bit errors`")?;
+                LossItem::BitErrors(self.number(Expect::Plain, "expected a probability such as `1e-6`")?)
+            }
+            "every" => LossItem::Every(self.number(Expect::Plain, "expected which packets, such as `100`")?),
+            "packets" => {
+                const NUMBER: &str = "expected the number of a packet";
+                let mut numbers = alloc::vec![self.number(Expect::Plain, NUMBER)?];
+                while self.accept(Kind::Comma) {
+                    numbers.push(self.number(Expect::Plain, NUMBER)?);
+                }
+                LossItem::Packets(numbers)
+            }
+            _ => LossItem::GilbertElliott(self.gilbert_elliott()?),
+        })
+    }
+
+    /// Two percentages, or four.
+    fn gilbert_elliott(&mut self) -> Parsed<Vec<Value>> {
+        const SHARE: &str = "expected a percentage: good to bad, bad to good, loss when good, loss when bad";
+        self.expect(Kind::Open, "expected `(`")?;
+        let mut shares = alloc::vec![self.percentage(SHARE)?];
+        self.expect(Kind::Comma, "expected `,` and the percentage from bad to good")?;
+        shares.push(self.percentage(SHARE)?);
+        if self.accept(Kind::Comma) {
+            shares.push(self.percentage(SHARE)?);
+            self.expect(Kind::Comma, "expected `,` and the loss in the bad state")?;
+            shares.push(self.percentage(SHARE)?);
+        }
+        self.expect(Kind::Close, "expected `,` or `)`")?;
+        Ok(shares)
+    }
+
+    fn jitter(&mut self) -> Parsed<JitterItem> {
+        if !self.is_drawn(0) {
+            return Err(self.unexpected("expected a distribution, such as `uniform(0, 2 ms)`", &[]));
+        }
+        let drawn = self.drawn(Expect::Time)?;
+        Ok(JitterItem { drawn, reordering: self.accept_word("reordering") })
+    }
+
+    fn charge(&mut self, link: &mut LinkItem, at: (&str, Span)) -> Parsed<()> {
+        let word = self.folded(0);
+        let Some((_, charge)) = CHARGES.iter().find(|(name, _)| *name == word) else {
+            let words: Vec<&str> = CHARGES.iter().map(|(name, _)| *name).collect();
+            return Err(self.unexpected("expected `packets`, `frames` or `wire`", &words));
+        };
+        self.take(Role::Keyword);
+        self.set(&mut link.charge, *charge, at, "link");
+        Ok(())
+    }
+}

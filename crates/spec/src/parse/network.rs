@@ -1,0 +1,194 @@
+//! Networks: their hosts with interfaces and clocks, their switches.
+
+use super::value::Expect;
+use super::{Parsed, Parser};
+use crate::diagnostic::Span;
+use crate::layout::Role;
+use crate::token::Kind;
+use crate::tree::{ClockItem, ClockKind, Item, NetworkItem, NodeItem, SwitchItem, Tree};
+use alloc::vec::Vec;
+
+const HOST: &str = "expected the name of a host";
+const STATEMENTS: &[&str] = &["host", "switch", "router", "link"];
+const HOST_STATEMENTS: &[&str] = &["buffer", "single_buffered", "copy", "cpu", "pace", "clock"];
+const SWITCH_STATEMENTS: &[&str] = &["buffer", "cells", "early_packet_discard", "queue"];
+const CLOCK: &[&str] = &["ahead", "behind", "fast", "slow"];
+
+impl Parser<'_, '_> {
+    pub(crate) fn network_item(&mut self, tree: &mut Tree) -> Parsed<()> {
+        self.take(Role::Keyword);
+        let name = self.name("expected the name of a network")?;
+        let mut network =
+            NetworkItem { name, hosts: Vec::new(), switches: Vec::new(), links: Vec::new(), broken: true };
+        let result = self.block("expected `{`", &mut |parser| parser.network_statement(&mut network));
+        network.broken = !matches!(result, Ok(true));
+        tree.items.push(Item::Network(network));
+        result.map(|_| ())
+    }
+
+    fn network_statement(&mut self, network: &mut NetworkItem) -> Parsed<()> {
+        let word = self.folded(0);
+        if !STATEMENTS.contains(&word.as_str()) {
+            return Err(self.unexpected("expected `host`, `switch`, `router` or `link`", STATEMENTS));
+        }
+        self.take(Role::Keyword);
+        match word.as_str() {
+            "host" => {
+                let mut host = NodeItem::default();
+                let read = self.network_host(&mut host);
+                network.hosts.push(host);
+                read
+            }
+            "link" => {
+                let link = self.link()?;
+                network.links.push(link);
+                Ok(())
+            }
+            _ => {
+                let switch = self.switch()?;
+                network.switches.push(switch);
+                Ok(())
+            }
+        }
+    }
+
+    /// Runs `read` for each statement in braces, if there are any. One that cannot be read is reported and left out;
+    /// the node is there all the same.
+    fn properties(&mut self, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<()> {
+        if self.kind() != Kind::OpenBrace {
+            return self.statement_end("expected `{` or `;`", &[]);
+        }
+        self.block("expected `{`", read)?;
+        if self.kind() == Kind::Semicolon {
+            self.take(Role::Dropped);
+        }
+        Ok(())
+    }
+
+    fn network_host(&mut self, host: &mut NodeItem) -> Parsed<()> {
+        host.names.push(self.name(HOST)?);
+        while self.accept(Kind::Comma) {
+            host.names.push(self.name(HOST)?);
+        }
+        self.properties(&mut |parser| parser.host_statement(host))
+    }
+
+    fn host_statement(&mut self, host: &mut NodeItem) -> Parsed<()> {
+        let word = self.folded(0);
+        if !HOST_STATEMENTS.contains(&word.as_str()) {
+            let expected = "expected `buffer`, `single_buffered`, `copy`, `cpu`, `pace` or `clock`";
+            return Err(self.unexpected(expected, HOST_STATEMENTS));
+        }
+        let at = (word.as_str(), self.take(Role::Keyword));
+        match at.0 {
+            "buffer" => {
+                let frames = self.number(Expect::Plain, "expected a number of frames")?;
+                self.expect_word("frames", "expected `frames`")?;
+                self.set(&mut host.buffer_frames, frames, at, "host");
+            }
+            "single_buffered" => self.set(&mut host.single_buffered, (), at, "host"),
+            "copy" => self.copy(host, at)?,
+            "cpu" => {
+                let speed = self.number(Expect::Plain, "expected the speed of the processor, such as `2` for twice")?;
+                self.set(&mut host.cpu, speed, at, "host");
+            }
+            "pace" => {
+                let rate = self.rate()?;
+                self.set(&mut host.pace, rate, at, "host");
+            }
+            _ => {
+                let clock = self.clock(at.1)?;
+                host.clock.push(clock);
+            }
+        }
+        self.statement_end("expected `;`", &["per", "at"])
+    }
+
+    /// `1.35 ms per packet, 0.47 us per byte`, either of them alone, or the other way round.
+    fn copy(&mut self, host: &mut NodeItem, at: (&str, Span)) -> Parsed<()> {
+        const PER: &str = "expected `per packet` or `per byte`";
+        self.set(&mut host.copy, at.1, at, "host");
+        loop {
+            let time = self.number(Expect::Time, "expected a time, as in `copy 1 ms per packet, 1 us per byte`")?;
+            self.expect_word("per", PER)?;
+            let of = (self.folded(0), self.span());
+            if !matches!(of.0.as_str(), "packet" | "byte") {
+                return Err(self.unexpected(PER, &["packet", "byte"]));
+            }
+            self.take(Role::Keyword);
+            let place = if of.0 == "byte" { &mut host.copy_per_byte } else { &mut host.copy_per_packet };
+            self.set(place, time, (&of.0, of.1), "host");
+            if !self.accept(Kind::Comma) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// `ahead 20 ms`, `behind 1 s at 10 s`, `fast 20 ppm`.
+    fn clock(&mut self, start: Span) -> Parsed<ClockItem> {
+        if !self.is_word(0, CLOCK) {
+            return Err(self.unexpected("expected `ahead`, `behind`, `fast` or `slow`", CLOCK));
+        }
+        let word = self.folded(0);
+        self.take(Role::Keyword);
+        let negative = matches!(word.as_str(), "behind" | "slow");
+        let (kind, value) = if matches!(word.as_str(), "fast" | "slow") {
+            let value = self.number(Expect::Plain, "expected a number of parts per million, such as `20 ppm`")?;
+            self.expect_word("ppm", "expected `ppm`")?;
+            (ClockKind::Drift, value)
+        } else {
+            let value = self.number(Expect::Time, "expected a time, such as `20 ms`")?;
+            if self.accept_word("at") {
+                let at = self.number(Expect::Time, "expected the time at which the clock is set, such as `10 s`")?;
+                (ClockKind::Step(at), value)
+            } else {
+                (ClockKind::Offset, value)
+            }
+        };
+        Ok(ClockItem { kind, negative, value, span: start.to(self.last_span()) })
+    }
+
+    fn switch(&mut self) -> Parsed<SwitchItem> {
+        let name = self.name("expected the name of a switch")?;
+        let mut switch =
+            SwitchItem { name, buffer: None, per_port: false, cells: None, early_packet_discard: None, queue: None };
+        self.properties(&mut |parser| parser.switch_statement(&mut switch))?;
+        Ok(switch)
+    }
+
+    fn switch_statement(&mut self, switch: &mut SwitchItem) -> Parsed<()> {
+        let word = self.folded(0);
+        if !SWITCH_STATEMENTS.contains(&word.as_str()) {
+            let expected = "expected `buffer`, `cells`, `early_packet_discard` or `queue`";
+            return Err(self.unexpected(expected, SWITCH_STATEMENTS));
+        }
+        let at = (word.as_str(), self.take(Role::Keyword));
+        match at.0 {
+            "buffer" => {
+                let size = self.number(Expect::Size, "expected a size")?;
+                if self.accept_word("per") {
+                    self.expect_word("port", "expected `per port`")?;
+                    switch.per_port = true;
+                }
+                self.set(&mut switch.buffer, size, at, "switch");
+            }
+            "cells" => {
+                let size = self.number(Expect::Size, "expected the size of a cell")?;
+                self.set(&mut switch.cells, size, at, "switch");
+            }
+            "queue" => {
+                let queue = self.queue(at.1)?;
+                self.set(&mut switch.queue, queue, at, "switch");
+            }
+            _ => {
+                if !self.is_word(0, &["on", "off"]) {
+                    return Err(self.unexpected("expected `on` or `off`", &["on", "off"]));
+                }
+                let on = self.folded(0) == "on";
+                self.take(Role::Keyword);
+                self.set(&mut switch.early_packet_discard, on, at, "switch");
+            }
+        }
+        self.statement_end("expected `;`", if at.0 == "queue" { super::queue::WORDS } else { &["per"] })
+    }
+}

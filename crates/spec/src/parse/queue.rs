@@ -1,0 +1,62 @@
+//! Queues: a limit, a discipline with its settings, `ecn`.
+
+use super::value::Expect;
+use super::{Parsed, Parser};
+use crate::diagnostic::Span;
+use crate::layout::Role;
+use crate::token::Kind;
+use crate::tree::{DisciplineItem, QueueItem, QueueLimit, SettingItem, Unit, Word};
+use alloc::vec::Vec;
+
+/// Words that may stand in a queue.
+pub(crate) const WORDS: &[&str] = &["packets", "drop_tail", "drop_head", "red", "codel", "pie", "fq_codel", "ecn"];
+
+impl Parser<'_, '_> {
+    /// What stands behind `queue`.
+    pub(crate) fn queue(&mut self, start: Span) -> Parsed<QueueItem> {
+        let mut queue = QueueItem { limit: None, discipline: None, ecn: None, span: start };
+        if matches!(self.kind(), Kind::Number(_)) {
+            let value = self.number(Expect::Size, "expected a size, or a number of packets")?;
+            let packets = value.unit == Unit::None && self.accept_word("packets");
+            queue.limit = Some(if packets { QueueLimit::Packets(value) } else { QueueLimit::Bytes(value) });
+        }
+        let disciplines = WORDS.get(1..WORDS.len() - 1).unwrap_or_default();
+        if self.is_word(0, disciplines) {
+            queue.discipline = Some(self.discipline()?);
+        }
+        if self.is_word(0, &["ecn"]) {
+            queue.ecn = Some(self.take(Role::Keyword));
+        }
+        if queue.limit.is_none() && queue.discipline.is_none() && queue.ecn.is_none() {
+            let expected = "expected a size, a number of packets, or a discipline such as `codel`";
+            return Err(self.unexpected(expected, WORDS));
+        }
+        queue.span = start.to(self.last_span());
+        Ok(queue)
+    }
+
+    fn discipline(&mut self) -> Parsed<DisciplineItem> {
+        let name = Word { text: self.folded(0), span: self.take(Role::Keyword) };
+        let mut settings = Vec::new();
+        if self.accept(Kind::Open) {
+            settings.push(self.setting()?);
+            while self.accept(Kind::Comma) {
+                settings.push(self.setting()?);
+            }
+            self.expect(Kind::Close, "expected `,` or `)`")?;
+        }
+        Ok(DisciplineItem { name, settings })
+    }
+
+    fn setting(&mut self) -> Parsed<SettingItem> {
+        if self.kind() != Kind::Name {
+            return Err(self.unexpected("expected a setting, as in `target = 5 ms`", &[]));
+        }
+        let name = Word { text: self.folded(0), span: self.take(Role::Keyword) };
+        self.expect(Kind::Equals, "expected `=`")?;
+        let mut value = self.number(Expect::Any, "expected the setting's value")?;
+        let percent = self.accept(Kind::Percent);
+        value.span = value.span.to(self.last_span());
+        Ok(SettingItem { name, value, percent })
+    }
+}

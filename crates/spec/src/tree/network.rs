@@ -1,0 +1,137 @@
+//! The tree of a network: what was written about its hosts, switches and links. Nothing here is checked or resolved.
+
+use super::{Drawn, Value, Word};
+use crate::diagnostic::Span;
+use alloc::vec::Vec;
+
+#[derive(Debug)]
+pub(crate) struct NetworkItem {
+    pub(crate) name: Word,
+    pub(crate) hosts: Vec<NodeItem>,
+    pub(crate) switches: Vec<SwitchItem>,
+    pub(crate) links: Vec<LinkItem>,
+    /// Something in it could not be read, so what it lacks is not reported.
+    pub(crate) broken: bool,
+}
+
+impl NetworkItem {
+    /// Names of all its hosts, as written.
+    pub(crate) fn host_names(&self) -> impl Iterator<Item = &Word> {
+        self.hosts.iter().flat_map(|item| &item.names)
+    }
+
+    /// Names of its hosts, then of its switches.
+    pub(crate) fn node_names(&self) -> impl Iterator<Item = &Word> {
+        self.host_names().chain(self.switches.iter().map(|item| &item.name))
+    }
+}
+
+/// Hosts that are alike.
+#[derive(Debug, Default)]
+pub(crate) struct NodeItem {
+    pub(crate) names: Vec<Word>,
+    pub(crate) buffer_frames: Option<Value>,
+    pub(crate) single_buffered: Option<()>,
+    pub(crate) copy: Option<Span>,
+    pub(crate) copy_per_packet: Option<Value>,
+    pub(crate) copy_per_byte: Option<Value>,
+    pub(crate) cpu: Option<Value>,
+    pub(crate) pace: Option<Value>,
+    pub(crate) clock: Vec<ClockItem>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ClockItem {
+    pub(crate) kind: ClockKind,
+    /// `behind` or `slow`.
+    pub(crate) negative: bool,
+    pub(crate) value: Value,
+    pub(crate) span: Span,
+}
+
+#[derive(Debug)]
+pub(crate) enum ClockKind {
+    Offset,
+    /// When.
+    Step(Value),
+    Drift,
+}
+
+#[derive(Debug)]
+pub(crate) struct SwitchItem {
+    pub(crate) name: Word,
+    pub(crate) buffer: Option<Value>,
+    pub(crate) per_port: bool,
+    pub(crate) cells: Option<Value>,
+    pub(crate) early_packet_discard: Option<bool>,
+    pub(crate) queue: Option<QueueItem>,
+}
+
+#[derive(Debug)]
+pub(crate) struct LinkItem {
+    pub(crate) ends: (Word, Word),
+    pub(crate) one_way: bool,
+    pub(crate) rate: RateItem,
+    pub(crate) delay: Value,
+    pub(crate) loss: Option<LossItem>,
+    pub(crate) jitter: Option<JitterItem>,
+    /// Per cent.
+    pub(crate) duplicate: Option<Value>,
+    pub(crate) mtu: Option<Value>,
+    pub(crate) charge: Option<stackline_core::network::Charge>,
+    pub(crate) queue: Option<QueueItem>,
+}
+
+/// Rates are in bit/s.
+#[derive(Debug)]
+pub(crate) enum RateItem {
+    Unlimited,
+    Constant(Value),
+    /// From when which rate, the period, all of it.
+    Schedule(Vec<(Value, Value)>, Option<Value>, Span),
+    Trace(Word),
+}
+
+/// Shares are per cent.
+#[derive(Debug)]
+pub(crate) enum LossItem {
+    Share(Value),
+    BitErrors(Value),
+    Every(Value),
+    Packets(Vec<Value>),
+    GilbertElliott(Vec<Value>),
+}
+
+#[derive(Debug)]
+pub(crate) struct JitterItem {
+    pub(crate) drawn: Drawn,
+    pub(crate) reordering: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct QueueItem {
+    pub(crate) limit: Option<QueueLimit>,
+    pub(crate) discipline: Option<DisciplineItem>,
+    pub(crate) ecn: Option<Span>,
+    pub(crate) span: Span,
+}
+
+#[derive(Debug)]
+pub(crate) enum QueueLimit {
+    Bytes(Value),
+    Packets(Value),
+}
+
+#[derive(Debug)]
+pub(crate) struct DisciplineItem {
+    pub(crate) name: Word,
+    pub(crate) settings: Vec<SettingItem>,
+}
+
+/// `target = 5 ms`
+#[derive(Debug)]
+pub(crate) struct SettingItem {
+    pub(crate) name: Word,
+    pub(crate) value: Value,
+    pub(crate) percent: bool,
+}
