@@ -18,6 +18,9 @@ pub(crate) const JOURNAL: &str = "runs.jsonl";
 /// All records, at the end.
 pub(crate) const RESULTS: &str = "results.parquet";
 
+/// The directory of events.
+pub(crate) const EVENTS: &str = "events";
+
 /// Writes `path` through a temporary file beside it and a rename: a reader sees the old file, or all of the new one.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<(), Error>) -> Result<(), Error> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();

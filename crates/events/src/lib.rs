@@ -9,6 +9,7 @@
 //! | [`run`] | reading one back, complete or not |
 //! | [`columns`] | the table of columns of `results.parquet` |
 //! | [`results`] | that table to Parquet and back |
+//! | [`text`] | an event, its text form, files of events |
 //! | [`status`] | whether a run is complete |
 //! | [`error`] | one sentence, a cause and a hint |
 
@@ -19,9 +20,11 @@ mod files;
 pub mod results;
 pub mod run;
 pub mod status;
+pub mod text;
 mod utc;
 
 pub use directory::RunDirectory;
 pub use error::Error;
 pub use run::{Run, names, runs_root};
 pub use status::Status;
+pub use text::{Event, events_path, read_events, write_events};

@@ -1,0 +1,103 @@
+//! Events as text: exact both ways, mistakes named with their line, hostile text harmless.
+
+use super::*;
+use proptest::prelude::*;
+
+fn event(keyword: &str, at_ns: u64, data: &[&str]) -> Event {
+    let data = data.iter().map(|&field| field.to_owned()).collect();
+    Event { keyword: keyword.into(), host: "khons".into(), at_ns, data }
+}
+
+#[test]
+fn the_printed_form() {
+    let drop = event("NET_DROP", 3_000_000_042, &["khons>edge", "7", "1500", "queue full"]);
+    assert_eq!(drop.line().unwrap(), "NET_DROP; khons; 3; 42; khons>edge; 7; 1500; queue full");
+    assert_eq!(event("APP_SEND", 999_999_999, &[]).line().unwrap(), "APP_SEND; khons; 0; 999999999");
+    assert_eq!(event("A", 0, &["", ""]).line().unwrap(), "A; khons; 0; 0; ; ;");
+}
+
+#[test]
+fn what_others_print_is_read_too() {
+    let read = |line: &str| line.parse::<Event>();
+    let expected = event("DPSS_START_WRITE", 839_886_160_456_000_000, &["17", "set 3"]);
+    assert_eq!(read("DPSS_START_WRITE;khons;839886160;456000000;17;set 3;"), Ok(expected.clone()));
+    assert_eq!(read("  DPSS_START_WRITE ; khons ;\t839886160 ; 0456000000 ; 17 ; set 3 ; "), Ok(expected));
+    assert_eq!(read("A; khons; 0; 0;"), Ok(event("A", 0, &[])));
+    assert_eq!(read("A; khons; 0; 0; ;"), Ok(event("A", 0, &[""])));
+}
+
+#[test]
+fn what_would_not_read_back_is_not_written() {
+    for bad in ["a;b", "two\nlines", " blank", "blank ", "\t", "nul\0", "\u{85}"] {
+        assert!(event("A", 0, &[bad]).line().is_err(), "{bad:?}");
+        assert!(event(bad, 0, &[]).line().is_err(), "{bad:?}");
+    }
+    assert_eq!(event("", 0, &[]).line().unwrap_err(), "an event has an empty keyword");
+}
+
+#[test]
+fn mistakes_say_their_line_and_the_rest_is_read() {
+    let long = "x".repeat(2 << 20);
+    let text = format!(
+        "# made by hand\nA; khons; 0; 1\n\nB; khons; x; 1\nC; khons; 1\nD; khons; 0; 1000000000\nE; khons; 18446744074; 0\nF; khons; 2; 0\nG; \n{long}"
+    );
+    let read: Vec<Result<Event, Error>> = Events::new(text.as_bytes(), "t").collect();
+    let said: Vec<String> = read.iter().filter_map(|r| r.as_ref().err()).map(ToString::to_string).collect();
+    let form = "expected `KEYWORD; host; seconds; nanoseconds; data; ...`";
+    assert_eq!(
+        said,
+        [
+            "t, line 4, is not an event: `x` is not a whole number that fits".to_owned(),
+            format!("t, line 5, is not an event: there is no number of nanoseconds; {form}"),
+            "t, line 6, is not an event: 1000000000 ns are a second or more".to_owned(),
+            "t, line 7, is not an event: 18446744074 s are more than 584 years".to_owned(),
+            format!("t, line 9, is not an event: there is no host; {form}"),
+            "t, line 10, is not an event: it is longer than 1 MiB".to_owned(),
+        ]
+    );
+    let good: Vec<&Event> = read.iter().flatten().collect();
+    assert_eq!(good, [&event("A", 1, &[]), &event("F", 2 * NANOS, &[])]);
+}
+
+#[test]
+fn a_file_is_there_whole_and_sorted_or_not_at_all() {
+    let run = tempfile::tempdir().unwrap();
+    let path = events_path(run.path(), "wan").unwrap();
+    assert!(path.ends_with("events/wan.events"));
+    let events = [event("A", 1, &["x"]), event("B", 1, &[]), event("C", 7, &["", "y"])];
+    assert_eq!(write_events(&path, &events).unwrap(), 3);
+    let again: Vec<Event> = read_events(&path).unwrap().map(|e| e.unwrap()).collect();
+    assert_eq!(again, events);
+    let error = write_events(&path, [&events[2], &events[0]]).unwrap_err();
+    assert!(error.to_string().ends_with("an event at 1 ns comes behind one at 7 ns"), "{error}");
+    assert_eq!(read_events(&path).unwrap().count(), 3, "the old file is untouched");
+    for bad in ["", "..", "../x", "a/b", ".hidden", "a\nb"] {
+        assert!(events_path(run.path(), bad).is_err(), "{bad:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(keyword in ".*", host in ".*", at_ns: u64, data in proptest::collection::vec(".*", 0..6)) {
+        let event = Event { keyword, host, at_ns, data };
+        if let Ok(line) = event.line() {
+            prop_assert_eq!(Event::parse(&line), Ok(event));
+        }
+    }
+
+    #[test]
+    fn plain_fields_are_always_writable(keyword in "[A-Z_]{1,9}", at_ns: u64, data in proptest::collection::vec("([!-:<-~]( ?[!-:<-~])*)?", 0..6)) {
+        let event = Event { keyword, host: "h".into(), at_ns, data };
+        prop_assert_eq!(Event::parse(&event.line().unwrap()), Ok(event));
+    }
+
+    #[test]
+    fn hostile_text_is_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..400), line in "(;|[ -~]|[0-9]|\\PC){0,80}") {
+        for event in Events::new(&bytes[..], "t").flatten() {
+            prop_assert!(event.line().is_ok());
+        }
+        if let Ok(event) = Event::parse(&line) {
+            prop_assert_eq!(Event::parse(&event.line().unwrap()), Ok(event));
+        }
+    }
+}
