@@ -10,6 +10,7 @@
 //! | [`columns`] | the table of columns of `results.parquet` |
 //! | [`results`] | that table to Parquet and back |
 //! | [`text`] | an event, its text form, files of events |
+//! | [`pcapng`] | packets for tshark and Wireshark |
 //! | [`status`] | whether a run is complete |
 //! | [`error`] | one sentence, a cause and a hint |
 
@@ -17,6 +18,7 @@ pub mod columns;
 pub mod directory;
 pub mod error;
 mod files;
+pub mod pcapng;
 pub mod results;
 pub mod run;
 pub mod status;
