@@ -5,10 +5,16 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`fifo`] | first in, first out, with the instant of entry and a count of bytes |
+//! | [`red`] | random early detection: decides at arrival by the average length |
+//! | [`pie`] | proportional integral controller: decides at arrival by the delay |
 //! | [`codel`] | controlled delay: decides at departure by how long the packet stood |
+//! | [`fq_codel`] | a queue for each flow, served in turn, each with its own CoDel |
 
 pub mod codel;
 pub mod fifo;
+pub mod fq_codel;
+pub mod pie;
+pub mod red;
 
 use stackline_core::time::Duration;
 

@@ -1,0 +1,299 @@
+//! Proportional integral controller enhanced (PIE, RFC 8033): drops or marks at arrival with a probability that is
+//! adjusted at regular intervals so that the queueing delay keeps to a target.
+//!
+//! It never ticks: adjustments that were due since the last arrival are made up for at the next one, from the delay that
+//! must have been there in between.
+
+use super::Admission;
+use crate::chance;
+use stackline_core::random::{Generator, Seed};
+use stackline_core::time::{Duration, Instant};
+
+/// Gain of the departure from the target, per second of delay.
+const ALPHA: f64 = 0.125;
+/// Gain of the change since the last adjustment, per second of delay.
+const BETA: f64 = 1.25;
+/// A burst of this length is let through after the queue was at rest.
+const MAX_BURST: Duration = Duration(150_000_000);
+/// Above this probability what could be marked is dropped.
+const MOST_MARKED: f64 = 0.1;
+/// Below this share of the target the delay is no congestion.
+const HALF: u64 = 2;
+/// Adjustments made up for at one arrival; older ones are passed over. At 15 ms these are the last minute.
+const MOST_UPDATES: u64 = 4096;
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Pie {
+    target: Duration,
+    update: Duration,
+    probability: f64,
+    /// Sum of the probabilities since the last drop: none comes too soon after it, none too late.
+    accumulated: f64,
+    burst: Duration,
+    /// Delay at the last adjustment, and when that was due.
+    delay_then: Duration,
+    updated: Instant,
+    /// Delay at the last arrival, and when that was.
+    delay_seen: Duration,
+    seen: Instant,
+    /// Running mean of the packets' bytes.
+    typical_bytes: u64,
+    generator: Generator,
+}
+
+impl Pie {
+    /// `target`: the delay to keep to; `update`: how often the probability is adjusted.
+    #[must_use]
+    pub fn new(target: Duration, update: Duration, seed: Seed) -> Self {
+        Self {
+            target,
+            update: Duration(update.0.max(1)),
+            probability: 0.0,
+            accumulated: 0.0,
+            burst: MAX_BURST,
+            delay_then: Duration::ZERO,
+            updated: Instant(0),
+            delay_seen: Duration::ZERO,
+            seen: Instant(0),
+            typical_bytes: 0,
+            generator: seed.generator(),
+        }
+    }
+
+    /// What becomes of a packet of `bytes` that would wait for `delay` behind `backlog_bytes`.
+    pub fn admit(&mut self, now: Instant, delay: Duration, backlog_bytes: u64, bytes: u64) -> Admission {
+        self.catch_up(now, delay);
+        (self.seen, self.delay_seen) = (now, delay);
+        // An eighth of the difference; the first one is taken as typical.
+        let step =
+            if self.typical_bytes == 0 { bytes } else { self.typical_bytes - self.typical_bytes / 8 + bytes / 8 };
+        self.typical_bytes = step.max(1);
+        if self.at_rest(delay) {
+            self.burst = MAX_BURST;
+        }
+        if self.burst > Duration::ZERO || self.spares(backlog_bytes) || !self.falls() {
+            return Admission::Take;
+        }
+        if self.probability > MOST_MARKED { Admission::Forced } else { Admission::Early }
+    }
+
+    /// The probability in force, 0 to 1.
+    #[must_use]
+    pub const fn probability(&self) -> f64 {
+        self.probability
+    }
+
+    /// Whether nothing is congested nor was: the next burst is allowed again.
+    fn at_rest(&self, delay: Duration) -> bool {
+        self.probability == 0.0 && self.low(delay) && self.low(self.delay_then)
+    }
+
+    const fn low(&self, delay: Duration) -> bool {
+        delay.0 < self.target.0 / HALF
+    }
+
+    /// Keeps the link busy: hardly any delay, or hardly anything queued, is no reason to drop.
+    const fn spares(&self, backlog_bytes: u64) -> bool {
+        self.low(self.delay_then) && self.probability < 0.2 || backlog_bytes <= 2 * self.typical_bytes
+    }
+
+    /// Draws, but for what comes too soon or too late after the last one.
+    fn falls(&mut self) -> bool {
+        if self.probability == 0.0 {
+            self.accumulated = 0.0;
+        }
+        self.accumulated += self.probability;
+        if self.accumulated < 0.85 {
+            return false;
+        }
+        let falls = self.accumulated >= 8.5 || chance::happens(self.probability, &mut self.generator);
+        if falls {
+            self.accumulated = 0.0;
+        }
+        falls
+    }
+
+    /// Makes the adjustments that were due until now, with the delay there was when each was due.
+    fn catch_up(&mut self, now: Instant, delay: Duration) {
+        let mut due = now.since(self.updated).0 / self.update.0;
+        if due > MOST_UPDATES {
+            let passed = Duration((due - MOST_UPDATES) * self.update.0);
+            due = MOST_UPDATES;
+            self.updated += passed;
+            self.delay_then = self.delay_at(self.updated, now, delay);
+            self.burst = Duration(self.burst.0.saturating_sub(passed.0));
+        }
+        while due > 0 {
+            let still = self.probability == 0.0 && self.delay_then == Duration::ZERO && delay == Duration::ZERO;
+            // Where nothing changes any more, the rest is one step.
+            let steps = if still { due } else { 1 };
+            self.updated += Duration(steps * self.update.0);
+            self.adjust(self.delay_at(self.updated, now, delay));
+            due -= steps;
+        }
+    }
+
+    /// The delay at an instant since the last arrival, when nothing came: it falls by a nanosecond each nanosecond, so
+    /// it is known from what is left now, or, when nothing is, from what there was.
+    fn delay_at(&self, at: Instant, now: Instant, delay: Duration) -> Duration {
+        if delay > Duration::ZERO {
+            return delay + now.since(at);
+        }
+        Duration(self.delay_seen.0.saturating_sub(at.since(self.seen).0))
+    }
+
+    /// One adjustment.
+    fn adjust(&mut self, delay: Duration) {
+        let error = delay.seconds() - self.target.seconds();
+        let change = delay.seconds() - self.delay_then.seconds();
+        let mut step = (ALPHA * error + BETA * change) / self.caution();
+        if self.probability >= 0.1 {
+            step = step.min(0.02);
+        }
+        self.probability += step;
+        if delay == Duration::ZERO && self.delay_then == Duration::ZERO {
+            self.probability *= 0.98;
+        }
+        self.probability = self.probability.clamp(0.0, 1.0);
+        self.burst = Duration(self.burst.0.saturating_sub(self.update.0));
+        self.delay_then = delay;
+    }
+
+    /// A small probability is adjusted in small steps.
+    fn caution(&self) -> f64 {
+        const STEPS: [(f64, f64); 6] =
+            [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
+        STEPS.iter().find(|(below, _)| self.probability < *below).map_or(1.0, |(_, divisor)| *divisor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+    const TARGET: Duration = Duration(15 * MS);
+
+    fn pie(seed: u64) -> Pie {
+        Pie::new(TARGET, TARGET, Seed::root(seed))
+    }
+
+    #[test]
+    fn one_adjustment_by_hand() {
+        let mut pie = pie(1);
+        pie.probability = 0.05;
+        pie.delay_then = Duration(20 * MS);
+        pie.adjust(Duration(25 * MS));
+        // (0.125 x 10 ms + 1.25 x 5 ms) / 2
+        assert!((pie.probability() - 0.053_75).abs() < 1e-12);
+        pie.probability = 0.5;
+        pie.adjust(Duration(1000 * MS));
+        assert!((pie.probability() - 0.52).abs() < 1e-12, "no more than 2 % at once");
+        pie.delay_then = Duration::ZERO;
+        pie.adjust(Duration::ZERO);
+        assert!((pie.probability() - (0.52 - 0.001_875) * 0.98).abs() < 1e-12);
+    }
+
+    #[test]
+    fn adjustments_are_made_up_for_with_the_delay_there_was() {
+        let mut lazy = pie(1);
+        lazy.admit(Instant(0), Duration(100 * MS), 50_000, 1000);
+        lazy.admit(Instant(60 * MS), Duration(50 * MS), 50_000, 1000);
+        let mut diligent = pie(1);
+        for ms in [15, 30, 45, 60] {
+            diligent.adjust(Duration((110 - ms) * MS));
+        }
+        assert_eq!(lazy.probability(), diligent.probability());
+        lazy.admit(Instant(160 * MS), Duration::ZERO, 0, 1000);
+        for ms in [75, 90, 105, 120, 135, 150] {
+            diligent.adjust(Duration(110_u64.saturating_sub(ms) * MS));
+        }
+        assert_eq!(lazy.probability(), diligent.probability());
+    }
+
+    #[test]
+    fn a_burst_is_let_through_after_a_rest() {
+        let mut pie = pie(1);
+        let taken = |pie: &mut Pie, ms: u64| pie.admit(Instant(ms * MS), Duration(100 * MS), 100_000, 1000);
+        assert!((0..150).all(|ms| taken(&mut pie, ms) == Admission::Take));
+        assert!((150..5_000).any(|ms| taken(&mut pie, ms) != Admission::Take));
+        // An hour of rest brings the probability to nothing and the allowance back.
+        let hour = 3_600_000;
+        assert_eq!(pie.admit(Instant(hour * MS), Duration::ZERO, 0, 1000), Admission::Take);
+        assert_eq!(pie.probability(), 0.0);
+        assert!((1..140).all(|ms| taken(&mut pie, hour + ms) == Admission::Take));
+    }
+
+    #[test]
+    fn what_may_be_marked_is_dropped_above_a_tenth() {
+        for (probability, expected) in [(0.09, Admission::Early), (0.11, Admission::Forced)] {
+            let mut pie = pie(2);
+            (pie.burst, pie.delay_then, pie.probability) = (Duration::ZERO, TARGET, probability);
+            let not_taken: Vec<Admission> = (0..1000)
+                .map(|_| pie.admit(Instant(0), TARGET, 100_000, 1000))
+                .filter(|admission| *admission != Admission::Take)
+                .collect();
+            assert!(not_taken.len() > 40 && not_taken.iter().all(|admission| *admission == expected));
+        }
+    }
+
+    #[test]
+    fn gaps_are_neither_too_short_nor_too_long() {
+        let mut pie = pie(3);
+        (pie.burst, pie.delay_then, pie.probability) = (Duration::ZERO, TARGET, 0.05);
+        let fallen: Vec<usize> =
+            (0..100_000).filter(|_| pie.admit(Instant(0), TARGET, 100_000, 1000) != Admission::Take).collect();
+        let gaps: Vec<usize> = fallen.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        // 0.85 / 0.05 and 8.5 / 0.05, give or take one for the rounding of the sums.
+        assert!(gaps.iter().all(|gap| (17..=171).contains(gap)), "{:?} {:?}", gaps.iter().min(), gaps.iter().max());
+    }
+
+    #[test]
+    fn a_queue_of_two_packets_is_spared() {
+        let mut pie = pie(4);
+        (pie.burst, pie.delay_then, pie.probability) = (Duration::ZERO, TARGET, 1.0);
+        assert!((0..100).all(|_| pie.admit(Instant(0), TARGET, 2_000, 1000) == Admission::Take));
+        assert_eq!(pie.admit(Instant(0), TARGET, 2_001, 1000), Admission::Forced);
+    }
+
+    #[test]
+    fn the_delay_of_a_constant_overload_is_kept_near_the_target() {
+        // Packets of 1 ms, a tenth more than the link can carry, for 200 s.
+        let mut pie = pie(5);
+        let (mut free, mut sum, mut count, mut dropped) = (0_u64, 0, 0, 0);
+        for number in 0..220_000_u64 {
+            let now = number * 10 * MS / 11;
+            let delay = free.saturating_sub(now);
+            if pie.admit(Instant(now), Duration(delay), delay / 1000, 1000) == Admission::Take {
+                free = free.max(now) + MS;
+            } else {
+                dropped += u32::from(now > 100_000 * MS);
+            }
+            if now > 100_000 * MS {
+                (sum, count) = (sum + delay, count + 1);
+            }
+        }
+        let mean = sum / count;
+        assert!((12 * MS..18 * MS).contains(&mean), "{mean}");
+        assert!((9_500..10_500).contains(&dropped), "{dropped} of 10 000 that are too many");
+    }
+
+    proptest! {
+        #[test]
+        fn any_times_and_delays_leave_a_probability(
+            steps in proptest::collection::vec((0_u64..1 << 50, 0_u64..1 << 50), 1..50), update in 0_u64..1 << 40,
+        ) {
+            let mut pie = Pie::new(TARGET, Duration(update), Seed::root(1));
+            let mut now = Instant(0);
+            for (pause, delay) in steps {
+                now += Duration(pause);
+                pie.admit(now, Duration(delay), delay, 1500);
+                prop_assert!((0.0..=1.0).contains(&pie.probability()));
+                prop_assert!(now.since(pie.updated) < pie.update);
+            }
+        }
+    }
+}
