@@ -1,5 +1,7 @@
 //! What exactly will be done, as text: nothing implied, every default written out.
 
+mod network;
+
 use crate::grid::{Align, line, widths, wrap};
 use crate::procedure::{size, steps};
 use crate::table::WIDTH;
@@ -15,7 +17,7 @@ pub fn plan(plan: &Plan, stacks: &[StackTable]) -> String {
         plan.seed
     )];
     lines.extend(plan.hosts.iter().map(|(name, host)| format!("host {name}: {}", self::host(host))));
-    lines.extend(plan.networks.iter().map(network));
+    lines.extend(plan.networks.iter().flat_map(network::lines));
     for (index, measurement) in plan.measurements.iter().enumerate() {
         lines.push(String::new());
         lines.extend(self::measurement(index, measurement, plan, stacks));
@@ -36,11 +38,6 @@ fn via(via: &Via) -> String {
         Via::Local => "a child process on this machine".to_owned(),
         Via::Ssh(destination) => format!("ssh {destination} stackline agent"),
     }
-}
-
-fn network(network: &stackline_core::network::Network) -> String {
-    let (hosts, switches, links) = (network.hosts.len(), network.switches.len(), network.links.len());
-    format!("network {}: {hosts} hosts, {switches} switches, {links} links", network.name)
 }
 
 fn measurement(index: usize, m: &Measurement, plan: &Plan, stacks: &[StackTable]) -> Vec<String> {

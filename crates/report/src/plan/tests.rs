@@ -1,7 +1,9 @@
 //! A plan as a person reads it before anything is done.
 
-use crate::testing::{a_plan, golden};
+use crate::testing::{a_plan, golden, networks};
 use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
+use stackline_core::network::{DeliveryTrace, Discipline, Host, Link, Loss, Network, Queue, Rate, RateSchedule};
+use stackline_core::time::Duration;
 
 const TCP: StackTable = StackTable {
     name: "tcp",
@@ -28,4 +30,43 @@ fn everything_is_written_out() {
 #[test]
 fn an_unknown_stack_still_prints() {
     assert!(super::plan(&a_plan(), &[]).contains("stack      tcp\n"));
+}
+
+#[test]
+fn a_network_is_written_out() {
+    let steps = vec![(Duration(0), 1.544e6), (Duration(5_000_000_000), 0.0)];
+    let schedule = RateSchedule { steps, period: Some(Duration(7_500_000_000)) };
+    let trace = DeliveryTrace { file: "up.trace".into(), opportunities_ms: vec![1, 1, 20] };
+    let codel = Discipline::CoDel { target: Duration(5_000_000), interval: Duration(100_000_000) };
+    let fq = Discipline::FqCoDel {
+        target: Duration(5_000_000),
+        interval: Duration(100_000_000),
+        flows: 1024,
+        quantum: 1514,
+    };
+    let mut network = networks::everything();
+    network.hosts[1].clock.steps = vec![(Duration(10_000_000_000), -1_500_000)];
+    network.switches[1].queue = Some(Queue { limit_bytes: Some(10_001), discipline: fq, ..Queue::default() });
+    let link = |rate: Rate, loss: Loss, discipline: Discipline| Link {
+        ends: ("edge".into(), "core".into()),
+        rate,
+        loss,
+        queue: Some(Queue { discipline, ..Queue::default() }),
+        ..Link::default()
+    };
+    let ge = Loss::GilbertElliott { to_bad: 0.01, to_good: 0.3, loss_good: 0.0, loss_bad: 1.0 };
+    let pie = Discipline::Pie { target: Duration(15_000_000), update: Duration(15_000_000) };
+    network.links.extend([
+        link(Rate::Schedule(schedule), Loss::Independent(1e-4), codel),
+        link(Rate::Trace(trace), Loss::BitErrors(1e-6), Discipline::DropHead),
+        link(Rate::Unlimited, Loss::List((1..20).collect()), pie),
+        link(Rate::Constant(155.52e6), ge, Discipline::DropTail),
+    ]);
+    let lonely = Network {
+        name: "lonely".into(),
+        hosts: vec![Host { name: "a".into(), ..Host::default() }],
+        ..Network::default()
+    };
+    let plan = stackline_core::plan::Plan { networks: vec![network, lonely], measurements: vec![], ..a_plan() };
+    golden("plan-network.txt", &super::plan(&plan, &[TCP]));
 }
