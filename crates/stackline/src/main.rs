@@ -13,6 +13,7 @@ mod output;
 mod run;
 mod source;
 mod text;
+mod worlds;
 
 use clap::Parser;
 use exit::Exit;

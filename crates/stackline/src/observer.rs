@@ -2,20 +2,17 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value, json};
-use stackline_core::plan::Plan;
+use stackline_core::course::Turn;
+use stackline_core::plan::{Plan, World};
 use stackline_core::record::RunRecord;
-use stackline_core::record::WakeUp;
 use stackline_events::RunDirectory;
-use stackline_live::coordinator::{AgentsReport, Observer};
-use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr};
 
-/// Told of every run by the coordinator.
+/// Told of every run.
 pub(crate) struct Keeper<'p> {
     plan: &'p Plan,
     directory: RunDirectory,
     records: Vec<RunRecord>,
-    agents: AgentsReport,
     bar: ProgressBar,
     /// The first thing that could not be kept.
     trouble: Option<stackline_events::Error>,
@@ -29,21 +26,17 @@ impl<'p> Keeper<'p> {
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} runs  {wide_msg}") {
             bar.set_style(style);
         }
-        Self { plan, directory, records: Vec::new(), agents: AgentsReport::default(), bar, trouble: None }
+        Self { plan, directory, records: Vec::new(), bar, trouble: None }
     }
 
     pub(crate) fn path(&self) -> String {
         self.directory.path().display().to_string()
     }
 
-    /// What waking a core costs on the first host that could tell.
-    pub(crate) fn wake_up(&self) -> Option<WakeUp> {
-        self.agents.wake_up.values().next().copied()
-    }
-
-    /// Writes the environment with what the hosts do after the last run.
-    pub(crate) fn environment(&mut self, after: &BTreeMap<String, Value>) {
-        let environment = environment(&self.agents, after);
+    /// Writes what is known of each world.
+    pub(crate) fn environment(&mut self, worlds: Vec<(World, Value)>) {
+        let worlds: Map<String, Value> = worlds.into_iter().map(|(world, known)| (world.to_string(), known)).collect();
+        let environment = json!({"stackline": env!("CARGO_PKG_VERSION"), "worlds": worlds});
         if let Err(error) = self.directory.write_environment(&environment) {
             self.trouble.get_or_insert(error);
         }
@@ -59,20 +52,15 @@ impl<'p> Keeper<'p> {
         self.directory.finish(&self.records, complete, reason)?;
         self.trouble.map_or(Ok(self.records), Err)
     }
-}
 
-impl Observer for Keeper<'_> {
-    fn agents(&mut self, agents: &AgentsReport) {
-        self.agents = agents.clone();
-        self.environment(&BTreeMap::new());
+    /// A run is about to begin.
+    pub(crate) fn begins(&mut self, turn: &Turn<'_>) {
+        let text = &turn.measurement.text;
+        self.bar.set_message(if turn.counted { text.clone() } else { format!("warm-up: {text}") });
     }
 
-    fn begins(&mut self, measurement: usize, _: u32, counted: bool) {
-        let text = self.plan.measurements.get(measurement).map_or("", |m| m.text.as_str());
-        self.bar.set_message(if counted { text.to_string() } else { format!("warm-up: {text}") });
-    }
-
-    fn done(&mut self, records: &[RunRecord]) {
+    /// A run is done: one record a part.
+    pub(crate) fn done(&mut self, records: &[RunRecord]) {
         for record in records {
             if let Err(error) = self.directory.append(record) {
                 self.trouble.get_or_insert(error);
@@ -84,28 +72,12 @@ impl Observer for Keeper<'_> {
         }
     }
 
-    fn enough(&mut self, measurement: usize) -> bool {
+    /// Whether a measurement that repeats `until` an interval has enough runs.
+    pub(crate) fn enough(&self, measurement: usize) -> bool {
         self.plan.measurements.get(measurement).is_none_or(|plan| {
             let records: Vec<RunRecord> =
                 self.records.iter().filter(|r| r.measurement == measurement).cloned().collect();
             stackline_analyze::interval_reached(plan, &records)
         })
     }
-}
-
-fn environment(agents: &AgentsReport, after: &BTreeMap<String, Value>) -> Value {
-    let mut hosts = Map::new();
-    for (name, (hello, fixed)) in &agents.hosts {
-        let state = |sample: Option<&Value>| sample.map_or(Value::Null, |s| s["state"].clone());
-        let (before, later) = (state(agents.before.get(name)), state(after.get(name)));
-        let change = after.get(name).map_or(Value::Null, |s| s["since"].clone());
-        let host = json!({
-            "agent": {"version": hello.version, "pid": hello.pid, "machine": hello.machine},
-            "static": fixed,
-            "dynamic": {"before": before, "after": later, "during": change},
-            "wake_up": agents.wake_up.get(name),
-        });
-        hosts.insert(name.clone(), host);
-    }
-    json!({"stackline": env!("CARGO_PKG_VERSION"), "world": "live", "hosts": hosts})
 }

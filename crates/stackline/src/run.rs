@@ -5,16 +5,14 @@ use crate::flags;
 use crate::observer::Keeper;
 use crate::output;
 use crate::source::Source;
+use crate::worlds::{Ground, Worlds};
 use stackline_core::plan::{Plan, World};
-use stackline_core::record::RunRecord;
-use stackline_core::record::WakeUp;
+use stackline_core::record::{RunRecord, WakeUp};
 use stackline_core::units;
 use stackline_events::{RunDirectory, runs_root};
-use stackline_live::coordinator::Coordinator;
 use stackline_live::fault::{Blame, Fault};
 use stackline_live::launch::Launcher;
 use stackline_report::{Header, TableOptions};
-use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdout};
 use std::path::Path;
 use std::sync::Arc;
@@ -28,19 +26,18 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     if let Some(seed) = flags.text.seed {
         plan.seed = seed;
     }
-    only_live(&plan)?;
+    no_network_live(&plan)?;
     let directory = open(flags, &source, &plan)?;
     let mut keeper = Keeper::new(&plan, directory);
     let path = keeper.path();
-    let failed = carry_out(flags, &plan, &mut keeper).err();
-    let wake_up = keeper.wake_up();
+    let (failed, wake_up) = carry_out(flags, &plan, &mut keeper);
     let reason = failed.as_ref().map(|fault| fault.message.clone());
     let records = keeper.finish(failed.is_none(), reason.as_deref())?;
     let header = Header {
         stackline: env!("CARGO_PKG_VERSION").into(),
         run: path,
         seed: plan.seed,
-        world: World::Live,
+        world: plan.measurements.first().map_or(World::Live, |measurement| measurement.world),
         wake_up,
         complete: failed.is_none(),
         reason,
@@ -49,18 +46,12 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     failed.map_or(Ok(Exit::Done), |fault| Err(fault.into()))
 }
 
-/// A construct that no world obeys yet is refused, never ignored.
-fn only_live(plan: &Plan) -> Result<()> {
-    for measurement in &plan.measurements {
-        let refuse = |what: String| {
-            Err(Error::new(Exit::Environment, format!("line {}: {what}", measurement.line))
-                .hint("this version runs `in live` without a network; `stackline plan` and `check` take everything"))
-        };
-        if measurement.world != World::Live {
-            return refuse(format!("the {} world is not built into this version", measurement.world));
-        }
+/// A network that the live world cannot make is refused, never ignored.
+fn no_network_live(plan: &Plan) -> Result<()> {
+    for measurement in plan.measurements.iter().filter(|measurement| measurement.world == World::Live) {
         if let Some(network) = &measurement.across {
-            return refuse(format!("`across {network}` needs the emulated or the simulated world"));
+            let what = format!("line {}: the live world has no network `{network}`", measurement.line);
+            return Err(Error::new(Exit::Input, what).hint("`--in simulated` computes it, `--in emulated` makes it"));
         }
     }
     Ok(())
@@ -75,23 +66,32 @@ fn open(flags: &flags::Run, source: &Source, plan: &Plan) -> Result<RunDirectory
     Ok(directory)
 }
 
-fn carry_out(flags: &flags::Run, plan: &Plan, keeper: &mut Keeper<'_>) -> std::result::Result<(), Fault> {
+/// Makes all runs; what went wrong, and what waking a core costs.
+fn carry_out(flags: &flags::Run, plan: &Plan, keeper: &mut Keeper<'_>) -> (Option<Fault>, Option<WakeUp>) {
     let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
+    let mut worlds = match ground(flags, plan, &interrupted).and_then(|ground| Worlds::open(&ground)) {
+        Ok(worlds) => worlds,
+        Err(fault) => return (Some(fault), None),
+    };
+    keeper.environment(worlds.environment(false));
+    let failed = worlds.carry_out(keeper).err();
+    if failed.as_ref().is_none_or(|fault| fault.blame != Blame::Ended) {
+        keeper.environment(worlds.environment(true));
+    }
+    (failed, worlds.wake_up())
+}
+
+fn ground<'p>(
+    flags: &flags::Run,
+    plan: &'p Plan,
+    interrupted: &'p Arc<AtomicBool>,
+) -> std::result::Result<Ground<'p>, Fault> {
+    let flag = Arc::clone(interrupted);
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
         .map_err(|e| Fault::environment(format!("Ctrl-C cannot be handled: {e}")))?;
     let program =
         std::env::current_exe().map_err(|e| Fault::environment(format!("this program cannot find itself: {e}")))?;
-    let launcher = Launcher::new(program, flags.files.clone());
-    let mut coordinator = Coordinator::start(plan, plan.seed, &launcher, &interrupted, keeper)?;
-    let done = coordinator.run(keeper);
-    if done.as_ref().is_err_and(|fault| fault.blame == Blame::Ended) {
-        return done;
-    }
-    // After a failure an agent may be gone; the environment then lacks its end and says so by null.
-    let after = coordinator.samples().unwrap_or_else(|_| BTreeMap::new());
-    keeper.environment(&after);
-    done
+    Ok(Ground { plan, launcher: Launcher::new(program, flags.files.clone()), interrupted })
 }
 
 fn show(

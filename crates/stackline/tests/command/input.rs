@@ -88,20 +88,10 @@ fn a_text_that_measures_nothing() {
 }
 
 #[test]
-fn a_world_that_is_not_built_in_is_refused_and_nothing_runs() {
+fn the_live_world_makes_no_network() {
     let place = Place::new();
-    for (text, word) in [
-        ("1 rr 32*10 in simulated", "the simulated world is not built into this version"),
-        ("1 rr 32*10 in emulated", "the emulated world is not built into this version"),
-    ] {
-        place.run(text).fails(3, &["line 1", word]).hints("in live");
-    }
-    // A network has no effect in the live world: a warning, and then an error all the same.
     let told = place.run("network wan { host a, b; link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 32*10 across wan;");
-    assert_eq!(told.status.code(), Some(3));
-    assert!(told.err.contains("error: line 2: `across wan` needs the emulated or the simulated world"), "{}", told.err);
-    assert!(told.err.contains("hint: this version runs `in live`"), "{}", told.err);
-    place.stackline(&["run", "--in", "simulated", "-e", "1 rr 32*10"]).fails(3, &["simulated"]).hints("in live");
+    told.fails(2, &["error: line 2: the live world has no network `wan`"]).hints("--in simulated");
     assert!(place.runs().is_empty());
 }
 

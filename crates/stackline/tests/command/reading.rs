@@ -108,7 +108,7 @@ fn a_run_keeps_what_it_was_asked_and_where() {
     assert_eq!((&kept.status()["complete"], kept.journal()), (&Value::Bool(true), 2));
     let environment: Value =
         serde_json::from_str(&std::fs::read_to_string(kept.0.join("environment.json")).unwrap()).unwrap();
-    let host = &environment["hosts"]["(local initiator)"];
+    let host = &environment["worlds"]["live"]["hosts"]["(local initiator)"];
     assert!(number(host, "/agent/pid") > 1.0);
     for part in ["before", "after", "during"] {
         assert!(host["dynamic"][part].is_object(), "{host}");

@@ -1,0 +1,98 @@
+//! Which world makes which run of a plan. Each is opened before the first run, so that what it cannot do is told at once.
+
+mod live;
+
+use crate::observer::Keeper;
+use live::Live;
+use serde_json::Value;
+use stackline_core::course::{Course, Turn};
+use stackline_core::plan::{Plan, World};
+use stackline_core::record::{RunRecord, WakeUp};
+use stackline_core::time::Duration;
+use stackline_live::fault::Fault;
+use stackline_live::launch::Launcher;
+use std::sync::atomic::AtomicBool;
+
+/// What a run yielded.
+pub(crate) struct Made {
+    /// One a part.
+    pub(crate) records: Vec<RunRecord>,
+    /// How long it took, in the time of its world.
+    pub(crate) took: Duration,
+}
+
+/// A place where runs are made.
+trait Place {
+    /// Makes one run.
+    fn make(&mut self, turn: &Turn<'_>) -> Result<Made, Fault>;
+    /// What is known of it for `environment.json`: once before the first run, once after the last.
+    fn environment(&mut self, done: bool) -> Value;
+    /// What waking a core costs there.
+    fn wake_up(&self) -> Option<WakeUp> {
+        None
+    }
+}
+
+/// What worlds are opened with.
+pub(crate) struct Ground<'p> {
+    pub(crate) plan: &'p Plan,
+    pub(crate) launcher: Launcher,
+    pub(crate) interrupted: &'p AtomicBool,
+}
+
+/// Every world that a plan needs.
+pub(crate) struct Worlds<'p> {
+    plan: &'p Plan,
+    live: Option<Live<'p>>,
+}
+
+impl<'p> Worlds<'p> {
+    /// Opens them.
+    ///
+    /// # Errors
+    /// A [`Fault`] that says which cannot be had and why.
+    pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Fault> {
+        let wants = |world| ground.plan.measurements.iter().any(|measurement| measurement.world == world);
+        let live = wants(World::Live).then(|| Live::open(ground)).transpose()?;
+        Ok(Self { plan: ground.plan, live })
+    }
+
+    /// Makes all runs, each told to the keeper.
+    ///
+    /// # Errors
+    /// The first [`Fault`]; what was done before has been kept.
+    pub(crate) fn carry_out(&mut self, keeper: &mut Keeper<'_>) -> Result<(), Fault> {
+        let mut course = Course::new(self.plan, self.plan.seed);
+        let mut warm_for = (usize::MAX, Duration::ZERO);
+        loop {
+            let turn = course.next(warm_for.1, |measurement| keeper.enough(measurement));
+            let Some(turn) = turn else { return Ok(()) };
+            keeper.begins(&turn);
+            let made = self.place(turn.measurement.world)?.make(&turn)?;
+            if turn.index != warm_for.0 {
+                warm_for = (turn.index, Duration::ZERO);
+            }
+            warm_for.1 += made.took;
+            keeper.done(&made.records);
+        }
+    }
+
+    fn place(&mut self, world: World) -> Result<&mut dyn Place, Fault> {
+        let place: Option<&mut dyn Place> = match world {
+            World::Live => self.live.as_mut().map(|place| place as &mut dyn Place),
+            World::Emulated | World::Simulated => None,
+        };
+        place.ok_or_else(|| Fault::environment(format!("the {world} world is not open")))
+    }
+
+    /// What is known of each world.
+    pub(crate) fn environment(&mut self, done: bool) -> Vec<(World, Value)> {
+        let worlds = [World::Live, World::Emulated, World::Simulated];
+        worlds.into_iter().filter_map(|world| Some((world, self.place(world).ok()?.environment(done)))).collect()
+    }
+
+    /// What waking a core costs where programs really run.
+    pub(crate) fn wake_up(&self) -> Option<WakeUp> {
+        self.live.as_ref().and_then(Place::wake_up)
+    }
+}

@@ -1,0 +1,67 @@
+//! The live world: agents on real hosts.
+
+use super::{Ground, Made, Place};
+use serde_json::{Map, Value, json};
+use stackline_core::course::Turn;
+use stackline_core::plan::World;
+use stackline_core::record::WakeUp;
+use stackline_core::time::Duration;
+use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
+use stackline_live::fault::Fault;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Agents, and what is known of their machines.
+pub(crate) struct Live<'p> {
+    coordinator: Coordinator<'p>,
+    agents: AgentsReport,
+}
+
+impl<'p> Live<'p> {
+    /// Starts the agents.
+    pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Fault> {
+        let hosts = hosts(ground.plan, |measurement| measurement.world == World::Live);
+        let (coordinator, agents) = Coordinator::start(hosts, &ground.launcher, ground.interrupted)?;
+        Ok(Self { coordinator, agents })
+    }
+}
+
+impl Place for Live<'_> {
+    fn make(&mut self, turn: &Turn<'_>) -> Result<Made, Fault> {
+        made(&mut self.coordinator, turn)
+    }
+
+    fn environment(&mut self, done: bool) -> Value {
+        json!({ "hosts": machines(&mut self.coordinator, &self.agents, done) })
+    }
+
+    fn wake_up(&self) -> Option<WakeUp> {
+        self.agents.wake_up.values().next().copied()
+    }
+}
+
+/// One run by agents, with the real time it took.
+pub(super) fn made(coordinator: &mut Coordinator<'_>, turn: &Turn<'_>) -> Result<Made, Fault> {
+    let begun = Instant::now();
+    let records = coordinator.make(turn)?;
+    Ok(Made { records, took: Duration::from_seconds(begun.elapsed().as_secs_f64()) })
+}
+
+/// What the agents' machines are, what they did before and, once all is done, after.
+pub(super) fn machines(coordinator: &mut Coordinator<'_>, agents: &AgentsReport, done: bool) -> Map<String, Value> {
+    // After a failure an agent may be gone; the environment then lacks its end and says so by null.
+    let after = if done { coordinator.samples().unwrap_or_default() } else { BTreeMap::new() };
+    let machine = |name: &String| {
+        let (hello, fixed) = agents.hosts.get(name)?;
+        let state = |sample: Option<&Value>| sample.map_or(Value::Null, |s| s["state"].clone());
+        let (before, later) = (state(agents.before.get(name)), state(after.get(name)));
+        let change = after.get(name).map_or(Value::Null, |s| s["since"].clone());
+        Some(json!({
+            "agent": {"version": hello.version, "pid": hello.pid, "machine": hello.machine},
+            "static": fixed,
+            "dynamic": {"before": before, "after": later, "during": change},
+            "wake_up": agents.wake_up.get(name),
+        }))
+    };
+    agents.hosts.keys().filter_map(|name| Some((name.clone(), machine(name)?))).collect()
+}
