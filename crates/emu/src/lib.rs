@@ -6,6 +6,15 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
+//! | [`house`] | the hosts of a network: namespaces and veth pairs |
 //! | [`leg`] | where a host's frames enter and leave |
+//! | [`refusal`] | what cannot be done, and why |
 
+pub mod house;
 pub mod leg;
+mod namespace;
+mod reach;
+pub mod refusal;
+mod rtnl;
+mod sys;
+mod wiring;

@@ -1,0 +1,153 @@
+//! Builds an emulated network's hosts: a network namespace each, joined to this process by a veth pair.
+//!
+//! ```text
+//! host's namespace   eth0  10.71.x.y/32, default via 169.254.71.1
+//!                     |
+//! central namespace  leg N: a packet socket sees what the host sends, and hands it what arrives
+//! ```
+//! Nothing of it has a name outside this process: when the process ends, however it ends, all is gone.
+
+use crate::leg::{self, Leg};
+use crate::namespace;
+use crate::reach::{self, Reach};
+use crate::refusal::{Refusal, Result};
+use crate::rtnl::{Batch, Refused, Rtnl};
+use crate::sys::raw;
+use crate::wiring::{self, Pair};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use stackline_core::network::Network;
+use stackline_net::Node;
+use std::fs::File;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
+use std::sync::Mutex;
+use std::thread;
+
+/// File descriptors that are open or wanted beside those of the hosts.
+const SPARE_FILES: u64 = 64;
+
+/// The hosts of a network, for as long as it is kept.
+#[derive(Debug)]
+pub struct House {
+    /// The user namespace that owns the hosts, where there is one.
+    pub user: Option<File>,
+    /// In the order of the network.
+    pub hosts: Vec<Host>,
+}
+
+/// One host.
+#[derive(Debug)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Its network namespace.
+    pub net: File,
+}
+
+/// Makes the hosts and their legs. The process has one thread yet; it leaves the machine's network for good.
+pub fn build(network: &Network) -> Result<(House, Vec<Leg>)> {
+    enough(network.hosts.len())?;
+    let reaches = reach::reaches(network)?;
+    let user = namespace::leave()?;
+    settle_centre()?;
+    let nets = hosts(&reaches, user.is_some())?;
+    open_centre(reaches.len() as u32)?;
+    let legs = (0..).zip(&reaches).map(|(number, reach)| leg(number, reach)).collect::<Result<Vec<_>>>()?;
+    let hosts = network.hosts.iter().zip(&legs).zip(nets);
+    let hosts = hosts.map(|((host, leg), net)| Host { name: host.name.clone(), address: leg.address, net });
+    Ok((House { user, hosts: hosts.collect() }, legs))
+}
+
+/// Addresses and file descriptors for so many hosts.
+fn enough(hosts: usize) -> Result<()> {
+    if hosts > leg::MOST_HOSTS {
+        let message = format!("an emulated network has at most {} hosts, not {hosts}", leg::MOST_HOSTS);
+        return Err(Refusal::input(message).hint("`--in simulated` has no such bound"));
+    }
+    let wanted = 2 * hosts as u64 + SPARE_FILES;
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| Refusal::call("asking for the limit of files", e))?;
+    if limit.1 < wanted {
+        let message = format!("{hosts} emulated hosts need {wanted} file descriptors, the limit is {}", limit.1);
+        return Err(Refusal::environment(message).hint(format!("`ulimit -Hn {wanted}`, or `--in simulated`")));
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, limit.0.max(wanted), limit.1)
+        .map_err(|e| Refusal::call("raising the limit of files", e))
+}
+
+fn settle_centre() -> Result<()> {
+    let failed = |error| Refusal::call("setting up the central namespace", error);
+    namespace::quieten().map_err(failed)?;
+    let mut batch = Batch::default();
+    wiring::loopback(&mut batch);
+    Rtnl::open().map_err(failed)?.carry_out(batch).map_err(refused)
+}
+
+fn open_centre(hosts: u32) -> Result<()> {
+    let mut batch = Batch::default();
+    (0..hosts).for_each(|number| wiring::central(number, &mut batch));
+    Rtnl::open().map_err(|error| Refusal::call("opening rtnetlink", error))?.carry_out(batch).map_err(refused)
+}
+
+/// The hosts' namespaces, wired. The kernel spends most of the time on waiting, so several are made at once.
+fn hosts(reaches: &[Reach], mapped: bool) -> Result<Vec<File>> {
+    let centre = namespace::current().map_err(|error| Refusal::call("opening the central namespace", error))?;
+    let at_once = thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+    let next = Mutex::new((0..).zip(reaches));
+    let made = Mutex::new(Vec::new());
+    let make = || -> Result<()> {
+        loop {
+            let Some((number, reach)) = next.lock().ok().and_then(|mut next| next.next()) else { return Ok(()) };
+            let net = host(number, reach, &centre, mapped)?;
+            if let Ok(mut made) = made.lock() {
+                made.push((number, net));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..at_once.min(reaches.len())).map(|_| scope.spawn(make)).collect();
+        let panicked = |_| Err(Refusal::emulation("a thread that makes hosts panicked"));
+        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(panicked))
+    })?;
+    let mut made = made.into_inner().unwrap_or_default();
+    made.sort_by_key(|(number, _)| *number);
+    Ok(made.into_iter().map(|(_, net)| net).collect())
+}
+
+fn host(number: u32, reach: &Reach, centre: &File, mapped: bool) -> Result<File> {
+    let net = namespace::next().map_err(|error| Refusal::namespaces("a network namespace for each host", error))?;
+    let failed = |error: io::Error| Refusal::call("setting up a host's namespace", error);
+    namespace::quieten().and_then(|()| namespace::let_ping(mapped)).map_err(failed)?;
+    let pair = Pair { number, address: leg::address(number), reach, centre: centre.as_raw_fd() };
+    let mut batch = Batch::default();
+    wiring::loopback(&mut batch);
+    pair.wire(&mut batch);
+    Rtnl::open().map_err(failed)?.carry_out(batch).map_err(refused)?;
+    Ok(net)
+}
+
+fn leg(number: u32, reach: &Reach) -> Result<Leg> {
+    let socket = raw::packet_socket(wiring::central_index(number)).map_err(|error| match error.raw_os_error() {
+        Some(libc::EAFNOSUPPORT) => Refusal::environment("this kernel has no packet sockets (CONFIG_PACKET)"),
+        _ => Refusal::call("opening a packet socket", error),
+    })?;
+    Ok(Leg {
+        node: Node(number),
+        socket,
+        host_mac: wiring::host_mac(number),
+        gateway_mac: wiring::GATEWAY_MAC,
+        address: leg::address(number),
+        mtu: reach.interface,
+    })
+}
+
+fn refused(refused: Refused) -> Refusal {
+    match refused.error.raw_os_error() {
+        Some(libc::EOPNOTSUPP) if refused.what == wiring::VETH => {
+            Refusal::environment("this kernel has no virtual Ethernet pairs (CONFIG_VETH)")
+        }
+        _ => Refusal::call(refused.what, refused.error),
+    }
+}

@@ -1,0 +1,104 @@
+//! How large a packet each host may send: to whom, and at all. Computed from the network's paths.
+//!
+//! A host whose paths differ has an interface for the largest and routes for the others, as if every path's MTU had been
+//! discovered: the modelled routers send no ICMP messages.
+
+use crate::refusal::{Refusal, Result};
+use stackline_core::network as plan;
+use stackline_core::random::Seed;
+use stackline_net::{Network, Node, Payload};
+
+/// Smallest MTU over which the kernel speaks IPv4, in bytes.
+const LEAST: u64 = 68;
+/// Largest packet of IPv4, in bytes.
+const MOST: u64 = 65535;
+
+/// What one host may send, in bytes of the network layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// MTU of its interface: the largest packet from or to anybody.
+    pub(crate) interface: u32,
+    /// To those not named below: the smallest of its paths' MTUs.
+    pub(crate) route: u32,
+    /// Hosts to whom larger packets may go, by their place in the network.
+    pub(crate) wider: Vec<(u32, u32)>,
+}
+
+/// What each host may send, in the order of the network's hosts.
+pub(crate) fn reaches(network: &plan::Network) -> Result<Vec<Reach>> {
+    if let Some(link) = network.links.iter().find(|link| link.mtu() < LEAST) {
+        let (a, b) = &link.ends;
+        let message = format!("the link {a} - {b} has an MTU of {} bytes, IPv4 needs {LEAST}", link.mtu());
+        return Err(Refusal::input(message).hint("a larger `mtu`, or `--in simulated`"));
+    }
+    let hosts = network.hosts.len() as u32;
+    let first = network.links.first().map_or(plan::DEFAULT_MTU, plan::Link::mtu);
+    if network.links.iter().all(|link| link.mtu() == first) {
+        let mtu = first.min(MOST) as u32;
+        return Ok(vec![Reach { interface: mtu, route: mtu, wider: Vec::new() }; hosts as usize]);
+    }
+    let machine = Network::<Nothing>::new(network, Seed::root(0), ());
+    let mtu = |from, to| machine.path(Node(from), Node(to)).map(|path| path.mtu.min(MOST) as u32);
+    Ok((0..hosts).map(|host| reach(host, hosts, &mtu)).collect())
+}
+
+fn reach(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> Reach {
+    let others = || (0..hosts).filter(|other| *other != host);
+    let there: Vec<(u32, u32)> = others().filter_map(|other| Some((other, mtu(host, other)?))).collect();
+    let back = others().filter_map(|other| mtu(other, host));
+    let route = there.iter().map(|(_, mtu)| *mtu).min().unwrap_or(plan::DEFAULT_MTU as u32);
+    let interface = there.iter().map(|(_, mtu)| *mtu).chain(back).max().unwrap_or(route);
+    let wider = there.into_iter().filter(|(_, mtu)| *mtu > route).collect();
+    Reach { interface, route, wider }
+}
+
+/// Paths are asked for, nothing is sent.
+struct Nothing;
+
+impl Payload for Nothing {
+    fn split(&mut self, _at: u32) -> Self {
+        Self
+    }
+
+    fn mark(&mut self) {}
+
+    fn again(&self) -> Self {
+        Self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plan::{Host, Link};
+
+    fn network(mtus: &[u64]) -> plan::Network {
+        let hosts = (0..mtus.len()).map(|i| Host { name: format!("h{i}"), ..Host::default() }).collect();
+        let link = |(i, mtu): (usize, &u64)| Link {
+            ends: (format!("h{i}"), "s".into()),
+            mtu_bytes: Some(*mtu),
+            ..Link::default()
+        };
+        let switches = vec![plan::Switch { name: "s".into(), ..plan::Switch::default() }];
+        let links = mtus.iter().enumerate().map(link).collect();
+        plan::Network { name: "n".into(), hosts, switches, links }
+    }
+
+    #[test]
+    fn one_mtu_needs_no_routes() {
+        let all = reaches(&network(&[9000, 9000, 9000])).unwrap();
+        assert_eq!(all, vec![Reach { interface: 9000, route: 9000, wider: Vec::new() }; 3]);
+    }
+
+    #[test]
+    fn each_pair_has_its_own() {
+        let mtu = |from: u32, to: u32| [9000, 9000, 1500].get(from.max(to) as usize).copied();
+        assert_eq!(reach(0, 3, &mtu), Reach { interface: 9000, route: 1500, wider: vec![(1, 9000)] });
+        assert_eq!(reach(2, 3, &mtu), Reach { interface: 1500, route: 1500, wider: Vec::new() });
+    }
+
+    #[test]
+    fn an_mtu_that_ipv4_cannot_use_is_refused() {
+        assert!(reaches(&network(&[1500, 53])).unwrap_err().message.contains("h1 - s has an MTU of 53 bytes"));
+    }
+}

@@ -1,0 +1,124 @@
+//! rtnetlink: many requests in one message to the kernel, every one confirmed.
+//!
+//! It knows nothing of networks; what is asked for is composed by others.
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::RouteNetlinkMessage as Message;
+use nix::sys::socket::{self, AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Room for answers; a confirmation is 36 bytes, a failure repeats its request.
+const ROOM: usize = 64 << 10;
+
+/// Requests in one message: their confirmations must fit the socket's buffer.
+const AT_ONCE: usize = 64;
+
+/// A conversation with the network namespace that its thread was in when it was opened.
+#[derive(Debug)]
+pub(crate) struct Rtnl {
+    socket: OwnedFd,
+}
+
+/// Requests, in the order in which they are carried out; each with what it asks for.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    requests: Vec<(&'static str, u16, Message)>,
+}
+
+/// A request that was refused.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// What was asked for.
+    pub(crate) what: &'static str,
+    /// Why not.
+    pub(crate) error: io::Error,
+}
+
+impl Batch {
+    /// Asks for a thing that is not there yet; `what` names it in an error.
+    pub(crate) fn create(&mut self, what: &'static str, message: Message) {
+        self.add(what, message, NLM_F_CREATE | NLM_F_EXCL);
+    }
+
+    /// Asks for a change.
+    pub(crate) fn change(&mut self, what: &'static str, message: Message) {
+        self.add(what, message, 0);
+    }
+
+    fn add(&mut self, what: &'static str, message: Message, flags: u16) {
+        self.requests.push((what, NLM_F_REQUEST | NLM_F_ACK | flags, message));
+    }
+}
+
+impl Rtnl {
+    /// Opens one in the thread's network namespace.
+    pub(crate) fn open() -> io::Result<Self> {
+        let (flags, protocol) = (SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute);
+        let socket = socket::socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
+        socket::connect(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        Ok(Self { socket })
+    }
+
+    /// Carries out all of a batch, or up to the first that is refused (some behind it may have been carried out too).
+    pub(crate) fn carry_out(&self, batch: Batch) -> Result<(), Refused> {
+        let mut requests = batch.requests.into_iter();
+        loop {
+            let (bytes, what) = message(requests.by_ref().take(AT_ONCE));
+            if what.is_empty() {
+                return Ok(());
+            }
+            self.send(&bytes, &what)?;
+        }
+    }
+
+    fn send(&self, bytes: &[u8], what: &[&'static str]) -> Result<(), Refused> {
+        let lost = |error: io::Error| Refused { what: "talking rtnetlink", error };
+        socket::send(self.socket.as_raw_fd(), bytes, MsgFlags::empty()).map_err(|e| lost(e.into()))?;
+        let mut room = vec![0; ROOM];
+        let mut left = what.len();
+        while left > 0 {
+            let length = socket::recv(self.socket.as_raw_fd(), &mut room, MsgFlags::empty());
+            let mut answers = &room[..length.map_err(|e| lost(e.into()))?];
+            while !answers.is_empty() {
+                let answer = NetlinkMessage::<Message>::deserialize(answers);
+                let answer = answer.map_err(|e| lost(io::Error::other(e.to_string())))?;
+                left -= confirmed(what, &answer)?;
+                let length = (answer.header.length as usize).next_multiple_of(4).max(4);
+                answers = answers.get(length..).unwrap_or_default();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of some requests, and what each asks for.
+fn message(requests: impl Iterator<Item = (&'static str, u16, Message)>) -> (Vec<u8>, Vec<&'static str>) {
+    let (mut bytes, mut what) = (Vec::new(), Vec::new());
+    for (number, (name, flags, request)) in (0..).zip(requests) {
+        let mut header = NetlinkHeader::default();
+        header.flags = flags;
+        header.sequence_number = number;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(request));
+        message.finalize();
+        let begin = bytes.len();
+        bytes.resize((begin + message.buffer_len()).next_multiple_of(4), 0);
+        message.serialize(&mut bytes[begin..]);
+        what.push(name);
+    }
+    (bytes, what)
+}
+
+/// How many requests an answer confirms: one, or none when it is about something else.
+fn confirmed(what: &[&'static str], answer: &NetlinkMessage<Message>) -> Result<usize, Refused> {
+    let NetlinkPayload::Error(error) = &answer.payload else {
+        return Ok(0);
+    };
+    let what = what.get(answer.header.sequence_number as usize).copied();
+    match (error.code, what) {
+        (None, _) => Ok(1),
+        (Some(_), what) => Err(Refused { what: what.unwrap_or("an unknown request"), error: error.to_io() }),
+    }
+}

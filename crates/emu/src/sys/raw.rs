@@ -1,0 +1,58 @@
+//! Opens packet sockets. It never sends or receives.
+
+use nix::sys::socket::{setsockopt, sockopt};
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Bytes asked for in each direction: what a train of large frames needs while the emulator is not on the processor.
+const BUFFER: usize = 16 << 20;
+
+/// A packet socket of the interface of that index in the thread's network namespace: non-blocking, whole Ethernet frames of
+/// every protocol with a virtio-net header before each, without those it sends itself.
+pub(crate) fn packet_socket(interface: u32) -> io::Result<OwnedFd> {
+    // With protocol 0 nothing is received before the socket is bound to its interface.
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: takes no pointer.
+    let number = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+    if number < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the socket was made just now and belongs to nobody else.
+    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    switch_on(&socket, libc::PACKET_VNET_HDR)?;
+    switch_on(&socket, libc::PACKET_IGNORE_OUTGOING)?;
+    // Without the right to exceed the system's limit, the limit it is.
+    if setsockopt(&socket, sockopt::RcvBufForce, &BUFFER).is_err() {
+        setsockopt(&socket, sockopt::RcvBuf, &BUFFER)?;
+    }
+    if setsockopt(&socket, sockopt::SndBufForce, &BUFFER).is_err() {
+        setsockopt(&socket, sockopt::SndBuf, &BUFFER)?;
+    }
+    bind(&socket, interface)?;
+    Ok(socket)
+}
+
+fn switch_on(socket: &OwnedFd, option: i32) -> io::Result<()> {
+    let on: i32 = 1;
+    // SAFETY: the pointer is to a value of that length, alive for the call.
+    let done = unsafe {
+        let value = (&raw const on).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, value, size_of::<i32>() as u32)
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn bind(socket: &OwnedFd, interface: u32) -> io::Result<()> {
+    // SAFETY: all bytes zero are a valid address of this type.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = interface as i32;
+    // SAFETY: the pointer is to a value of that length, alive for the call.
+    let done = unsafe {
+        let length = size_of::<libc::sockaddr_ll>() as u32;
+        libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length)
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

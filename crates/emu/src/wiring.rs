@@ -1,0 +1,145 @@
+//! What rtnetlink is asked for a host: both ends of its veth pair, its address, its routes, its one neighbour.
+//!
+//! It composes requests and sends none.
+
+use crate::reach::Reach;
+use crate::rtnl::Batch;
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope,
+    RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage as Message};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::RawFd;
+
+/// Where every host sends what is for others.
+const GATEWAY: Ipv4Addr = Ipv4Addr::new(169, 254, 71, 1);
+/// The gateway's Ethernet address. No interface has it: the central namespace's own stack passes over the hosts' frames.
+pub(crate) const GATEWAY_MAC: [u8; 6] = [0x02, 0x47, 0xa9, 0xfe, 0x47, 0x01];
+/// Index of `lo` in every network namespace.
+const LOOPBACK: u32 = 1;
+/// Index of `eth0` in every host's namespace.
+const ETH0: u32 = 2;
+/// What a missing driver of virtual Ethernet fails at.
+pub(crate) const VETH: &str = "making a virtual Ethernet pair";
+
+/// Ethernet address of a host.
+pub(crate) fn host_mac(number: u32) -> [u8; 6] {
+    mac(0x0a, number)
+}
+
+/// Index of the central end of a host's pair.
+pub(crate) const fn central_index(number: u32) -> u32 {
+    LOOPBACK + 1 + number
+}
+
+fn mac(kind: u8, number: u32) -> [u8; 6] {
+    let [a, b, c, d] = number.to_be_bytes();
+    [0x02, kind, a, b, c, d]
+}
+
+/// `lo` up.
+pub(crate) fn loopback(batch: &mut Batch) {
+    batch.change("setting the loopback interface up", Message::SetLink(up(LOOPBACK)));
+}
+
+/// The central end of a host's pair up; the kernel does not open the far end of a pair that is being made.
+pub(crate) fn central(number: u32, batch: &mut Batch) {
+    batch.change("setting the central end of a pair up", Message::SetLink(up(central_index(number))));
+}
+
+fn up(index: u32) -> LinkMessage {
+    let mut link = LinkMessage::default();
+    link.header.index = index;
+    link.header.flags = LinkFlags::Up;
+    link.header.change_mask = LinkFlags::Up;
+    link
+}
+
+/// The pair of one host, seen from the host's namespace.
+pub(crate) struct Pair<'a> {
+    pub(crate) number: u32,
+    pub(crate) address: Ipv4Addr,
+    pub(crate) reach: &'a Reach,
+    /// The central namespace.
+    pub(crate) centre: RawFd,
+}
+
+impl Pair<'_> {
+    /// Everything, in order.
+    pub(crate) fn wire(&self, batch: &mut Batch) {
+        batch.create(VETH, Message::NewLink(self.veth()));
+        batch.create("giving a host its address", Message::NewAddress(self.address()));
+        batch.create("naming a host's next hop", Message::NewNeighbour(gateway()));
+        batch.create("giving a host its route", Message::NewRoute(route(None, self.reach.route)));
+        for &(other, mtu) in &self.reach.wider {
+            let to = crate::leg::address(other);
+            batch.create("giving a host a wider route", Message::NewRoute(route(Some(to), mtu)));
+        }
+    }
+
+    /// Both ends at once, the host's up from the beginning.
+    fn veth(&self) -> LinkMessage {
+        let mut centre = LinkMessage::default();
+        centre.header.index = central_index(self.number);
+        centre.attributes = self.properties(format!("leg{}", self.number), mac(0x0b, self.number));
+        centre.attributes.push(LinkAttribute::NetNsFd(self.centre));
+        let mut host = up(ETH0);
+        host.attributes = self.properties("eth0".into(), host_mac(self.number));
+        let data = InfoData::Veth(InfoVeth::Peer(centre));
+        host.attributes.push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(data)]));
+        host
+    }
+
+    fn properties(&self, name: String, mac: [u8; 6]) -> Vec<LinkAttribute> {
+        let mtu = LinkAttribute::Mtu(self.reach.interface);
+        vec![LinkAttribute::IfName(name), LinkAttribute::Address(mac.to_vec()), mtu]
+    }
+
+    fn address(&self) -> AddressMessage {
+        let mut message = AddressMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.prefix_len = 32;
+        message.header.index = ETH0;
+        let address = IpAddr::V4(self.address);
+        message.attributes = vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
+        message
+    }
+}
+
+/// Permanent, so that nobody ever asks who it is.
+fn gateway() -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header.family = AddressFamily::Inet;
+    message.header.ifindex = ETH0;
+    message.header.state = NeighbourState::Permanent;
+    message.attributes = vec![
+        NeighbourAttribute::Destination(NeighbourAddress::Inet(GATEWAY)),
+        NeighbourAttribute::LinkLayerAddress(GATEWAY_MAC.to_vec()),
+    ];
+    message
+}
+
+/// To one host, or the default, by way of the gateway.
+fn route(to: Option<Ipv4Addr>, mtu: u32) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header.address_family = AddressFamily::Inet;
+    message.header.table = RouteHeader::RT_TABLE_MAIN;
+    message.header.protocol = RouteProtocol::Static;
+    message.header.scope = RouteScope::Universe;
+    message.header.kind = RouteType::Unicast;
+    message.header.flags = RouteFlags::Onlink;
+    message.attributes = vec![
+        RouteAttribute::Oif(ETH0),
+        RouteAttribute::Gateway(RouteAddress::Inet(GATEWAY)),
+        RouteAttribute::Metrics(vec![RouteMetric::Mtu(mtu)]),
+    ];
+    if let Some(to) = to {
+        message.header.destination_prefix_length = 32;
+        message.attributes.push(RouteAttribute::Destination(RouteAddress::Inet(to)));
+    }
+    message
+}
