@@ -18,6 +18,8 @@ pub struct CoDel {
     dropping: bool,
     /// When the next one is dropped, in the dropping state.
     next: Instant,
+    /// One was condemned at `next`, and whether the queue still stands after it, so that `next` moves on, is not known.
+    pending: bool,
     /// Packets condemned since the dropping state was entered.
     count: u32,
     /// `count` as it stood when it was entered last.
@@ -29,7 +31,16 @@ impl CoDel {
     /// longest usual round-trip time.
     #[must_use]
     pub const fn new(target: Duration, interval: Duration) -> Self {
-        Self { target, interval, patience_ends: None, dropping: false, next: Instant(0), count: 0, entered_with: 0 }
+        Self {
+            target,
+            interval,
+            patience_ends: None,
+            dropping: false,
+            next: Instant(0),
+            pending: false,
+            count: 0,
+            entered_with: 0,
+        }
     }
 
     /// Whether the packet that has just reached the head, having stood `sojourn`, is to be dropped or marked.
@@ -38,17 +49,24 @@ impl CoDel {
     /// the next one at the same `now`.
     pub fn drop_or_mark(&mut self, now: Instant, sojourn: Duration, backlog_after_bytes: u64, mtu: u64) -> bool {
         let stands = self.stands_too_long(now, sojourn, backlog_after_bytes, mtu);
+        let pending = core::mem::take(&mut self.pending);
         if !stands {
             self.dropping = false;
-        } else if !self.dropping {
+            return false;
+        }
+        if !self.dropping {
             self.enter(now);
             return true;
-        } else if now >= self.next {
-            self.count = self.count.saturating_add(1);
-            self.next = self.after(self.next);
-            return true;
         }
-        false
+        if pending {
+            self.next = self.after(self.next);
+        }
+        if now < self.next {
+            return false;
+        }
+        self.count = self.count.saturating_add(1);
+        self.pending = true;
+        true
     }
 
     /// Whether packets have stood longer than the target for an interval or more.

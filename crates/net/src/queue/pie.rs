@@ -9,10 +9,12 @@ use crate::chance;
 use stackline_core::random::{Generator, Seed};
 use stackline_core::time::{Duration, Instant};
 
-/// Gain of the departure from the target, per second of delay.
+/// Gain of the departure from the target, per second of delay, at the usual interval of adjustment.
 const ALPHA: f64 = 0.125;
-/// Gain of the change since the last adjustment, per second of delay.
+/// Gain of the change since the last adjustment, likewise.
 const BETA: f64 = 1.25;
+/// That interval.
+const USUAL_UPDATE: Duration = Duration(15_000_000);
 /// A burst of this length is let through after the queue was at rest.
 const MAX_BURST: Duration = Duration(150_000_000);
 /// Above this probability what could be marked is dropped.
@@ -27,6 +29,9 @@ const MOST_UPDATES: u64 = 4096;
 pub struct Pie {
     target: Duration,
     update: Duration,
+    /// The gains at this interval.
+    alpha: f64,
+    beta: f64,
     probability: f64,
     /// Sum of the probabilities since the last drop: none comes too soon after it, none too late.
     accumulated: f64,
@@ -46,9 +51,14 @@ impl Pie {
     /// `target`: the delay to keep to; `update`: how often the probability is adjusted.
     #[must_use]
     pub fn new(target: Duration, update: Duration, seed: Seed) -> Self {
+        let update = Duration(update.0.max(1));
+        // The same controller sampled at another interval: half the interval, half of alpha, a quarter of alpha to beta.
+        let alpha = ALPHA * (update.seconds() / USUAL_UPDATE.seconds());
         Self {
             target,
-            update: Duration(update.0.max(1)),
+            update,
+            alpha,
+            beta: (BETA + (ALPHA - alpha) / 2.0).max(0.0),
             probability: 0.0,
             accumulated: 0.0,
             burst: MAX_BURST,
@@ -147,7 +157,7 @@ impl Pie {
     fn adjust(&mut self, delay: Duration) {
         let error = delay.seconds() - self.target.seconds();
         let change = delay.seconds() - self.delay_then.seconds();
-        let mut step = (ALPHA * error + BETA * change) / self.caution();
+        let mut step = (self.alpha * error + self.beta * change) / self.caution();
         if self.probability >= 0.1 {
             step = step.min(0.02);
         }
@@ -195,6 +205,13 @@ mod tests {
         pie.delay_then = Duration::ZERO;
         pie.adjust(Duration::ZERO);
         assert!((pie.probability() - (0.52 - 0.001_875) * 0.98).abs() < 1e-12);
+    }
+
+    #[test]
+    fn gains_belong_to_an_interval() {
+        let pie = Pie::new(TARGET, Duration(7_500_000), Seed::root(1));
+        assert_eq!((pie.alpha, pie.beta), (0.0625, 1.281_25));
+        assert_eq!(Pie::new(TARGET, Duration(u64::MAX), Seed::root(1)).beta, 0.0);
     }
 
     #[test]
