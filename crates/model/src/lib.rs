@@ -1,7 +1,8 @@
 //! Closed forms: what a path, a window, a loss rate and a procedure let one expect, before anything is run.
 //!
-//! Functions with units and their source. They run nothing and draw nothing. Every function is total: legal input gives
-//! a number or `None`, never NaN.
+//! Functions with units and their source, and [`predict()`] that puts them together for a plan. It runs nothing, draws
+//! nothing and never guesses: where no form holds, it says why. Every function is total: legal input gives a number or
+//! `None`, never NaN.
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -12,6 +13,10 @@
 //! | [`loss`] | throughput under loss: Mathis, CUBIC, PFTK |
 //! | [`start`] | slow start, round by round |
 //! | [`response`] | packets over hops, one after another |
+//! | [`transport`] | what each stack adds: headers, control exchanges, windows |
+//! | [`recognise`] | what an application type does, read from its operations |
+//! | [`prediction`] | what a prediction holds |
+//! | [`predict`](mod@predict) | a plan to predictions |
 
 #![no_std]
 
@@ -22,10 +27,16 @@ pub mod mean;
 pub mod overhead;
 pub mod path;
 pub mod pipe;
+pub mod predict;
+pub mod prediction;
+pub mod recognise;
 pub mod response;
 pub mod start;
+pub mod transport;
 
 pub use path::{Hop, Path};
+pub use predict::predict;
+pub use prediction::{Answer, Outcome, Prediction, Quantity, Unit, Value};
 
 /// A count as a number to compute with.
 #[expect(clippy::cast_precision_loss, reason = "2^53 bytes are beyond what anybody sends")]

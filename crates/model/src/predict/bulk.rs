@@ -1,0 +1,201 @@
+//! Bulk transfers: the least of what the rate, the window, losses, buffers, hosts and the pace allow, and what slow start
+//! and the exchanges at both ends take of it.
+
+use super::limits::{FEW_SEGMENTS, Flow, Limits};
+use super::situation::{Situation, Values};
+use crate::prediction::{Answer, Quantity, Unit};
+use crate::real;
+use crate::response::{message_s, packet_s};
+use crate::start::{Ended, INITIAL_SEGMENTS, Sent, Transfer, before_first_loss, send};
+use crate::transport::Congestion;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use stackline_core::program::{CountArgument, DelayArgument, SizeArgument};
+
+/// What is moved.
+pub(super) struct Bulk<'s> {
+    pub(super) get: bool,
+    pub(super) unit: SizeArgument,
+    pub(super) count: CountArgument,
+    pub(super) waits: &'s [DelayArgument],
+    pub(super) connects: bool,
+}
+
+/// The throughput of a bulk transfer.
+pub(super) fn predict(s: &Situation<'_>, bulk: &Bulk<'_>) -> Result<Answer, String> {
+    let (data, acks) = if bulk.get { (&s.back, &s.there) } else { (&s.there, &s.back) };
+    let unit = s.size(bulk.unit)?;
+    let units = s.count(bulk.count, unit);
+    let flow = Flow { s, data, acks, unit, units };
+    let mut values = Values::new();
+    let limits = flow.limits(bulk, &mut values)?;
+    let Some((binds, steady)) = limits.least() else {
+        return Err("nothing on the way takes time, so nothing limits the throughput".to_string());
+    };
+    let run = flow.run(bulk, &limits, steady, &mut values)?;
+    let flows = f64::from(s.part.replicas);
+    let limit = run.limit.unwrap_or(binds);
+    let assumptions = flow.assumptions(&limits, run.long_run);
+    let value = flows * run.throughput_bit_s;
+    let moved = run.moved.map(|(bytes, seconds)| (flows * bytes, seconds));
+    Ok(Answer { quantity: Quantity::Throughput, value, limit, values: values.0, assumptions, moved })
+}
+
+/// What one transfer comes to.
+struct Run {
+    throughput_bit_s: f64,
+    limit: Option<&'static str>,
+    moved: Option<(f64, f64)>,
+    long_run: bool,
+}
+
+impl Flow<'_> {
+    /// The transfer from the start to the stop of its clock.
+    fn run(&self, bulk: &Bulk<'_>, limits: &Limits, steady: f64, values: &mut Values) -> Result<Run, String> {
+        let s = self.s;
+        let around_s = self.around_s(bulk).ok_or("a link of rate zero is on the way")?;
+        let limit_s = s.measurement.time_limit.map(|time| time.seconds());
+        // Without end it lasts as long as the limit; that it then starts slowly counts for what it is.
+        let endless = limit_s.map_or(u64::MAX, |time| bytes_in(steady, time));
+        let Some(bytes) = self.bytes().or((endless < u64::MAX).then_some(endless)) else {
+            return Ok(Run { throughput_bit_s: steady, limit: None, moved: None, long_run: true });
+        };
+        if bytes == 0 {
+            return Err("no data units are moved".to_string());
+        }
+        let mut sending = self.sending(bytes, limits, steady)?;
+        let mut moved = real(bytes) * (1.0 - if s.transport.stream { 0.0 } else { self.loss() });
+        if let Some(limit_s) = limit_s.filter(|limit_s| around_s + sending.time_s > *limit_s) {
+            // The limit cuts the steady part short.
+            let over_s = (around_s + sending.time_s - limit_s).min(sending.time_s - sending.grown_s);
+            moved = (moved - over_s * steady / 8.0).max(0.0);
+            sending.time_s -= over_s;
+        }
+        values.add(
+            "slow start",
+            Some(sending.grown_s).filter(|t| *t > 0.0),
+            Unit::Seconds,
+            "RFC 5681 section 3.1, round by round",
+        );
+        values.add("exchanges and the way of the last packet", around_s, Unit::Seconds, "store and forward");
+        let elapsed_s = around_s + sending.time_s;
+        if elapsed_s <= 0.0 {
+            return Err("nothing on the way takes time, so nothing limits the throughput".to_string());
+        }
+        values.add("transfer time", elapsed_s, Unit::Seconds, "slow start, the rest at the least limit, the exchanges");
+        let limit = if sending.grown_s > elapsed_s / 2.0 {
+            Some("slow start")
+        } else if around_s > elapsed_s / 2.0 {
+            Some("round trips")
+        } else {
+            None
+        };
+        Ok(Run { throughput_bit_s: 8.0 * moved / elapsed_s, limit, moved: Some((moved, elapsed_s)), long_run: false })
+    }
+
+    /// From the first byte to the last byte going onto the bottleneck.
+    fn sending(&self, bytes: u64, limits: &Limits, steady: f64) -> Result<Sending, String> {
+        let s = self.s;
+        if !s.transport.stream {
+            // Lost datagrams took their time as well.
+            let handed = steady / (1.0 - self.loss());
+            return Ok(Sending { time_s: 8.0 * real(bytes) / handed, grown_s: 0.0 });
+        }
+        let segment = s.transport.segment_bytes;
+        let total = real(bytes);
+        let growing = before_first_loss(total / real(segment), self.loss()) * real(segment);
+        let transfer = Transfer {
+            bytes: bytes_of(growing.min(total)),
+            segment_bytes: segment,
+            initial_segments: if s.transport.congestion == Congestion::None { u64::MAX } else { INITIAL_SEGMENTS },
+            rate_bit_s: limits.at_once(),
+            rtt_s: self.rtt_s()?,
+            window_bytes: s.transport.window_bytes,
+        };
+        let sent = send(&transfer).ok_or("the window or the rate is zero")?;
+        let grown_s = grown_s(&sent, transfer.rtt_s);
+        let rest = 8.0 * (total - growing).max(0.0) / steady;
+        // What came after the growth went at the rate or the window; a small buffer makes that less.
+        let settled = sent.time_s - grown_s;
+        let settled = if sent.ended == Ended::Rate {
+            settled * limits.at_once().map_or(1.0, |rate| self.slowed(limits, rate))
+        } else {
+            settled
+        };
+        Ok(Sending { time_s: grown_s + settled + rest, grown_s })
+    }
+
+    /// How many times longer a full path takes because of its small buffer.
+    fn slowed(&self, limits: &Limits, at_once: f64) -> f64 {
+        let buffer = limits.named.iter().find(|(name, _)| *name == "buffer").and_then(|(_, value)| *value);
+        buffer.map_or(1.0, |value| (at_once / value).max(1.0))
+    }
+
+    /// Exchanges at both ends of the transfer, and what the last packet takes beyond its time at the bottleneck.
+    fn around_s(&self, bulk: &Bulk<'_>) -> Option<f64> {
+        let s = self.s;
+        let control = s.transport.control_bytes;
+        let (there, back) = (packet_s(&s.there, control)?, packet_s(&s.back, control)?);
+        let start = match (bulk.get, s.transport.start_is_answered) {
+            (true, _) => there,
+            (false, true) => there + back,
+            (false, false) => 0.0,
+        };
+        let stop = if bulk.get { 0.0 } else { back };
+        let packets = s.packets(self.piece());
+        let through = message_s(self.data, &packets)?;
+        let busiest = self.data.bottleneck(packets.last_bytes).map_or(Some(0.0), |hop| {
+            Some(
+                real(packets.full) * hop.serialisation_s(packets.full_bytes)?
+                    + hop.serialisation_s(packets.last_bytes)?,
+            )
+        })?;
+        let connect = if bulk.connects { s.connect_s()? } else { 0.0 };
+        Some(connect + start + stop + (through - busiest).max(0.0))
+    }
+
+    fn assumptions(&self, limits: &Limits, long_run: bool) -> Vec<String> {
+        let s = self.s;
+        let mut all = s.assumptions();
+        if s.contended(self.data) {
+            all.push(
+                "transfers at the same time share each link in equal parts, each taking all of its part".to_string(),
+            );
+        }
+        if let Congestion::Other(name) = &s.transport.congestion {
+            all.push(format!("no form here knows how {name} reacts to losses and small buffers: it is taken not to"));
+        }
+        if limits.named.iter().any(|(name, value)| *name == "loss" && value.is_some()) {
+            all.push(format!(
+                "losses are independent; below {FEW_SEGMENTS} segments of window Reno's timeouts count, the first after 200 ms and a round trip"
+            ));
+        }
+        if s.transport.stream && self.data.hops.iter().any(|hop| hop.queue_bytes.is_some()) {
+            all.push("slow start overruns no buffer".to_string());
+        }
+        if long_run {
+            all.push("without an end it is what comes out in the long run".to_string());
+        }
+        all
+    }
+}
+
+/// The time of a transfer, and how much of it the window grew.
+struct Sending {
+    time_s: f64,
+    grown_s: f64,
+}
+
+fn grown_s(sent: &Sent, rtt_s: f64) -> f64 {
+    (f64::from(sent.rounds) * rtt_s).min(sent.time_s)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int casts saturate")]
+fn bytes_of(bytes: f64) -> u64 {
+    (bytes as u64).max(1)
+}
+
+fn bytes_in(rate_bit_s: f64, time_s: f64) -> u64 {
+    bytes_of(rate_bit_s * time_s / 8.0)
+}

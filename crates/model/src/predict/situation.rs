@@ -1,0 +1,215 @@
+//! What is known of one part before its form is chosen: the ways there and back, the stack, who else is on them.
+
+use crate::path::{Hop, Path};
+use crate::prediction::{Unit, Value};
+use crate::recognise::{Shape, recognise};
+use crate::response::{Packets, packet_s};
+use crate::transport::Transport;
+use crate::{mean, real};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use stackline_core::network::Network;
+use stackline_core::plan::{Access, Count, Data, Measurement, Part, Size};
+use stackline_core::program::{CountArgument, DelayArgument, SizeArgument};
+
+/// How many bulk flows of a measurement go over each direction of each link.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Load(Vec<((String, String), u32)>);
+
+impl Load {
+    pub(super) fn of(network: &Network, measurement: &Measurement) -> Self {
+        let mut load = Self::default();
+        for part in &measurement.parts {
+            let (Some(from), Some(to)) = (&part.from, &part.to) else { continue };
+            let Ok(Shape::Bulk { get, .. }) = recognise(&part.procedure) else { continue };
+            let (sender, receiver) = if get { (to, from) } else { (from, to) };
+            for hop in Path::between(network, sender, receiver).map(|path| path.hops).unwrap_or_default() {
+                load.add(hop.ends, part.replicas);
+            }
+        }
+        load
+    }
+
+    fn add(&mut self, ends: (String, String), flows: u32) {
+        match self.0.iter_mut().find(|(known, _)| *known == ends) {
+            Some((_, count)) => *count += flows,
+            None => self.0.push((ends, flows)),
+        }
+    }
+
+    /// Whether a bulk flow goes over a hop.
+    pub(super) fn carries(&self, hop: &Hop) -> bool {
+        self.0.iter().any(|(ends, _)| *ends == hop.ends)
+    }
+
+    /// Flows on a hop, at least the one that asks.
+    pub(super) fn on(&self, hop: &Hop) -> u32 {
+        self.0.iter().find(|(ends, _)| *ends == hop.ends).map_or(1, |(_, flows)| (*flows).max(1))
+    }
+
+    /// The path as one of the flows on it finds it: each hop's rate divided by their number.
+    pub(super) fn share(&self, path: &Path) -> Path {
+        let mut shared = path.clone();
+        for hop in &mut shared.hops {
+            hop.rate_bit_s = hop.rate_bit_s.map(|rate| rate / f64::from(self.on(hop)));
+        }
+        shared
+    }
+}
+
+/// One part on its network.
+pub(super) struct Situation<'p> {
+    pub(super) measurement: &'p Measurement,
+    pub(super) part: &'p Part,
+    /// Initiator to responder.
+    pub(super) there: Path,
+    /// Responder to initiator.
+    pub(super) back: Path,
+    pub(super) transport: Transport,
+    pub(super) load: &'p Load,
+}
+
+impl<'p> Situation<'p> {
+    pub(super) fn of(
+        measurement: &'p Measurement,
+        part: &'p Part,
+        there: Path,
+        back: Path,
+        load: &'p Load,
+    ) -> Result<Self, String> {
+        let stuck = there.hops.iter().chain(&back.hops).find(|hop| hop.rate_bit_s.is_some_and(|rate| rate <= 0.0));
+        if let Some(hop) = stuck {
+            return Err(format!("in the long run nothing leaves from {} to {}: its rate is 0", hop.ends.0, hop.ends.1));
+        }
+        let transport = Transport::of(&part.stack, there.mtu_bytes().min(back.mtu_bytes()))?;
+        Ok(Self { measurement, part, there, back, transport, load })
+    }
+
+    /// Seconds of a message of `bytes` cut into packets.
+    pub(super) fn packets(&self, bytes: u64) -> Packets {
+        if self.transport.stream {
+            Packets::of(bytes, self.transport.segment_bytes, self.transport.header_bytes)
+        } else {
+            self.fragments(bytes)
+        }
+    }
+
+    /// A datagram in fragments, whose payloads but for the last are multiples of 8 bytes (RFC 791 section 3.2).
+    fn fragments(&self, bytes: u64) -> Packets {
+        let ip = crate::overhead::IPV4;
+        let mtu = self.there.mtu_bytes().min(self.back.mtu_bytes());
+        let whole = bytes + self.transport.header_bytes - ip;
+        if whole + ip <= mtu {
+            return Packets::of(whole, whole, ip);
+        }
+        Packets::of(whole, (mtu.saturating_sub(ip) / 8 * 8).max(8), ip)
+    }
+
+    /// A round trip: a packet of that size on one way, a bare acknowledgement on the other.
+    pub(super) fn round_trip_s(&self, data: &Path, acks: &Path, packet_bytes: u64) -> Option<f64> {
+        Some(packet_s(data, packet_bytes)? + packet_s(acks, self.transport.ack_bytes)?)
+    }
+
+    /// What connect and disconnect wait for.
+    pub(super) fn connect_s(&self) -> Option<f64> {
+        let exchange = |(there, back): &(u64, u64)| Some(packet_s(&self.there, *there)? + packet_s(&self.back, *back)?);
+        self.transport.connect.iter().map(exchange).sum()
+    }
+
+    /// A size in bytes, its mean where it is drawn.
+    pub(super) fn size(&self, argument: SizeArgument) -> Result<u64, String> {
+        let data: &Data = &self.part.data;
+        let size = match argument {
+            SizeArgument::Bytes(bytes) => return Ok(bytes),
+            SizeArgument::Unit => &data.unit,
+            SizeArgument::Reply => &data.reply,
+        };
+        match size {
+            Size::Bytes(bytes) => Ok(*bytes),
+            Size::Drawn(distribution) => {
+                let mean = mean::of(distribution).ok_or_else(|| format!("the sizes {distribution} have no mean"))?;
+                Ok(whole(mean))
+            }
+        }
+    }
+
+    /// Data units of one pass; `None` without end.
+    pub(super) fn count(&self, argument: CountArgument, unit: u64) -> Option<u64> {
+        match (argument, self.part.data.count) {
+            (CountArgument::Times(times), _) | (CountArgument::Count, Count::Units(times)) => Some(times),
+            (CountArgument::Count, Count::Amount(bytes)) => Some(bytes.div_ceil(unit.max(1)).max(1)),
+            (CountArgument::Count, Count::Unlimited) => None,
+        }
+    }
+
+    /// The mean of a wait in seconds; `None` where the timing list does not give it.
+    pub(super) fn wait_s(&self, argument: &DelayArgument) -> Result<Option<f64>, String> {
+        let distribution = match argument {
+            DelayArgument::Drawn(distribution) => distribution,
+            DelayArgument::Timing(index) => match self.part.data.timings.get(*index) {
+                Some(distribution) => distribution,
+                None => return Ok(None),
+            },
+        };
+        mean::of(distribution).map(Some).ok_or_else(|| format!("the times {distribution} have no mean"))
+    }
+
+    /// The sum of the means of several waits.
+    pub(super) fn waits_s(&self, arguments: &[DelayArgument]) -> Result<f64, String> {
+        arguments.iter().map(|argument| Ok(self.wait_s(argument)?.unwrap_or(0.0))).sum()
+    }
+
+    /// What is assumed of any part here.
+    pub(super) fn assumptions(&self) -> Vec<String> {
+        let mut all = self.transport.assumptions.clone();
+        let drawn = [&self.part.data.unit, &self.part.data.reply].iter().any(|size| matches!(size, Size::Drawn(_)));
+        if drawn {
+            all.push("sizes that are drawn count with their mean".to_string());
+        }
+        if [&self.part.source, &self.part.destination].iter().any(|end| matches!(end, Access::File(_))) {
+            all.push("reading and writing files takes no time".to_string());
+        }
+        all.push("the hosts take no time but what their interfaces say".to_string());
+        for note in self.there.left_out.iter().chain(&self.back.left_out) {
+            if !all.iter().any(|known| known == note) {
+                all.push((*note).to_string());
+            }
+        }
+        all
+    }
+
+    /// Whether several bulk flows share a hop of this path.
+    pub(super) fn contended(&self, path: &Path) -> bool {
+        path.hops.iter().any(|hop| self.load.on(hop) > 1)
+    }
+}
+
+/// A mean size as whole bytes, at least one.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int casts saturate")]
+fn whole(bytes: f64) -> u64 {
+    ((bytes + 0.5) as u64).max(1)
+}
+
+/// The loss of a message of several packets.
+pub(super) fn loss_of(path: &Path, packets: &Packets, of_transfer: Option<u64>) -> f64 {
+    let full = libm::pow(1.0 - path.loss_of(packets.full_bytes, of_transfer), real(packets.full));
+    1.0 - full * (1.0 - path.loss_of(packets.last_bytes, of_transfer))
+}
+
+/// Collects values on the way to a figure.
+#[derive(Debug, Default)]
+pub(super) struct Values(pub(super) Vec<Value>);
+
+impl Values {
+    pub(super) fn new() -> Self {
+        Self(vec![])
+    }
+
+    pub(super) fn add(&mut self, name: &'static str, value: impl Into<Option<f64>>, unit: Unit, source: &'static str) {
+        if let Some(value) = value.into().filter(|value| value.is_finite()) {
+            self.0.push(Value { name, value, unit, source });
+        }
+    }
+}

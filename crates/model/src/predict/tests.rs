@@ -1,0 +1,293 @@
+//! Predictions of whole plans against values worked by hand.
+
+use super::*;
+use crate::prediction::Value;
+use alloc::collections::BTreeMap;
+use proptest::prelude::*;
+use stackline_core::catalogue::OptionValue;
+use stackline_core::distribution::Distribution;
+use stackline_core::network::{Host, Link, Loss, Queue, Rate, Switch};
+use stackline_core::plan::{Access, Count, Data, Size, Stack, Warmup, World};
+use stackline_core::program::{Call, CountArgument, DelayArgument, Procedure, SizeArgument, Step};
+use stackline_core::time::Duration;
+
+const UNIT: SizeArgument = SizeArgument::Unit;
+
+fn call(call: Call) -> Step {
+    Step::Call(call)
+}
+
+fn repeat(body: Vec<Step>) -> Step {
+    Step::Repeat(CountArgument::Count, body)
+}
+
+fn clocked(inner: Vec<Step>, connected: bool, responder: Vec<Step>) -> Procedure {
+    let mut initiator = vec![call(Call::StartMeasurement)];
+    initiator.extend(inner);
+    initiator.push(call(Call::StopMeasurement));
+    if connected {
+        initiator.insert(0, call(Call::ConnectRequest));
+        initiator.push(call(Call::DisconnectRequest));
+    }
+    Procedure { name: "mine".into(), timings: vec![], initiator, responder }
+}
+
+fn put() -> Procedure {
+    let body = vec![call(Call::Pace(DelayArgument::Timing(0))), call(Call::DataRequest(UNIT))];
+    clocked(vec![call(Call::StartBulkPut), repeat(body), call(Call::StopBulkPut)], true, vec![])
+}
+
+fn rr() -> Procedure {
+    let body = vec![call(Call::Pace(DelayArgument::Timing(0))), call(Call::RpcCall(UNIT, SizeArgument::Reply))];
+    let delay = call(Call::Delay(DelayArgument::Timing(1)));
+    clocked(vec![repeat(body)], true, vec![repeat(vec![delay, call(Call::RpcReturn(SizeArgument::Reply))])])
+}
+
+fn connections() -> Procedure {
+    clocked(vec![repeat(vec![call(Call::ConnectRequest), call(Call::DisconnectRequest)])], false, vec![])
+}
+
+fn part(procedure: Procedure, stack: &str, unit: u64, count: u64) -> Part {
+    Part {
+        text: "a part".into(),
+        replicas: 1,
+        from: Some("a".into()),
+        to: Some("b".into()),
+        procedure,
+        data: Data { unit: Size::Bytes(unit), reply: Size::Bytes(unit), count: Count::Units(count), timings: vec![] },
+        source: Access::Memory,
+        destination: Access::Memory,
+        stack: Stack::plain(stack),
+        cpu: (None, None),
+        background: false,
+    }
+}
+
+fn option(mut part: Part, name: &str, value: OptionValue) -> Part {
+    part.stack.options.insert(name.into(), value);
+    part
+}
+
+/// Two hops of 100 Mbit/s and 5 ms.
+fn network() -> Network {
+    let link = |a: &str, b: &str| Link {
+        ends: (a.into(), b.into()),
+        rate: Rate::Constant(100e6),
+        delay: Duration(5_000_000),
+        ..Link::default()
+    };
+    let host = |name: &str| Host { name: name.into(), ..Host::default() };
+    let edge = Switch { name: "s".into(), ..Switch::default() };
+    let links = vec![link("a", "s"), link("s", "b")];
+    Network { name: "wan".into(), hosts: vec![host("a"), host("b")], switches: vec![edge], links }
+}
+
+fn measurement(composer: Composer, parts: Vec<Part>) -> Measurement {
+    Measurement {
+        text: "a measurement".into(),
+        line: 1,
+        variables: vec![],
+        runs: 1,
+        time_limit: None,
+        until: None,
+        warmup: Warmup::Runs(0),
+        composer,
+        world: World::Simulated,
+        across: Some("wan".into()),
+        parts,
+    }
+}
+
+fn over(network: Network, composer: Composer, parts: Vec<Part>) -> Vec<Prediction> {
+    let measurements = vec![measurement(composer, parts)];
+    predict(&Plan { seed: 1, hosts: BTreeMap::new(), networks: vec![network], measurements })
+}
+
+fn one(network: Network, part: Part) -> Answer {
+    match over(network, Composer::Basic, vec![part]).remove(0).outcome {
+        Outcome::Predicted(answer) => answer,
+        Outcome::NotCovered(reason) => panic!("{reason}"),
+    }
+}
+
+fn refused(network: Network, part: Part) -> String {
+    match over(network, Composer::Basic, vec![part]).remove(0).outcome {
+        Outcome::Predicted(answer) => panic!("{answer:?}"),
+        Outcome::NotCovered(reason) => reason,
+    }
+}
+
+fn value(answer: &Answer, name: &str) -> f64 {
+    let found: Option<&Value> = answer.values.iter().find(|value| value.name == name);
+    found.unwrap_or_else(|| panic!("no {name} in {answer:#?}")).value
+}
+
+#[track_caller]
+fn close(a: f64, b: f64, share: f64) {
+    assert!((a - b).abs() <= share * b.abs(), "{a} is not {b}");
+}
+
+/// 0.12 ms for 1500 bytes on each hop, 4.16 us for 52.
+const RTT: f64 = 0.020_248_32;
+const RATE: f64 = 100e6 * 1448.0 / 1500.0;
+
+#[test]
+fn a_long_transfer_takes_the_rate() {
+    let answer = one(network(), part(put(), "tcp", 1000, 100_000));
+    assert_eq!((answer.quantity, answer.limit), (Quantity::Throughput, "rate"));
+    close(value(&answer, "round trip time"), RTT, 1e-9);
+    close(value(&answer, "bandwidth-delay product"), RATE * RTT / 8.0, 1e-9);
+    // Windows of 10, 20, 40, 80 and 160 segments wait; then the rate; the confirmation and the last packet's way.
+    let growing = 310.0 * 1448.0;
+    let time = 5.0 * RTT + (1e8 - growing) * 8.0 / RATE + (0.010_24 - 0.000_12) + 0.010_008_48;
+    close(answer.value, 8e8 / time, 1e-6);
+}
+
+#[test]
+fn a_short_transfer_is_slow_start() {
+    let answer = one(network(), part(put(), "tcp", 1448, 150));
+    assert_eq!(answer.limit, "slow start");
+    // 10 + 20 + 40 wait, 80 of the next window go: 150 segments.
+    let time = 3.0 * RTT + 80.0 * 0.000_12 + 0.010_12 + 0.010_008_48;
+    close(answer.value, 8.0 * 150.0 * 1448.0 / time, 1e-6);
+    let tiny = one(network(), part(put(), "tcp", 100, 1));
+    assert_eq!(tiny.limit, "round trips");
+}
+
+#[test]
+fn a_window_binds() {
+    let narrow = option(part(put(), "tcp", 1000, 100_000), "receive_buffer", OptionValue::Number(65_536));
+    let answer = one(network(), narrow);
+    assert_eq!(answer.limit, "window");
+    close(answer.value, 8.0 * 65_536.0 / RTT, 1e-2);
+    assert!(value(&answer, "window needed") > value(&answer, "window"));
+}
+
+#[test]
+fn loss_binds() {
+    let mut lossy = network();
+    lossy.links[1].loss = Loss::Independent(0.01);
+    let answer = one(lossy.clone(), part(put(), "tcp", 1000, 1_000_000));
+    assert_eq!(answer.limit, "loss");
+    // sqrt(3 / 2 / 0.01) = 12.247 segments a round trip; CUBIC's own curve is below that here.
+    close(answer.value, 8.0 * 1448.0 * 12.247 / RTT, 1e-2);
+    let datagrams = one(lossy.clone(), part(put(), "udp", 1472, 100_000));
+    close(datagrams.value, 0.99 * 100e6 * 1472.0 / 1500.0, 1e-2);
+    lossy.links[1].loss = Loss::Independent(1.0);
+    assert!(refused(lossy, part(put(), "tcp", 1000, 10)).contains("lost"));
+}
+
+#[test]
+fn a_small_buffer_binds() {
+    let mut shallow = network();
+    shallow.links[0].queue = Some(Queue { limit_bytes: Some(3000), ..Queue::default() });
+    let answer = one(shallow.clone(), part(put(), "tcp", 1000, 1_000_000));
+    assert_eq!(answer.limit, "buffer");
+    assert!(answer.value < RATE && answer.value > 0.9 * RATE, "{}", answer.value);
+    shallow.links[0].queue = Some(Queue { limit_bytes: Some(300_000), ..Queue::default() });
+    assert_eq!(one(shallow, part(put(), "tcp", 1000, 1_000_000)).limit, "rate");
+}
+
+#[test]
+fn cells_bind() {
+    let mut atm = network();
+    atm.switches[0].cell_bytes = Some(53);
+    let answer = one(atm, part(put(), "udp", 1472, 100_000));
+    assert_eq!(answer.limit, "cells");
+    // 1500 bytes and the trailer are 32 cells.
+    close(answer.value, 100e6 * 1472.0 / (32.0 * 53.0), 1e-2);
+}
+
+#[test]
+fn calls_and_connections() {
+    let answer = one(network(), part(rr(), "tcp", 32, 1000));
+    assert_eq!((answer.quantity, answer.limit), (Quantity::Response, "propagation"));
+    close(answer.value, 4.0 * (0.005 + 84.0 * 8.0 / 100e6), 1e-9);
+    let answer = one(network(), part(connections(), "tcp", 0, 1000));
+    assert_eq!(answer.quantity, Quantity::Connect);
+    close(answer.value, 4.0 * (0.005 + 60.0 * 8.0 / 100e6), 1e-9);
+    close(one(network(), part(connections(), "udp", 0, 1)).value, 8.0 * (0.005 + 53.0 * 8.0 / 100e6), 1e-9);
+}
+
+#[test]
+fn calls_wait_for_service_and_for_each_other() {
+    let mut paced = part(rr(), "tcp", 32, 1000);
+    paced.data.timings = vec![Distribution::Exponential(0.1), Distribution::Constant(0.03)];
+    let served = 4.0 * (0.005 + 84.0 * 8.0 / 100e6) + 0.03;
+    let load = served / 0.1;
+    let answer = one(network(), paced.clone());
+    close(answer.value, served + load * served / (2.0 * (1.0 - load)), 1e-9);
+    assert_eq!(answer.limit, "service");
+    paced.data.timings[0] = Distribution::Constant(0.04);
+    assert!(refused(network(), paced.clone()).contains("faster"));
+    paced.data.timings[0] = Distribution::Pareto(0.1, 0.5);
+    assert!(refused(network(), paced).contains("no mean"));
+}
+
+#[test]
+fn parts_at_once_share() {
+    let two = || vec![part(put(), "tcp", 1000, 1_000_000), Part { replicas: 3, ..part(put(), "tcp", 1000, 1_000_000) }];
+    let all = over(network(), Composer::Parallel, two());
+    let figures: Vec<f64> = all.iter().map(|p| p.answer().unwrap().value).collect();
+    assert_eq!(figures.len(), 3);
+    close(figures[0], RATE / 4.0, 1e-2);
+    close(figures[1], 3.0 * RATE / 4.0, 1e-2);
+    close(figures[2], RATE, 1e-2);
+    assert_eq!((all[2].part.as_str(), all[2].part_index), ("all", None));
+    let total = over(network(), Composer::Total, two());
+    assert_eq!(total.len(), 1);
+    close(total[0].answer().unwrap().value, RATE, 1e-2);
+    let load = Part { background: true, ..part(put(), "tcp", 1000, 1) };
+    let behind = over(network(), Composer::Background, vec![part(put(), "tcp", 1000, 1_000_000), load]);
+    assert_eq!(behind.len(), 1);
+    close(behind[0].answer().unwrap().value, RATE / 2.0, 1e-2);
+}
+
+#[test]
+fn what_is_not_covered_is_said() {
+    assert!(refused(network(), part(put(), "mptcp", 1000, 10)).contains("mptcp"));
+    assert!(refused(network(), Part { to: None, ..part(put(), "tcp", 1000, 10) }).contains("from HOST to HOST"));
+    let mut one_way = network();
+    one_way.links[0].one_way = true;
+    assert!(refused(one_way, part(rr(), "tcp", 32, 1)).contains("no path leads from b to a"));
+    let nowhere = Measurement { across: None, ..measurement(Composer::Basic, vec![part(rr(), "tcp", 32, 1)]) };
+    let plan = Plan { seed: 1, hosts: BTreeMap::new(), networks: vec![network()], measurements: vec![nowhere] };
+    assert!(matches!(&predict(&plan)[0].outcome, Outcome::NotCovered(reason) if reason.contains("across")));
+}
+
+#[test]
+fn a_time_limit_cuts_what_has_no_end() {
+    let mut endless = part(put(), "tcp", 1000, 1);
+    endless.data.count = Count::Unlimited;
+    let limited =
+        Measurement { time_limit: Some(Duration::from_seconds(10.0)), ..measurement(Composer::Basic, vec![endless]) };
+    let plan = Plan { seed: 1, hosts: BTreeMap::new(), networks: vec![network()], measurements: vec![limited] };
+    let answer = predict(&plan)[0].answer().unwrap().clone();
+    close(answer.moved.unwrap().1, 10.0, 1e-9);
+    close(answer.value, RATE, 2e-2);
+}
+
+proptest! {
+    #[test]
+    fn always_a_number_or_a_reason(
+        rate in 1e3..1e12_f64, delay in 0..1_000_000_000_u64, p in 0.0..=1.0_f64, queue in 0..10_000_000_u64,
+        unit in 1..100_000_u64, count in 1..1_000_000_000_u64, mtu in 1..10_000_u64, replicas in 1..100_u32,
+        stack in prop_oneof![Just("tcp"), Just("udp"), Just("quic")],
+    ) {
+        let mut net = network();
+        net.links[0] = Link { rate: Rate::Constant(rate), delay: Duration(delay), mtu_bytes: Some(mtu), ..net.links[0].clone() };
+        net.links[1].loss = Loss::Independent(p);
+        net.links[0].queue = Some(Queue { limit_bytes: Some(queue), ..Queue::default() });
+        for procedure in [put(), rr(), connections()] {
+            let part = Part { replicas, ..part(procedure, stack, unit, count) };
+            for prediction in over(net.clone(), Composer::Basic, vec![part]) {
+                if let Outcome::Predicted(answer) = &prediction.outcome {
+                    prop_assert!(answer.value.is_finite() && answer.value > 0.0, "{:?}", answer);
+                    prop_assert!(answer.values.iter().all(|v| v.value.is_finite() && v.value >= 0.0), "{:?}", answer);
+                    let most = rate * (1.0 + 1e-9);
+                    prop_assert!(answer.quantity != Quantity::Throughput || answer.value <= most, "{:?}", answer);
+                }
+            }
+        }
+    }
+}

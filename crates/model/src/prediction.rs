@@ -1,0 +1,140 @@
+//! What a prediction holds: a figure with what limits it, the values on the way to it, and what was assumed.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use stackline_core::plan::World;
+
+/// What is predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Bytes of data units that arrive over the measured period, in bit/s.
+    Throughput,
+    /// Request handed over to response received, in seconds.
+    Response,
+    /// Connect plus disconnect, in seconds.
+    Connect,
+}
+
+impl Quantity {
+    /// Its name in a sentence.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Response => "response time",
+            Self::Connect => "connect time",
+        }
+    }
+
+    /// Its unit.
+    #[must_use]
+    pub const fn unit(self) -> Unit {
+        match self {
+            Self::Throughput => Unit::BitPerSecond,
+            Self::Response | Self::Connect => Unit::Seconds,
+        }
+    }
+}
+
+/// The unit of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// bit/s.
+    BitPerSecond,
+    /// Seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// A share or a probability, 0 to 1.
+    Share,
+    /// A number of segments, packets, flows or rounds.
+    Count,
+}
+
+impl Unit {
+    /// As it is written behind a number.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BitPerSecond => "bit/s",
+            Self::Seconds => "s",
+            Self::Bytes => "B",
+            Self::Share => "share",
+            Self::Count => "count",
+        }
+    }
+}
+
+/// A number on the way to the figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// What it is.
+    pub name: &'static str,
+    /// In its unit.
+    pub value: f64,
+    /// Its unit.
+    pub unit: Unit,
+    /// The form it comes from: a paper's section, an RFC, or how it was added up.
+    pub source: &'static str,
+}
+
+/// A figure and how it came about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// What it is.
+    pub quantity: Quantity,
+    /// In the quantity's unit.
+    pub value: f64,
+    /// What binds: `rate`, `cells`, `window`, `loss`, `buffer`, `slow start`, `round trips`, `pace`, `host`,
+    /// `propagation`, `service`, `waiting`.
+    pub limit: &'static str,
+    /// The values on the way, in order.
+    pub values: Vec<Value>,
+    /// What was assumed, a sentence each.
+    pub assumptions: Vec<String>,
+    /// Bytes moved and the seconds it takes, where data units move.
+    pub moved: Option<(f64, f64)>,
+}
+
+/// A figure, or why there is none.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// A form holds.
+    Predicted(Answer),
+    /// None does, for this reason.
+    NotCovered(String),
+}
+
+/// The prediction for one measured part, or for all parts together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// Index of the measurement in the plan.
+    pub measurement: usize,
+    /// Index of the part; absent for all parts together.
+    pub part_index: Option<usize>,
+    /// The measurement as written.
+    pub text: String,
+    /// The part as written; `all` for all parts together.
+    pub part: String,
+    /// Name of the application type; several with ` + ` between.
+    pub application: String,
+    /// The stack with its options; several with ` + ` between.
+    pub stack: String,
+    /// The world it was written for.
+    pub world: World,
+    /// The network.
+    pub network: Option<String>,
+    /// What comes of it.
+    pub outcome: Outcome,
+}
+
+impl Prediction {
+    /// The figure, where there is one.
+    #[must_use]
+    pub const fn answer(&self) -> Option<&Answer> {
+        match &self.outcome {
+            Outcome::Predicted(answer) => Some(answer),
+            Outcome::NotCovered(_) => None,
+        }
+    }
+}

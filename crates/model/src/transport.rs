@@ -1,0 +1,179 @@
+//! What each stack adds to the data: headers, the packets of its control exchanges, windows, congestion control.
+
+use crate::overhead::{IPV4, UDP, quic_headers, tcp_headers, udp_headers};
+use crate::real;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use stackline_core::plan::Stack;
+
+/// SYN and SYN/ACK: 40 bytes of headers and 20 of options (maximum segment size, SACK, timestamps, window scale).
+const SYN_BYTES: u64 = 60;
+/// A control datagram of the stack `udp`: 25 bytes behind the headers.
+const UDP_CONTROL_BYTES: u64 = 25 + IPV4 + UDP;
+/// The least datagram with which a QUIC connection begins (RFC 9000 section 14.1), with its headers.
+const QUIC_INITIAL_BYTES: u64 = 1200 + IPV4 + UDP;
+
+/// How a sender reacts to loss.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Congestion {
+    /// It does not: data goes out as it is handed over, or as the window lets it.
+    None,
+    /// RFC 9438.
+    Cubic,
+    /// RFC 5681.
+    Reno,
+    /// One these forms know nothing of.
+    Other(String),
+}
+
+/// A stack as numbers, on a path of a given MTU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transport {
+    /// Header bytes of a packet with data.
+    pub header_bytes: u64,
+    /// Payload bytes of the largest packet.
+    pub segment_bytes: u64,
+    /// Whether data units run together in a stream; else each is a datagram.
+    pub stream: bool,
+    /// Bytes of a packet that only acknowledges.
+    pub ack_bytes: u64,
+    /// How it reacts to loss.
+    pub congestion: Congestion,
+    /// Largest window in bytes, where one is written.
+    pub window_bytes: Option<f64>,
+    /// Packets of connect and disconnect that are waited for: bytes there, bytes back.
+    pub connect: Vec<(u64, u64)>,
+    /// Bytes of the packet that starts a bulk transfer, and of the one that confirms it.
+    pub control_bytes: u64,
+    /// Whether the start of a bulk transfer is answered before data goes.
+    pub start_is_answered: bool,
+    /// What was taken for granted of it.
+    pub assumptions: Vec<String>,
+}
+
+impl Transport {
+    /// The numbers of a stack on a path whose largest packet is `mtu_bytes`.
+    ///
+    /// # Errors
+    /// One sentence, for a stack these forms know nothing of or a path too narrow for its headers.
+    pub fn of(stack: &Stack, mtu_bytes: u64) -> Result<Self, String> {
+        let mut transport = match stack.name.as_str() {
+            "tcp" => tcp(stack),
+            "udp" => udp(),
+            "quic" => quic(stack),
+            name => return Err(format!("the forms know nothing of the stack {name}, only of tcp, udp and quic")),
+        };
+        let room = mtu_bytes.saturating_sub(transport.header_bytes);
+        if room == 0 {
+            return Err(format!("a packet of {mtu_bytes} bytes has no room behind the headers of {}", stack.name));
+        }
+        let options = if stack.name == "tcp" { tcp_headers(true) - tcp_headers(false) } else { 0 };
+        let written = stack.number("mss").map(|mss| mss.saturating_sub(options).max(1));
+        transport.segment_bytes = written.map_or(room, |mss| mss.min(room));
+        Ok(transport)
+    }
+}
+
+fn tcp(stack: &Stack) -> Transport {
+    Transport {
+        header_bytes: tcp_headers(true),
+        segment_bytes: 0,
+        stream: true,
+        ack_bytes: tcp_headers(true),
+        congestion: congestion(stack),
+        window_bytes: window(stack),
+        connect: vec![(SYN_BYTES, SYN_BYTES)],
+        control_bytes: tcp_headers(true) + 1,
+        start_is_answered: false,
+        assumptions: vec![
+            "IPv4, TCP timestamps, a first window of 10 segments that doubles each round trip (RFC 6928, RFC 5681)"
+                .to_string(),
+            windows(stack),
+        ],
+    }
+}
+
+fn quic(stack: &Stack) -> Transport {
+    Transport {
+        header_bytes: quic_headers(),
+        connect: vec![(QUIC_INITIAL_BYTES, QUIC_INITIAL_BYTES)],
+        ack_bytes: quic_headers(),
+        control_bytes: quic_headers() + 1,
+        assumptions: vec![
+            "IPv4, QUIC short headers with a connection id of 8 bytes and an AEAD tag of 16, packets as large as the path \
+             takes, a first window of 10 packets (RFC 9002)".to_string(),
+            "a QUIC handshake of one round trip, one full datagram each way".to_string(),
+            windows(stack),
+        ],
+        ..tcp(stack)
+    }
+}
+
+fn udp() -> Transport {
+    Transport {
+        header_bytes: udp_headers(),
+        segment_bytes: 0,
+        stream: false,
+        ack_bytes: UDP_CONTROL_BYTES,
+        congestion: Congestion::None,
+        window_bytes: None,
+        connect: vec![(UDP_CONTROL_BYTES, UDP_CONTROL_BYTES); 2],
+        control_bytes: UDP_CONTROL_BYTES,
+        start_is_answered: true,
+        assumptions: vec!["IPv4; the sender hands datagrams over at least as fast as the path takes them".to_string()],
+    }
+}
+
+fn congestion(stack: &Stack) -> Congestion {
+    match stack.word("congestion") {
+        None | Some("cubic") => Congestion::Cubic,
+        Some("none") => Congestion::None,
+        Some("reno" | "newreno" | "new_reno") => Congestion::Reno,
+        Some(other) => Congestion::Other(other.to_string()),
+    }
+}
+
+/// The least of the buffers written: what is in flight fits into both.
+fn window(stack: &Stack) -> Option<f64> {
+    ["window", "receive_buffer", "send_buffer"].into_iter().filter_map(|name| stack.number(name)).min().map(real)
+}
+
+fn windows(stack: &Stack) -> String {
+    match window(stack) {
+        Some(_) => "the window is the least buffer written".to_string(),
+        None => "buffers that are not written are tuned to what the path needs".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_core::catalogue::OptionValue;
+
+    fn stack(name: &str, options: &[(&str, OptionValue)]) -> Stack {
+        let options = options.iter().map(|(name, value)| ((*name).to_string(), value.clone()));
+        Stack { name: name.into(), options: options.collect() }
+    }
+
+    #[test]
+    fn segments_fill_the_path() {
+        let segment = |name, mtu| Transport::of(&stack(name, &[]), mtu).unwrap().segment_bytes;
+        assert_eq!([segment("tcp", 1500), segment("udp", 1500), segment("quic", 1500)], [1448, 1472, 1439]);
+        let short = stack("tcp", &[("mss", OptionValue::Number(536))]);
+        assert_eq!(Transport::of(&short, 1500).unwrap().segment_bytes, 524);
+        assert!(Transport::of(&stack("tcp", &[]), 52).unwrap_err().contains("no room"));
+        assert!(Transport::of(&stack("unix", &[]), 1500).unwrap_err().contains("unix"));
+    }
+
+    #[test]
+    fn options_count() {
+        let options =
+            [("receive_buffer", OptionValue::Number(65_536)), ("congestion", OptionValue::Word("reno".into()))];
+        let tcp = Transport::of(&stack("tcp", &options), 1500).unwrap();
+        assert_eq!((tcp.window_bytes, tcp.congestion), (Some(65_536.0), Congestion::Reno));
+        let bbr = stack("tcp", &[("congestion", OptionValue::Word("bbr".into()))]);
+        assert_eq!(Transport::of(&bbr, 1500).unwrap().congestion, Congestion::Other("bbr".into()));
+    }
+}
