@@ -6,6 +6,13 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(pub u32);
 
+/// The IPv4 address of a host, in every world that models it: `10.71.(i / 250).(i % 250 + 1)` for host `i` from 0. There is
+/// room for 64,000 of them.
+#[must_use]
+pub const fn address(host: Node) -> [u8; 4] {
+    [10, 71, (host.0 / 250 % 256) as u8, (host.0 % 250 + 1) as u8]
+}
+
 /// Explicit congestion notification (RFC 3168).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
@@ -126,6 +133,14 @@ impl<P: Payload> Packet<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_have_addresses_of_their_own() {
+        assert_eq!(address(Node(0)), [10, 71, 0, 1]);
+        assert_eq!(address(Node(249)), [10, 71, 0, 250]);
+        assert_eq!(address(Node(250)), [10, 71, 1, 1]);
+        assert_eq!(address(Node(63_999)), [10, 71, 255, 250]);
+    }
 
     #[test]
     fn a_train_is_cut_without_losing_a_byte() {

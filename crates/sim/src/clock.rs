@@ -1,0 +1,60 @@
+//! A host's clock: what an endpoint reads when it asks for the time. A faulty clock changes what is read, never when
+//! anything happens.
+
+use stackline_core::network::Clock;
+use stackline_core::time::{Duration, Instant};
+
+/// What a clock without offset reads at the beginning, so that one that is behind reads nothing negative.
+const ORIGIN: i128 = 1 << 62;
+
+/// Turns true time into what the host reads.
+#[derive(Clone, Debug)]
+pub(crate) struct HostClock {
+    fault: Option<Clock>,
+}
+
+impl HostClock {
+    pub(crate) fn new(clock: &Clock) -> Self {
+        let right = *clock == Clock::default();
+        Self { fault: (!right).then(|| clock.clone()) }
+    }
+
+    /// What the clock reads at a true moment.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "an offset of a few hours at most"
+    )]
+    pub(crate) fn reading(&self, at: Instant) -> Instant {
+        let Some(clock) = &self.fault else { return at };
+        let gained = (at.0 as f64 * clock.drift_ppm * 1e-6) as i128;
+        let stepped: i128 = clock.steps.iter().filter(|(when, _)| when.0 <= at.0).map(|(_, by)| i128::from(*by)).sum();
+        let reads = ORIGIN + i128::from(at.0) + i128::from(clock.offset_ns) + gained + stepped;
+        Instant(u64::try_from(reads.max(0)).unwrap_or(u64::MAX))
+    }
+
+    /// The time between two true moments as the host reads it; a clock that was set back reads none.
+    pub(crate) fn between(&self, from: Instant, to: Instant) -> Duration {
+        self.reading(to) - self.reading(from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_right_clock_reads_the_truth() {
+        assert_eq!(HostClock::new(&Clock::default()).between(Instant(5), Instant(9)), Duration(4));
+    }
+
+    #[test]
+    fn drift_and_steps_are_read_and_the_offset_cancels() {
+        let fault = Clock { offset_ns: -77, drift_ppm: 100.0, steps: vec![(Duration(500_000), 1_000)] };
+        let clock = HostClock::new(&fault);
+        assert_eq!(clock.between(Instant(0), Instant(400_000)), Duration(400_040));
+        assert_eq!(clock.between(Instant(0), Instant(1_000_000)), Duration(1_001_100));
+        let back = HostClock::new(&Clock { steps: vec![(Duration(10), -1_000)], ..fault });
+        assert_eq!(back.between(Instant(0), Instant(20)), Duration::ZERO);
+    }
+}

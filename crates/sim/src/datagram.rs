@@ -1,0 +1,171 @@
+//! What travels in the simulated world: a real IPv4 header, what the stacks' headers say behind it, and the bytes they
+//! carry, as far as anybody reads them.
+//!
+//! Data units hold zeros, as nobody reads them; they are not carried but counted. No checksum is computed before a
+//! capture asks for the bytes. Nothing here touches the heap unless a stack carries bytes that are read (QUIC).
+
+use stackline_net::{Payload, packet::Node};
+
+/// Largest headers of one packet: IPv4 without options and TCP with all of them.
+pub(crate) const HEADERS: usize = 20 + 60;
+/// IP protocol numbers.
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
+
+/// A simulated packet.
+#[derive(Clone, Debug)]
+pub struct Datagram {
+    /// Which pair it belongs to, and which of its connections.
+    pub(crate) pair: u32,
+    pub(crate) connection: u32,
+    header: [u8; HEADERS],
+    header_length: u8,
+    pub(crate) body: Body,
+}
+
+/// What follows the headers.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    /// So many bytes that nobody reads.
+    Zeros(u32),
+    /// A datagram of so many bytes whose first ones hold this number.
+    Unit { number: u64, bytes: u32 },
+    /// A control datagram.
+    Control([u8; 25]),
+    /// A part of an IP datagram that was too large for the path.
+    Fragment { whole: Whole, index: u16, count: u16, bytes: u32 },
+    /// Bytes that are read.
+    Bytes(Vec<u8>),
+}
+
+/// What a fragmented datagram is once it is whole again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whole {
+    /// Its identification in the IP header.
+    pub(crate) identification: u16,
+    pub(crate) number: u64,
+    pub(crate) bytes: u32,
+}
+
+impl Datagram {
+    pub(crate) fn new(pair: u32, connection: u32, header: &[u8], body: Body) -> Self {
+        let mut kept = [0; HEADERS];
+        let length = header.len().min(HEADERS);
+        kept[..length].copy_from_slice(&header[..length]);
+        Self { pair, connection, header: kept, header_length: length as u8, body }
+    }
+
+    /// Its headers.
+    pub(crate) fn header(&self) -> &[u8] {
+        &self.header[..usize::from(self.header_length)]
+    }
+
+    /// Bytes behind the headers.
+    pub(crate) const fn carried(&self) -> usize {
+        match &self.body {
+            Body::Zeros(bytes) | Body::Unit { bytes, .. } | Body::Fragment { bytes, .. } => *bytes as usize,
+            Body::Control(_) => 25,
+            Body::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// The whole packet as it would be on a wire, from its IPv4 header on, with its checksums: for captures.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = self.header().to_vec();
+        let headers = bytes.len();
+        bytes.resize(headers + self.carried(), 0);
+        let body = &mut bytes[headers..];
+        match &self.body {
+            Body::Zeros(_) => {}
+            Body::Unit { number, .. } => put_number(body, *number),
+            Body::Fragment { index, whole, .. } if *index == 0 => put_number(body, whole.number),
+            Body::Fragment { .. } => {}
+            Body::Control(control) => body.copy_from_slice(control),
+            Body::Bytes(real) => body.copy_from_slice(real),
+        }
+        self.fill_checksums(&mut bytes);
+        bytes
+    }
+
+    fn fill_checksums(&self, bytes: &mut [u8]) {
+        let checksum = finish(sum(0, &bytes[..20]));
+        bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
+        if !matches!(self.body, Body::Fragment { .. }) && bytes[9] == TCP {
+            let (ip, segment) = bytes.split_at_mut(20);
+            let length = segment.len() as u32;
+            let pseudo = sum(u32::from(TCP) + length, &ip[12..20]);
+            let checksum = finish(sum(pseudo, segment));
+            segment[16..18].copy_from_slice(&checksum.to_be_bytes());
+        }
+    }
+}
+
+fn put_number(body: &mut [u8], number: u64) {
+    let n = body.len().min(8);
+    body[..n].copy_from_slice(&number.to_le_bytes()[..n]);
+}
+
+/// The Internet checksum (RFC 1071), before it is folded.
+fn sum(start: u32, bytes: &[u8]) -> u32 {
+    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0)));
+    words.fold(start, u32::wrapping_add)
+}
+
+const fn finish(mut sum: u32) -> u16 {
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+/// An IPv4 header without options; the checksum is left to [`Datagram::bytes`].
+pub(crate) fn ipv4(from: Node, to: Node, protocol: u8, length: usize, identification: u16, fragment: u16) -> [u8; 20] {
+    let mut header = [0; 20];
+    header[0] = 0x45;
+    header[2..4].copy_from_slice(&(length as u16).to_be_bytes());
+    header[4..6].copy_from_slice(&identification.to_be_bytes());
+    header[6..8].copy_from_slice(&fragment.to_be_bytes());
+    header[8] = 64;
+    header[9] = protocol;
+    header[12..16].copy_from_slice(&stackline_net::packet::address(from));
+    header[16..20].copy_from_slice(&stackline_net::packet::address(to));
+    header
+}
+
+impl Payload for Datagram {
+    fn split(&mut self, _: u32) -> Self {
+        // Every packet is handed over as one segment, so there is never anything to cut.
+        self.clone()
+    }
+
+    fn mark(&mut self) {
+        // Both bits of the ECN field (RFC 3168): congestion experienced.
+        self.header[1] |= 0b11;
+    }
+
+    fn again(&self) -> Self {
+        self.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_captured_header_has_a_right_checksum() {
+        let header = ipv4(Node(0), Node(1), UDP, 20 + 100, 7, 0);
+        let bytes = Datagram::new(0, 0, &header, Body::Zeros(100)).bytes();
+        assert_eq!(bytes.len(), 120);
+        assert_eq!(finish(sum(0, &bytes[..20])), 0);
+        assert_eq!(&bytes[12..20], &[10, 71, 0, 1, 10, 71, 0, 2]);
+    }
+
+    #[test]
+    fn a_mark_is_in_the_header() {
+        let mut datagram = Datagram::new(0, 0, &ipv4(Node(0), Node(1), UDP, 20, 0, 0), Body::Zeros(0));
+        datagram.mark();
+        assert_eq!(datagram.bytes()[1], 0b11);
+    }
+}

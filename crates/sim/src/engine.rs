@@ -1,0 +1,404 @@
+//! The loop: the network's next delivery or the next timer, whichever comes first (the network at equal instants), then
+//! every endpoint that may go on, then what they send. And how a run goes on: endpoints connect, loads start, the measured
+//! parts start, everything ends.
+
+use crate::clock::HostClock;
+use crate::datagram::Datagram;
+use crate::endpoint::Endpoint;
+use crate::fault::{Failure, Fault, Result as Step};
+use crate::job::{self, Job, Seen};
+use crate::records;
+use crate::stacks::{Door, Pair, Route};
+use crate::watch::Watch;
+use crate::world::{Desk, Timer, World};
+use crate::{Outcome, Scene};
+use stackline_core::program::Side;
+use stackline_core::time::{Duration, Instant};
+use stackline_net::{Delivery, Network, Node, Packet, Tap};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+/// Loads run this long before the measured parts start their clocks.
+const SETTLE: Duration = Duration(100_000_000);
+/// What a run may take beyond its time limit before it is given up.
+const GRACE: Duration = Duration(10_000_000_000);
+/// What responders may take after the initiators are done, and what a loop may once it is told to end.
+const FINISH: Duration = Duration(10_000_000_000);
+const CLEAN_END: Duration = Duration(300_000_000);
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The endpoints of that part are connecting.
+    Connecting(usize),
+    /// Loads run alone.
+    Settling,
+    /// The measured parts run.
+    Running,
+    /// What loops is ending.
+    Ending,
+    Done,
+}
+
+/// What a [`Timer::Stage`] says.
+const SETTLED: u32 = 0;
+const OVERDUE: u32 = 1;
+const END_NOW: u32 = 2;
+
+type Work = Pin<Box<dyn Future<Output = Step<Seen>>>>;
+
+/// One endpoint.
+struct Slot {
+    desk: Rc<Desk>,
+    work: Option<Work>,
+}
+
+/// One run being carried out.
+pub(crate) struct Engine<'s, T: Tap<Datagram>> {
+    scene: &'s Scene<'s>,
+    world: Rc<World>,
+    network: Network<Datagram, Watch<T>>,
+    clocks: Vec<Rc<HostClock>>,
+    /// Two a part: initiators, responders.
+    jobs: Vec<Rc<Job>>,
+    pairs: Vec<Pair>,
+    slots: Vec<Slot>,
+    /// By job.
+    seen: Vec<Vec<Seen>>,
+    stage: Stage,
+    /// Lists that are filled and emptied again and again.
+    ready: Vec<u32>,
+    packets: Vec<Packet<Datagram>>,
+    /// Steps taken at this instant.
+    steps: u64,
+    events: u64,
+}
+
+impl<'s, T: Tap<Datagram>> Engine<'s, T> {
+    /// # Errors
+    /// A [`Failure`] that names what is not simulated.
+    pub(crate) fn new(scene: &'s Scene<'s>, tap: T) -> Result<Self, Failure> {
+        for part in &scene.measurement.parts {
+            job::check(scene.measurement, part)?;
+        }
+        let watch = Watch::new(scene.network, tap);
+        Ok(Self {
+            scene,
+            world: World::new(),
+            network: Network::new(scene.network, scene.seed.child("network"), watch),
+            clocks: scene.network.hosts.iter().map(|host| Rc::new(HostClock::new(&host.clock))).collect(),
+            jobs: Vec::new(),
+            pairs: Vec::new(),
+            slots: Vec::new(),
+            seen: Vec::new(),
+            stage: Stage::Connecting(0),
+            ready: Vec::new(),
+            packets: Vec::new(),
+            steps: 0,
+            events: 0,
+        })
+    }
+
+    /// # Errors
+    /// See [`crate::carry_out`].
+    pub(crate) fn carry_out(mut self) -> Result<(Outcome, T), Failure> {
+        self.begin_part(0)?;
+        self.settle()?;
+        while self.stage != Stage::Done {
+            self.step()?;
+        }
+        // Endpoints hold their ends of connections, and those tell the world that they go.
+        self.slots.clear();
+        let records = records::records(self.scene, &self.jobs, std::mem::take(&mut self.seen));
+        let ports = self.network.counters();
+        let virtual_time = self.world.now();
+        let watch = self.network.tap();
+        let (digest, events) = (watch.digest, watch.events + self.events);
+        let tap = watch.inner.take().ok_or_else(|| Failure::new("the tap is gone"))?;
+        Ok((Outcome { records, digest, events, virtual_time, ports }, tap))
+    }
+
+    // --- the loop ---
+
+    /// The next thing that happens.
+    #[inline]
+    fn step(&mut self) -> Result<(), Failure> {
+        let cap = Instant(0) + self.scene.limits.virtual_time;
+        let mut until = self.world.next_timer().map_or(cap, |timer| timer.min(cap));
+        if self.world.blocked.get() > 0 {
+            // Somebody waits for a packet to leave, which is told only when its moment has been computed.
+            until = self.network.deadline().map_or(until, |(at, _)| at.min(until));
+        }
+        if let Some(Delivery { due, packet }) = self.network.poll(until) {
+            self.come_to(due)?;
+            self.deliver(&packet);
+        } else if let Some((at, timer)) = self.world.take_timer(until) {
+            self.come_to(at)?;
+            self.ring(at, timer)?;
+        } else if until == cap {
+            return Err(self.stuck(cap));
+        }
+        self.settle()
+    }
+
+    fn come_to(&mut self, at: Instant) -> Result<(), Failure> {
+        self.events += 1;
+        self.steps = if at > self.world.now() { 0 } else { self.steps + 1 };
+        self.world.set_now(at);
+        if self.steps > self.scene.limits.steps_an_instant {
+            return Err(Failure::new(format!("time stands still at {at} s"))
+                .hint("something sends and sends that no link, buffer or pace slows down: give a link a rate"));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn deliver(&mut self, packet: &Packet<Datagram>) {
+        if let Some(pair) = self.pairs.get(packet.payload.pair as usize) {
+            pair.arrived(pair.side_of(packet.to), packet, &self.world);
+        }
+    }
+
+    fn ring(&mut self, at: Instant, timer: Timer) -> Result<(), Failure> {
+        match timer {
+            Timer::Endpoint(endpoint) => {
+                if let Some(slot) = self.slots.get(endpoint as usize) {
+                    slot.desk.rang(at);
+                }
+                self.world.wake(endpoint);
+            }
+            Timer::End { pair, connection, side } => {
+                if let Some(pair) = self.pairs.get(pair as usize) {
+                    pair.timer(connection, side, &self.world);
+                }
+            }
+            Timer::Alarm(job) => {
+                if let Some(job) = self.jobs.get(job as usize) {
+                    job.end(false, &self.world);
+                }
+            }
+            Timer::Stage(what) => self.stage_timer(what)?,
+        }
+        Ok(())
+    }
+
+    /// Looks at endpoints and sends what they send until nothing more happens at this instant.
+    fn settle(&mut self) -> Result<(), Failure> {
+        loop {
+            let mut ready = std::mem::take(&mut self.ready);
+            self.world.take_ready(&mut ready);
+            let idle = ready.is_empty();
+            for endpoint in ready.drain(..) {
+                self.look_at(endpoint)?;
+            }
+            self.ready = ready;
+            while let Some(end) = self.world.take_touched() {
+                end.flush(&self.world);
+            }
+            self.hand_over();
+            let news = self.world.take_news();
+            if news {
+                self.advance()?;
+            }
+            if idle && !news {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Hands packets to their hosts' interfaces.
+    #[inline]
+    fn hand_over(&mut self) {
+        let mut packets = std::mem::take(&mut self.packets);
+        std::mem::swap(&mut *self.world.outgoing().borrow_mut(), &mut packets);
+        for packet in packets.drain(..) {
+            self.network.handle(self.world.now(), packet);
+        }
+        self.packets = packets;
+    }
+
+    fn look_at(&mut self, endpoint: u32) -> Result<(), Failure> {
+        let Some(slot) = self.slots.get_mut(endpoint as usize) else { return Ok(()) };
+        let Some(work) = &mut slot.work else { return Ok(()) };
+        let Poll::Ready(result) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { return Ok(()) };
+        slot.work = None;
+        let job = Rc::clone(&slot.desk.job);
+        job.done.set(job.done.get() + 1);
+        self.world.tell_news();
+        let seen = match result {
+            Ok(seen) => seen,
+            // Its peer may have ended a moment earlier.
+            Err(_) if job.ending.get() && job.task.background => Seen::default(),
+            Err(Fault::Ended) => Seen::default(),
+            Err(Fault::Failed(failure)) => return Err(failure.within(&job.name())),
+        };
+        self.seen[job.number as usize].push(seen);
+        Ok(())
+    }
+
+    /// Why nothing more happens.
+    fn stuck(&self, cap: Instant) -> Failure {
+        let waiting = self.slots.iter().filter(|slot| slot.work.is_some());
+        let mut words: Vec<String> =
+            waiting.map(|slot| format!("the {} waits for {}", slot.desk.job.name(), slot.desk.waits_for())).collect();
+        words.dedup();
+        words.truncate(4);
+        let words = words.join(", ");
+        if self.network.deadline().is_some() || self.world.next_timer().is_some() {
+            let cap = (cap - Instant(0)).seconds();
+            Failure::new(format!(
+                "the run did not end within {} of virtual time: {words}",
+                stackline_core::units::time(cap)
+            ))
+            .hint("a time limit ends it earlier")
+        } else {
+            Failure::new(format!("nothing can happen any more at {} s: {words}", self.world.now())).hint(
+                "the two sides of the procedure wait for each other, or a datagram was lost that one of them waits for",
+            )
+        }
+    }
+
+    // --- how a run goes on ---
+
+    fn node(&self, name: Option<&str>, last: bool) -> Result<(Node, usize), Failure> {
+        let hosts = &self.scene.network.hosts;
+        let at = match name {
+            Some(name) => hosts.iter().position(|host| host.name == name),
+            None if last => hosts.len().checked_sub(1),
+            None => (!hosts.is_empty()).then_some(0),
+        };
+        let at = at.ok_or_else(|| {
+            Failure::new(format!("the network {} has no host {}", self.scene.network.name, name.unwrap_or("at all")))
+                .hint("FROM and TO name hosts of the network; without them its first and last are taken")
+        })?;
+        Ok((Node(u32::try_from(at).unwrap_or(u32::MAX)), at))
+    }
+
+    /// Creates the endpoints of a part; the responders listen at once, the initiators connect.
+    fn begin_part(&mut self, number: usize) -> Result<(), Failure> {
+        let scene = self.scene;
+        let part = &scene.measurement.parts[number];
+        let (from, to) = (self.node(part.from.as_deref(), false)?, self.node(part.to.as_deref(), true)?);
+        if from == to {
+            return Err(Failure::new("a simulated host does not send to itself").hint("FROM and TO name two hosts"));
+        }
+        let mtu = self.mtu(from.0, to.0)?;
+        let seed = scene.seed.child("part").index(number as u64);
+        let first = self.slots.len() as u32;
+        let sides = [(Side::Initiator, from, first + part.replicas), (Side::Responder, to, first)];
+        for (side, (_, at), first) in sides {
+            let task = job::task(scene.measurement, part, side, seed, &scene.network.hosts[at].name);
+            self.jobs.push(Rc::new(Job::new(self.jobs.len() as u32, number, task, first)));
+            self.seen.push(Vec::new());
+        }
+        let [initiators, responders] = [&self.jobs[2 * number], &self.jobs[2 * number + 1]].map(Rc::clone);
+        let first_pair = self.pairs.len() as u32;
+        for replica in 0..part.replicas {
+            let endpoints = [first + part.replicas + replica, first + replica];
+            let route = Route { pair: first_pair + replica, nodes: [from.0, to.0], endpoints, mtu };
+            let seed = seed.index(u64::from(replica)).child("stack");
+            self.pairs.push(Pair::new(route, &part.stack, seed.0, part.procedure.carries_data())?);
+        }
+        for (job, at) in [(responders, to.1), (initiators, from.1)] {
+            for replica in 0..part.replicas {
+                self.spawn(&job, at, first_pair + replica, replica);
+            }
+        }
+        let wanted = self.pairs.iter().any(Pair::wants_departures);
+        self.network.tap().departures_wanted = wanted;
+        Ok(())
+    }
+
+    fn mtu(&self, from: Node, to: Node) -> Result<u64, Failure> {
+        let way = |from, to| self.network.path(from, to).map(|path| path.mtu);
+        let (there, back) = (way(from, to), way(to, from));
+        there.zip(back).map(|(there, back)| there.min(back)).ok_or_else(|| {
+            let name =
+                |node: Node| self.scene.network.hosts.get(node.0 as usize).map_or("?", |host| host.name.as_str());
+            Failure::new(format!("no path leads from {} to {} and back", name(from), name(to)))
+                .hint("links that are `one_way` need others for the way back")
+        })
+    }
+
+    fn spawn(&mut self, job: &Rc<Job>, host: usize, pair: u32, replica: u32) {
+        let id = self.slots.len() as u32;
+        let desk = Desk::new(&self.world, job, &self.clocks[host], id);
+        let endpoint = Endpoint::new(Rc::clone(&desk), Door(self.pairs[pair as usize].clone()));
+        self.slots.push(Slot { desk, work: Some(Box::pin(endpoint.run(replica))) });
+        self.world.wake(id);
+    }
+
+    /// An endpoint has come to its gate or is done.
+    fn advance(&mut self) -> Result<(), Failure> {
+        match self.stage {
+            Stage::Connecting(part) if self.jobs[2 * part].is_ready() => self.connected(part)?,
+            Stage::Running if self.measured(Side::Initiator).all(|job| job.is_done()) => self.end(),
+            Stage::Ending if self.jobs.iter().all(|job| job.is_done()) => self.stage = Stage::Done,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn measured(&self, side: Side) -> impl Iterator<Item = &Rc<Job>> {
+        self.jobs.iter().filter(move |job| job.task.side == side && !job.task.background)
+    }
+
+    fn connected(&mut self, part: usize) -> Result<(), Failure> {
+        if part + 1 < self.scene.measurement.parts.len() {
+            self.stage = Stage::Connecting(part + 1);
+            return self.begin_part(part + 1);
+        }
+        let mut loads = self.jobs.iter().filter(|job| job.task.background).peekable();
+        if loads.peek().is_some() {
+            loads.for_each(|job| job.go(&self.world));
+            self.stage = Stage::Settling;
+            self.world.set_timer(self.world.now() + SETTLE, Timer::Stage(SETTLED));
+        } else {
+            self.go();
+        }
+        Ok(())
+    }
+
+    /// The measured parts start.
+    fn go(&mut self) {
+        self.stage = Stage::Running;
+        self.jobs.iter().filter(|job| !job.task.background).for_each(|job| job.go(&self.world));
+        if let Some(limit) = self.scene.measurement.time_limit {
+            self.world.set_timer(self.world.now() + limit + GRACE, Timer::Stage(OVERDUE));
+        }
+        self.world.tell_news();
+    }
+
+    /// Loads and responders that loop are told to end; the others end by themselves.
+    fn end(&mut self) {
+        self.stage = Stage::Ending;
+        let loops = self.scene.measurement.time_limit.is_some() || self.jobs.iter().any(|job| job.task.background);
+        for job in self.jobs.iter().filter(|job| job.task.background) {
+            job.ending.set(true);
+            job.end(false, &self.world);
+        }
+        let patience = if loops { CLEAN_END } else { FINISH };
+        self.world.set_timer(self.world.now() + patience, Timer::Stage(END_NOW));
+        self.world.tell_news();
+    }
+
+    fn stage_timer(&mut self, what: u32) -> Result<(), Failure> {
+        match (what, self.stage) {
+            (SETTLED, Stage::Settling) => self.go(),
+            (OVERDUE, Stage::Running) => {
+                return Err(Failure::new("the run did not end with its time limit")
+                    .hint("data units so large, or a path so slow, that the last one is still on its way"));
+            }
+            (END_NOW, Stage::Ending) => {
+                for job in self.jobs.iter().filter(|job| !job.is_done()) {
+                    job.ending.set(true);
+                    job.end(true, &self.world);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,326 @@
+//! The simulated stacks: one file a stack, one table a stack, and the operations of the language on a connection.
+
+use crate::datagram::Datagram;
+use crate::fault::{Failure, Result};
+use crate::world::{Desk, World};
+use stackline_core::catalogue::{OptionKind, OptionValue, StackTable};
+use stackline_core::plan::Stack;
+use stackline_core::program::Side;
+use stackline_core::record::Transport;
+use stackline_core::time::Instant;
+use stackline_net::{Node, Packet};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+pub(crate) mod segments;
+pub(crate) mod stream;
+pub(crate) mod tcp;
+
+/// Which way bulk data goes, seen from the initiator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bulk {
+    /// Responder to initiator.
+    Get,
+    /// Initiator to responder.
+    Put,
+}
+
+/// Datagrams that did not arrive once and in order, as far as the receiver can know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Losses {
+    /// Sent and never arrived.
+    pub(crate) lost: u64,
+    /// Arrived again.
+    pub(crate) duplicated: u64,
+    /// Arrived after a later one.
+    pub(crate) reordered: u64,
+}
+
+/// Where the two endpoints of a pair are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Route {
+    /// The pair's number.
+    pub(crate) pair: u32,
+    /// Initiator's and responder's host.
+    pub(crate) nodes: [Node; 2],
+    /// Their endpoints.
+    pub(crate) endpoints: [u32; 2],
+    /// Largest packet that fits the path, the smaller of both ways.
+    pub(crate) mtu: u64,
+}
+
+/// The place of a side in a pair of things.
+pub(crate) const fn place(side: Side) -> usize {
+    match side {
+        Side::Initiator => 0,
+        Side::Responder => 1,
+    }
+}
+
+/// The other one.
+pub(crate) const fn other(side: Side) -> Side {
+    match side {
+        Side::Initiator => Side::Responder,
+        Side::Responder => Side::Initiator,
+    }
+}
+
+impl Route {
+    pub(crate) const fn node(&self, side: Side) -> Node {
+        self.nodes[place(side)]
+    }
+
+    pub(crate) const fn endpoint(&self, side: Side) -> u32 {
+        self.endpoints[place(side)]
+    }
+}
+
+/// What a pair of endpoints has between them.
+#[derive(Clone, Debug)]
+pub(crate) enum Pair {
+    Tcp(Rc<tcp::TcpPair>),
+}
+
+impl Pair {
+    /// # Errors
+    /// A [`Failure`] when the stack is not simulated.
+    pub(crate) fn new(route: Route, stack: &Stack, seed: u64, introduces: bool) -> std::result::Result<Self, Failure> {
+        match stack.name.as_str() {
+            "tcp" => Ok(Self::Tcp(Rc::new(tcp::TcpPair::new(route, stack, seed, introduces)))),
+            name => Err(unknown(name)),
+        }
+    }
+
+    /// A packet has reached the host of one side.
+    pub(crate) fn arrived(&self, side: Side, packet: &Packet<Datagram>, world: &Rc<World>) {
+        match self {
+            Self::Tcp(pair) => pair.arrived(side, packet, world),
+        }
+    }
+
+    /// A timer of one end of a connection came.
+    pub(crate) fn timer(&self, connection: u32, side: Side, world: &Rc<World>) {
+        match self {
+            Self::Tcp(pair) => pair.timer(connection, side, world),
+        }
+    }
+
+    pub(crate) fn side_of(&self, node: Node) -> Side {
+        let route = match self {
+            Self::Tcp(pair) => &pair.route,
+        };
+        if route.nodes[0].0 == node.0 { Side::Initiator } else { Side::Responder }
+    }
+
+    /// Whether it has to know when packets have left their hosts.
+    pub(crate) const fn wants_departures(&self) -> bool {
+        match self {
+            Self::Tcp(_) => false,
+        }
+    }
+}
+
+/// How an endpoint gets its connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Door(pub(crate) Pair);
+
+impl Door {
+    /// `ConnectRequest`.
+    pub(crate) async fn connect(&self, desk: &Rc<Desk>) -> Result<Connection> {
+        match &self.0 {
+            Pair::Tcp(pair) => stream::Stream::connect(pair, desk).await.map(Connection::Stream),
+        }
+    }
+
+    /// `AwaitConnectIndication`.
+    pub(crate) async fn accept(&self, desk: &Rc<Desk>) -> Result<Connection> {
+        match &self.0 {
+            Pair::Tcp(pair) => stream::Stream::accept(pair, desk).await.map(Connection::Stream),
+        }
+    }
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) enum Connection {
+    Stream(stream::Stream),
+}
+
+impl Connection {
+    /// `DataRequest`, `times` times. How many were sent: fewer when the limit came up in between.
+    pub(crate) async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        match self {
+            Self::Stream(stream) => stream.send(bytes, times).await,
+        }
+    }
+
+    /// `AwaitDataIndication`, `times` times. How many arrived: fewer when the peer ended its stream.
+    pub(crate) async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        match self {
+            Self::Stream(stream) => stream.receive(bytes, times).await,
+        }
+    }
+
+    /// `RPCCall`, begun at `since`: true when the response came, false when it counts as lost.
+    pub(crate) async fn call(&mut self, request: u64, response: u64, _since: Instant) -> Result<bool> {
+        match self {
+            Self::Stream(stream) => stream.call(request, response).await,
+        }
+    }
+
+    /// Whether the peer has closed the connection, or its half of it.
+    pub(crate) const fn closed(&self) -> bool {
+        match self {
+            Self::Stream(_) => true,
+        }
+    }
+
+    /// `RPCAwaitCallInd`: false when the peer ended its stream.
+    pub(crate) async fn await_call(&mut self, bytes: u64) -> Result<bool> {
+        match self {
+            Self::Stream(stream) => Ok(stream.receive(bytes, 1).await? == 1),
+        }
+    }
+
+    /// `RPCReturn`.
+    pub(crate) async fn reply(&mut self, bytes: u64) -> Result<()> {
+        match self {
+            Self::Stream(stream) => stream.send(bytes, 1).await.map(drop),
+        }
+    }
+
+    /// `StartBulkGet` and `StartBulkPut`.
+    pub(crate) async fn start_bulk(&mut self) -> Result<()> {
+        match self {
+            Self::Stream(stream) => stream.start_bulk().await,
+        }
+    }
+
+    /// `AwaitStartBulkGet` and `AwaitStartBulkPut`: false when the peer ended its stream.
+    pub(crate) async fn await_start_bulk(&mut self) -> Result<bool> {
+        match self {
+            Self::Stream(stream) => stream.await_start_bulk().await,
+        }
+    }
+
+    /// `StopBulkGet` and `StopBulkPut`: returns when nothing is in transit.
+    pub(crate) async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
+        match self {
+            Self::Stream(stream) => stream.stop_bulk(way).await,
+        }
+    }
+
+    /// `AwaitStopBulkGet` and `AwaitStopBulkPut`.
+    pub(crate) async fn await_stop_bulk(&mut self, way: Bulk) -> Result<()> {
+        match self {
+            Self::Stream(stream) => stream.await_stop_bulk(way).await,
+        }
+    }
+
+    /// Tells the peer that no more data units come, because the limit was reached.
+    pub(crate) async fn end_stream(&mut self) -> Result<()> {
+        match self {
+            Self::Stream(stream) => {
+                stream.end_stream();
+                Ok(())
+            }
+        }
+    }
+
+    /// `DisconnectRequest`.
+    pub(crate) async fn disconnect(self) -> Result<()> {
+        match self {
+            Self::Stream(stream) => {
+                drop(stream);
+                Ok(())
+            }
+        }
+    }
+
+    /// `AwaitDisconnectIndication`.
+    pub(crate) async fn await_disconnect(&mut self) -> Result<()> {
+        match self {
+            Self::Stream(stream) => stream.await_disconnect().await,
+        }
+    }
+
+    /// What the transport says of itself now.
+    pub(crate) fn transport(&self) -> Option<Transport> {
+        match self {
+            Self::Stream(stream) => Some(stream.transport()),
+        }
+    }
+
+    /// What is in force, by option name.
+    pub(crate) fn settings(&self) -> BTreeMap<String, String> {
+        match self {
+            Self::Stream(stream) => stream.settings(),
+        }
+    }
+
+    /// What did not arrive in order, where that can happen.
+    pub(crate) const fn losses(&self) -> Option<Losses> {
+        match self {
+            Self::Stream(_) => None,
+        }
+    }
+
+    /// Bytes of data units that really arrived, where the cursor cannot know because some were lost.
+    pub(crate) const fn received_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Stream(_) => None,
+        }
+    }
+}
+
+const ALL: &[&StackTable] = &[&tcp::TABLE];
+
+/// The tables of all simulated stacks.
+#[must_use]
+pub fn catalogue() -> Vec<StackTable> {
+    ALL.iter().map(|table| **table).collect()
+}
+
+fn find(name: &str) -> Option<&'static StackTable> {
+    ALL.iter().copied().find(|table| table.name == name)
+}
+
+fn unknown(name: &str) -> Failure {
+    let known: Vec<&str> = ALL.iter().map(|table| table.name).collect();
+    Failure::new(format!("the stack {name} is not simulated")).hint(format!("simulated are {}", known.join(", ")))
+}
+
+pub(crate) fn is_reliable(name: &str) -> bool {
+    find(name).is_none_or(|table| table.reliable)
+}
+
+/// Whether the stack and its options are simulated.
+///
+/// # Errors
+/// A [`Failure`] that names what is not.
+pub(crate) fn check(stack: &Stack) -> std::result::Result<(), Failure> {
+    let table = find(&stack.name).ok_or_else(|| unknown(&stack.name))?;
+    for (name, value) in &stack.options {
+        let option = table.options.iter().find(|option| option.name == name).ok_or_else(|| {
+            let known: Vec<&str> = table.options.iter().map(|option| option.name).collect();
+            Failure::new(format!("the option {name} of {} is not simulated", stack.name))
+                .hint(format!("simulated are {}", known.join(", ")))
+        })?;
+        if !fits(option.kind, value) {
+            return Err(Failure::new(format!("the value of {name} of {} is not simulated", stack.name))
+                .hint(option.help.to_string()));
+        }
+    }
+    Ok(())
+}
+
+fn fits(kind: OptionKind, value: &OptionValue) -> bool {
+    match (kind, value) {
+        (OptionKind::Flag, OptionValue::Set) | (OptionKind::Name, OptionValue::Word(_)) => true,
+        (OptionKind::Bytes, OptionValue::Number(bytes)) => (1..=1 << 30).contains(bytes),
+        (OptionKind::Number(least, most), OptionValue::Number(n)) => (least..=most).contains(n),
+        (OptionKind::Time, OptionValue::Seconds(s)) => s.is_finite() && *s >= 0.0,
+        (OptionKind::Word(words), OptionValue::Word(word)) => words.contains(&word.as_str()),
+        _ => false,
+    }
+}

@@ -1,0 +1,89 @@
+//! Sees everything that happens in the network: the digest of a run, its number of events, and when packets of waiting
+//! senders have left their hosts. Passes everything on to the tap it was given.
+
+use crate::datagram::Datagram;
+use stackline_core::network as plan;
+use stackline_core::time::Instant;
+use stackline_net::{Happening, Node, Packet, Place, Reason, Tap};
+
+/// A packet that has left its host, or never will.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Departure {
+    pub(crate) at: Instant,
+    pub(crate) pair: u32,
+    pub(crate) from: Node,
+    pub(crate) bytes: u32,
+}
+
+/// The tap of every run.
+#[derive(Debug)]
+pub(crate) struct Watch<T> {
+    pub(crate) inner: Option<T>,
+    pub(crate) digest: u64,
+    pub(crate) events: u64,
+    /// The host at the sending end of each port.
+    hosts: Vec<Option<Node>>,
+    /// Whether anybody asks for departures.
+    pub(crate) departures_wanted: bool,
+    pub(crate) departures: Vec<Departure>,
+}
+
+impl<T> Watch<T> {
+    pub(crate) fn new(network: &plan::Network, inner: T) -> Self {
+        let host = |name: &str| {
+            let at = network.hosts.iter().position(|host| host.name == name);
+            at.and_then(|at| u32::try_from(at).ok()).map(Node)
+        };
+        let hosts = network.links.iter().flat_map(|link| [host(&link.ends.0), host(&link.ends.1)]).collect();
+        let digest = 0x9e37_79b9_7f4a_7c15;
+        Self { inner: Some(inner), digest, events: 0, hosts, departures_wanted: false, departures: Vec::new() }
+    }
+
+    /// Mixes one word in, in order.
+    #[inline]
+    pub(crate) const fn mix(&mut self, word: u64) {
+        self.digest = (self.digest ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29);
+    }
+
+    fn note_departure(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<Datagram>) {
+        let first = match place {
+            Place::Port(port) => self.hosts.get(port.0 as usize).copied().flatten() == Some(packet.from),
+            Place::Host(node) => node == packet.from,
+        };
+        if first && matches!(what, Happening::Dequeue | Happening::Drop(_)) {
+            let (pair, from, bytes) = (packet.payload.pair, packet.from, packet.bytes() as u32);
+            self.departures.push(Departure { at, pair, from, bytes });
+        }
+    }
+}
+
+impl<T: Tap<Datagram>> Tap<Datagram> for Watch<T> {
+    const ON: bool = true;
+
+    #[inline]
+    fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<Datagram>) {
+        self.events += 1;
+        let (kind, number) = match place {
+            Place::Port(port) => (0_u64, port.0),
+            Place::Host(node) => (1, node.0),
+        };
+        let code = match what {
+            Happening::Enqueue(_) => 0,
+            Happening::Dequeue => 1,
+            Happening::Mark => 2,
+            Happening::Duplicate => 3,
+            Happening::Deliver => 4,
+            Happening::Drop(reason) => 5 + Reason::ALL.iter().position(|r| *r == reason).unwrap_or(0) as u64,
+        };
+        self.mix(at.0);
+        self.mix(packet.bytes() << 40 | u64::from(number) << 8 | code << 1 | kind);
+        if self.departures_wanted {
+            self.note_departure(at, place, what, packet);
+        }
+        if T::ON
+            && let Some(inner) = &mut self.inner
+        {
+            inner.see(at, place, what, packet);
+        }
+    }
+}

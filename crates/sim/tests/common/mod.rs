@@ -1,0 +1,51 @@
+//! Short ways to carry out a text in virtual time.
+#![allow(dead_code, reason = "each test binary uses some of it")]
+
+use stackline_core::random::Seed;
+use stackline_core::record::RunRecord;
+use stackline_sim::{Failure, Limits, Outcome, Scene, carry_out, catalogue};
+use stackline_spec::{Context, Overrides, check};
+
+/// 10 Mbit/s and 10 ms one way, without an end to its queue.
+pub(crate) const WAN: &str = "network wan { host a, b; link a - b 10 Mbit/s 10 ms; }\n";
+
+/// Carries out every run of a text's first measurement.
+pub(crate) fn runs(text: &str) -> Result<Vec<Outcome>, Failure> {
+    let stacks = catalogue();
+    let read_file = |_: &str| Err("no file".to_string());
+    let checked = check(text, &Context { stacks: &stacks, read_file: &read_file }, &Overrides::default());
+    let plan = checked.plan.unwrap_or_else(|| panic!("{text}\n{:#?}", checked.diagnostics));
+    let measurement = &plan.measurements[0];
+    let name = measurement.across.as_deref().expect("the text says `across`");
+    let network = plan.networks.iter().find(|network| network.name == name).expect("a network of that name");
+    let seed = Seed::root(plan.seed).child("measurement").index(0).child("run");
+    (0..measurement.runs)
+        .map(|run| {
+            let seed = seed.index(u64::from(run));
+            let limits = Limits::default();
+            let scene = Scene { network, measurement, index: 0, run, warmup: false, seed, limits };
+            carry_out(&scene, ()).map(|(outcome, ())| outcome)
+        })
+        .collect()
+}
+
+/// The first run of a text.
+pub(crate) fn run(text: &str) -> Outcome {
+    let mut outcomes = runs(text).unwrap_or_else(|failure| panic!("{text}\n{failure}"));
+    outcomes.remove(0)
+}
+
+/// Why a text is not carried out.
+pub(crate) fn refused(text: &str) -> Failure {
+    runs(text).expect_err("it is refused")
+}
+
+/// Throughput of a part in bit/s: data bytes over the longest period.
+pub(crate) fn throughput(record: &RunRecord) -> f64 {
+    record.data_bytes() as f64 * 8.0 / (record.elapsed_ns as f64 / 1e9)
+}
+
+/// Mean of a part's response times in seconds.
+pub(crate) fn response(record: &RunRecord) -> f64 {
+    record.calls.sum as f64 / record.calls.n() as f64 / 1e9
+}
