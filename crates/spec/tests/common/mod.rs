@@ -46,6 +46,14 @@ pub(crate) fn read_file(path: &str) -> Result<String, String> {
     match path {
         "sizes.txt" => Ok("# bytes\n64\n1500 # an Ethernet frame\n\n".into()),
         "bad.txt" => Ok("64\nlarge\n".into()),
+        "up.trace" => Ok("0\n1\n1\n20\n".into()),
+        "words.trace" => Ok("1\n2\nthree\n".into()),
+        "gap.trace" => Ok("1\n\n2\n".into()),
+        "back.trace" => Ok("5\n7\n6\n".into()),
+        "zero.trace" => Ok("0\n0\n".into()),
+        "none.trace" => Ok(String::new()),
+        "long.trace" => Ok("7\n".repeat(1_000_001)),
+        "large.trace" => Ok("7\n".repeat(1_000_000)),
         "empty.txt" => Ok("# nothing\n".into()),
         _ => Err("no such file".into()),
     }
@@ -103,4 +111,18 @@ pub(crate) fn without_lines(mut plan: Plan) -> Plan {
         measurement.line = 0;
     }
     plan
+}
+
+/// Names and texts of all examples.
+pub(crate) fn examples() -> Vec<(String, String)> {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let entries = std::fs::read_dir(directory).expect("the examples").map(|entry| entry.expect("an example"));
+    let named = entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()));
+    let mut texts: Vec<(String, String)> = named
+        .filter(|(name, _)| name.ends_with(".stackline"))
+        .map(|(name, path)| (name, std::fs::read_to_string(path).expect("a text")))
+        .collect();
+    texts.sort();
+    assert!(!texts.is_empty());
+    texts
 }

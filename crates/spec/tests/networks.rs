@@ -1,0 +1,359 @@
+//! Networks: what is written to what is meant.
+
+mod common;
+
+use common::{checked, examples, plan, shown};
+use proptest::prelude::*;
+use stackline_core::distribution::Distribution;
+use stackline_core::network::{
+    Charge, Clock, Discipline, Interface, Jitter, Link, Loss, Network, Queue, Rate, RateSchedule,
+};
+use stackline_core::plan::World;
+use stackline_core::time::Duration;
+use stackline_spec::{Overrides, check, format};
+
+const MS: u64 = 1_000_000;
+
+fn network(body: &str) -> Network {
+    plan(&format!("network w {{ {body} }} 1 rr 1*1;")).networks.remove(0)
+}
+
+/// The first link, between two hosts, with what stands behind its ends.
+fn link(rest: &str) -> Link {
+    network(&format!("host a, b; link a - b {rest};")).links.remove(0)
+}
+
+fn interface(statements: &str) -> Interface {
+    network(&format!("host a {{ {statements} }}")).hosts.remove(0).interface
+}
+
+fn clock(statements: &str) -> Clock {
+    network(&format!("host a {{ {statements} }}")).hosts.remove(0).clock
+}
+
+fn queue(text: &str) -> Queue {
+    link(&format!("1 Mbit/s 0 queue {text}")).queue.unwrap()
+}
+
+#[test]
+fn hosts_share_what_stands_in_their_braces() {
+    let network = network(
+        "host a, b { buffer 2 frames; single_buffered; } host c; switch s; link a - s 1 Mbit/s 1 ms; link b - s 1 Mbit/s 1 ms; link c - s 1 Mbit/s 1 ms;",
+    );
+    let names: Vec<&str> = network.hosts.iter().map(|host| host.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    let alike = Interface { buffer_frames: Some(2), single_buffered: true, ..Interface::default() };
+    assert_eq!(network.hosts[0].interface, alike);
+    assert_eq!(network.hosts[1].interface, alike);
+    assert_eq!(network.hosts[2].interface, Interface::default());
+}
+
+#[test]
+fn interfaces() {
+    let none = Interface::default;
+    let both = interface("copy 1.35 ms per packet, 0.47 us per byte; cpu 2.5; pace 30 Mbit/s");
+    assert!((both.copy_ns_per_byte - 470.0).abs() < 1e-9);
+    assert_eq!((both.copy_per_packet, both.cpu_speed, both.pace_bit_s), (Duration(1_350_000), Some(2.5), Some(30e6)));
+    assert!((interface("COPY 470 ns PER BYTE").copy_ns_per_byte - 470.0).abs() < 1e-9);
+    assert_eq!(interface("copy 1 us per packet"), Interface { copy_per_packet: Duration(1000), ..none() });
+    assert_eq!(interface("copy 2 ns per byte, 1 us per packet").copy_per_packet, Duration(1000));
+    assert_eq!(interface("Single-Buffered"), Interface { single_buffered: true, ..none() });
+}
+
+#[test]
+fn clocks() {
+    assert_eq!(clock("clock ahead 20 ms"), Clock { offset_ns: 20_000_000, ..Clock::default() });
+    assert_eq!(clock("clock behind 1 s; clock slow 20 ppm").offset_ns, -1_000_000_000);
+    assert_eq!(clock("clock behind 1 s; clock slow 20 ppm").drift_ppm, -20.0);
+    assert_eq!(clock("clock fast 0.5 ppm").drift_ppm, 0.5);
+    let steps = clock("clock behind 2 ms at 10 s; clock ahead 1 ms at 5 s").steps;
+    assert_eq!(steps, [(Duration(5000 * MS), 1_000_000), (Duration(10_000 * MS), -2_000_000)]);
+}
+
+#[test]
+fn switches_and_routers() {
+    let text = "host a, b; router r { queue 64 KiB codel } switch s { buffer 1 MiB; early_packet_discard on; cells 53 } \
+                link a - r 1 Mbit/s 1 ms; link r - s 1 Mbit/s 1 ms; link s - b 1 Mbit/s 1 ms;";
+    let network = network(text);
+    assert_eq!(network.switches[0].queue.as_ref().unwrap().limit_bytes, Some(65_536));
+    let switch = &network.switches[1];
+    assert_eq!((switch.buffer_bytes, switch.buffer_per_port), (Some(1 << 20), false));
+    assert_eq!((switch.cell_bytes, switch.early_packet_discard), (Some(53), true));
+}
+
+#[test]
+fn links_of_one_way_and_several_between_two_nodes() {
+    let text = "host a, b; link a -> b 2 Mbit/s 1 ms; link b->a 1 Mbit/s 1 ms; link a - b unlimited 0;";
+    let links = network(text).links;
+    assert_eq!(links.iter().map(|link| link.one_way).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!((links[1].ends.0.as_str(), links[1].ends.1.as_str()), ("b", "a"));
+    assert_eq!(links[2].rate, Rate::Unlimited);
+}
+
+#[test]
+fn rates_that_change() {
+    let schedule = |steps: &[(u64, f64)], period: Option<u64>| {
+        let steps = steps.iter().map(|(ms, rate)| (Duration(ms * MS), *rate)).collect();
+        Rate::Schedule(RateSchedule { steps, period: period.map(|ms| Duration(ms * MS)) })
+    };
+    assert_eq!(
+        link("schedule(0 s 10 Mbit/s, 5 s 0 bit/s, 6 s 1 Mbit/s) every 10 s 1 ms").rate,
+        schedule(&[(0, 10e6), (5000, 0.0), (6000, 1e6)], Some(10_000))
+    );
+    assert_eq!(link("schedule(0 1 kbit/s) 1 ms").rate, schedule(&[(0, 1e3)], None));
+    let Rate::Trace(trace) = link("trace \"up.trace\" 1 ms").rate else { panic!("no trace") };
+    assert_eq!((trace.file.as_str(), trace.opportunities_ms.as_slice()), ("up.trace", &[0, 1, 1, 20][..]));
+}
+
+#[test]
+fn losses() {
+    let loss = |text: &str| link(&format!("1 Mbit/s 1 ms loss {text}")).loss;
+    assert_eq!(loss("1%"), Loss::Independent(0.01));
+    assert_eq!(loss("0%"), Loss::None);
+    assert_eq!(loss("100%"), Loss::Independent(1.0));
+    assert_eq!(loss("bit errors 1e-6"), Loss::BitErrors(1e-6));
+    assert_eq!(loss("every 100"), Loss::Every(100));
+    assert_eq!(loss("packets 1, 5, 6"), Loss::List(vec![1, 5, 6]));
+    let (to_bad, to_good) = (0.01, 0.25);
+    let defaults = Loss::GilbertElliott { to_bad, to_good, loss_good: 0.0, loss_bad: 1.0 };
+    assert_eq!(loss("gilbert-elliott(1%, 25%)"), defaults);
+    let all = Loss::GilbertElliott { to_bad, to_good, loss_good: 0.001, loss_bad: 0.5 };
+    assert_eq!(loss("gilbert_elliott(1%, 25%, 0.1%, 50%)"), all);
+}
+
+#[test]
+fn clauses_in_any_order() {
+    let link = link("1 Mbit/s 1 ms charge wire mtu 9180 duplicate 0.5% jitter normal(2 ms, 1 ms) reordering loss 1%");
+    assert_eq!((link.charge, link.mtu()), (Charge::Wire, 9180));
+    assert_eq!((link.duplicate, link.loss), (0.005, Loss::Independent(0.01)));
+    assert_eq!(link.jitter, Some(Jitter { distribution: Distribution::Normal(0.002, 0.001), reorder: true }));
+    let link = self::link("1 Mbit/s 1 ms jitter uniform(0, 1 ms) charge frames");
+    assert_eq!((link.jitter.map(|jitter| jitter.reorder), link.charge), (Some(false), Charge::Frame));
+    assert_eq!(self::link("1 Mbit/s 1 ms charge packets").charge, Charge::Packet);
+    assert_eq!(self::link("1 Mbit/s 1 ms queue 9 kB charge frames").charge, Charge::Frame);
+}
+
+#[test]
+fn queues() {
+    let limit_bytes = Some(65_536);
+    assert_eq!(queue("64 KiB"), Queue { limit_bytes, ..Queue::default() });
+    assert_eq!(queue("64 KiB drop-tail"), Queue { limit_bytes, ..Queue::default() });
+    assert_eq!(queue("100 packets"), Queue { limit_packets: Some(100), ..Queue::default() });
+    assert_eq!(queue("5 packets drop_head").discipline, Discipline::DropHead);
+    let (target, interval) = (Duration(5 * MS), Duration(100 * MS));
+    assert_eq!(
+        queue("codel ecn"),
+        Queue { discipline: Discipline::CoDel { target, interval }, ecn: true, ..Queue::default() }
+    );
+    assert_eq!(
+        queue("codel(interval = 300 ms)").discipline,
+        Discipline::CoDel { target, interval: Duration(300 * MS) }
+    );
+    let fifteen = Duration(15 * MS);
+    assert_eq!(queue("1 MB pie").discipline, Discipline::Pie { target: fifteen, update: fifteen });
+    assert_eq!(queue("pie(target = 20 ms)").discipline, Discipline::Pie { target: Duration(20 * MS), update: fifteen });
+    assert_eq!(queue("fq-codel").discipline, Discipline::FqCoDel { target, interval, flows: 1024, quantum: 1514 });
+    assert_eq!(
+        queue("fq_codel(quantum = 300 B, flows = 64, target = 1 ms)").discipline,
+        Discipline::FqCoDel { target: Duration(MS), interval, flows: 64, quantum: 300 }
+    );
+}
+
+#[test]
+fn thresholds_of_red_follow_from_the_limit() {
+    let red = |min_bytes, max_bytes, most, weight| Discipline::Red { min_bytes, max_bytes, most, weight };
+    assert_eq!(queue("60 kB red").discipline, red(10_000, 30_000, 0.1, 0.002));
+    assert_eq!(queue("60 kB red(min = 5 kB)").discipline, red(5_000, 30_000, 0.1, 0.002));
+    let all = queue("red(min = 5 kB, max = 15 kB, probability = 2%, weight = 0.01) ecn");
+    assert_eq!((all.discipline, all.ecn), (red(5_000, 15_000, 0.02, 0.01), true));
+}
+
+/// The warnings of a network, which has a plan all the same.
+#[track_caller]
+fn doubts(body: &str, expected: &[&str]) {
+    let text = format!("network w {{ {body} }} 1 rr 1*1;");
+    let checked = checked(&text);
+    let list = shown(&text, &checked.diagnostics);
+    assert!(checked.plan.is_some(), "{list}");
+    let found: Vec<&str> = list.lines().collect();
+    assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn buffers_too_small_for_a_packet_are_doubted() {
+    let (links, end) =
+        ("link a - s 1 Mbit/s 1 ms; link s - b 1 Mbit/s 1 ms mtu 9180", "nothing of full size will ever pass");
+    let small = |what: &str, under: &str, bytes: u64, mtu: u64| {
+        format!(
+            "warning: a packet of {mtu} bytes, the mtu of the link, has no room in a {what} of {bytes} [{under}] {end} / \
+             let the {what} hold {mtu} bytes at least, or lower the mtu"
+        )
+    };
+    doubts(&format!("host a, b; switch s {{ buffer 9000 B }} {links};"), &[&small("buffer", "9000 B", 9000, 9180)]);
+    doubts(&format!("host a, b; switch s {{ queue 9000 }} {links};"), &[&small("queue", "9000", 9000, 9180)]);
+    doubts("host a, b; link a - b 1 Mbit/s 1 ms queue 1 kB;", &[&small("queue", "1 kB", 1000, 1500)]);
+    doubts(&format!("host a, b; switch s {{ buffer 9180 }} {links} queue 10 kB;"), &[]);
+    // A link that leads into the switch takes nothing from its buffer.
+    let one_way = "link a - s 1 Mbit/s 0; link s -> b 1 Mbit/s 0; link b -> s 1 Mbit/s 0 mtu 9180;";
+    doubts(&format!("host a, b; switch s {{ buffer 2 kB }} {one_way}"), &[]);
+}
+
+#[test]
+fn cells_in_a_buffer_too_small_for_a_frame_are_doubted() {
+    let text = |switch: &str| {
+        format!(
+            "host a, b; switch s {{ cells 53; {switch} }} link a - s 1 Mbit/s 1 ms; link s - b 1 Mbit/s 1 ms mtu 9180 queue 2 kB;"
+        )
+    };
+    doubts(
+        &text("buffer 1500 bytes per port"),
+        &[
+            "warning: a frame of 9180 bytes is 192 cells of 53 bytes, 10176 in all; this buffer holds 1500 [1500 bytes] \
+           where frames meet here, one lost cell loses a whole frame / \
+           this is what the MAGIC testbed of 1996 ran into; keep it if that is what you study",
+            "warning: a packet of 9180 bytes, the mtu of the link, has no room in a queue of 2000 [2 kB] \
+           nothing of full size will ever pass / let the queue hold 9180 bytes at least, or lower the mtu",
+        ],
+    );
+    let quiet = text("buffer 10176").replace("2 kB", "10 kB");
+    doubts(&quiet, &[]);
+}
+
+#[test]
+fn what_has_no_effect_is_doubted() {
+    doubts(
+        "host a { cpu 2 }",
+        &[
+            "warning: the speed of a processor with nothing to do [2] no effect / say what it does for a packet, as in `copy 100 us per packet`",
+        ],
+    );
+    doubts(
+        "host a, b; link a - b 1 Mbit/s 1 ms queue drop_head;",
+        &[
+            "warning: a queue without a limit is never full [queue drop_head] nothing is dropped / give it a limit, as in `queue 64 KiB drop_head`",
+        ],
+    );
+    doubts(
+        "host a, b; link a - b schedule(0 s 1 Mbit/s, 5 s 0 bit/s) 1 ms;",
+        &[
+            "warning: nothing leaves from 5 s on [0 bit/s] the last rate goes on for ever / add a later step, or let it begin again: `schedule(...) every 10 s`",
+        ],
+    );
+}
+
+#[test]
+fn every_example_is_right_in_every_world() {
+    for (name, text) in examples() {
+        for world in [None, Some(World::Simulated), Some(World::Emulated)] {
+            let checked = check(&text, &common::context(), &Overrides { world, ..Overrides::default() });
+            let Some(plan) = checked.plan else { panic!("{name}: {}", shown(&text, &checked.diagnostics)) };
+            assert!(!plan.measurements.is_empty(), "{name}");
+            for measurement in &plan.measurements {
+                assert_eq!(measurement.world, world.unwrap_or_default(), "{name} leaves the world to the command line");
+                assert_eq!(measurement.across.is_some(), !plan.networks.is_empty(), "{name}");
+            }
+        }
+    }
+}
+
+fn one_of(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
+    prop::sample::select(words)
+}
+
+fn host_statements() -> impl Strategy<Value = String> {
+    let statement = one_of(&[
+        "buffer 2 frames",
+        "single-buffered",
+        "copy 1.35ms per packet,0.47 us per byte",
+        "COPY 1 us PER BYTE",
+        "cpu 2",
+        "pace 30Mbit/s",
+        "clock AHEAD 20ms",
+        "clock behind 1 s at 10 s",
+        "clock slow 2.5 ppm",
+    ]);
+    prop::collection::vec(statement, 0..4).prop_map(|list| list.join(";"))
+}
+
+fn queues_written() -> impl Strategy<Value = String> {
+    let limit = one_of(&["", "64KiB", "100 packets", "9000"]);
+    let discipline = one_of(&[
+        "drop-tail",
+        "Drop_Head",
+        "red(min=3 KiB,max=9 KiB,probability=5%,weight=0.01)",
+        "codel",
+        "CoDel(target=2ms)",
+        "pie(target=20 ms,update = 5 ms)",
+        "fq-codel(flows=64,quantum=300)",
+    ]);
+    (limit, discipline, one_of(&["", "ecn"])).prop_map(|(a, b, c)| format!("queue {a} {b} {c}"))
+}
+
+fn link_written() -> impl Strategy<Value = String> {
+    let ends = one_of(&["a - s", "s - b", "a -> b", "b->a", "b - a"]);
+    let rate = one_of(&[
+        "10Mbit/s",
+        "Unlimited",
+        "schedule (0 s 1 Mbit/s,5 s 0 bit/s)every 10 s",
+        "trace \"up.trace\"",
+        "SCHEDULE(0 1kbit/s)",
+    ]);
+    let loss = one_of(&[
+        "",
+        "loss 0.1 %",
+        "loss bit-errors 1e-6",
+        "loss BIT errors 1e-6",
+        "loss every 7",
+        "loss packets 1,2,9",
+        "loss Gilbert-Elliott( 1% ,20%, 0%,50% )",
+    ]);
+    let jitter = one_of(&["", "jitter uniform(0,2ms)", "jitter Normal(1 ms, 1 ms) Reordering"]);
+    let others = one_of(&["", "duplicate 1%", "mtu 9180 charge WIRE", "charge frames"]);
+    let queue = prop::option::of(queues_written());
+    (ends, rate, loss, jitter, others, queue).prop_map(|(ends, rate, loss, jitter, others, queue)| {
+        format!("link {ends} {rate} 1ms {loss} {jitter} {} {others};", queue.unwrap_or_default())
+    })
+}
+
+fn network_written() -> impl Strategy<Value = String> {
+    let switch =
+        (one_of(&["switch", "Router"]), one_of(&["", "buffer 64KiB per port;", "cells 53;early-packet-discard ON"]));
+    let switch = (switch, prop::option::of(queues_written()));
+    (host_statements(), switch, prop::collection::vec(link_written(), 1..5)).prop_map(
+        |(host, ((word, body), queue), links)| {
+            let queue = queue.map_or(String::new(), |queue| format!(";{queue}"));
+            let base = "link a-s unlimited 0;".replace("a-s", "a - s");
+            format!(
+                "network w{{host a{{{host}}}host b;{word} s{{{body}{queue}}}{base}link s - b unlimited 0;{}}}1 rr 1*1",
+                links.join("\n")
+            )
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_form_keeps_its_meaning_when_formatted(text in network_written()) {
+        let Ok(once) = format(&text) else { return Ok(()) };
+        let twice = format(&once);
+        prop_assert_eq!(twice.as_deref(), Ok(once.as_str()));
+        let (before, after) = (checked(&text), checked(&once));
+        let networks = |checked: stackline_spec::Checked| checked.plan.map(|plan| plan.networks);
+        prop_assert_eq!(networks(before), networks(after), "{}\n{}", text, once);
+    }
+}
+
+/// The property above is about something.
+#[test]
+fn most_networks_of_the_property_have_a_plan() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    let right = (0..200).filter(|_| {
+        let text = network_written().new_tree(&mut runner).unwrap().current();
+        checked(&text).plan.is_some()
+    });
+    assert!(right.count() > 30);
+}
