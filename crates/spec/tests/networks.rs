@@ -32,7 +32,7 @@ fn clock(statements: &str) -> Clock {
 }
 
 fn queue(text: &str) -> Queue {
-    link(&format!("1 Mbit/s 0 queue {text}")).queue.unwrap()
+    link(&format!("1 Mbit/s 0 queue {text}")).queue.expect("a queue")
 }
 
 #[test]
