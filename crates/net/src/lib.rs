@@ -22,12 +22,17 @@
 extern crate alloc;
 
 pub mod agenda;
+pub mod cells;
 mod chance;
+mod direction;
+mod interface;
 pub mod link;
 pub mod network;
 pub mod packet;
+mod pool;
 pub mod queue;
 pub mod seen;
+mod topology;
 
 pub use network::{Cause, Delivery, Network, Path};
 pub use packet::{Ecn, Node, Packet, Payload, Segments};

@@ -7,25 +7,38 @@
 //! ```
 //! The deadline may change after every `handle` and every `poll`. Time does not go back: `now` is never before the last
 //! `due` told nor before an earlier `now`.
+//!
+//! A train of segments travels as one packet. It arrives at a node when its first segment does, and is sent on so that
+//! its last one leaves when it would have left alone; a train longer than [`GRANULE`] on a link is cut.
+
+mod build;
+mod forward;
+mod frames;
+mod hosts;
+mod line;
 
 use crate::agenda::Agenda;
+use crate::direction::{Direction, Span};
+use crate::interface::Card;
 use crate::packet::{Node, Packet, Payload};
-use crate::seen::{Counters, Port, Tap};
+use crate::pool::Pool;
+use crate::seen::{Counters, Happening, Place, Port, Reason, Tap};
+use crate::topology::Topology;
 use alloc::string::String;
 use alloc::vec::Vec;
-use stackline_core::network as plan;
-use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
+
+/// A train that takes longer than this on a link is cut to pieces that do not, so that what follows the first of them
+/// (an acknowledgement) does not wait for the last.
+pub const GRANULE: Duration = Duration(1_000_000);
+/// Nodes that a packet may pass; more is a loop.
+const MOST_HOPS: u8 = 64;
 
 /// Why the machine wants to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// A packet reaches a node.
-    Arrival,
-    /// A link is free for the next of its queue.
-    Transmitter,
-    /// A host's processor or interface is free.
-    Interface,
+    /// A packet reaches a node, a link is free for the next of its queue, or a host's processor for the next copy.
+    Packet,
 }
 
 /// A packet that has reached its host.
@@ -38,7 +51,7 @@ pub struct Delivery<P> {
 }
 
 /// What lies between two hosts, as far as it is fixed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Directions of links, in order.
     pub ports: Vec<Port>,
@@ -48,39 +61,122 @@ pub struct Path {
     pub delay: Duration,
 }
 
+/// What happens next, and to whom; packets by their slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    /// The packet's first segment is at that node.
+    At { node: Node, slot: u32 },
+    /// All of it is at its host.
+    Complete { slot: u32 },
+    /// The link is free for the next that waits.
+    Free { port: Port },
+    /// One of a frame's cells has come over that direction.
+    Cell { port: Port, slot: u32, index: u32 },
+    /// A host's processor or interface is free.
+    Turn { node: Node },
+}
+
+/// A packet on its way, and what is known of it alone.
+#[derive(Debug)]
+struct Flight<P> {
+    packet: Packet<P>,
+    /// When its segments are at the node they come to (or are at).
+    arrival: Span,
+    /// The direction it came over last.
+    came_by: Option<Port>,
+    hops: u8,
+    /// Cells not yet arrived or lost.
+    cells_left: u32,
+    spoilt: bool,
+    too_large: bool,
+    /// The direction before which the rest of its cells is refused.
+    refused_at: Option<Port>,
+}
+
+impl<P> Flight<P> {
+    const fn new(packet: Packet<P>, arrival: Span) -> Self {
+        Self {
+            packet,
+            arrival,
+            came_by: None,
+            hops: 0,
+            cells_left: 0,
+            spoilt: false,
+            too_large: false,
+            refused_at: None,
+        }
+    }
+}
+
 /// A network in motion.
 #[derive(Debug)]
 pub struct Network<P, T = ()> {
-    agenda: Agenda<u32>,
-    packets: Vec<Option<Packet<P>>>,
     names: Vec<String>,
+    topology: Topology,
+    directions: Vec<Direction>,
+    /// Nodes that send cells on by themselves.
+    cell_switch: Vec<bool>,
+    cards: Vec<Option<Card>>,
+    pools: Vec<Pool>,
+    agenda: Agenda<Event>,
+    flights: Vec<Option<Flight<P>>>,
+    free: Vec<u32>,
+    /// Packets handed over between hosts that no path joins.
+    lost: u64,
+    /// Frames that ended for want of a cell.
+    spoilt_frames: u64,
+    /// Who was dropped while a queue was looked through.
+    condemned: Vec<(u32, Reason)>,
     tap: T,
 }
 
 impl<P: Payload, T: Tap<P>> Network<P, T> {
-    /// At rest at instant zero. The plan is one that `spec` has checked; a link whose ends it lacks is left out.
-    #[must_use]
-    pub fn new(plan: &plan::Network, _seed: Seed, tap: T) -> Self {
-        let names = plan.hosts.iter().map(|h| h.name.clone()).chain(plan.switches.iter().map(|s| s.name.clone()));
-        Self { agenda: Agenda::default(), packets: Vec::new(), names: names.collect(), tap }
-    }
-
     /// The node of that name.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<Node> {
-        self.names.iter().position(|n| n == name).and_then(|at| u32::try_from(at).ok()).map(Node)
+        (0..).map(Node).zip(&self.names).find(|(_, known)| *known == name).map(|(node, _)| node)
     }
 
-    /// The way from one host to another for packets of flow 0; `None` when there is none.
+    /// The way from one host to another for packets of that flow; `None` when there is none.
     #[must_use]
-    pub fn path(&self, _from: Node, _to: Node) -> Option<Path> {
-        Some(Path { ports: Vec::new(), mtu: 1500, delay: Duration::ZERO })
+    pub fn path(&self, from: Node, to: Node, flow: u32) -> Option<Path> {
+        let mut path = Path { ports: Vec::new(), mtu: u64::MAX, delay: Duration::ZERO };
+        let mut at = from;
+        while at != to {
+            let port = self.topology.next(at, to, flow)?;
+            let direction = self.directions.get(port.0 as usize)?;
+            path.mtu = path.mtu.min(direction.mtu);
+            path.delay += direction.delay;
+            path.ports.push(port);
+            at = self.topology.edge(port).to;
+            if path.ports.len() > usize::from(MOST_HOPS) {
+                return None;
+            }
+        }
+        Some(path)
     }
 
     /// What went through each direction of each link, by [`Port`].
+    pub fn counters(&self) -> impl Iterator<Item = &Counters> {
+        self.directions.iter().map(|direction| &direction.counters)
+    }
+
+    /// Packets between hosts that no path joins.
     #[must_use]
-    pub fn counters(&self) -> Vec<Counters> {
-        Vec::new()
+    pub const fn without_path(&self) -> u64 {
+        self.lost
+    }
+
+    /// Frames of which a cell was lost or dropped.
+    #[must_use]
+    pub const fn spoilt_frames(&self) -> u64 {
+        self.spoilt_frames
+    }
+
+    /// Packets handed over that have neither arrived nor been dropped.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.flights.len() - self.free.len()
     }
 
     /// Who is told of everything.
@@ -88,21 +184,90 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         &mut self.tap
     }
 
+    /// The same, for good.
+    #[must_use]
+    pub fn into_tap(self) -> T {
+        self.tap
+    }
+
     /// Host `packet.from` hands a packet to its interface.
     pub fn handle(&mut self, now: Instant, packet: Packet<P>) {
-        self.agenda.put(now, self.packets.len() as u32);
-        self.packets.push(Some(packet));
+        let arrival = Span { first: now, last: now };
+        let flight = Flight::new(packet, arrival);
+        let slot = self.board(flight);
+        self.host_sends(now, slot);
     }
 
     /// The next packet that reaches its host not after `until`.
     pub fn poll(&mut self, until: Instant) -> Option<Delivery<P>> {
-        let (due, slot) = self.agenda.take(until)?;
-        self.packets[slot as usize].take().map(|packet| Delivery { due, packet })
+        while let Some((now, event)) = self.agenda.take(until) {
+            let arrived = match event {
+                Event::At { node, slot } => self.at(now, node, slot),
+                Event::Complete { slot } => self.host_receives(now, slot),
+                Event::Cell { port, slot, index } => self.cell(now, port, slot, index),
+                Event::Turn { node } => self.turn(now, node),
+                Event::Free { port } => {
+                    self.serve(now, port);
+                    None
+                }
+            };
+            if let Some(slot) = arrived {
+                return self.deliver(now, slot);
+            }
+        }
+        None
     }
 
     /// When to poll next, and why.
     #[must_use]
+    #[inline]
     pub fn deadline(&self) -> Option<(Instant, Cause)> {
-        self.agenda.next().map(|at| (at, Cause::Arrival))
+        self.agenda.next().map(|at| (at, Cause::Packet))
+    }
+
+    fn deliver(&mut self, due: Instant, slot: u32) -> Option<Delivery<P>> {
+        let packet = self.leave(slot)?.packet;
+        if T::ON {
+            self.tap.see(due, Place::Host(packet.to), Happening::Deliver, &packet);
+        }
+        Some(Delivery { due, packet })
+    }
+
+    /// Gives a packet a slot.
+    #[inline]
+    fn board(&mut self, flight: Flight<P>) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            self.flights[slot as usize] = Some(flight);
+            return slot;
+        }
+        self.flights.push(Some(flight));
+        (self.flights.len() - 1) as u32
+    }
+
+    /// Takes a packet out of its slot.
+    #[inline]
+    fn leave(&mut self, slot: u32) -> Option<Flight<P>> {
+        let flight = self.flights[slot as usize].take();
+        if flight.is_some() {
+            self.free.push(slot);
+        }
+        flight
+    }
+
+    /// A packet goes no further: counted at its direction, told, forgotten.
+    fn drop_at(&mut self, at: Instant, port: Port, slot: u32, reason: Reason) {
+        let Some(flight) = self.leave(slot) else { return };
+        self.directions[port.0 as usize].count_drop(reason, u64::from(flight.packet.segments.count));
+        if T::ON {
+            self.tap.see(at, Place::Port(port), Happening::Drop(reason), &flight.packet);
+        }
+    }
+
+    fn tell(&mut self, at: Instant, port: Port, what: Happening, slot: u32) {
+        if T::ON
+            && let Some(flight) = &self.flights[slot as usize]
+        {
+            self.tap.see(at, Place::Port(port), what, &flight.packet);
+        }
     }
 }

@@ -1,0 +1,462 @@
+//! One direction of a link with the queue before it: who may wait, when it leaves, when it is there.
+//!
+//! Where the discipline decides at arrival (drop-tail, RED, PIE) nothing is stored but the departures to come: they are
+//! computed when a packet arrives. Where it decides at departure (drop-head, CoDel, FQ-CoDel) packets wait by their slot.
+
+use crate::cells::Cells;
+use crate::link::loss::LossProcess;
+use crate::link::transmitter::Transmitter;
+use crate::link::wander::Wander;
+use crate::packet::Segments;
+use crate::pool::Pool;
+use crate::queue::Admission;
+use crate::queue::codel::CoDel;
+use crate::queue::fifo::Fifo;
+use crate::queue::fq_codel::FqCoDel;
+use crate::queue::pie::Pie;
+use crate::queue::red::Red;
+use crate::seen::{Counters, Reason};
+use alloc::collections::VecDeque;
+use stackline_core::network::{Charge, Discipline, Interface, Link, Queue};
+use stackline_core::random::Seed;
+use stackline_core::time::{Duration, Instant};
+
+/// When the first and the last of a train's segments are somewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) first: Instant,
+    pub(crate) last: Instant,
+}
+
+impl Span {
+    /// The instant of the segment of that index among `count`, evenly spread.
+    pub(crate) fn at(self, index: u32, count: u32) -> Instant {
+        if count <= 1 {
+            return self.last;
+        }
+        let width = u128::from((self.last - self.first).0) * u128::from(index) / u128::from(count - 1);
+        self.first + Duration(width as u64)
+    }
+
+    pub(crate) fn later(self, by: Duration) -> Self {
+        Self { first: self.first + by, last: self.last + by }
+    }
+}
+
+/// What is waiting or being sent, as departures to come.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    span: Span,
+    count: u32,
+    each: u64,
+    last: u64,
+}
+
+#[derive(Debug)]
+enum Line {
+    Tail,
+    Red(Red),
+    Pie(Pie),
+    Head(Fifo<u32>),
+    CoDel(Fifo<u32>, CoDel),
+    FqCoDel(FqCoDel<u32>),
+}
+
+/// What a packet that found room is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offer {
+    /// It leaves then, and is to be marked if so said.
+    Leaves(Instant, bool),
+    /// It goes no further.
+    Refused(Reason),
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+pub(crate) struct Direction {
+    pub(crate) delay: Duration,
+    pub(crate) mtu: u64,
+    /// Frames go over it in cells.
+    pub(crate) cells: Option<Cells>,
+    pub(crate) loss: LossProcess,
+    /// The pool of its switch.
+    pub(crate) pool: Option<usize>,
+    pub(crate) early_discard: bool,
+    pub(crate) free_at: Instant,
+    /// Somebody will come at `free_at` to send the next.
+    pub(crate) attended: bool,
+    pub(crate) counters: Counters,
+    charge: Charge,
+    transmitter: Transmitter,
+    wander: Option<Wander>,
+    /// Whether a packet may overtake another, and when the last one arrives.
+    overtakes: bool,
+    arrived: Instant,
+    line: Line,
+    limit_bytes: u64,
+    limit_packets: u64,
+    ecn: bool,
+    /// ns that a byte takes at least; 0 without pacing.
+    pace: f64,
+    /// Nobody asks how much is waiting.
+    blind: bool,
+    leaving: VecDeque<Leaving>,
+    backlog: u64,
+    waiting: u64,
+}
+
+/// What a direction gets from the node it leaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Exit<'p> {
+    pub(crate) queue: Option<&'p Queue>,
+    pub(crate) port_bytes: Option<u64>,
+    pub(crate) pool: Option<usize>,
+    pub(crate) cells: Option<Cells>,
+    pub(crate) early_discard: bool,
+    pub(crate) interface: Option<&'p Interface>,
+    /// A tap wants to know the length of the queue.
+    pub(crate) watched: bool,
+}
+
+impl Direction {
+    pub(crate) fn new(link: &Link, exit: Exit<'_>, seed: Seed) -> Self {
+        let plain = Queue::default();
+        let queue = link.queue.as_ref().or(exit.queue).unwrap_or(&plain);
+        let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min().unwrap_or(u64::MAX);
+        let (limit_bytes, limit_packets) =
+            (least(queue.limit_bytes, exit.port_bytes), queue.limit_packets.unwrap_or(u64::MAX));
+        let line = line(queue, link.mtu(), seed);
+        let bounded = limit_bytes != u64::MAX || limit_packets != u64::MAX || exit.pool.is_some();
+        let wanders = link.jitter.is_some() || link.duplicate > 0.0;
+        Self {
+            delay: link.delay,
+            mtu: link.mtu(),
+            cells: exit.cells,
+            loss: LossProcess::new(&link.loss, seed.child("loss")),
+            pool: exit.pool,
+            early_discard: exit.early_discard,
+            free_at: Instant::default(),
+            attended: false,
+            counters: Counters::default(),
+            charge: link.charge,
+            transmitter: Transmitter::new(&link.rate),
+            wander: wanders.then(|| Wander::new(link.jitter.as_ref(), link.duplicate, seed.child("wander"))),
+            overtakes: link.jitter.as_ref().is_some_and(|jitter| jitter.reorder),
+            arrived: Instant::default(),
+            blind: !bounded && matches!(line, Line::Tail) && !exit.watched,
+            line,
+            limit_bytes,
+            limit_packets,
+            ecn: queue.ecn,
+            pace: exit.interface.and_then(|card| card.pace_bit_s).map_or(0.0, |bit_s| 8e9 / bit_s),
+            leaving: VecDeque::new(),
+            backlog: 0,
+            waiting: 0,
+        }
+    }
+
+    /// Whether a packet waits by its slot.
+    pub(crate) const fn holds(&self) -> bool {
+        matches!(self.line, Line::Head(_) | Line::CoDel(..) | Line::FqCoDel(_))
+    }
+
+    /// Bytes that go onto the link for these.
+    #[inline]
+    pub(crate) fn charged(&self, segments: Segments) -> u64 {
+        match (self.cells, self.charge) {
+            (Some(cells), _) => cells.wire_bytes_of(segments),
+            (None, Charge::Packet) => segments.bytes(),
+            (None, charge) => {
+                let all_but_last = u64::from(segments.count - 1) * charge.bytes(segments.bytes_of(0));
+                all_but_last + charge.bytes(segments.bytes_of(segments.count - 1))
+            }
+        }
+    }
+
+    /// Time that so many charged bytes take at the rate now in force; `None` when none is spent.
+    #[expect(clippy::cast_precision_loss, reason = "less than 2^52 bytes")]
+    pub(crate) fn airtime(&self, now: Instant, bytes: u64) -> Option<Duration> {
+        let bit_s = self.transmitter.bit_s(now).filter(|bit_s| *bit_s > 0.0)?;
+        Some(Duration::from_seconds(bytes as f64 * 8.0 / bit_s))
+    }
+
+    /// Bytes waiting or being sent.
+    pub(crate) fn backlog(&mut self, now: Instant) -> u64 {
+        self.settle(now);
+        self.backlog + self.held().0
+    }
+
+    fn held(&self) -> (u64, u64) {
+        match &self.line {
+            Line::Head(fifo) | Line::CoDel(fifo, _) => (fifo.bytes(), fifo.len() as u64),
+            Line::FqCoDel(queues) => (queues.bytes(), queues.len() as u64),
+            _ => (0, 0),
+        }
+    }
+
+    /// Forgets what has left by now.
+    fn settle(&mut self, now: Instant) {
+        while let Some(train) = self.leaving.front_mut() {
+            if train.span.first > now {
+                return;
+            }
+            let gone = if train.span.last <= now {
+                train.count
+            } else {
+                let passed = u128::from((now - train.span.first).0) * u128::from(train.count - 1);
+                1 + (passed / u128::from((train.span.last - train.span.first).0.max(1))) as u32
+            };
+            if gone >= train.count {
+                self.backlog -= u64::from(train.count - 1) * train.each + train.last;
+                self.waiting -= u64::from(train.count);
+                self.leaving.pop_front();
+            } else {
+                self.backlog -= u64::from(gone) * train.each;
+                self.waiting -= u64::from(gone);
+                let first = train.span.at(gone, train.count);
+                train.span.first = first;
+                train.count -= gone;
+                return;
+            }
+        }
+    }
+
+    /// Sends a whole train that arrives over `arrival` if nothing can happen to any part of it in the queue.
+    #[inline]
+    pub(crate) fn send_whole(&mut self, arrival: Span, segments: Segments) -> Option<Span> {
+        if !self.blind {
+            if self.pool.is_some() || !matches!(self.line, Line::Tail) {
+                return None;
+            }
+            self.settle(arrival.first);
+            let fits = self.backlog + segments.bytes() <= self.limit_bytes
+                && self.waiting + u64::from(segments.count) <= self.limit_packets;
+            if !fits {
+                return None;
+            }
+        }
+        Some(self.send(arrival.first, segments))
+    }
+
+    /// Puts it on the link behind what is there.
+    pub(crate) fn send(&mut self, from: Instant, segments: Segments) -> Span {
+        let start = from.max(self.free_at);
+        let charged = self.charged(segments);
+        let first = if segments.count == 1 {
+            self.finish(start, charged)
+        } else {
+            let one = self.charged(Segments { count: 1, last: segments.full, ..segments });
+            self.finish(start, one)
+        };
+        let last = if segments.count == 1 {
+            first
+        } else {
+            let one = self.charged(Segments { count: 1, last: segments.full, ..segments });
+            self.finish(first, charged - one)
+        };
+        self.free_at = last;
+        let span = Span { first, last };
+        if !self.blind {
+            let bytes = segments.bytes();
+            let (each, tail) = (segments.bytes_of(0), segments.bytes_of(segments.count - 1));
+            self.leaving.push_back(Leaving { span, count: segments.count, each, last: tail });
+            self.backlog += bytes;
+            self.waiting += u64::from(segments.count);
+        }
+        self.counters.packets += u64::from(segments.count);
+        self.counters.bytes += segments.bytes();
+        span
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a pause of less than 2^52 ns"
+    )]
+    fn finish(&mut self, start: Instant, charged: u64) -> Instant {
+        let sent = self.transmitter.finish(start, charged);
+        if self.pace > 0.0 { sent.max(start + Duration((self.pace * charged as f64) as u64)) } else { sent }
+    }
+
+    /// Offers one segment that arrives at `at`; the pool is its switch's.
+    pub(crate) fn offer(&mut self, at: Instant, bytes: u64, can_mark: bool, pool: Option<&mut Pool>) -> Offer {
+        self.settle(at);
+        if self.backlog + bytes > self.limit_bytes || self.waiting + 1 > self.limit_packets {
+            return Offer::Refused(Reason::QueueFull);
+        }
+        let mark = match self.judge(at, bytes) {
+            Admission::Take => false,
+            Admission::Early if can_mark && self.ecn => true,
+            Admission::Early => return Offer::Refused(self.reason(Reason::RedEarly)),
+            Admission::Forced => return Offer::Refused(self.reason(Reason::RedForced)),
+        };
+        if let Some(pool) = pool {
+            if !pool.take(at, bytes) {
+                return Offer::Refused(Reason::PoolFull);
+            }
+            let span = self.send(at, Segments::one(bytes as u32));
+            pool.release(span.last, bytes);
+            return Offer::Leaves(span.last, mark);
+        }
+        Offer::Leaves(self.send(at, Segments::one(bytes as u32)).last, mark)
+    }
+
+    /// Whether more than half of the buffer is in use.
+    pub(crate) fn half_full(&mut self, now: Instant) -> bool {
+        self.backlog(now) > self.limit_bytes / 2
+    }
+
+    /// Offers a cell; a cell switch knows no other discipline than drop-tail.
+    pub(crate) fn offer_cell(&mut self, at: Instant, pool: Option<&mut Pool>) -> Result<Instant, Reason> {
+        self.settle(at);
+        let bytes = self.cells.map_or(0, |cells| cells.bytes);
+        if self.backlog + bytes > self.limit_bytes || self.waiting + 1 > self.limit_packets {
+            return Err(Reason::QueueFull);
+        }
+        let start = at.max(self.free_at);
+        if let Some(pool) = pool {
+            if !pool.take(at, bytes) {
+                return Err(Reason::PoolFull);
+            }
+            self.free_at = self.finish(start, bytes);
+            pool.release(self.free_at, bytes);
+        } else {
+            self.free_at = self.finish(start, bytes);
+        }
+        let departure = self.free_at;
+        let span = Span { first: departure, last: departure };
+        self.leaving.push_back(Leaving { span, count: 1, each: bytes, last: bytes });
+        self.backlog += bytes;
+        self.waiting += 1;
+        self.counters.packets += 1;
+        self.counters.bytes += bytes;
+        Ok(departure)
+    }
+
+    /// The verdict of a discipline that decides at arrival.
+    fn judge(&mut self, at: Instant, bytes: u64) -> Admission {
+        let idle_since = (self.waiting == 0).then_some(self.free_at);
+        let typical = self.airtime(at, self.mtu).map_or(1, |time| time.0.max(1));
+        match &mut self.line {
+            Line::Red(red) => red.admit(at, self.backlog, idle_since, typical),
+            Line::Pie(pie) => pie.admit(at, self.free_at.since(at), self.backlog, bytes),
+            _ => Admission::Take,
+        }
+    }
+
+    const fn reason(&self, of_red: Reason) -> Reason {
+        if matches!(self.line, Line::Pie(_)) { Reason::Pie } else { of_red }
+    }
+
+    /// Lets a packet wait by its slot. `displaced` is told of those that lose their place, the newcomer among them.
+    pub(crate) fn hold(
+        &mut self,
+        now: Instant,
+        flow: u32,
+        bytes: u64,
+        slot: u32,
+        mut displaced: impl FnMut(u32, Reason),
+    ) {
+        self.settle(now);
+        let full = |direction: &Self, more: u64, packets: u64| {
+            let (held, count) = direction.held();
+            direction.backlog + held + more > direction.limit_bytes
+                || direction.waiting + count + packets > direction.limit_packets
+        };
+        match &self.line {
+            Line::FqCoDel(_) => {
+                if let Line::FqCoDel(queues) = &mut self.line {
+                    queues.push(now, flow, bytes, slot);
+                }
+                while full(self, 0, 0) {
+                    let Line::FqCoDel(queues) = &mut self.line else { return };
+                    let Some(fattest) = queues.fattest_drop() else { return };
+                    displaced(fattest, Reason::QueueFull);
+                }
+            }
+            Line::Head(_) => {
+                while full(self, bytes, 1) {
+                    let Line::Head(fifo) = &mut self.line else { return };
+                    let Some((_, _, oldest)) = fifo.pop() else { return displaced(slot, Reason::QueueFull) };
+                    displaced(oldest, Reason::Displaced);
+                }
+                if let Line::Head(fifo) = &mut self.line {
+                    fifo.push(now, bytes, slot);
+                }
+            }
+            _ if full(self, bytes, 1) => displaced(slot, Reason::QueueFull),
+            _ => {
+                if let Line::CoDel(fifo, _) = &mut self.line {
+                    fifo.push(now, bytes, slot);
+                }
+            }
+        }
+    }
+
+    /// The next that waits, when the link is free. `condemn` is asked to mark one that stood too long: false drops it.
+    pub(crate) fn release(&mut self, now: Instant, mut condemn: impl FnMut(u32) -> bool) -> Option<u32> {
+        let mtu = self.mtu;
+        match &mut self.line {
+            Line::Head(fifo) => fifo.pop().map(|(.., slot)| slot),
+            Line::CoDel(fifo, codel) => loop {
+                let (since, _, slot) = fifo.pop()?;
+                let stood_too_long = codel.drop_or_mark(now, now.since(since), fifo.bytes(), mtu);
+                if !stood_too_long || condemn(slot) {
+                    return Some(slot);
+                }
+            },
+            Line::FqCoDel(queues) => queues.pop(now, |slot, _| condemn(slot).then_some(slot)),
+            _ => None,
+        }
+    }
+
+    /// Whether somebody waits by a slot.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.held().1 > 0
+    }
+
+    /// Whether what stood too long is to be marked.
+    pub(crate) const fn marks(&self) -> bool {
+        self.ecn
+    }
+
+    /// When what leaves over `departure` is at the other end. Where nothing may overtake, it comes after what came before.
+    #[inline]
+    pub(crate) fn arrival(&mut self, departure: Span) -> Span {
+        let straight = departure.later(self.delay);
+        let Some(wander) = &mut self.wander else { return straight };
+        let mut shaken = straight.later(wander.arrival(straight.last).since(straight.last));
+        if !self.overtakes && shaken.first <= self.arrived {
+            shaken = shaken.later(self.arrived.since(shaken.first) + Duration(1));
+        }
+        self.arrived = shaken.last;
+        shaken
+    }
+
+    /// Whether the packet arrives twice.
+    #[inline]
+    pub(crate) fn doubled(&mut self) -> bool {
+        self.wander.as_mut().is_some_and(Wander::doubled)
+    }
+
+    /// Counts a drop.
+    pub(crate) fn count_drop(&mut self, reason: Reason, packets: u64) {
+        self.counters.drops[reason as usize] += packets;
+    }
+}
+
+fn line(queue: &Queue, mtu: u64, seed: Seed) -> Line {
+    match queue.discipline {
+        Discipline::DropTail => Line::Tail,
+        Discipline::DropHead => Line::Head(Fifo::default()),
+        Discipline::Red { min_bytes, max_bytes, most, weight } => {
+            Line::Red(Red::new(min_bytes, max_bytes, most, weight, seed.child("red")))
+        }
+        Discipline::CoDel { target, interval } => Line::CoDel(Fifo::default(), CoDel::new(target, interval)),
+        Discipline::Pie { target, update } => Line::Pie(Pie::new(target, update, seed.child("pie"))),
+        Discipline::FqCoDel { target, interval, flows, quantum } => {
+            Line::FqCoDel(FqCoDel::new(target, interval, flows, quantum, mtu, seed.child("fq_codel").0))
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A host's interface and the copying between it and memory (Zwaenepoel 1985, section 2).
+//!
+//! One processor copies: what has arrived goes before what is to leave, one packet at a time, none interrupted. A packet to
+//! leave is copied once the interface has a free buffer, and holds it until its last bit is on the wire; one that arrives
+//! holds a buffer until it has been copied out, and is dropped when there is none.
+
+use alloc::collections::VecDeque;
+use stackline_core::network::Interface;
+use stackline_core::time::{Duration, Instant};
+
+/// Which way a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    In,
+    Out,
+}
+
+/// What the interface does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// A copy goes on until then.
+    CopyUntil(Instant),
+    /// A buffer is free then.
+    WaitUntil(Instant),
+    /// Nothing.
+    Rest,
+}
+
+/// One host's interface; packets by their slot.
+#[derive(Clone, Debug)]
+pub(crate) struct Card {
+    per_packet_ns: f64,
+    per_byte_ns: f64,
+    out_buffers: usize,
+    in_buffers: usize,
+    arrived: VecDeque<(u32, u64)>,
+    leaving: VecDeque<(u32, u64)>,
+    /// Who is being copied, which way, until when.
+    copying: Option<(u32, Way, Instant)>,
+    /// When each out buffer in use is free again, ascending.
+    on_the_wire: VecDeque<Instant>,
+}
+
+impl Card {
+    /// `None` for an interface that costs no time and drops nothing.
+    pub(crate) fn new(plan: &Interface) -> Option<Self> {
+        let speed = plan.cpu_speed.filter(|speed| *speed > 0.0).unwrap_or(1.0);
+        let free = plan.copy_per_packet == Duration::ZERO && plan.copy_ns_per_byte <= 0.0;
+        if free && plan.buffer_frames.is_none() && !plan.single_buffered {
+            return None;
+        }
+        let buffers = plan.buffer_frames.map_or(usize::MAX, |frames| frames.max(1) as usize);
+        Some(Self {
+            per_packet_ns: plan.copy_per_packet.seconds() * 1e9 / speed,
+            per_byte_ns: plan.copy_ns_per_byte.max(0.0) / speed,
+            out_buffers: if plan.single_buffered { 1 } else { buffers },
+            in_buffers: buffers,
+            arrived: VecDeque::new(),
+            leaving: VecDeque::new(),
+            copying: None,
+            on_the_wire: VecDeque::new(),
+        })
+    }
+
+    /// A packet has come in from the wire; false when no buffer is free for it.
+    pub(crate) fn arrives(&mut self, slot: u32, bytes: u64) -> bool {
+        let used = self.arrived.len() + usize::from(matches!(self.copying, Some((_, Way::In, _))));
+        let room = used < self.in_buffers;
+        if room {
+            self.arrived.push_back((slot, bytes));
+        }
+        room
+    }
+
+    /// The host hands a packet over.
+    pub(crate) fn leaves(&mut self, slot: u32, bytes: u64) {
+        self.leaving.push_back((slot, bytes));
+    }
+
+    /// The packet whose copy is done by now.
+    pub(crate) fn copied(&mut self, now: Instant) -> Option<(u32, Way)> {
+        let (slot, way, _) = self.copying.filter(|(.., until)| *until <= now)?;
+        self.copying = None;
+        Some((slot, way))
+    }
+
+    /// The packet copied out last is on the wire until then.
+    pub(crate) fn occupied_until(&mut self, departure: Instant) {
+        self.on_the_wire.push_back(departure);
+    }
+
+    /// Begins the next copy if there is something to copy and the processor is free.
+    pub(crate) fn turn(&mut self, now: Instant) -> Turn {
+        if self.copying.is_some() {
+            return Turn::Rest;
+        }
+        if let Some((slot, bytes)) = self.arrived.pop_front() {
+            return self.copy(now, slot, bytes, Way::In);
+        }
+        while self.on_the_wire.front().is_some_and(|departure| *departure <= now) {
+            self.on_the_wire.pop_front();
+        }
+        match (self.leaving.is_empty(), self.on_the_wire.front()) {
+            (true, _) => Turn::Rest,
+            (false, Some(departure)) if self.on_the_wire.len() >= self.out_buffers => Turn::WaitUntil(*departure),
+            _ => match self.leaving.pop_front() {
+                Some((slot, bytes)) => self.copy(now, slot, bytes, Way::Out),
+                None => Turn::Rest,
+            },
+        }
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a copy takes less than 2^52 ns"
+    )]
+    fn copy(&mut self, now: Instant, slot: u32, bytes: u64, way: Way) -> Turn {
+        let cost = self.per_packet_ns + self.per_byte_ns * bytes as f64;
+        let until = now + Duration((cost + 0.5) as u64);
+        self.copying = Some((slot, way, until));
+        Turn::CopyUntil(until)
+    }
+}

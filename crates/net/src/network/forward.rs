@@ -1,0 +1,181 @@
+//! One hop of a packet: from a node to the queue before its next link, as whole as it may stay.
+
+use super::{Event, Flight, GRANULE, MOST_HOPS, Network};
+use crate::direction::Span;
+use crate::packet::{Node, Payload};
+use crate::seen::{Happening, Place, Port, Reason, Tap};
+use stackline_core::time::{Duration, Instant};
+
+impl<P: Payload, T: Tap<P>> Network<P, T> {
+    /// The first segment of a packet is at a node: its slot when it is at its host and in memory.
+    #[inline]
+    pub(super) fn at(&mut self, now: Instant, node: Node, slot: u32) -> Option<u32> {
+        let flight = self.flights[slot as usize].as_ref()?;
+        if flight.packet.to != node {
+            self.forward(now, node, slot);
+            return None;
+        }
+        self.host_receives(now, slot)
+    }
+
+    /// Sends a packet on from a node.
+    #[inline]
+    pub(super) fn forward(&mut self, now: Instant, node: Node, slot: u32) {
+        let Some(flight) = self.flights[slot as usize].as_mut() else { return };
+        let next = self.topology.next(node, flight.packet.to, flight.packet.flow).filter(|_| flight.hops < MOST_HOPS);
+        let Some(port) = next else { return self.no_path(now, node, slot) };
+        let direction = &self.directions[port.0 as usize];
+        let segments = flight.packet.segments;
+        if segments.bytes_of(0) > direction.mtu || segments.bytes_of(segments.count - 1) > direction.mtu {
+            return self.drop_at(now, port, slot, Reason::TooLarge);
+        }
+        if segments.count > 1 {
+            return self.forward_train(now, node, port, slot);
+        }
+        flight.hops += 1;
+        self.onto(now, port, slot);
+    }
+
+    fn onto(&mut self, now: Instant, port: Port, slot: u32) {
+        let direction = &self.directions[port.0 as usize];
+        if direction.cells.is_some() {
+            self.enter_cells(now, port, slot);
+        } else if direction.holds() {
+            self.hold(now, port, slot);
+        } else {
+            self.queue(now, port, slot);
+        }
+    }
+
+    fn no_path(&mut self, now: Instant, node: Node, slot: u32) {
+        let Some(flight) = self.leave(slot) else { return };
+        self.lost += u64::from(flight.packet.segments.count);
+        if T::ON {
+            self.tap.see(now, Place::Host(node), Happening::Drop(Reason::NoPath), &flight.packet);
+        }
+    }
+
+    /// Sends a train on, cut to pieces the link takes whole, each when it will not be kept waiting for its last segment.
+    fn forward_train(&mut self, now: Instant, node: Node, port: Port, mut slot: u32) {
+        loop {
+            let Some((whole, each)) = self.whole_of(now, port, slot) else { return };
+            let rest = self.cut(slot, whole);
+            let Some(flight) = self.flights[slot as usize].as_mut() else { return };
+            let span = u64::from(flight.packet.segments.count - 1) * each.0;
+            let ready = Instant(flight.arrival.last.0.saturating_sub(span));
+            if ready > now {
+                flight.arrival.first = ready;
+                self.agenda.put(ready, Event::At { node, slot });
+            } else {
+                flight.hops += 1;
+                self.onto(now, port, slot);
+            }
+            let Some(rest) = rest else { return };
+            let comes = self.flights[rest as usize].as_ref().map_or(now, |flight| flight.arrival.first);
+            if comes > now {
+                return self.agenda.put(comes, Event::At { node, slot: rest });
+            }
+            slot = rest;
+        }
+    }
+
+    /// How many of a train's segments may go on together, and the time each takes.
+    fn whole_of(&self, now: Instant, port: Port, slot: u32) -> Option<(u32, Duration)> {
+        let segments = self.flights[slot as usize].as_ref()?.packet.segments;
+        let direction = &self.directions[port.0 as usize];
+        let time = direction.airtime(now, direction.charged(segments)).unwrap_or(Duration::ZERO);
+        let each = time.0 / u64::from(segments.count);
+        if direction.holds() || direction.cells.is_some() {
+            return Some((1, Duration(each)));
+        }
+        let most = GRANULE.0.checked_div(each).unwrap_or(u64::MAX).clamp(1, u64::from(segments.count));
+        Some((most as u32, Duration(each)))
+    }
+
+    /// Keeps the first `at` segments in the slot; the slot of the rest, when there is one.
+    pub(super) fn cut(&mut self, slot: u32, at: u32) -> Option<u32> {
+        let flight = self.flights[slot as usize].as_mut()?;
+        let count = flight.packet.segments.count;
+        if at >= count {
+            return None;
+        }
+        let (span, came_by, hops) = (flight.arrival, flight.came_by, flight.hops);
+        let packet = flight.packet.split(at);
+        flight.arrival = Span { first: span.first, last: span.at(at - 1, count) };
+        let arrival = Span { first: span.at(at, count), last: span.last };
+        Some(self.board(Flight { came_by, hops, ..Flight::new(packet, arrival) }))
+    }
+
+    /// A packet leaves a queue over `departure`: what is lost on the link ends here, the rest is on its way.
+    pub(super) fn depart(&mut self, now: Instant, port: Port, slot: u32, departure: Span, mark: bool) {
+        if T::ON {
+            let backlog = self.directions[port.0 as usize].backlog(now);
+            self.tell(now, port, Happening::Enqueue(backlog), slot);
+        }
+        if mark {
+            self.mark(now, port, slot);
+        }
+        self.tell(departure.last, port, Happening::Dequeue, slot);
+        self.lose_or_travel(port, slot, departure);
+    }
+
+    /// Takes out of a train what the link loses.
+    pub(super) fn lose_or_travel(&mut self, port: Port, mut slot: u32, mut departure: Span) {
+        while let Some((index, reason)) = self.first_lost(port, slot) {
+            let count = self.flights[slot as usize].as_ref().map_or(1, |flight| flight.packet.segments.count);
+            let at = departure.at(index, count);
+            let mut victim = slot;
+            if index > 0 {
+                let Some(rest) = self.cut(slot, index) else { return };
+                self.travel(port, slot, Span { first: departure.first, last: departure.at(index - 1, count) });
+                victim = rest;
+            }
+            let rest = self.cut(victim, 1);
+            self.drop_at(at, port, victim, reason);
+            let Some(rest) = rest else { return };
+            (slot, departure) = (rest, Span { first: departure.at(index + 1, count), last: departure.last });
+        }
+        self.travel(port, slot, departure);
+    }
+
+    fn mark(&mut self, now: Instant, port: Port, slot: u32) {
+        let Some(flight) = self.flights[slot as usize].as_mut() else { return };
+        if flight.packet.mark() {
+            self.directions[port.0 as usize].counters.marked += u64::from(flight.packet.segments.count);
+            self.tell(now, port, Happening::Mark, slot);
+        }
+    }
+
+    /// The first segment that the link loses.
+    fn first_lost(&mut self, port: Port, slot: u32) -> Option<(u32, Reason)> {
+        let loss = &mut self.directions[port.0 as usize].loss;
+        if loss.is_none() {
+            return None;
+        }
+        let segments = self.flights[slot as usize].as_ref()?.packet.segments;
+        (0..segments.count).find_map(|index| loss.lost(segments.bytes_of(index)).map(|reason| (index, reason)))
+    }
+
+    /// A packet is on the link: it will be at the other end, perhaps twice.
+    pub(super) fn travel(&mut self, port: Port, slot: u32, departure: Span) {
+        let direction = &mut self.directions[port.0 as usize];
+        let arrival = direction.arrival(departure);
+        let doubled = direction.doubled();
+        let node = self.topology.edge(port).to;
+        let Some(flight) = self.flights[slot as usize].as_mut() else { return };
+        (flight.arrival, flight.came_by) = (arrival, Some(port));
+        let (at, event): (_, fn(Node, u32) -> Event) = if flight.packet.to == node {
+            (arrival.last, |_, slot| Event::Complete { slot })
+        } else {
+            (arrival.first, |node, slot| Event::At { node, slot })
+        };
+        self.agenda.put(at, event(node, slot));
+        if doubled {
+            let twin = Flight { came_by: Some(port), hops: flight.hops, ..Flight::new(flight.packet.again(), arrival) };
+            let twin = self.board(twin);
+            self.directions[port.0 as usize].counters.duplicated += 1;
+            self.tell(arrival.last, port, Happening::Duplicate, twin);
+            self.agenda.put(at, event(node, twin));
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Between a host's memory and its links.
+
+use super::{Event, Network};
+use crate::interface::{Turn, Way};
+use crate::packet::{Node, Payload};
+use crate::seen::{Happening, Place, Reason, Tap};
+use stackline_core::time::Instant;
+
+impl<P: Payload, T: Tap<P>> Network<P, T> {
+    /// The host has handed the packet over.
+    pub(super) fn host_sends(&mut self, now: Instant, slot: u32) {
+        let Some(flight) = &self.flights[slot as usize] else { return };
+        let (from, to, bytes) = (flight.packet.from, flight.packet.to, flight.packet.bytes());
+        if from == to {
+            // It never meets the interface.
+            return self.agenda.put(now, Event::Complete { slot });
+        }
+        match self.cards.get_mut(from.0 as usize) {
+            Some(Some(card)) => {
+                card.leaves(slot, bytes);
+                self.look(now, from);
+            }
+            _ => self.forward(now, from, slot),
+        }
+    }
+
+    /// All of a packet has come to its host: its slot once it is in memory.
+    pub(super) fn host_receives(&mut self, now: Instant, slot: u32) -> Option<u32> {
+        let packet = &self.flights[slot as usize].as_ref()?.packet;
+        let (from, to, bytes) = (packet.from, packet.to, packet.bytes());
+        let Some(Some(card)) = self.cards.get_mut(to.0 as usize).filter(|_| from != to) else { return Some(slot) };
+        if card.arrives(slot, bytes) {
+            self.look(now, to);
+        } else if let Some(flight) = self.leave(slot) {
+            if let Some(port) = flight.came_by {
+                self.directions[port.0 as usize]
+                    .count_drop(Reason::InterfaceFull, u64::from(flight.packet.segments.count));
+            }
+            if T::ON {
+                self.tap.see(now, Place::Host(to), Happening::Drop(Reason::InterfaceFull), &flight.packet);
+            }
+        }
+        None
+    }
+
+    /// A copy may be done, a buffer free: the slot of a packet that is now in memory.
+    pub(super) fn turn(&mut self, now: Instant, node: Node) -> Option<u32> {
+        let card = self.cards.get_mut(node.0 as usize)?.as_mut()?;
+        let done = card.copied(now);
+        if let Some((slot, Way::Out)) = done {
+            let port = self.flights[slot as usize].as_ref().map(|f| (f.packet.to, f.packet.flow));
+            let port = port.and_then(|(to, flow)| self.topology.next(node, to, flow));
+            self.forward(now, node, slot);
+            let departure = port.map_or(now, |port| self.directions[port.0 as usize].free_at);
+            if let Some(Some(card)) = self.cards.get_mut(node.0 as usize) {
+                card.occupied_until(departure);
+            }
+        }
+        self.look(now, node);
+        done.filter(|(_, way)| *way == Way::In).map(|(slot, _)| slot)
+    }
+
+    /// Lets the interface begin its next copy.
+    fn look(&mut self, now: Instant, node: Node) {
+        let Some(Some(card)) = self.cards.get_mut(node.0 as usize) else { return };
+        match card.turn(now) {
+            Turn::CopyUntil(at) | Turn::WaitUntil(at) => self.agenda.put(at, Event::Turn { node }),
+            Turn::Rest => {}
+        }
+    }
+}

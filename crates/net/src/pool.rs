@@ -1,0 +1,40 @@
+//! A buffer that all ports of a switch share.
+
+use alloc::collections::BinaryHeap;
+use core::cmp::Reverse;
+use stackline_core::time::Instant;
+
+/// What it holds, and until when.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    limit: u64,
+    used: u64,
+    releases: BinaryHeap<Reverse<(Instant, u64)>>,
+}
+
+impl Pool {
+    pub(crate) const fn new(limit: u64) -> Self {
+        Self { limit, used: 0, releases: BinaryHeap::new() }
+    }
+
+    /// Takes room for so many bytes; false when there is none.
+    pub(crate) fn take(&mut self, now: Instant, bytes: u64) -> bool {
+        while let Some(Reverse((at, freed))) = self.releases.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.used -= freed;
+            self.releases.pop();
+        }
+        let room = self.used + bytes <= self.limit;
+        if room {
+            self.used += bytes;
+        }
+        room
+    }
+
+    /// Room that was taken is free at that time.
+    pub(crate) fn release(&mut self, at: Instant, bytes: u64) {
+        self.releases.push(Reverse((at, bytes)));
+    }
+}

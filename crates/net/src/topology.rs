@@ -1,0 +1,300 @@
+//! Nodes, the directions of links between them, and static shortest paths.
+//!
+//! A hop costs its propagation delay and the time that a packet of 1500 bytes takes on it. Where several next hops cost
+//! the same, a flow keeps to one of them. A host with one neighbour needs no routes of its own: what is for it goes to
+//! that neighbour first, so ten thousand hosts at two switches need a table of two rows.
+
+use crate::packet::Node;
+use crate::seen::Port;
+use alloc::collections::{BTreeMap, BinaryHeap};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+use stackline_core::network::{Link, Network, Rate};
+
+/// Bytes of the packet that costs are reckoned with.
+const TYPICAL_BYTES: f64 = 1500.0;
+
+/// One direction of a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edge {
+    pub(crate) from: Node,
+    pub(crate) to: Node,
+    /// In ns, at least 1.
+    cost: u64,
+    /// A one-way link has no way back.
+    there: bool,
+}
+
+/// Who is joined to whom, and where to go next.
+#[derive(Clone, Debug)]
+pub(crate) struct Topology {
+    /// By port.
+    pub(crate) edges: Vec<Edge>,
+    /// Ports that lead out of each node.
+    out: Vec<Vec<Port>>,
+    /// For each node with one neighbour: that neighbour.
+    leaf_of: Vec<Option<Node>>,
+    /// Row and column of the nodes with several neighbours.
+    core: Vec<Option<u32>>,
+    /// Equal next hops from one core node to another: a range of `hops`.
+    table: Vec<(u32, u32)>,
+    hops: Vec<Port>,
+    cores: usize,
+}
+
+impl Topology {
+    /// Of a checked plan; links whose ends it lacks lead nowhere.
+    pub(crate) fn new(plan: &Network) -> Self {
+        let names =
+            plan.hosts.iter().map(|host| host.name.as_str()).chain(plan.switches.iter().map(|s| s.name.as_str()));
+        let nodes: BTreeMap<&str, u32> = names.zip(0..).collect();
+        let count = plan.hosts.len() + plan.switches.len();
+        let edges: Vec<Edge> = plan.links.iter().flat_map(|link| directions(link, &nodes)).collect();
+        let mut out = vec![Vec::new(); count];
+        for (edge, port) in edges.iter().zip(0..).filter(|(edge, _)| edge.there) {
+            out[edge.from.0 as usize].push(Port(port));
+        }
+        let leaf_of = leaves(&edges, count);
+        let mut cores: u32 = 0;
+        let core = leaf_of.iter().map(|leaf| {
+            cores += u32::from(leaf.is_none());
+            leaf.is_none().then(|| cores - 1)
+        });
+        let core = core.collect();
+        let cores = cores as usize;
+        let table = vec![(0, 0); cores * cores];
+        let mut topology = Self { edges, out, leaf_of, core, table, hops: Vec::new(), cores };
+        topology.fill();
+        topology
+    }
+
+    /// The port by which a packet of that flow leaves `at` on its way to `to`; `None` when no path leads there.
+    #[inline]
+    pub(crate) fn next(&self, at: Node, to: Node, flow: u32) -> Option<Port> {
+        let target = *self.leaf_of.get(to.0 as usize)?;
+        if target == Some(at) {
+            // The last hop, perhaps over one of several links.
+            return self.direct(at, to, flow);
+        }
+        if let [only] = self.out.get(at.0 as usize)?.as_slice() {
+            return Some(*only);
+        }
+        // Over several links to one neighbour.
+        if let Some(neighbour) = self.leaf_of[at.0 as usize] {
+            return self.direct(at, neighbour, flow);
+        }
+        let (row, column) = (self.core[at.0 as usize]?, self.core[target.unwrap_or(to).0 as usize]?);
+        let (start, count) = self.table[row as usize * self.cores + column as usize];
+        let equal = self.hops.get(start as usize..(start + count) as usize)?;
+        pick(equal, flow)
+    }
+
+    /// Ports from `at` straight to its neighbour: the cheapest, by flow where several are.
+    fn direct(&self, at: Node, neighbour: Node, flow: u32) -> Option<Port> {
+        let ports = || self.out[at.0 as usize].iter().filter(|port| self.edge(**port).to == neighbour);
+        let least = ports().map(|port| self.edge(*port).cost).min()?;
+        let equal = || ports().filter(|port| self.edge(**port).cost == least);
+        let count = equal().count();
+        equal().nth(if count > 1 { spread(flow) as usize % count } else { 0 }).copied()
+    }
+
+    pub(crate) fn edge(&self, port: Port) -> &Edge {
+        &self.edges[port.0 as usize]
+    }
+
+    /// Shortest paths to every core node from all others (Dijkstra 1959, backwards).
+    fn fill(&mut self) {
+        let mut into: Vec<Vec<Port>> = vec![Vec::new(); self.leaf_of.len()];
+        for (edge, port) in self.edges.iter().zip(0..).filter(|(edge, _)| edge.there) {
+            into[edge.to.0 as usize].push(Port(port));
+        }
+        let cores: Vec<Node> = (0..).map(Node).zip(&self.core).filter(|(_, c)| c.is_some()).map(|(n, _)| n).collect();
+        for target in &cores {
+            let distance = self.distances(*target, &into);
+            for from in cores.iter().filter(|from| *from != target) {
+                let start = self.hops.len();
+                let toward = |port: &&Port| {
+                    let edge = self.edge(**port);
+                    let beyond = distance[edge.to.0 as usize];
+                    beyond != u64::MAX && beyond + edge.cost == distance[from.0 as usize]
+                };
+                let equal: Vec<Port> = self.out[from.0 as usize].iter().filter(toward).copied().collect();
+                self.hops.extend(&equal);
+                if let (Some(row), Some(column)) = (self.core[from.0 as usize], self.core[target.0 as usize]) {
+                    self.table[row as usize * self.cores + column as usize] = (start as u32, equal.len() as u32);
+                }
+            }
+        }
+    }
+
+    /// Cost from each core node to the target.
+    fn distances(&self, target: Node, into: &[Vec<Port>]) -> Vec<u64> {
+        let mut distance = vec![u64::MAX; into.len()];
+        let mut open = BinaryHeap::from([Reverse((0, target))]);
+        while let Some(Reverse((cost, node))) = open.pop() {
+            if cost >= distance[node.0 as usize] {
+                continue;
+            }
+            distance[node.0 as usize] = cost;
+            for edge in into[node.0 as usize].iter().map(|port| self.edge(*port)) {
+                if self.core[edge.from.0 as usize].is_some() {
+                    open.push(Reverse((cost.saturating_add(edge.cost), edge.from)));
+                }
+            }
+        }
+        distance
+    }
+}
+
+fn directions(link: &Link, nodes: &BTreeMap<&str, u32>) -> [Edge; 2] {
+    let ends = nodes.get(link.ends.0.as_str()).zip(nodes.get(link.ends.1.as_str()));
+    let (first, second) = ends.map_or((Node(0), Node(0)), |(a, b)| (Node(*a), Node(*b)));
+    let there = ends.is_some() && first != second;
+    let cost = cost(link);
+    [
+        Edge { from: first, to: second, cost, there },
+        Edge { from: second, to: first, cost, there: there && !link.one_way },
+    ]
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int casts saturate")]
+fn cost(link: &Link) -> u64 {
+    let bit_s = match &link.rate {
+        Rate::Unlimited => f64::INFINITY,
+        Rate::Constant(bit_s) => *bit_s,
+        Rate::Schedule(schedule) => schedule.steps.iter().map(|(_, bit_s)| *bit_s).fold(0.0, f64::max),
+        Rate::Trace(trace) => mean_of_trace(&trace.opportunities_ms),
+    };
+    let typical = TYPICAL_BYTES * 8e9 / bit_s;
+    link.delay.0.saturating_add(typical as u64).clamp(1, u64::MAX / 4096)
+}
+
+fn mean_of_trace(opportunities_ms: &[u32]) -> f64 {
+    let period_ms = f64::from(opportunities_ms.last().copied().unwrap_or(1).max(1));
+    #[expect(clippy::cast_precision_loss, reason = "a trace has fewer than 2^52 lines")]
+    let bytes = opportunities_ms.len() as f64 * 1504.0;
+    bytes * 8000.0 / period_ms
+}
+
+/// The one neighbour of each node that has only one, both ways.
+fn leaves(edges: &[Edge], count: usize) -> Vec<Option<Node>> {
+    let mut neighbours: Vec<Vec<Node>> = vec![Vec::new(); count];
+    for edge in edges.iter().filter(|edge| edge.there) {
+        for (node, other) in [(edge.from, edge.to), (edge.to, edge.from)] {
+            let known = &mut neighbours[node.0 as usize];
+            if known.len() < 2 && !known.contains(&other) {
+                known.push(other);
+            }
+        }
+    }
+    neighbours.iter().map(|known| if let [only] = known.as_slice() { Some(*only) } else { None }).collect()
+}
+
+fn pick(equal: &[Port], flow: u32) -> Option<Port> {
+    match equal {
+        [] => None,
+        [only] => Some(*only),
+        several => Some(several[spread(flow) as usize % several.len()]),
+    }
+}
+
+/// Neighbouring flow numbers go different ways.
+const fn spread(flow: u32) -> u32 {
+    let mixed = flow.wrapping_mul(0x9e37_79b1);
+    mixed ^ (mixed >> 15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::{String, ToString};
+    use stackline_core::network::{Host, Switch};
+    use stackline_core::time::Duration;
+
+    fn network(hosts: &[&str], switches: &[&str], links: &[(&str, &str, u64)]) -> Network {
+        let name = |text: &&str| String::from(*text);
+        Network {
+            hosts: hosts.iter().map(name).map(|name| Host { name, ..Host::default() }).collect(),
+            switches: switches.iter().map(name).map(|name| Switch { name, ..Switch::default() }).collect(),
+            links: links
+                .iter()
+                .map(|(a, b, ms)| Link {
+                    ends: (a.to_string(), b.to_string()),
+                    delay: Duration(ms * 1_000_000),
+                    ..Link::default()
+                })
+                .collect(),
+            ..Network::default()
+        }
+    }
+
+    fn route(topology: &Topology, from: u32, to: u32, flow: u32) -> Vec<u32> {
+        let mut at = Node(from);
+        let mut ports = Vec::new();
+        while at != Node(to) && ports.len() < 20 {
+            let port = topology.next(at, Node(to), flow).unwrap();
+            ports.push(port.0);
+            at = topology.edge(port).to;
+        }
+        ports
+    }
+
+    #[test]
+    fn two_hosts_joined_directly() {
+        let topology = Topology::new(&network(&["a", "b"], &[], &[("a", "b", 1)]));
+        assert_eq!(route(&topology, 0, 1, 0), [0]);
+        assert_eq!(route(&topology, 1, 0, 0), [1]);
+    }
+
+    #[test]
+    fn a_dumbbell() {
+        let links = [("a", "x", 1), ("b", "x", 1), ("x", "y", 5), ("y", "c", 1)];
+        let topology = Topology::new(&network(&["a", "b", "c"], &["x", "y"], &links));
+        assert_eq!(route(&topology, 0, 2, 0), [0, 4, 6]);
+        assert_eq!(route(&topology, 2, 1, 0), [7, 5, 3]);
+        assert_eq!(route(&topology, 0, 1, 0), [0, 3]);
+    }
+
+    #[test]
+    fn the_shorter_way_round_a_ring() {
+        let links = [("a", "x", 1), ("x", "y", 5), ("y", "z", 5), ("z", "x", 20), ("z", "b", 1)];
+        let topology = Topology::new(&network(&["a", "b"], &["x", "y", "z"], &links));
+        assert_eq!(route(&topology, 0, 1, 7), [0, 2, 4, 8]);
+        assert_eq!(route(&topology, 1, 0, 7), [9, 5, 3, 1]);
+    }
+
+    #[test]
+    fn flows_spread_over_equal_links_and_keep_to_theirs() {
+        let links = [("a", "x", 1), ("x", "y", 5), ("x", "y", 5), ("x", "y", 6), ("y", "b", 1)];
+        let topology = Topology::new(&network(&["a", "b"], &["x", "y"], &links));
+        let ways: Vec<u32> = (0..100).map(|flow| route(&topology, 0, 1, flow)[1]).collect();
+        assert!(ways.iter().all(|port| [2, 4].contains(port)), "the slower link is not used: {ways:?}");
+        let first = ways.iter().filter(|port| **port == 2).count();
+        assert!((30..70).contains(&first), "{first} of 100 flows on the first of two links");
+    }
+
+    #[test]
+    fn one_way_links_lead_one_way() {
+        let mut plan = network(
+            &["a", "b"],
+            &["up", "down"],
+            &[("a", "up", 1), ("up", "b", 1), ("b", "down", 1), ("down", "a", 1)],
+        );
+        for link in &mut plan.links {
+            link.one_way = true;
+        }
+        let topology = Topology::new(&plan);
+        assert_eq!(route(&topology, 0, 1, 0), [0, 2]);
+        assert_eq!(route(&topology, 1, 0, 0), [4, 6]);
+    }
+
+    #[test]
+    fn what_is_not_joined_has_no_path() {
+        let topology = Topology::new(&network(&["a", "b", "c", "d"], &[], &[("a", "b", 1), ("c", "d", 1)]));
+        assert_eq!(topology.next(Node(0), Node(1), 0), Some(Port(0)));
+        let lost = topology.next(Node(0), Node(2), 0);
+        assert!(lost.is_none() || lost == Some(Port(0)), "a host with one link asks its neighbour: {lost:?}");
+        assert_eq!(topology.next(Node(1), Node(3), 0), Some(Port(1)));
+    }
+}

@@ -1,0 +1,205 @@
+//! What holds in every network, whatever it is made of and whatever goes through it.
+
+mod common;
+
+use common::*;
+use proptest::prelude::*;
+use stackline_core::distribution::Distribution;
+use stackline_core::network::{Discipline, Interface, Jitter, Link, Loss, Network as Plan, Queue, Rate, Switch};
+use stackline_core::random::Seed;
+use stackline_core::time::{Duration, Instant};
+use stackline_net::{Ecn, Network, Packet};
+use std::collections::BTreeMap;
+
+fn discipline() -> impl Strategy<Value = Discipline> {
+    prop_oneof![
+        Just(Discipline::DropTail),
+        Just(Discipline::DropHead),
+        Just(Discipline::Red { min_bytes: 3000, max_bytes: 9000, most: 0.1, weight: 0.1 }),
+        Just(Discipline::CoDel { target: Duration(MS), interval: Duration(10 * MS) }),
+        Just(Discipline::Pie { target: Duration(2 * MS), update: Duration(2 * MS) }),
+        Just(Discipline::FqCoDel { target: Duration(MS), interval: Duration(10 * MS), flows: 8, quantum: 1514 }),
+    ]
+}
+
+fn queue() -> BoxedStrategy<Option<Queue>> {
+    let limits = (proptest::option::of(1500_u64..40_000), proptest::option::of(1_u64..30));
+    let queue = (limits, discipline(), any::<bool>()).prop_map(|((limit_bytes, limit_packets), discipline, ecn)| {
+        Queue { limit_bytes, limit_packets, discipline, ecn }
+    });
+    proptest::option::of(queue).boxed()
+}
+
+fn loss() -> impl Strategy<Value = Loss> {
+    prop_oneof![
+        Just(Loss::None),
+        Just(Loss::Independent(0.1)),
+        Just(Loss::BitErrors(1e-5)),
+        Just(Loss::GilbertElliott { to_bad: 0.05, to_good: 0.3, loss_good: 0.0, loss_bad: 0.8 }),
+        Just(Loss::Every(7)),
+        Just(Loss::List(vec![1, 3, 4, 30])),
+    ]
+}
+
+fn any_link(ends: &'static str) -> BoxedStrategy<Link> {
+    let jitter = proptest::option::of(any::<bool>());
+    let duplicate = prop_oneof![Just(0.0), Just(0.1)];
+    let rate = prop_oneof![Just(0.0), Just(1.0), Just(12.0), Just(1200.0)];
+    (rate, 0.0_f64..5.0, queue(), loss(), jitter, duplicate)
+        .prop_map(move |(rate, delay, queue, loss, jitter, duplicate)| {
+            let distribution = Distribution::Uniform(0.0, 0.003);
+            let jitter = jitter.map(|reorder| Jitter { distribution: distribution.clone(), reorder });
+            Link { queue, loss, jitter, duplicate, ..link(ends, rate, delay) }
+        })
+        .boxed()
+}
+
+fn any_switch(name: &'static str) -> impl Strategy<Value = Switch> {
+    let buffer = proptest::option::of(1000_u64..20_000);
+    (buffer, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(move |(buffer_bytes, per_port, cells, epd)| Switch {
+        buffer_bytes,
+        buffer_per_port: per_port,
+        cell_bytes: cells.then_some(53),
+        early_packet_discard: epd,
+        ..switch(name)
+    })
+}
+
+fn any_network() -> BoxedStrategy<Plan> {
+    let links = (any_link("a-x"), any_link("b-x"), any_link("x-y"), any_link("x-y"), any_link("y-c"));
+    let interface = prop_oneof![
+        Just(Interface::default()),
+        Just(Interface { buffer_frames: Some(2), copy_ns_per_byte: 300.0, ..Interface::default() }),
+        Just(Interface { single_buffered: true, copy_per_packet: Duration(100_000), ..Interface::default() }),
+        Just(Interface { pace_bit_s: Some(5e6), ..Interface::default() }),
+    ];
+    (links, any_switch("x"), any_switch("y"), interface)
+        .prop_map(|((a, b, c, d, e), x, y, interface)| {
+            let mut hosts = vec![host("a"), host("b"), host("c")];
+            hosts[0].interface = interface.clone();
+            hosts[2].interface = interface;
+            Plan { hosts, switches: vec![x, y], links: vec![a, b, c, d, e], ..Plan::default() }
+        })
+        .boxed()
+}
+
+/// Gaps, ends and lengths of what is sent.
+fn traffic() -> impl Strategy<Value = Vec<(u64, u32, u32, u32)>> {
+    proptest::collection::vec((0_u64..3 * MS, 0_u32..3, 0_u32..3, 1_u32..20), 1..60)
+}
+
+/// Sends it all; `looks` are how far beyond each packet's instant the network is polled before the next.
+fn carry(network: &mut Network<Numbers, Log>, traffic: &[(u64, u32, u32, u32)], looks: &[u64]) -> Arrivals {
+    let mut arrivals = Arrivals::default();
+    let mut now = 0;
+    for (number, (gap, from, to, count)) in traffic.iter().enumerate() {
+        now += gap;
+        let upto = Instant(now.saturating_sub(looks.get(number % looks.len().max(1)).copied().unwrap_or(0)));
+        for until in [upto, Instant(now)] {
+            arrivals.0.extend(std::iter::from_fn(|| network.poll(until)).map(|d| (d.due, d.packet)));
+        }
+        let ecn = if number % 2 == 0 { Ecn::Capable } else { Ecn::NotCapable };
+        let packet = train(*from, *to, *count, number as u64 * 100);
+        network.handle(Instant(now), Packet { ecn, flow: *from, ..packet });
+    }
+    arrivals.0.extend(std::iter::from_fn(|| network.poll(Instant(u64::MAX - 1))).map(|d| (d.due, d.packet)));
+    arrivals
+}
+
+#[derive(Default)]
+struct Arrivals(Vec<(Instant, Packet<Numbers>)>);
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Every segment is delivered, dropped with a reason, or one frame's worth of cells spoilt; none stays behind.
+    #[test]
+    fn nothing_is_lost_without_a_reason(plan in any_network(), traffic in traffic()) {
+        let mut network = build(&plan);
+        let arrivals = carry(&mut network, &traffic, &[]);
+        prop_assert_eq!(network.under_way(), 0);
+        let sent: u64 = traffic.iter().map(|(.., count)| u64::from(*count)).sum();
+        let doubled: u64 = network.counters().map(|counters| counters.duplicated).sum();
+        let cells = plan.switches.iter().any(|switch| switch.cell_bytes.is_some());
+        let arrived: u64 = arrivals.0.iter().map(|(_, packet)| packet.payload.0.len() as u64).sum();
+        let log = network.into_tap().0;
+        let drops: u64 = log.iter().filter(|(_, line)| line.contains("Drop(")).map(|(_, line)| numbers(line)).sum();
+        let copies: u64 = log.iter().filter(|(_, line)| line.contains("Duplicate")).map(|(_, line)| numbers(line)).sum();
+        prop_assert_eq!(sent + copies, arrived + drops);
+        prop_assert!(cells || doubled <= copies);
+    }
+
+    /// Segments of one pair of hosts keep their order where nothing on the way may change it.
+    #[test]
+    fn links_are_first_in_first_out(mut plan in any_network(), traffic in traffic()) {
+        for link in &mut plan.links {
+            link.duplicate = 0.0;
+            // Cells that take no time have no order within their instant.
+            if link.rate == Rate::Unlimited {
+                link.rate = Rate::Constant(1.2e9);
+            }
+            link.jitter = link.jitter.take().map(|jitter| Jitter { reorder: false, ..jitter });
+            if let Some(Queue { discipline: discipline @ Discipline::FqCoDel { .. }, .. }) = &mut link.queue {
+                *discipline = Discipline::DropTail;
+            }
+        }
+        // Two links between the switches: a flow keeps to one.
+        let mut network = build(&plan);
+        let arrivals = carry(&mut network, &traffic, &[]);
+        let mut last: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        for (_, packet) in &arrivals.0 {
+            for number in &packet.payload.0 {
+                let before = last.insert((packet.from.0, packet.to.0), *number);
+                prop_assert!(before.is_none_or(|before| before < *number), "{before:?} then {number}");
+            }
+        }
+    }
+
+    /// Nothing arrives before its propagation delay has passed.
+    #[test]
+    fn nothing_arrives_early(plan in any_network(), traffic in traffic()) {
+        let mut network = build(&plan);
+        let mut sent = Vec::new();
+        let mut now = 0;
+        for (gap, ..) in &traffic {
+            now += gap;
+            sent.push(now);
+        }
+        let arrivals = carry(&mut network, &traffic, &[]);
+        for (due, packet) in &arrivals.0 {
+            let handed_over = sent[(packet.payload.0[0] / 100) as usize];
+            let delay = network.path(packet.from, packet.to, packet.flow).map_or(Duration::ZERO, |path| path.delay);
+            prop_assert!(due.0 >= handed_over + delay.0);
+        }
+    }
+
+    /// One seed, one log, however the four verbs are interleaved; time never goes back.
+    #[test]
+    fn the_same_seed_writes_the_same_log(plan in any_network(), traffic in traffic(), looks in proptest::collection::vec(0_u64..MS, 1..5)) {
+        let log = |looks: &[u64]| {
+            let mut network = build(&plan);
+            let arrivals = carry(&mut network, &traffic, looks);
+            let times: Vec<Instant> = arrivals.0.iter().map(|(due, _)| *due).collect();
+            (times, network.into_tap().sorted())
+        };
+        let (times, lines) = log(&[]);
+        prop_assert!(times.is_sorted());
+        prop_assert_eq!((times, lines), log(&looks));
+    }
+}
+
+fn numbers(line: &str) -> u64 {
+    line.rsplit('[').next().unwrap_or_default().split(',').count() as u64
+}
+
+#[test]
+fn another_seed_loses_other_packets() {
+    let plan = pair(Link { loss: Loss::Independent(0.3), ..link("a-b", 0.0, 0.0) });
+    let arrived = |seed| {
+        let mut network: Network<Numbers, Log> = Network::new(&plan, Seed::root(seed), Log::default());
+        (0..100).for_each(|number| network.handle(Instant(number), packet(0, 1, 100, number)));
+        drain(&mut network)
+    };
+    assert_eq!(arrived(1), arrived(1));
+    assert_ne!(arrived(1), arrived(2));
+}
