@@ -9,10 +9,12 @@
 //! | [`json`](mod@json) | the stable schema of `--json` |
 //! | [`comparison`](mod@comparison) | one run against another |
 //! | [`plan`](mod@plan) | what exactly will be done |
+//! | [`drawing`](mod@drawing) | a network as a picture |
 //! | [`topology`](mod@topology) | a network: hosts, links, and what lies between each two hosts |
 
 pub mod comparison;
 mod defaults;
+pub mod drawing;
 mod figure;
 mod grid;
 pub mod json;
@@ -25,6 +27,7 @@ mod testing;
 pub mod topology;
 
 pub use comparison::{comparison, comparison_json};
+pub use drawing::drawing;
 pub use json::{Header, json};
 pub use plan::plan;
 pub use table::{TableOptions, table};

@@ -143,6 +143,9 @@ pub(crate) struct NetShow {
     /// One of several networks; all of them without it
     #[arg(long, value_name = "NAME")]
     pub(crate) network: Option<String>,
+    /// Draw it into a file too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,

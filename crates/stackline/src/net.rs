@@ -9,8 +9,10 @@ use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_live::stacks;
 use stackline_net::{self as machine, Node, Payload};
+use stackline_report::drawing::MOST_NODES;
 use stackline_report::topology::Way;
 use stackline_spec::{Context, Overrides};
+use std::path::Path;
 
 /// Does what the words behind `net` say.
 pub(crate) fn net(flags: &flags::Net) -> Result {
@@ -25,6 +27,9 @@ fn show(flags: &flags::NetShow) -> Result {
     let source = Source::of(&text)?;
     let networks = networks(&source, &text)?;
     let chosen = chosen(&networks, flags.network.as_deref(), &source)?;
+    if let Some(path) = &flags.svg {
+        draw(&chosen, path)?;
+    }
     if flags.json {
         let shown = chosen.iter().map(|network| stackline_report::topology_json(network, &ways(network)));
         output::json(&serde_json::json!({"networks": shown.collect::<Vec<_>>()}), true)?;
@@ -34,6 +39,21 @@ fn show(flags: &flags::NetShow) -> Result {
         output::print(&shown.join("\n"))?;
     }
     Ok(Exit::Done)
+}
+
+/// Writes a picture of the one network there is.
+fn draw(networks: &[&Network], path: &Path) -> Result<()> {
+    let [network] = networks else {
+        let names: Vec<&str> = networks.iter().map(|network| network.name.as_str()).collect();
+        let hint = format!("choose one with --network: {}", names.join(", "));
+        return Err(Error::input(format!("there are {} networks for one picture", networks.len())).hint(hint));
+    };
+    let picture = stackline_report::drawing(network).ok_or_else(|| {
+        let message = format!("network {} has more than {MOST_NODES} nodes, too many for a picture", network.name);
+        Error::input(message).hint("leave --svg out; the text and --json have no such limit")
+    })?;
+    std::fs::write(path, picture)
+        .map_err(|error| Error::new(Exit::Environment, format!("{} cannot be written: {error}", path.display())))
 }
 
 /// What the specification declares. Its mistakes are told; warnings are about measurements, which nobody asked for.

@@ -8,7 +8,7 @@ use stackline_core::network::{
 use stackline_core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
-fn network(name: &str, hosts: &[&str], switches: &[&str], links: Vec<Link>) -> Network {
+pub(crate) fn network(name: &str, hosts: &[&str], switches: &[&str], links: Vec<Link>) -> Network {
     let host = |name: &&str| Host { name: (*name).into(), ..Host::default() };
     let switch = |name: &&str| Switch { name: (*name).into(), ..Switch::default() };
     Network {

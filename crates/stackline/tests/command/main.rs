@@ -12,6 +12,7 @@ mod hostile;
 mod input;
 mod json;
 mod losses;
+mod net;
 mod network;
 mod reading;
 mod scale;

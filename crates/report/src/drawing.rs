@@ -1,0 +1,395 @@
+//! A network as a picture: SVG without scripts, fonts or anything else from outside, for light and dark screens.
+//!
+//! Hosts are boxes with their address, switches are dark; a line says its rate above and its delay below and is the
+//! thicker the faster. What else is known of a node or link shows where the mouse rests on it.
+
+mod place;
+mod shape;
+
+use crate::topology::{address, described, facts, heading, joined, peculiar, queue};
+use place::{Graph, Point, Start, place};
+use shape::Shape;
+use stackline_core::network::{Link, Network};
+use stackline_core::units;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A network of more nodes than this is not drawn: nobody could read it.
+pub const MOST_NODES: usize = 500;
+
+/// Widths of a character, in pixels: of names, and of the small text beside them.
+const NAME: f64 = 8.0;
+const SMALL: f64 = 6.4;
+/// Between two lines that join the same nodes: room for what they say.
+const BESIDE: f64 = 36.0;
+const MARGIN: f64 = 24.0;
+const HEADING: f64 = 28.0;
+
+const STYLE: &str = "\
+svg{--paper:#fff;--ink:#1f2933;--soft:#52606d;--line:#8795a1;--host:#e6f0fa;--edge:#3e7cb1;--switch:#334e68;--on:#fff}\
+@media(prefers-color-scheme:dark){svg{--paper:#14181d;--ink:#e4e7eb;--soft:#9aa5b1;--line:#69788a;--host:#1d3349;\
+--edge:#5b9bd5;--switch:#9fb3c8;--on:#14181d}}\
+.paper{fill:var(--paper)}text{font:11px system-ui,sans-serif;fill:var(--ink);text-anchor:middle}\
+.name{font-size:13px;font-weight:600}.head{font-size:14px;font-weight:600;text-anchor:start}.soft{fill:var(--soft)}\
+.host rect{fill:var(--host);stroke:var(--edge)}.switch rect{fill:var(--switch)}.switch text{fill:var(--on)}\
+.line{stroke:var(--line);fill:none}.arrow{fill:var(--line)}\
+.link text{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}";
+
+/// The network as SVG; `None` when it has more nodes than [`MOST_NODES`].
+#[must_use]
+pub fn drawing(network: &Network) -> Option<String> {
+    if network.hosts.len() + network.switches.len() > MOST_NODES {
+        return None;
+    }
+    let scene = Scene::of(network);
+    Some(scene.svg(network))
+}
+
+/// A node as it is drawn.
+struct Node {
+    class: &'static str,
+    name: String,
+    below: String,
+    title: String,
+    half: Point,
+}
+
+impl Node {
+    fn new(class: &'static str, name: &str, below: String, title: String) -> Self {
+        let wide = (text_width(name, NAME)).max(text_width(&below, SMALL)) + 16.0;
+        let high = if below.is_empty() { 26.0 } else { 36.0 };
+        Self { class, name: name.to_owned(), below, title, half: Point { x: wide / 2.0, y: high / 2.0 } }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "few characters")]
+fn text_width(text: &str, character: f64) -> f64 {
+    text.chars().count() as f64 * character
+}
+
+/// A link as it is drawn.
+struct Line {
+    ends: (usize, usize),
+    above: String,
+    below: String,
+    title: String,
+    one_way: bool,
+    thickness: f64,
+    /// How far it lies beside the straight one, where several join the same nodes.
+    beside: f64,
+    /// Where its text stands.
+    label: Shape,
+    from: Point,
+    /// Where the tangents of its ends meet.
+    bend: Point,
+    to: Point,
+}
+
+struct Scene {
+    boxes: Vec<Node>,
+    lines: Vec<Line>,
+    shapes: Vec<Shape>,
+}
+
+impl Scene {
+    fn of(network: &Network) -> Self {
+        let boxes = boxes(network);
+        let lines = lines(network);
+        let graph = graph(&boxes, &lines);
+        let mut scene = Self { boxes, lines, shapes: Vec::new() };
+        let mut best = None;
+        for stretch in [1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.4, 3.0] {
+            for start in [Start::Scaled, Start::Circle] {
+                let points = place(&graph, start, stretch);
+                let overlaps = scene.stand(&points);
+                if overlaps == 0 {
+                    return scene;
+                }
+                if best.as_ref().is_none_or(|(least, _)| overlaps < *least) {
+                    best = Some((overlaps, points));
+                }
+            }
+        }
+        if let Some((_, points)) = best {
+            scene.stand(&points);
+        }
+        scene
+    }
+
+    /// Puts everything where these nodes ask for it, and says how much overlaps.
+    fn stand(&mut self, points: &[Point]) -> usize {
+        let shape = |(one, middle): (&Node, &Point)| Shape { middle: *middle, half: one.half, angle: 0.0 };
+        self.shapes = self.boxes.iter().zip(points).map(shape).collect();
+        for line in &mut self.lines {
+            line.stretch(&self.shapes);
+        }
+        let drawn: Vec<Shape> = self.lines.iter().map(Line::shape).collect();
+        let mut labels: Vec<Shape> = Vec::new();
+        let mut overlaps = 0;
+        for at in 0..self.lines.len() {
+            let others = drawn.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, line)| line);
+            let others: Vec<&Shape> = others.collect();
+            let (label, bad) = self.lines[at].write(&self.shapes, &labels, &others);
+            overlaps += bad;
+            labels.push(label);
+        }
+        overlaps + crowded(&self.shapes) + self.crossed(&drawn)
+    }
+
+    /// Lines that run through the box of a node they do not join.
+    fn crossed(&self, drawn: &[Shape]) -> usize {
+        let through = |(line, drawn): (&Line, &Shape)| {
+            let other = |at: usize| at != line.ends.0 && at != line.ends.1;
+            self.shapes.iter().enumerate().filter(|(at, shape)| other(*at) && shape.overlaps(drawn)).count()
+        };
+        self.lines.iter().zip(drawn).map(through).sum()
+    }
+
+    fn svg(&self, network: &Network) -> String {
+        let (least, most) = self.bounds();
+        let heading = heading(network);
+        let width = (most.x - least.x + 2.0 * MARGIN).max(text_width(&heading, NAME) + 2.0 * MARGIN);
+        let height = most.y - least.y + 2.0 * MARGIN + HEADING;
+        let (left, top) = (least.x - MARGIN, least.y - MARGIN - HEADING);
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"{left:.1} {top:.1} {width:.1} {height:.1}\" \
+             width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\">\n<title>{}</title>\n<style>{STYLE}</style>\n\
+             <rect class=\"paper\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>\n\
+             <text class=\"head\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
+            escaped(&heading),
+            left + MARGIN,
+            top + MARGIN + 4.0,
+            escaped(&heading)
+        );
+        self.lines.iter().for_each(|line| line.svg(&mut out));
+        self.boxes.iter().zip(&self.shapes).for_each(|(one, shape)| one.svg(shape.middle, &mut out));
+        out.push_str("</svg>\n");
+        out
+    }
+
+    fn bounds(&self) -> (Point, Point) {
+        let labels = self.lines.iter().map(|line| {
+            let reach = line.label.half.length();
+            Shape { half: Point { x: reach, y: reach }, ..line.label }
+        });
+        let mut corners = self.shapes.iter().copied().chain(labels);
+        let first = corners.next().map_or((Point::default(), Point::default()), |shape| corner(&shape));
+        corners.fold(first, |(least, most), shape| {
+            let (low, high) = corner(&shape);
+            let least = Point { x: least.x.min(low.x), y: least.y.min(low.y) };
+            (least, Point { x: most.x.max(high.x), y: most.y.max(high.y) })
+        })
+    }
+}
+
+const fn corner(shape: &Shape) -> (Point, Point) {
+    (shape.middle.minus(shape.half), shape.middle.plus(shape.half))
+}
+
+/// Pairs of boxes that nearly touch.
+fn crowded(shapes: &[Shape]) -> usize {
+    let wide = |shape: &Shape| Shape { half: shape.half.plus(Point { x: 3.0, y: 3.0 }), ..*shape };
+    let near =
+        |(at, shape): (usize, &Shape)| shapes[..at].iter().filter(|other| wide(shape).overlaps(&wide(other))).count();
+    shapes.iter().enumerate().map(near).sum()
+}
+
+fn boxes(network: &Network) -> Vec<Node> {
+    let hosts = network.hosts.iter().enumerate().map(|(at, host)| {
+        let address = address(at).unwrap_or_default();
+        Node::new("host", &host.name, address.clone(), format!("host {} {address}", host.name))
+    });
+    let switches = network.switches.iter().map(|switch| {
+        Node::new("switch", &switch.name, String::new(), format!("switch {}: {}", switch.name, described(switch)))
+    });
+    hosts.chain(switches).collect()
+}
+
+fn lines(network: &Network) -> Vec<Line> {
+    let names = network.hosts.iter().map(|host| &host.name).chain(network.switches.iter().map(|switch| &switch.name));
+    let nodes: BTreeMap<&String, usize> = names.zip(0..).collect();
+    let ends = |link: &Link| nodes.get(&link.ends.0).copied().zip(nodes.get(&link.ends.1).copied());
+    // What joins a node to itself or to nothing cannot be drawn; no checked network has it.
+    let drawn = network.links.iter().filter_map(|link| ends(link).filter(|(a, b)| a != b).map(|ends| (link, ends)));
+    let drawn: Vec<(&Link, (usize, usize))> = drawn.collect();
+    let mut joining: BTreeMap<(usize, usize), (usize, usize)> = BTreeMap::new();
+    drawn.iter().for_each(|(_, (a, b))| joining.entry((*a.min(b), *a.max(b))).or_default().1 += 1);
+    let rates: Vec<f64> = network.links.iter().filter_map(|link| facts::mean_rate(&link.rate)).collect();
+    let line = |(link, ends): &(&Link, (usize, usize))| {
+        let (done, all) = joining.entry((ends.0.min(ends.1), ends.0.max(ends.1))).or_default();
+        #[expect(clippy::cast_precision_loss, reason = "few links")]
+        let beside = (*done as f64 - (*all as f64 - 1.0) / 2.0) * BESIDE;
+        *done += 1;
+        Line::new(link, *ends, network, thickness(link, &rates), if ends.0 < ends.1 { beside } else { -beside })
+    };
+    drawn.iter().map(line).collect()
+}
+
+/// 1.5 to 4.5 pixels, by the logarithm of the rate among all rates.
+fn thickness(link: &Link, rates: &[f64]) -> f64 {
+    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    let Some(rate) = facts::mean_rate(&link.rate) else { return 4.5 };
+    if most > least && least > 0.0 { 1.5 + 3.0 * (rate / least).ln() / (most / least).ln() } else { 2.0 }
+}
+
+fn graph(boxes: &[Node], lines: &[Line]) -> Graph {
+    let mut joined: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    for line in lines {
+        let bow = if line.beside == 0.0 { 0.0 } else { 40.0 };
+        let needed = 2.0 * line.label.half.x + 16.0 + bow;
+        let pair = joined.entry((line.ends.0.min(line.ends.1), line.ends.0.max(line.ends.1))).or_insert(needed);
+        *pair = pair.max(needed);
+    }
+    Graph {
+        half: boxes.iter().map(|one| one.half).collect(),
+        lines: joined.into_iter().map(|((a, b), needed)| (a, b, needed)).collect(),
+    }
+}
+
+impl Line {
+    fn new(link: &Link, ends: (usize, usize), network: &Network, thickness: f64, beside: f64) -> Self {
+        let above = match facts::mean_rate(&link.rate) {
+            None => "unlimited".to_owned(),
+            Some(rate) if matches!(link.rate, stackline_core::network::Rate::Constant(_)) => units::rate(rate),
+            Some(rate) => format!("~{}", units::rate(rate)),
+        };
+        let loss = facts::loss(&link.loss);
+        let lossy = if loss.is_empty() { "" } else { ", lossy" };
+        let below = format!("{}{}{lossy}", link.delay, if link.jitter.is_some() { " + jitter" } else { "" });
+        let mut said = vec![format!("{}: {}, {}", joined(link), facts::rate(&link.rate), link.delay)];
+        said.extend((!loss.is_empty()).then(|| format!("loss {loss}")));
+        said.push(format!("MTU {}, queue {}", units::size(link.mtu()), queue(link, network)));
+        said.extend(peculiar(link));
+        let half = Point { x: text_width(&above, SMALL).max(text_width(&below, SMALL)) / 2.0, y: 15.0 };
+        let label = Shape { middle: Point::default(), half, angle: 0.0 };
+        let (from, bend, to) = (Point::default(), Point::default(), Point::default());
+        let (one_way, title) = (link.one_way, said.join(", "));
+        Self { ends, above, below, title, one_way, thickness, beside, label, from, bend, to }
+    }
+
+    /// From the edge of the one box to that of the other, straight or in a bow.
+    fn stretch(&mut self, shapes: &[Shape]) {
+        let (a, b) = (&shapes[self.ends.0], &shapes[self.ends.1]);
+        let v = b.middle.minus(a.middle);
+        let v = v.times(2.0 * self.beside / v.length().max(1e-9));
+        self.bend = a.middle.plus(b.middle).times(0.5).plus(Point { x: -v.y, y: v.x });
+        (self.from, self.to) = (a.edge(self.bend), b.edge(self.bend));
+        if self.beside == 0.0 {
+            self.bend = self.from.plus(self.to).times(0.5);
+        }
+    }
+
+    /// Its point at a share of it, and where it leads there.
+    fn at(&self, share: f64) -> (Point, Point) {
+        let (first, second) = (self.bend.minus(self.from), self.to.minus(self.bend));
+        let (p, q) = (self.from.plus(first.times(share)), self.bend.plus(second.times(share)));
+        (p.plus(q.minus(p).times(share)), first.times(1.0 - share).plus(second.times(share)))
+    }
+
+    /// What it takes of the picture; of a bow, its middle half.
+    fn shape(&self) -> Shape {
+        if self.beside == 0.0 { Shape::line(self.from, self.to) } else { Shape::line(self.at(0.25).0, self.at(0.75).0) }
+    }
+
+    /// Puts its text where least is in the way, and says what is.
+    fn write(&mut self, nodes: &[Shape], labels: &[Shape], lines: &[&Shape]) -> (Shape, usize) {
+        let v = self.at(0.5).1;
+        // Read from the left, or from below.
+        let upright =
+            if v.x < -1e-3 * v.length() || (v.x < 1e-3 * v.length() && v.y > 0.0) { v.times(-1.0) } else { v };
+        let angle = upright.y.atan2(upright.x);
+        let mut best: Option<(usize, usize, Shape)> = None;
+        for share in [0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7] {
+            let label = Shape { middle: self.at(share).0, angle, ..self.label };
+            let over = |shapes: &mut dyn Iterator<Item = &Shape>| shapes.filter(|other| label.overlaps(other)).count();
+            let bad = over(&mut nodes.iter()) + over(&mut labels.iter());
+            let cost = 4 * bad + over(&mut lines.iter().copied());
+            if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
+                best = Some((cost, bad, label));
+            }
+        }
+        let (_, bad, label) = best.unwrap_or((0, 0, self.label));
+        self.label = label;
+        (label, bad)
+    }
+
+    fn svg(&self, out: &mut String) {
+        let (from, to) = (self.from, self.to);
+        let degrees = self.label.angle.to_degrees();
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "<g class=\"link\"><title>{}</title><path class=\"line\" d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\" \
+             stroke-width=\"{:.1}\"/>{}<g transform=\"translate({:.1} {:.1}) rotate({degrees:.1})\">\
+             <text y=\"-5\">{}</text><text class=\"soft\" y=\"14\">{}</text></g></g>",
+            escaped(&self.title),
+            from.x,
+            from.y,
+            self.bend.x,
+            self.bend.y,
+            to.x,
+            to.y,
+            self.thickness,
+            self.arrow(),
+            self.label.middle.x,
+            self.label.middle.y,
+            escaped(&self.above),
+            escaped(&self.below)
+        );
+    }
+
+    /// At the end of what leads one way only.
+    fn arrow(&self) -> String {
+        if !self.one_way {
+            return String::new();
+        }
+        let v = self.at(1.0).1;
+        let (x, y, degrees) = (self.to.x, self.to.y, v.y.atan2(v.x).to_degrees());
+        format!(
+            "<path class=\"arrow\" d=\"M0 0L-12 -6L-12 6Z\" transform=\"translate({x:.1} {y:.1}) rotate({degrees:.1})\"/>"
+        )
+    }
+}
+
+impl Node {
+    fn svg(&self, middle: Point, out: &mut String) {
+        let (x, y) = (middle.x - self.half.x, middle.y - self.half.y);
+        let (width, height) = (2.0 * self.half.x, 2.0 * self.half.y);
+        let round = if self.below.is_empty() { 13 } else { 5 };
+        let _ = write!(
+            out,
+            "<g class=\"{}\"><title>{}</title><rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
+             height=\"{height:.1}\" rx=\"{round}\"/><text class=\"name\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            self.class,
+            escaped(&self.title),
+            middle.x,
+            if self.below.is_empty() { middle.y + 4.5 } else { middle.y - 1.5 },
+            escaped(&self.name)
+        );
+        if !self.below.is_empty() {
+            let (x, y, below) = (middle.x, middle.y + 12.0, escaped(&self.below));
+            let _ = write!(out, "<text class=\"soft\" x=\"{x:.1}\" y=\"{y:.1}\">{below}</text>");
+        }
+        out.push_str("</g>\n");
+    }
+}
+
+/// Text between tags.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! Boxes, also turned ones: whether two of them overlap, and where a line leaves one.
+
+use super::place::Point;
+
+/// A rectangle around a middle, turned by an angle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) middle: Point,
+    /// Half its width and height.
+    pub(crate) half: Point,
+    /// In radians.
+    pub(crate) angle: f64,
+}
+
+impl Shape {
+    fn axes(&self) -> [Point; 2] {
+        let (y, x) = self.angle.sin_cos();
+        [Point { x, y }, Point { x: -y, y: x }]
+    }
+
+    /// How far it reaches from its middle in a direction of length one.
+    fn reach(&self, direction: Point) -> f64 {
+        let [across, down] = self.axes();
+        self.half.x * dot(across, direction).abs() + self.half.y * dot(down, direction).abs()
+    }
+
+    /// Whether no line separates the two.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let apart = other.middle.minus(self.middle);
+        let mut axes = self.axes().into_iter().chain(other.axes());
+        axes.all(|axis| dot(apart, axis).abs() < self.reach(axis) + other.reach(axis))
+    }
+
+    /// Where a line from the middle leaves it, for one that is not turned.
+    pub(crate) fn edge(&self, towards: Point) -> Point {
+        let v = towards.minus(self.middle);
+        let share = (self.half.x / v.x.abs().max(1e-9)).min(self.half.y / v.y.abs().max(1e-9)).min(1.0);
+        self.middle.plus(v.times(share))
+    }
+
+    /// The thin box that a line is.
+    pub(crate) fn line(from: Point, to: Point) -> Self {
+        let v = to.minus(from);
+        let half = Point { x: v.length() / 2.0, y: 1.0 };
+        Self { middle: from.plus(to).times(0.5), half, angle: v.y.atan2(v.x) }
+    }
+}
+
+fn dot(a: Point, b: Point) -> f64 {
+    a.x * b.x + a.y * b.y
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(x: f64, y: f64, angle: f64) -> Shape {
+        Shape { middle: Point { x, y }, half: Point { x: 10.0, y: 2.0 }, angle }
+    }
+
+    #[test]
+    fn turned_boxes_pass_between_each_other() {
+        assert!(shape(0.0, 0.0, 0.0).overlaps(&shape(19.0, 3.0, 0.0)));
+        assert!(!shape(0.0, 0.0, 0.0).overlaps(&shape(19.0, 5.0, 0.0)));
+        let up = std::f64::consts::FRAC_PI_2;
+        assert!(shape(0.0, 0.0, 0.0).overlaps(&shape(11.0, 0.0, up)));
+        assert!(!shape(0.0, 0.0, 0.0).overlaps(&shape(13.0, 0.0, up)));
+    }
+
+    #[test]
+    fn a_line_leaves_at_the_edge() {
+        assert_eq!(shape(0.0, 0.0, 0.0).edge(Point { x: 100.0, y: 0.0 }), Point { x: 10.0, y: 0.0 });
+        assert_eq!(shape(0.0, 0.0, 0.0).edge(Point { x: 4.0, y: 4.0 }), Point { x: 2.0, y: 2.0 });
+    }
+}

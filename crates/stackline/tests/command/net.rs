@@ -1,0 +1,50 @@
+//! `net show`: networks as text, data and picture.
+
+use crate::support::Place;
+
+const TEXT: &str = "
+network near { host a, b; link a - b 1 Gbit/s 50 us; }
+network wan { host khons, udjat; switch edge; link khons - edge 100 Mbit/s 1 ms; link edge - udjat 10 Mbit/s 6 ms; }
+";
+
+#[test]
+fn one_of_several_networks() {
+    let place = Place::new();
+    let all = place.stackline(&["net", "show", "-e", TEXT]);
+    for words in
+        ["network near: 2 hosts, 1 link\n", "network wan: 2 hosts, 1 switch, 2 links\n", "10.71.0.2", "6.00 ms"]
+    {
+        assert!(all.succeeds().out.contains(words), "no `{words}` in {}", all.out);
+    }
+    assert_eq!(all.err, "", "that nothing is measured is no mistake here");
+    let one = place.stackline(&["net", "show", "--network", "wan", "-e", TEXT]);
+    assert!(one.succeeds().out.starts_with("network wan") && !one.out.contains("near"), "{}", one.out);
+    place.stackline(&["net", "show", "--network", "van", "-e", TEXT]).fails(2, &["named van"]).hints("near, wan");
+    place.stackline(&["net", "show", "-e", "1 rr 32*10"]).fails(2, &["declares no network"]).hints("network wan");
+    place
+        .stackline(&["net", "show", "-e", "network x { host a; link a - c 1 Mbit/s 1 ms; }"])
+        .mistakes(&["no host or switch"]);
+}
+
+#[test]
+fn as_data() {
+    let json = Place::new().stackline(&["net", "show", "--json", "--network", "wan", "-e", TEXT]).json();
+    let wan = &json["networks"][0];
+    assert_eq!(wan["addresses"]["udjat"], "10.71.0.2");
+    assert_eq!(wan["network"]["links"].as_array().unwrap().len(), 2);
+    assert_eq!(wan["paths"].as_array().unwrap().len(), 2);
+    assert_eq!((&wan["paths"][1]["from"], &wan["paths"][1]["to"]), (&"udjat".into(), &"khons".into()));
+}
+
+#[test]
+fn a_picture_is_of_one_network() {
+    let place = Place::new();
+    let draw = |more: &[&str]| place.stackline(&[&["net", "show", "--svg", "a.svg", "-e", TEXT], more].concat());
+    draw(&[]).fails(2, &["2 networks"]).hints("--network: near, wan");
+    assert!(!place.path("a.svg").exists());
+    draw(&["--network", "wan"]).succeeds();
+    let svg = std::fs::read_to_string(place.path("a.svg")).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.contains(">khons<") && svg.contains("10.0 Mbit/s"), "{svg}");
+    let told = place.stackline(&["net", "show", "--svg", "no/a.svg", "--network", "wan", "-e", TEXT]);
+    told.fails(3, &["no/a.svg cannot be written"]);
+}
