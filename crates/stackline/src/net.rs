@@ -89,7 +89,7 @@ fn ways(network: &Network) -> Vec<Way> {
     let nodes: Vec<(usize, Node)> = (0..).zip((0..).map(Node)).take(network.hosts.len()).collect();
     let pairs = nodes.iter().flat_map(|from| nodes.iter().map(move |to| (*from, *to)));
     let between = |((from, first), (to, last)): ((usize, Node), (usize, Node))| {
-        let ports = machine.path(first, last).map(|path| path.ports.iter().map(|port| port.0).collect());
+        let ports = machine.path(first, last, 0).map(|path| path.ports.iter().map(|port| port.0).collect());
         Way { from, to, ports }
     };
     pairs.filter(|(from, to)| from != to).map(between).collect()
