@@ -2,7 +2,7 @@
 //! carry, as far as anybody reads them.
 //!
 //! Data units hold zeros, as nobody reads them; they are not carried but counted. No checksum is computed before a
-//! capture asks for the bytes. Nothing here touches the heap unless a stack carries bytes that are read (QUIC).
+//! capture asks for the bytes. Nothing here touches the heap.
 
 use stackline_net::{Payload, packet::Node};
 
@@ -11,6 +11,7 @@ pub(crate) const HEADERS: usize = 20 + 60;
 /// IP protocol numbers.
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
+pub(crate) const ICMP: u8 = 1;
 
 /// A simulated packet.
 #[derive(Clone, Debug)]
@@ -34,8 +35,8 @@ pub(crate) enum Body {
     Control([u8; 25]),
     /// A part of an IP datagram that was too large for the path.
     Fragment { whole: Whole, index: u16, count: u16, bytes: u32 },
-    /// Bytes that are read.
-    Bytes(Vec<u8>),
+    /// Word from a host that nobody listens there (ICMP), with the first 28 bytes of what came.
+    Refused,
 }
 
 /// What a fragmented datagram is once it is whole again.
@@ -65,7 +66,7 @@ impl Datagram {
         match &self.body {
             Body::Zeros(bytes) | Body::Unit { bytes, .. } | Body::Fragment { bytes, .. } => *bytes as usize,
             Body::Control(_) => 25,
-            Body::Bytes(bytes) => bytes.len(),
+            Body::Refused => 28,
         }
     }
 
@@ -77,12 +78,11 @@ impl Datagram {
         bytes.resize(headers + self.carried(), 0);
         let body = &mut bytes[headers..];
         match &self.body {
-            Body::Zeros(_) => {}
+            Body::Zeros(_) | Body::Refused => {}
             Body::Unit { number, .. } => put_number(body, *number),
             Body::Fragment { index, whole, .. } if *index == 0 => put_number(body, whole.number),
             Body::Fragment { .. } => {}
             Body::Control(control) => body.copy_from_slice(control),
-            Body::Bytes(real) => body.copy_from_slice(real),
         }
         self.fill_checksums(&mut bytes);
         bytes

@@ -14,7 +14,7 @@ use crate::world::{Desk, Timer, World};
 use crate::{Outcome, Scene};
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{Delivery, Network, Node, Packet, Tap};
+use stackline_net::{Delivery, Network, Node, Packet, Path, Tap};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -140,6 +140,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         } else if until == cap {
             return Err(self.stuck(cap));
         }
+        self.tell_departures();
         self.settle()
     }
 
@@ -147,6 +148,10 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         self.events += 1;
         self.steps = if at > self.world.now() { 0 } else { self.steps + 1 };
         self.world.set_now(at);
+        self.not_for_ever(at)
+    }
+
+    fn not_for_ever(&self, at: Instant) -> Result<(), Failure> {
         if self.steps > self.scene.limits.steps_an_instant {
             return Err(Failure::new(format!("time stands still at {at} s"))
                 .hint("something sends and sends that no link, buffer or pace slows down: give a link a rate"));
@@ -198,6 +203,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
                 end.flush(&self.world);
             }
             self.hand_over();
+            self.not_for_ever(self.world.now())?;
             let news = self.world.take_news();
             if news {
                 self.advance()?;
@@ -214,9 +220,22 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         let mut packets = std::mem::take(&mut self.packets);
         std::mem::swap(&mut *self.world.outgoing().borrow_mut(), &mut packets);
         for packet in packets.drain(..) {
+            self.steps += 1;
             self.network.handle(self.world.now(), packet);
         }
         self.packets = packets;
+        self.tell_departures();
+    }
+
+    /// Senders that wait are told which of their packets have left, or when they will have.
+    #[inline]
+    fn tell_departures(&mut self) {
+        let watch = self.network.tap();
+        for left in watch.departures.drain(..) {
+            if let Some(pair) = self.pairs.get(left.pair as usize) {
+                pair.departed(pair.side_of(left.from), left.at, left.bytes, &self.world);
+            }
+        }
     }
 
     fn look_at(&mut self, endpoint: u32) -> Result<(), Failure> {
@@ -284,7 +303,9 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         if from == to {
             return Err(Failure::new("a simulated host does not send to itself").hint("FROM and TO name two hosts"));
         }
-        let mtu = self.mtu(from.0, to.0)?;
+        let (there, back) = (self.path(from.0, to.0)?, self.path(to.0, from.0)?);
+        let mtu = there.mtu.min(back.mtu);
+        let rooms = [self.room(&there), self.room(&back)];
         let seed = scene.seed.child("part").index(number as u64);
         let first = self.slots.len() as u32;
         let sides = [(Side::Initiator, from, first + part.replicas), (Side::Responder, to, first)];
@@ -297,7 +318,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         let first_pair = self.pairs.len() as u32;
         for replica in 0..part.replicas {
             let endpoints = [first + part.replicas + replica, first + replica];
-            let route = Route { pair: first_pair + replica, nodes: [from.0, to.0], endpoints, mtu };
+            let route = Route { pair: first_pair + replica, nodes: [from.0, to.0], endpoints, mtu, rooms };
             let seed = seed.index(u64::from(replica)).child("stack");
             self.pairs.push(Pair::new(route, &part.stack, seed.0, part.procedure.carries_data())?);
         }
@@ -311,21 +332,29 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         Ok(())
     }
 
-    fn mtu(&self, from: Node, to: Node) -> Result<u64, Failure> {
-        let way = |from, to| self.network.path(from, to).map(|path| path.mtu);
-        let (there, back) = (way(from, to), way(to, from));
-        there.zip(back).map(|(there, back)| there.min(back)).ok_or_else(|| {
+    fn path(&self, from: Node, to: Node) -> Result<Path, Failure> {
+        self.network.path(from, to).ok_or_else(|| {
             let name =
                 |node: Node| self.scene.network.hosts.get(node.0 as usize).map_or("?", |host| host.name.as_str());
-            Failure::new(format!("no path leads from {} to {} and back", name(from), name(to)))
+            Failure::new(format!("no path leads from {} to {}", name(from), name(to)))
                 .hint("links that are `one_way` need others for the way back")
         })
+    }
+
+    /// Bytes that fit into the queue before the first link of a path.
+    fn room(&self, path: &Path) -> u64 {
+        let link = path.ports.first().and_then(|port| self.scene.network.links.get(port.0 as usize / 2));
+        let queue = link.and_then(|link| link.queue.as_ref());
+        let bytes = queue.and_then(|queue| queue.limit_bytes).unwrap_or(u64::MAX);
+        let packets = queue.and_then(|queue| queue.limit_packets).unwrap_or(u64::MAX);
+        // A datagram is handed over while there is any room, so the last one has to fit as well.
+        bytes.min(packets.saturating_mul(path.mtu)).saturating_sub(path.mtu).max(1)
     }
 
     fn spawn(&mut self, job: &Rc<Job>, host: usize, pair: u32, replica: u32) {
         let id = self.slots.len() as u32;
         let desk = Desk::new(&self.world, job, &self.clocks[host], id);
-        let endpoint = Endpoint::new(Rc::clone(&desk), Door(self.pairs[pair as usize].clone()));
+        let endpoint = Endpoint::new(Rc::clone(&desk), Door::new(self.pairs[pair as usize].clone(), job.task.side));
         self.slots.push(Slot { desk, work: Some(Box::pin(endpoint.run(replica))) });
         self.world.wake(id);
     }

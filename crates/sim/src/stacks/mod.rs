@@ -9,12 +9,14 @@ use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
 use stackline_net::{Node, Packet};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 pub(crate) mod segments;
 pub(crate) mod stream;
 pub(crate) mod tcp;
+pub(crate) mod udp;
 
 /// Which way bulk data goes, seen from the initiator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub(crate) struct Route {
     pub(crate) endpoints: [u32; 2],
     /// Largest packet that fits the path, the smaller of both ways.
     pub(crate) mtu: u64,
+    /// Bytes that fit into the queues before their first links: a sender waits rather than that its own host drops.
+    pub(crate) rooms: [u64; 2],
 }
 
 /// The place of a side in a pair of things.
@@ -79,6 +83,7 @@ impl Route {
 #[derive(Clone, Debug)]
 pub(crate) enum Pair {
     Tcp(Rc<tcp::TcpPair>),
+    Udp(Rc<udp::UdpPair>),
 }
 
 impl Pair {
@@ -87,6 +92,7 @@ impl Pair {
     pub(crate) fn new(route: Route, stack: &Stack, seed: u64, introduces: bool) -> std::result::Result<Self, Failure> {
         match stack.name.as_str() {
             "tcp" => Ok(Self::Tcp(Rc::new(tcp::TcpPair::new(route, stack, seed, introduces)))),
+            "udp" => Ok(Self::Udp(Rc::new(udp::UdpPair::new(route, stack, seed)))),
             name => Err(unknown(name)),
         }
     }
@@ -95,6 +101,7 @@ impl Pair {
     pub(crate) fn arrived(&self, side: Side, packet: &Packet<Datagram>, world: &Rc<World>) {
         match self {
             Self::Tcp(pair) => pair.arrived(side, packet, world),
+            Self::Udp(pair) => pair.arrived(side, packet, world),
         }
     }
 
@@ -102,40 +109,80 @@ impl Pair {
     pub(crate) fn timer(&self, connection: u32, side: Side, world: &Rc<World>) {
         match self {
             Self::Tcp(pair) => pair.timer(connection, side, world),
+            Self::Udp(_) => {}
         }
     }
 
     pub(crate) fn side_of(&self, node: Node) -> Side {
         let route = match self {
             Self::Tcp(pair) => &pair.route,
+            Self::Udp(pair) => &pair.route,
         };
         if route.nodes[0].0 == node.0 { Side::Initiator } else { Side::Responder }
     }
 
     /// Whether it has to know when packets have left their hosts.
     pub(crate) const fn wants_departures(&self) -> bool {
+        matches!(self, Self::Udp(_))
+    }
+
+    /// A packet of that side has left its host, or never will.
+    pub(crate) fn departed(&self, side: Side, at: Instant, bytes: u32, world: &World) {
         match self {
-            Self::Tcp(_) => false,
+            Self::Tcp(_) => {}
+            Self::Udp(pair) => pair.departed(side, at, bytes, world),
+        }
+    }
+
+    /// An endpoint is done: nobody listens at that side any more.
+    fn close(&self, side: Side) {
+        match self {
+            Self::Tcp(_) => {}
+            Self::Udp(pair) => pair.close(side),
         }
     }
 }
 
 /// How an endpoint gets its connections.
-#[derive(Clone, Debug)]
-pub(crate) struct Door(pub(crate) Pair);
+#[derive(Debug)]
+pub(crate) struct Door {
+    pair: Pair,
+    side: Side,
+    /// Connections so far.
+    count: Cell<u64>,
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.pair.close(self.side);
+    }
+}
 
 impl Door {
+    pub(crate) const fn new(pair: Pair, side: Side) -> Self {
+        Self { pair, side, count: Cell::new(0) }
+    }
+
     /// `ConnectRequest`.
     pub(crate) async fn connect(&self, desk: &Rc<Desk>) -> Result<Connection> {
-        match &self.0 {
+        match &self.pair {
             Pair::Tcp(pair) => stream::Stream::connect(pair, desk).await.map(Connection::Stream),
+            Pair::Udp(pair) => {
+                let datagrams = udp::Datagrams::connect(pair, desk).await?;
+                Ok(Connection::Datagrams(Box::new(datagrams)))
+            }
         }
     }
 
     /// `AwaitConnectIndication`.
     pub(crate) async fn accept(&self, desk: &Rc<Desk>) -> Result<Connection> {
-        match &self.0 {
+        let first = self.count.replace(self.count.get() + 1) == 0;
+        match &self.pair {
             Pair::Tcp(pair) => stream::Stream::accept(pair, desk).await.map(Connection::Stream),
+            Pair::Udp(pair) => {
+                let datagrams = udp::Datagrams::accept(pair, desk, first).await?;
+                Ok(Connection::Datagrams(Box::new(datagrams)))
+            }
         }
     }
 }
@@ -144,6 +191,7 @@ impl Door {
 #[derive(Debug)]
 pub(crate) enum Connection {
     Stream(stream::Stream),
+    Datagrams(Box<udp::Datagrams>),
 }
 
 impl Connection {
@@ -151,6 +199,7 @@ impl Connection {
     pub(crate) async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
         match self {
             Self::Stream(stream) => stream.send(bytes, times).await,
+            Self::Datagrams(datagrams) => datagrams.send(bytes, times).await,
         }
     }
 
@@ -158,20 +207,23 @@ impl Connection {
     pub(crate) async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
         match self {
             Self::Stream(stream) => stream.receive(bytes, times).await,
+            Self::Datagrams(datagrams) => datagrams.receive(times).await,
         }
     }
 
     /// `RPCCall`, begun at `since`: true when the response came, false when it counts as lost.
-    pub(crate) async fn call(&mut self, request: u64, response: u64, _since: Instant) -> Result<bool> {
+    pub(crate) async fn call(&mut self, request: u64, response: u64, since: Instant) -> Result<bool> {
         match self {
             Self::Stream(stream) => stream.call(request, response).await,
+            Self::Datagrams(datagrams) => datagrams.call(request, response, since).await,
         }
     }
 
     /// Whether the peer has closed the connection, or its half of it.
-    pub(crate) const fn closed(&self) -> bool {
+    pub(crate) fn closed(&self) -> bool {
         match self {
             Self::Stream(_) => true,
+            Self::Datagrams(datagrams) => datagrams.closed(),
         }
     }
 
@@ -179,6 +231,7 @@ impl Connection {
     pub(crate) async fn await_call(&mut self, bytes: u64) -> Result<bool> {
         match self {
             Self::Stream(stream) => Ok(stream.receive(bytes, 1).await? == 1),
+            Self::Datagrams(datagrams) => datagrams.await_call().await,
         }
     }
 
@@ -186,6 +239,7 @@ impl Connection {
     pub(crate) async fn reply(&mut self, bytes: u64) -> Result<()> {
         match self {
             Self::Stream(stream) => stream.send(bytes, 1).await.map(drop),
+            Self::Datagrams(datagrams) => datagrams.reply(bytes).await,
         }
     }
 
@@ -193,6 +247,7 @@ impl Connection {
     pub(crate) async fn start_bulk(&mut self) -> Result<()> {
         match self {
             Self::Stream(stream) => stream.start_bulk().await,
+            Self::Datagrams(datagrams) => datagrams.start_bulk().await,
         }
     }
 
@@ -200,6 +255,7 @@ impl Connection {
     pub(crate) async fn await_start_bulk(&mut self) -> Result<bool> {
         match self {
             Self::Stream(stream) => stream.await_start_bulk().await,
+            Self::Datagrams(datagrams) => datagrams.await_start_bulk().await,
         }
     }
 
@@ -207,6 +263,7 @@ impl Connection {
     pub(crate) async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
         match self {
             Self::Stream(stream) => stream.stop_bulk(way).await,
+            Self::Datagrams(datagrams) => datagrams.stop_bulk(way).await,
         }
     }
 
@@ -214,6 +271,7 @@ impl Connection {
     pub(crate) async fn await_stop_bulk(&mut self, way: Bulk) -> Result<()> {
         match self {
             Self::Stream(stream) => stream.await_stop_bulk(way).await,
+            Self::Datagrams(datagrams) => datagrams.await_stop_bulk(way).await,
         }
     }
 
@@ -224,6 +282,7 @@ impl Connection {
                 stream.end_stream();
                 Ok(())
             }
+            Self::Datagrams(datagrams) => datagrams.end_stream().await,
         }
     }
 
@@ -234,6 +293,7 @@ impl Connection {
                 drop(stream);
                 Ok(())
             }
+            Self::Datagrams(datagrams) => datagrams.disconnect().await,
         }
     }
 
@@ -241,6 +301,7 @@ impl Connection {
     pub(crate) async fn await_disconnect(&mut self) -> Result<()> {
         match self {
             Self::Stream(stream) => stream.await_disconnect().await,
+            Self::Datagrams(datagrams) => datagrams.await_disconnect().await,
         }
     }
 
@@ -248,6 +309,7 @@ impl Connection {
     pub(crate) fn transport(&self) -> Option<Transport> {
         match self {
             Self::Stream(stream) => Some(stream.transport()),
+            Self::Datagrams(_) => None,
         }
     }
 
@@ -255,25 +317,28 @@ impl Connection {
     pub(crate) fn settings(&self) -> BTreeMap<String, String> {
         match self {
             Self::Stream(stream) => stream.settings(),
+            Self::Datagrams(datagrams) => datagrams.settings(),
         }
     }
 
     /// What did not arrive in order, where that can happen.
-    pub(crate) const fn losses(&self) -> Option<Losses> {
+    pub(crate) fn losses(&self) -> Option<Losses> {
         match self {
             Self::Stream(_) => None,
+            Self::Datagrams(datagrams) => datagrams.losses(),
         }
     }
 
     /// Bytes of data units that really arrived, where the cursor cannot know because some were lost.
-    pub(crate) const fn received_bytes(&self) -> Option<u64> {
+    pub(crate) fn received_bytes(&self) -> Option<u64> {
         match self {
             Self::Stream(_) => None,
+            Self::Datagrams(datagrams) => datagrams.received_bytes(),
         }
     }
 }
 
-const ALL: &[&StackTable] = &[&tcp::TABLE];
+const ALL: &[&StackTable] = &[&tcp::TABLE, &udp::TABLE];
 
 /// The tables of all simulated stacks.
 #[must_use]

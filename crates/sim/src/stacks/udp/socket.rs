@@ -1,0 +1,291 @@
+//! A UDP socket: what waits to be received, what waits to leave, fragments that wait for the others of their datagram.
+
+use super::super::{Route, other, place};
+use super::control::{Token, read_control};
+use crate::datagram::{Body, Datagram, ICMP, UDP, Whole, ipv4};
+use crate::world::World;
+use stackline_core::program::Side;
+use stackline_core::time::Instant;
+use stackline_net::{Ecn, Node, Packet, Segments};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// IP and UDP headers.
+const HEADER: usize = 28;
+/// Ports of the two sides.
+const PORTS: [u16; 2] = [40_000, 4000];
+/// As many incomplete datagrams are kept.
+const INCOMPLETE: usize = 64;
+
+/// What a socket received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Received {
+    /// A data unit: the number in its first bytes, its size.
+    Unit { number: u64, bytes: u32 },
+    /// A control datagram of this run.
+    Control { kind: u8, value: u64 },
+    /// The peer's socket is gone.
+    Refused,
+}
+
+/// One side's socket.
+#[derive(Debug)]
+pub(super) struct Socket {
+    pair: u32,
+    from: Node,
+    to: Node,
+    side: Side,
+    endpoint: u32,
+    mtu: usize,
+    send_room: u64,
+    receive_room: u64,
+    closed: Cell<bool>,
+    state: RefCell<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    inbox: VecDeque<Received>,
+    /// Bytes in it.
+    waiting: u64,
+    /// Bytes that were handed to the interface and have not left.
+    outstanding: u64,
+    /// When some of them will have.
+    departures: VecDeque<(Instant, u32)>,
+    /// A sender waits, and whether it waits for a moment that is not known yet.
+    blocked: bool,
+    in_the_dark: bool,
+    identification: u16,
+    incomplete: VecDeque<Incomplete>,
+}
+
+/// A datagram some of whose fragments have arrived.
+#[derive(Debug)]
+struct Incomplete {
+    identification: u16,
+    missing: u16,
+    arrived: Vec<bool>,
+}
+
+impl State {
+    /// Bytes that have not left by now.
+    fn outstanding(&mut self, now: Instant) -> u64 {
+        while let Some((at, bytes)) = self.departures.front()
+            && *at <= now
+        {
+            self.outstanding = self.outstanding.saturating_sub(u64::from(*bytes));
+            self.departures.pop_front();
+        }
+        self.outstanding
+    }
+
+    /// When no more than `room` bytes will be left, as far as it is known.
+    fn when(&self, room: u64) -> Option<Instant> {
+        let mut left = self.outstanding;
+        self.departures.iter().find_map(|(at, bytes)| {
+            left = left.saturating_sub(u64::from(*bytes));
+            (left <= room).then_some(*at)
+        })
+    }
+}
+
+impl Socket {
+    pub(super) fn new(route: &Route, side: Side, send_room: u64, receive_room: u64) -> Self {
+        Self {
+            pair: route.pair,
+            from: route.node(side),
+            to: route.node(other(side)),
+            side,
+            endpoint: route.endpoint(side),
+            mtu: usize::try_from(route.mtu).unwrap_or(usize::MAX).max(64),
+            send_room: send_room.min(route.rooms[place(side)]),
+            receive_room,
+            closed: Cell::new(false),
+            state: RefCell::default(),
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.closed.set(true);
+    }
+
+    pub(super) const fn is_closed(&self) -> bool {
+        self.closed.get()
+    }
+
+    pub(super) const fn rooms(&self) -> (u64, u64) {
+        (self.send_room, self.receive_room)
+    }
+
+    // --- what leaves ---
+
+    /// Whether there is room to send. Without it the sender waits until half of it is free again, as in Linux; it is then
+    /// looked at at the moment returned, if that is known.
+    pub(super) fn room(&self, world: &World) -> Result<(), Option<Instant>> {
+        let mut state = self.state.borrow_mut();
+        let outstanding = state.outstanding(world.now());
+        let enough = if state.blocked { outstanding <= self.send_room / 2 } else { outstanding < self.send_room };
+        state.blocked = !enough;
+        let when = if enough { None } else { state.when(self.send_room / 2) };
+        let dark = !enough && when.is_none();
+        if dark != state.in_the_dark {
+            state.in_the_dark = dark;
+            let blocked = world.blocked.get();
+            world.blocked.set(if dark { blocked + 1 } else { blocked - 1 });
+        }
+        if enough { Ok(()) } else { Err(when) }
+    }
+
+    /// A packet has left the host at `at`, or never will.
+    pub(super) fn departed(&self, at: Instant, bytes: u32, world: &World) {
+        let mut state = self.state.borrow_mut();
+        state.departures.push_back((at, bytes));
+        if state.blocked && state.in_the_dark {
+            world.wake(self.endpoint);
+        }
+    }
+
+    /// Sends a datagram with that body.
+    pub(super) fn send(&self, body: Body, world: &World) {
+        let carried = match &body {
+            Body::Unit { bytes, .. } => *bytes as usize,
+            Body::Control(control) => control.len(),
+            _ => 0,
+        };
+        let length = HEADER + carried;
+        let identification = {
+            let mut state = self.state.borrow_mut();
+            state.identification = state.identification.wrapping_add(1);
+            state.identification
+        };
+        if length > self.mtu
+            && let Body::Unit { number, bytes } = body
+        {
+            return self.send_fragments(Whole { identification, number, bytes }, world);
+        }
+        let mut header = [0; HEADER];
+        header[..20].copy_from_slice(&ipv4(self.from, self.to, UDP, length, identification, 0));
+        header[20..].copy_from_slice(&self.udp_header(8 + carried));
+        self.hand_over(&header, length, body, world);
+    }
+
+    fn udp_header(&self, length: usize) -> [u8; 8] {
+        let mut header = [0; 8];
+        let (mine, theirs) = (PORTS[place(self.side)], PORTS[place(other(self.side))]);
+        header[..2].copy_from_slice(&mine.to_be_bytes());
+        header[2..4].copy_from_slice(&theirs.to_be_bytes());
+        header[4..6].copy_from_slice(&(length as u16).to_be_bytes());
+        header
+    }
+
+    fn send_fragments(&self, whole: Whole, world: &World) {
+        let total = 8 + whole.bytes as usize;
+        let most = (self.mtu - 20) & !7;
+        let count = total.div_ceil(most);
+        for index in 0..count {
+            let offset = index * most;
+            let n = most.min(total - offset);
+            let more = u16::from(index + 1 < count) << 13;
+            let place = (offset / 8) as u16 | more;
+            let mut header = [0; HEADER];
+            header[..20].copy_from_slice(&ipv4(self.from, self.to, UDP, 20 + n, whole.identification, place));
+            header[20..].copy_from_slice(&self.udp_header(total));
+            let (headers, bytes) = if index == 0 { (HEADER, n - 8) } else { (20, n) };
+            let body = Body::Fragment { whole, index: index as u16, count: count as u16, bytes: bytes as u32 };
+            self.hand_over(&header[..headers], 20 + n, body, world);
+        }
+    }
+
+    fn hand_over(&self, header: &[u8], length: usize, body: Body, world: &World) {
+        if !matches!(body, Body::Refused) {
+            self.state.borrow_mut().outstanding += length as u64;
+        }
+        let payload = Datagram::new(self.pair, 0, header, body);
+        let (from, to, flow) = (self.from, self.to, self.pair);
+        let segments = Segments::one(length as u32);
+        world.send(Packet { from, to, flow, ecn: Ecn::NotCapable, segments, payload });
+    }
+
+    // --- what arrives ---
+
+    pub(super) fn arrived(&self, datagram: &Datagram, token: &Token, world: &Rc<World>) {
+        let received = match &datagram.body {
+            Body::Unit { number, bytes } => Some(Received::Unit { number: *number, bytes: *bytes }),
+            Body::Control(control) => {
+                read_control(control, token).map(|(kind, value)| Received::Control { kind, value })
+            }
+            Body::Fragment { whole, index, count, .. } => self.whole(*whole, *index, *count),
+            Body::Refused => Some(Received::Refused),
+            Body::Zeros(_) => None,
+        };
+        let Some(received) = received else { return };
+        if self.closed.get() {
+            return self.refuse(received, world);
+        }
+        let bytes = size(&received);
+        let mut state = self.state.borrow_mut();
+        if state.waiting + bytes <= self.receive_room || state.inbox.is_empty() {
+            state.waiting += bytes;
+            state.inbox.push_back(received);
+            world.wake(self.endpoint);
+        }
+    }
+
+    /// The host tells that nobody listens any more: ICMP port unreachable, with the first 28 bytes of what came.
+    fn refuse(&self, received: Received, world: &World) {
+        if received != Received::Refused {
+            let mut header = [0; HEADER];
+            header[..20].copy_from_slice(&ipv4(self.from, self.to, ICMP, 56, 0, 0));
+            (header[20], header[21]) = (3, 3);
+            self.hand_over(&header, 56, Body::Refused, world);
+        }
+    }
+
+    /// The datagram, when this was the last of its fragments to arrive.
+    fn whole(&self, whole: Whole, index: u16, count: u16) -> Option<Received> {
+        let incomplete = &mut self.state.borrow_mut().incomplete;
+        let found = incomplete.iter().position(|one| one.identification == whole.identification);
+        let at = found.unwrap_or_else(|| {
+            if incomplete.len() == INCOMPLETE {
+                incomplete.pop_front();
+            }
+            let arrived = vec![false; usize::from(count)];
+            incomplete.push_back(Incomplete { identification: whole.identification, missing: count, arrived });
+            incomplete.len() - 1
+        });
+        let one = &mut incomplete[at];
+        let arrived = one.arrived.get_mut(usize::from(index))?;
+        if !std::mem::replace(arrived, true) {
+            one.missing -= 1;
+        }
+        if one.missing > 0 {
+            return None;
+        }
+        incomplete.remove(at);
+        Some(Received::Unit { number: whole.number, bytes: whole.bytes })
+    }
+
+    /// The next that waits.
+    pub(super) fn take(&self) -> Option<Received> {
+        let mut state = self.state.borrow_mut();
+        let received = state.inbox.pop_front()?;
+        state.waiting -= size(&received);
+        Some(received)
+    }
+
+    /// Drops what waits.
+    pub(super) fn clear(&self) {
+        let mut state = self.state.borrow_mut();
+        state.inbox.clear();
+        state.waiting = 0;
+    }
+}
+
+const fn size(received: &Received) -> u64 {
+    match received {
+        Received::Unit { bytes, .. } => HEADER as u64 + *bytes as u64,
+        Received::Control { .. } => HEADER as u64 + 25,
+        Received::Refused => 0,
+    }
+}
