@@ -112,12 +112,11 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         // Endpoints hold their ends of connections, and those tell the world that they go.
         self.slots.clear();
         let records = records::records(self.scene, &self.jobs, std::mem::take(&mut self.seen));
-        let ports = self.network.counters();
+        let ports = self.network.counters().copied().collect();
         let virtual_time = self.world.now();
-        let watch = self.network.tap();
+        let watch = self.network.into_tap();
         let (digest, events) = (watch.digest, watch.events + self.events);
-        let tap = watch.inner.take().ok_or_else(|| Failure::new("the tap is gone"))?;
-        Ok((Outcome { records, digest, events, virtual_time, ports }, tap))
+        Ok((Outcome { records, digest, events, virtual_time, ports }, watch.inner))
     }
 
     // --- the loop ---
@@ -303,9 +302,6 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         if from == to {
             return Err(Failure::new("a simulated host does not send to itself").hint("FROM and TO name two hosts"));
         }
-        let (there, back) = (self.path(from.0, to.0)?, self.path(to.0, from.0)?);
-        let mtu = there.mtu.min(back.mtu);
-        let rooms = [self.room(&there), self.room(&back)];
         let seed = scene.seed.child("part").index(number as u64);
         let first = self.slots.len() as u32;
         let sides = [(Side::Initiator, from, first + part.replicas), (Side::Responder, to, first)];
@@ -318,7 +314,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         let first_pair = self.pairs.len() as u32;
         for replica in 0..part.replicas {
             let endpoints = [first + part.replicas + replica, first + replica];
-            let route = Route { pair: first_pair + replica, nodes: [from.0, to.0], endpoints, mtu, rooms };
+            let route = self.route(first_pair + replica, [from.0, to.0], endpoints)?;
             let seed = seed.index(u64::from(replica)).child("stack");
             self.pairs.push(Pair::new(route, &part.stack, seed.0, part.procedure.carries_data())?);
         }
@@ -332,8 +328,14 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         Ok(())
     }
 
-    fn path(&self, from: Node, to: Node) -> Result<Path, Failure> {
-        self.network.path(from, to).ok_or_else(|| {
+    fn route(&self, pair: u32, nodes: [Node; 2], endpoints: [u32; 2]) -> Result<Route, Failure> {
+        let (there, back) = (self.path(nodes[0], nodes[1], pair)?, self.path(nodes[1], nodes[0], pair)?);
+        let rooms = [self.room(&there), self.room(&back)];
+        Ok(Route { pair, nodes, endpoints, mtu: there.mtu.min(back.mtu), rooms })
+    }
+
+    fn path(&self, from: Node, to: Node, flow: u32) -> Result<Path, Failure> {
+        self.network.path(from, to, flow).ok_or_else(|| {
             let name =
                 |node: Node| self.scene.network.hosts.get(node.0 as usize).map_or("?", |host| host.name.as_str());
             Failure::new(format!("no path leads from {} to {}", name(from), name(to)))

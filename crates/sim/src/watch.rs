@@ -18,7 +18,7 @@ pub(crate) struct Departure {
 /// The tap of every run.
 #[derive(Debug)]
 pub(crate) struct Watch<T> {
-    pub(crate) inner: Option<T>,
+    pub(crate) inner: T,
     pub(crate) digest: u64,
     pub(crate) events: u64,
     /// The host at the sending end of each port.
@@ -36,7 +36,7 @@ impl<T> Watch<T> {
         };
         let hosts = network.links.iter().flat_map(|link| [host(&link.ends.0), host(&link.ends.1)]).collect();
         let digest = 0x9e37_79b9_7f4a_7c15;
-        Self { inner: Some(inner), digest, events: 0, hosts, departures_wanted: false, departures: Vec::new() }
+        Self { inner, digest, events: 0, hosts, departures_wanted: false, departures: Vec::new() }
     }
 
     /// Mixes one word in, in order.
@@ -80,10 +80,8 @@ impl<T: Tap<Datagram>> Tap<Datagram> for Watch<T> {
         if self.departures_wanted {
             self.note_departure(at, place, what, packet);
         }
-        if T::ON
-            && let Some(inner) = &mut self.inner
-        {
-            inner.see(at, place, what, packet);
+        if T::ON {
+            self.inner.see(at, place, what, packet);
         }
     }
 }
