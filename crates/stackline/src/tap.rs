@@ -23,7 +23,7 @@ pub(crate) trait Wire {
     /// Its bytes from the network layer's header on, as they are on the wire, at most so many.
     fn wire(&self, most: usize) -> Cow<'_, [u8]>;
 
-    /// A number that no other packet of the run has, where it has one.
+    /// A number that no other packet of the run has, where it has one; the parts of a split packet keep it.
     fn number(&self) -> Option<u64> {
         None
     }
@@ -172,7 +172,10 @@ impl Captures {
             && *newest == identity
             && identity.number.is_some()
         {
-            capture.comments.push(comment.clone());
+            // Of several segments that left together, the link may lose one.
+            let part = packet.bytes() < u64::from(capture.length);
+            let of = if part { format!("{} B of it ", packet.bytes()) } else { String::new() };
+            capture.comments.push(of + comment);
             return;
         }
         let bytes = packet.payload.wire(self.snaplen).into_owned();
@@ -400,6 +403,8 @@ mod tests {
         let mut recorder = Recorder::new(&network()).capture(&network(), Some(&[Port(2)]), file, settings).unwrap();
         recorder.see(Instant(5), SECOND, Happening::Dequeue, &packet(1));
         recorder.see(Instant(5), SECOND, Happening::Drop(Reason::Lost), &packet(1));
+        let part = Packet { segments: Segments::one(500), ..packet(1) };
+        recorder.see(Instant(5), SECOND, Happening::Drop(Reason::BitError), &part);
         recorder.see(Instant(5), FIRST, Happening::Dequeue, &packet(2));
         recorder.see(Instant(9), SECOND, Happening::Dequeue, &packet(2));
         recorder.see(Instant(7), SECOND, Happening::Drop(Reason::QueueFull), &packet(3));
@@ -409,7 +414,12 @@ mod tests {
         assert_eq!((events, written), (0, Written { packets: 4, late: 0 }));
         let bytes = std::fs::read(&path).unwrap();
         let text = String::from_utf8_lossy(&bytes);
-        for words in ["edge>udjat", "dropped: lost on the link", "dropped: queue full"] {
+        for words in [
+            "edge>udjat",
+            "dropped: lost on the link",
+            "dropped: queue full",
+            "500 B of it dropped: bit error on the link",
+        ] {
             assert_eq!(text.matches(words).count(), 1, "{words}");
         }
         assert!(!text.contains("khons>edge"));
