@@ -6,10 +6,12 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
+//! | [`engine`] | the data path: frames of real programs through the model, and how well that went |
 //! | [`house`] | the hosts of a network: namespaces and veth pairs |
 //! | [`leg`] | where a host's frames enter and leave |
 //! | [`refusal`] | what cannot be done, and why |
 
+pub mod engine;
 pub mod house;
 pub mod leg;
 mod namespace;

@@ -1,0 +1,89 @@
+//! Memory for frames, taken and given back without an allocator: a small size for packets of Ethernet, a large one for the
+//! longest train of segments.
+//!
+//! Free buffers belong to the thread that dropped them, so a frame carries no pointer to a pool. Last given, first taken:
+//! what is written next is what the cache still holds.
+
+use std::cell::RefCell;
+use std::mem::take;
+use std::ops::{Deref, DerefMut};
+
+/// Bytes of a small buffer: a frame of 1500 bytes with all headers before it.
+pub(crate) const SMALL: usize = 2048;
+
+/// Bytes of a large one: the longest IPv4 packet with all headers before it, and some.
+pub(crate) const LARGE: usize = 65_664;
+
+/// A buffer that returns to its pool.
+pub(crate) struct Buffer(Box<[u8]>);
+
+#[derive(Default)]
+struct Pool {
+    small: Vec<Box<[u8]>>,
+    large: Vec<Box<[u8]>>,
+    /// Bytes of the buffers that are out.
+    taken: usize,
+}
+
+thread_local! {
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool { small: Vec::new(), large: Vec::new(), taken: 0 }) };
+}
+
+impl Buffer {
+    /// Holds at least so many bytes; what is in them is left over. At most [`LARGE`].
+    pub(crate) fn holding(bytes: usize) -> Self {
+        let size = if bytes <= SMALL { SMALL } else { LARGE };
+        POOL.with_borrow_mut(|pool| {
+            pool.taken += size;
+            let free = if size == SMALL { &mut pool.small } else { &mut pool.large };
+            Self(free.pop().unwrap_or_else(|| vec![0; size].into_boxed_slice()))
+        })
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let bytes = take(&mut self.0);
+        // A thread that is ending has no pool any more; then the allocator takes the buffer.
+        let _ = POOL.try_with(|pool| {
+            let mut pool = pool.borrow_mut();
+            pool.taken = pool.taken.saturating_sub(bytes.len());
+            if bytes.len() == SMALL { pool.small.push(bytes) } else { pool.large.push(bytes) }
+        });
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+/// Bytes of all buffers that this thread has taken and not given back.
+pub(crate) fn taken() -> usize {
+    POOL.with_borrow(|pool| pool.taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_come_back() {
+        let before = taken();
+        let (small, large) = (Buffer::holding(60), Buffer::holding(SMALL + 1));
+        assert_eq!((small.len(), large.len()), (SMALL, LARGE));
+        assert_eq!(taken(), before + SMALL + LARGE);
+        let address = large.as_ptr();
+        drop((small, large));
+        assert_eq!(taken(), before);
+        assert_eq!(Buffer::holding(LARGE).as_ptr(), address, "the same memory again");
+    }
+}

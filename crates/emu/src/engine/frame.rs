@@ -1,0 +1,295 @@
+//! A frame on its way through the network: cut at a segment boundary, marked, doubled.
+//!
+//! A cut makes what the kernel's own segmentation would have made (lengths, identification, sequence number, flags), and
+//! leaves what is still to be segmented or summed to the kernel that delivers it, in the virtio-net header.
+
+use super::buffer::{Buffer, LARGE, SMALL};
+use super::header::{self, GSO_ECN, GSO_NONE, GSO_TCP, GSO_UDP, Header, NEEDS_CHECKSUM, NETWORK, Transport, VIRTIO, word};
+use stackline_net::Payload;
+
+/// The longest that all headers together can be.
+const LONGEST_HEADERS: usize = NETWORK + 60 + 60;
+
+const FIN: u8 = 0x01;
+const PSH: u8 = 0x08;
+const CWR: u8 = 0x80;
+
+/// A frame with its virtio-net header, in memory that is used again.
+pub(crate) struct Frame {
+    buffer: Buffer,
+    start: u32,
+    length: u32,
+    /// Of all headers.
+    data: u16,
+    ip: u8,
+    transport: Transport,
+}
+
+impl Frame {
+    /// Of a frame of that length in the buffer, as [`header::read`] found it.
+    pub(crate) fn new(buffer: Buffer, length: usize, header: &Header) -> Self {
+        let length = if header.segments.count > 1 { header.end } else { length };
+        Self {
+            buffer,
+            start: 0,
+            length: length as u32,
+            data: header.data as u16,
+            ip: header.ip as u8,
+            transport: header.transport,
+        }
+    }
+
+    /// Everything, the virtio-net header first.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start as usize..][..self.length as usize]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer[self.start as usize..][..self.length as usize]
+    }
+
+    /// Ethernet addresses: for whom, from whom.
+    pub(crate) fn address(&mut self, to: [u8; 6], from: [u8; 6]) {
+        let addresses = &mut self.bytes_mut()[VIRTIO..VIRTIO + 12];
+        addresses[..6].copy_from_slice(&to);
+        addresses[6..].copy_from_slice(&from);
+    }
+
+    fn copy_of(&self, parts: [&[u8]; 2]) -> Self {
+        let length = parts[0].len() + parts[1].len();
+        let mut buffer = Buffer::holding(length);
+        buffer[..parts[0].len()].copy_from_slice(parts[0]);
+        buffer[parts[0].len()..length].copy_from_slice(parts[1]);
+        Self { buffer, start: 0, length: length as u32, ..*self }
+    }
+
+    /// Cuts behind so many bytes of data, copying the shorter part only.
+    fn cut(&mut self, behind: usize) -> Self {
+        let headers = usize::from(self.data);
+        let (front, back) = self.bytes()[headers..].split_at(behind);
+        if back.len() <= front.len() {
+            let rest = self.copy_of([&self.bytes()[..headers], back]);
+            self.length = (headers + behind) as u32;
+            return rest;
+        }
+        let mut first = self.copy_of([&self.bytes()[..headers], front]);
+        let mut copy = [0; LONGEST_HEADERS];
+        copy[..headers].copy_from_slice(&self.bytes()[..headers]);
+        self.start += behind as u32;
+        self.length -= behind as u32;
+        self.bytes_mut()[..headers].copy_from_slice(&copy[..headers]);
+        std::mem::swap(self, &mut first);
+        first
+    }
+
+    /// Makes the headers those of a part: `before` segments of `full` bytes stood before it.
+    fn become_part(&mut self, before: usize, full: usize, first: bool, last: bool) {
+        let (ip, data, transport) = (usize::from(self.ip), usize::from(self.data), self.transport);
+        let frame = self.bytes_mut();
+        let total = (frame.len() - NETWORK) as u16;
+        put(frame, NETWORK + 2, total);
+        let identification = word(frame, NETWORK + 4).wrapping_add(before as u16);
+        put(frame, NETWORK + 4, identification);
+        sum_ip(frame, ip);
+        let segment = NETWORK + ip;
+        let checksum = match transport {
+            Transport::Tcp => {
+                advance(frame, segment + 4, (before * full) as u32);
+                let keep = !(if last { 0 } else { FIN | PSH } | if first { 0 } else { CWR });
+                frame[segment + 13] &= keep;
+                16
+            }
+            _ => {
+                put(frame, segment + 4, total - ip as u16);
+                6
+            }
+        };
+        let partial = pseudo_sum(frame, total - ip as u16);
+        put(frame, segment + checksum, partial);
+        describe(frame, Offload { data, segment, checksum, full, transport });
+    }
+}
+
+/// What the virtio-net header says of a part.
+struct Offload {
+    data: usize,
+    segment: usize,
+    checksum: usize,
+    full: usize,
+    transport: Transport,
+}
+
+fn describe(frame: &mut [u8], offload: Offload) {
+    let several = frame.len() - offload.data > offload.full;
+    let reduced = offload.transport == Transport::Tcp && frame[offload.segment + 13] & CWR != 0;
+    let kind = if offload.transport == Transport::Tcp { GSO_TCP } else { GSO_UDP };
+    let mark = if reduced { frame[1] & GSO_ECN } else { 0 };
+    frame[0] |= NEEDS_CHECKSUM;
+    frame[1] = if several { kind | mark } else { GSO_NONE };
+    put_own(frame, 2, (offload.data - VIRTIO) as u16);
+    put_own(frame, 4, if several { offload.full as u16 } else { 0 });
+    put_own(frame, 6, (offload.segment - VIRTIO) as u16);
+    put_own(frame, 8, offload.checksum as u16);
+}
+
+fn put(frame: &mut [u8], at: usize, value: u16) {
+    frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
+
+/// In the machine's own order, as the virtio-net header has it.
+fn put_own(frame: &mut [u8], at: usize, value: u16) {
+    frame[at..at + 2].copy_from_slice(&value.to_ne_bytes());
+}
+
+fn advance(frame: &mut [u8], at: usize, by: u32) {
+    let number = u32::from(word(frame, at)) << 16 | u32::from(word(frame, at + 2));
+    frame[at..at + 4].copy_from_slice(&number.wrapping_add(by).to_be_bytes());
+}
+
+/// One's complement sum of 16-bit words (RFC 1071), folded.
+fn fold(sum: u32) -> u16 {
+    let once = (sum & 0xffff) + (sum >> 16);
+    ((once & 0xffff) + (once >> 16)) as u16
+}
+
+fn words(bytes: &[u8]) -> u32 {
+    bytes.chunks_exact(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum()
+}
+
+fn sum_ip(frame: &mut [u8], ip: usize) {
+    put(frame, NETWORK + 10, 0);
+    let sum = !fold(words(&frame[NETWORK..NETWORK + ip]));
+    put(frame, NETWORK + 10, sum);
+}
+
+/// What stands in the checksum field while the rest of the sum is left to others.
+fn pseudo_sum(frame: &[u8], length: u16) -> u16 {
+    fold(words(&frame[NETWORK + 12..NETWORK + 20]) + u32::from(frame[NETWORK + 9]) + u32::from(length))
+}
+
+impl Payload for Frame {
+    fn split(&mut self, at: u32) -> Self {
+        let full = header::segment_bytes(self.bytes()) as usize;
+        let data = self.length as usize - usize::from(self.data);
+        debug_assert!(full * (at as usize) < data, "cut behind segment {at} of {full} bytes, {data} in all");
+        let mut rest = self.cut((full * at as usize).min(data));
+        self.become_part(0, full, true, false);
+        rest.become_part(at as usize, full, false, true);
+        rest
+    }
+
+    fn mark(&mut self) {
+        let frame = self.bytes_mut();
+        let before = word(frame, NETWORK);
+        frame[NETWORK + 1] |= 3;
+        // RFC 1624: the sum changes by what changed.
+        let sum = u32::from(!word(frame, NETWORK + 10)) + u32::from(!before) + u32::from(word(frame, NETWORK));
+        put(frame, NETWORK + 10, !fold(sum));
+    }
+
+    fn again(&self) -> Self {
+        self.copy_of([self.bytes(), &[]])
+    }
+}
+
+const _: () = assert!(SMALL > LONGEST_HEADERS && LARGE >= NETWORK + 65_535);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::samples;
+    use proptest::prelude::*;
+
+    fn frame(bytes: &[u8]) -> Frame {
+        let mut buffer = Buffer::holding(bytes.len());
+        buffer[..bytes.len()].copy_from_slice(bytes);
+        Frame::new(buffer, bytes.len(), &header::read(bytes).unwrap())
+    }
+
+    /// Cuts at these boundaries, counted from the beginning of the whole.
+    fn cut_at(bytes: &[u8], boundaries: &[u32]) -> Vec<Vec<u8>> {
+        let mut rest = frame(bytes);
+        let mut parts = Vec::new();
+        let mut done = 0;
+        for boundary in boundaries {
+            let back = rest.split(boundary - done);
+            parts.push(std::mem::replace(&mut rest, back));
+            done = *boundary;
+        }
+        parts.push(rest);
+        parts.iter().map(|part| part.bytes().to_vec()).collect()
+    }
+
+    #[test]
+    fn cut_into_single_segments_it_is_what_the_kernel_would_send() {
+        for train in [samples::tcp_train(1448, 7 * 1448 + 31), samples::udp_train(1200, 5000), samples::tcp_train(1, 9)] {
+            let count = header::read(&train).unwrap().segments.count;
+            let boundaries: Vec<u32> = (1..count).collect();
+            let mine: Vec<Vec<u8>> = cut_at(&train, &boundaries).iter().map(|part| samples::finish(part)).collect();
+            assert_eq!(mine, samples::segment(&train));
+        }
+    }
+
+    #[test]
+    fn a_whole_train_is_left_alone() {
+        let train = samples::tcp_train(1448, 40_000);
+        assert_eq!(frame(&train).bytes(), train);
+        assert_eq!(frame(&train).again().bytes(), train);
+    }
+
+    #[test]
+    fn a_mark_keeps_the_header_sum_right() {
+        for tos in [1, 2, 0xfd, 0x2e] {
+            let mut bytes = samples::tcp_train(1448, 100);
+            bytes[NETWORK + 1] = tos;
+            sum_ip(&mut bytes, 20);
+            let mut frame = frame(&bytes);
+            frame.mark();
+            assert_eq!(frame.bytes()[NETWORK + 1], tos | 3);
+            assert_eq!(fold(words(&frame.bytes()[NETWORK..NETWORK + 20])), 0xffff);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_cuts_carry_the_same_segments(
+            udp in any::<bool>(), full in 1_u16..3000, data in 2_usize..60_000,
+            cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..6),
+        ) {
+            let full = full.max(60);
+            let train = if udp { samples::udp_train(full, data) } else { samples::tcp_train(full, data) };
+            let count = header::read(&train).unwrap().segments.count;
+            let mut boundaries: Vec<u32> =
+                cuts.iter().filter(|_| count > 1).map(|cut| 1 + cut.index(count as usize - 1) as u32).collect();
+            boundaries.sort_unstable();
+            boundaries.dedup();
+            let parts = cut_at(&train, &boundaries);
+            let segments: Vec<Vec<u8>> = parts.iter().flat_map(|part| samples::segment(part)).collect();
+            prop_assert_eq!(segments, samples::segment(&train));
+        }
+
+        #[test]
+        fn hostile_frames_are_cut_and_marked_without_harm(
+            mut bytes in proptest::collection::vec(any::<u8>(), NETWORK + 20..400), udp in any::<bool>(), at in any::<u32>(),
+        ) {
+            let train = if udp { samples::udp_train(9, 100) } else { samples::tcp_train(9, 100) };
+            for index in [1, 5, 22, 23, NETWORK, NETWORK + 2, NETWORK + 3, NETWORK + 6, NETWORK + 7, NETWORK + 9] {
+                bytes[index] = train[index];
+            }
+            let total = (train.len().min(bytes.len()) - NETWORK) as u16;
+            put(&mut bytes, NETWORK + 2, total);
+            if let Ok(header) = header::read(&bytes) {
+                let mut frame = Frame::new({
+                    let mut buffer = Buffer::holding(bytes.len());
+                    buffer[..bytes.len()].copy_from_slice(&bytes);
+                    buffer
+                }, bytes.len(), &header);
+                frame.mark();
+                if header.segments.count > 1 {
+                    let rest = frame.split(1 + at % (header.segments.count - 1));
+                    prop_assert!(rest.bytes().len() > NETWORK);
+                }
+            }
+        }
+    }
+}

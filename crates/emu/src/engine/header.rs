@@ -1,0 +1,229 @@
+//! What a frame's first bytes say: whom it is for, which flow it belongs to, how many segments it is.
+//!
+//! ```text
+//! 0        10             24                24 + ip          24 + ip + transport
+//! virtio-net header | Ethernet header | IPv4 header | TCP or UDP header | data
+//! ```
+//! It trusts nothing: a frame is whatever a program with a raw socket wrote.
+
+use std::net::Ipv4Addr;
+use stackline_net::{Ecn, Segments};
+
+/// Bytes of the virtio-net header (Virtual I/O Device 1.2, section 5.1.6, without the count of buffers).
+pub(crate) const VIRTIO: usize = 10;
+/// Where the IPv4 header begins.
+pub(crate) const NETWORK: usize = VIRTIO + 14;
+
+/// Bit of the virtio-net header's flags: the checksum is still to be computed by whoever needs it.
+pub(crate) const NEEDS_CHECKSUM: u8 = 1;
+/// Kinds of segmentation: none, TCP over IPv4, UDP.
+pub(crate) const GSO_NONE: u8 = 0;
+pub(crate) const GSO_TCP: u8 = 1;
+pub(crate) const GSO_UDP: u8 = 5;
+/// Bit beside the kind: the first segment reduces the congestion window (CWR).
+pub(crate) const GSO_ECN: u8 = 0x80;
+
+const IPV4: u16 = 0x0800;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// Why a frame is not for this network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// ARP, IPv6 and the like.
+    NotIpv4,
+    /// Lengths that contradict each other.
+    Malformed,
+    /// Segmentation of a kind that is not carried.
+    Segmentation,
+}
+
+/// The transport layer, as far as it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Tcp,
+    Udp,
+    Other,
+}
+
+/// What the first bytes say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) to: Ipv4Addr,
+    pub(crate) flow: u32,
+    pub(crate) ecn: Ecn,
+    pub(crate) segments: Segments,
+    pub(crate) transport: Transport,
+    /// Bytes of the IPv4 header.
+    pub(crate) ip: usize,
+    /// Where the data begins, for a train of segments.
+    pub(crate) data: usize,
+    /// Where the packet ends.
+    pub(crate) end: usize,
+}
+
+/// Two bytes in network order; zero where there are none.
+pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..at + 2).map_or(0, |two| u16::from_be_bytes([two[0], two[1]]))
+}
+
+/// Bytes that each segment of a train carries (this field is in the machine's own order).
+pub(crate) fn segment_bytes(frame: &[u8]) -> u32 {
+    frame.get(4..6).map_or(0, |two| u32::from(u16::from_ne_bytes([two[0], two[1]])))
+}
+
+/// Reads a frame with its virtio-net header.
+pub(crate) fn read(frame: &[u8]) -> Result<Header, Unfit> {
+    if frame.len() < NETWORK {
+        return Err(Unfit::Malformed);
+    }
+    if word(frame, NETWORK - 2) != IPV4 {
+        return Err(Unfit::NotIpv4);
+    }
+    let packet = &frame[NETWORK..];
+    let (ip, total) = lengths(packet).ok_or(Unfit::Malformed)?;
+    let packet = &packet[..total];
+    let fragment = word(packet, 6) & 0x3fff != 0;
+    let (transport, header) = if fragment { (Transport::Other, 0) } else { transport(packet, ip) };
+    let segments = segments(frame, transport, ip + header, total)?;
+    Ok(Header {
+        to: Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19]),
+        flow: flow(packet, ip, transport),
+        ecn: match packet[1] & 3 {
+            0 => Ecn::NotCapable,
+            3 => Ecn::Marked,
+            _ => Ecn::Capable,
+        },
+        segments,
+        transport,
+        ip,
+        data: NETWORK + ip + header,
+        end: NETWORK + total,
+    })
+}
+
+/// Lengths of the IPv4 header and of the whole packet.
+fn lengths(packet: &[u8]) -> Option<(usize, usize)> {
+    let first = *packet.first()?;
+    let ip = usize::from(first & 15) * 4;
+    let total = usize::from(word(packet, 2));
+    (first >> 4 == 4 && ip >= 20 && ip <= total && total <= packet.len()).then_some((ip, total))
+}
+
+/// Which transport header follows, and its length.
+fn transport(packet: &[u8], ip: usize) -> (Transport, usize) {
+    let behind = packet.len() - ip;
+    match packet[9] {
+        TCP if behind >= 20 => {
+            let header = usize::from(packet[ip + 12] >> 4) * 4;
+            if header >= 20 && header <= behind { (Transport::Tcp, header) } else { (Transport::Other, 0) }
+        }
+        UDP if behind >= 8 => (Transport::Udp, 8),
+        _ => (Transport::Other, 0),
+    }
+}
+
+/// How many segments it is.
+fn segments(frame: &[u8], transport: Transport, header: usize, total: usize) -> Result<Segments, Unfit> {
+    let one = Segments::one(total as u32);
+    let full = segment_bytes(frame);
+    match (frame[1] & !GSO_ECN, transport) {
+        (GSO_NONE, _) => return Ok(one),
+        (GSO_TCP, Transport::Tcp) | (GSO_UDP, Transport::Udp) if full > 0 => {}
+        _ => return Err(Unfit::Segmentation),
+    }
+    let data = (total - header) as u32;
+    let count = data.div_ceil(full);
+    if count < 2 {
+        return Ok(one);
+    }
+    Ok(Segments { count, header: header as u32, full, last: data - (count - 1) * full })
+}
+
+/// Addresses, protocol and ports mixed into one number. Fragments have no ports, for all but the first lack them.
+fn flow(packet: &[u8], ip: usize, transport: Transport) -> u32 {
+    let pair = |at: usize| u64::from(word(packet, at)) << 16 | u64::from(word(packet, at + 2));
+    let ports = if transport == Transport::Other { 0 } else { pair(ip) };
+    let addresses = pair(12) << 32 | pair(16);
+    let mixed = (addresses ^ (ports << 8 | u64::from(packet[9])).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .wrapping_mul(0xff51_afd7_ed55_8ccd);
+    (mixed >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::samples;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_train_of_tcp_segments() {
+        let header = read(&samples::tcp_train(1448, 4 * 1448 + 100)).unwrap();
+        assert_eq!(header.to, Ipv4Addr::new(10, 71, 0, 2));
+        assert_eq!(header.segments, Segments { count: 5, header: 52, full: 1448, last: 100 });
+        assert_eq!(header.data, NETWORK + 52);
+        assert_eq!(header.ecn, Ecn::Capable);
+    }
+
+    #[test]
+    fn a_train_of_datagrams() {
+        let header = read(&samples::udp_train(1000, 2500)).unwrap();
+        assert_eq!(header.segments, Segments { count: 3, header: 28, full: 1000, last: 500 });
+    }
+
+    #[test]
+    fn a_single_segment_is_the_whole_packet() {
+        let header = read(&samples::tcp_train(1448, 1448)).unwrap();
+        assert_eq!(header.segments, Segments::one(1500));
+    }
+
+    #[test]
+    fn what_pads_the_frame_does_not_count() {
+        let mut frame = samples::udp_train(1000, 4);
+        frame.resize(frame.len() + 14, 0);
+        assert_eq!(read(&frame).unwrap().segments, Segments::one(32));
+    }
+
+    #[test]
+    fn flows_differ_by_port_and_fragments_have_none() {
+        let mut frame = samples::udp_train(1000, 100);
+        frame[1] = GSO_NONE;
+        let mut other = frame.clone();
+        other[NETWORK + 20] ^= 1;
+        assert_ne!(read(&frame).unwrap().flow, read(&other).unwrap().flow);
+        let fragment = |mut frame: Vec<u8>| {
+            frame[NETWORK + 6] = 0x20;
+            read(&frame).unwrap().flow
+        };
+        assert_eq!(fragment(frame), fragment(other));
+    }
+
+    #[test]
+    fn others_are_refused_with_the_reason() {
+        let mut frame = samples::tcp_train(1448, 3000);
+        frame[1] = GSO_UDP;
+        assert_eq!(read(&frame), Err(Unfit::Segmentation));
+        frame[NETWORK + 3] = 255;
+        frame[NETWORK + 2] = 255;
+        assert_eq!(read(&frame), Err(Unfit::Malformed));
+        frame[NETWORK - 2] = 0x86;
+        assert_eq!(read(&frame), Err(Unfit::NotIpv4));
+        assert_eq!(read(&frame[..9]), Err(Unfit::Malformed));
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_are_read_without_harm(
+            mut frame in proptest::collection::vec(any::<u8>(), 0..200),
+            likely in any::<bool>(),
+        ) {
+            if likely && frame.len() > NETWORK {
+                frame[NETWORK - 2..=NETWORK].copy_from_slice(&[8, 0, 0x45]);
+            }
+            if let Ok(header) = read(&frame) {
+                prop_assert!(header.end <= frame.len() && header.data <= header.end);
+                prop_assert_eq!(header.segments.count > 0, true);
+            }
+        }
+    }
+}

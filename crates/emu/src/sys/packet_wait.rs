@@ -1,0 +1,171 @@
+//! Waiting for many file descriptors and an instant at once, and the clocks.
+//!
+//! It decides nothing.
+
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::null;
+
+/// Most descriptors told of at once.
+const EVENTS: usize = 64;
+
+/// A clock of the system.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Clock {
+    /// Never set.
+    Monotonic,
+    /// The one that frames are stamped with.
+    Real,
+    /// Processor time of this thread.
+    Thread,
+}
+
+/// Reads a clock, in ns.
+#[inline]
+pub(crate) fn read(clock: Clock) -> u64 {
+    let id = match clock {
+        Clock::Monotonic => libc::CLOCK_MONOTONIC,
+        Clock::Real => libc::CLOCK_REALTIME,
+        Clock::Thread => libc::CLOCK_THREAD_CPUTIME_ID,
+    };
+    // SAFETY: timespec is plain data, for which all bytes zero is a value.
+    let mut time: libc::timespec = unsafe { zeroed() };
+    // SAFETY: the pointer is to a live value; these clocks are always there.
+    unsafe { libc::clock_gettime(id, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Has the kernel wake this thread within so many ns of a timer's end; returns what it was before.
+pub(crate) fn set_timer_slack(ns: u64) -> u64 {
+    // SAFETY: takes numbers only.
+    let before = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
+    // SAFETY: takes numbers only.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
+    u64::try_from(before).unwrap_or(0)
+}
+
+/// Descriptors to wait for.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    epoll: OwnedFd,
+    /// Since Linux 5.11; else two calls.
+    fine: bool,
+    events: [libc::epoll_event; EVENTS],
+    told: usize,
+}
+
+impl Waiter {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: takes a number only.
+        let number = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if number < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was made just now and belongs to nobody else.
+        let epoll = unsafe { OwnedFd::from_raw_fd(number) };
+        // SAFETY: epoll_event is plain data, for which all bytes zero is a value.
+        let events = unsafe { zeroed() };
+        let mut waiter = Self { epoll, fine: true, events, told: 0 };
+        waiter.fine = waiter.wait_fine(Some(0)).is_ok();
+        Ok(waiter)
+    }
+
+    /// Whether the kernel has `epoll_pwait2`.
+    pub(crate) const fn is_fine(&self) -> bool {
+        self.fine
+    }
+
+    /// Tells of `token` whenever that descriptor can be read.
+    pub(crate) fn add(&self, descriptor: BorrowedFd<'_>, token: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
+        // SAFETY: the pointer is to a live value.
+        let done = unsafe {
+            libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, descriptor.as_raw_fd(), &raw mut event)
+        };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Waits for at most so many ns, for ever without. [`Self::told`] has what can be read; a signal ends it early.
+    pub(crate) fn wait(&mut self, ns: Option<u64>) -> io::Result<()> {
+        let waited = match (ns, self.fine) {
+            (Some(0), _) => self.wait_coarse(0),
+            (_, true) => self.wait_fine(ns),
+            (_, false) => self.wait_twice(ns),
+        };
+        match waited {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                self.told = 0;
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Tokens of what can be read.
+    pub(crate) fn told(&self) -> impl Iterator<Item = u64> {
+        self.events[..self.told].iter().map(|event| event.u64)
+    }
+
+    fn wait_coarse(&mut self, ms: i32) -> io::Result<()> {
+        let epoll = self.epoll.as_raw_fd();
+        // SAFETY: the pointer is to that many live values.
+        let told = unsafe { libc::epoll_wait(epoll, self.events.as_mut_ptr(), EVENTS as i32, ms) };
+        self.note(i64::from(told))
+    }
+
+    fn wait_fine(&mut self, ns: Option<u64>) -> io::Result<()> {
+        let time = ns.map(timespec);
+        let until = time.as_ref().map_or(null(), |time| &raw const *time);
+        let (epoll, events) = (self.epoll.as_raw_fd(), self.events.as_mut_ptr());
+        // SAFETY: the pointers are to that many live events and to a live time, or null where null is allowed.
+        let told = unsafe {
+            libc::syscall(libc::SYS_epoll_pwait2, epoll, events, EVENTS, until, null::<libc::sigset_t>(), 0_usize)
+        };
+        self.note(told)
+    }
+
+    /// `ppoll` knows nanoseconds since long ago.
+    fn wait_twice(&mut self, ns: Option<u64>) -> io::Result<()> {
+        let time = ns.map(timespec);
+        let until = time.as_ref().map_or(null(), |time| &raw const *time);
+        let mut poll = libc::pollfd { fd: self.epoll.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the pointers are to one live pollfd and to a live time, or null where null is allowed.
+        let ready = unsafe { libc::ppoll(&raw mut poll, 1, until, null()) };
+        if ready < 0 { Err(io::Error::last_os_error()) } else { self.wait_coarse(0) }
+    }
+
+    fn note(&mut self, told: i64) -> io::Result<()> {
+        self.told = usize::try_from(told).map_err(|_| io::Error::last_os_error())?;
+        Ok(())
+    }
+}
+
+fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec { tv_sec: (ns / 1_000_000_000) as libc::time_t, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn it_wakes_for_what_can_be_read_and_not_before_the_time() {
+        for fine in [true, false] {
+            let mut waiter = Waiter::new().unwrap();
+            waiter.fine &= fine;
+            let (mut here, there) = UnixStream::pair().unwrap();
+            waiter.add(there.as_fd(), 7).unwrap();
+            let before = read(Clock::Monotonic);
+            waiter.wait(Some(300_000)).unwrap();
+            assert!(read(Clock::Monotonic) >= before + 300_000);
+            assert_eq!(waiter.told().count(), 0);
+            here.write_all(b"x").unwrap();
+            waiter.wait(None).unwrap();
+            assert_eq!(waiter.told().collect::<Vec<_>>(), [7]);
+        }
+    }
+}
