@@ -31,6 +31,14 @@ pub fn address(host: u32) -> Ipv4Addr {
     Ipv4Addr::new(10, 71, high, low)
 }
 
+/// The host's place in its network; `None` for an address that no host has.
+#[must_use]
+pub fn place(address: Ipv4Addr) -> Option<u32> {
+    let [first, second, high, low] = address.octets();
+    let host = (u32::from(high) * 250 + u32::from(low)).checked_sub(1)?;
+    ((first, second) == (10, 71) && (1..=250).contains(&low)).then_some(host)
+}
+
 /// Hosts that have an address.
 pub const MOST_HOSTS: usize = 250 * 256;
 
@@ -44,5 +52,15 @@ mod tests {
         assert_eq!(address(249), Ipv4Addr::new(10, 71, 0, 250));
         assert_eq!(address(250), Ipv4Addr::new(10, 71, 1, 1));
         assert_eq!(address(MOST_HOSTS as u32 - 1), Ipv4Addr::new(10, 71, 255, 250));
+    }
+
+    #[test]
+    fn addresses_lead_back_to_their_hosts() {
+        for host in [0, 1, 249, 250, 12_345, MOST_HOSTS as u32 - 1] {
+            assert_eq!(place(address(host)), Some(host));
+        }
+        for nobody in [[10, 71, 0, 0], [10, 71, 3, 251], [10, 70, 0, 1], [255, 255, 255, 255]] {
+            assert_eq!(place(Ipv4Addr::from(nobody)), None);
+        }
     }
 }

@@ -4,7 +4,9 @@
 //! leaves what is still to be segmented or summed to the kernel that delivers it, in the virtio-net header.
 
 use super::buffer::{Buffer, LARGE, SMALL};
-use super::header::{self, GSO_ECN, GSO_NONE, GSO_TCP, GSO_UDP, Header, NEEDS_CHECKSUM, NETWORK, Transport, VIRTIO, word};
+use super::header::{
+    self, GSO_ECN, GSO_NONE, GSO_TCP, GSO_UDP, Header, NEEDS_CHECKSUM, NETWORK, Transport, VIRTIO, word,
+};
 use stackline_net::Payload;
 
 /// The longest that all headers together can be.
@@ -222,7 +224,8 @@ mod tests {
 
     #[test]
     fn cut_into_single_segments_it_is_what_the_kernel_would_send() {
-        for train in [samples::tcp_train(1448, 7 * 1448 + 31), samples::udp_train(1200, 5000), samples::tcp_train(1, 9)] {
+        for train in [samples::tcp_train(1448, 7 * 1448 + 31), samples::udp_train(1200, 5000), samples::tcp_train(1, 9)]
+        {
             let count = header::read(&train).unwrap().segments.count;
             let boundaries: Vec<u32> = (1..count).collect();
             let mine: Vec<Vec<u8>> = cut_at(&train, &boundaries).iter().map(|part| samples::finish(part)).collect();

@@ -6,8 +6,8 @@
 //! ```
 //! It trusts nothing: a frame is whatever a program with a raw socket wrote.
 
-use std::net::Ipv4Addr;
 use stackline_net::{Ecn, Segments};
+use std::net::Ipv4Addr;
 
 /// Bytes of the virtio-net header (Virtual I/O Device 1.2, section 5.1.6, without the count of buffers).
 pub(crate) const VIRTIO: usize = 10;

@@ -1,7 +1,214 @@
-//! The data path: frames of real programs through the network model in real time.
+//! The data path: frames of real programs through the network model in real time, on one thread.
+//!
+//! ```text
+//! wait    for frames, or until shortly before the next departure; then spin
+//! take    a batch from each socket that has some, in the order in which the kernel had them
+//! carry   through the model, at the instant at which each came: reading late makes nothing late but what was due already
+//! send    what is due, in batches; note how late it was
+//! ```
+//! Nothing leaves before it is due. In steady state nothing is allocated. The network itself is `stackline_net`, the same
+//! that the simulated world has; nothing of it is decided here.
 
+pub(crate) mod account;
 pub(crate) mod buffer;
+mod calibrate;
+mod clock;
 pub(crate) mod frame;
+mod handle;
 pub(crate) mod header;
+mod inbox;
+mod lane;
+mod options;
+mod probe;
+mod report;
 #[cfg(test)]
 pub(crate) mod samples;
+mod work;
+
+pub use handle::Handle;
+pub use options::Options;
+pub use report::{Lost, Port, Report, RoundTrip, Spread, Traffic};
+
+use crate::leg::{self, Leg};
+use crate::sys::packet;
+use crate::sys::packet_wait::{Clock, Waiter, read};
+use account::Account;
+use clock::Origin;
+use frame::Frame;
+use inbox::Inbox;
+use lane::Lane;
+use stackline_core::network::Network;
+use stackline_core::random::Seed;
+use stackline_core::time::{Duration, Instant};
+use stackline_net::{self as net, Node, Packet};
+use std::io;
+
+/// Hosts among which the shortest path is looked for; a larger network's is bounded by its shortest link.
+const MOST_PAIRS: usize = 64;
+
+/// Nobody.
+const NONE: u32 = u32::MAX;
+
+/// The data path of one network.
+pub struct Engine {
+    lanes: Vec<Lane>,
+    /// The lane of each node, and of each address by its host's place.
+    of_node: Vec<u32>,
+    plan: Network,
+    seed: Seed,
+    machine: net::Network<Frame>,
+    origin: Origin,
+    /// No instant that the machine is told may be before this.
+    floor: Instant,
+    arrivals: Vec<Arrival>,
+    /// Lanes that can be read, lanes that have something to send.
+    ready: Vec<u32>,
+    outgoing: Vec<u32>,
+    blocked: bool,
+    waiter: Waiter,
+    handle: Handle,
+    account: Account,
+    options: Options,
+    found: probe::Found,
+    bearable: Duration,
+    round_trip: Option<RoundTrip>,
+    /// Processor time of the thread at the network's instant zero.
+    processor: u64,
+}
+
+/// A frame that came, and when.
+struct Arrival {
+    at: Instant,
+    /// Among those taken at once.
+    number: u32,
+    packet: Packet<Frame>,
+}
+
+impl Engine {
+    /// At rest. The legs are those of the network's hosts; frames of hosts without a leg go nowhere.
+    pub fn new(legs: Vec<Leg>, network: &Network, seed: Seed, options: Options) -> io::Result<Self> {
+        let waiter = Waiter::new()?;
+        let found = probe::probe(&legs, &waiter, &options)?;
+        for (token, leg) in (0..).zip(&legs) {
+            waiter.add(std::os::fd::AsFd::as_fd(&leg.socket), token)?;
+        }
+        let machine = net::Network::new(network, seed, ());
+        let bearable = report::bearable(shortest(&machine, network));
+        let handle = Handle::new()?;
+        let most = legs.iter().map(|leg| leg.node.0 as usize + 1).max().unwrap_or(0);
+        let mut of_node = vec![NONE; most];
+        for (lane, leg) in (0..).zip(&legs) {
+            of_node[leg.node.0 as usize] = lane;
+        }
+        let lanes: Vec<Lane> = legs.into_iter().map(|leg| Lane::new(leg, found.header)).collect();
+        let engine = Self {
+            arrivals: Vec::with_capacity(packet::BATCH * lanes.len().max(1)),
+            ready: Vec::with_capacity(lanes.len()),
+            outgoing: Vec::with_capacity(lanes.len()),
+            lanes,
+            of_node,
+            plan: network.clone(),
+            seed,
+            machine,
+            origin: Origin::new(),
+            floor: Instant(0),
+            blocked: false,
+            waiter,
+            handle,
+            account: Account::new()?,
+            options,
+            found,
+            bearable,
+            round_trip: None,
+            processor: read(Clock::Thread),
+        };
+        engine.handle.end(Some(engine.report()));
+        Ok(engine)
+    }
+
+    /// For asking it from another thread.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// A fresh network at rest; what was in flight, in the sockets or counted is gone.
+    fn restart(&mut self, seed: Seed, inbox: &mut Inbox) -> io::Result<()> {
+        self.seed = seed;
+        self.machine = net::Network::new(&self.plan, seed, ());
+        self.arrivals.clear();
+        self.outgoing.clear();
+        self.blocked = false;
+        for lane in &mut self.lanes {
+            lane.forget();
+            while inbox.receive(lane.socket(), lane.header).is_ok_and(|count| count == packet::BATCH) {}
+            packet::take_drops(lane.socket())?;
+        }
+        self.account.clear();
+        self.floor = Instant(0);
+        self.origin = Origin::new();
+        self.processor = read(Clock::Thread);
+        Ok(())
+    }
+
+    /// Everything up to now.
+    fn report(&self) -> Report {
+        let elapsed = self.origin.now().since(Instant(0));
+        let lateness = self.account.lateness.spread();
+        let waited = Some(self.account.waited.spread()).filter(|waited| waited.count > 0);
+        let processor = Duration(read(Clock::Thread).saturating_sub(self.processor));
+        Report {
+            elapsed,
+            cpu: processor.seconds() / elapsed.seconds().max(1e-9),
+            received: self.account.received,
+            sent: self.account.sent,
+            foreign: self.account.foreign(),
+            ports: self.ports(),
+            lateness,
+            waited,
+            lost: self.account.lost,
+            overload: report::overload(self.account.lost, lateness, self.bearable),
+            round_trip: self.round_trip,
+            mechanisms: self.found.words.clone(),
+        }
+    }
+
+    fn ports(&self) -> Vec<Port> {
+        let both = |link: &stackline_core::network::Link| {
+            let (first, second) = link.ends.clone();
+            [(first.clone(), second.clone()), (second, first)]
+        };
+        let port = |(ends, counters): ((String, String), net::Counters)| Port {
+            ends,
+            packets: counters.packets,
+            bytes: counters.bytes,
+            marked: counters.marked,
+            duplicated: counters.duplicated,
+            drops: net::Reason::ALL
+                .iter()
+                .zip(counters.drops)
+                .filter(|(_, count)| *count > 0)
+                .map(|(reason, count)| (reason.to_string(), count))
+                .collect(),
+        };
+        self.plan.links.iter().flat_map(both).zip(self.machine.counters()).map(port).collect()
+    }
+
+    /// The lane of the host with that address.
+    #[inline]
+    fn lane_of(&self, address: std::net::Ipv4Addr) -> Option<u32> {
+        let lane = *self.of_node.get(leg::place(address)? as usize)?;
+        (lane != NONE).then_some(lane)
+    }
+}
+
+/// The shortest propagation delay between two hosts; of a large network that of a link.
+fn shortest(machine: &net::Network<Frame>, plan: &Network) -> Duration {
+    let hosts = plan.hosts.len();
+    if hosts > MOST_PAIRS {
+        return plan.links.iter().map(|link| link.delay).min().unwrap_or_default();
+    }
+    let hosts = 0..hosts as u32;
+    let pairs = hosts.clone().flat_map(|from| hosts.clone().map(move |to| (from, to))).filter(|(from, to)| from != to);
+    pairs.filter_map(|(from, to)| machine.path(Node(from), Node(to))).map(|path| path.delay).min().unwrap_or_default()
+}

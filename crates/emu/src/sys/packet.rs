@@ -48,9 +48,8 @@ pub(crate) fn receive<'a>(
     }
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
     // SAFETY: the first `count` headers point at vectors and control room of this frame, the vectors at borrowed memory.
-    let number = unsafe {
-        libc::recvmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), count, flags as _, std::ptr::null_mut())
-    };
+    let number =
+        unsafe { libc::recvmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), count, flags as _, std::ptr::null_mut()) };
     let number = usize::try_from(number).map_err(|_| io::Error::last_os_error())?;
     for (header, received) in headers[..number].iter().zip(received) {
         *received = Received { length: header.msg_len as usize, stamp: stamp(&header.msg_hdr) };
@@ -138,9 +137,7 @@ fn option<T: Plain>(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result
     let mut value = T::default();
     let mut length = size_of::<T>() as libc::socklen_t;
     // SAFETY: both pointers are to live values, the length is that of the first; any bytes written to it are a value.
-    let done = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length)
-    };
+    let done = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
 }
 

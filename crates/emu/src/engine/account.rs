@@ -1,0 +1,119 @@
+//! What is counted on the way: no allocation, a few additions a frame.
+
+use super::header::Unfit;
+use super::report::{Lost, Spread, Traffic};
+use hdrhistogram::Histogram;
+use stackline_core::time::Duration;
+use stackline_net::Segments;
+use std::io;
+
+/// Why a frame was not for this network; in the order of [`FOREIGN`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Foreign {
+    NotIpv4,
+    Malformed,
+    Segmentation,
+    Nobody,
+    TooLong,
+    Unreadable,
+    Refused,
+}
+
+const FOREIGN: [&str; 7] = [
+    "not IPv4",
+    "malformed",
+    "a kind of segmentation that is not carried",
+    "for no host of this network",
+    "longer than any packet",
+    "the kernel cannot hand it over",
+    "the receiving interface does not take it",
+];
+
+impl From<Unfit> for Foreign {
+    fn from(unfit: Unfit) -> Self {
+        match unfit {
+            Unfit::NotIpv4 => Self::NotIpv4,
+            Unfit::Malformed => Self::Malformed,
+            Unfit::Segmentation => Self::Segmentation,
+        }
+    }
+}
+
+/// Times in a histogram, and the longest exactly.
+pub(crate) struct Times {
+    histogram: Histogram<u64>,
+    max: u64,
+}
+
+/// Longest time told apart, in ns: a minute.
+const LONGEST: u64 = 60_000_000_000;
+
+impl Times {
+    fn new() -> io::Result<Self> {
+        let histogram = Histogram::new_with_bounds(1, LONGEST, 2).map_err(io::Error::other)?;
+        Ok(Self { histogram, max: 0 })
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, ns: u64) {
+        self.histogram.saturating_record(ns);
+        self.max = self.max.max(ns);
+    }
+
+    fn clear(&mut self) {
+        self.histogram.reset();
+        self.max = 0;
+    }
+
+    pub(crate) fn spread(&self) -> Spread {
+        let at = |quantile| Duration(self.histogram.value_at_quantile(quantile).min(self.max));
+        Spread { count: self.histogram.len(), p50: at(0.5), p99: at(0.99), p999: at(0.999), max: Duration(self.max) }
+    }
+}
+
+/// All that is counted.
+pub(crate) struct Account {
+    pub(crate) received: Traffic,
+    pub(crate) sent: Traffic,
+    foreign: [u64; FOREIGN.len()],
+    pub(crate) lost: Lost,
+    pub(crate) lateness: Times,
+    pub(crate) waited: Times,
+}
+
+impl Account {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            received: Traffic::default(),
+            sent: Traffic::default(),
+            foreign: [0; FOREIGN.len()],
+            lost: Lost::default(),
+            lateness: Times::new()?,
+            waited: Times::new()?,
+        })
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.received = Traffic::default();
+        self.sent = Traffic::default();
+        self.foreign = [0; FOREIGN.len()];
+        self.lost = Lost::default();
+        self.lateness.clear();
+        self.waited.clear();
+    }
+
+    pub(crate) fn count_foreign(&mut self, why: Foreign) {
+        self.foreign[why as usize] += 1;
+    }
+
+    pub(crate) fn foreign(&self) -> Vec<(String, u64)> {
+        FOREIGN.iter().zip(self.foreign).filter(|(_, count)| *count > 0).map(|(why, n)| ((*why).into(), n)).collect()
+    }
+}
+
+/// Counts a frame.
+pub(crate) const fn count(traffic: &mut Traffic, segments: Segments) {
+    traffic.frames += 1;
+    traffic.packets += segments.count as u64;
+    traffic.bytes += segments.bytes();
+}

@@ -1,0 +1,111 @@
+//! What going through this machine costs with nothing emulated: an echo request to a host's kernel, and its answer.
+
+use super::header::{NETWORK, VIRTIO};
+use super::inbox::Inbox;
+use super::{Engine, RoundTrip};
+use crate::sys::packet;
+use crate::sys::packet_wait::{Clock, read};
+use stackline_core::time::Duration;
+use std::io;
+use std::net::Ipv4Addr;
+
+/// Echoes asked for.
+const ECHOES: u16 = 100;
+/// Pause before each, so that the processor has gone to sleep as it does between packets, in ns.
+const PAUSE: u64 = 200_000;
+/// How long an answer is waited for, in ns.
+const PATIENCE: u64 = 5_000_000;
+/// Echoes that may stay without answer before it is given up.
+const UNANSWERED: usize = 3;
+/// What our requests are told by.
+const IDENTIFIER: u16 = 0x5ea1;
+
+impl Engine {
+    /// Measures the way from here to a host's kernel and back, where there are two hosts and the first answers.
+    pub fn calibrate(&mut self) -> io::Result<Option<RoundTrip>> {
+        let mut inbox = Inbox::new();
+        let mut times = Vec::with_capacity(usize::from(ECHOES));
+        let mut unanswered = 0;
+        for number in 0..ECHOES {
+            self.waiter.wait(Some(PAUSE))?;
+            match self.echo(number, &mut inbox)? {
+                Some(ns) => times.push(ns),
+                None => unanswered += 1,
+            }
+            if unanswered > UNANSWERED {
+                break;
+            }
+        }
+        times.sort_unstable();
+        self.round_trip = times.first().map(|min| RoundTrip {
+            count: times.len() as u64,
+            min: Duration(*min),
+            p50: Duration(times[times.len() / 2]),
+        });
+        self.handle.end(Some(self.report()));
+        Ok(self.round_trip)
+    }
+
+    /// One echo: how long it took, `None` when no answer came.
+    fn echo(&mut self, number: u16, inbox: &mut Inbox) -> io::Result<Option<u64>> {
+        let [host, other, ..] = self.lanes.as_slice() else { return Ok(None) };
+        let mut frame = request(host.leg.address, other.leg.address, number);
+        frame[VIRTIO..VIRTIO + 6].copy_from_slice(&host.leg.host_mac);
+        frame[VIRTIO + 6..VIRTIO + 12].copy_from_slice(&host.leg.gateway_mac);
+        let skip = if host.header { 0 } else { VIRTIO };
+        let begin = read(Clock::Monotonic);
+        packet::send(host.socket(), std::iter::once(&frame[skip..]))?;
+        while read(Clock::Monotonic) < begin + PATIENCE {
+            self.waiter.wait(Some(PATIENCE))?;
+            let Ok(count) = inbox.receive(self.lanes[0].socket(), self.lanes[0].header) else { continue };
+            let end = read(Clock::Monotonic);
+            let answers = |slot| inbox.take(slot).is_some_and(|it| is_answer(&it.buffer[..it.length], number));
+            if (0..count).any(answers) {
+                return Ok(Some(end - begin));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// An echo request (RFC 792) from one host to another.
+fn request(to: Ipv4Addr, from: Ipv4Addr, number: u16) -> [u8; NETWORK + 28] {
+    let mut frame = [0; NETWORK + 28];
+    frame[NETWORK - 2] = 8;
+    let packet = &mut frame[NETWORK..];
+    packet[..12].copy_from_slice(&[0x45, 0, 0, 28, 0, 0, 0x40, 0, 64, 1, 0, 0]);
+    packet[12..16].copy_from_slice(&from.octets());
+    packet[16..20].copy_from_slice(&to.octets());
+    packet[20] = 8;
+    packet[24..26].copy_from_slice(&IDENTIFIER.to_be_bytes());
+    packet[26..28].copy_from_slice(&number.to_be_bytes());
+    for (range, at) in [(0..20, 10), (20..28, 22)] {
+        let sum: u32 = packet[range].chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1])).sum();
+        let folded = (sum & 0xffff) + (sum >> 16);
+        let folded = (folded & 0xffff) + (folded >> 16);
+        packet[at..at + 2].copy_from_slice(&(!folded as u16).to_be_bytes());
+    }
+    frame
+}
+
+fn is_answer(frame: &[u8], number: u16) -> bool {
+    let Some(packet) = frame.get(NETWORK..NETWORK + 28) else { return false };
+    let [high, low] = number.to_be_bytes();
+    let [first, second] = IDENTIFIER.to_be_bytes();
+    packet[9] == 1 && packet[20] == 0 && packet[24..28] == [first, second, high, low]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_told_from_its_request_and_from_others() {
+        let mut frame = request(Ipv4Addr::new(10, 71, 0, 1), Ipv4Addr::new(10, 71, 0, 2), 7);
+        assert!(!is_answer(&frame, 7));
+        frame[NETWORK + 20] = 0;
+        assert!(is_answer(&frame, 7));
+        assert!(!is_answer(&frame, 8));
+        assert!(!is_answer(&frame[..20], 7));
+    }
+}

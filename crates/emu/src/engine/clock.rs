@@ -1,0 +1,81 @@
+//! Instants of the emulated network: the monotonic clock from the moment it was set going, and the kernel's stamps of
+//! frames on that scale.
+
+use crate::sys::packet_wait::{Clock, read};
+use stackline_core::time::Instant;
+
+/// A real clock that moved more than this against the monotonic one since it was looked at was set.
+const SET: u64 = 1_000_000;
+/// Two readings of the monotonic clock around one of the real clock, when nothing came between.
+const UNDISTURBED: u64 = 3_000;
+
+/// Zero of the network's time, and how the clock of the stamps stands against it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    monotonic: u64,
+    /// Real minus monotonic time.
+    real: u64,
+}
+
+impl Origin {
+    /// Now is zero.
+    pub(crate) fn new() -> Self {
+        let mut origin = Self { monotonic: read(Clock::Monotonic), real: 0 };
+        origin.real = ahead().0;
+        origin
+    }
+
+    #[inline]
+    pub(crate) fn now(&self) -> Instant {
+        Instant(read(Clock::Monotonic).saturating_sub(self.monotonic))
+    }
+
+    /// Now, and whether stamps before it can be believed: not when the real clock was set meanwhile.
+    pub(crate) fn compare(&mut self) -> (Instant, bool) {
+        let (real, monotonic) = ahead();
+        let believed = real.abs_diff(self.real) < SET;
+        self.real = real;
+        (Instant(monotonic.saturating_sub(self.monotonic)), believed)
+    }
+
+    /// The instant of a stamp; `None` when it lies before zero.
+    pub(crate) fn instant(&self, stamp: u64) -> Option<Instant> {
+        stamp.checked_sub(self.real)?.checked_sub(self.monotonic).map(Instant)
+    }
+}
+
+/// How far the real clock is ahead of the monotonic one, and the latter's last reading.
+fn ahead() -> (u64, u64) {
+    let mut before = read(Clock::Monotonic);
+    for _ in 0..3 {
+        let real = read(Clock::Real);
+        let after = read(Clock::Monotonic);
+        if after - before < UNDISTURBED {
+            // The later reading: a stamp never seems earlier than it was.
+            return (real.saturating_sub(after), after);
+        }
+        before = after;
+    }
+    let real = read(Clock::Real);
+    let after = read(Clock::Monotonic);
+    (real.saturating_sub(after), after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_lies_between_two_readings() {
+        let mut origin = Origin::new();
+        let before = origin.now();
+        let stamp = read(Clock::Real);
+        let (after, believed) = origin.compare();
+        // Where somebody sets the clock during the test, nothing is to be said.
+        if believed {
+            let at = origin.instant(stamp).unwrap();
+            assert!(before <= Instant(at.0 + SET) && at <= Instant(after.0 + SET));
+        }
+        assert_eq!(origin.instant(0), None, "long before zero");
+    }
+}

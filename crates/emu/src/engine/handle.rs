@@ -1,0 +1,106 @@
+//! Asking a data path that runs in another thread: how it is going, and to begin anew.
+
+use super::report::Report;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use stackline_core::random::Seed;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What a running data path can be asked.
+#[derive(Clone)]
+pub struct Handle(Arc<Shared>);
+
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    answered: Condvar,
+    bell: EventFd,
+}
+
+#[derive(Default)]
+struct State {
+    running: bool,
+    /// Numbers of the last question and of the last that was answered.
+    asked: u64,
+    answered: u64,
+    restart: Option<Seed>,
+    report: Report,
+}
+
+impl Handle {
+    pub(crate) fn new() -> io::Result<Self> {
+        let bell = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+        Ok(Self(Arc::new(Shared { state: Mutex::default(), answered: Condvar::new(), bell })))
+    }
+
+    /// How it is going, up to now; how it went, once it has stopped.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        self.0.ask(self.0.lock()).report.clone()
+    }
+
+    /// Puts a network at rest and with that seed in place of the one there is, whose packets are gone. It has been done
+    /// when this returns; before the data path runs, it is done when it begins.
+    pub fn restart(&self, seed: Seed) {
+        let mut state = self.0.lock();
+        state.restart = Some(seed);
+        drop(self.0.ask(state));
+    }
+
+    /// Can be read when something was asked.
+    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
+        self.0.bell.as_fd()
+    }
+
+    /// From now on there is somebody to answer.
+    pub(crate) fn begin(&self) -> Option<Seed> {
+        let mut state = self.0.lock();
+        state.running = true;
+        state.restart.take()
+    }
+
+    /// The seed to begin anew with, if that was asked, and the number of the last question.
+    pub(crate) fn question(&self) -> (Option<Seed>, u64) {
+        // Nothing to read means that another ring has been answered already.
+        let _ = self.0.bell.read();
+        let mut state = self.0.lock();
+        (state.restart.take(), state.asked)
+    }
+
+    /// Answers all questions up to that number.
+    pub(crate) fn answer(&self, question: u64, report: Report) {
+        let mut state = self.0.lock();
+        state.answered = question;
+        state.report = report;
+        self.0.answered.notify_all();
+    }
+
+    /// Nobody answers from now on but with this.
+    pub(crate) fn end(&self, report: Option<Report>) {
+        let mut state = self.0.lock();
+        state.running = false;
+        if let Some(report) = report {
+            state.report = report;
+        }
+        self.0.answered.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        if !state.running {
+            return state;
+        }
+        state.asked += 1;
+        let mine = state.asked;
+        // The counter cannot be full: it is read whenever it is not zero.
+        let _ = self.bell.write(1);
+        self.answered
+            .wait_while(state, |state| state.running && state.answered < mine)
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,59 @@
+//! Room for the frames of one call, filled again as they are taken out.
+//!
+//! Each slot has a small buffer and behind it the tail of a large one, so a small frame stays in small memory and only a
+//! long one has its beginning copied.
+
+use super::buffer::{Buffer, LARGE, SMALL};
+use super::header::VIRTIO;
+use crate::sys::packet::{self, BATCH, Received};
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Slots for one batch.
+pub(crate) struct Inbox {
+    slots: Vec<(Buffer, Buffer)>,
+    received: [Received; BATCH],
+}
+
+/// A frame as it came.
+pub(crate) struct Arrived {
+    pub(crate) buffer: Buffer,
+    pub(crate) length: usize,
+    /// In ns of the real clock.
+    pub(crate) stamp: Option<u64>,
+}
+
+impl Inbox {
+    pub(crate) fn new() -> Self {
+        let slots = (0..BATCH).map(|_| (Buffer::holding(SMALL), Buffer::holding(LARGE))).collect();
+        Self { slots, received: [Received::default(); BATCH] }
+    }
+
+    /// Receives what is there, at most a batch; returns how many. Without a virtio-net header from the kernel, room for one
+    /// is left empty.
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, header: bool) -> io::Result<usize> {
+        let skip = if header { 0 } else { VIRTIO };
+        let rooms = self.slots.iter_mut().map(|(small, large)| [&mut small[skip..], &mut large[SMALL..]]);
+        let count = packet::receive(socket, rooms, &mut self.received)?;
+        for ((small, _), received) in self.slots.iter_mut().zip(&mut self.received).take(count) {
+            small[..skip].fill(0);
+            received.length += skip;
+        }
+        Ok(count)
+    }
+
+    /// Takes the frame of that slot; `None` for one longer than any packet.
+    pub(crate) fn take(&mut self, slot: usize) -> Option<Arrived> {
+        let Received { length, stamp } = self.received[slot];
+        let (small, large) = &mut self.slots[slot];
+        let buffer = if length <= SMALL {
+            std::mem::replace(small, Buffer::holding(SMALL))
+        } else if length <= LARGE {
+            large[..SMALL].copy_from_slice(small);
+            std::mem::replace(large, Buffer::holding(LARGE))
+        } else {
+            return None;
+        };
+        Some(Arrived { buffer, length, stamp })
+    }
+}

@@ -1,0 +1,213 @@
+//! The loop: wait, take, carry, send.
+
+use super::account::{Foreign, count};
+use super::buffer;
+use super::frame::Frame;
+use super::header;
+use super::inbox::{Arrived, Inbox};
+use super::{Arrival, Engine, Report};
+use crate::sys::packet;
+use crate::sys::packet_wait::set_timer_slack;
+use stackline_core::time::Instant;
+use stackline_net::Packet;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Tokens of what is not a lane.
+const STOP: u64 = u64::MAX;
+const BELL: u64 = u64::MAX - 1;
+
+/// How long to wait before a full socket is tried again, in ns.
+const AGAIN: u64 = 50_000;
+
+/// What a wait ended with.
+#[derive(Default)]
+struct Woken {
+    stop: bool,
+    bell: bool,
+}
+
+impl Engine {
+    /// Carries frames until `stop` can be read.
+    pub fn run(&mut self, stop: BorrowedFd<'_>) -> io::Result<Report> {
+        let slack = set_timer_slack(1);
+        let ended = self.serve(stop);
+        set_timer_slack(slack);
+        let report = self.collect_drops().map(|()| self.report());
+        self.handle.end(report.as_ref().ok().cloned());
+        ended.and(report)
+    }
+
+    fn serve(&mut self, stop: BorrowedFd<'_>) -> io::Result<()> {
+        let mut inbox = Inbox::new();
+        self.waiter.add(stop, STOP)?;
+        self.waiter.add(self.handle.bell(), BELL)?;
+        let seed = self.handle.begin().unwrap_or(self.seed);
+        self.restart(seed, &mut inbox)?;
+        loop {
+            let woken = self.wait()?;
+            if woken.bell {
+                self.hear(&mut inbox)?;
+            }
+            if woken.stop {
+                return Ok(());
+            }
+            self.round(&mut inbox)?;
+        }
+    }
+
+    fn hear(&mut self, inbox: &mut Inbox) -> io::Result<()> {
+        let handle = self.handle.clone();
+        let (restart, question) = handle.question();
+        if let Some(seed) = restart {
+            self.restart(seed, inbox)?;
+            self.ready.clear();
+        }
+        self.collect_drops()?;
+        handle.answer(question, self.report());
+        Ok(())
+    }
+
+    /// Waits for frames, or until shortly before the next departure.
+    fn wait(&mut self) -> io::Result<Woken> {
+        let patience = self.patience();
+        self.waiter.wait(patience)?;
+        let mut woken = Woken::default();
+        self.ready.clear();
+        for token in self.waiter.told() {
+            match token {
+                STOP => woken.stop = true,
+                BELL => woken.bell = true,
+                lane => self.ready.push(lane as u32),
+            }
+        }
+        Ok(woken)
+    }
+
+    /// How long it may sleep, in ns; for ever when nothing is under way.
+    fn patience(&self) -> Option<u64> {
+        let due = self.machine.deadline().map(|(due, _)| due.since(self.origin.now()).0);
+        let due = due.map(|ns| match self.found.spins {
+            true => ns.saturating_sub(self.options.spin.0),
+            false => ns,
+        });
+        let again = self.blocked.then_some(AGAIN);
+        due.into_iter().chain(again).min()
+    }
+
+    fn round(&mut self, inbox: &mut Inbox) -> io::Result<()> {
+        for turn in 0..self.ready.len() {
+            self.take(self.ready[turn], inbox)?;
+        }
+        if self.ready.len() > 1 {
+            // By number too, for only the stable sort that allocates keeps equal ones in order.
+            self.arrivals.sort_unstable_by_key(|arrival| (arrival.at, arrival.number));
+        }
+        self.carry();
+        self.send();
+        Ok(())
+    }
+
+    /// Takes a batch of frames from a lane.
+    fn take(&mut self, lane: u32, inbox: &mut Inbox) -> io::Result<()> {
+        let from = &self.lanes[lane as usize];
+        let count = match inbox.receive(from.socket(), from.header) {
+            Ok(count) => count,
+            Err(error) => return self.unreadable(error),
+        };
+        let (now, believed) = self.origin.compare();
+        for slot in 0..count {
+            match inbox.take(slot) {
+                Some(arrived) => self.arrive(lane, arrived, now, believed),
+                None => self.account.count_foreign(Foreign::TooLong),
+            }
+        }
+        Ok(())
+    }
+
+    fn unreadable(&mut self, error: io::Error) -> io::Result<()> {
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EINTR) => Ok(()),
+            // One frame, of a kind that the virtio-net header has no words for, or its interface going down.
+            Some(libc::EINVAL | libc::ENETDOWN) => {
+                self.account.count_foreign(Foreign::Unreadable);
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    fn arrive(&mut self, lane: u32, arrived: Arrived, now: Instant, believed: bool) {
+        let Arrived { buffer, length, stamp } = arrived;
+        let at = match stamp.filter(|_| believed) {
+            Some(stamp) => match self.origin.instant(stamp) {
+                Some(at) => at.min(now),
+                // Sent before the network was set going.
+                None => return,
+            },
+            None => now,
+        };
+        if stamp.is_some() && believed {
+            self.account.waited.record(now.since(at).0);
+        }
+        let header = match header::read(&buffer[..length]) {
+            Ok(header) => header,
+            Err(unfit) => return self.account.count_foreign(unfit.into()),
+        };
+        let Some(to) = self.lane_of(header.to) else { return self.account.count_foreign(Foreign::Nobody) };
+        count(&mut self.account.received, header.segments);
+        if buffer::taken() > self.options.memory {
+            self.account.lost.memory += 1;
+            return;
+        }
+        let packet = Packet {
+            from: self.lanes[lane as usize].leg.node,
+            to: self.lanes[to as usize].leg.node,
+            flow: header.flow,
+            ecn: header.ecn,
+            segments: header.segments,
+            payload: Frame::new(buffer, length, &header),
+        };
+        self.arrivals.push(Arrival { at, number: self.arrivals.len() as u32, packet });
+    }
+
+    /// Takes what came through the machine, each at its instant, up to now.
+    fn carry(&mut self) {
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        for Arrival { at, packet, .. } in arrivals.drain(..) {
+            // Without this, what is due before would see what came after.
+            self.deliver(at);
+            self.floor = self.floor.max(at);
+            self.machine.handle(self.floor, packet);
+        }
+        self.arrivals = arrivals;
+        self.deliver(self.origin.now());
+    }
+
+    /// Moves what is due by then to the lanes.
+    fn deliver(&mut self, until: Instant) {
+        while let Some(delivery) = self.machine.poll(until) {
+            self.floor = self.floor.max(delivery.due);
+            let Packet { to, segments, payload, .. } = delivery.packet;
+            let Some(&lane) = self.of_node.get(to.0 as usize) else { continue };
+            if self.lanes[lane as usize].put(delivery.due, segments, payload) {
+                self.outgoing.push(lane);
+            }
+        }
+    }
+
+    /// Sends what is due, on each lane that has something.
+    fn send(&mut self) {
+        let Self { lanes, outgoing, origin, account, .. } = self;
+        outgoing.retain(|lane| !lanes[*lane as usize].send(origin, account));
+        self.blocked = !self.outgoing.is_empty();
+    }
+
+    /// Asks the sockets what they had no room for.
+    fn collect_drops(&mut self) -> io::Result<()> {
+        for lane in &self.lanes {
+            self.account.lost.unread += packet::take_drops(lane.socket())?;
+        }
+        Ok(())
+    }
+}
