@@ -38,7 +38,7 @@ pub(crate) fn reaches(network: &plan::Network) -> Result<Vec<Reach>> {
         return Ok(vec![Reach { interface: mtu, route: mtu, wider: Vec::new() }; hosts as usize]);
     }
     let machine = Network::<Nothing>::new(network, Seed::root(0), ());
-    let mtu = |from, to| machine.path(Node(from), Node(to)).map(|path| path.mtu.min(MOST) as u32);
+    let mtu = |from, to| machine.path(Node(from), Node(to), 0).map(|path| path.mtu.min(MOST) as u32);
     Ok((0..hosts).map(|host| reach(host, hosts, &mtu)).collect())
 }
 

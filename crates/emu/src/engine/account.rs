@@ -106,8 +106,10 @@ impl Account {
         self.foreign[why as usize] += 1;
     }
 
-    pub(crate) fn foreign(&self) -> Vec<(String, u64)> {
-        FOREIGN.iter().zip(self.foreign).filter(|(_, count)| *count > 0).map(|(why, n)| ((*why).into(), n)).collect()
+    /// What there was, by reason; with packets between hosts that nothing joins.
+    pub(crate) fn foreign(&self, without_path: u64) -> Vec<(String, u64)> {
+        let all = FOREIGN.into_iter().zip(self.foreign).chain([("no path between its hosts", without_path)]);
+        all.filter(|(_, count)| *count > 0).map(|(why, count)| (why.into(), count)).collect()
     }
 }
 

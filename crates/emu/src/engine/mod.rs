@@ -162,7 +162,7 @@ impl Engine {
             cpu: processor.seconds() / elapsed.seconds().max(1e-9),
             received: self.account.received,
             sent: self.account.sent,
-            foreign: self.account.foreign(),
+            foreign: self.account.foreign(self.machine.without_path()),
             ports: self.ports(),
             lateness,
             waited,
@@ -178,7 +178,7 @@ impl Engine {
             let (first, second) = link.ends.clone();
             [(first.clone(), second.clone()), (second, first)]
         };
-        let port = |(ends, counters): ((String, String), net::Counters)| Port {
+        let port = |(ends, counters): ((String, String), &net::Counters)| Port {
             ends,
             packets: counters.packets,
             bytes: counters.bytes,
@@ -210,5 +210,9 @@ fn shortest(machine: &net::Network<Frame>, plan: &Network) -> Duration {
     }
     let hosts = 0..hosts as u32;
     let pairs = hosts.clone().flat_map(|from| hosts.clone().map(move |to| (from, to))).filter(|(from, to)| from != to);
-    pairs.filter_map(|(from, to)| machine.path(Node(from), Node(to))).map(|path| path.delay).min().unwrap_or_default()
+    pairs
+        .filter_map(|(from, to)| machine.path(Node(from), Node(to), 0))
+        .map(|path| path.delay)
+        .min()
+        .unwrap_or_default()
 }
