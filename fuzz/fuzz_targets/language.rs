@@ -34,7 +34,7 @@ const STACKS: &[StackTable] = &[
 
 fn checked(text: &str) -> Checked {
     let read_file = |path: &str| if path.len() < 8 { Ok("1\n2 # two\n".into()) } else { Err("no such file".into()) };
-    check(text, &Context { stacks: STACKS, read_file: &read_file }, &Overrides::default())
+    check(text, &Context { stacks: STACKS, simulated: STACKS, read_file: &read_file }, &Overrides::default())
 }
 
 /// The plan but for the lines that things stand on.

@@ -34,8 +34,10 @@ pub const PRELUDE: &str = include_str!("prelude.stackline");
 
 /// What a text is checked against.
 pub struct Context<'a> {
-    /// The stacks there are.
+    /// The stacks of the live and the emulated world.
     pub stacks: &'a [StackTable],
+    /// The stacks of the simulated world.
+    pub simulated: &'a [StackTable],
     /// Reads the file of an `empirical` distribution or of a `trace`; the error is a cause in words.
     pub read_file: &'a dyn Fn(&str) -> Result<String, String>,
 }

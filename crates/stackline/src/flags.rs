@@ -58,7 +58,7 @@ pub(crate) struct Text {
     /// Stacks instead of those written, such as 'tcp(nodelay), unix'
     #[arg(long, value_name = "STACKS")]
     pub(crate) over: Option<String>,
-    /// World instead of the one written; this version carries out `live` only
+    /// World instead of the one written
     #[arg(long = "in", value_name = "WORLD")]
     pub(crate) world: Option<World>,
     /// Where a host of the specification is: NAME=local or NAME=ssh:USER@ADDRESS; once for each host
@@ -85,6 +85,30 @@ pub(crate) struct Run {
     /// Name of the run's directory instead of the specification's
     #[arg(long)]
     pub(crate) name: Option<String>,
+    /// Simulated: make every run under each of these seeds, on all cores, as in 1..100
+    #[arg(long, value_name = "FIRST..LAST", value_parser = seeds, conflicts_with_all = ["seed", "check_determinism", "events", "capture"])]
+    pub(crate) seeds: Option<Seeds>,
+    /// Simulated: make every run twice and fail when the second goes another way
+    #[arg(long)]
+    pub(crate) check_determinism: bool,
+    /// Keep every event of the network: enqueued, dequeued, dropped and why, delivered
+    #[arg(long)]
+    pub(crate) events: bool,
+    /// Keep the packets of a port as pcapng, such as 'khons>edge', or of `all`; once for each port
+    #[arg(long, value_name = "PORT")]
+    pub(crate) capture: Vec<String>,
+}
+
+/// A range of seeds, both ends included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seeds(pub(crate) std::ops::RangeInclusive<u64>);
+
+fn seeds(text: &str) -> Result<Seeds, String> {
+    let bad = || "two whole numbers with .. between, the first not above the second, as in 1..100".to_string();
+    let (first, last) = text.split_once("..").ok_or_else(bad)?;
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| bad());
+    let (first, last) = (number(first)?, number(last.trim_start_matches('='))?);
+    if first <= last && last - first < 1_000_000 { Ok(Seeds(first..=last)) } else { Err(bad()) }
 }
 
 #[derive(Args, Debug)]

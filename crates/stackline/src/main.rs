@@ -12,7 +12,6 @@ mod observer;
 mod output;
 mod run;
 mod source;
-#[cfg_attr(not(test), expect(dead_code, reason = "the worlds that will hang it on their machine are to come"))]
 mod tap;
 mod text;
 mod worlds;

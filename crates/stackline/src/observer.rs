@@ -3,10 +3,11 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value, json};
 use stackline_core::course::Turn;
-use stackline_core::plan::{Plan, World};
+use stackline_core::plan::{Plan, Warmup, World};
 use stackline_core::record::RunRecord;
 use stackline_events::RunDirectory;
 use std::io::{IsTerminal, stderr};
+use std::path::Path;
 
 /// Told of every run.
 pub(crate) struct Keeper<'p> {
@@ -40,6 +41,20 @@ impl<'p> Keeper<'p> {
         if let Err(error) = self.directory.write_environment(&environment) {
             self.trouble.get_or_insert(error);
         }
+    }
+
+    /// Counted runs, or warm-up runs, that one seed makes of a measurement.
+    pub(crate) fn runs_of(&self, measurement: usize, warmup: bool) -> u32 {
+        self.plan.measurements.get(measurement).map_or(0, |plan| match plan.warmup {
+            Warmup::Runs(runs) if warmup => runs,
+            Warmup::Time(_) if warmup => 0,
+            _ => plan.runs,
+        })
+    }
+
+    /// Where the run is kept.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Closes the run directory.

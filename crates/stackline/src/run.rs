@@ -5,7 +5,8 @@ use crate::flags;
 use crate::observer::Keeper;
 use crate::output;
 use crate::source::Source;
-use crate::worlds::{Ground, Worlds};
+use crate::flags::Seeds;
+use crate::worlds::{Ground, Traces, Worlds, default_network, seeds};
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::{RunRecord, WakeUp};
 use stackline_core::units;
@@ -27,10 +28,12 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
         plan.seed = seed;
     }
     no_network_live(&plan)?;
+    only_simulated(flags, &plan)?;
+    let mut notes: Vec<String> = default_network::settle(&mut plan).into_iter().collect();
     let directory = open(flags, &source, &plan)?;
     let mut keeper = Keeper::new(&plan, directory);
     let path = keeper.path();
-    let (failed, wake_up) = carry_out(flags, &plan, &mut keeper);
+    let (failed, known) = carry_out(flags, &plan, &mut keeper);
     let reason = failed.as_ref().map(|fault| fault.message.clone());
     let records = keeper.finish(failed.is_none(), reason.as_deref())?;
     let header = Header {
@@ -38,12 +41,34 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
         run: path,
         seed: plan.seed,
         world: plan.measurements.first().map_or(World::Live, |measurement| measurement.world),
-        wake_up,
+        wake_up: known.wake_up,
         complete: failed.is_none(),
         reason,
     };
-    show(flags, &plan, &records, &header, wake_up)?;
+    notes.extend(known.notes);
+    show(flags, &plan, &records, &header, notes)?;
     failed.map_or(Ok(Exit::Done), |fault| Err(fault.into()))
+}
+
+/// What only the simulated world can do is refused for the others.
+fn only_simulated(flags: &flags::Run, plan: &Plan) -> Result<()> {
+    let other = plan.measurements.iter().find(|measurement| measurement.world != World::Simulated);
+    let asked = [(flags.seeds.is_some(), "--seeds"), (flags.check_determinism, "--check-determinism")];
+    if let (Some(measurement), Some((_, flag))) = (other, asked.iter().find(|(asked, _)| *asked)) {
+        let what = format!("line {}: {flag} is for the simulated world, this is {}", measurement.line, measurement.world);
+        return Err(Error::new(Exit::Input, what).hint("add --in simulated"));
+    }
+    let until = plan.measurements.iter().find(|measurement| measurement.until.is_some());
+    if let (Some(measurement), Some(_)) = (until, &flags.seeds) {
+        let what = format!("line {}: `until` and --seeds both decide how many runs there are", measurement.line);
+        return Err(Error::new(Exit::Input, what).hint("leave one of them out"));
+    }
+    let live = plan.measurements.iter().find(|measurement| measurement.world == World::Live);
+    if let (Some(measurement), true) = (live, flags.events || !flags.capture.is_empty()) {
+        let what = format!("line {}: the live world has no modelled network to record", measurement.line);
+        return Err(Error::new(Exit::Input, what).hint("--in simulated and --in emulated have"));
+    }
+    Ok(())
 }
 
 /// A network that the live world cannot make is refused, never ignored.
@@ -66,32 +91,65 @@ fn open(flags: &flags::Run, source: &Source, plan: &Plan) -> Result<RunDirectory
     Ok(directory)
 }
 
-/// Makes all runs; what went wrong, and what waking a core costs.
-fn carry_out(flags: &flags::Run, plan: &Plan, keeper: &mut Keeper<'_>) -> (Option<Fault>, Option<WakeUp>) {
+/// What is known beside the records.
+#[derive(Default)]
+struct Known {
+    wake_up: Option<WakeUp>,
+    notes: Vec<String>,
+}
+
+/// Makes all runs; what went wrong, and what is known.
+fn carry_out(flags: &flags::Run, plan: &Plan, keeper: &mut Keeper<'_>) -> (Option<Fault>, Known) {
     let interrupted = Arc::new(AtomicBool::new(false));
-    let mut worlds = match ground(flags, plan, &interrupted).and_then(|ground| Worlds::open(&ground)) {
+    if let Err(fault) = listen_for_ctrl_c(&interrupted) {
+        return (Some(fault), Known::default());
+    }
+    if let Some(Seeds(seeds)) = &flags.seeds {
+        let note = format!("seeds {} to {}, each with its own runs", seeds.start(), seeds.end());
+        let failed = seeds::carry_out(plan, seeds.clone(), &interrupted, keeper).err();
+        return (failed, Known { notes: vec![note], ..Known::default() });
+    }
+    let mut worlds = match ground(flags, plan, &interrupted, keeper).and_then(|ground| Worlds::open(&ground)) {
         Ok(worlds) => worlds,
-        Err(fault) => return (Some(fault), None),
+        Err(fault) => return (Some(fault), Known::default()),
     };
     keeper.environment(worlds.environment(false));
     let failed = worlds.carry_out(keeper).err();
     if failed.as_ref().is_none_or(|fault| fault.blame != Blame::Ended) {
         keeper.environment(worlds.environment(true));
     }
-    (failed, worlds.wake_up())
+    let mut notes = Vec::new();
+    if let Some((runs, digest)) = worlds.digest().filter(|_| flags.check_determinism && failed.is_none()) {
+        notes.push(format!("{runs} runs were made twice and went the same way: digest {digest:016x}"));
+    }
+    (failed, Known { wake_up: worlds.wake_up(), notes })
+}
+
+fn listen_for_ctrl_c(interrupted: &Arc<AtomicBool>) -> std::result::Result<(), Fault> {
+    let flag = Arc::clone(interrupted);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
+        .map_err(|e| Fault::environment(format!("Ctrl-C cannot be handled: {e}")))
 }
 
 fn ground<'p>(
     flags: &flags::Run,
     plan: &'p Plan,
-    interrupted: &'p Arc<AtomicBool>,
+    interrupted: &'p AtomicBool,
+    keeper: &Keeper<'_>,
 ) -> std::result::Result<Ground<'p>, Fault> {
-    let flag = Arc::clone(interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
-        .map_err(|e| Fault::environment(format!("Ctrl-C cannot be handled: {e}")))?;
     let program =
         std::env::current_exe().map_err(|e| Fault::environment(format!("this program cannot find itself: {e}")))?;
-    Ok(Ground { plan, launcher: Launcher::new(program, flags.files.clone()), interrupted })
+    Ok(Ground {
+        plan,
+        launcher: Launcher::new(program, flags.files.clone()),
+        interrupted,
+        traces: Traces {
+            directory: keeper.directory().to_path_buf(),
+            events: flags.events,
+            capture: flags.capture.clone(),
+        },
+        twice: flags.check_determinism,
+    })
 }
 
 fn show(
@@ -99,7 +157,7 @@ fn show(
     plan: &Plan,
     records: &[RunRecord],
     header: &Header,
-    wake_up: Option<WakeUp>,
+    known: Vec<String>,
 ) -> Result<()> {
     let mut summaries = stackline_analyze::summarise(plan, records);
     // What was not begun is no result.
@@ -107,7 +165,8 @@ fn show(
     if flags.text.json {
         return output::json(&stackline_report::json(header, &summaries), false);
     }
-    let mut notes: Vec<String> = wake_up.and_then(wake_up_note).into_iter().collect();
+    let mut notes: Vec<String> = header.wake_up.and_then(wake_up_note).into_iter().collect();
+    notes.extend(known);
     if !header.complete {
         notes.push("INCOMPLETE: only the runs above were done".into());
     }

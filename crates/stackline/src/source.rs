@@ -66,7 +66,8 @@ impl Source {
         let overrides = overrides(flags)?;
         let catalogue = stacks::catalogue();
         let read_file = |name: &str| std::fs::read_to_string(name).map_err(|e| e.to_string());
-        let context = Context { stacks: &catalogue, read_file: &read_file };
+        let simulated = stackline_sim::catalogue();
+        let context = Context { stacks: &catalogue, simulated: &simulated, read_file: &read_file };
         Ok(stackline_spec::check(&self.text, &context, &overrides))
     }
 

@@ -29,6 +29,14 @@ pub(crate) trait Wire {
     }
 }
 
+impl Wire for stackline_sim::Datagram {
+    fn wire(&self, most: usize) -> Cow<'_, [u8]> {
+        let mut bytes = self.bytes();
+        bytes.truncate(most);
+        Cow::Owned(bytes)
+    }
+}
+
 /// Names of what the machine knows by number.
 #[derive(Debug)]
 struct Names {

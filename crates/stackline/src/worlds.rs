@@ -1,9 +1,14 @@
 //! Which world makes which run of a plan. Each is opened before the first run, so that what it cannot do is told at once.
 
+pub(crate) mod default_network;
 mod live;
+pub(crate) mod seeds;
+mod simulated;
+mod traces;
 
 use crate::observer::Keeper;
 use live::Live;
+use simulated::Simulated;
 use serde_json::Value;
 use stackline_core::course::{Course, Turn};
 use stackline_core::plan::{Plan, World};
@@ -12,6 +17,7 @@ use stackline_core::time::Duration;
 use stackline_live::fault::Fault;
 use stackline_live::launch::Launcher;
 use std::sync::atomic::AtomicBool;
+pub(crate) use traces::Traces;
 
 /// What a run yielded.
 pub(crate) struct Made {
@@ -38,12 +44,17 @@ pub(crate) struct Ground<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) launcher: Launcher,
     pub(crate) interrupted: &'p AtomicBool,
+    /// What is recorded.
+    pub(crate) traces: Traces,
+    /// Every simulated run is made twice.
+    pub(crate) twice: bool,
 }
 
 /// Every world that a plan needs.
 pub(crate) struct Worlds<'p> {
     plan: &'p Plan,
     live: Option<Live<'p>>,
+    simulated: Option<Simulated<'p>>,
 }
 
 impl<'p> Worlds<'p> {
@@ -54,7 +65,9 @@ impl<'p> Worlds<'p> {
     pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Fault> {
         let wants = |world| ground.plan.measurements.iter().any(|measurement| measurement.world == world);
         let live = wants(World::Live).then(|| Live::open(ground)).transpose()?;
-        Ok(Self { plan: ground.plan, live })
+        let simulated = wants(World::Simulated);
+        let simulated = simulated.then(|| Simulated::new(ground.plan, ground.traces.clone(), ground.twice));
+        Ok(Self { plan: ground.plan, live, simulated })
     }
 
     /// Makes all runs, each told to the keeper.
@@ -80,7 +93,8 @@ impl<'p> Worlds<'p> {
     fn place(&mut self, world: World) -> Result<&mut dyn Place, Fault> {
         let place: Option<&mut dyn Place> = match world {
             World::Live => self.live.as_mut().map(|place| place as &mut dyn Place),
-            World::Emulated | World::Simulated => None,
+            World::Simulated => self.simulated.as_mut().map(|place| place as &mut dyn Place),
+            World::Emulated => None,
         };
         place.ok_or_else(|| Fault::environment(format!("the {world} world is not open")))
     }
@@ -89,6 +103,11 @@ impl<'p> Worlds<'p> {
     pub(crate) fn environment(&mut self, done: bool) -> Vec<(World, Value)> {
         let worlds = [World::Live, World::Emulated, World::Simulated];
         worlds.into_iter().filter_map(|world| Some((world, self.place(world).ok()?.environment(done)))).collect()
+    }
+
+    /// How many simulated runs there were, and the digest of all their events.
+    pub(crate) fn digest(&self) -> Option<(u64, u64)> {
+        self.simulated.as_ref().map(Simulated::digest)
     }
 
     /// What waking a core costs where programs really run.

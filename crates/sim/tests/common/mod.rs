@@ -13,7 +13,7 @@ pub(crate) const WAN: &str = "network wan { host a, b; link a - b 10 Mbit/s 10 m
 pub(crate) fn runs(text: &str) -> Result<Vec<Outcome>, Failure> {
     let stacks = catalogue();
     let read_file = |_: &str| Err("no file".to_string());
-    let checked = check(text, &Context { stacks: &stacks, read_file: &read_file }, &Overrides::default());
+    let checked = check(text, &Context { stacks: &stacks, simulated: &stacks, read_file: &read_file }, &Overrides::default());
     let plan = checked.plan.unwrap_or_else(|| panic!("{text}\n{:#?}", checked.diagnostics));
     let measurement = &plan.measurements[0];
     let name = measurement.across.as_deref().expect("the text says `across`");

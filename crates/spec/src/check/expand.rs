@@ -178,7 +178,7 @@ impl Checker<'_> {
             Source::Default => return Some(Stack::plain("tcp")),
         };
         let item = items?.get(offer.index)?;
-        match stack::resolve(item, self.context.stacks, bindings, self.report) {
+        match stack::resolve(item, self.tables(specification), bindings, self.report) {
             Ok(stack) => Some(stack),
             Err(mistake) => {
                 self.report.push(mistake);

@@ -28,6 +28,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use evaluate::fixed;
+use stackline_core::catalogue::StackTable;
 use stackline_core::network::Network;
 use stackline_core::plan::{HostPlan, Plan, Via};
 use stackline_core::program::Procedure;
@@ -136,7 +137,7 @@ pub(crate) fn check<'c>(
     checker.prelude();
     checker.declarations(tree);
     checker.override_hosts(tree);
-    checker.override_stacks();
+    checker.override_stacks(tree);
     checker.specifications(tree);
     checker.finish()
 }
@@ -276,10 +277,25 @@ impl Checker<'_> {
     }
 
     /// Checks the command line's stacks by themselves.
-    fn override_stacks(&mut self) {
-        if let Some(instead) = &self.instead {
-            for item in &instead.stacks {
-                stack::verify(item, self.context.stacks, self.report);
+    fn override_stacks(&mut self, tree: &Tree) {
+        let Some(instead) = &self.instead else { return };
+        let specifications = tree.items.iter().filter_map(|item| match item {
+            Item::Specification(specification) => Some(self.tables(specification)),
+            _ => None,
+        });
+        // One list a world; most files know one world.
+        let mut tables: Vec<&[StackTable]> = Vec::new();
+        for table in specifications {
+            if !tables.iter().any(|known| core::ptr::eq(*known, table)) {
+                tables.push(table);
+            }
+        }
+        if tables.is_empty() {
+            tables.push(self.context.stacks);
+        }
+        for item in &instead.stacks {
+            for table in &tables {
+                stack::verify(item, table, self.report);
             }
         }
     }

@@ -11,6 +11,7 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use stackline_core::catalogue::StackTable;
 use stackline_core::network::Network;
 use stackline_core::plan::World;
 
@@ -43,7 +44,17 @@ pub(crate) fn mentioned(marked: &Marked<'_>, at: At) -> Vec<(String, Span)> {
         .collect()
 }
 
-impl Checker<'_> {
+impl<'c> Checker<'c> {
+    /// The stacks of the world that a specification runs in.
+    pub(crate) fn tables(&self, specification: &Specification) -> &'c [StackTable] {
+        let first = specification.parts.first();
+        let written = first.and_then(|part| effective(specification, part, world)).map(|(world, _)| world);
+        match self.overrides.world.or(written).unwrap_or_default() {
+            World::Simulated => self.context.simulated,
+            World::Live | World::Emulated => self.context.stacks,
+        }
+    }
+
     /// Reports everything that does not exist or does not agree; true when all is well.
     pub(crate) fn names(&mut self, specification: &Specification) -> bool {
         let before = self.report.errors();
@@ -64,9 +75,10 @@ impl Checker<'_> {
 
     /// Names and options of all stacks.
     pub(crate) fn stacks(&mut self, specification: &Specification) {
+        let tables = self.tables(specification);
         for clause in specification.clauses.iter().chain(specification.parts.iter().flat_map(|part| &part.clauses)) {
             for item in over(&clause.kind).unwrap_or_default() {
-                stack::verify(item, self.context.stacks, self.report);
+                stack::verify(item, tables, self.report);
             }
         }
     }

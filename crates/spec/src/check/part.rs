@@ -25,7 +25,7 @@ impl Checker<'_> {
         let (_, stack) = chosen.stacks.get(index)?;
         let procedure = self.program(item)?;
         let replicas = self.replicas(item, chosen.bindings)?;
-        let table = self.table(item, stack)?;
+        let table = self.table(specification, item, stack)?;
         let data = self.part_data(specification, index, &procedure, chosen.bindings);
         if let Some(data) = &data {
             self.carried(item, &procedure, data, &table);
@@ -70,8 +70,8 @@ impl Checker<'_> {
     }
 
     /// The stack's table; only the default one can be missing here.
-    fn table(&mut self, item: &PartItem, stack: &Stack) -> Option<StackTable> {
-        let found = stack::find(&stack.name, self.context.stacks).copied();
+    fn table(&mut self, specification: &Specification, item: &PartItem, stack: &Stack) -> Option<StackTable> {
+        let found = stack::find(&stack.name, self.tables(specification)).copied();
         if found.is_none() {
             let message = format!("there is no stack `{}` to fall back on", stack.name);
             let diagnostic = Diagnostic::error(item.application.span, message, "this part names no stack");

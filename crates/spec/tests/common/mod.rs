@@ -60,7 +60,7 @@ pub(crate) fn read_file(path: &str) -> Result<String, String> {
 }
 
 pub(crate) fn context() -> Context<'static> {
-    Context { stacks: STACKS, read_file: &read_file }
+    Context { stacks: STACKS, simulated: STACKS, read_file: &read_file }
 }
 
 pub(crate) fn checked(text: &str) -> Checked {

@@ -1,0 +1,83 @@
+//! Networks for those who named none: a world that has to have one gets the only one declared, or a plain one.
+
+use stackline_core::network::{Host, Link, Network, Rate, Switch};
+use stackline_core::plan::{Measurement, Plan, World};
+use stackline_core::time::Duration;
+use stackline_core::units;
+
+/// Name of the network that is made up; no specification can write it.
+const NAME: &str = "(plain)";
+const RATE_BIT_S: f64 = 1e9;
+const DELAY: Duration = Duration(50_000);
+
+/// Gives every measurement that needs a network one, and its ends their hosts; says what was made up.
+pub(crate) fn settle(plan: &mut Plan) -> Option<String> {
+    let only = if let [only] = plan.networks.as_slice() { Some(only.clone()) } else { None };
+    let mut plain = Network { name: NAME.into(), ..Network::default() };
+    for measurement in plan.measurements.iter_mut().filter(|measurement| measurement.world != World::Live) {
+        if measurement.across.is_none() {
+            let fits = only.as_ref().filter(|network| knows_all(network, measurement));
+            measurement.across = Some(fits.map_or_else(|| NAME.into(), |network| network.name.clone()));
+            if fits.is_none() {
+                extend(&mut plain, measurement);
+            }
+        }
+    }
+    let made_up = !plain.hosts.is_empty();
+    if made_up {
+        join(&mut plain);
+        plan.networks.push(plain);
+    }
+    place(plan);
+    made_up.then(|| {
+        format!(
+            "no network was named: each host has a link of {} and {} to one switch",
+            units::rate(RATE_BIT_S),
+            units::time(DELAY.seconds())
+        )
+    })
+}
+
+fn knows_all(network: &Network, measurement: &Measurement) -> bool {
+    let named = measurement.parts.iter().flat_map(|part| part.from.iter().chain(&part.to));
+    network.hosts.len() > 1 && named.into_iter().all(|name| network.host(name).is_some())
+}
+
+fn extend(plain: &mut Network, measurement: &Measurement) {
+    let named = |name: &Option<String>, or: &str| name.clone().unwrap_or_else(|| or.into());
+    for part in &measurement.parts {
+        for name in [named(&part.from, "initiator"), named(&part.to, "responder")] {
+            if plain.host(&name).is_none() {
+                plain.hosts.push(Host { name, ..Host::default() });
+            }
+        }
+    }
+}
+
+fn join(plain: &mut Network) {
+    plain.switches.push(Switch { name: "(switch)".into(), ..Switch::default() });
+    let link = |host: &Host| Link {
+        ends: (host.name.clone(), "(switch)".into()),
+        rate: Rate::Constant(RATE_BIT_S),
+        delay: DELAY,
+        ..Link::default()
+    };
+    plain.links = plain.hosts.iter().map(link).collect();
+}
+
+/// Parts without FROM or TO run between the first and the last host.
+fn place(plan: &mut Plan) {
+    for measurement in plan.measurements.iter_mut().filter(|measurement| measurement.world != World::Live) {
+        let name = measurement.across.as_deref().unwrap_or_default();
+        let Some(network) = plan.networks.iter().find(|network| network.name == name) else { continue };
+        let (first, last) = if name == NAME {
+            (Some("initiator".to_string()), Some("responder".to_string()))
+        } else {
+            (network.hosts.first().map(|h| h.name.clone()), network.hosts.last().map(|h| h.name.clone()))
+        };
+        for part in &mut measurement.parts {
+            part.from = part.from.take().or_else(|| first.clone());
+            part.to = part.to.take().or_else(|| last.clone());
+        }
+    }
+}

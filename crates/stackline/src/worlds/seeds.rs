@@ -1,0 +1,97 @@
+//! Many seeds at once: every simulated run of a plan under each of them, spread over the cores.
+//!
+//! Runs of one seed are made in order by one thread; what comes out does not depend on how many there are.
+
+use super::simulated::{fault, network_of, scene};
+use crate::observer::Keeper;
+use stackline_core::course::Course;
+use stackline_core::plan::Plan;
+use stackline_core::record::RunRecord;
+use stackline_core::time::Duration;
+use stackline_live::fault::{Blame, Fault};
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+
+type Yield = Result<Vec<Vec<RunRecord>>, Fault>;
+
+/// Makes all runs under all seeds, told to the keeper in the order of the seeds; runs are numbered on from seed to seed.
+///
+/// # Errors
+/// The first [`Fault`] in that order.
+pub(crate) fn carry_out(
+    plan: &Plan,
+    seeds: RangeInclusive<u64>,
+    interrupted: &AtomicBool,
+    keeper: &mut Keeper<'_>,
+) -> Result<(), Fault> {
+    let (first, last) = (*seeds.start(), *seeds.end());
+    let next = AtomicU64::new(first);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let stop = AtomicBool::new(false);
+    let (tell, told) = channel::<(u64, Yield)>();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (tell, next, stop) = (tell.clone(), &next, &stop);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) && !interrupted.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed > last || tell.send((seed, one_seed(plan, seed))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(tell);
+        let result = in_order(first, told.iter(), |seed, made| keep(seed - first, made, keeper));
+        stop.store(true, Ordering::Relaxed);
+        result?;
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(Fault { blame: Blame::Ended, message: "interrupted".into(), hint: None });
+        }
+        Ok(())
+    })
+}
+
+/// Hands on what comes in any order in the order of its numbers.
+fn in_order(
+    mut next: u64,
+    told: impl Iterator<Item = (u64, Yield)>,
+    mut keep: impl FnMut(u64, Vec<Vec<RunRecord>>),
+) -> Result<(), Fault> {
+    let mut early = std::collections::BTreeMap::new();
+    for (seed, made) in told {
+        early.insert(seed, made);
+        while let Some(made) = early.remove(&next) {
+            keep(next, made.map_err(|fault| fault.within(&format!("seed {next}")))?);
+            next += 1;
+        }
+    }
+    Ok(())
+}
+
+fn one_seed(plan: &Plan, seed: u64) -> Yield {
+    let mut course = Course::new(plan, seed);
+    let mut made = Vec::new();
+    let mut warm_for = (usize::MAX, Duration::ZERO);
+    while let Some(turn) = course.next(warm_for.1, |_| true) {
+        let (outcome, ()) = stackline_sim::carry_out(&scene(network_of(plan, &turn)?, &turn), ()).map_err(fault)?;
+        if turn.index != warm_for.0 {
+            warm_for = (turn.index, Duration::ZERO);
+        }
+        warm_for.1 += Duration(outcome.virtual_time.0);
+        made.push(outcome.records);
+    }
+    Ok(made)
+}
+
+fn keep(seeds_before: u64, made: Vec<Vec<RunRecord>>, keeper: &mut Keeper<'_>) {
+    for mut records in made {
+        for record in &mut records {
+            let runs = keeper.runs_of(record.measurement, record.warmup);
+            let before = u64::from(runs) * seeds_before;
+            record.run = record.run.saturating_add(u32::try_from(before).unwrap_or(u32::MAX));
+        }
+        keeper.done(&records);
+    }
+}

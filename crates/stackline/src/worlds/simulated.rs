@@ -1,0 +1,99 @@
+//! The simulated world: virtual time, exact and repeatable.
+
+use super::{Made, Place, Traces};
+use serde_json::{Value, json};
+use stackline_core::course::Turn;
+use stackline_core::network::Network;
+use stackline_core::plan::Plan;
+use stackline_core::time::Duration;
+use stackline_live::fault::Fault;
+use stackline_sim::{Failure, Limits, Outcome, Scene};
+
+/// Simulated runs of a plan.
+pub(crate) struct Simulated<'p> {
+    plan: &'p Plan,
+    traces: Traces,
+    /// Every run is made twice and has to go the same way.
+    twice: bool,
+    events: u64,
+    /// The digests of all runs, rolled into one.
+    digest: u64,
+    runs: u64,
+}
+
+impl<'p> Simulated<'p> {
+    pub(crate) const fn new(plan: &'p Plan, traces: Traces, twice: bool) -> Self {
+        Self { plan, traces, twice, events: 0, digest: 0, runs: 0 }
+    }
+
+    /// What all runs came to: how many, and their digest.
+    pub(crate) const fn digest(&self) -> (u64, u64) {
+        (self.runs, self.digest)
+    }
+
+    fn same_again(scene: &Scene<'_>, first: &Outcome) -> Result<(), Fault> {
+        let (second, ()) = stackline_sim::carry_out(scene, ()).map_err(fault)?;
+        if (second.digest, second.events) == (first.digest, first.events) {
+            return Ok(());
+        }
+        let (a, b) = ((first.events, first.digest), (second.events, second.digest));
+        Err(Fault::measurement(format!(
+            "line {}: run {} went another way the second time: {} events with digest {:016x}, then {} with {:016x}",
+            scene.measurement.line, scene.run, a.0, a.1, b.0, b.1
+        ))
+        .hint("this is a bug in stackline; the specification and the seed reproduce it"))
+    }
+}
+
+impl Place for Simulated<'_> {
+    fn make(&mut self, turn: &Turn<'_>) -> Result<Made, Fault> {
+        let network = network_of(self.plan, turn)?;
+        let scene = scene(network, turn);
+        let outcome = match self.traces.recorder(network, turn)? {
+            Some((recorder, files)) => {
+                let (outcome, recorder) = stackline_sim::carry_out(&scene, recorder).map_err(fault)?;
+                files.finish(recorder)?;
+                outcome
+            }
+            None => stackline_sim::carry_out(&scene, ()).map_err(fault)?.0,
+        };
+        if self.twice {
+            Self::same_again(&scene, &outcome)?;
+        }
+        self.runs += 1;
+        self.events += outcome.events;
+        self.digest = self.digest.rotate_left(5).wrapping_mul(0x0100_0000_01b3) ^ outcome.digest;
+        Ok(Made { records: outcome.records, took: Duration(outcome.virtual_time.0) })
+    }
+
+    fn environment(&mut self, _: bool) -> Value {
+        json!({
+            "mechanisms": ["virtual time", "net: the network model", "tcp: smoltcp"],
+            "runs": self.runs,
+            "events": self.events,
+            "digest": format!("{:016x}", self.digest),
+            "made_twice": self.twice,
+        })
+    }
+}
+
+/// The network of a measurement.
+pub(super) fn network_of<'p>(plan: &'p Plan, turn: &Turn<'_>) -> Result<&'p Network, Fault> {
+    let name = turn.measurement.across.as_deref().unwrap_or_default();
+    let missing = || Fault::input(format!("line {}: there is no network `{name}`", turn.measurement.line));
+    plan.networks.iter().find(|network| network.name == name).ok_or_else(missing)
+}
+
+pub(crate) const fn scene<'s>(network: &'s Network, turn: &Turn<'s>) -> Scene<'s> {
+    let (measurement, index, run) = (turn.measurement, turn.index, turn.run);
+    let limits = Limits { virtual_time: Duration(86_400_000_000_000), steps_an_instant: 4_000_000 };
+    Scene { network, measurement, index, run, warmup: !turn.counted, seed: turn.seed, limits }
+}
+
+pub(crate) fn fault(failure: Failure) -> Fault {
+    let fault = Fault::measurement(failure.message);
+    match failure.hint {
+        Some(hint) => fault.hint(hint),
+        None => fault,
+    }
+}
