@@ -33,6 +33,8 @@ const CLEAN_END: Duration = Duration(300_000_000);
 enum Stage {
     /// The endpoints of that part are connecting.
     Connecting(usize),
+    /// All are connected; what they said to one another is still on its way. No clock starts with anything in transit.
+    Quieting,
     /// Loads run alone.
     Settling,
     /// The measured parts run.
@@ -124,6 +126,10 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// The next thing that happens.
     #[inline]
     fn step(&mut self) -> Result<(), Failure> {
+        if self.stage == Stage::Quieting && self.network.deadline().is_none() {
+            self.begin();
+            return self.settle();
+        }
         let cap = Instant(0) + self.scene.limits.virtual_time;
         let mut until = self.world.next_timer().map_or(cap, |timer| timer.min(cap));
         if self.world.blocked.get() > 0 {
@@ -381,6 +387,12 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             self.stage = Stage::Connecting(part + 1);
             return self.begin_part(part + 1);
         }
+        self.stage = Stage::Quieting;
+        Ok(())
+    }
+
+    /// Loads start, then the measured parts.
+    fn begin(&mut self) {
         let mut loads = self.jobs.iter().filter(|job| job.task.background).peekable();
         if loads.peek().is_some() {
             loads.for_each(|job| job.go(&self.world));
@@ -389,7 +401,6 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         } else {
             self.go();
         }
-        Ok(())
     }
 
     /// The measured parts start.
