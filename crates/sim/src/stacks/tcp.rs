@@ -151,8 +151,7 @@ impl Terms {
     }
 
     fn socket(&self) -> Socket<'static> {
-        // Zero pages that the kernel makes when they are touched.
-        let buffer = |name: &str| SocketBuffer::new(vec![0; usize::try_from(self.buffer(name)).unwrap_or(1 << 30)]);
+        let buffer = |name: &str| SocketBuffer::new(untouched(usize::try_from(self.buffer(name)).unwrap_or(1 << 30)));
         let mut socket = Socket::new(buffer("receive_buffer"), buffer("send_buffer"));
         socket.set_congestion_control(self.congestion);
         socket.set_nagle_enabled(!self.stack.flag("nodelay"));
@@ -161,6 +160,16 @@ impl Terms {
         socket.set_tsval_generator(Some(|| MILLISECONDS.get()));
         socket
     }
+}
+
+/// So many zeros that take no memory before they are written. An allocation of more than 32 MiB always comes from the kernel
+/// as fresh pages; a smaller one may be used again, and clearing it would touch all of it.
+fn untouched(bytes: usize) -> Vec<u8> {
+    const FRESH: usize = (32 << 20) + 4096;
+    const SMALL: usize = 64 << 10;
+    let mut zeros = vec![0; if bytes > SMALL { bytes.max(FRESH) } else { bytes }];
+    zeros.truncate(bytes);
+    zeros
 }
 
 fn span(seconds: f64) -> Span {
