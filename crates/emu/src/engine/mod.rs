@@ -10,6 +10,8 @@
 //! that the simulated world has; nothing of it is decided here.
 
 pub(crate) mod account;
+#[doc(hidden)]
+pub mod bare;
 pub(crate) mod buffer;
 mod calibrate;
 mod clock;

@@ -1,0 +1,275 @@
+//! How exact and how fast the emulator is on this machine, beside a bare forwarder between the same sockets: A B A B in one
+//! run, medians printed. `cargo bench -p stackline-emu`, on a quiet machine; a number as argument is how many rounds.
+
+use nix::sched::{CloneFlags, setns};
+use stackline_core::network::{Host, Link, Network, Rate};
+use stackline_core::random::Seed;
+use stackline_core::time::Duration as Span;
+use stackline_emu::engine::{Engine, Options, Report, bare};
+use stackline_emu::house::{self, House};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+const PORT: u16 = 7000;
+/// Part of a transfer that is not counted: connections have to grow first.
+const GROWTH: Duration = Duration::from_millis(700);
+const COUNTED: Duration = Duration::from_millis(1300);
+
+/// Who carries frames.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Carrier {
+    Bare,
+    Emulator(Options),
+}
+
+/// What is measured between hosts `a` and `b`.
+#[derive(Clone, Copy)]
+enum Workload {
+    RoundTrips(usize),
+    Tcp,
+    Datagrams,
+}
+
+struct Case {
+    name: &'static str,
+    unit: &'static str,
+    rate: Rate,
+    delay_us: u64,
+    workload: Workload,
+    bare: bool,
+}
+
+fn cases() -> Vec<Case> {
+    let gigabit = Rate::Constant(1e9);
+    let case = |name, unit, rate, delay_us, workload, bare| Case { name, unit, rate, delay_us, workload, bare };
+    vec![
+        case("round trip, no delay", "us", Rate::Unlimited, 0, Workload::RoundTrips(500), true),
+        case("round trip, 10 ms each way", "us", Rate::Unlimited, 10_000, Workload::RoundTrips(80), false),
+        case("TCP, no limit", "Mbit/s", Rate::Unlimited, 0, Workload::Tcp, true),
+        case("TCP, 1 Gbit/s, 1 ms each way", "Mbit/s", gigabit, 1_000, Workload::Tcp, false),
+        case("64-byte UDP one way", "packets/s", Rate::Unlimited, 0, Workload::Datagrams, true),
+    ]
+}
+
+fn main() -> Result<()> {
+    let rounds: usize = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(3);
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|w| !w.starts_with('-') && w.parse::<usize>().is_err()).collect();
+    println!(
+        "{:<30} {:>12} {:>12} {:>7}  worst of the emulator; lateness p50 p99 max; share of a processor",
+        "", "bare", "emulator", "ratio"
+    );
+    for case in
+        cases().iter().filter(|case| wanted.is_empty() || wanted.iter().any(|word| case.name.contains(word.as_str())))
+    {
+        let (mut base, mut ours, mut last) = (Vec::new(), Vec::new(), None);
+        for _ in 0..rounds {
+            if case.bare {
+                base.push(measure(case, Carrier::Bare)?.0);
+            }
+            let (figure, report) = measure(case, Carrier::Emulator(options()))?;
+            ours.push(figure);
+            last = report;
+        }
+        print(case, base, ours, last);
+    }
+    Ok(())
+}
+
+/// `STAMPS=0` and `SPIN=0` show what these are good for.
+fn options() -> Options {
+    let off = |name| std::env::var(name).is_ok_and(|value| value == "0");
+    let spin = if off("SPIN") { Span::ZERO } else { Options::default().spin };
+    Options { stamps: !off("STAMPS"), spin, ..Options::default() }
+}
+
+fn print(case: &Case, mut base: Vec<f64>, mut ours: Vec<f64>, last: Option<Report>) {
+    let (base, worst) = (median(&mut base), ours.iter().copied().fold(f64::NAN, f64::min));
+    let ours = median(&mut ours);
+    let known = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1}"));
+    let ratio = base.zip(ours).map(|(base, ours)| ours / base).map_or("-".into(), |ratio| format!("{ratio:.2}"));
+    print!("{:<30} {:>12} {:>12} {ratio:>7}  least {worst:.1} {}", case.name, known(base), known(ours), case.unit);
+    if let Some(report) = last {
+        let late = report.lateness;
+        print!("; {} {} {}; {:.0} %", late.p50, late.p99, late.max, 100.0 * report.cpu);
+        if let Some(waited) = report.waited {
+            print!("; waited {} {} {}", waited.p50, waited.p99, waited.max);
+        }
+        if report.lost.all() > 0 {
+            print!("; lost {:?}", report.lost);
+        }
+        if report.received.frames > 0 {
+            print!("; {:.1} packets a frame", report.received.packets as f64 / report.received.frames as f64);
+        }
+    }
+    println!();
+}
+
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+fn network(case: &Case) -> Network {
+    let host = |name: &str| Host { name: name.into(), ..Host::default() };
+    let delay = Span(case.delay_us * 1000);
+    let link = Link { ends: ("a".into(), "b".into()), rate: case.rate.clone(), delay, ..Link::default() };
+    Network { name: "bench".into(), hosts: vec![host("a"), host("b")], links: vec![link], ..Network::default() }
+}
+
+fn measure(case: &Case, carrier: Carrier) -> Result<(f64, Option<Report>)> {
+    let network = network(case);
+    let (house, legs) = house::build(&network)?;
+    let (stop, stopped) = UnixStream::pair()?;
+    thread::scope(|scope| {
+        let network = &network;
+        let carrying = scope.spawn(move || -> Result<Option<Report>> {
+            match carrier {
+                Carrier::Bare => {
+                    let legs = <[_; 2]>::try_from(legs).map_err(|_| "two hosts, two legs")?;
+                    bare::forward(&legs, stopped.as_fd())?;
+                    Ok(None)
+                }
+                Carrier::Emulator(options) => {
+                    let mut engine = Engine::new(legs, network, Seed::root(1), options)?;
+                    Ok(Some(engine.run(stopped.as_fd())?))
+                }
+            }
+        });
+        let figure = work(case.workload, &house);
+        (&stop).write_all(b"x")?;
+        let report = carrying.join().map_err(|_| "the carrier panicked")??;
+        Ok((figure?, report))
+    })
+}
+
+/// Runs in a thread on a host.
+fn enter(house: &House, host: usize) -> Result<()> {
+    Ok(setns(&house.hosts[host].net, CloneFlags::CLONE_NEWNET)?)
+}
+
+fn work(workload: Workload, house: &House) -> Result<f64> {
+    let to = house.hosts[1].address;
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let server = scope.spawn(|| {
+            enter(house, 1)?;
+            serve(workload, ready, &done)
+        });
+        is_ready.recv()?;
+        let client = scope.spawn(|| {
+            enter(house, 0)?;
+            let figure = ask(workload, to);
+            done.store(true, Ordering::Relaxed);
+            figure
+        });
+        let asked = client.join().map_err(|_| "the client panicked")??;
+        let served = server.join().map_err(|_| "the server panicked")??;
+        Ok(asked.or(served).ok_or("nothing was measured")?)
+    })
+}
+
+/// Bytes or packets that came in the time that counts, or nothing where the client measures.
+fn serve(workload: Workload, ready: std::sync::mpsc::Sender<()>, done: &AtomicBool) -> Result<Option<f64>> {
+    if let Workload::Tcp = workload {
+        let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT))?;
+        ready.send(())?;
+        return drain(listener.accept()?.0).map(Some);
+    }
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT))?;
+    socket.set_read_timeout(Some(Duration::from_millis(100)))?;
+    ready.send(())?;
+    let mut buffer = [0; 2048];
+    let (mut count, mut begin) = (0_u64, None);
+    while !done.load(Ordering::Relaxed) {
+        let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
+        if let Workload::RoundTrips(_) = workload {
+            socket.send_to(&buffer[..length], from)?;
+            continue;
+        }
+        count += 1;
+        if count.is_multiple_of(256) {
+            let begin = *begin.get_or_insert_with(Instant::now);
+            if begin.elapsed() > COUNTED {
+                return Ok(Some(count as f64 / begin.elapsed().as_secs_f64()));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn drain(mut stream: TcpStream) -> Result<f64> {
+    let mut buffer = vec![0; 1 << 18];
+    let begin = Instant::now();
+    let mut counted = None;
+    let mut bytes = 0;
+    loop {
+        let length = stream.read(&mut buffer)?;
+        match counted {
+            None if begin.elapsed() > GROWTH => counted = Some(Instant::now()),
+            None => {}
+            Some(since) => {
+                bytes += length;
+                if since.elapsed() > COUNTED || length == 0 {
+                    return Ok(bytes as f64 * 8e-6 / since.elapsed().as_secs_f64());
+                }
+            }
+        }
+    }
+}
+
+fn ask(workload: Workload, to: Ipv4Addr) -> Result<Option<f64>> {
+    match workload {
+        Workload::RoundTrips(count) => round_trips(count, to).map(Some),
+        Workload::Tcp => {
+            let mut stream = TcpStream::connect((to, PORT))?;
+            let data = vec![0x5a; 1 << 17];
+            while stream.write_all(&data).is_ok() {}
+            Ok(None)
+        }
+        Workload::Datagrams => {
+            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+            socket.connect((to, PORT))?;
+            let begin = Instant::now();
+            while begin.elapsed() < GROWTH + COUNTED {
+                for _ in 0..256 {
+                    // A full queue on the way is what the other end counts.
+                    let _ = socket.send(&[0x5a; 64 - 28]);
+                }
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// Median in us; never less than the network's own is for the tests to see.
+fn round_trips(count: usize, to: Ipv4Addr) -> Result<f64> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    socket.connect((to, PORT))?;
+    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
+    let mut times = Vec::new();
+    let mut buffer = [0; 64];
+    for _ in 0..count {
+        thread::sleep(Duration::from_millis(1));
+        let begin = Instant::now();
+        socket.send(&[0; 32])?;
+        socket.recv(&mut buffer)?;
+        times.push(begin.elapsed().as_secs_f64() * 1e6);
+    }
+    times.sort_by(f64::total_cmp);
+    println!(
+        "    round trips: least {:.1} p90 {:.1} p99 {:.1}",
+        times[0],
+        times[times.len() * 9 / 10],
+        times[times.len() * 99 / 100]
+    );
+    median(&mut times).ok_or_else(|| "no round trip".into())
+}

@@ -1,0 +1,54 @@
+//! The least that a data path can do on this machine: whatever comes in on one leg goes out on the other. Measurements of
+//! the emulator stand beside it; nothing else uses it.
+
+use super::header::VIRTIO;
+use super::inbox::Inbox;
+use super::probe::probe;
+use super::{Options, buffer::Buffer};
+use crate::leg::Leg;
+use crate::sys::packet;
+use crate::sys::packet_wait::Waiter;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+const STOP: u64 = u64::MAX;
+
+/// Forwards between two legs until `stop` can be read.
+pub fn forward(legs: &[Leg; 2], stop: BorrowedFd<'_>) -> io::Result<()> {
+    let mut waiter = Waiter::new()?;
+    probe(legs, &waiter, &Options { stamps: false, ..Options::default() })?;
+    for (token, leg) in (0..).zip(legs) {
+        waiter.add(leg.socket.as_fd(), token)?;
+    }
+    waiter.add(stop, STOP)?;
+    let mut inbox = Inbox::new();
+    let mut frames: Vec<(Buffer, usize)> = Vec::with_capacity(packet::BATCH);
+    loop {
+        waiter.wait(None)?;
+        for token in waiter.told() {
+            if token == STOP {
+                return Ok(());
+            }
+            let from = token as usize;
+            let Ok(count) = inbox.receive(legs[from].socket.as_fd(), true) else { continue };
+            frames
+                .extend((0..count).filter_map(|slot| inbox.take(slot)).map(|arrived| (arrived.buffer, arrived.length)));
+            pass(&mut frames, &legs[1 - from])?;
+        }
+    }
+}
+
+fn pass(frames: &mut Vec<(Buffer, usize)>, to: &Leg) -> io::Result<()> {
+    for (frame, _) in frames.iter_mut() {
+        frame[VIRTIO..VIRTIO + 6].copy_from_slice(&to.host_mac);
+    }
+    while !frames.is_empty() {
+        match packet::send(to.socket.as_fd(), frames.iter().map(|(frame, length)| &frame[..*length])) {
+            Ok(sent) => drop(frames.drain(..sent)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => drop(frames.remove(0)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
