@@ -6,17 +6,26 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
+//! | [`client`] | start here: a lease of an emulated network |
+//! | [`enter`] | a process, or a program, on one of its hosts |
+//! | [`server`] | the emulator's process |
 //! | [`engine`] | the data path: frames of real programs through the model, and how well that went |
 //! | [`house`] | the hosts of a network: namespaces and veth pairs |
 //! | [`leg`] | where a host's frames enter and leave |
+//! | [`seat`] | where a host is, for those who enter it |
 //! | [`refusal`] | what cannot be done, and why |
 
+pub mod client;
 pub mod engine;
+pub mod enter;
 pub mod house;
 pub mod leg;
 mod namespace;
+mod protocol;
 mod reach;
 pub mod refusal;
 mod rtnl;
+pub mod seat;
+pub mod server;
 mod sys;
 mod wiring;

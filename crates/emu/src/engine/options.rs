@@ -1,9 +1,10 @@
 //! What may be asked of the data path.
 
+use serde::{Deserialize, Serialize};
 use stackline_core::time::Duration;
 
 /// How the data path works. The defaults are right nearly always.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// Whether trains of segments and unfinished checksums travel as they are. Without it the hosts have to have their
     /// segmentation and checksum offload off.

@@ -1,6 +1,7 @@
 //! Calls of the system that have no safe wrapper; the only unsafe code of this crate. It decides nothing.
 #![allow(unsafe_code, reason = "what has no safe wrapper is called here and nowhere else")]
 
+pub(crate) mod fork;
 pub(crate) mod packet;
 pub(crate) mod packet_wait;
 pub(crate) mod raw;

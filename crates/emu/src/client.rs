@@ -1,0 +1,231 @@
+//! A lease of an emulated network: starts the emulator's process, or joins one that is there, and speaks with it.
+//!
+//! The lease ends when it is dropped or its process ends, and with the last lease the network.
+
+use crate::engine::{Options, Report};
+use crate::protocol::{Answer, Opening, Request};
+use crate::refusal::{Refusal, Result};
+use crate::seat::Seat;
+use nix::sys::socket::{getsockopt, sockopt};
+use nix::unistd::geteuid;
+use stackline_core::network::Network;
+use stackline_core::random::Seed;
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// How often one who meets an emulator that is just beginning or just ending tries again, and how soon.
+const ATTEMPTS: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// An emulated network that is there as long as this is.
+#[derive(Debug)]
+pub struct Emulation {
+    connection: Connection,
+    hosts: Vec<Seat>,
+}
+
+impl Emulation {
+    /// A network of one's own: `program emulate` as a child. It ends when this is dropped or this process ends.
+    pub fn private(program: &Path, network: &Network, seed: Seed, options: &Options) -> Result<Self> {
+        let mut command = emulator(program);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| unstarted(program, &e))?;
+        let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Refusal::emulation("the emulator has no pipes"));
+        };
+        let (to, from) = (File::from(OwnedFd::from(to)), File::from(OwnedFd::from(from)));
+        let connection = Connection { to: Some(to), from: BufReader::new(from), child: Some(child) };
+        let opening = Opening { network: network.clone(), seed, options: *options };
+        Self::open(connection, &opening).map_err(Trouble::refusal)
+    }
+
+    /// A network that all who ask with the same key, text, seed and options share, for as long as one of them is there. The
+    /// first starts it.
+    pub fn shared(program: &Path, key: &str, network: &Network, seed: Seed, options: &Options) -> Result<Self> {
+        let opening = Opening { network: network.clone(), seed, options: *options };
+        let name = name(key, &opening)?;
+        let mut lost = Trouble::Lost;
+        for _ in 0..ATTEMPTS {
+            let opened = match meet(program, &name)? {
+                Some(stream) => Self::open(Connection::over(stream)?, &opening),
+                None => Err(Trouble::Lost),
+            };
+            match opened {
+                Err(trouble @ Trouble::Lost) => lost = trouble,
+                other => return other.map_err(Trouble::refusal),
+            }
+            thread::sleep(PAUSE);
+        }
+        Err(lost.refusal())
+    }
+
+    fn open(mut connection: Connection, opening: &Opening) -> std::result::Result<Self, Trouble> {
+        match connection.ask(&Request::Open(Box::new(opening.clone())))? {
+            Answer::Open(hosts) => Ok(Self { connection, hosts }),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// The hosts, in the order of the network.
+    #[must_use]
+    pub fn hosts(&self) -> &[Seat] {
+        &self.hosts
+    }
+
+    /// The host of that name.
+    #[must_use]
+    pub fn host(&self, name: &str) -> Option<&Seat> {
+        self.hosts.iter().find(|host| host.name == name)
+    }
+
+    /// Begins again: nothing in transit, counters at zero, all randomness from that seed. It has when this returns.
+    pub fn restart(&mut self, seed: Seed) -> Result<()> {
+        match self.connection.ask(&Request::Restart(seed)).map_err(Trouble::refusal)? {
+            Answer::Restarted => Ok(()),
+            other => Err(unexpected(other).refusal()),
+        }
+    }
+
+    /// What has happened since the beginning.
+    pub fn report(&mut self) -> Result<Report> {
+        match self.connection.ask(&Request::Report).map_err(Trouble::refusal)? {
+            Answer::Report(report) => Ok(*report),
+            other => Err(unexpected(other).refusal()),
+        }
+    }
+
+    /// Becomes readable when the emulator ends.
+    #[must_use]
+    pub fn lease(&self) -> BorrowedFd<'_> {
+        self.connection.from.get_ref().as_fd()
+    }
+}
+
+/// A conversation with the emulator.
+#[derive(Debug)]
+struct Connection {
+    to: Option<File>,
+    from: BufReader<File>,
+    child: Option<Child>,
+}
+
+impl Connection {
+    fn over(stream: UnixStream) -> Result<Self> {
+        let twice = stream.try_clone().map_err(|e| Refusal::call("duplicating a socket", e))?;
+        let (to, from) = (File::from(OwnedFd::from(twice)), File::from(OwnedFd::from(stream)));
+        Ok(Self { to: Some(to), from: BufReader::new(from), child: None })
+    }
+
+    fn ask(&mut self, request: &Request) -> std::result::Result<Answer, Trouble> {
+        let mut line = serde_json::to_vec(request).map_err(|e| Trouble::from(io::Error::from(e)))?;
+        line.push(b'\n');
+        let to = self.to.as_mut().ok_or(Trouble::Lost)?;
+        to.write_all(&line).map_err(Trouble::from)?;
+        let mut answer = String::new();
+        if self.from.read_line(&mut answer).map_err(Trouble::from)? == 0 {
+            return Err(Trouble::Lost);
+        }
+        serde_json::from_str(&answer).map_err(|e| Trouble::from(io::Error::from(e)))
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // It ends when it can be asked nothing more.
+        self.to = None;
+        if let Some(child) = &mut self.child {
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+enum Trouble {
+    /// The emulator has ended.
+    Lost,
+    /// It refuses.
+    Refused(Refusal),
+}
+
+impl Trouble {
+    fn refusal(self) -> Refusal {
+        match self {
+            Self::Lost => Refusal::emulation("the emulator of the network ended without an answer"),
+            Self::Refused(refusal) => refusal,
+        }
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Self::Lost,
+            _ => Self::Refused(Refusal::emulation(format!("speaking with the emulator failed: {error}"))),
+        }
+    }
+}
+
+fn unexpected(answer: Answer) -> Trouble {
+    Trouble::Refused(match answer {
+        Answer::Refused(refusal) => refusal,
+        _ => Refusal::emulation("the emulator answered another question"),
+    })
+}
+
+/// The emulator's process, out of reach of the terminal's keys: it ends by its leases.
+fn emulator(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.arg("emulate").process_group(0);
+    command
+}
+
+fn unstarted(program: &Path, error: &io::Error) -> Refusal {
+    Refusal::environment(format!("the emulator cannot be started as {}: {error}", program.display()))
+}
+
+/// The name of a shared network's socket: the same for the same user, program and network only.
+fn name(key: &str, opening: &Opening) -> Result<SocketAddr> {
+    let text = serde_json::to_string(opening)
+        .map_err(|e| Refusal::emulation(format!("the network cannot be written: {e}")))?;
+    let mut hasher = DefaultHasher::new();
+    (env!("CARGO_PKG_VERSION"), key, text).hash(&mut hasher);
+    let name = format!("stackline-emulator-{}-{:016x}", geteuid(), hasher.finish());
+    SocketAddr::from_abstract_name(name).map_err(|e| Refusal::call("naming a socket", e))
+}
+
+/// A connection to the emulator that is there, or to one begun for it.
+fn meet(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
+    let Ok(stream) = UnixStream::connect_addr(name) else { return begin(program, name) };
+    let owner =
+        getsockopt(&stream, sockopt::PeerCredentials).map_err(|e| Refusal::call("asking who listens", e))?.uid();
+    if owner != geteuid().as_raw() {
+        let message = format!("the socket of this network is held by another user (id {owner})");
+        return Err(Refusal::environment(message));
+    }
+    Ok(Some(stream))
+}
+
+/// Starts the emulator, unless somebody else does just now: who binds the name does it. The connection is made before, so
+/// that the emulator has a client from its beginning and ends should this process end.
+fn begin(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
+    let listener = match UnixListener::bind_addr(name) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => return Ok(None),
+        other => other.map_err(|error| Refusal::call("binding a socket", error))?,
+    };
+    let stream = UnixStream::connect_addr(name).map_err(|error| Refusal::call("connecting a socket", error))?;
+    let mut command = emulator(program);
+    command.arg("--shared").stdin(OwnedFd::from(listener)).stdout(Stdio::null()).stderr(Stdio::null());
+    // It outlives this process when others join, and is nobody's to wait for.
+    command.spawn().map(drop).map_err(|error| unstarted(program, &error))?;
+    Ok(Some(stream))
+}

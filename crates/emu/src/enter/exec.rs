@@ -1,0 +1,117 @@
+//! A program on a host: started inside, with terminal, signals and exit code passed through, gone with this process.
+//!
+//! ```text
+//! this process     holds the lease, waits, passes signals on
+//!   init           first process of the PID namespace; killed by the kernel when this process ends, however it ends
+//!     the program  and whatever it starts; all killed by the kernel when init ends
+//! ```
+
+use super::init;
+use super::signals::{Sent, Signals};
+use super::view;
+use crate::refusal::{Refusal, Result};
+use crate::seat::Seat;
+use crate::sys::fork::fork;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, pipe2, sethostname};
+use rustix::thread::{CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// What a user who is not root may do on a host beyond what any user may: set up its network, listen to it, use low ports.
+const RIGHTS: [CapabilitySet; 3] = [CapabilitySet::NET_ADMIN, CapabilitySet::NET_RAW, CapabilitySet::NET_BIND_SERVICE];
+
+/// A program that is to run on a host.
+#[derive(Debug)]
+pub struct Guest<'a> {
+    /// The host.
+    pub host: &'a Seat,
+    /// All hosts of the network: their names are in the program's `/etc/hosts`.
+    pub hosts: &'a [Seat],
+    /// The program and its arguments.
+    pub command: &'a [OsString],
+    /// Closes when the emulator ends.
+    pub lease: BorrowedFd<'a>,
+}
+
+/// Runs the program to its end and returns its exit code; 128 and the signal's number when a signal ended it, 127 when
+/// there is no such program, 126 when it cannot be started. This process has one thread and leaves its network for good.
+pub fn exec(guest: &Guest<'_>) -> Result<i32> {
+    super::network(guest.host.user.as_deref(), &guest.host.net)?;
+    let flags =
+        CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWIPC;
+    let lost = |what: &str| format!("setting up the program's surroundings ({what})");
+    let parent = pipe2(OFlag::O_CLOEXEC).map_err(|e| Refusal::call("opening a pipe", e))?;
+    let signals = Signals::hold().map_err(|e| Refusal::call(&lost("signals"), e))?;
+    // The threads are counted in /proc, which is then another.
+    let child = {
+        unshare(flags).map_err(|e| Refusal::namespaces("mount, PID, UTS and IPC namespaces", e))?;
+        fork().map_err(|e| Refusal::call(&lost("processes"), e))?
+    };
+    if let Some(init) = child {
+        drop(parent.0);
+        return watch(init, &signals, guest.lease);
+    }
+    drop(parent.1);
+    let code = surroundings(guest).map_or_else(
+        |error| {
+            eprintln!("error: {}", Refusal::call(&lost("files and rights"), error).message);
+            3
+        },
+        |()| init::run(guest.command, &signals, parent.0.as_fd()),
+    );
+    std::process::exit(code)
+}
+
+fn surroundings(guest: &Guest<'_>) -> io::Result<()> {
+    for note in view::private_files(guest.hosts)? {
+        eprintln!("note: {note}");
+    }
+    if let Err(error) = sethostname(&guest.host.name) {
+        eprintln!("note: the program sees the machine's host name: {error}");
+    }
+    // Who keeps other ids than root's would lose all rights at the start of the program.
+    if guest.host.user.is_some() { grant() } else { Ok(()) }
+}
+
+fn grant() -> io::Result<()> {
+    let mut sets = capabilities(None)?;
+    sets.inheritable |= RIGHTS.into_iter().collect::<CapabilitySet>() & sets.permitted;
+    set_capabilities(None, sets)?;
+    RIGHTS.into_iter().try_for_each(|right| Ok(configure_capability_in_ambient_set(right, true)?))
+}
+
+/// Waits for init, passes on what it is sent, and ends it when the emulator ends.
+fn watch(init: Pid, signals: &Signals, lease: BorrowedFd<'_>) -> Result<i32> {
+    let failed = |error: Errno| Refusal::call("waiting for the program", error);
+    loop {
+        let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(lease, PollFlags::POLLIN)];
+        match poll(&mut fds, PollTimeout::NONE) {
+            Err(Errno::EINTR) => continue,
+            other => other.map_err(failed)?,
+        };
+        let abandoned = fds[1].any() == Some(true);
+        while let Some(sent) = signals.next().map_err(failed)? {
+            match sent {
+                Sent::By(_, signal) => drop(kill(init, signal)),
+                Sent::Kernel => {}
+                Sent::Child => match waitpid(init, Some(WaitPidFlag::WNOHANG)).map_err(failed)? {
+                    WaitStatus::Exited(_, code) => return Ok(code),
+                    WaitStatus::Signaled(_, signal, _) => return Ok(128 + signal as i32),
+                    _ => {}
+                },
+            }
+        }
+        if abandoned {
+            let _ = kill(init, Signal::SIGKILL);
+            let _ = waitpid(init, None);
+            return Err(Refusal::emulation("the emulator of the network ended; the program was ended with it"));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The first process of a program's PID namespace: starts the program, passes signals on, reaps what is orphaned, and takes
+//! everything inside with it when it ends.
+
+use super::signals::{Sent, Signals};
+use super::view;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, setpgid};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::Command;
+
+/// Runs the program to its end and returns the exit code, 128 and the signal's number for one that a signal ended.
+/// `parent` is a pipe that closes when the parent ends.
+pub(super) fn run(command: &[OsString], signals: &Signals, parent: BorrowedFd<'_>) -> i32 {
+    // A parent that ended before the kernel was told so is noticed by its pipe.
+    if set_pdeathsig(Signal::SIGKILL).is_err() || orphaned(parent) {
+        return 1;
+    }
+    if let Err(error) = view::own_processes() {
+        eprintln!("note: programs see the machine's /proc, since a container's own cannot be mounted here: {error}");
+    }
+    let program = match start(command) {
+        Ok(program) => program,
+        Err(error) => {
+            let name = command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+            eprintln!("error: {name} cannot be started: {error}");
+            return if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+        }
+    };
+    // Signals to the group of the terminal reach the program by themselves; this process gets what is passed on only.
+    let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
+    serve(program, signals).unwrap_or_else(|error| {
+        eprintln!("error: waiting for the program failed: {error}");
+        1
+    })
+}
+
+fn orphaned(parent: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(parent, PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO) != Ok(0)
+}
+
+fn start(command: &[OsString]) -> io::Result<Pid> {
+    let (name, arguments) = command.split_first().ok_or_else(|| io::Error::other("it has no name"))?;
+    let child = Command::new(name).args(arguments).spawn()?;
+    Ok(Pid::from_raw(child.id() as i32))
+}
+
+fn serve(program: Pid, signals: &Signals) -> nix::Result<i32> {
+    loop {
+        let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut fds, PollTimeout::NONE) {
+            Err(Errno::EINTR) => continue,
+            other => other?,
+        };
+        while let Some(sent) = signals.next()? {
+            match sent {
+                // From outside: from the parent, on behalf of who sent it there.
+                Sent::By(0, signal) => drop(kill(program, signal)),
+                Sent::By(..) | Sent::Kernel => {}
+                Sent::Child => {
+                    if let Some(code) = reap(program)? {
+                        return Ok(code);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Reaps all that have ended; the program's exit code when it is among them.
+fn reap(program: Pid) -> nix::Result<Option<i32>> {
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(pid, code)) if pid == program => return Ok(Some(code)),
+            Ok(WaitStatus::Signaled(pid, signal, _)) if pid == program => return Ok(Some(128 + signal as i32)),
+            Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(None),
+            Ok(_) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Signals as something to wait for, and which of them are passed on.
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// What a program can be sent from outside.
+const PASSED_ON: [Signal; 6] =
+    [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2];
+
+/// The signals that this process has been sent and not yet looked at. They no longer interrupt or end it.
+#[derive(Debug)]
+pub(super) struct Signals(SignalFd);
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sent {
+    /// A child ended.
+    Child,
+    /// By a process. The number is its id, 0 when it lives outside this process's PID namespace.
+    By(u32, Signal),
+    /// By the kernel: a key of the terminal, which the program gets too.
+    Kernel,
+}
+
+impl Signals {
+    /// From now on.
+    pub(super) fn hold() -> nix::Result<Self> {
+        let mut set: SigSet = PASSED_ON.into_iter().collect();
+        set.add(Signal::SIGCHLD);
+        set.thread_block()?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        Ok(Self(SignalFd::with_flags(&set, flags)?))
+    }
+
+    /// The next; `None` when there is none yet.
+    pub(super) fn next(&self) -> nix::Result<Option<Sent>> {
+        let Some(info) = self.0.read_signal()? else { return Ok(None) };
+        let signal = Signal::try_from(info.ssi_signo as i32)?;
+        Ok(Some(match signal {
+            Signal::SIGCHLD => Sent::Child,
+            // The codes of kill, sigqueue and tgkill are not above 0.
+            _ if info.ssi_code <= 0 => Sent::By(info.ssi_pid, signal),
+            _ => Sent::Kernel,
+        }))
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

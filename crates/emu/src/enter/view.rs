@@ -1,0 +1,86 @@
+//! What a program on a host sees of the file system: the machine's, with the network's names in `/etc/hosts`.
+//!
+//! Everything happens in a mount namespace of the process; no file of the machine is written.
+
+use crate::seat::Seat;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Where the private files are made: a directory that is there and that nobody needs before it is mounted anew.
+const WORKSHOP: &str = "/proc";
+const NOTHING: Option<&str> = None;
+
+/// Puts the private files in the place of the machine's. Returns what could not be done, in words.
+pub(super) fn private_files(hosts: &[Seat]) -> io::Result<Vec<String>> {
+    // The machine's later mounts come in, ours never go out.
+    mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_SLAVE, NOTHING)?;
+    tmpfs(WORKSHOP)?;
+    let mut notes = Vec::new();
+    if let Err(error) = replace("/etc/hosts", &names(hosts)) {
+        notes.push(format!("programs know the hosts by address only: /etc/hosts cannot be replaced ({error})"));
+    }
+    // Names come from that file alone: daemons know the machine's, and servers cannot be reached from the network, so
+    // that asking them for what the file lacks (an IPv6 address, say) would take many seconds.
+    if let Some(switch) = fs::read_to_string("/etc/nsswitch.conf").ok().and_then(|text| files_only(&text)) {
+        replace("/etc/nsswitch.conf", &switch)?;
+    }
+    if Path::new("/run/nscd/socket").exists() {
+        tmpfs("/run/nscd")?;
+    }
+    umount2(WORKSHOP, MntFlags::MNT_DETACH)?;
+    Ok(notes)
+}
+
+/// The processes of this PID namespace in `/proc`.
+pub(super) fn own_processes() -> nix::Result<()> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING)
+}
+
+fn tmpfs(place: &str) -> nix::Result<()> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("tmpfs"), place, Some("tmpfs"), flags, Some("mode=755"))
+}
+
+fn replace(file: &str, text: &str) -> io::Result<()> {
+    let name = Path::new(file).file_name().unwrap_or_default();
+    let private = Path::new(WORKSHOP).join(name);
+    fs::write(&private, text)?;
+    Ok(mount(Some(&private), file, NOTHING, MsFlags::MS_BIND, NOTHING)?)
+}
+
+fn names(hosts: &[Seat]) -> String {
+    let mut text = String::from("127.0.0.1 localhost\n::1 localhost\n");
+    for host in hosts {
+        let _ = writeln!(text, "{} {}", host.address, host.name);
+    }
+    text
+}
+
+/// The same with files alone for the names of hosts; `None` when that is so already or nothing is said of them.
+fn files_only(text: &str) -> Option<String> {
+    const ALONE: &str = "hosts: files";
+    let is_hosts = |line: &str| line.trim_start().starts_with("hosts:");
+    let old = text.lines().find(|line| is_hosts(line))?;
+    if old.split_whitespace().eq(ALONE.split_whitespace()) {
+        return None;
+    }
+    let line = |line| if is_hosts(line) { ALONE } else { line };
+    Some(text.lines().map(line).collect::<Vec<_>>().join("\n") + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_from_files_alone() {
+        assert_eq!(files_only("passwd: files\nhosts: files\n"), None);
+        assert_eq!(files_only("passwd: files\n"), None);
+        let text = files_only("hosts: resolve [!UNAVAIL=return] files\npasswd: x\n");
+        assert_eq!(text.as_deref(), Some("hosts: files\npasswd: x\n"));
+    }
+}

@@ -1,0 +1,124 @@
+//! Who the emulator serves, over a pipe or a socket. Each holds a lease as long as its connection is open.
+
+use crate::protocol::{Answer, Request};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{getsockopt, sockopt};
+use nix::unistd::geteuid;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+/// Longest request in bytes; networks may hold traces.
+const LONGEST: usize = 256 << 20;
+
+/// The clients, and the socket through which further ones come.
+#[derive(Debug)]
+pub(super) struct Clients {
+    listener: Option<UnixListener>,
+    clients: Vec<Client>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Client {
+    id: u64,
+    from: File,
+    to: File,
+    read: Vec<u8>,
+    ended: bool,
+}
+
+impl Clients {
+    /// The one behind a pair of pipes.
+    pub(super) fn piped(from: OwnedFd, to: OwnedFd) -> Self {
+        let client = Client { id: 0, from: from.into(), to: to.into(), read: Vec::new(), ended: false };
+        Self { listener: None, clients: vec![client], next: 1 }
+    }
+
+    /// All that connect to a socket; the first has already.
+    pub(super) fn listening(listener: UnixListener) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener: Some(listener), clients: Vec::new(), next: 0 })
+    }
+
+    /// The next request and whose it is; `None` when the last client has gone.
+    pub(super) fn next(&mut self) -> Option<(u64, Request)> {
+        loop {
+            self.accept();
+            for client in &mut self.clients {
+                if let Some(request) = client.request() {
+                    return Some((client.id, request));
+                }
+            }
+            self.clients.retain(|client| !client.ended);
+            if self.clients.is_empty() {
+                return None;
+            }
+            self.wait();
+        }
+    }
+
+    /// Answers one of them; nothing happens when it has gone.
+    pub(super) fn answer(&mut self, id: u64, answer: &Answer) {
+        let Some(client) = self.clients.iter_mut().find(|client| client.id == id) else { return };
+        let line = serde_json::to_vec(answer).map(|mut line| {
+            line.push(b'\n');
+            line
+        });
+        if line.map_or(Ok(()), |line| client.to.write_all(&line)).is_err() {
+            client.ended = true;
+        }
+    }
+
+    fn accept(&mut self) {
+        while let Some(Ok((stream, _))) = self.listener.as_ref().map(UnixListener::accept) {
+            let Ok(Some((from, to))) = own(stream) else { continue };
+            self.clients.push(Client { id: self.next, from, to, read: Vec::new(), ended: false });
+            self.next += 1;
+        }
+    }
+
+    fn wait(&mut self) {
+        let fds = self.clients.iter().map(|client| client.from.as_fd());
+        let fds = fds.chain(self.listener.iter().map(AsFd::as_fd));
+        let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        if let Err(error) = poll(&mut fds, PollTimeout::NONE) {
+            debug_assert_eq!(error, Errno::EINTR);
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| fd.any() == Some(true)).collect();
+        for (client, _) in self.clients.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
+            client.receive();
+        }
+    }
+}
+
+/// Both directions of a connection, if the same user is at its other end.
+fn own(stream: UnixStream) -> io::Result<Option<(File, File)>> {
+    if getsockopt(&stream, sockopt::PeerCredentials)?.uid() != geteuid().as_raw() {
+        return Ok(None);
+    }
+    let to = OwnedFd::from(stream.try_clone()?);
+    Ok(Some((File::from(OwnedFd::from(stream)), File::from(to))))
+}
+
+impl Client {
+    fn receive(&mut self) {
+        let mut room = [0; 64 << 10];
+        match self.from.read(&mut room) {
+            Ok(length) if length > 0 && self.read.len() < LONGEST => self.read.extend_from_slice(&room[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => self.ended = true,
+        }
+    }
+
+    /// A whole request, if it has come. Who says something else has no further business here.
+    fn request(&mut self) -> Option<Request> {
+        let end = self.read.iter().position(|byte| *byte == b'\n')?;
+        let line: Vec<u8> = self.read.drain(..=end).collect();
+        let request = serde_json::from_slice(&line).ok();
+        self.ended |= request.is_none();
+        request
+    }
+}
