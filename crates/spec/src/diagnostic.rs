@@ -139,7 +139,8 @@ impl Report {
 }
 
 /// The candidate that `word` was most likely meant to be.
-pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
+#[must_use]
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
     const LONGEST: usize = 64;
     if word.len() > LONGEST {
         return None;

@@ -19,7 +19,7 @@ mod parse;
 mod token;
 mod tree;
 
-pub use diagnostic::{Diagnostic, Origin, Severity};
+pub use diagnostic::{Diagnostic, Origin, Severity, nearest};
 pub use format::format;
 
 use alloc::string::{String, ToString};

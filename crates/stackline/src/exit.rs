@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     Environment,
     /// 130: interrupted (Ctrl-C or SIGTERM).
     Interrupted,
+    /// That of the program that was run on a host.
+    Program(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -27,6 +29,7 @@ impl From<Exit> for ExitCode {
             Exit::Input => 2,
             Exit::Environment => 3,
             Exit::Interrupted => 130,
+            Exit::Program(code) => code,
         })
     }
 }
@@ -60,6 +63,11 @@ impl Error {
     pub(crate) const fn shown() -> Self {
         Self { exit: Exit::Input, message: String::new(), hint: None }
     }
+
+    /// An error that somebody else shows.
+    pub(crate) fn told(self) -> Self {
+        Self { message: String::new(), hint: None, ..self }
+    }
 }
 
 impl fmt::Display for Error {
@@ -88,6 +96,18 @@ impl From<Fault> for Error {
             Blame::Ended => Exit::Interrupted,
         };
         Self { exit, message: fault.message, hint: fault.hint }
+    }
+}
+
+impl From<stackline_emu::refusal::Refusal> for Error {
+    fn from(refusal: stackline_emu::refusal::Refusal) -> Self {
+        use stackline_emu::refusal::Blame;
+        let exit = match refusal.blame {
+            Blame::Input => Exit::Input,
+            Blame::Environment => Exit::Environment,
+            Blame::Emulation => Exit::Failed,
+        };
+        Self { exit, message: refusal.message, hint: refusal.hint }
     }
 }
 

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Agent(flags) => agent::agent(&flags),
         Command::Compare(flags) => compare::compare(&flags),
         Command::Net(flags) => net::net(&flags),
+        Command::Emulate(flags) => net::emulate(&flags),
     };
     done.unwrap_or_else(Exit::from_error).into()
 }

@@ -1,11 +1,16 @@
 //! `stackline net`: the networks of a specification.
 
+mod exec;
+
+pub(crate) use exec::emulate;
+
 use crate::diagnostics;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, NetCommand, Text};
 use crate::output;
 use crate::source::Source;
 use stackline_core::network::Network;
+use stackline_core::plan::Plan;
 use stackline_core::random::Seed;
 use stackline_live::stacks;
 use stackline_net::{self as machine, Node, Payload};
@@ -18,6 +23,7 @@ use std::path::Path;
 pub(crate) fn net(flags: &flags::Net) -> Result {
     match &flags.command {
         NetCommand::Show(flags) => show(flags),
+        NetCommand::Exec(flags) => exec::exec(flags),
     }
 }
 
@@ -25,7 +31,7 @@ pub(crate) fn net(flags: &flags::Net) -> Result {
 fn show(flags: &flags::NetShow) -> Result {
     let text = flags.text();
     let source = Source::of(&text)?;
-    let networks = networks(&source, &text)?;
+    let networks = declared(&source, &text)?.networks;
     let chosen = chosen(&networks, flags.network.as_deref(), &source)?;
     if let Some(path) = &flags.svg {
         draw(&chosen, path)?;
@@ -57,11 +63,11 @@ fn draw(networks: &[&Network], path: &Path) -> Result<()> {
 }
 
 /// What the specification declares. Its mistakes are told; warnings are about measurements, which nobody asked for.
-fn networks(source: &Source, flags: &Text) -> Result<Vec<Network>> {
+fn declared(source: &Source, flags: &Text) -> Result<Plan> {
     let read_file = |name: &str| std::fs::read_to_string(name).map_err(|e| e.to_string());
     let context = Context { stacks: &stacks::catalogue(), simulated: &stackline_sim::catalogue(), read_file: &read_file };
     let checked = stackline_spec::check(&source.text, &context, &Overrides::default());
-    checked.plan.map(|plan| plan.networks).ok_or_else(|| {
+    checked.plan.ok_or_else(|| {
         diagnostics::tell(&checked.diagnostics, source, Some(flags));
         Error::shown()
     })
@@ -74,13 +80,18 @@ fn chosen<'n>(networks: &'n [Network], name: Option<&str>, source: &Source) -> R
     if !found.is_empty() {
         return Ok(found);
     }
+    Err(none(networks, name, source))
+}
+
+/// There is no network of that name.
+fn none(networks: &[Network], name: Option<&str>, source: &Source) -> Error {
     if networks.is_empty() {
         let hint = "declare one, such as `network wan { host a, b; link a - b 100 Mbit/s 10 ms; }`";
-        return Err(Error::input(format!("{} declares no network", source.name)).hint(hint));
+        return Error::input(format!("{} declares no network", source.name)).hint(hint);
     }
     let names: Vec<&str> = networks.iter().map(|network| network.name.as_str()).collect();
     let message = format!("{} declares no network named {}", source.name, name.unwrap_or_default());
-    Err(Error::input(message).hint(format!("it declares {}", names.join(", "))))
+    Error::input(message).hint(format!("it declares {}", names.join(", ")))
 }
 
 /// Both directions of all pairs of hosts, as the machine of the simulated and the emulated world goes them.

@@ -1,0 +1,63 @@
+//! `stackline net exec`: any program on a host of an emulated network. `stackline emulate`: the process that emulates it.
+
+use super::{declared, none};
+use crate::exit::{Error, Exit, Result};
+use crate::flags;
+use crate::source::Source;
+use stackline_core::network::Network;
+use stackline_core::random::Seed;
+use stackline_emu::client::Emulation;
+use stackline_emu::enter::{self, Guest};
+use stackline_emu::server::{self, Door};
+
+/// Runs a program on a host of a network that is there as long as somebody runs a program on it.
+pub(super) fn exec(flags: &flags::NetExec) -> Result {
+    let (text, host) = flags.text()?;
+    let source = Source::of(&text)?;
+    let plan = declared(&source, &text)?;
+    let network = holding(&plan.networks, host, flags.network.as_deref(), &source)?;
+    let seed = Seed::root(flags.seed.unwrap_or(plan.seed)).child("network").child(&network.name);
+    let program = std::env::current_exe()
+        .map_err(|error| Error::new(Exit::Environment, format!("this program's own file cannot be found: {error}")))?;
+    let emulation = Emulation::shared(&program, &network.name, network, seed, &flags.options())?;
+    let entered = emulation.host(host).ok_or_else(|| unknown(host, &[network]))?;
+    let guest = Guest { host: entered, hosts: emulation.hosts(), command: &flags.command, lease: emulation.lease() };
+    let code = enter::exec(&guest)?;
+    Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+/// The network of that name, or the one that has that host.
+fn holding<'n>(networks: &'n [Network], host: &str, name: Option<&str>, source: &Source) -> Result<&'n Network> {
+    let named: Vec<&Network> = networks.iter().filter(|network| name.is_none_or(|name| network.name == name)).collect();
+    if named.is_empty() {
+        return Err(none(networks, name, source));
+    }
+    let holding: Vec<&Network> = named.iter().copied().filter(|network| network.host(host).is_some()).collect();
+    match holding[..] {
+        [] => Err(unknown(host, &named)),
+        [network] => Ok(network),
+        _ => {
+            let names: Vec<String> = holding.iter().map(|network| format!("--network {}", network.name)).collect();
+            let message = format!("{} networks have a host {host}", holding.len());
+            Err(Error::input(message).hint(format!("say which: {}", names.join(" or "))))
+        }
+    }
+}
+
+fn unknown(host: &str, networks: &[&Network]) -> Error {
+    let names: Vec<&str> = networks.iter().flat_map(|network| &network.hosts).map(|host| host.name.as_str()).collect();
+    let whose = match networks {
+        [network] => format!("the network {} has", network.name),
+        _ => "the networks have".to_string(),
+    };
+    let near = stackline_spec::nearest(host, names.iter().copied());
+    let hint = near.map_or_else(|| format!("hosts are {}", names.join(", ")), |near| format!("did you mean `{near}`?"));
+    Error::input(format!("{whose} no host {host}")).hint(hint)
+}
+
+/// Emulates a network until the last who wants it has gone. What is refused is told by the client.
+pub(crate) fn emulate(flags: &flags::Emulate) -> Result {
+    let door = if flags.shared { Door::Socket } else { Door::Pipe };
+    server::serve(door).map_err(|refusal| Error::from(refusal).told())?;
+    Ok(Exit::Done)
+}
