@@ -65,7 +65,8 @@ fn draw(networks: &[&Network], path: &Path) -> Result<()> {
 /// What the specification declares. Its mistakes are told; warnings are about measurements, which nobody asked for.
 fn declared(source: &Source, flags: &Text) -> Result<Plan> {
     let read_file = |name: &str| std::fs::read_to_string(name).map_err(|e| e.to_string());
-    let context = Context { stacks: &stacks::catalogue(), simulated: &stackline_sim::catalogue(), read_file: &read_file };
+    let context =
+        Context { stacks: &stacks::catalogue(), simulated: &stackline_sim::catalogue(), read_file: &read_file };
     let checked = stackline_spec::check(&source.text, &context, &Overrides::default());
     checked.plan.ok_or_else(|| {
         diagnostics::tell(&checked.diagnostics, source, Some(flags));

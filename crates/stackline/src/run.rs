@@ -2,10 +2,10 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
+use crate::flags::Seeds;
 use crate::observer::Keeper;
 use crate::output;
 use crate::source::Source;
-use crate::flags::Seeds;
 use crate::worlds::{Ground, Traces, Worlds, default_network, seeds};
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::{RunRecord, WakeUp};
@@ -55,7 +55,8 @@ fn only_simulated(flags: &flags::Run, plan: &Plan) -> Result<()> {
     let other = plan.measurements.iter().find(|measurement| measurement.world != World::Simulated);
     let asked = [(flags.seeds.is_some(), "--seeds"), (flags.check_determinism, "--check-determinism")];
     if let (Some(measurement), Some((_, flag))) = (other, asked.iter().find(|(asked, _)| *asked)) {
-        let what = format!("line {}: {flag} is for the simulated world, this is {}", measurement.line, measurement.world);
+        let what =
+            format!("line {}: {flag} is for the simulated world, this is {}", measurement.line, measurement.world);
         return Err(Error::new(Exit::Input, what).hint("add --in simulated"));
     }
     let until = plan.measurements.iter().find(|measurement| measurement.until.is_some());
@@ -152,13 +153,7 @@ fn ground<'p>(
     })
 }
 
-fn show(
-    flags: &flags::Run,
-    plan: &Plan,
-    records: &[RunRecord],
-    header: &Header,
-    known: Vec<String>,
-) -> Result<()> {
+fn show(flags: &flags::Run, plan: &Plan, records: &[RunRecord], header: &Header, known: Vec<String>) -> Result<()> {
     let mut summaries = stackline_analyze::summarise(plan, records);
     // What was not begun is no result.
     summaries.retain(|summary| header.complete || summary.runs > 0);

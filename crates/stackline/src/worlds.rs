@@ -8,8 +8,8 @@ mod traces;
 
 use crate::observer::Keeper;
 use live::Live;
-use simulated::Simulated;
 use serde_json::Value;
+use simulated::Simulated;
 use stackline_core::course::{Course, Turn};
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::{RunRecord, WakeUp};

@@ -48,7 +48,9 @@ impl Traces {
             let made = std::fs::create_dir_all(&directory).and_then(|()| std::fs::File::create(&path));
             let cannot = |e: std::io::Error| Fault::environment(format!("{} cannot be written: {e}", path.display()));
             // Time in the file is the model's, from 0: the same run writes the same bytes.
-            recorder = recorder.capture(network, ports.as_deref(), made.map_err(cannot)?, Settings::default()).map_err(cannot)?;
+            recorder = recorder
+                .capture(network, ports.as_deref(), made.map_err(cannot)?, Settings::default())
+                .map_err(cannot)?;
         }
         let events = events_path(&self.directory, &name).map_err(|e| Fault::environment(e.to_string()))?;
         Ok(Some((recorder, Files { events })))
