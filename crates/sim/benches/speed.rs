@@ -76,7 +76,8 @@ fn dumbbell(rate: &str, flows: u64) -> String {
 fn run(text: &str) -> (Outcome, f64) {
     let read_file = |_: &str| Err("no file".to_string());
     let stacks = catalogue();
-    let checked = check(text, &Context { stacks: &stacks, read_file: &read_file }, &Overrides::default());
+    let checked =
+        check(text, &Context { stacks: &stacks, simulated: &stacks, read_file: &read_file }, &Overrides::default());
     let plan = checked.plan.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics));
     let (network, measurement) = (&plan.networks[0], &plan.measurements[0]);
     let (seed, limits) = (Seed::root(1), Limits::default());

@@ -24,9 +24,8 @@ use std::task::{Context, Poll, Waker};
 const SETTLE: Duration = Duration(100_000_000);
 /// What a run may take beyond its time limit before it is given up.
 const GRACE: Duration = Duration(10_000_000_000);
-/// What responders may take after the initiators are done, and what a loop may once it is told to end.
+/// What responders and loads may take after the measured initiators are done; patience costs nothing in virtual time.
 const FINISH: Duration = Duration(10_000_000_000);
-const CLEAN_END: Duration = Duration(300_000_000);
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -416,13 +415,11 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// Loads and responders that loop are told to end; the others end by themselves.
     fn end(&mut self) {
         self.stage = Stage::Ending;
-        let loops = self.scene.measurement.time_limit.is_some() || self.jobs.iter().any(|job| job.task.background);
         for job in self.jobs.iter().filter(|job| job.task.background) {
             job.ending.set(true);
             job.end(false, &self.world);
         }
-        let patience = if loops { CLEAN_END } else { FINISH };
-        self.world.set_timer(self.world.now() + patience, Timer::Stage(END_NOW));
+        self.world.set_timer(self.world.now() + FINISH, Timer::Stage(END_NOW));
         self.world.tell_news();
     }
 

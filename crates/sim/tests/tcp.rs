@@ -1,10 +1,52 @@
-//! TCP in virtual time.
+//! TCP in virtual time: its options, its window, what it tells of itself.
+
 mod common;
-use common::{WAN, run, throughput};
+use common::{WAN, refused, run, throughput};
 
 #[test]
-fn it_runs() {
-    let outcome = run(&format!("{WAN}1 from a to b bulk_get 10000*100 over tcp across wan in simulated;"));
-    assert_eq!(outcome.records[0].initiator.received_bytes, 1_000_000, "{outcome:#?}");
-    assert!(throughput(&outcome.records[0]) > 0.0);
+fn a_window_bounds_what_is_on_its_way() {
+    let outcome = run("network far { host a, b; link a - b 1 Gbit/s 50 ms; }\n\
+         1 from a to b bulk_put 100000*100 over tcp(receive_buffer = 64 KiB) across far;");
+    // 64 KiB each round trip of 100 ms.
+    let expected = 65_536.0 * 8.0 / 0.1;
+    let got = throughput(&outcome.records[0]);
+    assert!((0.9..1.01).contains(&(got / expected)), "{got}, expected {expected}");
+}
+
+#[test]
+fn it_says_what_it_used() {
+    let outcome = run(&format!("{WAN}1 from a to b rr 32*10 over tcp(congestion = reno, nodelay) across wan;"));
+    let settings = &outcome.records[0].initiator.settings;
+    assert_eq!(settings["congestion"], "reno");
+    assert_eq!(settings["nodelay"], "on");
+    assert_eq!(settings["mss"], "1448 B");
+    let (_, transport) = outcome.records[0].initiator.transport.unwrap();
+    assert!((transport.rtt_s - 0.0202).abs() < 0.0002, "{transport:?}");
+}
+
+#[test]
+fn nagle_waits_for_the_acknowledgement_and_nodelay_does_not() {
+    let stream = |option: &str| {
+        let text = format!("{WAN}1 from a to b bulk_put 100*50 constant(1 ms) over tcp{option} across wan;");
+        run(&text).ports[0].packets
+    };
+    let (nagle, nodelay) = (stream(""), stream("(nodelay)"));
+    assert!(nodelay > 50 && nagle < 20, "{nagle} and {nodelay} packets");
+}
+
+#[test]
+fn segments_fit_the_narrowest_link() {
+    let narrow =
+        "network wan { host a, b; switch s; link a - s 10 Mbit/s 1 ms mtu 9000; link s - b 10 Mbit/s 1 ms mtu 600; }\n";
+    let outcome = run(&format!("{narrow}1 from a to b bulk_put 10000*10 over tcp across wan;"));
+    assert_eq!(outcome.records[0].initiator.settings["mss"], "548 B");
+    assert_eq!(outcome.records[0].responder.received_bytes, 100_000);
+}
+
+#[test]
+fn a_peer_that_nothing_reaches_is_given_up() {
+    let dead = "network wan { host a, b; link a -> b 10 Mbit/s 1 ms loss 100%; link b -> a 10 Mbit/s 1 ms; }\n";
+    let failure = refused(&format!("{dead}1 from a to b rr 32*10 over tcp across wan;"));
+    assert_eq!(failure.message, "initiator on a: a connection was not answered");
+    assert!(failure.hint.is_some());
 }

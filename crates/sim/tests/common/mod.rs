@@ -11,9 +11,15 @@ pub(crate) const WAN: &str = "network wan { host a, b; link a - b 10 Mbit/s 10 m
 
 /// Carries out every run of a text's first measurement.
 pub(crate) fn runs(text: &str) -> Result<Vec<Outcome>, Failure> {
+    runs_within(text, Limits::default())
+}
+
+/// The same with other limits.
+pub(crate) fn runs_within(text: &str, limits: Limits) -> Result<Vec<Outcome>, Failure> {
     let stacks = catalogue();
     let read_file = |_: &str| Err("no file".to_string());
-    let checked = check(text, &Context { stacks: &stacks, simulated: &stacks, read_file: &read_file }, &Overrides::default());
+    let checked =
+        check(text, &Context { stacks: &stacks, simulated: &stacks, read_file: &read_file }, &Overrides::default());
     let plan = checked.plan.unwrap_or_else(|| panic!("{text}\n{:#?}", checked.diagnostics));
     let measurement = &plan.measurements[0];
     let name = measurement.across.as_deref().expect("the text says `across`");
@@ -22,7 +28,6 @@ pub(crate) fn runs(text: &str) -> Result<Vec<Outcome>, Failure> {
     (0..measurement.runs)
         .map(|run| {
             let seed = seed.index(u64::from(run));
-            let limits = Limits::default();
             let scene = Scene { network, measurement, index: 0, run, warmup: false, seed, limits };
             carry_out(&scene, ()).map(|(outcome, ())| outcome)
         })

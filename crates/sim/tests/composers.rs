@@ -1,0 +1,141 @@
+//! How parts go together, time limits, delays and paces, clocks, and what is refused.
+
+mod common;
+use common::{WAN, refused, run, runs, runs_within, throughput};
+use stackline_core::time::Duration;
+use stackline_sim::Limits;
+
+#[test]
+fn parallel_parts_share_the_link() {
+    let text = format!(
+        "{WAN}1 parallel over tcp across wan: from a to b bulk_put 10000*200 | from a to b bulk_put 10000*200;"
+    );
+    let outcome = run(&text);
+    assert_eq!(outcome.records.len(), 2);
+    let sum: f64 = outcome.records.iter().map(throughput).sum();
+    assert!((8.5e6..10.5e6).contains(&sum), "{sum}");
+}
+
+#[test]
+fn replicas_are_summed() {
+    let outcome = run(&format!("{WAN}1 across wan: 4 from a to b bulk_put 10000*50 over tcp;")
+        .replace("across wan: ", "total over tcp across wan: ")
+        .replace(" over tcp;", ";"));
+    let record = &outcome.records[0];
+    assert_eq!((record.replicas, record.responder.received_bytes), (4, 2_000_000));
+    assert!(record.span_ns >= record.elapsed_ns);
+}
+
+#[test]
+fn a_load_runs_before_and_until_the_measured_part_is_done() {
+    let alone = run(&format!("{WAN}1 from a to b rr 32*20 over tcp across wan;"));
+    let text = format!("{WAN}1 background over tcp across wan: from a to b rr 32*20 | from a to b bulk_put 10000*5;");
+    let loaded = run(&text);
+    assert_eq!(loaded.records[0].calls.n(), 20);
+    assert!(loaded.records[0].calls.sum > 2 * alone.records[0].calls.sum, "requests wait behind the load");
+    assert!(loaded.records[1].responder.received_bytes > 50_000, "the load goes on");
+}
+
+#[test]
+fn a_time_limit_ends_a_run_and_its_stream() {
+    for what in ["bulk_put 10000*100000", "bulk_get 10000*100000", "rr 32*100000", "connect_disconnect 0*100000"] {
+        let text = format!("{WAN}1 timelimit 1 from a to b {what} over tcp(send_buffer = 64 KiB) across wan;");
+        let record = run(&text).records.remove(0);
+        assert!(record.limited, "{what}");
+        let seconds = record.elapsed_ns as f64 / 1e9;
+        assert!((0.99..1.2).contains(&seconds), "{what}: {seconds}");
+    }
+    let record =
+        run(&format!("{WAN}1 timelimit 1 from a to b bulk_put 1000*100000 over udp across wan;")).records.remove(0);
+    assert!(record.limited && record.responder.lost == Some(0), "{record:?}");
+}
+
+#[test]
+fn a_pace_keeps_its_moments_and_a_delay_adds_up() {
+    let paced = run(&format!("{WAN}1 from a to b rr 32*10 constant(50 ms) over udp across wan;"));
+    let record = &paced.records[0];
+    // The tenth request leaves at 500 ms and is answered 20.096 ms later.
+    assert_eq!(record.elapsed_ns, 500_000_000 + 20_096_000);
+    assert_eq!(record.lateness.min_max, Some((0, 0)));
+    let late = run(&format!("{WAN}1 from a to b rr 32*10 constant(5 ms) over udp across wan;"));
+    // It cannot keep up: the last one counts from when it should have begun.
+    assert_eq!(late.records[0].calls.min_max.unwrap().1, 10 * 20_096_000 - 9 * 5_000_000);
+    let served = run(&format!("{WAN}1 from a to b rr 32*10 constant(0) constant(3 ms) over udp across wan;"));
+    assert_eq!(served.records[0].elapsed_ns, 10 * (20_096_000 + 3_000_000));
+}
+
+#[test]
+fn a_fast_clock_reads_more_and_changes_nothing() {
+    let text = |clock: &str| {
+        format!(
+            "network wan {{ host a {{ {clock} }} host b; link a - b 10 Mbit/s 10 ms; }}\n1 from a to b rr 32*100 over tcp across wan;"
+        )
+    };
+    let (right, fast) = (run(&text("")), run(&text("clock fast 1000 ppm; clock behind 1 s;")));
+    assert_eq!(right.digest, fast.digest);
+    let share = fast.records[0].elapsed_ns as f64 / right.records[0].elapsed_ns as f64;
+    assert!((share - 1.001).abs() < 1e-6, "{share}");
+    let back = run(&text("clock behind 1 s at 1 s;"));
+    assert_eq!(back.digest, right.digest);
+    assert!(back.records[0].elapsed_ns + 900_000_000 < right.records[0].elapsed_ns + 1_000_000_000);
+}
+
+#[test]
+fn one_seed_one_digest() {
+    let text = |seed: u32| {
+        let lossy = "network wan { host a, b; link a - b 10 Mbit/s 10 ms loss 2% jitter exponential(1 ms); }";
+        format!("seed {seed};\n{lossy}\n2 from a to b bulk_get exponential(5000)*100 over tcp across wan;")
+    };
+    let digests = |seed| runs(&text(seed)).unwrap().iter().map(|o| o.digest).collect::<Vec<_>>();
+    assert_eq!(digests(1), digests(1));
+    assert_ne!(digests(1)[0], digests(1)[1]);
+    assert_ne!(digests(1), digests(2));
+}
+
+#[test]
+fn thousands_of_pairs_run_at_once() {
+    let wide = "network wan { host a, b; link a - b 1 Gbit/s 10 ms; }\n";
+    let outcome = run(&format!("{wide}1 total over udp across wan: 3000 from a to b rr 32*3;"));
+    assert_eq!(outcome.records[0].calls.n(), 9000);
+    let outcome = run(&format!("{wide}1 total over tcp across wan: 1000 from a to b bulk_put 5000*2;"));
+    assert_eq!(outcome.records[0].responder.received_bytes, 10_000_000);
+}
+
+#[test]
+fn endpoints_that_wait_for_each_other_are_refused() {
+    let stuck = "procedure stuck { initiator { ConnectRequest; StartMeasurement; AwaitDataIndication(unit); \
+        StopMeasurement; DisconnectRequest; } responder { AwaitConnectIndication; Delay(constant(1 ms)); \
+        DataRequest(unit); AwaitDisconnectIndication; } }\n";
+    let dead = "network wan { host a, b; link a -> b 10 Mbit/s 1 ms; link b -> a 10 Mbit/s 1 ms loss every 2; }\n";
+    let failure = refused(&format!("{stuck}{dead}1 from a to b stuck 100 over udp across wan;"));
+    assert!(failure.message.starts_with("nothing can happen any more at 0.0"), "{failure}");
+    assert!(failure.message.contains("the initiator on a waits for a data unit"), "{failure}");
+    assert!(failure.hint.is_some());
+}
+
+#[test]
+fn what_is_not_simulated_is_refused_with_a_hint() {
+    for (text, cause) in [
+        ("1 from a to b bulk_put 10*10 over tcp on cpu 1 across wan;", "no cores"),
+        ("1 from a to b bulk_put 10*10 < virtual memory over tcp across wan;", "virtual memory"),
+        ("1 priority background over tcp across wan: from a to b rr 32*5 | from a to b rr 32*5;", "no processor"),
+        ("1 from a to a rr 32*5 over tcp across wan;", "send to itself"),
+    ] {
+        let failure = refused(&format!("{WAN}{text}"));
+        assert!(failure.message.contains(cause), "{failure}");
+        assert!(failure.hint.is_some());
+    }
+    let endless = "network wan { host a, b; link a - b unlimited 10 ms; }\n";
+    let text = format!("{endless}1 timelimit 1 from a to b bulk_put 1000*100000000 over udp across wan;");
+    let few = Limits { steps_an_instant: 10_000, ..Limits::default() };
+    let failure = runs_within(&text, few).unwrap_err();
+    assert!(failure.message.starts_with("time stands still"), "{failure}");
+}
+
+#[test]
+fn a_run_that_does_not_end_is_given_up() {
+    let short = Limits { virtual_time: Duration(1_000_000_000), ..Limits::default() };
+    let failure = runs_within(&format!("{WAN}1 from a to b rr 32*100 over tcp across wan;"), short).unwrap_err();
+    assert!(failure.message.starts_with("the run did not end within 1.00 s of virtual time: "), "{failure}");
+    assert!(failure.message.contains("the initiator on a waits for data units"), "{failure}");
+}
