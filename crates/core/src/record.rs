@@ -206,6 +206,55 @@ impl SideRecord {
     }
 }
 
+/// What went through one direction of a link of a modelled network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortRecord {
+    /// Its name: `khons>edge`.
+    pub name: String,
+    /// Packets that left (on links of cells, cells that left a cell switch).
+    pub packets: u64,
+    /// Their bytes, network layer.
+    pub bytes: u64,
+    /// Packets marked.
+    pub marked: u64,
+    /// Packets doubled.
+    pub duplicated: u64,
+    /// Packets dropped or lost, by reason; only what there was.
+    pub drops: BTreeMap<String, u64>,
+}
+
+/// How well an emulated network kept its times. Lateness: how long after it was due a frame was handed to the kernel, ns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EmulationRecord {
+    /// Frames that left for a host.
+    pub departures: u64,
+    /// Median lateness.
+    pub lateness_p50_ns: u64,
+    /// 99 of 100 are at most this.
+    pub lateness_p99_ns: u64,
+    /// The largest.
+    pub lateness_max_ns: u64,
+    /// Frames lost because the machine could not keep up.
+    pub lost: u64,
+    /// Share of one processor that the emulator took, 0 to 1.
+    pub cpu_share: f64,
+    /// Median round trip through the emulator with nothing emulated in it, measured at its start.
+    pub round_trip_ns: Option<u64>,
+    /// Why the result is the machine's and not the network's, when it is.
+    pub overload: Option<String>,
+}
+
+/// What a modelled network did during a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NetworkRecord {
+    /// Its name.
+    pub name: String,
+    /// Directions of links at which something was dropped, marked or doubled, and the busiest of the others.
+    pub ports: Vec<PortRecord>,
+    /// In the emulated world.
+    pub emulation: Option<EmulationRecord>,
+}
+
 /// One run of one part: a row of `results.parquet`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -237,6 +286,22 @@ pub struct RunRecord {
     pub responder: SideRecord,
     /// What could not be measured and why.
     pub absent: BTreeMap<String, String>,
+    /// What the modelled network did, the same for all parts of a run; absent in the live world.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkRecord>,
+}
+
+impl NetworkRecord {
+    /// Keeps of `ports` those at which something went wrong, and the `busiest` of the others.
+    #[must_use]
+    pub fn notable(name: &str, ports: Vec<PortRecord>, busiest: usize) -> Self {
+        let wrong = |port: &PortRecord| !port.drops.is_empty() || port.marked > 0 || port.duplicated > 0;
+        let mut calm: Vec<u64> = ports.iter().filter(|port| !wrong(port)).map(|port| port.bytes).collect();
+        calm.sort_unstable_by(|a, b| b.cmp(a));
+        let least = calm.get(busiest.saturating_sub(1)).copied().unwrap_or(0).max(1);
+        let ports = ports.into_iter().filter(|port| wrong(port) || port.bytes >= least).collect();
+        Self { name: name.to_string(), ports, emulation: None }
+    }
 }
 
 impl RunRecord {
@@ -249,7 +314,9 @@ impl RunRecord {
         let sides = [("initiator", &self.initiator), ("responder", &self.responder)];
         let sides =
             sides.into_iter().flat_map(|(name, side)| side.reals().map(move |(at, x)| (format!("{name}.{at}"), x)));
-        times.into_iter().chain(sides).find(|(_, value)| !value.is_finite()).map(|(name, _)| name)
+        let network = self.network.iter().filter_map(|network| network.emulation.as_ref());
+        let network = network.map(|emulation| ("network.emulation.cpu_share".to_string(), emulation.cpu_share));
+        times.into_iter().chain(sides).chain(network).find(|(_, value)| !value.is_finite()).map(|(name, _)| name)
     }
 
     /// Bytes of data units that arrived at either side.

@@ -122,6 +122,12 @@ fn limited(name: &str, side: &SideSummary) -> Option<String> {
 
 /// Without what a table does not show anyhow: the CPU time of hosts is in the JSON.
 fn absent(summary: &Summary) -> Vec<String> {
-    let missed = summary.absent.iter().filter(|(name, _)| *name != "host_cpu");
-    missed.map(|(name, reason)| format!("not measured: {name}: {reason}")).collect()
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, reason) in summary.absent.iter().filter(|(name, _)| *name != "host_cpu") {
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((reason, vec![name])),
+        }
+    }
+    reasons.into_iter().map(|(reason, names)| format!("not measured: {}: {reason}", names.join(", "))).collect()
 }

@@ -22,6 +22,7 @@ const AFTER_RUN: &str = "\
 Examples:
   stackline run examples/first.stackline
   stackline run -e '10 request_response 32*1000 over tcp, unix'
+  stackline run examples/dumbbell.stackline --in simulated
   stackline run pair.stackline --host udjat=ssh:user@10.0.0.6 --over 'tcp(nodelay), udp'
 
 Every run is kept in stackline-runs/, or in the directory that STACKLINE_RUNS names.";
@@ -64,7 +65,7 @@ pub(crate) struct Text {
     /// Stacks instead of those written, such as 'tcp(nodelay), unix'
     #[arg(long, value_name = "STACKS")]
     pub(crate) over: Option<String>,
-    /// World instead of the one written
+    /// Instead of the world written
     #[arg(long = "in", value_name = "WORLD")]
     pub(crate) world: Option<World>,
     /// Where a host of the specification is: NAME=local or NAME=ssh:USER@ADDRESS; once for each host
@@ -91,16 +92,16 @@ pub(crate) struct Run {
     /// Name of the run's directory instead of the specification's
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Simulated: make every run under each of these seeds, on all cores, as in 1..100
+    /// Simulated: every run under each of these seeds, as in 1..100
     #[arg(long, value_name = "FIRST..LAST", value_parser = seeds, conflicts_with_all = ["seed", "check_determinism", "events", "capture"])]
     pub(crate) seeds: Option<Seeds>,
-    /// Simulated: make every run twice and fail when the second goes another way
+    /// Simulated: make every run twice, to see that both go the same way
     #[arg(long)]
     pub(crate) check_determinism: bool,
-    /// Keep every event of the network: enqueued, dequeued, dropped and why, delivered
+    /// Keep every event of the modelled network
     #[arg(long)]
     pub(crate) events: bool,
-    /// Keep the packets of a port as pcapng, such as 'khons>edge', or of `all`; once for each port
+    /// Keep the packets of a port ('khons>edge', or `all`) as pcapng
     #[arg(long, value_name = "PORT")]
     pub(crate) capture: Vec<String>,
 }
