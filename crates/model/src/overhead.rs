@@ -52,10 +52,10 @@ pub const fn in_cells(frame_bytes: u64, cell_bytes: u64) -> u64 {
 /// Bytes a link's rate is spent on for a packet of `packet_bytes`.
 #[must_use]
 pub const fn charged_bytes(packet_bytes: u64, charge: Charge, cell_bytes: Option<u64>) -> u64 {
-    let frame = charge.bytes(packet_bytes);
     match cell_bytes {
-        Some(cell) => in_cells(frame, cell),
-        None => frame,
+        // The packet itself is what AAL5 cuts; no Ethernet frame is around it.
+        Some(cell) => in_cells(packet_bytes, cell),
+        None => charge.bytes(packet_bytes),
     }
 }
 

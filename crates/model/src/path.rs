@@ -8,7 +8,7 @@ use crate::{mean, positive, real};
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use stackline_core::network::{Charge, DEFAULT_MTU, Interface, Link, Loss, Network, Queue, Switch};
+use stackline_core::network::{Charge, DEFAULT_MTU, Interface, Link, Loss, Network, Queue, Rate, Switch};
 use stackline_core::time::Duration;
 
 /// Bytes of the packet that hops are compared with.
@@ -35,6 +35,8 @@ pub struct Hop {
     pub charge: Charge,
     /// Bytes of a cell when frames go over it in cells.
     pub cell_bytes: Option<u64>,
+    /// Whether it begins at a switch that sends cells on as they come, before their frame is whole.
+    pub cut_through: bool,
 }
 
 impl Hop {
@@ -53,10 +55,24 @@ impl Hop {
         }
     }
 
-    /// Probability that a packet of that size is lost, lists counted over the first `packets`.
+    /// Seconds the first cell of a packet takes, or the whole packet where there are no cells.
+    #[must_use]
+    pub fn cell_s(&self, packet_bytes: u64) -> Option<f64> {
+        let share = self.cell_bytes.map_or(1.0, |cell| real(cell) / real(self.charged_bytes(packet_bytes).max(cell)));
+        Some(self.serialisation_s(packet_bytes)? * share)
+    }
+
+    /// Probability that a packet of that size is lost, lists counted over the first `packets`. In cells each of them is
+    /// lost by itself, and one of them loses the packet.
     #[must_use]
     pub fn loss_of(&self, packet_bytes: u64, packets: Option<u64>) -> f64 {
-        mean::loss(&self.losses, self.charged_bytes(packet_bytes), packets)
+        let charged = self.charged_bytes(packet_bytes);
+        let Some(cell) = self.cell_bytes.filter(|cell| *cell > 0) else {
+            return mean::loss(&self.losses, charged, packets);
+        };
+        let cells = (charged / cell).max(1);
+        let p = mean::loss(&self.losses, cell, packets.map(|packets| packets.saturating_mul(cells)));
+        1.0 - libm::pow(1.0 - p, real(cells))
     }
 }
 
@@ -177,9 +193,14 @@ fn shortest<'n>(network: &'n Network, from: &str, to: &str) -> Option<Vec<(&'n L
 
 /// In nanoseconds, so that equal costs are equal however they are added up.
 fn hop_cost(link: &Link) -> u64 {
-    let time_s = match mean::rate_bit_s(&link.rate) {
+    let rate = match &link.rate {
+        // A way that is shut for a while is still the way.
+        Rate::Schedule(schedule) => Some(schedule.steps.iter().map(|(_, rate)| *rate).fold(0.0, f64::max)),
+        rate => mean::rate_bit_s(rate),
+    };
+    let time_s = match rate {
         None => 0.0,
-        Some(rate) if positive(rate) => 8.0 * real(link.charge.bytes(PROBE_BYTES)) / rate,
+        Some(rate) if positive(rate) => 8.0 * real(PROBE_BYTES) / rate,
         Some(_) => f64::INFINITY,
     };
     (link.delay + Duration::from_seconds(time_s)).0
@@ -200,6 +221,7 @@ fn hop(network: &Network, link: &Link, forward: bool) -> Hop {
         charge: link.charge,
         // A switch of cells takes cells in and gives cells out.
         cell_bytes: [from, to].into_iter().find_map(|name| switch(name)?.cell_bytes),
+        cut_through: switch(from).is_some_and(|switch| switch.cell_bytes.is_some()),
     };
     hop.loss = hop.loss_of(hop.mtu_bytes, None);
     hop
@@ -219,7 +241,7 @@ fn queue_bytes(link: &Link, switch: Option<&Switch>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_core::network::{Host, Rate};
+    use stackline_core::network::Host;
 
     fn link(a: &str, b: &str, mbit_s: f64, ms: u64) -> Link {
         Link {
@@ -293,8 +315,10 @@ mod tests {
         // 1500 bytes and the trailer are 32 cells: 13568 bits at 1 Mbit/s.
         assert!((path.hops[1].serialisation_s(1500).unwrap() - 0.013_568).abs() < 1e-12);
         assert_eq!(path.bottleneck(1500).unwrap().ends.0, "s");
-        assert!((path.loss_of(1500, None) - 0.55).abs() < 1e-12);
-        assert!((path.hops[1].loss - 0.5).abs() < 1e-12);
+        // Each of the 32 cells is lost with probability 0.1, and one is enough; every second cell is always enough.
+        assert!((path.hops[0].loss_of(1500, None) - (1.0 - libm::pow(0.9, 32.0))).abs() < 1e-12);
+        assert!((path.loss_of(1500, None) - 1.0).abs() < 1e-9);
+        assert!(!path.hops[0].cut_through && path.hops[1].cut_through);
     }
 
     #[test]

@@ -27,7 +27,15 @@ fn stages(path: &Path, packet_bytes: u64) -> Option<Vec<(f64, f64)>> {
         if at == 0 && path.sender.single_buffered {
             busy += stages.pop().map_or(0.0, |(copy, _)| copy);
         }
-        stages.push((busy, hop.delay_s));
+        match stages.last_mut().filter(|_| hop.cut_through && at > 0) {
+            // Cells go on as they come: the slowest hop sets the time of the frame, the others add that of one cell.
+            Some((before, delay)) => {
+                let cell = hop.cell_s(packet_bytes)?;
+                *delay += hop.delay_s + if busy > *before { *before * cell / busy } else { cell };
+                *before = before.max(busy);
+            }
+            None => stages.push((busy, hop.delay_s)),
+        }
     }
     stages.push((copy_s(&path.receiver, packet_bytes), 0.0));
     Some(stages)
@@ -125,6 +133,7 @@ mod tests {
             queue_bytes: None,
             charge: Charge::Packet,
             cell_bytes: None,
+            cut_through: false,
         }
     }
 
@@ -152,6 +161,17 @@ mod tests {
         assert!(close(message_s(&two, &Packets::of(5000, 1000, 0)).unwrap(), 0.040_8));
         // A short last one: 4 * 8 + 0.8 ms at the slow hop, waiting there for those before it.
         assert!(close(message_s(&two, &Packets::of(4100, 1000, 0)).unwrap(), 0.000_8 + 0.032 + 0.000_8));
+    }
+
+    #[test]
+    fn cells_go_on_as_they_come() {
+        // 1500 bytes are 32 cells of 424 bits: 13568 bits, 1.3568 ms at 10 Mbit/s, 0.0424 ms for one of them.
+        let cells = |rate, cut_through| Hop { cell_bytes: Some(53), cut_through, ..hop(rate, 0.001) };
+        let even = path(vec![cells(10e6, false), cells(10e6, true)]);
+        assert!(close(packet_s(&even, 1500).unwrap(), 0.001_356_8 + 0.000_042_4 + 0.002));
+        let slower = path(vec![cells(10e6, false), cells(1e6, true)]);
+        assert!(close(packet_s(&slower, 1500).unwrap(), 0.013_568 + 0.000_042_4 + 0.002));
+        assert!(close(period_s(&slower, 1500).unwrap(), 0.013_568));
     }
 
     #[test]

@@ -117,8 +117,7 @@ impl Flow<'_> {
         let rate = hop.rate_bit_s.map(|rate| pipe::rate_limited_bit_s(rate, share));
         let name = if hop.cell_bytes.is_some() { "cells" } else { "rate" };
         if let Some(cell) = hop.cell_bytes {
-            let frame = hop.charge.bytes(self.packet());
-            let tax = real(frame) / real(overhead::in_cells(frame, cell));
+            let tax = real(self.packet()) / real(overhead::in_cells(self.packet(), cell));
             values.add(
                 "useful share of cells",
                 tax,

@@ -244,6 +244,17 @@ fn parts_at_once_share() {
 }
 
 #[test]
+fn calls_behind_a_transfer_know_of_its_queue() {
+    let mut queued = network();
+    queued.links[1].rate = Rate::Constant(10e6);
+    queued.links[1].queue = Some(Queue { limit_bytes: Some(125_000), ..Queue::default() });
+    let load = Part { background: true, ..part(put(), "tcp", 1000, 1) };
+    let all = over(queued, Composer::Background, vec![part(rr(), "tcp", 32, 10), load]);
+    // 1 Mbit at 10 Mbit/s, on the way there only.
+    close(value(all[0].answer().unwrap(), "wait when the queues are full"), 0.1, 1e-9);
+}
+
+#[test]
 fn what_is_not_covered_is_said() {
     assert!(refused(network(), part(put(), "mptcp", 1000, 10)).contains("mptcp"));
     assert!(refused(network(), Part { to: None, ..part(put(), "tcp", 1000, 10) }).contains("from HOST to HOST"));

@@ -253,14 +253,18 @@ fn loaded(s: &Situation<'_>, values: &mut Values, said: &mut Vec<String>) {
     if !s.there.hops.iter().chain(&s.back.hops).any(|hop| s.load.carries(hop)) {
         return;
     }
-    let full = |path: &Path| -> Option<f64> {
-        path.hops
-            .iter()
-            .filter(|hop| s.load.carries(hop))
-            .map(|hop| pipe::queueing_delay_s(hop.queue_bytes?, hop.rate_bit_s?))
-            .sum()
+    let packet = s.transport.segment_bytes + s.transport.header_bytes;
+    // A queue grows where packets come faster than they leave: at the bottleneck.
+    let full = |path: &Path| match path.bottleneck(packet).filter(|hop| s.load.carries(hop)) {
+        None => Some(0.0),
+        Some(hop) => pipe::queueing_delay_s(hop.queue_bytes?, hop.rate_bit_s?),
     };
     let wait_s = full(&s.there).zip(full(&s.back)).map(|(there, back)| there + back);
-    values.add("wait when the queues are full", wait_s, Unit::Seconds, "8 B / rate, at each hop with bulk transfers");
+    values.add(
+        "wait when the queues are full",
+        wait_s,
+        Unit::Seconds,
+        "8 B / rate at the bottleneck, where bulk transfers go over it",
+    );
     said.push("the figure is with empty queues; transfers at the same time fill them".to_string());
 }
