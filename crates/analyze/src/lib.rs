@@ -11,6 +11,7 @@
 //! | [`summarise`](mod@summarise) | records to summaries |
 //! | [`interval`] | when `until` is reached |
 //! | [`compare`](mod@compare) | one run against another |
+//! | [`predicted`] | predictions beside what was measured |
 
 pub mod bimodal;
 pub mod compare;
@@ -19,6 +20,7 @@ mod flags;
 mod groups;
 pub mod interval;
 mod machines;
+pub mod predicted;
 mod sides;
 pub mod statistics;
 pub mod summarise;

@@ -8,6 +8,7 @@
 //! | [`table`](mod@table) | summaries, one row each, and below what one has to know about them |
 //! | [`json`](mod@json) | the stable schema of `--json` |
 //! | [`comparison`](mod@comparison) | one run against another |
+//! | [`prediction`](mod@prediction) | what closed forms say, beside a run |
 //! | [`plan`](mod@plan) | what exactly will be done |
 //! | [`drawing`](mod@drawing) | a network as a picture |
 //! | [`topology`](mod@topology) | a network: hosts, links, and what lies between each two hosts |
@@ -20,6 +21,7 @@ mod grid;
 pub mod json;
 mod notes;
 pub mod plan;
+pub mod prediction;
 mod procedure;
 pub mod table;
 #[cfg(test)]
@@ -30,5 +32,6 @@ pub use comparison::{comparison, comparison_json};
 pub use drawing::drawing;
 pub use json::{Header, json};
 pub use plan::plan;
+pub use prediction::{prediction, prediction_json};
 pub use table::{TableOptions, table};
 pub use topology::{topology, topology_json};

@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("emu", &["core", "net"]),
     ("live", &["core"]),
     ("events", &["core"]),
-    ("analyze", &["core", "events"]),
+    ("analyze", &["core", "events", "model"]),
     ("report", &["core", "analyze"]),
     ("stackline", &["core", "spec", "net", "model", "sim", "emu", "live", "events", "analyze", "report"]),
 ];

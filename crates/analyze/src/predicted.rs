@@ -1,0 +1,128 @@
+//! Predictions beside what was measured. The forms are `model`'s; here each finds its measurement in a run.
+
+use crate::{Metric, Statistics, Summary};
+pub use stackline_model::prediction::{Answer, Outcome, Prediction, Quantity, Unit, Value};
+
+/// What was measured of something predicted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Of the predicted quantity, in its unit: throughput over runs, response and connect times over calls.
+    pub statistics: Statistics,
+    /// Measured mean over predicted figure.
+    pub ratio: Option<f64>,
+}
+
+/// A prediction, and what came of it where that is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predicted {
+    /// The prediction.
+    pub prediction: Prediction,
+    /// The same part in a run.
+    pub measured: Option<Measured>,
+}
+
+impl Predicted {
+    /// What is predicted, where a form holds.
+    #[must_use]
+    pub fn metric(&self) -> Option<Metric> {
+        self.prediction.answer().map(|answer| metric(answer.quantity))
+    }
+}
+
+const fn metric(quantity: Quantity) -> Metric {
+    match quantity {
+        Quantity::Throughput => Metric::Throughput,
+        Quantity::Response => Metric::Response,
+        Quantity::Connect => Metric::Connect,
+    }
+}
+
+/// Puts to each prediction the summary of the same measurement, part and stack, each summary once. A world that one of
+/// them was given on the command line is in its text: what is left over comes together by its place in the plan.
+#[must_use]
+pub fn beside(predictions: Vec<Prediction>, summaries: &[Summary]) -> Vec<Predicted> {
+    let mut left: Vec<Option<&Summary>> = summaries.iter().filter(|s| !s.background).map(Some).collect();
+    let same_text = |p: &Prediction, s: &Summary| s.text == p.text && s.part == p.part;
+    let same_place = |p: &Prediction, s: &Summary| {
+        (s.measurement, s.part_index, &s.application) == (p.measurement, p.part_index, &p.application)
+    };
+    let mut find = |p: &Prediction, same: fn(&Prediction, &Summary) -> bool| {
+        let found = left.iter_mut().find(|slot| slot.is_some_and(|s| s.stack == p.stack && same(p, s)));
+        found.and_then(Option::take)
+    };
+    let first: Vec<Option<&Summary>> = predictions.iter().map(|p| find(p, same_text)).collect();
+    let both = predictions.into_iter().zip(first);
+    both.map(|(prediction, found)| {
+        let found = found.or_else(|| find(&prediction, same_place));
+        let measured = found.and_then(|summary| measured(&prediction, summary));
+        Predicted { prediction, measured }
+    })
+    .collect()
+}
+
+fn measured(prediction: &Prediction, summary: &Summary) -> Option<Measured> {
+    let answer = prediction.answer()?;
+    let statistics = match answer.quantity {
+        Quantity::Throughput => summary.throughput_bit_s,
+        Quantity::Response => summary.response_s,
+        Quantity::Connect => summary.connect_s,
+    }?;
+    let ratio = (answer.value > 0.0).then(|| statistics.mean / answer.value);
+    Some(Measured { statistics, ratio })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_core::plan::World;
+
+    fn prediction(text: &str, outcome: Outcome) -> Prediction {
+        Prediction {
+            measurement: 0,
+            part_index: Some(0),
+            text: text.into(),
+            part: text.into(),
+            application: "rr".into(),
+            stack: "tcp".into(),
+            world: World::Live,
+            network: None,
+            outcome,
+        }
+    }
+
+    fn response(value: f64) -> Outcome {
+        let (quantity, limit) = (Quantity::Response, "propagation");
+        Outcome::Predicted(Answer { quantity, value, limit, values: vec![], assumptions: vec![], moved: None })
+    }
+
+    fn summary(text: &str, times: &[f64]) -> Summary {
+        let response_s = Statistics::from_values(times);
+        Summary { text: text.into(), part: text.into(), stack: "tcp".into(), response_s, ..Summary::default() }
+    }
+
+    #[test]
+    fn each_finds_its_own_once() {
+        let all =
+            vec![prediction("x", response(0.02)), prediction("y", response(0.02)), prediction("x", response(0.04))];
+        let found = beside(all, &[summary("x", &[0.01, 0.03]), summary("x", &[0.02])]);
+        let ratios: Vec<Option<f64>> = found.iter().map(|p| p.measured.as_ref().and_then(|m| m.ratio)).collect();
+        assert_eq!(ratios, [Some(1.0), None, Some(0.5)]);
+        assert_eq!(found[0].metric(), Some(Metric::Response));
+    }
+
+    #[test]
+    fn another_world_is_found_by_its_place() {
+        let elsewhere = Summary { part_index: Some(0), application: "rr".into(), ..summary("x in emulated", &[0.03]) };
+        let found = |application: &str| {
+            let summary = Summary { application: application.into(), ..elsewhere.clone() };
+            beside(vec![prediction("x", response(0.02))], &[summary]).remove(0).measured.is_some()
+        };
+        assert!(found("rr") && !found("bulk_get"));
+    }
+
+    #[test]
+    fn what_is_not_predicted_has_nothing_beside_it() {
+        let found = beside(vec![prediction("x", Outcome::NotCovered("so".into()))], &[summary("x", &[1.0])]);
+        assert_eq!((found[0].metric(), &found[0].measured), (None, &None));
+    }
+}
