@@ -27,6 +27,14 @@ Examples:
 
 Every run is kept in stackline-runs/, or in the directory that STACKLINE_RUNS names.";
 
+const AFTER_PREDICT: &str = "\
+Examples:
+  stackline predict wan.stackline
+  stackline predict wan.stackline --over 'tcp(receive_buffer = 64 KiB), udp'
+  stackline predict wan.stackline --run stackline-runs/20260101-120000-wan
+
+Nothing is run. What no form covers is said, with its reason.";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Carry out a specification and show what it measured
@@ -40,6 +48,9 @@ pub(crate) enum Command {
     /// Show exactly what would be done
     #[command(override_usage = "stackline plan [OPTIONS] <SPEC | -e TEXT>")]
     Plan(Text),
+    /// Say what closed forms expect of a specification's networks: figures, what limits them, and why
+    #[command(override_usage = "stackline predict [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_PREDICT)]
+    Predict(Predict),
     /// List the stacks, or one stack's options and its mapping to system calls
     Stacks(Stacks),
     /// Compare two runs: ratios with their intervals
@@ -116,6 +127,15 @@ fn seeds(text: &str) -> Result<Seeds, String> {
     let number = |text: &str| text.trim().parse::<u64>().map_err(|_| bad());
     let (first, last) = (number(first)?, number(last.trim_start_matches('='))?);
     if first <= last && last - first < 1_000_000 { Ok(Seeds(first..=last)) } else { Err(bad()) }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Predict {
+    #[command(flatten)]
+    pub(crate) text: Text,
+    /// A kept run (a directory, or its name under the runs directory) whose figures stand beside the predictions
+    #[arg(long, value_name = "RUN")]
+    pub(crate) run: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

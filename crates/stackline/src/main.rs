@@ -10,6 +10,7 @@ mod flags;
 mod net;
 mod observer;
 mod output;
+mod predict;
 mod run;
 mod source;
 mod tap;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Check(flags) => text::check(&flags),
         Command::Fmt(flags) => text::fmt(&flags),
         Command::Plan(flags) => text::plan(&flags),
+        Command::Predict(flags) => predict::predict(&flags),
         Command::Stacks(flags) => text::stacks(&flags),
         Command::Agent(flags) => agent::agent(&flags),
         Command::Compare(flags) => compare::compare(&flags),

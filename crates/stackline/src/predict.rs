@@ -1,0 +1,35 @@
+//! `stackline predict`: what closed forms say of a specification, beside a kept run where one is named. Runs nothing.
+
+use crate::exit::{Error, Exit, Result};
+use crate::flags;
+use crate::output;
+use crate::source::Source;
+use stackline_analyze::predicted::beside;
+use stackline_events::Run;
+
+/// Predicts every measurement that crosses a network.
+pub(crate) fn predict(flags: &flags::Predict) -> Result {
+    let source = Source::of(&flags.text)?;
+    let plan = source.work(&flags.text)?;
+    if plan.networks.is_empty() {
+        let message = format!("there is nothing to predict from: the specification ({}) has no network", source.name);
+        let hint =
+            "declare one, such as `network wan { host a, b; link a - b 100 Mbit/s 5 ms; }`, and write `across wan`";
+        return Err(Error::input(message).hint(hint));
+    }
+    let run = flags.run.as_deref().map(Run::open).transpose()?;
+    let summaries = run.as_ref().map(|run| {
+        if !run.complete {
+            let reason = run.reason.as_deref().unwrap_or("it was killed");
+            eprintln!("warning: {} is incomplete ({reason}); what it holds is shown", run.path.display());
+        }
+        stackline_analyze::summarise(&run.plan, &run.records)
+    });
+    let predictions = beside(stackline_model::predict(&plan), &summaries.unwrap_or_default());
+    if flags.text.json {
+        output::json(&stackline_report::prediction_json(&predictions), false)?;
+    } else {
+        output::print(&stackline_report::prediction(&predictions, run.is_some()))?;
+    }
+    Ok(Exit::Done)
+}
