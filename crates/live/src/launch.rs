@@ -6,6 +6,7 @@
 use crate::control::{self, FromAgent, Hello, LONGEST_LINE, PROTOCOL, ToAgent};
 use crate::fault::{Fault, Result};
 use stackline_core::plan::{HostPlan, Via};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ pub struct Launcher {
     pub ssh: String,
     /// The command ssh runs there; `$STACKLINE_REMOTE` or `stackline`.
     pub remote: String,
+    /// The namespaces that agents of local hosts enter first, by host: of users, where there is one, and of the network.
+    pub within: BTreeMap<String, (Option<PathBuf>, PathBuf)>,
 }
 
 impl Launcher {
@@ -31,16 +34,23 @@ impl Launcher {
     #[must_use]
     pub fn new(program: PathBuf, files: Option<PathBuf>) -> Self {
         let or = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_string());
-        Self { program, files, ssh: or("STACKLINE_SSH", "ssh"), remote: or("STACKLINE_REMOTE", "stackline") }
+        let (ssh, remote) = (or("STACKLINE_SSH", "ssh"), or("STACKLINE_REMOTE", "stackline"));
+        Self { program, files, ssh, remote, within: BTreeMap::new() }
     }
 
-    fn command(&self, host: &HostPlan) -> Command {
+    fn command(&self, name: &str, host: &HostPlan) -> Command {
         match &host.via {
             Via::Local => {
                 let mut command = Command::new(&self.program);
                 command.arg("agent");
                 if let Some(directory) = host.files.as_ref().map(PathBuf::from).or_else(|| self.files.clone()) {
                     command.arg("--files").arg(directory);
+                }
+                if let Some((user, net)) = self.within.get(name) {
+                    command.arg("--net-namespace").arg(net);
+                    user.iter().for_each(|user| {
+                        command.arg("--user-namespace").arg(user);
+                    });
                 }
                 command
             }
@@ -62,7 +72,7 @@ impl Launcher {
     /// # Errors
     /// A [`Fault`] when the program cannot be started.
     pub fn start(&self, name: &str, host: &HostPlan) -> Result<Agent> {
-        let mut command = self.command(host);
+        let mut command = self.command(name, host);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|e| {
             let program = command.get_program().to_string_lossy().into_owned();

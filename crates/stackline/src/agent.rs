@@ -2,12 +2,17 @@
 
 use crate::exit::{Exit, Result};
 use crate::flags;
+use crate::worlds::refused;
 use std::io::{IsTerminal, stdin, stdout};
 
 /// Serves until the pipe closes.
 pub(crate) fn agent(flags: &flags::Agent) -> Result {
     if stdin().is_terminal() {
         eprintln!("this is the agent's side of a pipe; `stackline run` starts it by itself (Ctrl-D ends it)");
+    }
+    if let Some(net) = &flags.net_namespace {
+        // While this process has one thread.
+        stackline_emu::enter::network(flags.user_namespace.as_deref(), net).map_err(refused)?;
     }
     stackline_live::agent::serve(stdin(), stdout().lock(), flags.files.as_deref())?;
     Ok(Exit::Done)

@@ -281,6 +281,12 @@ pub(crate) struct Agent {
     /// The one directory it may touch files under
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,
+    /// The network namespace it enters first
+    #[arg(long, value_name = "PATH", hide = true)]
+    pub(crate) net_namespace: Option<PathBuf>,
+    /// The user namespace it enters before that
+    #[arg(long, value_name = "PATH", hide = true, requires = "net_namespace")]
+    pub(crate) user_namespace: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

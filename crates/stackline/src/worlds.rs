@@ -1,12 +1,15 @@
 //! Which world makes which run of a plan. Each is opened before the first run, so that what it cannot do is told at once.
 
 pub(crate) mod default_network;
+mod emulated;
 mod live;
 pub(crate) mod seeds;
 mod simulated;
 mod traces;
 
 use crate::observer::Keeper;
+use emulated::Emulated;
+pub(crate) use emulated::refused;
 use live::Live;
 use serde_json::Value;
 use simulated::Simulated;
@@ -54,6 +57,7 @@ pub(crate) struct Ground<'p> {
 pub(crate) struct Worlds<'p> {
     plan: &'p Plan,
     live: Option<Live<'p>>,
+    emulated: Option<Emulated<'p>>,
     simulated: Option<Simulated<'p>>,
 }
 
@@ -65,9 +69,10 @@ impl<'p> Worlds<'p> {
     pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Fault> {
         let wants = |world| ground.plan.measurements.iter().any(|measurement| measurement.world == world);
         let live = wants(World::Live).then(|| Live::open(ground)).transpose()?;
+        let emulated = wants(World::Emulated).then(|| Emulated::open(ground)).transpose()?;
         let simulated = wants(World::Simulated);
         let simulated = simulated.then(|| Simulated::new(ground.plan, ground.traces.clone(), ground.twice));
-        Ok(Self { plan: ground.plan, live, simulated })
+        Ok(Self { plan: ground.plan, live, emulated, simulated })
     }
 
     /// Makes all runs, each told to the keeper.
@@ -94,7 +99,7 @@ impl<'p> Worlds<'p> {
         let place: Option<&mut dyn Place> = match world {
             World::Live => self.live.as_mut().map(|place| place as &mut dyn Place),
             World::Simulated => self.simulated.as_mut().map(|place| place as &mut dyn Place),
-            World::Emulated => None,
+            World::Emulated => self.emulated.as_mut().map(|place| place as &mut dyn Place),
         };
         place.ok_or_else(|| Fault::environment(format!("the {world} world is not open")))
     }
@@ -112,6 +117,7 @@ impl<'p> Worlds<'p> {
 
     /// What waking a core costs where programs really run.
     pub(crate) fn wake_up(&self) -> Option<WakeUp> {
-        self.live.as_ref().and_then(Place::wake_up)
+        let live = self.live.as_ref().and_then(Place::wake_up);
+        live.or_else(|| self.emulated.as_ref().and_then(Place::wake_up))
     }
 }

@@ -1,0 +1,138 @@
+//! The emulated world: real stacks of real processes, each host in a network of its own, the network between them in
+//! real time.
+
+use super::live::{machines, made};
+use super::simulated::network_of;
+use super::{Ground, Made, Place};
+use serde_json::{Map, Value, json};
+use stackline_core::course::Turn;
+use stackline_core::network::Network;
+use stackline_core::plan::{HostPlan, Measurement, Plan, Via, World};
+use stackline_core::random::Seed;
+use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord, WakeUp};
+use stackline_emu::client::Emulation;
+use stackline_emu::engine::{Options, Port, Report};
+use stackline_emu::refusal::{self as emu, Refusal};
+use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
+use stackline_live::fault::{Blame, Fault};
+use std::collections::BTreeMap;
+
+/// Ports without drops that a record keeps.
+const BUSIEST: usize = 8;
+
+/// The networks of a plan that are emulated, by name.
+pub(crate) struct Emulated<'p> {
+    plan: &'p Plan,
+    networks: BTreeMap<&'p str, Scene<'p>>,
+}
+
+/// One network with agents on its hosts. The agents go before the network does.
+struct Scene<'p> {
+    coordinator: Coordinator<'p>,
+    agents: AgentsReport,
+    emulation: Emulation,
+    report: Option<Report>,
+}
+
+impl<'p> Emulated<'p> {
+    /// Makes the networks and starts agents on those of their hosts that have something to do.
+    pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Fault> {
+        let plan = ground.plan;
+        let wanted = |network: &&Network| {
+            plan.measurements.iter().any(|m| m.world == World::Emulated && m.across.as_deref() == Some(&network.name))
+        };
+        let networks = plan.networks.iter().filter(wanted);
+        let networks = networks
+            .map(|network| Ok((network.name.as_str(), Scene::open(ground, network)?)))
+            .collect::<Result<_, Fault>>()?;
+        Ok(Self { plan, networks })
+    }
+}
+
+impl<'p> Scene<'p> {
+    fn open(ground: &Ground<'p>, network: &Network) -> Result<Self, Fault> {
+        let seed = Seed::root(ground.plan.seed);
+        let emulation =
+            Emulation::private(&ground.launcher.program, network, seed, &Options::default()).map_err(refused)?;
+        let mut launcher = ground.launcher.clone();
+        let here = |measurement: &Measurement| {
+            measurement.world == World::Emulated && measurement.across.as_deref() == Some(&network.name)
+        };
+        let mut hosts = hosts(ground.plan, here);
+        for (name, host) in &mut hosts {
+            let seat = emulation
+                .host(name)
+                .ok_or_else(|| Fault::input(format!("network {} has no host {name}", network.name)))?;
+            *host = HostPlan { via: Via::Local, address: Some(seat.address.to_string()), ..host.clone() };
+            launcher.within.insert(name.clone(), (seat.user.clone(), seat.net.clone()));
+        }
+        let (coordinator, agents) = Coordinator::start(hosts, &launcher, ground.interrupted)?;
+        Ok(Self { coordinator, agents, emulation, report: None })
+    }
+}
+
+impl Place for Emulated<'_> {
+    fn make(&mut self, turn: &Turn<'_>) -> Result<Made, Fault> {
+        let network = network_of(self.plan, turn)?;
+        let missing = || Fault::environment(format!("network {} is not emulated", network.name));
+        let scene = self.networks.get_mut(network.name.as_str()).ok_or_else(missing)?;
+        scene.emulation.restart(turn.seed).map_err(refused)?;
+        let mut made = made(&mut scene.coordinator, turn)?;
+        let report = scene.emulation.report().map_err(refused)?;
+        let record = record(&network.name, &report);
+        for part in &mut made.records {
+            part.network = Some(record.clone());
+        }
+        scene.report = Some(report);
+        Ok(made)
+    }
+
+    fn environment(&mut self, done: bool) -> Value {
+        let networks = self.networks.iter_mut().map(|(name, scene)| {
+            let hosts = machines(&mut scene.coordinator, &scene.agents, done);
+            let report = scene.report.clone().or_else(|| scene.emulation.report().ok());
+            let (mechanisms, round_trip) =
+                report.map_or((Vec::new(), None), |report| (report.mechanisms, report.round_trip));
+            let known = json!({"mechanisms": mechanisms, "calibration": {"round_trip": round_trip}, "hosts": hosts});
+            ((*name).to_string(), known)
+        });
+        json!({"networks": networks.collect::<Map<String, Value>>()})
+    }
+
+    fn wake_up(&self) -> Option<WakeUp> {
+        self.networks.values().find_map(|scene| scene.agents.wake_up.values().next().copied())
+    }
+}
+
+fn record(name: &str, report: &Report) -> NetworkRecord {
+    let port = |port: &Port| PortRecord {
+        name: format!("{}>{}", port.ends.0, port.ends.1),
+        packets: port.packets,
+        bytes: port.bytes,
+        marked: port.marked,
+        duplicated: port.duplicated,
+        drops: port.drops.iter().cloned().collect(),
+    };
+    let emulation = EmulationRecord {
+        departures: report.lateness.count,
+        lateness_p50_ns: report.lateness.p50.0,
+        lateness_p99_ns: report.lateness.p99.0,
+        lateness_max_ns: report.lateness.max.0,
+        lost: report.lost.all(),
+        cpu_share: report.cpu,
+        round_trip_ns: report.round_trip.map(|trip| trip.p50.0),
+        overload: report.overload.clone(),
+    };
+    let ports = report.ports.iter().map(port).collect();
+    NetworkRecord { emulation: Some(emulation), ..NetworkRecord::notable(name, ports, BUSIEST) }
+}
+
+/// Refusals in the words of the command.
+pub(crate) fn refused(refusal: Refusal) -> Fault {
+    let blame = match refusal.blame {
+        emu::Blame::Input => Blame::Input,
+        emu::Blame::Environment => Blame::Environment,
+        emu::Blame::Emulation => Blame::Measurement,
+    };
+    Fault { blame, message: refusal.message, hint: refusal.hint }
+}
