@@ -2,11 +2,12 @@
 
 use crate::overhead::{IPV4, UDP, quic_headers, tcp_headers, udp_headers};
 use crate::real;
+use crate::start::INITIAL_SEGMENTS;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use stackline_core::plan::Stack;
+use stackline_core::plan::{Stack, World};
 
 /// SYN and SYN/ACK: 40 bytes of headers and 20 of options (maximum segment size, SACK, timestamps, window scale).
 const SYN_BYTES: u64 = 60;
@@ -14,6 +15,13 @@ const SYN_BYTES: u64 = 60;
 const UDP_CONTROL_BYTES: u64 = 25 + IPV4 + UDP;
 /// The least datagram with which a QUIC connection begins (RFC 9000 section 14.1), with its headers.
 const QUIC_INITIAL_BYTES: u64 = 1200 + IPV4 + UDP;
+
+/// Least retransmission timeout in seconds, as Linux has it.
+const LEAST_TIMEOUT_S: f64 = 0.2;
+/// The same of the simulated world's TCP, and of RFC 6298 section 2.4.
+const SIMULATED_LEAST_TIMEOUT_S: f64 = 1.0;
+/// Segments in the first window of the simulated world's TCP, which is smoltcp's.
+const SIMULATED_INITIAL_SEGMENTS: u64 = 2;
 
 /// How a sender reacts to loss.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +47,12 @@ pub struct Transport {
     pub stream: bool,
     /// Bytes of a packet that only acknowledges.
     pub ack_bytes: u64,
+    /// Segments in its first window.
+    pub initial_segments: u64,
+    /// Whether it learns of each segment that arrived (RFC 2018, RFC 9002), so that timeouts are rare.
+    pub selective: bool,
+    /// Its least retransmission timeout in seconds, beside the round trip.
+    pub least_timeout_s: f64,
     /// How it reacts to loss.
     pub congestion: Congestion,
     /// Largest window in bytes, where one is written.
@@ -54,12 +68,13 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// The numbers of a stack on a path whose largest packet is `mtu_bytes`.
+    /// The numbers of a stack in a world, on a path whose largest packet is `mtu_bytes`.
     ///
     /// # Errors
     /// One sentence, for a stack these forms know nothing of or a path too narrow for its headers.
-    pub fn of(stack: &Stack, mtu_bytes: u64) -> Result<Self, String> {
+    pub fn of(stack: &Stack, mtu_bytes: u64, world: World) -> Result<Self, String> {
         let mut transport = match stack.name.as_str() {
+            "tcp" if world == World::Simulated => simulated_tcp(stack),
             "tcp" => tcp(stack),
             "udp" => udp(),
             "quic" => quic(stack),
@@ -82,6 +97,9 @@ fn tcp(stack: &Stack) -> Transport {
         segment_bytes: 0,
         stream: true,
         ack_bytes: tcp_headers(true),
+        initial_segments: INITIAL_SEGMENTS,
+        selective: true,
+        least_timeout_s: LEAST_TIMEOUT_S,
         congestion: congestion(stack),
         window_bytes: window(stack),
         connect: vec![(SYN_BYTES, SYN_BYTES)],
@@ -91,8 +109,23 @@ fn tcp(stack: &Stack) -> Transport {
             "IPv4, TCP timestamps, a first window of 10 segments that doubles each round trip (RFC 6928, RFC 5681)"
                 .to_string(),
             windows(stack),
+            "a small last segment waits for no acknowledgement (Nagle's algorithm with Minshall's change, or nodelay)"
+                .to_string(),
         ],
     }
+}
+
+fn simulated_tcp(stack: &Stack) -> Transport {
+    let mut transport = Transport {
+        initial_segments: SIMULATED_INITIAL_SEGMENTS,
+        selective: false,
+        least_timeout_s: SIMULATED_LEAST_TIMEOUT_S,
+        ..tcp(stack)
+    };
+    if let Some(first) = transport.assumptions.first_mut() {
+        *first = "IPv4, TCP timestamps, no selective acknowledgements, a first window of 2 segments that doubles each round trip (the simulated TCP)".to_string();
+    }
+    transport
 }
 
 fn quic(stack: &Stack) -> Transport {
@@ -117,6 +150,9 @@ fn udp() -> Transport {
         segment_bytes: 0,
         stream: false,
         ack_bytes: UDP_CONTROL_BYTES,
+        initial_segments: u64::MAX,
+        selective: false,
+        least_timeout_s: LEAST_TIMEOUT_S,
         congestion: Congestion::None,
         window_bytes: None,
         connect: vec![(UDP_CONTROL_BYTES, UDP_CONTROL_BYTES); 2],
@@ -159,21 +195,21 @@ mod tests {
 
     #[test]
     fn segments_fill_the_path() {
-        let segment = |name, mtu| Transport::of(&stack(name, &[]), mtu).unwrap().segment_bytes;
+        let segment = |name, mtu| Transport::of(&stack(name, &[]), mtu, World::Live).unwrap().segment_bytes;
         assert_eq!([segment("tcp", 1500), segment("udp", 1500), segment("quic", 1500)], [1448, 1472, 1439]);
         let short = stack("tcp", &[("mss", OptionValue::Number(536))]);
-        assert_eq!(Transport::of(&short, 1500).unwrap().segment_bytes, 524);
-        assert!(Transport::of(&stack("tcp", &[]), 52).unwrap_err().contains("no room"));
-        assert!(Transport::of(&stack("unix", &[]), 1500).unwrap_err().contains("unix"));
+        assert_eq!(Transport::of(&short, 1500, World::Live).unwrap().segment_bytes, 524);
+        assert!(Transport::of(&stack("tcp", &[]), 52, World::Live).unwrap_err().contains("no room"));
+        assert!(Transport::of(&stack("unix", &[]), 1500, World::Live).unwrap_err().contains("unix"));
     }
 
     #[test]
     fn options_count() {
         let options =
             [("receive_buffer", OptionValue::Number(65_536)), ("congestion", OptionValue::Word("reno".into()))];
-        let tcp = Transport::of(&stack("tcp", &options), 1500).unwrap();
+        let tcp = Transport::of(&stack("tcp", &options), 1500, World::Live).unwrap();
         assert_eq!((tcp.window_bytes, tcp.congestion), (Some(65_536.0), Congestion::Reno));
         let bbr = stack("tcp", &[("congestion", OptionValue::Word("bbr".into()))]);
-        assert_eq!(Transport::of(&bbr, 1500).unwrap().congestion, Congestion::Other("bbr".into()));
+        assert_eq!(Transport::of(&bbr, 1500, World::Live).unwrap().congestion, Congestion::Other("bbr".into()));
     }
 }

@@ -6,7 +6,7 @@ use super::situation::{Situation, Values};
 use crate::prediction::{Answer, Quantity, Unit};
 use crate::real;
 use crate::response::{message_s, packet_s};
-use crate::start::{Ended, INITIAL_SEGMENTS, Sent, Transfer, before_first_loss, send};
+use crate::start::{Ended, Sent, Transfer, before_first_loss, send};
 use crate::transport::Congestion;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -108,7 +108,11 @@ impl Flow<'_> {
         let transfer = Transfer {
             bytes: bytes_of(growing.min(total)),
             segment_bytes: segment,
-            initial_segments: if s.transport.congestion == Congestion::None { u64::MAX } else { INITIAL_SEGMENTS },
+            initial_segments: if s.transport.congestion == Congestion::None {
+                u64::MAX
+            } else {
+                s.transport.initial_segments
+            },
             rate_bit_s: limits.at_once(),
             rtt_s: self.rtt_s()?,
             window_bytes: s.transport.window_bytes,
@@ -167,8 +171,14 @@ impl Flow<'_> {
             all.push(format!("no form here knows how {name} reacts to losses and small buffers: it is taken not to"));
         }
         if limits.named.iter().any(|(name, value)| *name == "loss" && value.is_some()) {
+            let timeouts = if s.transport.selective {
+                format!("below {FEW_SEGMENTS} segments of window Reno's timeouts count")
+            } else {
+                "Reno's timeouts count".to_string()
+            };
             all.push(format!(
-                "losses are independent; below {FEW_SEGMENTS} segments of window Reno's timeouts count, the first after 200 ms and a round trip"
+                "losses are independent; {timeouts}, the first after {} and a round trip",
+                stackline_core::units::time(s.transport.least_timeout_s)
             ));
         }
         if s.transport.stream && self.data.hops.iter().any(|hop| hop.queue_bytes.is_some()) {

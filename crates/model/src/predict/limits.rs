@@ -10,8 +10,6 @@ use crate::{loss, overhead, pipe, real};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-/// First retransmission timeout that is taken for granted, in seconds, beside the round trip (Linux; RFC 6298 has 1 s).
-const LEAST_TIMEOUT_S: f64 = 0.2;
 /// Below this average window, in segments, duplicate acknowledgements are too few for fast retransmission to be the rule.
 pub(super) const FEW_SEGMENTS: f64 = 10.0;
 
@@ -229,7 +227,7 @@ impl Flow<'_> {
         let reno = loss::Reno {
             segment_bytes: segment,
             rtt_s,
-            timeout_s: LEAST_TIMEOUT_S + rtt_s,
+            timeout_s: s.transport.least_timeout_s + rtt_s,
             packets_per_ack: 1,
             window_bytes: s.transport.window_bytes,
         };
@@ -241,7 +239,11 @@ impl Flow<'_> {
             "Padhye et al. 1998, approximate form",
         );
         let steady = 8.0 * window * real(segment) / rtt_s;
-        let steady = if window < FEW_SEGMENTS { steady.min(timeouts.unwrap_or(steady)) } else { steady };
+        let steady = if !s.transport.selective || window < FEW_SEGMENTS {
+            steady.min(timeouts.unwrap_or(steady))
+        } else {
+            steady
+        };
         named.push(("loss", Some(steady)));
     }
 }

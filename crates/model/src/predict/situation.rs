@@ -83,7 +83,7 @@ impl<'p> Situation<'p> {
         if let Some(hop) = stuck {
             return Err(format!("in the long run nothing leaves from {} to {}: its rate is 0", hop.ends.0, hop.ends.1));
         }
-        let transport = Transport::of(&part.stack, there.mtu_bytes().min(back.mtu_bytes()))?;
+        let transport = Transport::of(&part.stack, there.mtu_bytes().min(back.mtu_bytes()), measurement.world)?;
         Ok(Self { measurement, part, there, back, transport, load })
     }
 

@@ -92,7 +92,7 @@ fn measurement(composer: Composer, parts: Vec<Part>) -> Measurement {
         until: None,
         warmup: Warmup::Runs(0),
         composer,
-        world: World::Simulated,
+        world: World::Emulated,
         across: Some("wan".into()),
         parts,
     }
@@ -152,6 +152,18 @@ fn a_short_transfer_is_slow_start() {
     close(answer.value, 8.0 * 150.0 * 1448.0 / time, 1e-6);
     let tiny = one(network(), part(put(), "tcp", 100, 1));
     assert_eq!(tiny.limit, "round trips");
+}
+
+#[test]
+fn the_simulated_tcp_starts_smaller() {
+    let mut plan = Plan { seed: 1, hosts: BTreeMap::new(), networks: vec![network()], measurements: vec![] };
+    let simulated =
+        Measurement { world: World::Simulated, ..measurement(Composer::Basic, vec![part(put(), "tcp", 1448, 150)]) };
+    plan.measurements.push(simulated);
+    let answer = predict(&plan)[0].answer().unwrap().clone();
+    // 2 + 4 + 8 + 16 + 32 + 64 wait, 24 of the next window go.
+    let time = 6.0 * RTT + 24.0 * 0.000_12 + 0.010_12 + 0.010_008_48;
+    close(answer.value, 8.0 * 150.0 * 1448.0 / time, 1e-6);
 }
 
 #[test]

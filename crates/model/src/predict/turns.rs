@@ -5,7 +5,7 @@ use super::situation::{Situation, Values, loss_of};
 use crate::path::Path;
 use crate::prediction::{Answer, Quantity, Unit};
 use crate::response::{copy_s, message_s, random_arrivals_wait_s};
-use crate::start::{INITIAL_SEGMENTS, Transfer, send};
+use crate::start::{Transfer, send};
 use crate::{pipe, real};
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -63,7 +63,7 @@ fn message(s: &Situation<'_>, path: &Path, acks: &Path, bytes: u64, fresh: bool)
     let copies = |bytes| copy_s(&path.sender, bytes) + copy_s(&path.receiver, bytes);
     let copying_s = real(packets.full) * copies(packets.full_bytes) + copies(packets.last_bytes);
     let (segment, header) = (s.transport.segment_bytes, s.transport.header_bytes);
-    let first = if fresh { Some(real(INITIAL_SEGMENTS * segment)) } else { None };
+    let first = if fresh { Some(real(s.transport.initial_segments.saturating_mul(segment))) } else { None };
     let window = [first, s.transport.window_bytes].into_iter().flatten().reduce(f64::min);
     let mut window_s = 0.0;
     if let Some(window) = window.filter(|window| s.transport.stream && real(bytes) > *window) {
