@@ -6,8 +6,9 @@
 
 use stackline_net::{Payload, packet::Node};
 
-/// Largest headers of one packet: IPv4 without options and TCP with all of them.
-pub(crate) const HEADERS: usize = 20 + 60;
+/// Largest headers of one packet: IPv4 without options, and TCP with timestamps and one range of selective acknowledgement
+/// (or all that a SYN says).
+pub(crate) const HEADERS: usize = 20 + 20 + 12 + 12;
 /// IP protocol numbers.
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
@@ -51,6 +52,7 @@ pub(crate) struct Whole {
 impl Datagram {
     pub(crate) fn new(pair: u32, connection: u32, header: &[u8], body: Body) -> Self {
         let mut kept = [0; HEADERS];
+        debug_assert!(header.len() <= HEADERS, "no stack sends longer headers");
         let length = header.len().min(HEADERS);
         kept[..length].copy_from_slice(&header[..length]);
         Self { pair, connection, header: kept, header_length: length as u8, body }

@@ -205,6 +205,11 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             self.ready = ready;
             while let Some(end) = self.world.take_touched() {
                 end.flush(&self.world);
+                if end.is_over()
+                    && let Some(pair) = self.pairs.get(end.pair() as usize)
+                {
+                    pair.forget(end);
+                }
             }
             self.hand_over();
             self.not_for_ever(self.world.now())?;

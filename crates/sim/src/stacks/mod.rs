@@ -113,6 +113,14 @@ impl Pair {
         }
     }
 
+    /// An end of a connection is over.
+    pub(crate) fn forget(&self, end: Rc<tcp::End>) {
+        match self {
+            Self::Tcp(pair) => pair.forget(end),
+            Self::Udp(_) => {}
+        }
+    }
+
     pub(crate) fn side_of(&self, node: Node) -> Side {
         let route = match self {
             Self::Tcp(pair) => &pair.route,

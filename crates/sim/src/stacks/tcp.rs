@@ -153,12 +153,16 @@ impl Terms {
     fn socket(&self) -> Socket<'static> {
         let buffer = |name: &str| SocketBuffer::new(untouched(usize::try_from(self.buffer(name)).unwrap_or(1 << 30)));
         let mut socket = Socket::new(buffer("receive_buffer"), buffer("send_buffer"));
+        self.set(&mut socket);
+        socket
+    }
+
+    fn set(&self, socket: &mut Socket<'static>) {
         socket.set_congestion_control(self.congestion);
         socket.set_nagle_enabled(!self.stack.flag("nodelay"));
         socket.set_ack_delay(None);
         socket.set_timeout(self.stack.seconds("timeout").map(span));
         socket.set_tsval_generator(Some(|| MILLISECONDS.get()));
-        socket
     }
 }
 
@@ -185,6 +189,8 @@ pub(crate) struct TcpPair {
     /// Whether every connection begins with the introduction, else only the first.
     pub(super) introduces: bool,
     ends: [RefCell<Vec<Rc<End>>>; 2],
+    /// What is left of ends that are over, for those to come.
+    spare: [RefCell<Vec<Inner>>; 2],
     /// Connections that came and were not accepted yet.
     backlog: RefCell<VecDeque<Rc<End>>>,
     /// Connections asked for so far, and seen by the responder.
@@ -202,6 +208,7 @@ impl TcpPair {
             seed,
             introduces,
             ends: [RefCell::default(), RefCell::default()],
+            spare: [RefCell::default(), RefCell::default()],
             backlog: RefCell::default(),
             dialled: Cell::new(0),
             seen: Cell::new(0),
@@ -246,10 +253,29 @@ impl TcpPair {
     }
 
     fn end(&self, connection: u32, side: Side, now: Instant) -> Rc<End> {
-        let seed = self.seed ^ u64::from(connection) << 1 ^ place(side) as u64;
-        let end = Rc::new(End::new(self, connection, side, seed, now));
+        let spare = self.spare[place(side)].borrow_mut().pop();
+        let inner = spare.unwrap_or_else(|| self.inner(side, now));
+        let end = Rc::new(End::new(self, connection, side, inner));
         self.ends[place(side)].borrow_mut().push(Rc::clone(&end));
         end
+    }
+
+    fn inner(&self, side: Side, now: Instant) -> Inner {
+        let path = usize::try_from(self.route.mtu).unwrap_or(65_535).clamp(128, 65_535);
+        let mtu = self.terms.stack.number("mss").map_or(path, |mss| path.min(mss as usize + 40));
+        let mut config = Config::new(HardwareAddress::Ip);
+        config.random_seed = self.seed ^ place(side) as u64;
+        let (frame, leaving) = (&mut Vec::new(), &mut Vec::new());
+        let mut nic = Nic { mtu, arriving: None, frame, leaving, pair: 0, connection: 0 };
+        let mut interface = Interface::new(config, &mut nic, moment(now));
+        let address = IpAddress::Ipv4(Ipv4Address::from(stackline_net::packet::address(self.route.node(side))));
+        interface.update_ip_addrs(|addresses| {
+            // There is room for more than one in an interface that was just made.
+            let _ = addresses.push(IpCidr::new(address, 32));
+        });
+        let mut sockets = SocketSet::new(Vec::with_capacity(1));
+        let handle = sockets.add(self.terms.socket());
+        Inner { interface, sockets, handle, mtu, segments: Segments::default(), alarm: None, quick: 0 }
     }
 
     fn find(&self, connection: u32, side: Side) -> Option<Rc<End>> {
@@ -300,12 +326,21 @@ impl TcpPair {
         if let Some(end) = self.find(connection, side) {
             end.rang(world);
         }
-        self.forget(side);
     }
 
-    /// Drops ends that are over and that nobody holds any more.
-    fn forget(&self, side: Side) {
-        self.ends[place(side)].borrow_mut().retain(|end| !end.is_over());
+    /// Lets go of an end that is over, and keeps its buffers for the next one.
+    pub(super) fn forget(&self, end: Rc<End>) {
+        let mut ends = self.ends[place(end.side)].borrow_mut();
+        if let Some(at) = ends.iter().position(|other| Rc::ptr_eq(other, &end)) {
+            ends.swap_remove(at);
+        }
+        let side = end.side;
+        if let Ok(end) = Rc::try_unwrap(end) {
+            let mut inner = end.inner.into_inner();
+            (inner.segments, inner.alarm, inner.quick) = (Segments::default(), None, 0);
+            self.terms.set(inner.socket());
+            self.spare[place(side)].borrow_mut().push(inner);
+        }
     }
 }
 
@@ -337,6 +372,8 @@ pub(crate) struct End {
     delayed_ack: Option<Span>,
     /// The application has let go of it.
     orphan: Cell<bool>,
+    /// The application waits for room in the send buffer.
+    wants_room: Cell<bool>,
     inner: RefCell<Inner>,
 }
 
@@ -346,6 +383,7 @@ impl fmt::Debug for End {
     }
 }
 
+/// An interface with its one socket.
 struct Inner {
     interface: Interface,
     sockets: SocketSet<'static>,
@@ -358,6 +396,12 @@ struct Inner {
     quick: u32,
 }
 
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.segments)
+    }
+}
+
 impl Inner {
     fn socket(&mut self) -> &mut Socket<'static> {
         self.sockets.get_mut(self.handle)
@@ -365,24 +409,8 @@ impl Inner {
 }
 
 impl End {
-    fn new(pair: &TcpPair, connection: u32, side: Side, seed: u64, now: Instant) -> Self {
+    fn new(pair: &TcpPair, connection: u32, side: Side, inner: Inner) -> Self {
         let (from, to) = (pair.route.node(side), pair.route.node(other(side)));
-        let path = usize::try_from(pair.route.mtu).unwrap_or(65_535).clamp(128, 65_535);
-        let mtu = pair.terms.stack.number("mss").map_or(path, |mss| path.min(mss as usize + 40));
-        let mut config = Config::new(HardwareAddress::Ip);
-        config.random_seed = seed;
-        let mut nothing = (Vec::new(), Vec::new());
-        let mut nic =
-            Nic { mtu, arriving: None, frame: &mut nothing.0, leaving: &mut nothing.1, pair: 0, connection: 0 };
-        let mut interface = Interface::new(config, &mut nic, moment(now));
-        let address = IpAddress::Ipv4(Ipv4Address::from(stackline_net::packet::address(from)));
-        interface.update_ip_addrs(|addresses| {
-            // There is room for more than one in an interface that was just made.
-            let _ = addresses.push(IpCidr::new(address, 32));
-        });
-        let mut sockets = SocketSet::new(Vec::with_capacity(1));
-        let handle = sockets.add(pair.terms.socket());
-        let inner = Inner { interface, sockets, handle, mtu, segments: Segments::default(), alarm: None, quick: 0 };
         Self {
             touched: Cell::new(false),
             connection,
@@ -393,6 +421,7 @@ impl End {
             endpoint: pair.route.endpoint(side),
             delayed_ack: pair.terms.delayed_ack,
             orphan: Cell::new(false),
+            wants_room: Cell::new(false),
             inner: RefCell::new(inner),
         }
     }
@@ -415,8 +444,14 @@ impl End {
         self.inner.borrow_mut().socket().state()
     }
 
-    fn is_over(&self) -> bool {
-        self.orphan.get() && matches!(self.state(), State::Closed | State::TimeWait) && !self.touched.get()
+    /// Nobody needs it any more; what a kernel would still answer in TIME-WAIT its pair answers.
+    pub(crate) fn is_over(&self) -> bool {
+        self.orphan.get() && matches!(self.state(), State::Closed | State::TimeWait)
+    }
+
+    /// Its pair's number.
+    pub(crate) const fn pair(&self) -> u32 {
+        self.pair
     }
 
     // --- the network's side ---
@@ -430,6 +465,7 @@ impl End {
         let carried = datagram.carried();
         segments.arrives(&Fields::of(header), carried, now);
         let socket: &mut Socket<'static> = sockets.get_mut(*handle);
+        let state = socket.state();
         if carried > 0 && *quick < QUICK {
             *quick += 1;
             if *quick == QUICK {
@@ -451,9 +487,12 @@ impl End {
             // Nobody will take it: a kernel resets.
             socket.abort();
         }
+        let useful = socket.can_recv() || socket.state() != state || self.wants_room.get();
         self.address(&mut leaving[before..], segments, now);
         world.touch(self);
-        world.wake(self.endpoint);
+        if useful {
+            world.wake(self.endpoint);
+        }
     }
 
     /// Completes the packets that smoltcp made.
@@ -519,6 +558,7 @@ impl End {
         if done > 0 {
             world.touch(self);
         }
+        self.wants_room.set(done < bytes);
         Some(done)
     }
 
@@ -559,8 +599,6 @@ impl End {
             if socket.can_recv() { socket.abort() } else { socket.close() }
         }
         world.touch(self);
-        // Where it is over already, the timer of nobody finds that out.
-        world.set_timer(world.now(), Timer::End { pair: self.pair, connection: self.connection, side: self.side });
     }
 
     /// What Nagle's algorithm holds back goes on at once.
