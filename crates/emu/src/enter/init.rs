@@ -3,10 +3,11 @@
 
 use super::signals::{Sent, Signals};
 use super::view;
+use crate::sys::fork::blocking;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, setpgid};
 use std::ffi::OsString;
@@ -24,7 +25,7 @@ pub(super) fn run(command: &[OsString], signals: &Signals, parent: BorrowedFd<'_
     if let Err(error) = view::own_processes() {
         eprintln!("note: programs see the machine's /proc, since a container's own cannot be mounted here: {error}");
     }
-    let program = match start(command) {
+    let program = match start(command, signals.before) {
         Ok(program) => program,
         Err(error) => {
             let name = command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
@@ -45,9 +46,9 @@ fn orphaned(parent: BorrowedFd<'_>) -> bool {
     poll(&mut fds, PollTimeout::ZERO) != Ok(0)
 }
 
-fn start(command: &[OsString]) -> io::Result<Pid> {
+fn start(command: &[OsString], blocked: SigSet) -> io::Result<Pid> {
     let (name, arguments) = command.split_first().ok_or_else(|| io::Error::other("it has no name"))?;
-    let child = Command::new(name).args(arguments).spawn()?;
+    let child = blocking(Command::new(name).args(arguments), blocked).spawn()?;
     Ok(Pid::from_raw(child.id() as i32))
 }
 

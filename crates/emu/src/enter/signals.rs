@@ -1,6 +1,6 @@
 //! Signals as something to wait for, and which of them are passed on.
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -10,7 +10,11 @@ const PASSED_ON: [Signal; 6] =
 
 /// The signals that this process has been sent and not yet looked at. They no longer interrupt or end it.
 #[derive(Debug)]
-pub(super) struct Signals(SignalFd);
+pub(super) struct Signals {
+    held: SignalFd,
+    /// What was blocked before.
+    pub(super) before: SigSet,
+}
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
@@ -28,14 +32,14 @@ impl Signals {
     pub(super) fn hold() -> nix::Result<Self> {
         let mut set: SigSet = PASSED_ON.into_iter().collect();
         set.add(Signal::SIGCHLD);
-        set.thread_block()?;
+        let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        Ok(Self(SignalFd::with_flags(&set, flags)?))
+        Ok(Self { held: SignalFd::with_flags(&set, flags)?, before })
     }
 
     /// The next; `None` when there is none yet.
     pub(super) fn next(&self) -> nix::Result<Option<Sent>> {
-        let Some(info) = self.0.read_signal()? else { return Ok(None) };
+        let Some(info) = self.held.read_signal()? else { return Ok(None) };
         let signal = Signal::try_from(info.ssi_signo as i32)?;
         Ok(Some(match signal {
             Signal::SIGCHLD => Sent::Child,
@@ -48,6 +52,6 @@ impl Signals {
 
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.held.as_fd()
     }
 }

@@ -1,7 +1,10 @@
-//! Forks a process that has one thread.
+//! Processes: forks one that has one thread, and starts programs with the signals they expect.
 
+use nix::sys::signal::SigSet;
 use nix::unistd::{ForkResult, Pid};
 use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// The child, or `None` in the child. Refused in a process of several threads: what the others hold would stay locked.
 pub(crate) fn fork() -> io::Result<Option<Pid>> {
@@ -15,4 +18,10 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
         ForkResult::Parent { child } => Some(child),
         ForkResult::Child => None,
     })
+}
+
+/// The program will begin with those signals blocked and no others.
+pub(crate) fn blocking(command: &mut Command, signals: SigSet) -> &mut Command {
+    // SAFETY: between fork and exec a single system call is made, which may be made there; nothing is allocated.
+    unsafe { command.pre_exec(move || Ok(signals.thread_set_mask()?)) }
 }

@@ -7,6 +7,7 @@ mod support;
 
 mod composers;
 mod death;
+mod emulated;
 mod files;
 mod hostile;
 mod input;
