@@ -3,7 +3,7 @@
 //! One row is one run of one part. What could not be measured is null, never zero.
 
 use stackline_core::plan::{Measurement, Part, Plan, Size};
-use stackline_core::record::{Histogram, HostUsage, RunRecord, SideRecord, Transport};
+use stackline_core::record::{EmulationRecord, Histogram, HostUsage, PortRecord, RunRecord, SideRecord, Transport};
 use std::fmt::Write as _;
 
 /// What a row is made from.
@@ -185,6 +185,18 @@ pub const COLUMNS: &[Column] = &[
     flag("responder_pinned", |r| r.record.responder.cpu.map(|(.., pinned)| pinned), "whether it was pinned there"),
     text("initiator_congestion", |r| r.record.initiator.settings.get("congestion").cloned(), "congestion control the initiator really used"),
     text("responder_congestion", |r| r.record.responder.settings.get("congestion").cloned(), "congestion control the responder really used"),
+    text("network", |r| r.record.network.as_ref().map(|n| n.name.clone()), "name of the modelled network; null in the live world, as all below. The row of every part of a run holds the whole network's figures"),
+    int("network_drops", |r| over_ports(r, |port| port.drops.values().fold(0, |sum, n| sum.saturating_add(*n))), "packets dropped or lost in it"),
+    int("network_marks", |r| over_ports(r, |port| port.marked), "packets marked in it"),
+    text("network_ports", ports, "as a JSON list, the directions of links at which something was dropped, marked or doubled, and the busiest of the others: `name`, `packets` that left, their `bytes`, `marked`, `duplicated`, `drops` by reason"),
+    int("emulation_departures", |r| emulation(r).and_then(|e| whole(e.departures)), "frames that left the emulator for a host; null in other worlds, as all below"),
+    real("emulation_lateness_p50_s", |r| late_by(r, |e| e.lateness_p50_ns), "how long after they were due: median; null when none left"),
+    real("emulation_lateness_p99_s", |r| late_by(r, |e| e.lateness_p99_ns), "99 of 100 at most this"),
+    real("emulation_lateness_max_s", |r| late_by(r, |e| e.lateness_max_ns), "largest"),
+    int("emulation_lost", |r| emulation(r).and_then(|e| whole(e.lost)), "frames lost because the machine could not keep up"),
+    real("emulation_cpu_share", |r| emulation(r).map(|e| e.cpu_share), "share of one processor that the emulator took, 0 to 1"),
+    real("emulation_round_trip_s", |r| emulation(r).and_then(|e| e.round_trip_ns).map(seconds), "median round trip through the emulator with nothing emulated in it, measured at its start"),
+    text("emulation_overload", |r| emulation(r).and_then(|e| e.overload.clone()), "why the result is the machine's and not the network's, when it is"),
     text(RECORD, |r| serde_json::to_string(r.record).ok(), "the exact record as JSON, with everything above and all else"),
 ];
 
@@ -280,6 +292,25 @@ fn both(row: &Row<'_>, get: fn(&SideRecord) -> Option<u64>) -> Option<i64> {
     known.into_iter().flatten().reduce(u64::saturating_add).and_then(whole)
 }
 
+/// The sum over the ports of a modelled network. Ports that a record leaves out dropped and marked nothing.
+fn over_ports(row: &Row<'_>, get: fn(&PortRecord) -> u64) -> Option<i64> {
+    let network = row.record.network.as_ref()?;
+    whole(network.ports.iter().map(get).fold(0, u64::saturating_add))
+}
+
+fn ports(row: &Row<'_>) -> Option<String> {
+    row.record.network.as_ref().and_then(|network| serde_json::to_string(&network.ports).ok())
+}
+
+fn emulation<'r>(row: &Row<'r>) -> Option<&'r EmulationRecord> {
+    row.record.network.as_ref().and_then(|network| network.emulation.as_ref())
+}
+
+/// Frames that never left were not late.
+fn late_by(row: &Row<'_>, get: fn(&EmulationRecord) -> u64) -> Option<f64> {
+    emulation(row).filter(|emulation| emulation.departures > 0).map(|emulation| seconds(get(emulation)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,6 +342,12 @@ mod tests {
             "initiator_retransmits",
             "lost",
             "initiator_host_idle_s",
+            "network",
+            "network_drops",
+            "network_ports",
+            "emulation_departures",
+            "emulation_lateness_p99_s",
+            "emulation_overload",
         ];
         for column in COLUMNS.iter().filter(|column| null.contains(&column.name)) {
             let absent = match column.get {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub fn write(path: &Path, plan: Option<&Plan>, records: &[RunRecord]) -> Result<(), Error> {
     records.iter().try_for_each(readable)?;
     let rows: Vec<Row<'_>> = records.iter().map(|record| Row::new(plan, record)).collect();
-    files::replace(path, |file| write_rows(file, &rows).map_err(|cause| Error::writing(path, &cause)))
+    files::replace(path, |file| write_rows(file, COLUMNS, &rows).map_err(|cause| Error::writing(path, &cause)))
 }
 
 /// Reads all records back, exactly as they were written.
@@ -48,10 +48,10 @@ pub(crate) fn readable(record: &RunRecord) -> Result<(), Error> {
     Err(Error::new(message, "this is a bug in stackline, please report it; the other records are kept"))
 }
 
-fn write_rows(file: &mut File, rows: &[Row<'_>]) -> Parquet<()> {
-    let mut writer = SerializedFileWriter::new(file, Arc::new(schema()?), Arc::new(properties()))?;
+fn write_rows(file: &mut File, columns: &[Column], rows: &[Row<'_>]) -> Parquet<()> {
+    let mut writer = SerializedFileWriter::new(file, Arc::new(schema(columns)?), Arc::new(properties()))?;
     let mut group = writer.next_row_group()?;
-    for column in COLUMNS {
+    for column in columns {
         let missing = || ParquetError::General(format!("no column {}", column.name));
         let mut to = group.next_column()?.ok_or_else(missing)?;
         write_column(&mut to, column, rows)?;
@@ -100,8 +100,8 @@ fn write_lists(to: &mut SerializedColumnWriter<'_>, lists: impl Iterator<Item = 
     Ok(())
 }
 
-fn schema() -> Parquet<Type> {
-    let fields: Parquet<Vec<Arc<Type>>> = COLUMNS.iter().map(|column| field(column).map(Arc::new)).collect();
+fn schema(columns: &[Column]) -> Parquet<Type> {
+    let fields: Parquet<Vec<Arc<Type>>> = columns.iter().map(|column| field(column).map(Arc::new)).collect();
     Type::group_type_builder("run").with_fields(fields?).build()
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use parquet::record::Field;
 use proptest::prelude::*;
+use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord};
 use stackline_core::record::{Histogram, HostUsage, SideRecord, Transport, Usage};
 use std::collections::BTreeMap;
 
@@ -76,17 +77,51 @@ fn side() -> impl Strategy<Value = SideRecord> {
 }
 
 prop_compose! {
+    fn port()(
+        name in "[a-z]{1,3}>[a-z]{1,3}",
+        (packets, bytes, marked, duplicated) in any::<(u64, u64, u64, u64)>(),
+        drops in proptest::collection::btree_map(".{0,9}", any::<u64>(), 0..3),
+    ) -> PortRecord {
+        PortRecord { name, packets, bytes, marked, duplicated, drops }
+    }
+}
+
+prop_compose! {
+    fn emulation()(
+        (departures, lost, round_trip_ns) in any::<(u64, u64, Option<u64>)>(),
+        (lateness_p50_ns, lateness_p99_ns, lateness_max_ns) in any::<(u64, u64, u64)>(),
+        cpu_share in real(),
+        overload in proptest::option::of(".{0,9}"),
+    ) -> EmulationRecord {
+        EmulationRecord {
+            departures, lateness_p50_ns, lateness_p99_ns, lateness_max_ns, lost, cpu_share, round_trip_ns, overload,
+        }
+    }
+}
+
+prop_compose! {
+    fn network()(
+        name in ".{0,5}",
+        ports in proptest::collection::vec(port(), 0..3),
+        emulation in proptest::option::of(emulation()),
+    ) -> NetworkRecord {
+        NetworkRecord { name, ports, emulation }
+    }
+}
+
+prop_compose! {
     fn record()(
         place in any::<(usize, usize, u32, bool, u32)>(),
         (elapsed_ns, span_ns, limited) in any::<(u64, u64, bool)>(),
         calls in histogram(), connects in histogram(), lateness in histogram(),
         initiator in side(), responder in side(),
         absent in proptest::collection::btree_map(".{0,5}", ".{0,9}", 0..3),
+        network in proptest::option::of(network()),
     ) -> RunRecord {
         let (measurement, part, run, warmup, replicas) = place;
         RunRecord {
             measurement, part, run, warmup, replicas, elapsed_ns, span_ns, limited, calls, connects, lateness,
-            initiator, responder, absent,
+            initiator, responder, absent, network,
         }
     }
 }
@@ -140,6 +175,64 @@ fn throttling_that_nobody_counts_is_null() {
     let rows = rows(&path);
     assert_eq!(rows[0]["initiator_host_throttled_s"], Field::Null);
     assert_eq!(rows[0]["responder_host_throttled_s"], Field::Double(0.0));
+}
+
+fn emulated() -> NetworkRecord {
+    let drops = |all: &[(&str, u64)]| all.iter().map(|(reason, n)| ((*reason).to_owned(), *n)).collect();
+    let port = |name: &str, all| PortRecord { name: name.into(), drops: drops(all), ..PortRecord::default() };
+    let first = PortRecord { packets: 3000, bytes: 4_500_000, ..port("edge>udjat", &[("queue full", 12), ("PIE", 1)]) };
+    let second = PortRecord { marked: 7, ..port("khons>edge", &[("lost on the link", 2)]) };
+    let emulation = EmulationRecord {
+        departures: 6000,
+        lateness_p50_ns: 200,
+        lateness_p99_ns: 14_000,
+        lateness_max_ns: 90_000,
+        lost: 3,
+        cpu_share: 0.25,
+        round_trip_ns: None,
+        overload: Some("too slow".into()),
+    };
+    NetworkRecord { name: "wan".into(), ports: vec![first, second], emulation: Some(emulation) }
+}
+
+#[test]
+fn a_modelled_network_has_columns() {
+    let mut simulated = NetworkRecord { emulation: None, ..emulated() };
+    simulated.ports.clear();
+    let idle = NetworkRecord { emulation: Some(EmulationRecord::default()), ..emulated() };
+    let record = |network| RunRecord { network: Some(network), ..RunRecord::default() };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("results.parquet");
+    write(&path, None, &[record(emulated()), record(simulated), record(idle), RunRecord::default()]).unwrap();
+    let rows = rows(&path);
+    assert_eq!(rows[0]["network"], Field::Str("wan".into()));
+    assert_eq!((&rows[0]["network_drops"], &rows[0]["network_marks"]), (&Field::Long(15), &Field::Long(7)));
+    let Field::Str(ports) = &rows[0]["network_ports"] else { panic!("no text") };
+    assert_eq!(serde_json::from_str::<Vec<PortRecord>>(ports).unwrap(), emulated().ports);
+    assert_eq!(rows[0]["emulation_departures"], Field::Long(6000));
+    assert_eq!(rows[0]["emulation_lateness_p50_s"], Field::Double(200e-9));
+    assert_eq!(rows[0]["emulation_lateness_p99_s"], Field::Double(14e-6));
+    assert_eq!(rows[0]["emulation_lateness_max_s"], Field::Double(90e-6));
+    assert_eq!((&rows[0]["emulation_lost"], &rows[0]["emulation_round_trip_s"]), (&Field::Long(3), &Field::Null));
+    assert_eq!(rows[0]["emulation_cpu_share"], Field::Double(0.25));
+    assert_eq!(rows[0]["emulation_overload"], Field::Str("too slow".into()));
+    assert_eq!((&rows[1]["network_drops"], &rows[1]["emulation_lost"]), (&Field::Long(0), &Field::Null));
+    assert_eq!(rows[2]["emulation_lateness_max_s"], Field::Null, "nothing left, so nothing was late");
+    assert_eq!((&rows[3]["network"], &rows[3]["network_ports"]), (&Field::Null, &Field::Null));
+}
+
+#[test]
+fn a_file_from_before_networks_were_recorded_still_opens() {
+    let old: Vec<Column> =
+        COLUMNS.iter().filter(|c| !c.name.starts_with("network") && !c.name.starts_with("emul")).copied().collect();
+    assert_eq!(COLUMNS.len() - old.len(), 12);
+    let records = [RunRecord { replicas: 3, ..RunRecord::default() }];
+    let text = serde_json::to_string(&records[0]).unwrap();
+    assert!(!text.contains("network"), "as it was written then: {text}");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("results.parquet");
+    write_rows(&mut File::create(&path).unwrap(), &old, &[Row::new(None, &records[0])]).unwrap();
+    assert_eq!(read(&path).unwrap(), records);
 }
 
 #[test]
