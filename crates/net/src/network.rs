@@ -121,6 +121,8 @@ pub struct Network<P, T = ()> {
     agenda: Agenda<Event>,
     flights: Vec<Option<Flight<P>>>,
     free: Vec<u32>,
+    /// Packets handed over so far.
+    numbered: u64,
     /// Packets handed over between hosts that no path joins.
     lost: u64,
     /// Frames that ended for want of a cell.
@@ -191,7 +193,9 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     /// Host `packet.from` hands a packet to its interface.
-    pub fn handle(&mut self, now: Instant, packet: Packet<P>) {
+    pub fn handle(&mut self, now: Instant, mut packet: Packet<P>) {
+        self.numbered += 1;
+        packet.number = self.numbered;
         let arrival = Span { first: now, last: now };
         let flight = Flight::new(packet, arrival);
         let slot = self.board(flight);

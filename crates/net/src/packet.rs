@@ -79,6 +79,8 @@ pub trait Payload: Sized {
 /// A packet on its way.
 #[derive(Clone, Debug)]
 pub struct Packet<P> {
+    /// Its number in the network, from 1, in the order handed over; parts and copies keep it. The network gives it.
+    pub number: u64,
     /// The host that sent it.
     pub from: Node,
     /// The host it is for.

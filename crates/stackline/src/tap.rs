@@ -1,8 +1,8 @@
 //! What the network's machine sees, kept as events and as packets for pcapng. It never changes what happens.
 //!
 //! Both come out sorted by time, though the machine tells some of it ahead. Data of an event, in order: the port
-//! (`khons>edge`) or the host it happened at, the hosts it goes between (`khons>udjat`), the flow, the packet's number
-//! (`-` when it has none), segments, bytes, and behind them of `NET_ENQUEUE` the bytes in the queue, of `NET_DROP` the reason.
+//! (`khons>edge`) or the host it happened at, the hosts it goes between (`khons>udjat`), the flow, the packet's number,
+//! segments, bytes, and behind them of `NET_ENQUEUE` the bytes in the queue, of `NET_DROP` the reason.
 
 use stackline_core::network::{Network, Rate};
 use stackline_core::time::Instant;
@@ -22,11 +22,6 @@ pub(crate) const MOST_EVENTS: usize = 4_000_000;
 pub(crate) trait Wire {
     /// Its bytes from the network layer's header on, as they are on the wire, at most so many.
     fn wire(&self, most: usize) -> Cow<'_, [u8]>;
-
-    /// A number that no other packet of the run has, where it has one; the parts of a split packet keep it.
-    fn number(&self) -> Option<u64> {
-        None
-    }
 }
 
 impl Wire for stackline_sim::Datagram {
@@ -73,12 +68,12 @@ struct Identity {
     from: u32,
     to: u32,
     flow: u32,
-    number: Option<u64>,
+    number: u64,
 }
 
 impl Identity {
-    fn of<P: Wire>(packet: &Packet<P>) -> Self {
-        Self { from: packet.from.0, to: packet.to.0, flow: packet.flow, number: packet.payload.number() }
+    fn of<P>(packet: &Packet<P>) -> Self {
+        Self { from: packet.from.0, to: packet.to.0, flow: packet.flow, number: packet.number }
     }
 }
 
@@ -97,9 +92,9 @@ impl Seen {
     fn event(&self, names: &Names) -> Event {
         let (host, place) = names.place(self.place);
         let packet = &self.packet;
-        let number = packet.number.map_or_else(|| "-".to_owned(), |number| number.to_string());
         let way = format!("{}>{}", names.node(packet.from), names.node(packet.to));
-        let numbers = [packet.flow.to_string(), number, self.segments.to_string(), self.bytes.to_string()];
+        let numbers =
+            [packet.flow.to_string(), packet.number.to_string(), self.segments.to_string(), self.bytes.to_string()];
         let mut data: Vec<String> = [place.to_owned(), way].into_iter().chain(numbers).collect();
         let keyword = match self.what {
             Happening::Enqueue(queued) => {
@@ -178,7 +173,6 @@ impl Captures {
         if let (Some(comment), Some((newest, capture))) = (&comment, &mut self.newest[interface as usize])
             && on_the_link
             && *newest == identity
-            && identity.number.is_some()
         {
             // Of several segments that left together, the link may lose one.
             let part = packet.bytes() < u64::from(capture.length);
@@ -234,12 +228,17 @@ pub(crate) struct Recorder {
     network: String,
     log: Option<Log>,
     captures: Option<Captures>,
+    /// Happenings since what was captured was last settled.
+    unsettled: u32,
 }
+
+/// How many happenings lie between two looks at what may be written.
+const SETTLE_EVERY: u32 = 4096;
 
 impl Recorder {
     /// Keeps nothing yet.
     pub(crate) fn new(network: &Network) -> Self {
-        Self { names: Names::of(network), network: network.name.clone(), log: None, captures: None }
+        Self { names: Names::of(network), network: network.name.clone(), log: None, captures: None, unsettled: 0 }
     }
 
     /// Keeps events, at most so many; how many there was no room for is an event too.
@@ -273,14 +272,6 @@ impl Recorder {
         let newest = known.iter().map(|_| None).collect();
         self.captures = Some(Captures { writer, interfaces, newest, snaplen, fault: None });
         Ok(self)
-    }
-
-    /// Nothing earlier than this happens any more: packets before it may be written. Without it they are held, up to the
-    /// bound of their settings.
-    pub(crate) fn settle(&mut self, until: Instant) {
-        if let Some(captures) = &mut self.captures {
-            captures.settle(until);
-        }
     }
 
     /// Writes the events to a file, the captured packets to theirs; says how many of each.
@@ -317,6 +308,13 @@ impl<P: Wire> Tap<P> for Recorder {
         }
         if let Some(captures) = &mut self.captures {
             captures.see(at, place, what, packet);
+            self.unsettled += 1;
+            // These are told when they happen, so nothing earlier happens any more.
+            let present = matches!(what, Happening::Enqueue(_) | Happening::Deliver);
+            if present && self.unsettled >= SETTLE_EVERY {
+                self.unsettled = 0;
+                captures.settle(at);
+            }
         }
     }
 }
@@ -327,15 +325,11 @@ mod tests {
     use stackline_core::network::{Host, Link, Switch};
     use stackline_net::{Ecn, Node, Segments};
 
-    struct Fake(u64);
+    struct Fake;
 
     impl Wire for Fake {
         fn wire(&self, most: usize) -> Cow<'_, [u8]> {
             Cow::Owned(vec![0x45; most.min(100)])
-        }
-
-        fn number(&self) -> Option<u64> {
-            (self.0 > 0).then_some(self.0)
         }
     }
 
@@ -352,7 +346,7 @@ mod tests {
 
     fn packet(number: u64) -> Packet<Fake> {
         let segments = Segments::one(1500);
-        Packet { from: Node(0), to: Node(1), flow: 7, ecn: Ecn::NotCapable, segments, payload: Fake(number) }
+        Packet { number, from: Node(0), to: Node(1), flow: 7, ecn: Ecn::NotCapable, segments, payload: Fake }
     }
 
     const FIRST: Place = Place::Port(Port(0));
@@ -380,7 +374,7 @@ mod tests {
             (10, FIRST, Happening::Enqueue(3000), 1),
             (120_010, FIRST, Happening::Dequeue, 1),
             (20, SECOND, Happening::Drop(Reason::QueueFull), 2),
-            (120_010, Place::Port(Port(3)), Happening::Mark, 0),
+            (120_010, Place::Port(Port(3)), Happening::Mark, 9),
             (1_000_000_001, Place::Host(Node(1)), Happening::Deliver, 1),
         ];
         let (lines, written) = recorded(recorder, &happenings);
@@ -388,7 +382,7 @@ mod tests {
             "NET_ENQUEUE; khons; 0; 10; khons>edge; khons>udjat; 7; 1; 1; 1500; 3000",
             "NET_DROP; edge; 0; 20; edge>udjat; khons>udjat; 7; 2; 1; 1500; queue full",
             "NET_DEQUEUE; khons; 0; 120010; khons>edge; khons>udjat; 7; 1; 1; 1500",
-            "NET_MARK; udjat; 0; 120010; udjat>edge; khons>udjat; 7; -; 1; 1500",
+            "NET_MARK; udjat; 0; 120010; udjat>edge; khons>udjat; 7; 9; 1; 1500",
             "NET_DELIVER; udjat; 1; 1; udjat; khons>udjat; 7; 1; 1; 1500",
         ];
         assert_eq!(lines, expected);
@@ -416,7 +410,7 @@ mod tests {
         recorder.see(Instant(5), FIRST, Happening::Dequeue, &packet(2));
         recorder.see(Instant(9), SECOND, Happening::Dequeue, &packet(2));
         recorder.see(Instant(7), SECOND, Happening::Drop(Reason::QueueFull), &packet(3));
-        recorder.settle(Instant(7));
+        recorder.captures.as_mut().unwrap().settle(Instant(7));
         recorder.see(Instant(8), SECOND, Happening::Dequeue, &packet(4));
         let (events, written) = recorder.finish(&directory.path().join("none")).unwrap();
         assert_eq!((events, written), (0, Written { packets: 4, late: 0 }));

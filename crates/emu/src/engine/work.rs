@@ -161,6 +161,7 @@ impl Engine {
             return;
         }
         let packet = Packet {
+            number: 0,
             from: self.lanes[lane as usize].leg.node,
             to: self.lanes[to as usize].leg.node,
             flow: header.flow,

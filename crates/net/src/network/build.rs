@@ -37,6 +37,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             agenda: Agenda::default(),
             flights: Vec::new(),
             free: Vec::new(),
+            numbered: 0,
             lost: 0,
             spoilt_frames: 0,
             condemned: Vec::new(),

@@ -75,6 +75,7 @@ pub(crate) fn build(plan: &Plan) -> Network<Numbers, Log> {
 /// A packet of one segment.
 pub(crate) fn packet(from: u32, to: u32, bytes: u32, number: u64) -> Packet<Numbers> {
     Packet {
+        number: 0,
         from: Node(from),
         to: Node(to),
         flow: 0,

@@ -346,7 +346,7 @@ impl TcpPair {
 
 fn packet(from: Node, to: Node, bytes: usize, payload: Datagram) -> Packet<Datagram> {
     let (flow, segments) = (payload.pair, Sizes::one(bytes as u32));
-    Packet { from, to, flow, ecn: Ecn::NotCapable, segments, payload }
+    Packet { number: 0, from, to, flow, ecn: Ecn::NotCapable, segments, payload }
 }
 
 /// What there was to read.

@@ -2,7 +2,7 @@
 //! real time.
 
 use super::live::{machines, made};
-use super::simulated::network_of;
+use super::simulated::{BUSIEST, network_of};
 use super::{Ground, Made, Place};
 use serde_json::{Map, Value, json};
 use stackline_core::course::Turn;
@@ -16,9 +16,6 @@ use stackline_emu::refusal::{self as emu, Refusal};
 use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
 use stackline_live::fault::{Blame, Fault};
 use std::collections::BTreeMap;
-
-/// Ports without drops that a record keeps.
-const BUSIEST: usize = 8;
 
 /// The networks of a plan that are emulated, by name.
 pub(crate) struct Emulated<'p> {

@@ -2,7 +2,7 @@
 //!
 //! Runs of one seed are made in order by one thread; what comes out does not depend on how many there are.
 
-use super::simulated::{fault, network_of, scene};
+use super::simulated::{fault, network_of, record, scene};
 use crate::observer::Keeper;
 use stackline_core::course::Course;
 use stackline_core::plan::Plan;
@@ -75,12 +75,18 @@ fn one_seed(plan: &Plan, seed: u64) -> Yield {
     let mut made = Vec::new();
     let mut warm_for = (usize::MAX, Duration::ZERO);
     while let Some(turn) = course.next(warm_for.1, |_| true) {
-        let (outcome, ()) = stackline_sim::carry_out(&scene(network_of(plan, &turn)?, &turn), ()).map_err(fault)?;
+        let network = network_of(plan, &turn)?;
+        let (outcome, ()) = stackline_sim::carry_out(&scene(network, &turn), ()).map_err(fault)?;
         if turn.index != warm_for.0 {
             warm_for = (turn.index, Duration::ZERO);
         }
         warm_for.1 += Duration(outcome.virtual_time.0);
-        made.push(outcome.records);
+        let mut records = outcome.records;
+        let seen = record(network, &outcome.ports);
+        for record in &mut records {
+            record.network = Some(seen.clone());
+        }
+        made.push(records);
     }
     Ok(made)
 }

@@ -5,9 +5,15 @@ use serde_json::{Value, json};
 use stackline_core::course::Turn;
 use stackline_core::network::Network;
 use stackline_core::plan::Plan;
+use stackline_core::record::{NetworkRecord, PortRecord};
 use stackline_core::time::Duration;
 use stackline_live::fault::Fault;
+use stackline_net::{Counters, Reason};
+use stackline_report::topology::port_name;
 use stackline_sim::{Failure, Limits, Outcome, Scene};
+
+/// Ports without drops that a record keeps.
+pub(super) const BUSIEST: usize = 8;
 
 /// Simulated runs of a plan.
 pub(crate) struct Simulated<'p> {
@@ -63,7 +69,12 @@ impl Place for Simulated<'_> {
         self.runs += 1;
         self.events += outcome.events;
         self.digest = self.digest.rotate_left(5).wrapping_mul(0x0100_0000_01b3) ^ outcome.digest;
-        Ok(Made { records: outcome.records, took: Duration(outcome.virtual_time.0) })
+        let mut records = outcome.records;
+        let seen = record(network, &outcome.ports);
+        for record in &mut records {
+            record.network = Some(seen.clone());
+        }
+        Ok(Made { records, took: Duration(outcome.virtual_time.0) })
     }
 
     fn environment(&mut self, _: bool) -> Value {
@@ -75,6 +86,24 @@ impl Place for Simulated<'_> {
             "made_twice": self.twice,
         })
     }
+}
+
+/// What went through the network's ports.
+pub(super) fn record(network: &Network, ports: &[Counters]) -> NetworkRecord {
+    let port = |(index, counters): (u32, &Counters)| PortRecord {
+        name: port_name(network, index).unwrap_or_default(),
+        packets: counters.packets,
+        bytes: counters.bytes,
+        marked: counters.marked,
+        duplicated: counters.duplicated,
+        drops: Reason::ALL
+            .iter()
+            .zip(counters.drops)
+            .filter(|(_, count)| *count > 0)
+            .map(|(reason, count)| (reason.to_string(), count))
+            .collect(),
+    };
+    NetworkRecord::notable(&network.name, (0..).zip(ports).map(port).collect(), BUSIEST)
 }
 
 /// The network of a measurement.

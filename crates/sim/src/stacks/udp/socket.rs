@@ -204,7 +204,7 @@ impl Socket {
         let payload = Datagram::new(self.pair, 0, header, body);
         let (from, to, flow) = (self.from, self.to, self.pair);
         let segments = Segments::one(length as u32);
-        world.send(Packet { from, to, flow, ecn: Ecn::NotCapable, segments, payload });
+        world.send(Packet { number: 0, from, to, flow, ecn: Ecn::NotCapable, segments, payload });
     }
 
     // --- what arrives ---
