@@ -136,7 +136,7 @@ fn pair(a: &Summary, b: &Summary, pairing: Pairing) -> Comparison {
 
 /// The interval holds what varied between the runs of each, not what changed from one set of runs to the other.
 fn caveats(a: &Summary, b: &Summary) -> Vec<String> {
-    let mut out = Vec::new();
+    let mut out: Vec<String> = overloaded("first", a).into_iter().chain(overloaded("second", b)).collect();
     let placements = [&a.initiator, &a.responder, &b.initiator, &b.responder].map(|side| side.placement);
     if placements.iter().flatten().any(|placement| !placement.pinned) {
         out.push("threads were not pinned, so their cores may differ".to_owned());
@@ -144,6 +144,13 @@ fn caveats(a: &Summary, b: &Summary) -> Vec<String> {
     out.extend(different("initiator", &a.initiator.settings, &b.initiator.settings));
     out.extend(different("responder", &a.responder.settings, &b.responder.settings));
     out
+}
+
+/// Overloaded runs of an emulated network say what the machine can do, whatever the interval.
+fn overloaded(which: &str, summary: &Summary) -> Option<String> {
+    let (n, runs) = (summary.overloaded(), summary.runs);
+    let text = format!("the {which}'s emulator was overloaded in {n} of {runs} runs, so its figures are the machine's");
+    (n > 0).then_some(text)
 }
 
 /// Settings that are in both and differ in more than a size, which the kernel may tune.
@@ -290,6 +297,19 @@ mod tests {
         assert!(caveats(with("bbr", true), with("bbr", true)).is_empty());
         let said = caveats(with("cubic", true), with("bbr", false));
         assert_eq!(said, ["threads were not pinned, so their cores may differ", "initiator: congestion cubic -> bbr"]);
+    }
+
+    #[test]
+    fn overload_of_one_of_them_is_said() {
+        let with = |overloaded| {
+            let emulation = Some(crate::EmulationSummary { overloaded, ..Default::default() });
+            let network = Some(crate::NetworkSummary { emulation, ..Default::default() });
+            Summary { network, runs: 3, ..summary("x", "tcp") }
+        };
+        let caveats = |a, b| compare(&[a], &[b]).remove(0).caveats;
+        assert!(caveats(with(0), summary("x", "tcp")).is_empty());
+        let said = "the second's emulator was overloaded in 2 of 3 runs, so its figures are the machine's";
+        assert_eq!(caveats(with(0), with(2)), [said]);
     }
 
     proptest! {

@@ -2,6 +2,7 @@
 //!
 //! | flag | when |
 //! | --- | --- |
+//! | `overload` | the machine could not keep up with the network it emulated, so the figures of such runs are the machine's |
 //! | `one run` | one counted run: no interval over runs |
 //! | `interval from calls` | with it, the interval of calls is from calls that are not independent |
 //! | `sd>5%` | standard deviation over mean of the main metric over runs above 0.05 |
@@ -51,6 +52,7 @@ pub(crate) fn flags(
     }
     let calls = summary.response_s.is_some() || summary.connect_s.is_some();
     let raised = [
+        (summary.overloaded() > 0, "overload"),
         (runs.len() == 1, "one run"),
         (runs.len() == 1 && calls, "interval from calls"),
         (summary.normalised_sd.is_some_and(|sd| sd > UNEVEN), "sd>5%"),
@@ -80,7 +82,7 @@ fn notes(runs: &[GroupRun<'_>]) -> Vec<String> {
 }
 
 /// Texts that differ in more than their numbers, each once.
-fn once_each(texts: Vec<String>) -> Vec<String> {
+pub(crate) fn once_each(texts: Vec<String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let shape = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
     texts.into_iter().filter(|text| seen.insert(shape(text))).collect()

@@ -11,6 +11,7 @@
 //! | [`summarise`](mod@summarise) | records to summaries |
 //! | [`interval`] | when `until` is reached |
 //! | [`compare`](mod@compare) | one run against another |
+//! | [`network`] | what a modelled network did, and how well an emulated one kept its times |
 //! | [`predicted`] | predictions beside what was measured |
 
 pub mod bimodal;
@@ -20,6 +21,7 @@ mod flags;
 mod groups;
 pub mod interval;
 mod machines;
+pub mod network;
 pub mod predicted;
 mod sides;
 pub mod statistics;
@@ -28,6 +30,7 @@ pub mod summary;
 
 pub use compare::{Comparison, Label, MetricComparison, Pairing, Verdict, compare};
 pub use interval::{half_width_share, interval_reached};
+pub use network::{EmulationSummary, NetworkSummary, PortSummary};
 pub use statistics::Statistics;
 pub use summarise::summarise;
 pub use summary::{Cost, Metric, Placement, RunValues, SideSummary, Summary, Work};

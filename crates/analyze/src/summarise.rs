@@ -5,6 +5,7 @@
 use crate::costs::costs;
 use crate::flags;
 use crate::groups::{Group, GroupRun, groups, run_values, work};
+use crate::network::summarise_network;
 use crate::sides::{known, lost_share, summarise_side};
 use crate::statistics::real;
 use crate::{SideSummary, Statistics, Summary};
@@ -30,6 +31,7 @@ fn one(plan: &Plan, index: usize, group: &Group<'_>, runs: &[GroupRun<'_>]) -> S
     let mut summary = described(index, measurement, group);
     figures(&mut summary, runs);
     traffic(&mut summary, runs);
+    summary.network = summarise_network(plan, runs);
     costs(plan, group, &mut summary, runs);
     summary.flags = flags::flags(plan, measurement, group, runs, &summary);
     summary
@@ -157,4 +159,4 @@ fn of_hosts(summary: &mut Summary) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

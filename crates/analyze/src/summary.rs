@@ -1,6 +1,6 @@
 //! What a summary holds: everything the counted runs of one part, or of all parts together, say.
 
-use crate::Statistics;
+use crate::{NetworkSummary, Statistics};
 use serde::Serialize;
 use stackline_core::plan::World;
 use stackline_core::record::{HostUsage, Transport, Usage};
@@ -243,6 +243,8 @@ pub struct Summary {
     pub duplicated: Option<u64>,
     /// Arrived after a later one.
     pub reordered: Option<u64>,
+    /// What the modelled network did; absent in the live world.
+    pub network: Option<NetworkSummary>,
     /// What could not be measured and why.
     pub absent: BTreeMap<String, String>,
     /// What a reader has to know before believing the figures.
@@ -254,6 +256,13 @@ impl Summary {
     #[must_use]
     pub const fn is_aggregate(&self) -> bool {
         self.part_index.is_none()
+    }
+
+    /// Counted runs whose result is the machine's and not the emulated network's.
+    #[must_use]
+    pub fn overloaded(&self) -> u32 {
+        let emulation = self.network.as_ref().and_then(|network| network.emulation.as_ref());
+        emulation.map_or(0, |emulation| emulation.overloaded)
     }
 
     /// Statistics of the main metric: throughput over runs, response and connect times over calls.

@@ -29,7 +29,7 @@ fn part(text: &str, procedure: Procedure) -> Part {
     }
 }
 
-fn get(text: &str) -> Part {
+pub(crate) fn get(text: &str) -> Part {
     part(text, procedure("bulk_get", Call::AwaitDataIndication(SizeArgument::Unit)))
 }
 
@@ -37,7 +37,7 @@ fn rr() -> Part {
     part("rr 32*10", procedure("request_response", Call::RpcCall(SizeArgument::Unit, SizeArgument::Reply)))
 }
 
-fn plan(composer: Composer, parts: Vec<Part>) -> Plan {
+pub(crate) fn plan(composer: Composer, parts: Vec<Part>) -> Plan {
     let measurement = Measurement {
         text: "3 bulk_get 1000*10".into(),
         line: 1,
@@ -55,7 +55,7 @@ fn plan(composer: Composer, parts: Vec<Part>) -> Plan {
 }
 
 /// `mb` megabytes in one second.
-fn moved(part: usize, run: u32, mb: u64) -> RunRecord {
+pub(crate) fn moved(part: usize, run: u32, mb: u64) -> RunRecord {
     let side = SideRecord { received_units: mb * 1000, received_bytes: mb * 1_000_000, ..SideRecord::default() };
     RunRecord { part, run, replicas: 1, elapsed_ns: 1_000_000_000, initiator: side, ..RunRecord::default() }
 }

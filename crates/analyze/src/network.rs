@@ -1,0 +1,169 @@
+//! What a modelled network did in the counted runs, and how well an emulated one kept its times.
+//!
+//! All parts of a run cross one network, so a run counts once however many parts it has.
+
+use crate::Statistics;
+use crate::flags::once_each;
+use crate::groups::GroupRun;
+use crate::statistics::real;
+use serde::Serialize;
+use stackline_core::network::Network;
+use stackline_core::plan::Plan;
+use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord};
+use std::collections::BTreeMap;
+
+/// Why the network machine drops what has already left the queue, and so is among the packets that left.
+const AFTER_LEAVING: [&str; 3] =
+    ["lost on the link", "bit error on the link", "no free buffer in the host's interface"];
+
+/// What a modelled network did in the counted runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct NetworkSummary {
+    /// Its name.
+    pub name: String,
+    /// Directions of links at which something was dropped, marked or doubled, and the busiest of the others; most drops
+    /// first, then most marks, most doubled, most bytes.
+    pub ports: Vec<PortSummary>,
+    /// In the emulated world.
+    pub emulation: Option<EmulationSummary>,
+}
+
+/// What went through one direction of a link in the counted runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PortSummary {
+    /// Its name: `khons>edge`.
+    pub name: String,
+    /// Counted runs it is summed over; a run records the ports alone that were worth it.
+    pub runs: u32,
+    /// Packets that came to it: those that left and those dropped before that.
+    pub offered: u64,
+    /// Packets that left; those lost on the link are among them.
+    pub packets: u64,
+    /// Their bytes, network layer.
+    pub bytes: u64,
+    /// Packets marked.
+    pub marked: u64,
+    /// Packets doubled.
+    pub duplicated: u64,
+    /// Packets dropped or lost.
+    pub dropped: u64,
+    /// The same by reason.
+    pub drops: BTreeMap<String, u64>,
+    /// Dropped over offered, 0 to 1; absent when nothing was offered, or the two do not count the same.
+    pub drop_share: Option<f64>,
+    /// Whether what was offered and left are cells.
+    pub cells: bool,
+    /// Whether what was dropped are cells.
+    pub cells_dropped: bool,
+}
+
+/// How well an emulated network kept its times in the counted runs. Lateness: how long after it was due a frame was
+/// handed to the kernel, in seconds; absent when no frame left.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct EmulationSummary {
+    /// Frames that left for a host.
+    pub departures: u64,
+    /// Median of the runs' median lateness.
+    pub lateness_p50_s: Option<f64>,
+    /// In the worst run, 99 of 100 are at most this.
+    pub lateness_p99_s: Option<f64>,
+    /// The largest of all runs.
+    pub lateness_max_s: Option<f64>,
+    /// Frames lost because the machine could not keep up.
+    pub lost: u64,
+    /// Share of one processor that the emulator took, 0 to 1, in the run where it was most.
+    pub cpu_share: f64,
+    /// Median round trip through the emulator with nothing emulated in it, in seconds; over runs the median of it.
+    pub round_trip_s: Option<f64>,
+    /// Runs whose result is the machine's and not the network's.
+    pub overloaded: u32,
+    /// Why; of texts that differ in numbers only, the last run's.
+    pub overload: Vec<String>,
+}
+
+impl PortSummary {
+    /// Whether something was dropped, marked or doubled at it.
+    #[must_use]
+    pub const fn is_notable(&self) -> bool {
+        self.dropped > 0 || self.marked > 0 || self.duplicated > 0
+    }
+}
+
+/// The network of a group's runs; none where none was modelled.
+pub(crate) fn summarise_network(plan: &Plan, runs: &[GroupRun<'_>]) -> Option<NetworkSummary> {
+    let records: Vec<&NetworkRecord> =
+        runs.iter().filter_map(|run| run.records.iter().find_map(|record| record.network.as_ref())).collect();
+    let name = records.last()?.name.clone();
+    let declared = plan.networks.iter().find(|network| network.name == name);
+    let emulations: Vec<&EmulationRecord> = records.iter().filter_map(|record| record.emulation.as_ref()).collect();
+    Some(NetworkSummary { name, ports: ports(declared, &records), emulation: emulation(&emulations) })
+}
+
+fn ports(declared: Option<&Network>, records: &[&NetworkRecord]) -> Vec<PortSummary> {
+    let mut sums: BTreeMap<&str, PortSummary> = BTreeMap::new();
+    for port in records.iter().flat_map(|record| &record.ports) {
+        add(sums.entry(&port.name).or_default(), port);
+    }
+    let mut ports: Vec<PortSummary> = sums.into_iter().map(|(name, sum)| finished(declared, name, sum)).collect();
+    ports.sort_by_key(|p| std::cmp::Reverse((p.dropped, p.marked, p.duplicated, p.bytes)));
+    ports
+}
+
+fn add(sum: &mut PortSummary, port: &PortRecord) {
+    let grow = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+    sum.runs += 1;
+    grow(&mut sum.packets, port.packets);
+    grow(&mut sum.bytes, port.bytes);
+    grow(&mut sum.marked, port.marked);
+    grow(&mut sum.duplicated, port.duplicated);
+    for (reason, n) in &port.drops {
+        grow(sum.drops.entry(reason.clone()).or_default(), *n);
+    }
+}
+
+/// What follows from the sums. Cells are counted behind a cell switch; what a link before one loses are cells too.
+fn finished(declared: Option<&Network>, name: &str, sum: PortSummary) -> PortSummary {
+    let cut = |node: &str| {
+        let switches = declared.iter().flat_map(|network| &network.switches);
+        switches.into_iter().any(|switch| switch.name == node && switch.cell_bytes.is_some())
+    };
+    let (from, to) = name.split_once('>').unwrap_or((name, ""));
+    let (cells, cells_dropped) = (cut(from), cut(from) || cut(to));
+    let of = |chosen: fn(&str) -> bool| {
+        let drops = sum.drops.iter().filter(move |(reason, _)| chosen(reason));
+        drops.fold(0, |all: u64, (_, n)| all.saturating_add(*n))
+    };
+    let dropped = of(|_| true);
+    let before = if cells == cells_dropped { of(|reason| !AFTER_LEAVING.contains(&reason)) } else { 0 };
+    let offered = sum.packets.saturating_add(before);
+    let comparable = cells == cells_dropped && offered > 0 && dropped <= offered;
+    let drop_share = comparable.then(|| real(dropped) / real(offered));
+    PortSummary { name: name.to_owned(), offered, dropped, drop_share, cells, cells_dropped, ..sum }
+}
+
+fn emulation(runs: &[&EmulationRecord]) -> Option<EmulationSummary> {
+    if runs.is_empty() {
+        return None;
+    }
+    let late = |get: fn(&EmulationRecord) -> u64| {
+        let values = runs.iter().filter(|run| run.departures > 0).map(|run| real(get(run)) / 1e9);
+        Statistics::from_values(&values.collect::<Vec<_>>())
+    };
+    let trips: Vec<f64> = runs.iter().filter_map(|run| run.round_trip_ns).map(|ns| real(ns) / 1e9).collect();
+    let sum = |get: fn(&EmulationRecord) -> u64| runs.iter().map(|run| get(run)).fold(0, u64::saturating_add);
+    let overloads = || runs.iter().rev().filter_map(|run| run.overload.clone());
+    Some(EmulationSummary {
+        departures: sum(|run| run.departures),
+        lateness_p50_s: late(|run| run.lateness_p50_ns).map(|s| s.median),
+        lateness_p99_s: late(|run| run.lateness_p99_ns).map(|s| s.max),
+        lateness_max_s: late(|run| run.lateness_max_ns).map(|s| s.max),
+        lost: sum(|run| run.lost),
+        cpu_share: runs.iter().map(|run| run.cpu_share).fold(0.0, f64::max),
+        round_trip_s: Statistics::from_values(&trips).map(|s| s.median),
+        overloaded: u32::try_from(overloads().count()).unwrap_or(u32::MAX),
+        overload: once_each(overloads().collect()),
+    })
+}
+
+#[cfg(test)]
+mod tests;
