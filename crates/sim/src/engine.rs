@@ -198,27 +198,30 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         loop {
             let mut ready = std::mem::take(&mut self.ready);
             self.world.take_ready(&mut ready);
-            let idle = ready.is_empty();
             for endpoint in ready.drain(..) {
                 self.look_at(endpoint)?;
             }
             self.ready = ready;
-            while let Some(end) = self.world.take_touched() {
-                end.flush(&self.world);
-                if end.is_over()
-                    && let Some(pair) = self.pairs.get(end.pair() as usize)
-                {
-                    pair.forget(end);
-                }
-            }
+            self.flush();
             self.hand_over();
             self.not_for_ever(self.world.now())?;
-            let news = self.world.take_news();
-            if news {
+            if self.world.take_news() {
                 self.advance()?;
-            }
-            if idle && !news {
+            } else if self.world.is_idle() {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Ends of connections send what they have to send; those that are over are let go.
+    #[inline]
+    fn flush(&mut self) {
+        while let Some(end) = self.world.take_touched() {
+            end.flush(&self.world);
+            if end.is_over()
+                && let Some(pair) = self.pairs.get(end.pair() as usize)
+            {
+                pair.forget(end);
             }
         }
     }

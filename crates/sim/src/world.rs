@@ -118,6 +118,11 @@ impl World {
         self.ready.borrow_mut().push(endpoint);
     }
 
+    /// Whether nobody has to be looked at.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.ready.borrow().is_empty() && self.touched.borrow().is_empty() && self.outgoing.borrow().is_empty()
+    }
+
     /// Swaps the endpoints to be looked at for an empty list.
     pub(crate) fn take_ready(&self, into: &mut Vec<u32>) {
         std::mem::swap(&mut *self.ready.borrow_mut(), into);

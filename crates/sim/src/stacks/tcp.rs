@@ -567,18 +567,18 @@ impl End {
         let mut inner = self.inner.borrow_mut();
         let socket = inner.socket();
         let mut done = 0;
-        loop {
-            match socket.recv(|bytes| (bytes.len().min(most - done), bytes.len().min(most - done))) {
-                Ok(0) if done == 0 => return Got::Nothing,
-                Ok(n) if n > 0 && done + n < most => done += n,
-                Ok(n) => {
-                    done += n;
-                    break;
-                }
-                Err(_) if done > 0 => break,
-                Err(RecvError::Finished) => return Got::End,
-                Err(RecvError::InvalidState) => return Got::Broken,
-            }
+        // Twice when the bytes go round the end of the buffer.
+        while done < most && socket.can_recv() {
+            let taken = socket.recv(|bytes| (bytes.len().min(most - done), bytes.len().min(most - done)));
+            let Ok(n) = taken else { break };
+            done += n;
+        }
+        if done == 0 {
+            return match socket.recv(|_| (0, ())) {
+                Ok(()) => Got::Nothing,
+                Err(RecvError::Finished) => Got::End,
+                Err(RecvError::InvalidState) => Got::Broken,
+            };
         }
         world.touch(self);
         Got::Bytes(done)
