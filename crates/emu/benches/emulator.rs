@@ -128,21 +128,27 @@ fn measure(case: &Case, carrier: Carrier) -> Result<(f64, Option<Report>)> {
     let network = network(case);
     let (house, legs) = house::build(&network)?;
     let (stop, stopped) = UnixStream::pair()?;
+    let (started, is_started) = std::sync::mpsc::channel();
     thread::scope(|scope| {
         let network = &network;
         let carrying = scope.spawn(move || -> Result<Option<Report>> {
             match carrier {
                 Carrier::Bare => {
                     let legs = <[_; 2]>::try_from(legs).map_err(|_| "two hosts, two legs")?;
+                    drop(started);
                     bare::forward(&legs, stopped.as_fd())?;
                     Ok(None)
                 }
                 Carrier::Emulator(options) => {
                     let mut engine = Engine::new(legs, network, Seed::root(1), options)?;
+                    started.send(engine.handle())?;
                     Ok(Some(engine.run(stopped.as_fd())?))
                 }
             }
         });
+        if let Ok(handle) = is_started.recv() {
+            let _ = handle.started();
+        }
         let figure = work(case.workload, &house);
         (&stop).write_all(b"x")?;
         let report = carrying.join().map_err(|_| "the carrier panicked")??;

@@ -17,9 +17,10 @@ pub(crate) enum Foreign {
     TooLong,
     Unreadable,
     Refused,
+    Before,
 }
 
-const FOREIGN: [&str; 7] = [
+const FOREIGN: [&str; 8] = [
     "not IPv4",
     "malformed",
     "a kind of segmentation that is not carried",
@@ -27,6 +28,7 @@ const FOREIGN: [&str; 7] = [
     "longer than any packet",
     "the kernel cannot hand it over",
     "the receiving interface does not take it",
+    "sent before the network was set going",
 ];
 
 impl From<Unfit> for Foreign {

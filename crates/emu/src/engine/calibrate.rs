@@ -15,8 +15,8 @@ const ECHOES: u16 = 100;
 const PAUSE: u64 = 200_000;
 /// How long an answer is waited for, in ns.
 const PATIENCE: u64 = 5_000_000;
-/// Echoes that may stay without answer before it is given up.
-const UNANSWERED: usize = 3;
+/// Echoes that may stay without answer before it is given up; an interface just made answers nothing for a moment.
+const UNANSWERED: usize = 20;
 /// What our requests are told by.
 const IDENTIFIER: u16 = 0x5ea1;
 
@@ -42,7 +42,7 @@ impl Engine {
             min: Duration(*min),
             p50: Duration(times[times.len() / 2]),
         });
-        self.handle.end(Some(self.report()));
+        self.handle.tell(self.report());
         Ok(self.round_trip)
     }
 

@@ -13,13 +13,21 @@ pub struct Handle(Arc<Shared>);
 
 pub(crate) struct Shared {
     state: Mutex<State>,
-    answered: Condvar,
+    changed: Condvar,
     bell: EventFd,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Ready,
+    Running,
+    Ended,
 }
 
 #[derive(Default)]
 struct State {
-    running: bool,
+    stage: Stage,
     /// Numbers of the last question and of the last that was answered.
     asked: u64,
     answered: u64,
@@ -30,7 +38,15 @@ struct State {
 impl Handle {
     pub(crate) fn new() -> io::Result<Self> {
         let bell = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        Ok(Self(Arc::new(Shared { state: Mutex::default(), answered: Condvar::new(), bell })))
+        Ok(Self(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), bell })))
+    }
+
+    /// Waits until frames are carried; false when that is over already.
+    #[must_use]
+    pub fn started(&self) -> bool {
+        let ready = |state: &mut State| state.stage == Stage::Ready;
+        let state = self.0.changed.wait_while(self.0.lock(), ready).unwrap_or_else(PoisonError::into_inner);
+        state.stage == Stage::Running
     }
 
     /// How it is going, up to now; how it went, once it has stopped.
@@ -52,11 +68,15 @@ impl Handle {
         self.0.bell.as_fd()
     }
 
+    /// The seed to begin with, if one was asked for.
+    pub(crate) fn wish(&self) -> Option<Seed> {
+        self.0.lock().restart.take()
+    }
+
     /// From now on there is somebody to answer.
-    pub(crate) fn begin(&self) -> Option<Seed> {
-        let mut state = self.0.lock();
-        state.running = true;
-        state.restart.take()
+    pub(crate) fn begin(&self) {
+        self.0.lock().stage = Stage::Running;
+        self.0.changed.notify_all();
     }
 
     /// The seed to begin anew with, if that was asked, and the number of the last question.
@@ -72,17 +92,22 @@ impl Handle {
         let mut state = self.0.lock();
         state.answered = question;
         state.report = report;
-        self.0.answered.notify_all();
+        self.0.changed.notify_all();
+    }
+
+    /// What is told while nobody answers.
+    pub(crate) fn tell(&self, report: Report) {
+        self.0.lock().report = report;
     }
 
     /// Nobody answers from now on but with this.
     pub(crate) fn end(&self, report: Option<Report>) {
         let mut state = self.0.lock();
-        state.running = false;
+        state.stage = Stage::Ended;
         if let Some(report) = report {
             state.report = report;
         }
-        self.0.answered.notify_all();
+        self.0.changed.notify_all();
     }
 }
 
@@ -92,15 +117,15 @@ impl Shared {
     }
 
     fn ask<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        if !state.running {
+        if state.stage != Stage::Running {
             return state;
         }
         state.asked += 1;
         let mine = state.asked;
         // The counter cannot be full: it is read whenever it is not zero.
         let _ = self.bell.write(1);
-        self.answered
-            .wait_while(state, |state| state.running && state.answered < mine)
+        self.changed
+            .wait_while(state, |state| state.stage == Stage::Running && state.answered < mine)
             .unwrap_or_else(PoisonError::into_inner)
     }
 }

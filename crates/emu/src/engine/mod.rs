@@ -124,7 +124,7 @@ impl Engine {
             round_trip: None,
             processor: read(Clock::Thread),
         };
-        engine.handle.end(Some(engine.report()));
+        engine.handle.tell(engine.report());
         Ok(engine)
     }
 
@@ -201,6 +201,12 @@ impl Engine {
     fn lane_of(&self, address: std::net::Ipv4Addr) -> Option<u32> {
         let lane = *self.of_node.get(leg::place(address)? as usize)?;
         (lane != NONE).then_some(lane)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.handle.end(None);
     }
 }
 

@@ -7,7 +7,7 @@ use super::header;
 use super::inbox::{Arrived, Inbox};
 use super::{Arrival, Engine, Report};
 use crate::sys::packet;
-use crate::sys::packet_wait::set_timer_slack;
+use crate::sys::packet_wait::{Schedule, schedule, set_schedule, set_timer_slack};
 use stackline_core::time::Instant;
 use stackline_net::Packet;
 use std::io;
@@ -27,23 +27,56 @@ struct Woken {
     bell: bool,
 }
 
+/// Niceness asked for: before everything that has none.
+const NICE: i32 = -10;
+/// Longest turn on the processor asked for, in ns: who needs little gets it sooner.
+const TURN: u64 = 100_000;
+
+/// Has the scheduler prefer this thread as far as it is allowed to be; how far in words. Not in real time: what spins would
+/// be held back for its share of a second.
+fn favour(before: Option<Schedule>) -> String {
+    let Some(before) = before.filter(|before| before.policy == 0) else {
+        return "scheduled as the thread was".into();
+    };
+    let wishes = [(NICE, TURN), (before.nice, TURN), (NICE, 0)];
+    let granted = wishes.into_iter().find(|(nice, turn)| {
+        let nice = before.nice.min(*nice);
+        set_schedule(before.with(nice, *turn)).is_ok()
+    });
+    match granted {
+        Some((NICE, TURN)) => format!("scheduled with niceness {NICE} and turns of 100 us"),
+        Some((_, TURN)) => format!("scheduled with turns of 100 us (without the right to niceness {NICE})"),
+        Some(_) => format!("scheduled with niceness {NICE}"),
+        None => "scheduled like every other thread: nothing better was granted".into(),
+    }
+}
+
 impl Engine {
     /// Carries frames until `stop` can be read.
     pub fn run(&mut self, stop: BorrowedFd<'_>) -> io::Result<Report> {
         let slack = set_timer_slack(1);
-        let ended = self.serve(stop);
-        set_timer_slack(slack);
-        let report = self.collect_drops().map(|()| self.report());
-        self.handle.end(report.as_ref().ok().cloned());
-        ended.and(report)
-    }
-
-    fn serve(&mut self, stop: BorrowedFd<'_>) -> io::Result<()> {
-        let mut inbox = Inbox::new();
+        let before = schedule();
+        self.found.words.push(favour(before.as_ref().ok().copied()));
         self.waiter.add(stop, STOP)?;
         self.waiter.add(self.handle.bell(), BELL)?;
-        let seed = self.handle.begin().unwrap_or(self.seed);
+        let ended = self.serve();
+        let forgotten = self.waiter.remove(stop).and(self.waiter.remove(self.handle.bell()));
+        set_timer_slack(slack);
+        if let Ok(before) = before {
+            // Less is always granted.
+            let _ = set_schedule(before);
+        }
+        let report = self.collect_drops().map(|()| self.report());
+        self.found.words.pop();
+        self.handle.end(report.as_ref().ok().cloned());
+        ended.and(forgotten).and(report)
+    }
+
+    fn serve(&mut self) -> io::Result<()> {
+        let mut inbox = Inbox::new();
+        let seed = self.handle.wish().unwrap_or(self.seed);
         self.restart(seed, &mut inbox)?;
+        self.handle.begin();
         loop {
             let woken = self.wait()?;
             if woken.bell {
@@ -142,8 +175,7 @@ impl Engine {
         let at = match stamp.filter(|_| believed) {
             Some(stamp) => match self.origin.instant(stamp) {
                 Some(at) => at.min(now),
-                // Sent before the network was set going.
-                None => return,
+                None => return self.account.count_foreign(Foreign::Before),
             },
             None => now,
         };

@@ -45,6 +45,48 @@ pub(crate) fn set_timer_slack(ns: u64) -> u64 {
     u64::try_from(before).unwrap_or(0)
 }
 
+/// How the scheduler treats a thread (`struct sched_attr`, its first version).
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Schedule {
+    size: u32,
+    /// `SCHED_OTHER` or `SCHED_FIFO`.
+    pub(crate) policy: u32,
+    flags: u64,
+    /// -20 to 19.
+    pub(crate) nice: i32,
+    /// Of `SCHED_FIFO`.
+    priority: u32,
+    /// Longest turn of `SCHED_OTHER` wished for, in ns: a short one comes sooner.
+    turn: u64,
+    deadline: u64,
+    period: u64,
+}
+
+impl Schedule {
+    /// The same with another niceness and another turn.
+    pub(crate) const fn with(self, nice: i32, turn: u64) -> Self {
+        Self { nice, turn, ..self }
+    }
+}
+
+/// How the scheduler treats this thread now.
+pub(crate) fn schedule() -> io::Result<Schedule> {
+    let mut schedule = Schedule::default();
+    let size = size_of::<Schedule>();
+    // SAFETY: the pointer is to a live value of that size, in the kernel's layout; any bytes are a value of it.
+    let done = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut schedule, size, 0) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(schedule) }
+}
+
+/// Asks for that from now on.
+pub(crate) fn set_schedule(schedule: Schedule) -> io::Result<()> {
+    let schedule = Schedule { size: size_of::<Schedule>() as u32, ..schedule };
+    // SAFETY: the pointer is to a live value that says its own size, in the kernel's layout.
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const schedule, 0) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Descriptors to wait for.
 #[derive(Debug)]
 pub(crate) struct Waiter {
@@ -83,6 +125,15 @@ impl Waiter {
         let done = unsafe {
             libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, descriptor.as_raw_fd(), &raw mut event)
         };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Tells no more of that descriptor.
+    pub(crate) fn remove(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        let none = std::ptr::null_mut();
+        // SAFETY: no event is needed to remove one.
+        let done =
+            unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, descriptor.as_raw_fd(), none) };
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 

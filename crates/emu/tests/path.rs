@@ -1,0 +1,232 @@
+//! Real packets of real sockets through an emulated network. Where namespaces are forbidden, it says so and tests nothing.
+
+#![allow(clippy::unwrap_used, reason = "all of it is a test")]
+
+use nix::sched::{CloneFlags, setns};
+use stackline_core::network::{Host, Link, Loss, Network, Queue, Rate};
+use stackline_core::random::Seed;
+use stackline_core::time::Duration as Span;
+use stackline_emu::engine::{Engine, Handle, Options, Report};
+use stackline_emu::house::{self, House};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// After this, what has not come is lost.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn between_two_hosts(link: Link) -> Network {
+    let host = |name: &str| Host { name: name.into(), ..Host::default() };
+    let links = vec![Link { ends: ("a".into(), "b".into()), ..link }];
+    Network { name: "test".into(), hosts: vec![host("a"), host("b")], links, ..Network::default() }
+}
+
+/// Runs `test` beside the network, and returns the report after it.
+fn emulate(link: Link, options: Options, test: impl FnOnce(&House, &Handle) + Send) -> Option<Report> {
+    let network = between_two_hosts(link);
+    let (house, legs) = match house::build(&network) {
+        Ok(built) => built,
+        Err(refusal) => {
+            println!("not tested: {refusal:?}");
+            return None;
+        }
+    };
+    let mut engine = Engine::new(legs, &network, Seed::root(7), options).unwrap();
+    let handle = engine.handle();
+    let (stop, stopped) = UnixStream::pair().unwrap();
+    thread::scope(|scope| {
+        let engine = scope.spawn(move || engine.run(stopped.as_fd()).unwrap());
+        assert!(handle.started());
+        // Whatever becomes of the test, the engine is stopped.
+        let test = scope.spawn(|| {
+            awake(&house, &handle);
+            test(&house, &handle);
+        });
+        let test = test.join();
+        (&stop).write_all(b"x").unwrap();
+        let report = engine.join().unwrap();
+        if let Err(panic) = test {
+            println!("{report:?}");
+            std::panic::resume_unwind(panic);
+        }
+        Some(report)
+    })
+}
+
+/// Interfaces just made send nothing for a moment: waits for it to pass, and begins anew.
+fn awake(house: &House, handle: &Handle) {
+    let sockets = [0, 1].map(|host| datagrams(house, host));
+    for (socket, host) in sockets.iter().zip([0, 1]) {
+        let before = handle.report().received.packets;
+        until("a host's packets come", || {
+            socket.send_to(b"?", (house.hosts[1 - host].address, 7000)).unwrap();
+            handle.report().received.packets > before
+        });
+    }
+    until("it is quiet", || settled(&handle.report()));
+    handle.restart(Seed::root(7));
+}
+
+/// Runs in a thread on that host.
+fn on<T: Send>(house: &House, host: usize, run: impl FnOnce() -> T + Send) -> T {
+    let inside = || {
+        setns(&house.hosts[host].net, CloneFlags::CLONE_NEWNET).unwrap();
+        run()
+    };
+    thread::scope(|scope| scope.spawn(inside).join().unwrap())
+}
+
+fn datagrams(house: &House, host: usize) -> UdpSocket {
+    let socket = on(house, host, || UdpSocket::bind((house.hosts[host].address, 7000)).unwrap());
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn drops(report: &Report) -> u64 {
+    report.ports.iter().flat_map(|port| &port.drops).map(|(_, count)| count).sum()
+}
+
+/// What went in has come out, was dropped, or was lost for want of memory or room on the way out.
+fn settled(report: &Report) -> bool {
+    let doubled: u64 = report.ports.iter().map(|port| port.duplicated).sum();
+    let gone = drops(report) + report.lost.memory + report.lost.refused;
+    report.received.packets + doubled == report.sent.packets + gone
+}
+
+#[test]
+fn no_packet_is_early_with_stamps_and_without() {
+    for stamps in [true, false] {
+        let link = Link { delay: Span(2_000_000), ..Link::default() };
+        let options = Options { stamps, ..Options::default() };
+        let report = emulate(link, options, |house, _| {
+            let (here, there) = (datagrams(house, 0), datagrams(house, 1));
+            let mut buffer = [0; 100];
+            for number in 0..40_u8 {
+                let begin = Instant::now();
+                here.send_to(&[number; 100], (house.hosts[1].address, 7000)).unwrap();
+                let (length, from) = there.recv_from(&mut buffer).unwrap();
+                assert!(begin.elapsed() >= Duration::from_millis(2));
+                there.send_to(&buffer[..length], from).unwrap();
+                assert_eq!(here.recv(&mut buffer).unwrap(), 100);
+                assert!(begin.elapsed() >= Duration::from_millis(4));
+                assert_eq!(buffer, [number; 100]);
+            }
+        });
+        let Some(report) = report else { return };
+        assert_eq!((report.received.packets, report.sent.packets), (80, 80));
+        assert_eq!((report.lateness.count, report.waited.is_some()), (80, stamps));
+        assert_eq!(report.received.bytes, 80 * 128);
+        assert_eq!(report.ports[0].packets, 40);
+    }
+}
+
+#[test]
+fn a_transfer_is_intact_through_loss_a_short_queue_and_a_slow_link() {
+    let queue = Queue { limit_packets: Some(40), ..Queue::default() };
+    let link = Link {
+        rate: Rate::Constant(200e6),
+        delay: Span(500_000),
+        loss: Loss::Independent(0.01),
+        duplicate: 0.005,
+        queue: Some(queue),
+        ..Link::default()
+    };
+    let data: Vec<u8> = (0..3_000_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let report = emulate(link, Options::default(), |house, _| {
+        let to = house.hosts[1].address;
+        let listener = on(house, 1, || TcpListener::bind((to, 7000)).unwrap());
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut stream = on(house, 0, || TcpStream::connect((to, 7000)).unwrap());
+                stream.write_all(&data).unwrap();
+            });
+            let mut came = Vec::new();
+            listener.accept().unwrap().0.read_to_end(&mut came).unwrap();
+            assert!(came == data, "{} of {} bytes came, or others", came.len(), data.len());
+        });
+    });
+    let Some(report) = report else { return };
+    assert!(drops(&report) > 0 && report.ports[0].duplicated > 0);
+    assert!(report.received.packets > report.received.frames, "trains of segments travelled whole: {report:?}");
+    assert!(report.ports[0].bytes > 3_000_000);
+}
+
+#[test]
+fn losses_are_those_of_the_model_and_come_again_with_the_seed() {
+    let link = Link { loss: Loss::Independent(0.01), ..Link::default() };
+    let mut lost = Vec::new();
+    emulate(link, Options::default(), |house, handle| {
+        let (here, there) = (datagrams(house, 0), datagrams(house, 1));
+        there.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        let (came, over) = (AtomicU64::new(0), AtomicU64::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while over.load(Ordering::Relaxed) == 0 {
+                    came.fetch_add(u64::from(there.recv(&mut [0; 100]).is_ok()), Ordering::Relaxed);
+                }
+            });
+            for seed in [1, 2, 1] {
+                handle.restart(Seed::root(seed));
+                came.store(0, Ordering::Relaxed);
+                for batch in 1..=60 {
+                    for _ in 0..50 {
+                        here.send_to(&[0; 100], (house.hosts[1].address, 7000)).unwrap();
+                    }
+                    // So few at once fit every socket on the way.
+                    until("all come that the network does not lose", || {
+                        let report = handle.report();
+                        report.received.packets == 50 * batch
+                            && settled(&report)
+                            && came.load(Ordering::Relaxed) == report.sent.packets
+                    });
+                }
+                let report = handle.report();
+                assert_eq!(report.ports[0].drops, [("lost on the link".to_string(), drops(&report))]);
+                lost.push(drops(&report));
+            }
+            over.store(1, Ordering::Relaxed);
+        });
+    });
+    if let [first, other, again] = lost[..] {
+        assert_eq!(first, again);
+        assert!((10..60).contains(&first) && (10..60).contains(&other), "{lost:?} of 3000");
+    }
+}
+
+#[test]
+fn frames_for_nobody_are_counted_and_the_way_is_calibrated() {
+    let network = between_two_hosts(Link::default());
+    let Ok((house, legs)) = house::build(&network) else {
+        println!("not tested: no namespaces here");
+        return;
+    };
+    let mut engine = Engine::new(legs, &network, Seed::root(1), Options::default()).unwrap();
+    let round_trip = engine.calibrate().unwrap().expect("the host's kernel answers");
+    assert!(round_trip.min.0 > 0 && round_trip.min <= round_trip.p50);
+    let handle = engine.handle();
+    assert_eq!(handle.report().round_trip, Some(round_trip));
+    let (stop, stopped) = UnixStream::pair().unwrap();
+    thread::scope(|scope| {
+        let engine = scope.spawn(move || engine.run(stopped.as_fd()).unwrap());
+        assert!(handle.started());
+        let here = datagrams(&house, 0);
+        here.send_to(b"hello", (Ipv4Addr::new(10, 71, 9, 9), 7000)).unwrap();
+        let nobody = ("for no host of this network".to_string(), 1);
+        until("the frame is counted", || handle.report().foreign == [nobody.clone()]);
+        (&stop).write_all(b"x").unwrap();
+        let report = engine.join().unwrap();
+        assert_eq!(handle.report().foreign, report.foreign, "the last report is there afterwards");
+    });
+}
