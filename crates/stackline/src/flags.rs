@@ -219,9 +219,11 @@ Examples:
   stackline net exec wan.stackline khons -- ping -c 3 udjat
   stackline net exec wan.stackline udjat -- python3 -m http.server 80
 
-Programs that name the same network meet on it; it is there as long as one of them runs, and nothing is left when the
-last has ended. They run as you, with your files, the network's names in /etc/hosts, and rights over the host's own network.
-Exit codes: the program's; 128+N when signal N ended it; 127 when there is no such program, 126 when it cannot be started.";
+Programs that name the same network meet on it. It is there as long as one of them runs; nothing is
+left when the last has ended. They run as you, with your files, the network's names in /etc/hosts
+and rights over their host's own network.
+Exit codes: the program's; 128+N when signal N ended it; 127 when there is no such program, 126 when
+it cannot be started.";
 
 #[derive(Args, Debug)]
 pub(crate) struct NetExec {

@@ -19,10 +19,13 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let seed = Seed::root(flags.seed.unwrap_or(plan.seed)).child("network").child(&network.name);
     let program = std::env::current_exe()
         .map_err(|error| Error::new(Exit::Environment, format!("this program's own file cannot be found: {error}")))?;
-    let emulation = Emulation::shared(&program, &network.name, network, seed, &flags.options())?;
+    let mut emulation = Emulation::shared(&program, &network.name, network, seed, &flags.options())?;
     let entered = emulation.host(host).ok_or_else(|| unknown(host, &[network]))?;
     let guest = Guest { host: entered, hosts: emulation.hosts(), command: &flags.command, lease: emulation.lease() };
     let code = enter::exec(&guest)?;
+    if let Some(overload) = emulation.report()?.overload {
+        eprintln!("note: network {}: {overload}", network.name);
+    }
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
 }
 

@@ -96,6 +96,11 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)).trim().into()
 }
 
+/// What the program printed: a machine with much else to do has a note about that on stderr.
+fn printed(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).trim().into()
+}
+
 fn there_is(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !found {
@@ -152,7 +157,7 @@ fn a_program_sees_its_host() {
     let Some(net) = Net::pair("sees") else { return };
     let script =
         "hostname; getent hosts udjat; getent ahostsv4 khons | head -n 1; ls /proc | grep -c '^[0-9]'; echo $$; id -u";
-    let seen = said(&net.run("khons", &["sh", "-c", script]));
+    let seen = printed(&net.run("khons", &["sh", "-c", script]));
     let lines: Vec<Vec<&str>> = seen.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["khons"]);
     assert_eq!(lines[1], ["10.71.0.2", "udjat"]);
@@ -177,11 +182,32 @@ fn programs_meet_on_one_network() {
                   c.sendall(b'greetings')\nprint(c.recv(9).decode(), time.monotonic() - begun)";
     let server = net.start("udjat", &["python3", "-c", server]);
     assert_eq!(server.line, "ready");
-    let answer = said(&net.run("khons", &["python3", "-c", client]));
+    let answer = printed(&net.run("khons", &["python3", "-c", client]));
     let (word, time) = answer.split_once(' ').unwrap_or_else(|| panic!("{answer}"));
     assert_eq!(word, "welcome");
     assert!(time.parse::<f64>().unwrap() >= 0.010, "5 ms there and 5 ms back, never less: {time}");
-    assert_eq!(server.finish(), (Some(0), "greetings\n".into(), String::new()));
+    let (code, out, _) = server.finish();
+    assert_eq!((code, out.as_str()), (Some(0), "greetings\n"));
+    net.place.empties();
+}
+
+#[test]
+fn each_path_has_its_own_mtu() {
+    if !there_is("python3") {
+        return;
+    }
+    let links = "link a - s 1 Gbit/s 1 ms mtu 9000; link b - s 1 Gbit/s 1 ms mtu 9000; link c - s 1 Gbit/s 1 ms";
+    let Some(net) = Net::with("mtu", &format!("host a, b, c; switch s; {links};")) else { return };
+    let server = "import socket\ns = socket.create_server(('', 80))\nprint('ready', flush=True)\n\
+                  while True: s.accept()[0].recv(9)";
+    let client = "import socket, sys\nc = socket.create_connection((sys.argv[1], 80), 20)\n\
+                  print(c.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG))";
+    for (host, segment) in [("b", "8948"), ("c", "1448")] {
+        let server = net.start(host, &["python3", "-c", server]);
+        assert_eq!(printed(&net.run("a", &["python3", "-c", client, host])), segment);
+        server.process().signal(Signal::SIGKILL);
+        server.finish();
+    }
     net.place.empties();
 }
 
@@ -194,7 +220,7 @@ fn everybody_may_ping() {
     let ping = "import socket, time\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP)\ns.settimeout(20)\n\
                 begun = time.monotonic()\ns.sendto(bytes([8, 0, 0, 0, 0, 0, 0, 1]) + b'x' * 56, ('udjat', 0))\n\
                 print(len(s.recv(100)), time.monotonic() - begun)";
-    let answer = said(&net.run("khons", &["python3", "-c", ping]));
+    let answer = printed(&net.run("khons", &["python3", "-c", ping]));
     let (length, time) = answer.split_once(' ').unwrap_or_else(|| panic!("{answer}"));
     assert_eq!(length, "64");
     assert!(time.parse::<f64>().unwrap() >= 0.010, "{time}");
@@ -295,7 +321,7 @@ fn two_hundred_hosts() {
     let links: String = hosts.iter().map(|host| format!("link {host} - hub 1 Gbit/s 1 ms; ")).collect();
     let inside = format!("host {}; switch hub; {links}", hosts.join(", "));
     let Some(net) = Net::with("many", &inside) else { return };
-    let seen = said(&net.run("h199", &["sh", "-c", "hostname; getent hosts h0"]));
+    let seen = printed(&net.run("h199", &["sh", "-c", "hostname; getent hosts h0"]));
     assert_eq!(seen.split_whitespace().collect::<Vec<_>>(), ["h199", "10.71.0.1", "h0"]);
     net.place.empties();
 }
