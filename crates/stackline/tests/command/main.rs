@@ -17,5 +17,6 @@ mod net;
 mod network;
 mod reading;
 mod scale;
+mod simulated;
 mod spims;
 mod ssh;

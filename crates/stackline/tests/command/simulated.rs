@@ -1,0 +1,128 @@
+//! The simulated world by its command: exact, repeatable, recorded, refused where it has to be.
+
+use crate::support::{Place, number};
+use serde_json::Value;
+
+const PAIR: &str = "network n { host a, b; switch x; link a - x 10 Mbit/s 4 ms; link x - b 10 Mbit/s 6 ms; }";
+
+fn environment(place: &Place) -> Value {
+    let text = std::fs::read_to_string(place.kept().0.join("environment.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn response_times_are_those_of_the_arithmetic() {
+    let place = Place::new();
+    let json = place.json(&format!("{PAIR} 2 from a to b rr 100*50 over udp across n in simulated;"));
+    let measured = &json["measurements"][0];
+    // 128 bytes on four links of 10 Mbit/s, and 20 ms of propagation.
+    let expected = 4.0 * 128.0 * 8.0 / 10e6 + 0.02;
+    for name in ["mean", "min", "max"] {
+        let value = number(measured, &format!("/response_s/{name}"));
+        assert!((value - expected).abs() < 1e-9, "{name} {value} instead of {expected}");
+    }
+    assert_eq!((&json["world"], &measured["world"]), (&"simulated".into(), &"simulated".into()));
+}
+
+#[test]
+fn the_same_seed_goes_the_same_way() {
+    let lossy = PAIR.replace("6 ms;", "6 ms loss 2% jitter uniform(0, 0.002) reordering;");
+    let text = format!("{lossy} 3 from a to b bulk_put 1000*200 over tcp, udp across n;");
+    let digest = |seed: &str| {
+        let place = Place::new();
+        let told =
+            place.stackline(&["run", "-e", &text, "--in", "simulated", "--check-determinism", "--seed", seed]);
+        told.succeeds();
+        assert!(told.out.contains("6 runs were made twice and went the same way: digest "), "{}", told.out);
+        environment(&place)["worlds"]["simulated"]["digest"].clone()
+    };
+    assert_eq!(digest("1"), digest("1"));
+    assert_ne!(digest("1"), digest("2"));
+}
+
+#[test]
+fn every_example_runs() {
+    for example in ["dumbbell", "lan-wan", "satellite", "magic"] {
+        let place = Place::new();
+        let file = format!("{}/../../examples/{example}.stackline", env!("CARGO_MANIFEST_DIR"));
+        let told = place.stackline(&["run", &file, "--in", "simulated", "--json"]);
+        let json = told.json();
+        assert_eq!(json["complete"], true, "{example}");
+    }
+}
+
+#[test]
+fn many_seeds_are_many_runs_in_the_order_of_the_seeds() {
+    let lossy = PAIR.replace("6 ms;", "6 ms loss 5%;");
+    let text = format!("{lossy} 2 from a to b bulk_put 1000*100 over udp across n;");
+    let lost = |arguments: &[&str]| {
+        let place = Place::new();
+        let mut all = vec!["run", "-e", &text, "--in", "simulated"];
+        all.extend(arguments);
+        place.stackline(&all).succeeds();
+        let journal = std::fs::read_to_string(place.kept().0.join("runs.jsonl")).unwrap();
+        let record = |line: &str| -> (u64, u64) {
+            let record: Value = serde_json::from_str(line).unwrap();
+            (record["run"].as_u64().unwrap(), record["responder"]["lost"].as_u64().unwrap())
+        };
+        journal.lines().map(record).collect::<Vec<_>>()
+    };
+    let many = lost(&["--seeds", "3..6"]);
+    assert_eq!(many.iter().map(|(run, _)| *run).collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
+    let alone = lost(&["--seed", "4"]);
+    assert_eq!(alone.iter().map(|(_, lost)| lost).collect::<Vec<_>>(), many[2..4].iter().map(|(_, l)| l).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_happens_in_the_network_is_kept() {
+    let place = Place::new();
+    let text = format!("{PAIR} 1 from a to b rr 100*2 over udp across n in simulated;");
+    place.stackline(&["run", "-e", &text, "--events", "--capture", "x>b"]).succeeds();
+    let kept = place.kept().0;
+    let events = std::fs::read_to_string(kept.join("events/n.1.1.events")).unwrap();
+    assert!(events.starts_with("NET_ENQUEUE; a; 0; 0; a>x; a>b; "), "{events}");
+    for keyword in ["NET_ENQUEUE", "NET_DEQUEUE", "NET_DELIVER"] {
+        assert!(events.lines().filter(|line| line.starts_with(keyword)).count() > 4, "{events}");
+    }
+    let capture = std::fs::read(kept.join("captures/n.1.1.pcapng")).unwrap();
+    assert_eq!(capture[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
+    assert!(String::from_utf8_lossy(&capture).contains("x>b"));
+}
+
+#[test]
+fn a_network_is_made_up_for_those_who_name_none() {
+    let place = Place::new();
+    let told = place.stackline(&["run", "-e", "1 rr 32*10 over udp", "--in", "simulated"]);
+    told.succeeds();
+    assert!(told.out.contains("no network was named: each host has a link of 1.00 Gbit/s"), "{}", told.out);
+    // The only one declared is taken.
+    let told = place.stackline(&["run", "-e", &format!("{PAIR} 1 rr 32*10 over udp"), "--in", "simulated", "--json"]);
+    assert!(number(&told.json(), "/measurements/0/response_s/mean") > 0.02);
+}
+
+#[test]
+fn what_this_world_alone_can_do_is_refused_elsewhere() {
+    let place = Place::new();
+    let run = |arguments: &[&str]| {
+        let mut all = vec!["run", "-e", "1 rr 32*10"];
+        all.extend(arguments);
+        place.stackline(&all)
+    };
+    run(&["--seeds", "1..4"]).fails(2, &["--seeds is for the simulated world"]).hints("--in simulated");
+    run(&["--check-determinism"]).fails(2, &["--check-determinism is for the simulated world"]);
+    run(&["--events"]).fails(2, &["the live world has no modelled network"]).hints("--in simulated");
+    let until = place.stackline(&["run", "-e", "2 until 5% rr 32*10 in simulated", "--seeds", "1..4"]);
+    until.fails(2, &["`until` and --seeds both decide"]);
+    let seeds = place.stackline(&["run", "-e", "1 rr 32*10", "--in", "simulated", "--seeds", "9..4"]);
+    assert_eq!(seeds.status.code(), Some(2), "{}", seeds.err);
+    assert!(seeds.err.contains("as in 1..100"), "{}", seeds.err);
+}
+
+#[test]
+fn a_port_that_is_not_there() {
+    let place = Place::new();
+    let text = format!("{PAIR} 1 from a to b rr 100*2 over udp across n in simulated;");
+    let told = place.stackline(&["run", "-e", &text, "--capture", "a>b"]);
+    assert_eq!(told.status.code(), Some(2), "{}", told.err);
+    assert!(told.err.contains("network n has no port `a>b`") && told.err.contains("a>x, x>a, x>b, b>x"), "{}", told.err);
+}
