@@ -3,8 +3,12 @@
 
 use crate::datagram::Datagram;
 use stackline_core::network as plan;
-use stackline_core::time::Instant;
+use stackline_core::time::{Duration, Instant};
 use stackline_net::{Happening, Node, Packet, Place, Reason, Tap};
+
+/// What its own host drops holds its place in the send buffer for so long; a sender would go on dropping at one instant
+/// for ever where a real one is slowed down by its processor.
+const DROPPED: Duration = Duration(1_000_000);
 
 /// A packet that has left its host, or never will.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +54,11 @@ impl<T> Watch<T> {
             Place::Port(port) => self.hosts.get(port.0 as usize).copied().flatten() == Some(packet.from),
             Place::Host(node) => node == packet.from,
         };
-        if first && matches!(what, Happening::Dequeue | Happening::Drop(_)) {
+        // What a link loses has left its queue before.
+        let lost = matches!(what, Happening::Drop(Reason::Lost | Reason::BitError | Reason::CellLost));
+        if first && !lost && matches!(what, Happening::Dequeue | Happening::Drop(_)) {
             let (pair, from, bytes) = (packet.payload.pair, packet.from, packet.bytes() as u32);
+            let at = if matches!(what, Happening::Drop(_)) { at + DROPPED } else { at };
             self.departures.push(Departure { at, pair, from, bytes });
         }
     }

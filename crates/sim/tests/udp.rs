@@ -71,3 +71,23 @@ fn a_receiver_that_does_something_else_misses_what_does_not_fit() {
     assert_eq!(run(&text("1 MiB")).records[0].responder.lost, Some(0));
     assert!(run(&text("100 KiB")).records[0].responder.lost.unwrap() > 200);
 }
+
+#[test]
+fn what_the_first_link_loses_frees_its_sender_once() {
+    // Half of all packets are lost, and still no more of them fit into the link's time.
+    let outcome = over("loss every 2", "bulk_put 1000*1000 over udp(send_buffer = 4 KiB)");
+    let seconds = outcome.records[0].elapsed_ns as f64 / 1e9;
+    assert!((0.822..0.90).contains(&seconds), "{seconds}");
+    let lost = outcome.records[0].responder.lost.unwrap();
+    assert!((480..=520).contains(&lost), "{lost}");
+}
+
+#[test]
+fn senders_that_fill_their_host_s_queue_together_go_on_in_time() {
+    let outcome = run("network wan { host a, b; link a - b 10 Mbit/s 1 ms queue 20 packets; }\n\
+         1 timelimit 0.5 total over udp across wan: 4 from a to b bulk_put 1000*1000000;");
+    let record = &outcome.records[0];
+    // 0.5 s of the link's time, whoever gets it.
+    assert!((550..700).contains(&record.responder.received_units), "{record:?}");
+    assert!(record.responder.lost.unwrap() > 0);
+}

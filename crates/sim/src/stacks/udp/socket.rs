@@ -51,7 +51,7 @@ struct State {
     waiting: u64,
     /// Bytes that were handed to the interface and have not left.
     outstanding: u64,
-    /// When some of them will have.
+    /// When some of them will have, in order.
     departures: VecDeque<(Instant, u32)>,
     /// A sender waits, and whether it waits for a moment that is not known yet.
     blocked: bool,
@@ -140,7 +140,9 @@ impl Socket {
     /// A packet has left the host at `at`, or never will.
     pub(super) fn departed(&self, at: Instant, bytes: u32, world: &World) {
         let mut state = self.state.borrow_mut();
-        state.departures.push_back((at, bytes));
+        // Nearly always the last: only what was dropped comes out of order.
+        let place = state.departures.iter().rposition(|(earlier, _)| *earlier <= at).map_or(0, |place| place + 1);
+        state.departures.insert(place, (at, bytes));
         if state.blocked && state.in_the_dark {
             world.wake(self.endpoint);
         }
