@@ -53,12 +53,11 @@ pub fn serve(door: Door) -> Result<()> {
     }
     let (house, mut engine) = prepared?;
     let seats = seats(&house);
-    clients.answer(id, &Answer::Open(seats.clone()));
     let stop = EventFd::new().map(Arc::new).map_err(|error| Refusal::call("making an event", error))?;
     let desk = Desk { clients, opening, seats, handle: engine.handle() };
     let told = Arc::clone(&stop);
     thread::spawn(move || {
-        desk.attend();
+        desk.attend(id);
         let _ = told.write(1);
         thread::sleep(PATIENCE);
         std::process::exit(1);
@@ -103,7 +102,12 @@ struct Desk {
 }
 
 impl Desk {
-    fn attend(mut self) {
+    /// The first client, who opened the network, is answered when frames are carried; then all others.
+    fn attend(mut self, first: u64) {
+        if !self.handle.started() {
+            return;
+        }
+        self.clients.answer(first, &Answer::Open(self.seats.clone()));
         while let Some((id, request)) = self.clients.next() {
             let answer = self.answer(request).unwrap_or_else(Answer::Refused);
             self.clients.answer(id, &answer);
