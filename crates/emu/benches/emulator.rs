@@ -5,7 +5,7 @@ use nix::sched::{CloneFlags, setns};
 use stackline_core::network::{Host, Link, Network, Rate};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration as Span;
-use stackline_emu::engine::{Engine, Options, Report, bare};
+use stackline_emu::engine::{Engine, Options, Report, Spread, bare};
 use stackline_emu::house::{self, House};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -62,23 +62,18 @@ fn main() -> Result<()> {
     let rounds: usize = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(3);
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|w| !w.starts_with('-') && w.parse::<usize>().is_err()).collect();
-    println!(
-        "{:<30} {:>12} {:>12} {:>7}  worst of the emulator; lateness p50 p99 max; share of a processor",
-        "", "bare", "emulator", "ratio"
-    );
+    println!("{:<30} {:<18} {:>10} {:>10} {:>6}", "", "median of rounds", "bare", "emulator", "ratio");
     for case in
         cases().iter().filter(|case| wanted.is_empty() || wanted.iter().any(|word| case.name.contains(word.as_str())))
     {
-        let (mut base, mut ours, mut last) = (Vec::new(), Vec::new(), None);
+        let (mut base, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
             if case.bare {
-                base.push(measure(case, Carrier::Bare)?.0);
+                base.push(measure(case, Carrier::Bare)?);
             }
-            let (figure, report) = measure(case, Carrier::Emulator(options()))?;
-            ours.push(figure);
-            last = report;
+            ours.push(measure(case, Carrier::Emulator(options()))?);
         }
-        print(case, base, ours, last);
+        print(case, &base, &ours);
     }
     Ok(())
 }
@@ -90,26 +85,29 @@ fn options() -> Options {
     Options { stamps: !off("STAMPS"), spin, ..Options::default() }
 }
 
-fn print(case: &Case, mut base: Vec<f64>, mut ours: Vec<f64>, last: Option<Report>) {
-    let (base, worst) = (median(&mut base), ours.iter().copied().fold(f64::NAN, f64::min));
-    let ours = median(&mut ours);
+fn print(case: &Case, base: &[Measured], ours: &[Measured]) {
     let known = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1}"));
-    let ratio = base.zip(ours).map(|(base, ours)| ours / base).map_or("-".into(), |ratio| format!("{ratio:.2}"));
-    print!("{:<30} {:>12} {:>12} {ratio:>7}  least {worst:.1} {}", case.name, known(base), known(ours), case.unit);
-    if let Some(report) = last {
-        let late = report.lateness;
-        print!("; {} {} {}; {:.0} %", late.p50, late.p99, late.max, 100.0 * report.cpu);
-        if let Some(waited) = report.waited {
-            print!("; waited {} {} {}", waited.p50, waited.p99, waited.max);
-        }
-        if report.lost.all() > 0 {
-            print!("; lost {:?}", report.lost);
-        }
-        if report.received.frames > 0 {
-            print!("; {:.1} packets a frame", report.received.packets as f64 / report.received.frames as f64);
-        }
+    let of = |all: &[Measured], what: fn(&Measured) -> f64| median(&mut all.iter().map(what).collect::<Vec<_>>());
+    for (unit, what) in [(case.unit, (|m| m.figure) as fn(&Measured) -> f64), ("ns of CPU a frame", |m| m.frame_ns)] {
+        let (base, ours) = (of(base, what), of(ours, what));
+        let ratio = base.zip(ours).map(|(base, ours)| ours / base).map_or("-".into(), |ratio| format!("{ratio:.2}"));
+        println!("{:<30} {unit:<18} {:>10} {:>10} {ratio:>6}", case.name, known(base), known(ours));
     }
-    println!();
+    if let Some(report) = ours.last().and_then(|measured| measured.report.as_ref()) {
+        describe(report);
+    }
+}
+
+/// What the last of the emulator's reports says.
+fn describe(report: &Report) {
+    let times = |what: &str, it: Spread| print!(" {what} p50 {} p99 {} most {};", it.p50, it.p99, it.max);
+    print!("   ");
+    times("late", report.lateness);
+    if let Some(waited) = report.waited {
+        times("unread for", waited);
+    }
+    print!(" {:.1} packets a frame;", report.received.packets as f64 / report.received.frames as f64);
+    println!(" {:.0} % of a processor; {} frames lost", 100.0 * report.cpu, report.lost.all());
 }
 
 fn median(values: &mut [f64]) -> Option<f64> {
@@ -124,25 +122,33 @@ fn network(case: &Case) -> Network {
     Network { name: "bench".into(), hosts: vec![host("a"), host("b")], links: vec![link], ..Network::default() }
 }
 
-fn measure(case: &Case, carrier: Carrier) -> Result<(f64, Option<Report>)> {
+struct Measured {
+    figure: f64,
+    /// Processor time of the carrier for each frame.
+    frame_ns: f64,
+    report: Option<Report>,
+}
+
+fn measure(case: &Case, carrier: Carrier) -> Result<Measured> {
     let network = network(case);
     let (house, legs) = house::build(&network)?;
     let (stop, stopped) = UnixStream::pair()?;
     let (started, is_started) = std::sync::mpsc::channel();
     thread::scope(|scope| {
         let network = &network;
-        let carrying = scope.spawn(move || -> Result<Option<Report>> {
+        let carrying = scope.spawn(move || -> Result<(f64, Option<Report>)> {
             match carrier {
                 Carrier::Bare => {
                     let legs = <[_; 2]>::try_from(legs).map_err(|_| "two hosts, two legs")?;
                     drop(started);
-                    bare::forward(&legs, stopped.as_fd())?;
-                    Ok(None)
+                    let (frames, processor) = bare::forward(&legs, stopped.as_fd())?;
+                    Ok((processor.0 as f64 / frames as f64, None))
                 }
                 Carrier::Emulator(options) => {
                     let mut engine = Engine::new(legs, network, Seed::root(1), options)?;
                     started.send(engine.handle())?;
-                    Ok(Some(engine.run(stopped.as_fd())?))
+                    let report = engine.run(stopped.as_fd())?;
+                    Ok((report.cpu * report.elapsed.0 as f64 / report.received.frames as f64, Some(report)))
                 }
             }
         });
@@ -151,8 +157,8 @@ fn measure(case: &Case, carrier: Carrier) -> Result<(f64, Option<Report>)> {
         }
         let figure = work(case.workload, &house);
         (&stop).write_all(b"x")?;
-        let report = carrying.join().map_err(|_| "the carrier panicked")??;
-        Ok((figure?, report))
+        let (frame_ns, report) = carrying.join().map_err(|_| "the carrier panicked")??;
+        Ok(Measured { figure: figure?, frame_ns, report })
     })
 }
 
@@ -256,7 +262,7 @@ fn ask(workload: Workload, to: Ipv4Addr) -> Result<Option<f64>> {
     }
 }
 
-/// Median in us; never less than the network's own is for the tests to see.
+/// Median in us.
 fn round_trips(count: usize, to: Ipv4Addr) -> Result<f64> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect((to, PORT))?;
@@ -271,11 +277,5 @@ fn round_trips(count: usize, to: Ipv4Addr) -> Result<f64> {
         times.push(begin.elapsed().as_secs_f64() * 1e6);
     }
     times.sort_by(f64::total_cmp);
-    println!(
-        "    round trips: least {:.1} p90 {:.1} p99 {:.1}",
-        times[0],
-        times[times.len() * 9 / 10],
-        times[times.len() * 99 / 100]
-    );
     median(&mut times).ok_or_else(|| "no round trip".into())
 }

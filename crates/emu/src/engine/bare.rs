@@ -7,14 +7,17 @@ use super::probe::probe;
 use super::{Options, buffer::Buffer};
 use crate::leg::Leg;
 use crate::sys::packet;
-use crate::sys::packet_wait::Waiter;
+use crate::sys::packet_wait::{Clock, Waiter, read};
+use stackline_core::time::Duration;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 const STOP: u64 = u64::MAX;
 
-/// Forwards between two legs until `stop` can be read.
-pub fn forward(legs: &[Leg; 2], stop: BorrowedFd<'_>) -> io::Result<()> {
+/// Forwards between two legs until `stop` can be read; returns how many frames, and the processor time it took.
+pub fn forward(legs: &[Leg; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, Duration)> {
+    let begin = read(Clock::Thread);
+    let mut total = 0;
     let mut waiter = Waiter::new()?;
     probe(legs, &waiter, &Options { stamps: false, ..Options::default() })?;
     for (token, leg) in (0..).zip(legs) {
@@ -27,10 +30,11 @@ pub fn forward(legs: &[Leg; 2], stop: BorrowedFd<'_>) -> io::Result<()> {
         waiter.wait(None)?;
         for token in waiter.told() {
             if token == STOP {
-                return Ok(());
+                return Ok((total, Duration(read(Clock::Thread) - begin)));
             }
             let from = token as usize;
             let Ok(count) = inbox.receive(legs[from].socket.as_fd(), true) else { continue };
+            total += count as u64;
             frames
                 .extend((0..count).filter_map(|slot| inbox.take(slot)).map(|arrived| (arrived.buffer, arrived.length)));
             pass(&mut frames, &legs[1 - from])?;
