@@ -1,6 +1,6 @@
 //! Nodes, the directions of links between them, and static shortest paths.
 //!
-//! A hop costs its propagation delay and the time that a packet of 1500 bytes takes on it. Where several next hops cost
+//! Switches send on what is for others; hosts do not. A hop costs its propagation delay and the time that a packet of 1500 bytes takes on it. Where several next hops cost
 //! the same, a flow keeps to one of them. A host with one neighbour needs no routes of its own: what is for it goes to
 //! that neighbour first, so ten thousand hosts at two switches need a table of two rows.
 
@@ -41,6 +41,7 @@ pub(crate) struct Topology {
     table: Vec<(u32, u32)>,
     hops: Vec<Port>,
     cores: usize,
+    hosts: usize,
 }
 
 impl Topology {
@@ -64,7 +65,7 @@ impl Topology {
         let core = core.collect();
         let cores = cores as usize;
         let table = vec![(0, 0); cores * cores];
-        let mut topology = Self { edges, out, leaf_of, core, table, hops: Vec::new(), cores };
+        let mut topology = Self { edges, out, leaf_of, core, table, hops: Vec::new(), cores, hosts: plan.hosts.len() };
         topology.fill();
         topology
     }
@@ -137,6 +138,9 @@ impl Topology {
                 continue;
             }
             distance[node.0 as usize] = cost;
+            if node != target && (node.0 as usize) < self.hosts {
+                continue;
+            }
             for edge in into[node.0 as usize].iter().map(|port| self.edge(*port)) {
                 if self.core[edge.from.0 as usize].is_some() {
                     open.push(Reverse((cost.saturating_add(edge.cost), edge.from)));
@@ -272,6 +276,16 @@ mod tests {
         assert!(ways.iter().all(|port| [2, 4].contains(port)), "the slower link is not used: {ways:?}");
         let first = ways.iter().filter(|port| **port == 2).count();
         assert!((30..70).contains(&first), "{first} of 100 flows on the first of two links");
+    }
+
+    #[test]
+    fn hosts_send_nothing_on() {
+        // The way through host c is shorter, the one over both switches is taken.
+        let links = [("a", "x", 1), ("x", "c", 1), ("c", "y", 1), ("x", "y", 50), ("y", "b", 1)];
+        let topology = Topology::new(&network(&["a", "b", "c"], &["x", "y"], &links));
+        assert_eq!(route(&topology, 0, 1, 0), [0, 6, 8]);
+        assert_eq!(route(&topology, 0, 2, 0), [0, 2]);
+        assert_eq!(route(&topology, 2, 1, 0), [4, 8]);
     }
 
     #[test]
