@@ -94,6 +94,7 @@ fn measured(s: &Summary) -> Value {
         "lost_share": s.lost_share,
         "duplicated": s.duplicated,
         "reordered": s.reordered,
+        "network": s.network,
         "flags": s.flags,
         "absent": s.absent,
     })

@@ -1,6 +1,8 @@
-//! What stands below a table: settings nobody wrote, placement, losses, limits, what is absent and why.
+//! What stands below a table: settings nobody wrote, placement, losses, what a modelled network did, limits, what is absent and why.
 //!
 //! A line that holds for every row stands once and alone; else the rows it holds for stand behind it.
+
+mod network;
 
 use crate::defaults::defaults;
 use crate::figure::percent;
@@ -14,7 +16,7 @@ const WORTH_A_LINE: f64 = 0.05;
 type Note = fn(&Summary) -> Vec<String>;
 
 /// What is said of every row, in this order.
-const OF_ALL: [Note; 3] = [responses, traffic, limits];
+const OF_ALL: [Note; 5] = [responses, traffic, network::ports, network::emulator, limits];
 
 /// Where the parts have rows of their own, a row of all of them repeats nothing of theirs that cannot be summed.
 pub(crate) fn notes(summaries: &[Summary]) -> Vec<String> {

@@ -167,14 +167,23 @@ fn cost(summary: &Summary) -> String {
     per_gb.or_else(per).unwrap_or_else(|| ABSENT.to_owned())
 }
 
-/// The flags on lines of their own, the deviation with its figure.
+/// The flags on lines of their own, the deviation and overload with their figures.
 fn flags(summary: &Summary, indent: usize) -> Vec<String> {
     if summary.flags.is_empty() {
         return Vec::new();
     }
     let spread = summary.normalised_sd.map_or_else(String::new, |sd| format!("sd>5% (sd {})", figure::percent(sd)));
-    let flags: Vec<&str> =
-        summary.flags.iter().map(|flag| if flag == "sd>5%" { spread.as_str() } else { flag.as_str() }).collect();
+    let (overloaded, runs) = (summary.overloaded(), summary.runs);
+    let overload = format!("overload ({overloaded} of {runs} runs; the figures are the machine's)");
+    let flags: Vec<&str> = summary
+        .flags
+        .iter()
+        .map(|flag| match flag.as_str() {
+            "sd>5%" => spread.as_str(),
+            "overload" => overload.as_str(),
+            flag => flag,
+        })
+        .collect();
     let margin = " ".repeat(indent + 2);
     let lines = wrap(&flags.join(", "), WIDTH - grid::width(&margin) - 2).into_iter().enumerate();
     lines.map(|(index, line)| format!("{margin}{} {line}", if index == 0 { "!" } else { " " })).collect()

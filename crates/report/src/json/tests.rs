@@ -1,6 +1,7 @@
 //! The schema that others rely on.
 
 use super::*;
+use crate::testing::emulated::emulated;
 use crate::testing::{a_plan, connected, golden, summaries};
 use stackline_analyze::summarise;
 
@@ -74,6 +75,32 @@ fn every_field_is_described() {
     for field in value.as_object().unwrap().keys().chain(measurement.keys()).chain(sides.keys()) {
         assert!(page.contains(&format!("`{field}`")), "docs/JSON.md does not describe {field}");
     }
+}
+
+/// The rows of the page's tables below a heading.
+fn described_under(heading: &str) -> String {
+    let page = include_str!("../../../../docs/JSON.md");
+    let below = page.split_once(heading).unwrap().1;
+    let lines = below.lines().skip(1).take_while(|line| !line.starts_with('#'));
+    lines.filter(|line| line.starts_with("| `")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_modelled_network_is_in_it_and_described() {
+    let (plan, records) = emulated();
+    let value = json(&header(), &summarise(&plan, &records));
+    let network = &value["measurements"][0]["network"];
+    golden("network.json", &format!("{network:#}\n"));
+    let page = described_under("### The network");
+    for object in [network, &network["ports"][0], &network["emulation"]] {
+        for field in object.as_object().unwrap().keys() {
+            assert!(page.contains(&format!("`{field}`")), "docs/JSON.md does not describe {field}");
+        }
+    }
+    assert_eq!(network["ports"][0]["drops"]["queue full"], 12);
+    assert_eq!(network["emulation"]["overloaded"], 1);
+    assert!(value["measurements"][1]["network"]["emulation"].is_null());
+    assert!(json(&header(), &summaries())["measurements"][0]["network"].is_null(), "the live world has none");
 }
 
 #[test]

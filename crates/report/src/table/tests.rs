@@ -1,6 +1,7 @@
 //! The table as a person sees it.
 
 use super::*;
+use crate::testing::emulated::emulated;
 use crate::testing::{a_plan, connected, golden, records, summaries};
 use stackline_analyze::summarise;
 
@@ -37,4 +38,38 @@ fn connections_have_their_cost() {
     let text = table(&summarise(&plan, &records), &TableOptions::default());
     golden("table-connections.txt", &text);
     assert!(text.contains("us/conn"));
+}
+
+#[test]
+fn a_modelled_network_says_what_it_did() {
+    let (plan, records) = emulated();
+    let text = table(&summarise(&plan, &records), &TableOptions::default());
+    golden("table-network.txt", &text);
+    assert!(text.contains("! overload (1 of 3 runs; the figures are the machine's)"), "{text}");
+    assert!(text.contains("dropped at edge>udjat: 12 of 3000 packets (queue full) [row 1]"), "{text}");
+    assert!(text.contains("and 3 more ports that dropped, marked or doubled packets [row 2]"), "{text}");
+    let kept =
+        "emulator: departures late by 200 ns (median), 14.0 us (p99), 90.0 us (max); 3 frames lost; its own round";
+    assert!(text.contains(kept), "{text}");
+}
+
+#[test]
+fn cells_and_packets_are_told_apart() {
+    let port = |cells| stackline_analyze::PortSummary {
+        name: "khons>edge".into(),
+        runs: 1,
+        offered: 3000,
+        packets: 3000,
+        dropped: 1,
+        drops: [("bit error on the link".to_owned(), 1)].into(),
+        cells,
+        cells_dropped: true,
+        ..Default::default()
+    };
+    let said = |cells| {
+        let network = stackline_analyze::NetworkSummary { ports: vec![port(cells)], ..Default::default() };
+        notes(&[Summary { runs: 1, network: Some(network), ..Summary::default() }]).remove(0)
+    };
+    assert_eq!(said(true), "dropped at khons>edge: 1 of 3000 cells (bit error on the link)");
+    assert_eq!(said(false), "dropped at khons>edge: 1 cell, where 3000 packets left (bit error on the link)");
 }

@@ -1,0 +1,82 @@
+//! What a modelled network dropped, marked and doubled, and how well an emulated one kept its times.
+
+use stackline_analyze::{EmulationSummary, PortSummary, Summary};
+use stackline_core::units;
+use std::cmp::Reverse;
+
+/// Ports of one row that have lines of their own.
+const MOST_PORTS: usize = 5;
+
+/// A line for each port at which something went wrong, most drops first.
+pub(super) fn ports(summary: &Summary) -> Vec<String> {
+    let all = summary.network.iter().flat_map(|network| &network.ports);
+    let notable: Vec<&PortSummary> = all.filter(|port| port.is_notable()).collect();
+    let mut lines: Vec<String> = notable.iter().take(MOST_PORTS).map(|port| line(port, summary.runs)).collect();
+    let more = notable.len().saturating_sub(MOST_PORTS);
+    if more > 0 {
+        let several = if more == 1 { "" } else { "s" };
+        lines.push(format!("and {more} more port{several} that dropped, marked or doubled packets"));
+    }
+    lines
+}
+
+/// `dropped at edge>udjat: 12 of 3000 packets (queue full), 40 marked`.
+fn line(port: &PortSummary, runs: u32) -> String {
+    let happened = [("dropped", port.dropped), ("marked", port.marked), ("doubled", port.duplicated)];
+    let mut happened = happened.into_iter().filter(|(_, n)| *n > 0);
+    let (what, n) = happened.next().unwrap_or(("dropped", 0));
+    let reasons = if port.dropped > 0 { reasons(port) } else { String::new() };
+    let others: String = happened.map(|(what, n)| format!(", {n} {what}")).collect();
+    let few = if port.runs < runs { format!(", in {} of {runs} runs", port.runs) } else { String::new() };
+    format!("{what} at {}: {}{reasons}{others}{few}", port.name, share(port, n))
+}
+
+/// How many of how many, in what both are counted in.
+fn share(port: &PortSummary, n: u64) -> String {
+    let unit = |cells: bool| if cells { "cells" } else { "packets" };
+    if port.dropped > 0 && port.cells != port.cells_dropped {
+        let one = if n == 1 { unit(port.cells_dropped).trim_end_matches('s') } else { unit(port.cells_dropped) };
+        return format!("{n} {one}, where {} {} left", port.packets, unit(port.cells));
+    }
+    format!("{n} of {} {}", port.offered, unit(port.cells))
+}
+
+/// ` (queue full)`, or with how many where there are several, most first.
+fn reasons(port: &PortSummary) -> String {
+    let mut reasons: Vec<(&String, u64)> =
+        port.drops.iter().map(|(reason, n)| (reason, *n)).filter(|r| r.1 > 0).collect();
+    reasons.sort_by_key(|(_, n)| Reverse(*n));
+    let texts: Vec<String> = match &reasons[..] {
+        [(reason, _)] => vec![(*reason).clone()],
+        several => several.iter().map(|(reason, n)| format!("{n} {reason}")).collect(),
+    };
+    format!(" ({})", texts.join("; "))
+}
+
+/// How late frames left the emulator, what it lost, and why a result is the machine's.
+pub(super) fn emulator(summary: &Summary) -> Vec<String> {
+    let emulation = summary.network.as_ref().and_then(|network| network.emulation.as_ref());
+    let Some(emulation) = emulation else { return Vec::new() };
+    let (n, runs) = (emulation.overloaded, summary.runs);
+    let mut lines = vec![kept(emulation)];
+    lines.extend(emulation.overload.iter().map(|why| format!("emulator overloaded in {n} of {runs} runs: {why}")));
+    lines
+}
+
+fn kept(emulation: &EmulationSummary) -> String {
+    let late = emulation.lateness_p50_s.zip(emulation.lateness_p99_s).zip(emulation.lateness_max_s);
+    let late = late.map_or_else(
+        || "nothing left it".to_owned(),
+        |((p50, p99), max)| {
+            let [p50, p99, max] = [p50, p99, max].map(units::time);
+            format!("departures late by {p50} (median), {p99} (p99), {max} (max)")
+        },
+    );
+    let lost = match emulation.lost {
+        0 => String::new(),
+        1 => "; 1 frame lost".to_owned(),
+        n => format!("; {n} frames lost"),
+    };
+    let trip = emulation.round_trip_s.map_or_else(String::new, |s| format!("; its own round trip {}", units::time(s)));
+    format!("emulator: {late}{lost}{trip}")
+}
