@@ -2,6 +2,12 @@
 //!
 //! Data units hold zeros that nobody reads, so a packet on its way keeps its headers and the number of bytes behind them;
 //! smoltcp gets the zeros back when it arrives.
+//!
+//! Where it is not Linux's TCP: it begins with one or two segments instead of ten; its retransmission timer is never below
+//! 1 s (200 ms); it answers with selective acknowledgements and does not use the peer's, so a second loss in one window
+//! waits for the timer; CUBIC has no HyStart, and there is no pacing and no ECN; buffers are as large as the option says
+//! from the beginning and never tuned; a host's own queue may drop its segments. As in Linux are timestamps, window
+//! scaling, Nagle's algorithm, quick acknowledgements at first and delayed ones (every second segment, else 40 ms) later.
 
 use super::segments::{ACK, FIN, Fields, RST, SYN, Segments};
 use super::{Route, other, place};
