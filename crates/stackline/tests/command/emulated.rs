@@ -92,6 +92,14 @@ impl Started {
     }
 }
 
+impl Drop for Started {
+    /// A test that fails leaves nothing either.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)).trim().into()
 }
