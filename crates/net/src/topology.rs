@@ -33,8 +33,10 @@ pub(crate) struct Topology {
     pub(crate) edges: Vec<Edge>,
     /// Ports that lead out of each node.
     out: Vec<Vec<Port>>,
-    /// For each node with one neighbour: that neighbour.
+    /// For each node with one neighbour: that neighbour, and the equal cheapest links to it and from it, as ranges of `hops`.
     leaf_of: Vec<Option<Node>>,
+    leaving: Vec<(u32, u32)>,
+    entering: Vec<(u32, u32)>,
     /// Row and column of the nodes with several neighbours.
     core: Vec<Option<u32>>,
     /// Equal next hops from one core node to another: a range of `hops`.
@@ -65,7 +67,9 @@ impl Topology {
         let core = core.collect();
         let cores = cores as usize;
         let table = vec![(0, 0); cores * cores];
-        let mut topology = Self { edges, out, leaf_of, core, table, hops: Vec::new(), cores, hosts: plan.hosts.len() };
+        let (leaving, entering) = (vec![(0, 0); count], vec![(0, 0); count]);
+        let mut topology = Self { edges, out, leaf_of, leaving, entering, core, table, hops: Vec::new(), cores, hosts: plan.hosts.len() };
+        topology.fill_leaves();
         topology.fill();
         topology
     }
@@ -76,28 +80,29 @@ impl Topology {
         let target = *self.leaf_of.get(to.0 as usize)?;
         if target == Some(at) {
             // The last hop, perhaps over one of several links.
-            return self.direct(at, to, flow);
+            return pick(self.range(self.entering[to.0 as usize])?, flow);
         }
-        if let [only] = self.out.get(at.0 as usize)?.as_slice() {
-            return Some(*only);
-        }
-        // Over several links to one neighbour.
-        if let Some(neighbour) = self.leaf_of[at.0 as usize] {
-            return self.direct(at, neighbour, flow);
+        if self.leaf_of.get(at.0 as usize)?.is_some() {
+            return pick(self.range(self.leaving[at.0 as usize])?, flow);
         }
         let (row, column) = (self.core[at.0 as usize]?, self.core[target.unwrap_or(to).0 as usize]?);
-        let (start, count) = self.table[row as usize * self.cores + column as usize];
-        let equal = self.hops.get(start as usize..(start + count) as usize)?;
-        pick(equal, flow)
+        pick(self.range(self.table[row as usize * self.cores + column as usize])?, flow)
     }
 
-    /// Ports from `at` straight to its neighbour: the cheapest, by flow where several are.
-    fn direct(&self, at: Node, neighbour: Node, flow: u32) -> Option<Port> {
-        let ports = || self.out[at.0 as usize].iter().filter(|port| self.edge(**port).to == neighbour);
-        let least = ports().map(|port| self.edge(*port).cost).min()?;
-        let equal = || ports().filter(|port| self.edge(**port).cost == least);
-        let count = equal().count();
-        equal().nth(if count > 1 { spread(flow) as usize % count } else { 0 }).copied()
+    fn range(&self, (start, count): (u32, u32)) -> Option<&[Port]> {
+        self.hops.get(start as usize..(start + count) as usize)
+    }
+
+    /// The links of each leaf to its neighbour and back.
+    fn fill_leaves(&mut self) {
+        let mut into: Vec<Vec<Port>> = vec![Vec::new(); self.leaf_of.len()];
+        for (edge, port) in self.edges.iter().zip(0..).filter(|(edge, _)| edge.there) {
+            into[edge.to.0 as usize].push(Port(port));
+        }
+        for (leaf, into) in into.iter().enumerate().filter(|(leaf, _)| self.leaf_of[*leaf].is_some()) {
+            self.leaving[leaf] = cheapest(&self.edges, &self.out[leaf], &mut self.hops);
+            self.entering[leaf] = cheapest(&self.edges, into, &mut self.hops);
+        }
     }
 
     pub(crate) fn edge(&self, port: Port) -> &Edge {
@@ -149,6 +154,15 @@ impl Topology {
         }
         distance
     }
+}
+
+/// Puts the cheapest of some ports behind the others; where they stand.
+fn cheapest(edges: &[Edge], ports: &[Port], hops: &mut Vec<Port>) -> (u32, u32) {
+    let cost = |port: &Port| edges[port.0 as usize].cost;
+    let least = ports.iter().map(cost).min();
+    let start = hops.len();
+    hops.extend(ports.iter().filter(|port| Some(cost(port)) == least));
+    (start as u32, (hops.len() - start) as u32)
 }
 
 fn directions(link: &Link, nodes: &BTreeMap<&str, u32>) -> [Edge; 2] {
