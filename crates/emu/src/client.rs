@@ -87,9 +87,10 @@ impl Emulation {
         self.hosts.iter().find(|host| host.name == name)
     }
 
-    /// Begins again: nothing in transit, counters at zero, all randomness from that seed. It has when this returns.
-    pub fn restart(&mut self, seed: Seed) -> Result<()> {
-        match self.connection.ask(&Request::Restart(seed)).map_err(Trouble::refusal)? {
+    /// Begins again: nothing in transit, counters at zero, all randomness from that seed. It has when this returns. What is
+    /// to be recorded from then on is told the program's recorders; what was recorded before is finished.
+    pub fn restart(&mut self, seed: Seed, record: Option<serde_json::Value>) -> Result<()> {
+        match self.connection.ask(&Request::Restart(seed, record)).map_err(Trouble::refusal)? {
             Answer::Restarted => Ok(()),
             other => Err(unexpected(other).refusal()),
         }

@@ -21,8 +21,8 @@ pub(crate) struct Opening {
 pub(crate) enum Request {
     /// First: the network.
     Open(Box<Opening>),
-    /// Begin again with nothing in transit and that seed.
-    Restart(Seed),
+    /// Begin again with nothing in transit and that seed; what is to be recorded is the program's own matter.
+    Restart(Seed, Option<serde_json::Value>),
     /// What has happened since the beginning.
     Report,
 }

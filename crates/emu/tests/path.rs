@@ -68,7 +68,7 @@ fn awake(house: &House, handle: &Handle) {
         });
     }
     until("it is quiet", || settled(&handle.report()));
-    handle.restart(Seed::root(7));
+    handle.restart(Seed::root(7), None).unwrap();
 }
 
 /// Runs in a thread on that host.
@@ -178,7 +178,7 @@ fn losses_are_those_of_the_model_and_come_again_with_the_seed() {
                 }
             });
             for seed in [1, 2, 1] {
-                handle.restart(Seed::root(seed));
+                handle.restart(Seed::root(seed), None).unwrap();
                 came.store(0, Ordering::Relaxed);
                 for batch in 1..=60 {
                     for _ in 0..50 {

@@ -68,7 +68,18 @@ impl Topology {
         let cores = cores as usize;
         let table = vec![(0, 0); cores * cores];
         let (leaving, entering) = (vec![(0, 0); count], vec![(0, 0); count]);
-        let mut topology = Self { edges, out, leaf_of, leaving, entering, core, table, hops: Vec::new(), cores, hosts: plan.hosts.len() };
+        let mut topology = Self {
+            edges,
+            out,
+            leaf_of,
+            leaving,
+            entering,
+            core,
+            table,
+            hops: Vec::new(),
+            cores,
+            hosts: plan.hosts.len(),
+        };
         topology.fill_leaves();
         topology.fill();
         topology

@@ -24,6 +24,12 @@ pub(crate) trait Wire {
     fn wire(&self, most: usize) -> Cow<'_, [u8]>;
 }
 
+impl Wire for &[u8] {
+    fn wire(&self, most: usize) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&self[..self.len().min(most)])
+    }
+}
+
 impl Wire for stackline_sim::Datagram {
     fn wire(&self, most: usize) -> Cow<'_, [u8]> {
         let mut bytes = self.bytes();

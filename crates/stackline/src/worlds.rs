@@ -9,7 +9,7 @@ mod traces;
 
 use crate::observer::Keeper;
 use emulated::Emulated;
-pub(crate) use emulated::refused;
+pub(crate) use emulated::{recorders, refused};
 use live::Live;
 use serde_json::Value;
 use simulated::Simulated;

@@ -1,5 +1,6 @@
 //! Asking a data path that runs in another thread: how it is going, and to begin anew.
 
+use super::machine::Record;
 use super::report::Report;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use stackline_core::random::Seed;
@@ -25,13 +26,21 @@ enum Stage {
     Ended,
 }
 
+/// What to begin anew with.
+pub(crate) struct Anew {
+    pub(crate) seed: Seed,
+    pub(crate) record: Option<Box<dyn Record>>,
+}
+
 #[derive(Default)]
 struct State {
     stage: Stage,
     /// Numbers of the last question and of the last that was answered.
     asked: u64,
     answered: u64,
-    restart: Option<Seed>,
+    restart: Option<Anew>,
+    /// Why what was recorded last could not be kept.
+    unkept: Option<String>,
     report: Report,
 }
 
@@ -56,11 +65,20 @@ impl Handle {
     }
 
     /// Puts a network at rest and with that seed in place of the one there is, whose packets are gone. It has been done
-    /// when this returns; before the data path runs, it is done when it begins.
-    pub fn restart(&self, seed: Seed) {
+    /// when this returns; before the data path runs, it is done when it begins. `record` is told of what happens from then
+    /// on; whoever was told of what happened before has finished.
+    ///
+    /// # Errors
+    /// One sentence, when what had been recorded could not be kept.
+    pub fn restart(&self, seed: Seed, record: Option<Box<dyn Record>>) -> Result<(), String> {
         let mut state = self.0.lock();
-        state.restart = Some(seed);
-        drop(self.0.ask(state));
+        state.restart = Some(Anew { seed, record });
+        self.0.ask(state).unkept.take().map_or(Ok(()), Err)
+    }
+
+    /// Keeps what became of a record.
+    pub(crate) fn recorded(&self, unkept: Option<String>) {
+        self.0.lock().unkept = unkept;
     }
 
     /// Can be read when something was asked.
@@ -69,7 +87,7 @@ impl Handle {
     }
 
     /// The seed to begin with, if one was asked for.
-    pub(crate) fn wish(&self) -> Option<Seed> {
+    pub(crate) fn wish(&self) -> Option<Anew> {
         self.0.lock().restart.take()
     }
 
@@ -80,7 +98,7 @@ impl Handle {
     }
 
     /// The seed to begin anew with, if that was asked, and the number of the last question.
-    pub(crate) fn question(&self) -> (Option<Seed>, u64) {
+    pub(crate) fn question(&self) -> (Option<Anew>, u64) {
         // Nothing to read means that another ring has been answered already.
         let _ = self.0.bell.read();
         let mut state = self.0.lock();

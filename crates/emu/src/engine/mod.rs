@@ -20,6 +20,7 @@ mod handle;
 pub(crate) mod header;
 mod inbox;
 mod lane;
+mod machine;
 mod options;
 mod probe;
 mod report;
@@ -28,6 +29,7 @@ pub(crate) mod samples;
 mod work;
 
 pub use handle::Handle;
+pub use machine::Record;
 pub use options::Options;
 pub use report::{Lost, Port, Report, RoundTrip, Spread, Traffic};
 
@@ -37,8 +39,10 @@ use crate::sys::packet_wait::{Clock, Waiter, read};
 use account::Account;
 use clock::Origin;
 use frame::Frame;
+use handle::Anew;
 use inbox::Inbox;
 use lane::Lane;
+use machine::Machine;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
@@ -58,7 +62,7 @@ pub struct Engine {
     of_node: Vec<u32>,
     plan: Network,
     seed: Seed,
-    machine: net::Network<Frame>,
+    machine: Machine,
     origin: Origin,
     /// No instant that the machine is told may be before this.
     floor: Instant,
@@ -94,7 +98,7 @@ impl Engine {
         for (token, leg) in (0..).zip(&legs) {
             waiter.add(std::os::fd::AsFd::as_fd(&leg.socket), token)?;
         }
-        let machine = net::Network::new(network, seed, ());
+        let machine = Machine::new(network, seed, None);
         let bearable = report::bearable(shortest(&machine, network));
         let handle = Handle::new()?;
         let most = legs.iter().map(|leg| leg.node.0 as usize + 1).max().unwrap_or(0);
@@ -135,9 +139,11 @@ impl Engine {
     }
 
     /// A fresh network at rest; what was in flight, in the sockets or counted is gone.
-    fn restart(&mut self, seed: Seed, inbox: &mut Inbox) -> io::Result<()> {
-        self.seed = seed;
-        self.machine = net::Network::new(&self.plan, seed, ());
+    fn restart(&mut self, anew: Anew, inbox: &mut Inbox) -> io::Result<()> {
+        self.seed = anew.seed;
+        let machine = Machine::new(&self.plan, anew.seed, anew.record);
+        let ended = std::mem::replace(&mut self.machine, machine).end();
+        self.handle.recorded(ended.err());
         self.arrivals.clear();
         self.outgoing.clear();
         self.blocked = false;
@@ -193,7 +199,7 @@ impl Engine {
                 .map(|(reason, count)| (reason.to_string(), count))
                 .collect(),
         };
-        self.plan.links.iter().flat_map(both).zip(self.machine.counters()).map(port).collect()
+        self.plan.links.iter().flat_map(both).zip(&self.machine.counters()).map(port).collect()
     }
 
     /// The lane of the host with that address.
@@ -211,16 +217,12 @@ impl Drop for Engine {
 }
 
 /// The shortest propagation delay between two hosts; of a large network that of a link.
-fn shortest(machine: &net::Network<Frame>, plan: &Network) -> Duration {
+fn shortest(machine: &Machine, plan: &Network) -> Duration {
     let hosts = plan.hosts.len();
     if hosts > MOST_PAIRS {
         return plan.links.iter().map(|link| link.delay).min().unwrap_or_default();
     }
     let hosts = 0..hosts as u32;
     let pairs = hosts.clone().flat_map(|from| hosts.clone().map(move |to| (from, to))).filter(|(from, to)| from != to);
-    pairs
-        .filter_map(|(from, to)| machine.path(Node(from), Node(to), 0))
-        .map(|path| path.delay)
-        .min()
-        .unwrap_or_default()
+    pairs.filter_map(|(from, to)| machine.path(Node(from), Node(to))).map(|path| path.delay).min().unwrap_or_default()
 }

@@ -3,6 +3,7 @@
 use super::account::{Foreign, count};
 use super::buffer;
 use super::frame::Frame;
+use super::handle::Anew;
 use super::header;
 use super::inbox::{Arrived, Inbox};
 use super::{Arrival, Engine, Report};
@@ -74,8 +75,8 @@ impl Engine {
 
     fn serve(&mut self) -> io::Result<()> {
         let mut inbox = Inbox::new();
-        let seed = self.handle.wish().unwrap_or(self.seed);
-        self.restart(seed, &mut inbox)?;
+        let anew = self.handle.wish().unwrap_or(Anew { seed: self.seed, record: None });
+        self.restart(anew, &mut inbox)?;
         self.handle.begin();
         loop {
             let woken = self.wait()?;
@@ -92,8 +93,8 @@ impl Engine {
     fn hear(&mut self, inbox: &mut Inbox) -> io::Result<()> {
         let handle = self.handle.clone();
         let (restart, question) = handle.question();
-        if let Some(seed) = restart {
-            self.restart(seed, inbox)?;
+        if let Some(anew) = restart {
+            self.restart(anew, inbox)?;
             self.ready.clear();
         }
         self.collect_drops()?;

@@ -8,13 +8,14 @@
 
 mod clients;
 
-use crate::engine::{Engine, Handle};
+use crate::engine::{Engine, Handle, Record};
 use crate::house::{self, House};
 use crate::protocol::{Answer, Opening, Request};
 use crate::refusal::{Refusal, Result};
 use crate::seat::Seat;
 use clients::Clients;
 use nix::sys::eventfd::EventFd;
+use stackline_core::network::Network;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixListener;
@@ -35,8 +36,11 @@ pub enum Door {
     Socket,
 }
 
+/// Makes what is told of everything that happens in a network, from what a client asked to be recorded.
+pub type Recorders = dyn Fn(&Network, &serde_json::Value) -> std::result::Result<Box<dyn Record>, String> + Send + Sync;
+
 /// Serves until the last client has gone. The process is fresh and has one thread. What is refused was told the clients.
-pub fn serve(door: Door) -> Result<()> {
+pub fn serve(door: Door, recorders: &'static Recorders) -> Result<()> {
     let mut clients = open(door).map_err(|error| Refusal::call("reaching the client", error))?;
     // No directory is kept from being unmounted.
     std::env::set_current_dir("/").map_err(|error| Refusal::call("leaving the directory", error))?;
@@ -54,7 +58,7 @@ pub fn serve(door: Door) -> Result<()> {
     let (house, mut engine) = prepared?;
     let seats = seats(&house);
     let stop = EventFd::new().map(Arc::new).map_err(|error| Refusal::call("making an event", error))?;
-    let desk = Desk { clients, opening, seats, handle: engine.handle() };
+    let desk = Desk { clients, opening, seats, handle: engine.handle(), recorders };
     let told = Arc::clone(&stop);
     thread::spawn(move || {
         desk.attend(id);
@@ -99,6 +103,7 @@ struct Desk {
     opening: Opening,
     seats: Vec<Seat>,
     handle: Handle,
+    recorders: &'static Recorders,
 }
 
 impl Desk {
@@ -118,8 +123,10 @@ impl Desk {
         match request {
             Request::Open(opening) if *opening == self.opening => Ok(Answer::Open(self.seats.clone())),
             Request::Open(_) => Err(Refusal::input("another network is being emulated here")),
-            Request::Restart(seed) => {
-                self.handle.restart(seed);
+            Request::Restart(seed, record) => {
+                let record = record.map(|asked| (self.recorders)(&self.opening.network, &asked)).transpose();
+                let record = record.map_err(Refusal::environment)?;
+                self.handle.restart(seed, record).map_err(Refusal::environment)?;
                 Ok(Answer::Restarted)
             }
             Request::Report => Ok(Answer::Report(Box::new(self.handle.report()))),

@@ -61,6 +61,6 @@ fn unknown(host: &str, networks: &[&Network]) -> Error {
 /// Emulates a network until the last who wants it has gone. What is refused is told by the client.
 pub(crate) fn emulate(flags: &flags::Emulate) -> Result {
     let door = if flags.shared { Door::Socket } else { Door::Pipe };
-    server::serve(door).map_err(|refusal| Error::from(refusal).told())?;
+    server::serve(door, &crate::worlds::recorders).map_err(|refusal| Error::from(refusal).told())?;
     Ok(Exit::Done)
 }

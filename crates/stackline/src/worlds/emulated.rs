@@ -3,24 +3,30 @@
 
 use super::live::{machines, made};
 use super::simulated::{BUSIEST, network_of};
-use super::{Ground, Made, Place};
+use super::traces::Recording;
+use super::{Ground, Made, Place, Traces};
+use crate::tap::Recorder;
 use serde_json::{Map, Value, json};
 use stackline_core::course::Turn;
 use stackline_core::network::Network;
 use stackline_core::plan::{HostPlan, Measurement, Plan, Via, World};
 use stackline_core::random::Seed;
 use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord, WakeUp};
+use stackline_core::time::Instant;
 use stackline_emu::client::Emulation;
-use stackline_emu::engine::{Options, Port, Report};
+use stackline_emu::engine::{Options, Port, Record, Report};
 use stackline_emu::refusal::{self as emu, Refusal};
 use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
 use stackline_live::fault::{Blame, Fault};
+use stackline_net::{Happening, Packet, Tap};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// The networks of a plan that are emulated, by name.
 pub(crate) struct Emulated<'p> {
     plan: &'p Plan,
     networks: BTreeMap<&'p str, Scene<'p>>,
+    traces: Traces,
 }
 
 /// One network with agents on its hosts. The agents go before the network does.
@@ -42,7 +48,7 @@ impl<'p> Emulated<'p> {
         let networks = networks
             .map(|network| Ok((network.name.as_str(), Scene::open(ground, network)?)))
             .collect::<Result<_, Fault>>()?;
-        Ok(Self { plan, networks })
+        Ok(Self { plan, networks, traces: ground.traces.clone() })
     }
 }
 
@@ -73,9 +79,14 @@ impl Place for Emulated<'_> {
         let network = network_of(self.plan, turn)?;
         let missing = || Fault::environment(format!("network {} is not emulated", network.name));
         let scene = self.networks.get_mut(network.name.as_str()).ok_or_else(missing)?;
-        scene.emulation.restart(turn.seed).map_err(refused)?;
+        let seed = turn.seed.child("network");
+        let recorded = self.traces.recording(network, turn)?;
+        scene.emulation.restart(seed, recorded.clone()).map_err(refused)?;
         let mut made = made(&mut scene.coordinator, turn)?;
         let report = scene.emulation.report().map_err(refused)?;
+        if recorded.is_some() {
+            scene.emulation.restart(seed, None).map_err(refused)?;
+        }
         let record = record(&network.name, &report);
         for part in &mut made.records {
             part.network = Some(record.clone());
@@ -122,6 +133,33 @@ fn record(name: &str, report: &Report) -> NetworkRecord {
     };
     let ports = report.ports.iter().map(port).collect();
     NetworkRecord { emulation: Some(emulation), ..NetworkRecord::notable(name, ports, BUSIEST) }
+}
+
+/// Makes the recorder that a client of the emulator's process asked for.
+///
+/// # Errors
+/// One sentence, when a file cannot be made.
+pub(crate) fn recorders(network: &Network, asked: &Value) -> Result<Box<dyn Record>, String> {
+    let asked: Recording =
+        serde_json::from_value(asked.clone()).map_err(|e| format!("what to record is unclear: {e}"))?;
+    let recorder = asked.recorder(network).map_err(|fault| fault.message)?;
+    Ok(Box::new(Recorded { recorder, events: asked.events_path }))
+}
+
+/// A recorder in the emulator's process.
+struct Recorded {
+    recorder: Recorder,
+    events: PathBuf,
+}
+
+impl Record for Recorded {
+    fn see(&mut self, at: Instant, place: stackline_net::Place, what: Happening, packet: &Packet<&[u8]>) {
+        self.recorder.see(at, place, what, packet);
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), String> {
+        self.recorder.finish(&self.events).map(drop).map_err(|e| e.to_string())
+    }
 }
 
 /// Refusals in the words of the command.

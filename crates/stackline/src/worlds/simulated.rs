@@ -55,10 +55,11 @@ impl Place for Simulated<'_> {
     fn make(&mut self, turn: &Turn<'_>) -> Result<Made, Fault> {
         let network = network_of(self.plan, turn)?;
         let scene = scene(network, turn);
-        let outcome = match self.traces.recorder(network, turn)? {
-            Some((recorder, files)) => {
-                let (outcome, recorder) = stackline_sim::carry_out(&scene, recorder).map_err(fault)?;
-                files.finish(recorder)?;
+        let outcome = match self.traces.of(network, turn)? {
+            Some(recording) => {
+                let (outcome, recorder) =
+                    stackline_sim::carry_out(&scene, recording.recorder(network)?).map_err(fault)?;
+                recording.finish(recorder)?;
                 outcome
             }
             None => stackline_sim::carry_out(&scene, ()).map_err(fault)?.0,

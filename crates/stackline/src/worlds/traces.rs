@@ -1,6 +1,7 @@
 //! Which runs are recorded event by event or packet by packet, and in which files of the run directory.
 
 use crate::tap::{MOST_EVENTS, Recorder};
+use serde::{Deserialize, Serialize};
 use stackline_core::course::Turn;
 use stackline_core::network::Network;
 use stackline_events::events_path;
@@ -21,39 +22,72 @@ pub(crate) struct Traces {
     pub(crate) capture: Vec<String>,
 }
 
-/// Where one run's recording goes.
-#[derive(Debug)]
-pub(crate) struct Files {
-    events: PathBuf,
+/// What is recorded of one run, and in which files. Plain data: an emulator's process is sent it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Recording {
+    pub(crate) events_path: PathBuf,
+    events: bool,
+    /// The file and the ports of a capture; without ports all of them.
+    capture: Option<(PathBuf, Option<Vec<u32>>)>,
 }
 
-impl Traces {
-    /// A recorder for one run, when one is asked for.
+impl Recording {
+    /// The recorder.
     ///
     /// # Errors
-    /// A [`Fault`] when a port is unknown or a file cannot be made.
-    pub(crate) fn recorder(&self, network: &Network, turn: &Turn<'_>) -> Result<Option<(Recorder, Files)>, Fault> {
-        if (!self.events && self.capture.is_empty()) || !turn.counted {
-            return Ok(None);
-        }
-        let name = format!("{}.{}.{}", plain(&network.name), turn.index + 1, turn.run + 1);
+    /// A [`Fault`] when a file cannot be made.
+    pub(crate) fn recorder(&self, network: &Network) -> Result<Recorder, Fault> {
         let mut recorder = Recorder::new(network);
         if self.events {
             recorder = recorder.events(MOST_EVENTS);
         }
-        if !self.capture.is_empty() {
-            let ports = self.ports(network)?;
-            let directory = self.directory.join("captures");
-            let path = directory.join(format!("{name}.pcapng"));
-            let made = std::fs::create_dir_all(&directory).and_then(|()| std::fs::File::create(&path));
+        if let Some((path, ports)) = &self.capture {
             let cannot = |e: std::io::Error| Fault::environment(format!("{} cannot be written: {e}", path.display()));
+            let made = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::File::create(path));
+            let ports: Option<Vec<Port>> = ports.as_ref().map(|ports| ports.iter().copied().map(Port).collect());
             // Time in the file is the model's, from 0: the same run writes the same bytes.
-            recorder = recorder
-                .capture(network, ports.as_deref(), made.map_err(cannot)?, Settings::default())
-                .map_err(cannot)?;
+            let file = made.map_err(cannot)?;
+            recorder = recorder.capture(network, ports.as_deref(), file, Settings::default()).map_err(cannot)?;
         }
-        let events = events_path(&self.directory, &name).map_err(|e| Fault::environment(e.to_string()))?;
-        Ok(Some((recorder, Files { events })))
+        Ok(recorder)
+    }
+
+    /// Writes what was recorded.
+    ///
+    /// # Errors
+    /// A [`Fault`] when it cannot be written.
+    pub(crate) fn finish(&self, recorder: Recorder) -> Result<(), Fault> {
+        recorder.finish(&self.events_path).map(drop).map_err(|e| Fault::environment(e.to_string()).hint(e.hint))
+    }
+}
+
+impl Traces {
+    /// What is to be recorded of one run, when something is.
+    ///
+    /// # Errors
+    /// A [`Fault`] when a port is unknown.
+    pub(crate) fn of(&self, network: &Network, turn: &Turn<'_>) -> Result<Option<Recording>, Fault> {
+        if (!self.events && self.capture.is_empty()) || !turn.counted {
+            return Ok(None);
+        }
+        let name = format!("{}.{}.{}", plain(&network.name), turn.index + 1, turn.run + 1);
+        // Another process may write there.
+        let directory = std::path::absolute(&self.directory)
+            .map_err(|e| Fault::environment(format!("the run directory has no path: {e}")))?;
+        let events_path = events_path(&directory, &name).map_err(|e| Fault::environment(e.to_string()))?;
+        let path = directory.join("captures").join(format!("{name}.pcapng"));
+        let ports = if self.capture.is_empty() { None } else { Some(self.ports(network)?) };
+        let capture = ports.map(|ports| (path, ports.map(|ports| ports.iter().map(|port| port.0).collect())));
+        Ok(Some(Recording { events_path, events: self.events, capture }))
+    }
+
+    /// The same for another process.
+    ///
+    /// # Errors
+    /// As for `of`.
+    pub(crate) fn recording(&self, network: &Network, turn: &Turn<'_>) -> Result<Option<serde_json::Value>, Fault> {
+        let recording = self.of(network, turn)?.map(serde_json::to_value).transpose();
+        recording.map_err(|e| Fault::measurement(format!("what to record cannot be told: {e}")))
     }
 
     /// The chosen ports; `None` is all of them.
@@ -72,13 +106,6 @@ impl Traces {
             })
         });
         chosen.collect::<Result<_, _>>().map(Some)
-    }
-}
-
-impl Files {
-    /// Writes what was recorded.
-    pub(crate) fn finish(self, recorder: Recorder) -> Result<(), Fault> {
-        recorder.finish(&self.events).map(drop).map_err(|e| Fault::environment(e.to_string()).hint(e.hint))
     }
 }
 

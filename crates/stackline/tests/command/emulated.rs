@@ -409,7 +409,7 @@ fn a_network_of_ones_own() {
     let process = net.components().nth(2).unwrap().as_os_str().to_str().unwrap().to_string();
     assert!(net.exists());
     assert_eq!(emulation.report().unwrap().ports.len(), 2);
-    emulation.restart(Seed::root(2)).unwrap();
+    emulation.restart(Seed::root(2), None).unwrap();
     drop(emulation);
     assert!(!Path::new("/proc").join(process).exists(), "it ends before its lease is dropped");
     let refusal = open(53).unwrap_err();

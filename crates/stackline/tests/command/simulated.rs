@@ -30,8 +30,7 @@ fn the_same_seed_goes_the_same_way() {
     let text = format!("{lossy} 3 from a to b bulk_put 1000*200 over tcp, udp across n;");
     let digest = |seed: &str| {
         let place = Place::new();
-        let told =
-            place.stackline(&["run", "-e", &text, "--in", "simulated", "--check-determinism", "--seed", seed]);
+        let told = place.stackline(&["run", "-e", &text, "--in", "simulated", "--check-determinism", "--seed", seed]);
         told.succeeds();
         assert!(told.out.contains("6 runs were made twice and went the same way: digest "), "{}", told.out);
         environment(&place)["worlds"]["simulated"]["digest"].clone()
@@ -70,7 +69,10 @@ fn many_seeds_are_many_runs_in_the_order_of_the_seeds() {
     let many = lost(&["--seeds", "3..6"]);
     assert_eq!(many.iter().map(|(run, _)| *run).collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
     let alone = lost(&["--seed", "4"]);
-    assert_eq!(alone.iter().map(|(_, lost)| lost).collect::<Vec<_>>(), many[2..4].iter().map(|(_, l)| l).collect::<Vec<_>>());
+    assert_eq!(
+        alone.iter().map(|(_, lost)| lost).collect::<Vec<_>>(),
+        many[2..4].iter().map(|(_, l)| l).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -124,5 +126,9 @@ fn a_port_that_is_not_there() {
     let text = format!("{PAIR} 1 from a to b rr 100*2 over udp across n in simulated;");
     let told = place.stackline(&["run", "-e", &text, "--capture", "a>b"]);
     assert_eq!(told.status.code(), Some(2), "{}", told.err);
-    assert!(told.err.contains("network n has no port `a>b`") && told.err.contains("a>x, x>a, x>b, b>x"), "{}", told.err);
+    assert!(
+        told.err.contains("network n has no port `a>b`") && told.err.contains("a>x, x>a, x>b, b>x"),
+        "{}",
+        told.err
+    );
 }

@@ -1,0 +1,92 @@
+//! The network machine, listened to or not: a recorder costs nothing while there is none.
+
+use super::frame::Frame;
+use super::header::NETWORK;
+use stackline_core::network as plan;
+use stackline_core::random::Seed;
+use stackline_core::time::Instant;
+use stackline_net::{Cause, Counters, Delivery, Happening, Network, Node, Packet, Path, Place, Tap};
+
+/// Is told of everything that happens in a network; packets with their bytes from the network layer on.
+pub trait Record: Send {
+    /// One happening; see `stackline_net::Tap`.
+    fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<&[u8]>);
+    /// Nothing more comes.
+    ///
+    /// # Errors
+    /// One sentence, when what was told could not be kept.
+    fn finish(self: Box<Self>) -> Result<(), String>;
+}
+
+/// The tap of a network that is recorded.
+pub(crate) struct Told(Box<dyn Record>);
+
+impl Tap<Frame> for Told {
+    const ON: bool = true;
+
+    fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<Frame>) {
+        let bytes = packet.payload.bytes().get(NETWORK..).unwrap_or_default();
+        let Packet { number, from, to, flow, ecn, segments, .. } = *packet;
+        self.0.see(at, place, what, &Packet { number, from, to, flow, ecn, segments, payload: bytes });
+    }
+}
+
+/// A network in motion.
+pub(crate) enum Machine {
+    Silent(Box<Network<Frame>>),
+    Recorded(Box<Network<Frame, Told>>),
+}
+
+/// The same on either.
+macro_rules! either {
+    ($machine:expr, $network:ident => $done:expr) => {
+        match $machine {
+            Machine::Silent($network) => $done,
+            Machine::Recorded($network) => $done,
+        }
+    };
+}
+
+impl Machine {
+    pub(crate) fn new(plan: &plan::Network, seed: Seed, record: Option<Box<dyn Record>>) -> Self {
+        match record {
+            None => Self::Silent(Box::new(Network::new(plan, seed, ()))),
+            Some(record) => Self::Recorded(Box::new(Network::new(plan, seed, Told(record)))),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn handle(&mut self, now: Instant, packet: Packet<Frame>) {
+        either!(self, network => network.handle(now, packet));
+    }
+
+    #[inline]
+    pub(crate) fn poll(&mut self, until: Instant) -> Option<Delivery<Frame>> {
+        either!(self, network => network.poll(until))
+    }
+
+    #[inline]
+    pub(crate) fn deadline(&self) -> Option<(Instant, Cause)> {
+        either!(self, network => network.deadline())
+    }
+
+    pub(crate) fn path(&self, from: Node, to: Node) -> Option<Path> {
+        either!(self, network => network.path(from, to, 0))
+    }
+
+    pub(crate) fn counters(&self) -> Vec<Counters> {
+        either!(self, network => network.counters().copied().collect())
+    }
+
+    pub(crate) fn without_path(&self) -> u64 {
+        either!(self, network => network.without_path())
+    }
+
+    /// Ends it, and what recorded it.
+    pub(crate) fn end(self) -> Result<(), String> {
+        match self {
+            Self::Silent(_) => Ok(()),
+            Self::Recorded(network) => network.into_tap().0.finish(),
+        }
+    }
+}
