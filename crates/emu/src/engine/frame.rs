@@ -272,6 +272,13 @@ mod tests {
         }
 
         #[test]
+        fn what_fuzzers_do_is_without_harm(cut in any::<u8>(), full in 60_u16..3000, data in 2_usize..60_000) {
+            let mut bytes = vec![cut];
+            bytes.extend(samples::tcp_train(full, data));
+            crate::engine::fuzzing::frame(&bytes);
+        }
+
+        #[test]
         fn hostile_frames_are_cut_and_marked_without_harm(
             mut bytes in proptest::collection::vec(any::<u8>(), NETWORK + 20..400), udp in any::<bool>(), at in any::<u32>(),
         ) {

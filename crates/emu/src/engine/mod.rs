@@ -16,6 +16,8 @@ pub(crate) mod buffer;
 mod calibrate;
 mod clock;
 pub(crate) mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handle;
 pub(crate) mod header;
 mod inbox;

@@ -1,0 +1,26 @@
+//! A door for fuzzers: whatever bytes a host sends, they are read, marked, doubled and cut without harm.
+
+use super::buffer::{Buffer, LARGE};
+use super::frame::Frame;
+use super::header::{NETWORK, read};
+use stackline_net::Payload;
+
+/// The first byte says where to cut; the rest is a frame with its virtio-net header.
+pub fn frame(bytes: &[u8]) {
+    let Some((cut, bytes)) = bytes.split_first().filter(|(_, bytes)| bytes.len() <= LARGE) else { return };
+    let Ok(header) = read(bytes) else { return };
+    let mut buffer = Buffer::holding(bytes.len());
+    buffer[..bytes.len()].copy_from_slice(bytes);
+    let mut frame = Frame::new(buffer, bytes.len(), &header);
+    frame.mark();
+    frame.address([1; 6], [2; 6]);
+    let count = header.segments.count;
+    if count > 1 {
+        let mut front = frame.again();
+        let back = front.split(1 + u32::from(*cut) % (count - 1));
+        let headers = header.data;
+        // A part may turn out not to be readable when its sender lied; what it carries is all there.
+        assert_eq!(front.bytes().len() + back.bytes().len(), header.end + headers);
+        assert!(front.bytes().len() > headers.max(NETWORK) && back.bytes().len() > headers);
+    }
+}
