@@ -10,7 +10,7 @@ use serde::Serialize;
 use stackline_core::network::Network;
 use stackline_core::plan::Plan;
 use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why the network machine drops what has already left the queue, and so is among the packets that left.
 const AFTER_LEAVING: [&str; 3] =
@@ -28,7 +28,7 @@ pub struct NetworkSummary {
     pub emulation: Option<EmulationSummary>,
 }
 
-/// What went through one direction of a link in the counted runs.
+/// What went through one direction of a link in the counted runs; several links between the same nodes are one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PortSummary {
     /// Its name: `khons>edge`.
@@ -101,8 +101,10 @@ pub(crate) fn summarise_network(plan: &Plan, runs: &[GroupRun<'_>]) -> Option<Ne
 
 fn ports(declared: Option<&Network>, records: &[&NetworkRecord]) -> Vec<PortSummary> {
     let mut sums: BTreeMap<&str, PortSummary> = BTreeMap::new();
-    for port in records.iter().flat_map(|record| &record.ports) {
-        add(sums.entry(&port.name).or_default(), port);
+    for record in records {
+        record.ports.iter().for_each(|port| add(sums.entry(&port.name).or_default(), port));
+        let names: BTreeSet<&str> = record.ports.iter().map(|port| port.name.as_str()).collect();
+        names.into_iter().for_each(|name| sums.entry(name).or_default().runs += 1);
     }
     let mut ports: Vec<PortSummary> = sums.into_iter().map(|(name, sum)| finished(declared, name, sum)).collect();
     ports.sort_by_key(|p| std::cmp::Reverse((p.dropped, p.marked, p.duplicated, p.bytes)));
@@ -111,7 +113,6 @@ fn ports(declared: Option<&Network>, records: &[&NetworkRecord]) -> Vec<PortSumm
 
 fn add(sum: &mut PortSummary, port: &PortRecord) {
     let grow = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-    sum.runs += 1;
     grow(&mut sum.packets, port.packets);
     grow(&mut sum.bytes, port.bytes);
     grow(&mut sum.marked, port.marked);

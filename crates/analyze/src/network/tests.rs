@@ -57,6 +57,12 @@ fn what_is_lost_on_the_link_has_left() {
 }
 
 #[test]
+fn several_links_between_the_same_nodes_are_one() {
+    let ports = ports_of(&[across(0, vec![port("a>b", 10, &[("PIE", 1)]), port("a>b", 20, &[("PIE", 2)])], None)]);
+    assert_eq!((ports.len(), ports[0].runs, ports[0].packets, ports[0].dropped), (1, 1, 30, 3));
+}
+
+#[test]
 fn cells_are_not_taken_for_packets() {
     let mut plan = plan(Composer::Basic, vec![get("a")]);
     let switch = Switch { name: "edge".into(), cell_bytes: Some(53), ..Switch::default() };

@@ -2,6 +2,7 @@
 
 use crate::support::{Place, number};
 use serde_json::Value;
+use std::path::Path;
 
 const RUN: &[&str] = &["complete", "measurements", "reason", "run", "seed", "stackline", "world"];
 const MEASUREMENT: &[&str] = &[
@@ -24,6 +25,7 @@ const MEASUREMENT: &[&str] = &[
     "main",
     "marks",
     "measurement",
+    "network",
     "normalised_sd",
     "part",
     "rate_per_s",
@@ -88,6 +90,7 @@ fn the_schema() {
     let rates = put["run_values"]["throughput_bit_s"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap());
     let longest = rates.fold(0.0_f64, |longest, rate| longest.max(100.0 * 1024.0 * 8.0 / rate));
     assert!((number(put, "/elapsed_s/max") / longest - 1.0).abs() < 1e-6, "throughput is bytes by time");
+    assert!(put["network"].is_null(), "no network is modelled here");
     assert!(put["absent"]["transport"].is_string(), "what was not measured has its reason");
 
     statistics(&connect["connect_s"]);
@@ -117,4 +120,56 @@ fn one_seed_gives_one_sequence_of_sizes() {
     assert_eq!(sent("7", "tcp"), sent("7", "tcp"));
     assert_eq!(sent("7", "tcp"), sent("7", "unix"));
     assert_ne!(sent("7", "tcp"), sent("8", "tcp"));
+}
+
+/// One packet in ten is lost, so nothing has to be known of the generators.
+const LOSSY: &str = "network lossy { host khons, udjat; link khons - udjat 10 Mbit/s 1 ms loss every 10; }
+    2 from khons to udjat bulk_put 1000*100 over udp in simulated across lossy";
+
+#[test]
+fn a_modelled_network_says_what_it_dropped() {
+    let json = Place::new().json(LOSSY);
+    let network = &json["measurements"][0]["network"];
+    assert_eq!((&network["name"], &network["emulation"]), (&"lossy".into(), &Value::Null));
+    let ports = network["ports"].as_array().unwrap();
+    let port = ports.iter().find(|port| port["name"] == "khons>udjat").unwrap();
+    let at = |name: &str| port[name].as_u64().unwrap();
+    assert_eq!(at("packets"), at("offered"), "what is lost on the link has left: {port}");
+    assert_eq!(at("dropped"), 2 * (at("packets") / 2 / 10), "{port}");
+    assert_eq!(port["drops"]["lost on the link"], port["dropped"]);
+    assert!((number(port, "/drop_share") - number(port, "/dropped") / number(port, "/offered")).abs() < 1e-12);
+}
+
+/// The journal of a kept run, with what an emulator that could not keep up would have said in every line.
+fn overload(run: &Path) {
+    let journal = run.join("runs.jsonl");
+    let lines = std::fs::read_to_string(&journal).unwrap();
+    let overloaded = lines.lines().map(|line| {
+        let mut record: Value = serde_json::from_str(line).unwrap();
+        record["network"]["emulation"] = serde_json::json!({
+            "departures": 10, "lateness_p50_ns": 1, "lateness_p99_ns": 2, "lateness_max_ns": 3,
+            "lost": 4, "cpu_share": 1.0, "round_trip_ns": null, "overload": "too slow",
+        });
+        format!("{record}\n")
+    });
+    std::fs::write(&journal, overloaded.collect::<String>()).unwrap();
+    std::fs::remove_file(run.join("results.parquet")).unwrap();
+}
+
+#[test]
+fn an_overloaded_run_is_no_honest_comparison() {
+    let place = Place::new();
+    place.run(LOSSY).succeeds();
+    place.run(LOSSY).succeeds();
+    let runs = place.runs();
+    let [before, after] = [&runs[0], &runs[1]].map(|run| run.to_str().unwrap());
+    let compare = || place.stackline(&["compare", "--json", before, after]);
+    assert!(!compare().err.contains("warning"), "{}", compare().err);
+    overload(&runs[1]);
+    let told = compare();
+    let warned: Vec<&str> = told.err.lines().collect();
+    assert!(warned.len() == 1 && warned[0].contains(after), "{}", told.err);
+    assert!(warned[0].contains("in 2 of 2 runs") && warned[0].contains("the emulator was overloaded"), "{}", told.err);
+    let caveat = "the second's emulator was overloaded in 2 of 2 runs, so its figures are the machine's";
+    assert_eq!(told.json()["comparisons"][0]["caveats"][0], caveat);
 }
