@@ -1,0 +1,107 @@
+//! What is compared: each cell is one specification, carried out in both worlds. To add a cell, add it to [`all`].
+
+/// What two worlds are to agree in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Mean throughput, within 10 %.
+    Throughput,
+    /// Mean response time, within 5 %.
+    Response,
+    /// Data units lost, equal.
+    Losses,
+}
+
+impl Kind {
+    /// Largest difference of a figure that counts as agreement, as a share.
+    pub(crate) const fn bound(self) -> f64 {
+        match self {
+            Self::Throughput => 0.1,
+            Self::Response => 0.05,
+            Self::Losses => 0.0,
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    pub(crate) kind: Kind,
+    /// What words on the command line select by.
+    pub(crate) name: String,
+    /// The specification, without its world.
+    pub(crate) spec: String,
+}
+
+const RATES: [(&str, u64); 3] = [("1 Mbit/s", 1_000_000), ("10 Mbit/s", 10_000_000), ("100 Mbit/s", 100_000_000)];
+const DELAYS: [u64; 3] = [1, 20, 100];
+/// A transfer takes as long at the full rate.
+const SECONDS: u64 = 3;
+/// So many runs where losses are drawn: their figures scatter.
+const RUNS: u64 = 5;
+
+/// Every cell, in the order of printing; `quick` makes one run of a third of the data in each.
+pub(crate) fn all(quick: bool) -> Vec<Cell> {
+    let (seconds, drawn) = if quick { (SECONDS / 3, 1) } else { (SECONDS, RUNS) };
+    let mut cells = Vec::new();
+    for congestion in ["cubic", "reno"] {
+        for loss in ["", "loss 0.1%"] {
+            for rate in RATES {
+                let runs = if loss.is_empty() { 1 } else { drawn };
+                cells.extend(DELAYS.map(|delay| throughput(congestion, loss, rate, delay, (runs, seconds))));
+            }
+        }
+    }
+    for (name, sizes) in [("100 B", "100"), ("1 KiB for 64 KiB", "1 KiB, 64 KiB")] {
+        cells.extend(DELAYS.map(|delay| response(name, sizes, delay, quick)));
+    }
+    cells.extend(DELAYS.map(|delay| losses(delay, drawn)));
+    cells
+}
+
+fn throughput(
+    congestion: &str,
+    loss: &str,
+    (named, rate): (&str, u64),
+    delay: u64,
+    (runs, seconds): (u64, u64),
+) -> Cell {
+    const UNIT: u64 = 16 << 10;
+    let count = rate * seconds / 8 / UNIT;
+    let network = network(named, delay, &format!("{loss} queue 250 packets"));
+    let ends = if loss.is_empty() { "no loss" } else { loss };
+    Cell {
+        kind: Kind::Throughput,
+        name: format!("bulk_get tcp {congestion}, {named}, {delay} ms, {ends}"),
+        spec: format!(
+            "{network} {runs} timelimit 8 from b to a bulk_get {UNIT}*{count} over tcp(congestion = {congestion}) across n;"
+        ),
+    }
+}
+
+fn response(name: &str, sizes: &str, delay: u64, quick: bool) -> Cell {
+    let (network, calls) = (network("100 Mbit/s", delay, "queue 250 packets"), if quick { 10 } else { 50 });
+    Cell {
+        kind: Kind::Response,
+        name: format!("rr tcp {name}, 100 Mbit/s, {delay} ms"),
+        spec: format!(
+            "{network} 1 timelimit 15 from b to a rr {sizes}*{calls} over tcp(congestion = cubic, nodelay) across n;"
+        ),
+    }
+}
+
+/// No limit to the queue: what is lost is drawn, and not what a moment's crowd would have overflowed.
+fn losses(delay: u64, runs: u64) -> Cell {
+    let network = network("10 Mbit/s", delay, "loss 1%");
+    Cell {
+        kind: Kind::Losses,
+        name: format!("bulk_get udp lost units, 10 Mbit/s, {delay} ms, loss 1%"),
+        spec: format!(
+            "{network} {runs} timelimit 8 from b to a bulk_get 1000*2000 over udp(receive_buffer = 4 MiB) across n;"
+        ),
+    }
+}
+
+/// Host, switch, host; the second link is the bottleneck.
+fn network(rate: &str, delay: u64, rest: &str) -> String {
+    format!("network n {{ host a, b; switch x; link a - x 1 Gbit/s 0 ms; link x - b {rate} {delay} ms {rest}; }}")
+}
