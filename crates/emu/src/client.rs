@@ -6,14 +6,15 @@ use crate::engine::{Options, Report};
 use crate::protocol::{Answer, Opening, Request};
 use crate::refusal::{Refusal, Result};
 use crate::seat::Seat;
-use nix::sys::socket::{getsockopt, sockopt};
+use nix::sys::socket::{Shutdown, getsockopt, setsockopt, shutdown, sockopt};
+use nix::sys::time::TimeVal;
 use nix::unistd::geteuid;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
@@ -25,6 +26,8 @@ use std::time::Duration;
 /// How often one who meets an emulator that is just beginning or just ending tries again, and how soon.
 const ATTEMPTS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
+/// Seconds that one who leaves a shared network waits for its end.
+const LEAVING: i64 = 5;
 
 /// An emulated network that is there as long as this is.
 #[derive(Debug)]
@@ -142,9 +145,15 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         // It ends when it can be asked nothing more.
-        self.to = None;
+        let to = self.to.take();
         if let Some(child) = &mut self.child {
+            drop(to);
             let _ = child.wait();
+        } else if let Some(to) = to {
+            // Who is the last to go waits until all is gone; others are let go at once.
+            let _ = shutdown(to.as_raw_fd(), Shutdown::Write);
+            let _ = setsockopt(&to, sockopt::ReceiveTimeout, &TimeVal::new(LEAVING, 0));
+            let _ = io::copy(&mut self.from, &mut io::sink());
         }
     }
 }

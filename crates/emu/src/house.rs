@@ -54,7 +54,6 @@ pub fn build(network: &Network) -> Result<(House, Vec<Leg>)> {
     let user = namespace::leave()?;
     settle_centre()?;
     let nets = hosts(&reaches, user.is_some())?;
-    open_centre(reaches.len() as u32)?;
     let legs = (0..).zip(&reaches).map(|(number, reach)| leg(number, reach)).collect::<Result<Vec<_>>>()?;
     let hosts = network.hosts.iter().zip(&legs).zip(nets);
     let hosts = hosts.map(|((host, leg), net)| Host { name: host.name.clone(), address: leg.address, net });
@@ -85,12 +84,6 @@ fn settle_centre() -> Result<()> {
     Rtnl::open().map_err(failed)?.carry_out(batch).map_err(refused)
 }
 
-fn open_centre(hosts: u32) -> Result<()> {
-    let mut batch = Batch::default();
-    (0..hosts).for_each(|number| wiring::central(number, &mut batch));
-    Rtnl::open().map_err(|error| Refusal::call("opening rtnetlink", error))?.carry_out(batch).map_err(refused)
-}
-
 /// The hosts' namespaces, wired. The kernel spends most of the time on waiting, so several are made at once.
 fn hosts(reaches: &[Reach], mapped: bool) -> Result<Vec<File>> {
     let centre = namespace::current().map_err(|error| Refusal::call("opening the central namespace", error))?;
@@ -98,9 +91,11 @@ fn hosts(reaches: &[Reach], mapped: bool) -> Result<Vec<File>> {
     let next = Mutex::new((0..).zip(reaches));
     let made = Mutex::new(Vec::new());
     let make = || -> Result<()> {
+        // Of the central namespace, as the thread still is.
+        let central = Rtnl::open().map_err(|error| Refusal::call("opening rtnetlink", error))?;
         loop {
             let Some((number, reach)) = next.lock().ok().and_then(|mut next| next.next()) else { return Ok(()) };
-            let net = host(number, reach, &centre, mapped)?;
+            let net = host(number, reach, &centre, &central, mapped)?;
             if let Ok(mut made) = made.lock() {
                 made.push((number, net));
             }
@@ -116,15 +111,22 @@ fn hosts(reaches: &[Reach], mapped: bool) -> Result<Vec<File>> {
     Ok(made.into_iter().map(|(_, net)| net).collect())
 }
 
-fn host(number: u32, reach: &Reach, centre: &File, mapped: bool) -> Result<File> {
+fn host(number: u32, reach: &Reach, centre: &File, central: &Rtnl, mapped: bool) -> Result<File> {
     let net = namespace::next().map_err(|error| Refusal::namespaces("a network namespace for each host", error))?;
     let failed = |error: io::Error| Refusal::call("setting up a host's namespace", error);
     namespace::quieten().and_then(|()| namespace::let_ping(mapped)).map_err(failed)?;
     let pair = Pair { number, address: leg::address(number), reach, centre: centre.as_raw_fd() };
+    let rtnl = Rtnl::open().map_err(failed)?;
     let mut batch = Batch::default();
     wiring::loopback(&mut batch);
-    pair.wire(&mut batch);
-    Rtnl::open().map_err(failed)?.carry_out(batch).map_err(refused)?;
+    pair.make(&mut batch);
+    rtnl.carry_out(batch).map_err(refused)?;
+    let mut batch = Batch::default();
+    wiring::central(number, &mut batch);
+    central.carry_out(batch).map_err(refused)?;
+    let mut batch = Batch::default();
+    pair.open(&mut batch);
+    rtnl.carry_out(batch).map_err(refused)?;
     Ok(net)
 }
 

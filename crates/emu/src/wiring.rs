@@ -46,7 +46,7 @@ pub(crate) fn loopback(batch: &mut Batch) {
     batch.change("setting the loopback interface up", Message::SetLink(up(LOOPBACK)));
 }
 
-/// The central end of a host's pair up; the kernel does not open the far end of a pair that is being made.
+/// The central end of a host's pair up.
 pub(crate) fn central(number: u32, batch: &mut Batch) {
     batch.change("setting the central end of a pair up", Message::SetLink(up(central_index(number))));
 }
@@ -69,9 +69,15 @@ pub(crate) struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Everything, in order.
-    pub(crate) fn wire(&self, batch: &mut Batch) {
+    /// Both ends, neither up.
+    pub(crate) fn make(&self, batch: &mut Batch) {
         batch.create(VETH, Message::NewLink(self.veth()));
+    }
+
+    /// The host's end up and all it has to know; the central end is up already. The other way round the host's end would
+    /// notice its carrier some time later, and lose what is sent until then.
+    pub(crate) fn open(&self, batch: &mut Batch) {
+        batch.change("setting a host's interface up", Message::SetLink(up(ETH0)));
         batch.create("giving a host its address", Message::NewAddress(self.address()));
         batch.create("naming a host's next hop", Message::NewNeighbour(gateway()));
         batch.create("giving a host its route", Message::NewRoute(route(None, self.reach.route)));
@@ -81,13 +87,13 @@ impl Pair<'_> {
         }
     }
 
-    /// Both ends at once, the host's up from the beginning.
     fn veth(&self) -> LinkMessage {
         let mut centre = LinkMessage::default();
         centre.header.index = central_index(self.number);
         centre.attributes = self.properties(format!("leg{}", self.number), mac(0x0b, self.number));
         centre.attributes.push(LinkAttribute::NetNsFd(self.centre));
-        let mut host = up(ETH0);
+        let mut host = LinkMessage::default();
+        host.header.index = ETH0;
         host.attributes = self.properties("eth0".into(), host_mac(self.number));
         let data = InfoData::Veth(InfoVeth::Peer(centre));
         host.attributes.push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(data)]));

@@ -52,10 +52,11 @@ impl Clients {
                     return Some((client.id, request));
                 }
             }
-            self.clients.retain(|client| !client.ended);
-            if self.clients.is_empty() {
+            // The last one's connection stays open until the process ends, so that it can wait for that.
+            if self.clients.iter().all(|client| client.ended) {
                 return None;
             }
+            self.clients.retain(|client| !client.ended);
             self.wait();
         }
     }

@@ -58,7 +58,7 @@ pub fn serve(door: Door, recorders: &'static Recorders) -> Result<()> {
     let (house, mut engine) = prepared?;
     let seats = seats(&house);
     let stop = EventFd::new().map(Arc::new).map_err(|error| Refusal::call("making an event", error))?;
-    let desk = Desk { clients, opening, seats, handle: engine.handle(), recorders };
+    let mut desk = Desk { clients, opening, seats, handle: engine.handle(), recorders };
     let told = Arc::clone(&stop);
     thread::spawn(move || {
         desk.attend(id);
@@ -108,7 +108,7 @@ struct Desk {
 
 impl Desk {
     /// The first client, who opened the network, is answered when frames are carried; then all others.
-    fn attend(mut self, first: u64) {
+    fn attend(&mut self, first: u64) {
         if !self.handle.started() {
             return;
         }

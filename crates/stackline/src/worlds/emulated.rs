@@ -18,6 +18,7 @@ use stackline_emu::engine::{Options, Port, Record, Report};
 use stackline_emu::refusal::{self as emu, Refusal};
 use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
 use stackline_live::fault::{Blame, Fault};
+use stackline_live::stacks;
 use stackline_net::{Happening, Packet, Tap};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -41,6 +42,7 @@ impl<'p> Emulated<'p> {
     /// Makes the networks and starts agents on those of their hosts that have something to do.
     pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Fault> {
         let plan = ground.plan;
+        one_host(plan)?;
         let wanted = |network: &&Network| {
             plan.measurements.iter().any(|m| m.world == World::Emulated && m.across.as_deref() == Some(&network.name))
         };
@@ -50,6 +52,21 @@ impl<'p> Emulated<'p> {
             .collect::<Result<_, Fault>>()?;
         Ok(Self { plan, networks, traces: ground.traces.clone() })
     }
+}
+
+/// A stack that knows one host only cannot cross a network.
+fn one_host(plan: &Plan) -> Result<(), Fault> {
+    for measurement in plan.measurements.iter().filter(|measurement| measurement.world == World::Emulated) {
+        let apart = measurement.parts.iter().find(|part| {
+            part.from != part.to && stacks::find(&part.stack.name).is_some_and(|stack| stack.table().one_host)
+        });
+        if let Some(part) = apart {
+            let (line, name) = (measurement.line, &part.stack.name);
+            let message = format!("line {line}: the stack `{name}` works within one host, here are two");
+            return Err(Fault::input(message).hint("tcp and udp cross a network"));
+        }
+    }
+    Ok(())
 }
 
 impl<'p> Scene<'p> {

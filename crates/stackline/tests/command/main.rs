@@ -20,3 +20,4 @@ mod scale;
 mod simulated;
 mod spims;
 mod ssh;
+mod worlds;

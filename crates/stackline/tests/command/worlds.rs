@@ -1,0 +1,114 @@
+//! One specification in several worlds: what has to be the same is the same.
+
+use crate::support::{Place, number, skip};
+use serde_json::Value;
+
+const PAIR: &str = "network n { host a, b; switch x; link a - x 10 Mbit/s 4 ms; link x - b 10 Mbit/s 6 ms LOSS; }";
+
+/// Whether no network can be emulated here, with the reason told.
+fn forbidden() -> bool {
+    let place = Place::new();
+    let tried = place.stackline(&[
+        "net",
+        "exec",
+        "-e",
+        "network t { host a, b; link a - b 1 Gbit/s 0 ms; }",
+        "a",
+        "--",
+        "true",
+    ]);
+    let forbidden = tried.status.code() == Some(3);
+    if forbidden {
+        skip(&tried.err);
+    }
+    forbidden
+}
+
+fn measured(place: &Place, text: &str, world: &str, more: &[&str]) -> Value {
+    let mut arguments = vec!["run", "--json", "-e", text, "--in", world];
+    arguments.extend(more);
+    let mut json = place.stackline(&arguments).json();
+    json["measurements"][0].take()
+}
+
+#[test]
+fn the_same_packets_are_lost() {
+    if forbidden() {
+        return;
+    }
+    let lossy = PAIR.replace("LOSS", "loss 3%");
+    let text = format!("{lossy} 2 from a to b bulk_put 1000*200 over udp across n;");
+    for seed in ["1", "7"] {
+        let place = Place::new();
+        let lost = |world| measured(&place, &text, world, &["--seed", seed])["lost"].as_u64();
+        let (emulated, simulated) = (lost("emulated"), lost("simulated"));
+        assert!(simulated.is_some_and(|lost| lost > 0));
+        assert_eq!(emulated, simulated, "seed {seed}");
+    }
+}
+
+#[test]
+fn nothing_is_faster_than_its_path() {
+    if forbidden() {
+        return;
+    }
+    let place = Place::new();
+    let plain = PAIR.replace("LOSS", "");
+    let text = format!("{plain} 2 from a to b rr 100*10 over udp, tcp across n;");
+    let json = place.stackline(&["run", "--json", "-e", &text, "--in", "emulated"]).json();
+    for (index, headers) in [(0, 28.0), (1, 52.0)] {
+        let response = number(&json, &format!("/measurements/{index}/response_s/min"));
+        let least = 4.0 * (100.0 + headers) * 8.0 / 10e6 + 0.02;
+        assert!(response >= least, "{response} is below {least}");
+    }
+    let record = place.kept();
+    let journal = std::fs::read_to_string(record.0.join("runs.jsonl")).unwrap();
+    for line in journal.lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let emulation = &record["network"]["emulation"];
+        assert!(emulation["departures"].as_u64().is_some_and(|n| n > 0), "{record}");
+        assert!(emulation["lateness_max_ns"].as_u64() >= emulation["lateness_p50_ns"].as_u64(), "{record}");
+    }
+    let environment = std::fs::read_to_string(record.0.join("environment.json")).unwrap();
+    assert!(environment.contains("AF_PACKET") || environment.contains("af_packet"), "{environment}");
+    assert!(environment.contains("round_trip"), "{environment}");
+}
+
+#[test]
+fn both_keep_what_happens_in_the_network() {
+    if forbidden() {
+        return;
+    }
+    let lossy = PAIR.replace("LOSS", "loss packets 3");
+    let text = format!("{lossy} 1 from a to b bulk_put 1000*20 over udp across n;");
+    let drops = |world: &str| {
+        let place = Place::new();
+        measured(&place, &text, world, &["--events", "--capture", "x>b"]);
+        let kept = place.kept().0;
+        let events = std::fs::read_to_string(kept.join("events/n.1.1.events")).unwrap();
+        let capture = std::fs::read(kept.join("captures/n.1.1.pcapng")).unwrap();
+        assert!(String::from_utf8_lossy(&capture).contains("dropped: lost on the link"), "{world}");
+        let drops = events.lines().filter(|line| line.starts_with("NET_DROP"));
+        // Place, way, segments, bytes, reason: not the instant, the flow, the number among other packets.
+        drops
+            .map(|line| {
+                let fields: Vec<&str> = line.split("; ").collect();
+                [&fields[..2], &fields[4..6], &fields[8..]].concat().join("; ")
+            })
+            .collect::<Vec<_>>()
+    };
+    let (emulated, simulated) = (drops("emulated"), drops("simulated"));
+    assert_eq!(simulated.len(), 2, "{simulated:?}");
+    assert_eq!(emulated, simulated);
+}
+
+#[test]
+fn a_stack_of_one_host_has_none_to_speak_with() {
+    if forbidden() {
+        return;
+    }
+    let place = Place::new();
+    let text = format!("{} 1 from a to b rr 100*10 over unix across n;", PAIR.replace("LOSS", ""));
+    let told = place.stackline(&["run", "-e", &text, "--in", "emulated"]);
+    assert_eq!(told.status.code(), Some(2), "{}{}", told.out, told.err);
+}
