@@ -13,7 +13,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("spec", &["core"]),
     ("net", &["core"]),
     ("model", &["core"]),
-    ("sim", &["core", "net"]),
+    ("proto", &["core"]),
+    ("sim", &["core", "net", "proto"]),
     ("emu", &["core", "net"]),
     ("live", &["core"]),
     ("events", &["core"]),
@@ -23,7 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Crates in which no clock, file, socket or thread can be named.
-const PURE: &[&str] = &["core", "spec", "net", "model"];
+const PURE: &[&str] = &["core", "spec", "net", "proto", "model"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

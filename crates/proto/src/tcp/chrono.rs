@@ -1,0 +1,54 @@
+//! Where the sender's time goes: busy, kept waiting by the receiver's window, or by an application without room.
+
+use stackline_core::time::{Duration, Instant};
+
+/// What holds the sender up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Held {
+    /// Nothing to send.
+    #[default]
+    Idle,
+    /// The network and the congestion window.
+    Busy,
+    /// The receiver's window.
+    ReceiveWindow,
+    /// The send buffer is full and all of it is on its way.
+    SendBuffer,
+}
+
+/// Times by what held the sender up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Chrono {
+    now: Held,
+    since: Instant,
+    spent: [u64; 4],
+}
+
+impl Chrono {
+    pub(super) fn set(&mut self, held: Held, now: Instant) {
+        if held != self.now {
+            self.spent[self.now as usize] += now.since(self.since).0;
+            (self.now, self.since) = (held, now);
+        }
+    }
+
+    fn total(&self, held: Held, now: Instant) -> Duration {
+        let running = if self.now == held { now.since(self.since).0 } else { 0 };
+        Duration(self.spent[held as usize] + running)
+    }
+
+    /// Time with data to send or on its way, for whatever reason.
+    pub(super) fn busy(&self, now: Instant) -> Duration {
+        [Held::Busy, Held::ReceiveWindow, Held::SendBuffer]
+            .into_iter()
+            .fold(Duration::ZERO, |sum, held| sum + self.total(held, now))
+    }
+
+    pub(super) fn receive_window(&self, now: Instant) -> Duration {
+        self.total(Held::ReceiveWindow, now)
+    }
+
+    pub(super) fn send_buffer(&self, now: Instant) -> Duration {
+        self.total(Held::SendBuffer, now)
+    }
+}

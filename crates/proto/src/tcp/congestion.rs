@@ -1,0 +1,135 @@
+//! The congestion window: slow start, growth by the algorithm's own measure, the threshold after a loss.
+
+use super::cubic::{Cubic, Round};
+use super::reno;
+use stackline_core::time::{Duration, Instant};
+
+/// Segments that may leave at first (RFC 6928).
+pub(super) const INITIAL_WINDOW: u32 = 10;
+/// The largest window in segments.
+const LARGEST: u32 = 1 << 24;
+
+/// Congestion control.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Algorithm {
+    /// RFC 9438 with HyStart.
+    #[default]
+    Cubic,
+    /// RFC 5681.
+    Reno,
+}
+
+impl Algorithm {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Reno => "reno",
+        }
+    }
+}
+
+/// The window of one sender, in segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Congestion {
+    pub(super) algorithm: Algorithm,
+    pub(super) window: u32,
+    pub(super) threshold: u32,
+    /// Segments acknowledged towards the next one of the window.
+    credit: u32,
+    cubic: Cubic,
+}
+
+impl Congestion {
+    pub(super) fn new(algorithm: Algorithm) -> Self {
+        let cubic = Cubic::default();
+        Self { algorithm, window: INITIAL_WINDOW, threshold: u32::MAX, credit: 0, cubic }
+    }
+
+    pub(super) const fn begin(&mut self, now: Instant, next: u64) {
+        self.cubic.begin(now, next);
+    }
+
+    pub(super) const fn slow_start(&self) -> bool {
+        self.window < self.threshold
+    }
+
+    /// A round trip was measured.
+    pub(super) fn sample(&mut self, now: Instant, rtt: Duration, acknowledged: u64, next: u64, allowance: Duration) {
+        if self.algorithm == Algorithm::Cubic {
+            let round = Round { window: self.window, acknowledged, next, allowance };
+            if self.cubic.sample(now, rtt, self.slow_start().then_some(&round)) {
+                self.threshold = self.window;
+            }
+        }
+    }
+
+    /// So many segments arrived, and the window was in use.
+    pub(super) fn grow(&mut self, now: Instant, mut acked: u32) {
+        if self.slow_start() {
+            let grown = self.window.saturating_add(acked).min(self.threshold).min(LARGEST);
+            acked -= (grown - self.window).min(acked);
+            self.window = grown;
+            if acked == 0 {
+                return;
+            }
+        }
+        let each = match self.algorithm {
+            Algorithm::Cubic => self.cubic.count(now, self.window, acked),
+            Algorithm::Reno => self.window,
+        };
+        if self.credit >= each {
+            self.credit = 0;
+            self.window += 1;
+        }
+        self.credit += acked;
+        if self.credit >= each {
+            self.window = (self.window + self.credit / each).min(LARGEST);
+            self.credit %= each;
+        }
+    }
+
+    /// Something was lost: computes the threshold.
+    pub(super) fn reduce(&mut self) {
+        self.threshold = match self.algorithm {
+            Algorithm::Cubic => self.cubic.threshold(self.window),
+            Algorithm::Reno => reno::threshold(self.window),
+        };
+        self.credit = 0;
+    }
+
+    /// A time-out.
+    pub(super) fn forget(&mut self, now: Instant, next: u64) {
+        self.cubic.forget(now, next);
+        self.credit = 0;
+    }
+
+    /// Sends again after so long without anything on its way.
+    pub(super) fn resume(&mut self, now: Instant, idle: Duration) {
+        self.cubic.resume(now, idle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reno_grows_by_one_a_window() {
+        let mut reno = Congestion::new(Algorithm::Reno);
+        (reno.window, reno.threshold) = (20, 10);
+        (0..10).for_each(|_| reno.grow(Instant(0), 2));
+        assert_eq!(reno.window, 21);
+        reno.reduce();
+        assert_eq!(reno.threshold, 10);
+    }
+
+    #[test]
+    fn slow_start_stops_at_the_threshold() {
+        let mut reno = Congestion::new(Algorithm::Reno);
+        reno.threshold = 13;
+        reno.grow(Instant(0), 10);
+        assert_eq!((reno.window, reno.credit), (13, 7));
+    }
+}

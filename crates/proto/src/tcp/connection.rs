@@ -1,0 +1,419 @@
+//! The machine: one end of a connection, what an application asks of it, and its verbs `handle`, `poll`, `deadline`.
+
+use super::chrono::Held;
+use super::congestion::Algorithm;
+use super::receive::Receiver;
+use super::recovery::Push;
+use super::segment::{IPV4_HEADER, Segment, TCP_HEADER, TIMESTAMPS};
+use super::send::Sender;
+use super::sequence::Origin;
+use super::window::Tuning;
+use stackline_core::time::{Duration, Instant};
+
+/// Most bytes that a send buffer takes without being asked for.
+pub(super) const SEND_BUFFER: u64 = 4 << 20;
+/// What a send buffer takes at first.
+const FIRST_SEND_BUFFER: u64 = 16 << 10;
+
+/// What a connection is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Congestion control.
+    pub congestion: Algorithm,
+    /// Small segments are not held back.
+    pub nodelay: bool,
+    /// Largest IPv4 packet in bytes that it sends or takes.
+    pub mtu: u32,
+    /// Bytes that may be handed over and not acknowledged; without it as many as two windows hold, up to 4 MiB.
+    pub send_buffer: Option<u64>,
+    /// Bytes offered as the window; without it as many as the reader needs, from 64 KiB up to 6 MiB.
+    pub receive_buffer: Option<u64>,
+    /// How long the acknowledgement of a single segment waits for company; zero: not at all.
+    pub delayed_ack: Duration,
+    /// A connection that hears nothing for so long is given up, also an idle one.
+    pub timeout: Option<Duration>,
+}
+
+impl Default for Options {
+    /// As Linux has them, for an MTU of 1500 bytes.
+    fn default() -> Self {
+        Self {
+            congestion: Algorithm::Cubic,
+            nodelay: false,
+            mtu: 1500,
+            send_buffer: None,
+            receive_buffer: None,
+            delayed_ack: Duration(40_000_000),
+            timeout: None,
+        }
+    }
+}
+
+/// The states of RFC 9293.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// There is no connection.
+    Closed,
+    /// It waits for a SYN.
+    Listen,
+    /// It has sent a SYN.
+    SynSent,
+    /// It has answered a SYN.
+    SynReceived,
+    /// Both sides may send.
+    Established,
+    /// It has closed its half.
+    FinWait1,
+    /// It has closed its half and the peer knows.
+    FinWait2,
+    /// The peer has closed its half.
+    CloseWait,
+    /// Both have, at once.
+    Closing,
+    /// Both have, the peer first.
+    LastAck,
+    /// Both have and both know; what is late is still answered.
+    TimeWait,
+}
+
+/// Why it wants to wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Something leaves now.
+    Send,
+    /// What was sent is not acknowledged.
+    Retransmission,
+    /// The end of what was sent may be lost.
+    TailProbe,
+    /// What seems to be missing may only be late.
+    Reordering,
+    /// The peer's window may have opened.
+    WindowProbe,
+    /// An acknowledgement was kept back.
+    DelayedAcknowledgement,
+    /// The connection is forgotten, or given up.
+    End,
+}
+
+/// What there was to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// So many bytes, at least one.
+    Bytes(u64),
+    /// Nothing yet.
+    Nothing,
+    /// The peer has closed its half and everything is taken.
+    End,
+    /// The connection was reset or given up.
+    Broken,
+}
+
+/// What a connection tells of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Smoothed round trip time and its mean deviation; zero before it is known.
+    pub rtt: Duration,
+    /// See `rtt`.
+    pub rtt_deviation: Duration,
+    /// Congestion window in segments.
+    pub window: u32,
+    /// Slow start ends here, in segments.
+    pub threshold: u32,
+    /// Bytes of data in a full segment.
+    pub mss: u32,
+    /// Time with data to send or on its way.
+    pub busy: Duration,
+    /// Of it, held back by the peer's window.
+    pub receive_window_limited: Duration,
+    /// Of it, with a full send buffer that was all on its way.
+    pub send_buffer_limited: Duration,
+    /// Bytes that the peer has acknowledged.
+    pub bytes_acked: u64,
+    /// Bytes that arrived in order.
+    pub bytes_received: u64,
+    /// Size of the send buffer now, and the receive window's, in bytes.
+    pub send_buffer: u64,
+    /// See `send_buffer`.
+    pub receive_buffer: u64,
+}
+
+/// One end of a connection.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    pub(super) options: Options,
+    pub(super) state: State,
+    pub(super) ports: (u16, u16),
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
+    /// Whether both sides scale their windows and tell the time.
+    pub(super) scaled: bool,
+    pub(super) timestamps: bool,
+    /// Times the SYN or its answer left.
+    pub(super) syns: u32,
+    pub(super) syn_sent: Instant,
+    /// When the SYN leaves again, when TIME-WAIT ends.
+    pub(super) handshake: Option<Instant>,
+    pub(super) end: Option<Instant>,
+    pub(super) heard: Instant,
+    /// A reset has to leave, with that number.
+    pub(super) reset: Option<(u32, Option<u32>)>,
+    pub(super) broken: bool,
+    pub(super) push: Option<Push>,
+    /// Data has left since the sender's window was looked at.
+    pub(super) sent: bool,
+    pub(super) wants_room: bool,
+    /// Something may have to leave.
+    pub(super) stirred: bool,
+}
+
+impl Connection {
+    fn new(options: Options, ports: (u16, u16), first: u32, state: State, now: Instant) -> Self {
+        let mss = Self::mss_of(options.mtu) - TIMESTAMPS;
+        let mut sender = Sender::new(Origin(first), options.congestion, mss, options.nodelay);
+        sender.congestion.begin(now, 0);
+        let tuning = Tuning::new(options.receive_buffer, mss);
+        let scale = Tuning::scale(options.receive_buffer);
+        Self {
+            options,
+            state,
+            ports,
+            sender,
+            receiver: Receiver::new(Origin(0), tuning, scale, mss, options.delayed_ack),
+            scaled: true,
+            timestamps: true,
+            syns: 0,
+            syn_sent: now,
+            handshake: None,
+            end: None,
+            heard: now,
+            reset: None,
+            broken: false,
+            push: None,
+            sent: false,
+            wants_room: false,
+            stirred: true,
+        }
+    }
+
+    /// Bytes of a full segment, its options among them.
+    pub(super) const fn mss_of(mtu: u32) -> u32 {
+        let least = 128;
+        let mtu = if mtu < least {
+            least
+        } else if mtu > 65_535 {
+            65_535
+        } else {
+            mtu
+        };
+        mtu - IPV4_HEADER - TCP_HEADER
+    }
+
+    /// Asks for a connection: from the own port to the peer's, `first` is the number of its SYN.
+    #[must_use]
+    pub fn connect(now: Instant, options: Options, ports: (u16, u16), first: u32) -> Self {
+        Self::new(options, ports, first, State::SynSent, now)
+    }
+
+    /// Waits for a connection at a port; `first` is the number of the SYN that will answer.
+    #[must_use]
+    pub fn listen(now: Instant, options: Options, port: u16, first: u32) -> Self {
+        Self::new(options, (port, 0), first, State::Listen, now)
+    }
+
+    /// Where it is in its life.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether it was reset or given up.
+    #[must_use]
+    pub const fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Bytes that can be taken.
+    #[must_use]
+    pub fn readable(&self) -> u64 {
+        self.receiver.waiting()
+    }
+
+    /// Whether the peer has closed its half and everything is taken.
+    #[must_use]
+    pub fn at_end(&self) -> bool {
+        self.receiver.ended() && self.receiver.waiting() == 0
+    }
+
+    /// Bytes that there is room for in the send buffer.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        self.send_buffer().saturating_sub(self.sender.queued.saturating_sub(self.sender.una.max(1)))
+    }
+
+    fn send_buffer(&self) -> u64 {
+        self.options.send_buffer.unwrap_or_else(|| {
+            let windows = u64::from(self.sender.congestion.window) * u64::from(self.sender.mss) * 2;
+            windows.clamp(FIRST_SEND_BUFFER, SEND_BUFFER)
+        })
+    }
+
+    /// Whether the application may still hand over data.
+    const fn may_send(&self) -> bool {
+        let open = matches!(self.state, State::SynSent | State::SynReceived | State::Established | State::CloseWait);
+        open && !self.sender.fin
+    }
+
+    /// Hands over bytes; how many there was room for. `None` when the connection is broken or its half closed.
+    pub fn send(&mut self, now: Instant, bytes: u64) -> Option<u64> {
+        if !self.may_send() {
+            return None;
+        }
+        let accepted = bytes.min(self.room());
+        if accepted > 0 {
+            self.sender.wake_up(now);
+            self.sender.queued += accepted;
+            self.stirred = true;
+        }
+        self.wants_room = accepted < bytes;
+        self.account(now);
+        Some(accepted)
+    }
+
+    /// Takes at most so many bytes.
+    pub fn receive(&mut self, now: Instant, most: u64) -> Received {
+        match self.receiver.take(now, most) {
+            0 if self.receiver.waiting() > 0 => Received::Nothing,
+            0 if self.receiver.ended() => Received::End,
+            0 if self.broken || self.state == State::Closed => Received::Broken,
+            0 => Received::Nothing,
+            n => {
+                self.stirred |= self.receiver.now;
+                Received::Bytes(n)
+            }
+        }
+    }
+
+    /// Closes the own half: a FIN follows what was handed over.
+    pub fn close(&mut self) {
+        self.stirred = true;
+        match self.state {
+            State::Listen | State::SynSent => self.over(false),
+            State::SynReceived | State::Established => {
+                self.sender.fin = true;
+                self.state = State::FinWait1;
+            }
+            State::CloseWait => {
+                self.sender.fin = true;
+                self.state = State::LastAck;
+            }
+            _ => {}
+        }
+    }
+
+    /// Breaks the connection off: a reset tells the peer.
+    pub fn abort(&mut self) {
+        if !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait) {
+            self.reset = Some((self.sender.origin.wire(self.sender.next), None));
+        }
+        self.over(true);
+    }
+
+    /// Small segments leave at once from now on.
+    pub fn set_nodelay(&mut self) {
+        self.sender.nodelay = true;
+        self.stirred = true;
+    }
+
+    /// Whether small segments leave at once.
+    #[must_use]
+    pub const fn nodelay(&self) -> bool {
+        self.sender.nodelay
+    }
+
+    /// What it was asked to do.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The connection is no more.
+    pub(super) fn over(&mut self, broken: bool) {
+        self.state = State::Closed;
+        self.broken |= broken;
+        self.sender.timer = None;
+        self.sender.board.clear();
+        (self.handshake, self.end, self.push) = (None, None, None);
+        self.receiver.now = false;
+        (self.receiver.delayed, self.receiver.gathering) = (None, None);
+        self.stirred = true;
+    }
+
+    /// Takes note of what holds the sender up.
+    pub(super) fn account(&mut self, now: Instant) {
+        let sender = &mut self.sender;
+        let held = if sender.una >= sender.queued {
+            Held::Idle
+        } else if sender.next < sender.queued {
+            let window_full = sender.next + u64::from(sender.mss) > sender.edge();
+            let may = sender.board.flying() < sender.congestion.window;
+            if window_full && may { Held::ReceiveWindow } else { Held::Busy }
+        } else if self.wants_room {
+            Held::SendBuffer
+        } else {
+            Held::Busy
+        };
+        sender.chrono.set(held, now);
+    }
+
+    /// What it tells of itself.
+    #[must_use]
+    pub fn facts(&self, now: Instant) -> Facts {
+        let sender = &self.sender;
+        Facts {
+            retransmits: sender.retransmits,
+            rtt: sender.rtt.smoothed(),
+            rtt_deviation: sender.rtt.deviation(),
+            window: sender.congestion.window,
+            threshold: sender.congestion.threshold,
+            mss: sender.mss,
+            busy: sender.chrono.busy(now),
+            receive_window_limited: sender.chrono.receive_window(now),
+            send_buffer_limited: sender.chrono.send_buffer(now),
+            bytes_acked: sender.una.clamp(1, sender.queued) - 1,
+            bytes_received: self.receiver.bytes,
+            send_buffer: self.send_buffer(),
+            receive_buffer: self.receiver.tuning.clamp,
+        }
+    }
+
+    /// A segment that arrives is handled: see also [`Self::poll`], which tells what leaves because of it.
+    pub fn handle(&mut self, now: Instant, segment: &Segment) {
+        self.input(now, segment);
+        self.stirred = true;
+        self.account(now);
+    }
+
+    /// The next segment that leaves now, until there is none.
+    pub fn poll(&mut self, now: Instant) -> Option<Segment> {
+        self.ring(now);
+        if !self.stirred {
+            return None;
+        }
+        let segment = self.output(now);
+        if segment.is_none() {
+            self.stirred = false;
+            self.account(now);
+        }
+        segment
+    }
+
+    /// What a test may check after every step.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        if self.state != State::Closed && self.sender.una > 0 {
+            self.sender.board.check(self.sender.una, self.sender.next);
+        }
+    }
+}

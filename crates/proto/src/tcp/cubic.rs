@@ -1,0 +1,246 @@
+//! CUBIC (RFC 9438) as Linux has it: C = 0.4, beta = 0.7, fast convergence, Reno's window where that is larger, and HyStart
+//! with both of its detectors. The window is in segments, times are the sender's.
+
+use stackline_core::time::{Duration, Instant};
+
+/// C of the cubic curve, in segments per cubic second.
+const C: f64 = 0.4;
+/// What is left of the window after a loss: 717 of 1024.
+const BETA: f64 = 717.0 / 1024.0;
+/// HyStart leaves windows below this alone, in segments.
+const HYSTART_FROM: u32 = 16;
+/// Acknowledgements at most so far apart belong to one train, in ns.
+const TRAIN_GAP: u64 = 2_000_000;
+/// Samples of a round trip before its delay is judged.
+const SAMPLES: u32 = 8;
+/// The delay may rise by an eighth, within these bounds, in ns.
+const RISE_LEAST: u64 = 4_000_000;
+const RISE_MOST: u64 = 16_000_000;
+/// The curve is looked at again after so long without a change, in ns: a thirty-second of a second.
+const STALE: u64 = 31_250_000;
+/// Within this time after a loss round trips are not looked at, in ns.
+const AFTER_LOSS: u64 = 1_000_000_000;
+
+/// The state of one connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cubic {
+    /// Acknowledgements for which the window grows by one segment.
+    count: u32,
+    /// Window before the last loss, 0 before any.
+    last_max: u32,
+    last_window: u32,
+    looked_at: Instant,
+    origin: f64,
+    /// Seconds from the beginning of the epoch to the plateau.
+    k: f64,
+    /// Least round trip seen, in ns; 0 before any.
+    delay_min: u64,
+    epoch: Option<Instant>,
+    acknowledged: u32,
+    /// What Reno would have.
+    friendly: u32,
+    hystart: HyStart,
+}
+
+/// Ends slow start before it overflows the queue: when the train of acknowledgements of one window is as long as half a
+/// round trip, or when the round trip becomes longer.
+#[derive(Clone, Copy, Debug, Default)]
+struct HyStart {
+    found: bool,
+    begun: Instant,
+    last: Instant,
+    /// The round ends behind this place.
+    end: u64,
+    /// Least round trip of this round and how many samples it has.
+    least: u64,
+    samples: u32,
+}
+
+impl HyStart {
+    const fn begin(&mut self, now: Instant, next: u64) {
+        *self = Self { found: self.found, begun: now, last: now, end: next, least: u64::MAX, samples: 0 };
+    }
+}
+
+impl Cubic {
+    pub(super) const fn begin(&mut self, now: Instant, next: u64) {
+        self.hystart.begin(now, next);
+    }
+
+    /// The threshold after a loss at this window; the curve begins anew.
+    pub(super) fn threshold(&mut self, window: u32) -> u32 {
+        self.epoch = None;
+        let converged = f64::from(window) * (1.0 + BETA) / 2.0;
+        self.last_max = if window < self.last_max { converged as u32 } else { window };
+        ((f64::from(window) * BETA) as u32).max(2)
+    }
+
+    /// A time-out: everything but the least round trip is forgotten.
+    pub(super) fn forget(&mut self, now: Instant, next: u64) {
+        *self = Self { delay_min: 0, ..Self::default() };
+        self.begin(now, next);
+    }
+
+    /// The sender was idle for so long: the curve does not go on meanwhile.
+    pub(super) fn resume(&mut self, now: Instant, idle: Duration) {
+        if let Some(epoch) = self.epoch {
+            let later = epoch + idle;
+            self.epoch = Some(if later > now { now } else { later });
+        }
+    }
+
+    /// A round trip was measured. True when slow start is to end.
+    pub(super) fn sample(&mut self, now: Instant, rtt: Duration, slow_start: Option<&Round>) -> bool {
+        if self.epoch.is_some_and(|epoch| now.since(epoch).0 < AFTER_LOSS) {
+            return false;
+        }
+        let rtt = rtt.0.max(1);
+        if self.delay_min == 0 || rtt < self.delay_min {
+            self.delay_min = rtt;
+        }
+        match slow_start {
+            Some(round) if !self.hystart.found => self.detect(now, rtt, round),
+            _ => false,
+        }
+    }
+
+    fn detect(&mut self, now: Instant, rtt: u64, round: &Round) -> bool {
+        let hystart = &mut self.hystart;
+        if round.acknowledged > hystart.end {
+            hystart.begin(now, round.next);
+        }
+        if round.window < HYSTART_FROM {
+            return false;
+        }
+        if now.since(hystart.last).0 <= TRAIN_GAP {
+            hystart.last = now;
+            hystart.found |= now.since(hystart.begun).0 > (self.delay_min + round.allowance.0) / 2;
+        }
+        hystart.least = hystart.least.min(rtt);
+        if hystart.samples < SAMPLES {
+            hystart.samples += 1;
+        } else {
+            hystart.found |= hystart.least > self.delay_min + (self.delay_min / 8).clamp(RISE_LEAST, RISE_MOST);
+        }
+        hystart.found
+    }
+
+    /// Acknowledgements for which the window is to grow by one segment, when `acked` segments arrived.
+    pub(super) fn count(&mut self, now: Instant, window: u32, acked: u32) -> u32 {
+        self.acknowledged += acked;
+        let stale = now.since(self.looked_at).0 > STALE;
+        if self.last_window != window || stale || self.epoch.is_none() {
+            (self.last_window, self.looked_at) = (window, now);
+            self.count = self.curve(now, window, acked);
+            self.befriend(window);
+            self.count = self.count.max(2);
+        }
+        self.count
+    }
+
+    fn curve(&mut self, now: Instant, window: u32, acked: u32) -> u32 {
+        let epoch = if let Some(epoch) = self.epoch {
+            epoch
+        } else {
+            self.epoch = Some(now);
+            (self.acknowledged, self.friendly) = (acked, window);
+            let below = f64::from(self.last_max.saturating_sub(window));
+            self.k = libm::cbrt(below / C);
+            self.origin = f64::from(self.last_max.max(window));
+            now
+        };
+        // Where the window should be in a round trip from now.
+        let t = (now.since(epoch) + Duration(self.delay_min)).seconds() - self.k;
+        let off = libm::floor(C * libm::fabs(t * t * t));
+        let target = if t < 0.0 { self.origin - off } else { self.origin + off };
+        let have = f64::from(window);
+        let count = if target > have { (have / (target - have)) as u32 } else { window.saturating_mul(100) };
+        if self.last_max == 0 { count.min(20) } else { count }
+    }
+
+    /// Grows at least as Reno would after the same loss.
+    fn befriend(&mut self, window: u32) {
+        let each = ((f64::from(window) * (1.0 + BETA) / (1.0 - BETA) / 3.0) as u32).max(1);
+        self.friendly += self.acknowledged / each;
+        self.acknowledged %= each;
+        if self.friendly > window {
+            self.count = self.count.min(window / (self.friendly - window));
+        }
+    }
+}
+
+/// What HyStart wants to know of a sender in slow start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Round {
+    /// Window in segments.
+    pub(super) window: u32,
+    /// First place not acknowledged, and next to be sent.
+    pub(super) acknowledged: u64,
+    pub(super) next: u64,
+    /// What bursts of the sender may add to the length of a train.
+    pub(super) allowance: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn the_window_is_back_after_k_and_probes_beyond() {
+        let mut cubic = Cubic::default();
+        cubic.sample(Instant(0), Duration(100 * MS), None);
+        let (mut window, mut counted, mut credit) = (cubic.threshold(1000), 0, 0);
+        assert_eq!(window, 700);
+        // K = cbrt(1000 * 0.3 / 0.4) = 9.1 s.
+        let mut back = None;
+        for ms in 0..15_000 {
+            counted += window;
+            while counted >= 100 {
+                counted -= 100;
+                credit += 1;
+                if credit >= cubic.count(Instant(ms * MS), window, 1) {
+                    (window, credit) = (window + 1, 0);
+                }
+            }
+            if window >= 990 && back.is_none() {
+                back = Some(ms);
+            }
+        }
+        let back = back.unwrap();
+        assert!((5_500..9_100).contains(&back), "{back}");
+        assert!((1060..1100).contains(&window), "{window}");
+    }
+
+    #[test]
+    fn a_smaller_window_at_the_next_loss_gives_way() {
+        let mut cubic = Cubic::default();
+        cubic.threshold(1000);
+        cubic.threshold(900);
+        assert_eq!(cubic.last_max, 765);
+    }
+
+    #[test]
+    fn slow_start_ends_with_a_train_of_half_a_round_trip() {
+        let mut cubic = Cubic::default();
+        cubic.begin(Instant(0), 100);
+        let round = Round { window: 100, acknowledged: 50, next: 100, allowance: Duration::ZERO };
+        let ended = (0..100).find(|ms| cubic.sample(Instant(ms * MS), Duration(40 * MS), Some(&round)));
+        assert_eq!(ended, Some(21));
+    }
+
+    #[test]
+    fn slow_start_ends_when_the_round_trip_becomes_longer() {
+        let mut cubic = Cubic::default();
+        cubic.sample(Instant(0), Duration(40 * MS), None);
+        cubic.begin(Instant(0), 100);
+        let round = Round { window: 100, acknowledged: 50, next: 100, allowance: Duration::ZERO };
+        let at = |n: u64| Instant((n + 1) * 3 * MS);
+        assert!(!(0..20).any(|n| cubic.sample(at(n), Duration(44 * MS), Some(&round))));
+        cubic.begin(at(20), 200);
+        let round = Round { acknowledged: 150, next: 200, ..round };
+        let ended = (20..40).find(|n| cubic.sample(at(*n), Duration(46 * MS), Some(&round)));
+        assert_eq!(ended, Some(28));
+    }
+}

@@ -1,0 +1,265 @@
+//! What a segment that arrives changes (RFC 9293, 3.10.7). Whatever it says, nothing is delivered that was not sent.
+
+use super::connection::{Connection, State};
+use super::receive::Rhythm;
+use super::segment::{Flags, Segment, TIMESTAMPS, Timestamps};
+use super::sequence::{Origin, Range};
+use super::timers::TIME_WAIT;
+use stackline_core::time::{Duration, Instant};
+
+/// The time that timestamps tell, in ms.
+pub(super) const fn clock(now: Instant) -> u32 {
+    (now.0 / 1_000_000) as u32
+}
+
+/// How long ago the own time was that a segment echoes.
+fn age(now: Instant, stamps: Option<Timestamps>) -> Option<Duration> {
+    let echo = stamps?.echo;
+    let ago = clock(now).wrapping_sub(echo);
+    (echo != 0 && ago < 1 << 31).then(|| Duration(u64::from(ago) * 1_000_000 + now.0 % 1_000_000))
+}
+
+impl Connection {
+    pub(super) fn input(&mut self, now: Instant, segment: &Segment) {
+        match self.state {
+            State::Closed => self.reset = self.reset.or(refuse(segment)),
+            State::Listen => self.input_listening(now, segment),
+            State::SynSent => self.input_dialling(now, segment),
+            _ => self.input_open(now, segment),
+        }
+    }
+
+    fn input_listening(&mut self, now: Instant, segment: &Segment) {
+        let flags = segment.flags;
+        if flags.has(Flags::RST) {
+            return;
+        }
+        if flags.has(Flags::ACK) {
+            self.reset = refuse(segment);
+        } else if flags.has(Flags::SYN) {
+            self.ports.1 = segment.source;
+            self.learn_peer(now, segment);
+            self.state = State::SynReceived;
+            self.sender.next = 1;
+            self.handshake = Some(now);
+        }
+    }
+
+    /// What the peer's SYN says.
+    fn learn_peer(&mut self, now: Instant, segment: &Segment) {
+        let own = Self::mss_of(self.options.mtu);
+        // RFC 9293, 3.7.1: a peer that says nothing takes 536 bytes.
+        let peer = if segment.syn.mss == 0 { 536 } else { u32::from(segment.syn.mss).max(88) };
+        self.timestamps = segment.timestamps.is_some();
+        self.sender.mss = own.min(peer) - if self.timestamps { TIMESTAMPS } else { 0 };
+        self.sender.sack = segment.syn.sack_permitted;
+        self.scaled = segment.syn.window_scale.is_some();
+        self.sender.scale = segment.syn.window_scale.unwrap_or(0).min(14);
+        if !self.scaled {
+            self.receiver.scale = 0;
+        }
+        self.receiver.origin = Origin(segment.sequence);
+        self.receiver.echo = segment.timestamps.map_or(0, |stamps| stamps.value);
+        self.receiver.tuning.begin(now);
+        self.sender.window = u64::from(segment.window);
+        self.heard = now;
+    }
+
+    fn input_dialling(&mut self, now: Instant, segment: &Segment) {
+        let flags = segment.flags;
+        let acknowledges = flags.has(Flags::ACK) && segment.acknowledged == self.sender.origin.wire(1);
+        if flags.has(Flags::ACK) && !acknowledges {
+            self.reset = refuse(segment);
+            return;
+        }
+        if flags.has(Flags::RST) {
+            if acknowledges {
+                self.over(true);
+            }
+            return;
+        }
+        if !flags.has(Flags::SYN) {
+            return;
+        }
+        self.learn_peer(now, segment);
+        self.sender.next = 1;
+        if acknowledges {
+            self.receiver.now = true;
+            self.opens(now, segment);
+            self.state = State::Established;
+        } else {
+            // Both sides have dialled.
+            self.state = State::SynReceived;
+            self.syns = 0;
+            self.handshake = Some(now);
+        }
+    }
+
+    /// The own SYN is acknowledged.
+    fn opens(&mut self, now: Instant, segment: &Segment) {
+        self.handshake = None;
+        self.sender.una = 1;
+        self.sender.told = (0, 1);
+        if self.syns <= 1 {
+            self.sender.rtt.sample(now, now.since(self.syn_sent), 1, 1);
+        } else if let Some(rtt) = age(now, segment.timestamps) {
+            self.sender.rtt.sample(now, rtt, 1, 1);
+        }
+        self.sender.congestion.begin(now, 1);
+        if self.syns > 1 && !self.timestamps {
+            // RFC 6298, 5.7: a lost SYN leaves a window of one segment, where no time tells that it was only late.
+            self.sender.congestion.window = 1;
+        }
+    }
+
+    fn input_open(&mut self, now: Instant, segment: &Segment) {
+        let flags = segment.flags;
+        let Some(start) = self.receiver.origin.place(segment.sequence, self.receiver.next) else { return };
+        if flags.has(Flags::RST) {
+            // RFC 5961: only at the very next place; elsewhere in the window it is asked whether it is meant.
+            if start == self.receiver.next {
+                self.over(true);
+            } else if start > self.receiver.next && start < self.receiver.edge() {
+                self.receiver.now = true;
+            }
+            return;
+        }
+        if flags.has(Flags::SYN) {
+            // An answer or a SYN that came again: what the peer lost is told once more.
+            self.receiver.now = true;
+            if self.state == State::SynReceived && !flags.has(Flags::ACK) {
+                self.handshake = Some(now);
+                return;
+            }
+            return;
+        }
+        let end = start + u64::from(segment.span());
+        if !flags.has(Flags::ACK)
+            || end < self.receiver.told
+            || start > self.receiver.edge()
+            || end > self.receiver.edge() + 1
+        {
+            // Out of the window: answered, so that a peer that is behind learns where it is.
+            self.receiver.now = true;
+            return;
+        }
+        if !self.input_acknowledgement(now, segment, start) {
+            return;
+        }
+        self.heard = now;
+        if let Some(stamps) = segment.timestamps
+            && start <= self.receiver.told
+        {
+            self.receiver.echo = stamps.value;
+        }
+        if segment.span() > 0 {
+            self.input_data(now, segment, Range { start, end });
+        } else if start < self.receiver.next {
+            // A probe of the window.
+            self.receiver.now = true;
+        }
+    }
+
+    /// False when the segment is not to be looked at any more.
+    fn input_acknowledgement(&mut self, now: Instant, segment: &Segment, start: u64) -> bool {
+        let Some(upto) = self.sender.origin.place(segment.acknowledged, self.sender.una) else { return false };
+        if upto > self.sender.next {
+            // Of what was never sent.
+            self.receiver.now = true;
+            return false;
+        }
+        if self.state == State::SynReceived {
+            if upto < 1 {
+                return false;
+            }
+            self.opens(now, segment);
+            self.state = if self.sender.fin { State::FinWait1 } else { State::Established };
+        }
+        if self.state == State::FinWait1 && self.sender.una == 0 {
+            if upto < 1 {
+                return false;
+            }
+            self.opens(now, segment);
+        }
+        if upto < self.sender.una {
+            return true;
+        }
+        let window = u64::from(segment.window) << self.sender.scale;
+        let opened = self.sender.hear_window(window, start, upto);
+        if opened && self.sender.board.out == 0 {
+            (self.sender.timer, self.sender.backoff) = (None, 0);
+        }
+        if upto > self.sender.una {
+            self.sender.timeouts = 0;
+        }
+        let origin = self.sender.origin;
+        let blocks = segment.sack().iter().filter_map(|&(from, to)| {
+            let start = origin.place(from, upto)?;
+            Some(Range { start, end: origin.place(to, start)? })
+        });
+        let echoed = age(now, segment.timestamps);
+        self.sender.acknowledged(now, upto, blocks, echoed);
+        if self.sender.fin && self.sender.una == self.sender.end() {
+            self.fin_acknowledged(now);
+        }
+        self.state != State::Closed
+    }
+
+    fn fin_acknowledged(&mut self, now: Instant) {
+        match self.state {
+            State::FinWait1 => self.state = State::FinWait2,
+            State::Closing => self.wait_out(now),
+            State::LastAck => self.over(false),
+            _ => {}
+        }
+    }
+
+    fn input_data(&mut self, now: Instant, segment: &Segment, range: Range) {
+        if self.receiver.ended() {
+            // A FIN that came again.
+            self.receiver.now = true;
+            if self.state == State::TimeWait {
+                self.wait_out(now);
+            }
+            return;
+        }
+        let fin = segment.flags.has(Flags::FIN);
+        let last = self.receiver.fin.unwrap_or(u64::MAX);
+        if range.end > last.saturating_add(1) || (fin && self.receiver.fin.is_some_and(|fin| fin + 1 != range.end)) {
+            // Beyond the end that the peer told.
+            return;
+        }
+        if segment.length >= self.sender.mss
+            && let (Some(stamps), Some(age)) = (segment.timestamps, age(now, segment.timestamps))
+        {
+            self.receiver.tuning.echo(stamps.echo, age);
+        }
+        let own = self.receiver.tuning.rtt();
+        let rtt = [own, Some(self.sender.rtt.smoothed()).filter(|rtt| rtt.0 > 0)].into_iter().flatten().min();
+        self.receiver.arrives(now, range, fin, &Rhythm { rtt, pause: self.sender.rtt.timeout(0) });
+        if self.receiver.ended() {
+            self.fin_arrived(now);
+        }
+    }
+
+    fn fin_arrived(&mut self, now: Instant) {
+        match self.state {
+            State::SynReceived | State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => self.wait_out(now),
+            _ => {}
+        }
+    }
+
+    fn wait_out(&mut self, now: Instant) {
+        self.state = State::TimeWait;
+        self.sender.timer = None;
+        self.end = Some(now + TIME_WAIT);
+    }
+}
+
+/// The number of the reset that answers a segment, and what it acknowledges.
+fn refuse(segment: &Segment) -> Option<(u32, Option<u32>)> {
+    let refusal = segment.refusal()?;
+    Some((refusal.sequence, refusal.flags.has(Flags::ACK).then_some(refusal.acknowledged)))
+}

@@ -1,0 +1,170 @@
+//! Which segment leaves next: resets, the handshake, what is lost, what is new, acknowledgements.
+
+use super::connection::{Connection, State};
+use super::input::clock;
+use super::recovery::Push;
+use super::segment::{Flags, MOST_BLOCKS, Segment, Syn, Timestamps};
+use super::send::Wait;
+use super::sequence::Range;
+use super::window::UNSCALED;
+use stackline_core::time::{Duration, Instant};
+
+impl Connection {
+    pub(super) fn output(&mut self, now: Instant) -> Option<Segment> {
+        if let Some((sequence, acknowledged)) = self.reset.take() {
+            return Some(self.reset_segment(sequence, acknowledged));
+        }
+        match self.state {
+            State::Closed | State::Listen => None,
+            State::SynSent | State::SynReceived => self.handshake_segment(now),
+            State::FinWait1 if self.sender.una == 0 => self.handshake_segment(now),
+            _ => self.stream_segment(now),
+        }
+    }
+
+    fn bare(&self, flags: Flags) -> Segment {
+        let (source, destination) = self.ports;
+        Segment { source, destination, flags, ..Segment::default() }
+    }
+
+    fn reset_segment(&self, sequence: u32, acknowledged: Option<u32>) -> Segment {
+        let flags = if acknowledged.is_some() { Flags::RST.with(Flags::ACK) } else { Flags::RST };
+        Segment { sequence, acknowledged: acknowledged.unwrap_or(0), ..self.bare(flags) }
+    }
+
+    fn handshake_segment(&mut self, now: Instant) -> Option<Segment> {
+        // It leaves at first, and when its time came again.
+        let due = self.syns == 0 || self.handshake.is_none_or(|at| at <= now);
+        if !due {
+            return None;
+        }
+        self.syn_leaves(now);
+        let answers = self.state != State::SynSent;
+        let flags = if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
+        let timestamps = Some(Timestamps { value: clock(now), echo: self.receiver.echo });
+        let syn = Syn {
+            mss: Self::mss_of(self.options.mtu) as u16,
+            window_scale: self.scaled.then_some(self.receiver.scale),
+            sack_permitted: !answers || self.sender.sack,
+        };
+        let window = self.receiver.window().min(UNSCALED);
+        (self.receiver.told, self.receiver.offered) = (1, window);
+        self.receiver.now = false;
+        Some(Segment {
+            sequence: self.sender.origin.wire(0),
+            acknowledged: if answers { self.receiver.origin.wire(1) } else { 0 },
+            window: window as u16,
+            timestamps: timestamps.filter(|_| self.timestamps),
+            syn,
+            ..self.bare(flags)
+        })
+    }
+
+    fn stream_segment(&mut self, now: Instant) -> Option<Segment> {
+        if self.state != State::TimeWait
+            && let Some((range, again)) = self.choose(now)
+        {
+            return Some(self.data_segment(now, range, again));
+        }
+        match self.push.take() {
+            // Neither data nor window: an old number asks for an answer.
+            Some(Push::WindowProbe) => Some(self.acknowledgement(now, self.sender.una.saturating_sub(1))),
+            _ if self.receiver.now => Some(self.acknowledgement(now, self.sender.next)),
+            _ => None,
+        }
+    }
+
+    /// The next range that leaves, and whether it leaves again.
+    fn choose(&mut self, now: Instant) -> Option<(Range, bool)> {
+        if let Some(range) = self.sender.lost() {
+            return Some((range, true));
+        }
+        let pushed = self.push;
+        let fresh = self.fresh(pushed);
+        if fresh.is_some() {
+            if pushed == Some(Push::TailProbe) {
+                self.sender.probe = Some((self.sender.next + fresh.map_or(0, Range::len), false));
+            }
+            self.push = None;
+            return fresh.map(|range| (range, false));
+        }
+        if pushed == Some(Push::TailProbe) {
+            self.push = None;
+            let range = self.sender.board.last()?;
+            self.sender.probe = Some((self.sender.next, true));
+            return Some((range, true));
+        }
+        self.sender.validate(now, core::mem::take(&mut self.sent));
+        self.ask_for_window(now);
+        None
+    }
+
+    /// New data or the FIN, as far as both windows and Nagle's algorithm let it.
+    fn fresh(&self, pushed: Option<Push>) -> Option<Range> {
+        let sender = &self.sender;
+        let start = sender.next;
+        let left = sender.end().saturating_sub(start);
+        if left == 0 || (sender.flying() >= sender.congestion.window && pushed.is_none()) {
+            return None;
+        }
+        let data = (sender.queued.saturating_sub(start)).min(u64::from(sender.mss));
+        let room = sender.edge().saturating_sub(start);
+        if data > room {
+            // The rest of the window only to find out whether it is one.
+            let part = if pushed == Some(Push::WindowProbe) { room } else { 0 };
+            return (part > 0).then_some(Range { start, end: start + part });
+        }
+        let last = start + data == sender.queued;
+        let end = start + data + u64::from(last && sender.fin);
+        let small = data < u64::from(sender.mss);
+        // As Minshall had it: only a small segment that is on its way holds back another.
+        let waits = small && !sender.nodelay && !(last && sender.fin) && sender.una < sender.small;
+        (!waits || pushed.is_some()).then_some(Range { start, end })
+    }
+
+    /// Everything is acknowledged and there is more, but no window for it: it is asked for now and then.
+    fn ask_for_window(&mut self, now: Instant) {
+        let sender = &mut self.sender;
+        let stuck = sender.board.out == 0 && sender.next < sender.end();
+        if stuck && sender.timer.is_none() {
+            let after = sender.rtt.timeout(sender.backoff).0.max(200_000_000);
+            sender.timer = Some((Wait::WindowProbe, now + Duration(after)));
+        }
+    }
+
+    fn data_segment(&mut self, now: Instant, range: Range, again: bool) -> Segment {
+        let sender = &mut self.sender;
+        let data = range.end.min(sender.queued) - range.start.min(sender.queued);
+        let fin = range.end > sender.queued;
+        if again {
+            sender.sends_again(range, now);
+        } else {
+            sender.sends(range, data, now);
+            self.receiver.answers(now);
+        }
+        self.sent = true;
+        let mut flags = Flags::ACK;
+        flags = if fin { flags.with(Flags::FIN) } else { flags };
+        flags = if range.end >= self.sender.queued { flags.with(Flags::PSH) } else { flags };
+        Segment { length: data as u32, flags, ..self.acknowledgement(now, range.start) }
+    }
+
+    /// An acknowledgement at a place of the own stream.
+    fn acknowledgement(&mut self, now: Instant, place: u64) -> Segment {
+        let window = self.receiver.tell(self.scaled);
+        let mut segment = Segment {
+            sequence: self.sender.origin.wire(place),
+            acknowledged: self.receiver.origin.wire(self.receiver.next),
+            window,
+            timestamps: self.timestamps.then(|| Timestamps { value: clock(now), echo: self.receiver.echo }),
+            ..self.bare(Flags::ACK)
+        };
+        if self.sender.sack {
+            for block in self.receiver.blocks().take(MOST_BLOCKS) {
+                let origin = self.receiver.origin;
+                segment.add_block(origin.wire(block.start), origin.wire(block.end));
+            }
+        }
+        segment
+    }
+}

@@ -1,0 +1,344 @@
+//! What arrived: the stream in order, ranges behind gaps, and when to acknowledge, as Linux does: the first segments at
+//! once, then every second full one or after a while, gaps at once but not too often.
+
+use super::sequence::{Origin, Range};
+use super::window::Tuning;
+use alloc::collections::VecDeque;
+use stackline_core::time::{Duration, Instant};
+
+/// Segments that are acknowledged at once at the beginning and after a pause.
+const QUICK: u32 = 16;
+/// Acknowledgements of gaps that are sent one by one before they are gathered, and the most that are gathered.
+const SINGLE: u32 = 3;
+const GATHERED: u32 = 44;
+/// Longest that they are gathered, in ns.
+const GATHER: u64 = 1_000_000;
+/// Segments are taken for so large before any was seen.
+const LEAST_SEGMENT: u32 = 536;
+/// Ranges that selective acknowledgements can still tell of.
+const RECENT: usize = 4;
+/// Ranges behind gaps that are kept; what would make more is dropped, as without memory for it.
+const MOST_RANGES: usize = 4096;
+
+/// What the connection knows of the sender's times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rhythm {
+    /// The round trip time, once it is known.
+    pub(super) rtt: Option<Duration>,
+    /// After so long without data it begins anew.
+    pub(super) pause: Duration,
+}
+
+/// The receiving half.
+#[derive(Clone, Debug)]
+pub(super) struct Receiver {
+    pub(super) origin: Origin,
+    /// The next place expected.
+    pub(super) next: u64,
+    /// The place of the peer's FIN, once it is known.
+    pub(super) fin: Option<u64>,
+    /// The application has taken everything before.
+    pub(super) taken: u64,
+    beyond: VecDeque<Range>,
+    beyond_bytes: u64,
+    recent: [Range; RECENT],
+    /// What the last acknowledgement said: everything before has arrived, and so much may come.
+    pub(super) told: u64,
+    pub(super) offered: u64,
+    pub(super) scale: u8,
+    pub(super) tuning: Tuning,
+    /// Largest segment seen, and the largest that can come.
+    segment: u32,
+    largest: u32,
+    patience: Duration,
+    quick: u32,
+    /// The application answers, so acknowledgements ride with its data.
+    conversing: bool,
+    last_data: Option<Instant>,
+    /// An acknowledgement has to leave: at once, or at that moment.
+    pub(super) now: bool,
+    pub(super) delayed: Option<Instant>,
+    /// A part of a full segment arrived and is not acknowledged.
+    small: bool,
+    single: u32,
+    single_at: u64,
+    gathered: u32,
+    pub(super) gathering: Option<Instant>,
+    /// The peer's time to be echoed.
+    pub(super) echo: u32,
+    pub(super) bytes: u64,
+}
+
+impl Receiver {
+    pub(super) fn new(origin: Origin, tuning: Tuning, scale: u8, segment: u32, patience: Duration) -> Self {
+        Self {
+            origin,
+            next: 1,
+            fin: None,
+            taken: 1,
+            beyond: VecDeque::new(),
+            beyond_bytes: 0,
+            recent: [Range::default(); RECENT],
+            told: 1,
+            offered: 0,
+            scale,
+            tuning,
+            segment: segment.min(LEAST_SEGMENT),
+            largest: segment,
+            patience,
+            quick: 0,
+            conversing: false,
+            last_data: None,
+            now: false,
+            delayed: None,
+            small: false,
+            single: 0,
+            single_at: 0,
+            gathered: 0,
+            gathering: None,
+            echo: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Bytes that can be taken.
+    pub(super) fn waiting(&self) -> u64 {
+        self.next.min(self.fin.unwrap_or(u64::MAX)) - self.taken
+    }
+
+    /// Whether everything up to the peer's FIN has arrived.
+    pub(super) fn ended(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next > fin)
+    }
+
+    /// The window ends here.
+    pub(super) const fn edge(&self) -> u64 {
+        self.told + self.offered
+    }
+
+    /// A segment takes up a range that ends inside the window; `fin` says that its last place is a FIN.
+    pub(super) fn arrives(&mut self, now: Instant, range: Range, fin: bool, rhythm: &Rhythm) {
+        if range.end <= self.next {
+            self.quick = self.quick.max(QUICK);
+            self.now = true;
+            return;
+        }
+        if fin && self.fin.is_none() && self.beyond.back().is_none_or(|last| last.end < range.end) {
+            self.fin = Some(range.end - 1);
+        }
+        self.count(now, range.len() as u32, rhythm.pause);
+        if range.start <= self.next {
+            self.next = range.end;
+            self.close_gaps();
+            self.tuning.arrived(self.largest);
+        } else if self.keep(range) {
+            self.tuning.gap(self.beyond_bytes);
+        }
+        self.bytes = self.next.min(self.fin.unwrap_or(u64::MAX)) - 1;
+        self.decide(now, fin, rhythm.rtt);
+    }
+
+    /// Learns the size of segments and the rhythm of the sender.
+    fn count(&mut self, now: Instant, bytes: u32, pause: Duration) {
+        if bytes >= self.segment {
+            self.segment = bytes.min(self.largest);
+        } else {
+            self.small = true;
+        }
+        let paused = self.last_data.is_none_or(|last| now.since(last) > pause);
+        if paused {
+            self.quick = QUICK;
+        }
+        self.last_data = Some(now);
+    }
+
+    fn close_gaps(&mut self) {
+        while let Some(&first) = self.beyond.front() {
+            if first.start > self.next {
+                break;
+            }
+            self.next = self.next.max(first.end);
+            self.beyond_bytes -= first.len();
+            self.beyond.pop_front();
+            // RFC 5681, 4.2: a gap was filled.
+            self.now = true;
+        }
+    }
+
+    /// Keeps what arrived behind a gap.
+    fn keep(&mut self, mut range: Range) -> bool {
+        let first = self.beyond.partition_point(|kept| kept.end < range.start);
+        let mut behind = first;
+        while let Some(kept) = self.beyond.get(behind)
+            && kept.start <= range.end
+        {
+            range = Range { start: range.start.min(kept.start), end: range.end.max(kept.end) };
+            self.beyond_bytes -= kept.len();
+            behind += 1;
+        }
+        match behind - first {
+            0 if self.beyond.len() >= MOST_RANGES => return false,
+            0 => self.beyond.insert(first, range),
+            joined => {
+                self.beyond[first] = range;
+                if joined > 1 {
+                    self.beyond.drain(first + 1..behind);
+                }
+            }
+        }
+        self.beyond_bytes += range.len();
+        self.remember(range);
+        true
+    }
+
+    /// The newest range is told first (RFC 2018).
+    fn remember(&mut self, range: Range) {
+        let inside = |old: &Range| old.start >= range.start && old.end <= range.end;
+        let mut kept = [Range::default(); RECENT];
+        kept[0] = range;
+        let others = self.recent.iter().filter(|old| old.len() > 0 && !inside(old));
+        for (place, old) in kept[1..].iter_mut().zip(others) {
+            *place = *old;
+        }
+        self.recent = kept;
+    }
+
+    /// Ranges to be told, the newest first.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Range> + '_ {
+        let gaps = !self.beyond.is_empty();
+        self.recent.iter().copied().filter(move |range| gaps && range.len() > 0 && range.start > self.next)
+    }
+
+    fn decide(&mut self, now: Instant, fin: bool, rtt: Option<Duration>) {
+        // While the application has not taken it the window does not move; it will be told when it does.
+        let two = self.next - self.told > u64::from(self.segment) && self.window() >= self.offered;
+        self.now |= two || fin || (self.quick > 0 && !self.conversing) || self.patience == Duration::ZERO;
+        if self.now {
+            return;
+        }
+        if self.beyond.is_empty() {
+            let at = now + self.patience;
+            self.delayed = Some(self.delayed.map_or(at, |other| other.min(at)));
+            return;
+        }
+        if self.single_at != self.next {
+            (self.single_at, self.single) = (self.next, 0);
+        }
+        if self.single < SINGLE || self.gathered >= GATHERED {
+            self.single += 1;
+            self.now = true;
+            return;
+        }
+        self.gathered += 1;
+        if self.gathering.is_none() {
+            // A twentieth of a round trip.
+            let wait = rtt.map_or(GATHER, |rtt| (rtt.0 / 20).min(GATHER));
+            self.gathering = Some(now + Duration(wait));
+        }
+    }
+
+    /// The window as it would be told now.
+    pub(super) fn window(&self) -> u64 {
+        self.tuning.offer(self.waiting() + self.beyond_bytes, self.largest)
+    }
+
+    /// An acknowledgement leaves, by itself or with data: the number on the wire of its window.
+    pub(super) fn tell(&mut self, scaled: bool) -> u16 {
+        let scale = if scaled { self.scale } else { 0 };
+        // What was offered is not taken back.
+        let least = self.edge().saturating_sub(self.next);
+        let largest = 65_535_u64 << scale;
+        let window = self.window().max(least).div_ceil(1 << scale).min(65_535);
+        self.offered = (window << scale).min(largest);
+        self.told = self.next;
+        self.quick = self.quick.saturating_sub(1);
+        (self.now, self.delayed, self.small) = (false, None, false);
+        (self.gathering, self.gathered) = (None, 0);
+        window as u16
+    }
+
+    /// Data leaves soon after data came: a conversation.
+    pub(super) fn answers(&mut self, now: Instant) {
+        self.conversing |= self.last_data.is_some_and(|last| now.since(last) < self.patience);
+    }
+
+    /// The application takes at most so many bytes.
+    pub(super) fn take(&mut self, now: Instant, most: u64) -> u64 {
+        let n = most.min(self.waiting());
+        if n == 0 {
+            return 0;
+        }
+        self.taken += n;
+        self.tuning.took(now, self.taken, self.waiting(), self.beyond_bytes);
+        let owed = self.delayed.is_some();
+        let drained = self.waiting() == 0;
+        self.now |=
+            owed && (self.next - self.told > u64::from(self.segment) || (self.small && drained && !self.conversing));
+        let left = self.edge().saturating_sub(self.next);
+        if !self.now && !self.ended() && left * 2 <= self.tuning.clamp {
+            let window = self.window();
+            self.now = window > 0 && window >= left * 2;
+        }
+        n
+    }
+
+    /// A moment came at which acknowledgements are due.
+    pub(super) fn rings(&mut self, now: Instant) {
+        let due = |moment: Option<Instant>| moment.is_some_and(|moment| moment <= now);
+        self.now |= due(self.delayed) || due(self.gathering);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver() -> Receiver {
+        let mut receiver = Receiver::new(Origin(7), Tuning::new(None, 1000), 7, 1000, Duration(40));
+        receiver.tell(true);
+        receiver
+    }
+
+    fn arrives(receiver: &mut Receiver, start: u64, end: u64) -> bool {
+        let rhythm = Rhythm { rtt: None, pause: Duration(200) };
+        receiver.arrives(Instant(0), Range { start: 1 + start * 1000, end: 1 + end * 1000 }, false, &rhythm);
+        receiver.take(Instant(0), u64::MAX);
+        let now = receiver.now;
+        if now {
+            receiver.tell(true);
+        }
+        now
+    }
+
+    #[test]
+    fn first_at_once_then_every_second() {
+        let mut receiver = receiver();
+        let acks: alloc::vec::Vec<bool> = (0..22).map(|n| arrives(&mut receiver, n, n + 1)).collect();
+        assert!(acks[..16].iter().all(|ack| *ack));
+        assert_eq!(acks[16..], [false, true, false, true, false, true]);
+    }
+
+    #[test]
+    fn ranges_behind_a_gap_join_and_the_newest_is_told_first() {
+        let mut receiver = receiver();
+        for n in [2, 6, 4, 3] {
+            arrives(&mut receiver, n, n + 1);
+        }
+        let blocks: alloc::vec::Vec<_> = receiver.blocks().map(|block| (block.start, block.end)).collect();
+        assert_eq!(blocks, [(2001, 5001), (6001, 7001)]);
+        assert_eq!(receiver.beyond_bytes, 4000);
+        assert!(arrives(&mut receiver, 0, 2));
+        assert_eq!((receiver.next, receiver.taken), (5001, 5001));
+        assert_eq!(receiver.blocks().count(), 1);
+    }
+
+    #[test]
+    fn acknowledgements_of_a_gap_are_gathered_after_the_third() {
+        let mut receiver = receiver();
+        receiver.quick = 0;
+        receiver.last_data = Some(Instant(0));
+        let acks: alloc::vec::Vec<bool> = (1..7).map(|n| arrives(&mut receiver, n, n + 1)).collect();
+        assert_eq!(acks, [true, true, true, false, false, false]);
+        assert!(receiver.gathering.is_some());
+    }
+}

@@ -1,0 +1,203 @@
+//! What is lost, and how much may leave meanwhile: RACK and tail loss probes (RFC 8985), proportional rate reduction
+//! (RFC 6937), time-outs (RFC 6298), and the way back where it was for nothing (RFC 3522).
+
+use super::send::{Phase, Sender, Undo, Wait};
+use super::sequence::Range;
+use stackline_core::time::{Duration, Instant};
+
+impl Sender {
+    /// How long something may still be on its way after what was sent later has arrived.
+    fn settle(&self) -> Duration {
+        if !self.reordered && (self.phase >= Phase::Recovery || self.board.sacked >= self.reordering) {
+            return Duration::ZERO;
+        }
+        let least = self.rtt.minimum().unwrap_or(Duration::ZERO).0 / 4;
+        Duration(least.min(self.rtt.smoothed().0))
+    }
+
+    /// An acknowledgement came that is not simply of what was expected. When reordering is to be judged again.
+    pub(super) fn alert(&mut self, now: Instant) -> Option<Instant> {
+        if self.una >= self.high {
+            self.leave();
+        }
+        let wait = self.board.detect(now, &self.newest, self.settle());
+        if self.board.lost > 0 && self.phase < Phase::Recovery {
+            self.enter_recovery();
+        } else if self.phase <= Phase::Disorder {
+            self.phase = if self.board.sacked > 0 { Phase::Disorder } else { Phase::Open };
+        }
+        wait
+    }
+
+    /// Everything is acknowledged that was sent when the phase began.
+    fn leave(&mut self) {
+        match self.phase {
+            Phase::Reduction if self.una == self.high => return,
+            Phase::Reduction | Phase::Recovery => self.congestion.window = self.congestion.threshold,
+            Phase::Loss => {}
+            Phase::Open | Phase::Disorder => return,
+        }
+        self.phase = Phase::Open;
+        self.undo = None;
+    }
+
+    fn enter_recovery(&mut self) {
+        if self.phase != Phase::Reduction {
+            self.begin_reduction();
+        }
+        (self.phase, self.high) = (Phase::Recovery, self.next);
+        self.probe = None;
+    }
+
+    fn begin_reduction(&mut self) {
+        self.remember();
+        self.prior = self.congestion.window;
+        (self.delivered, self.sent_in_reduction) = (0, 0);
+        self.congestion.reduce();
+        self.high = self.next;
+    }
+
+    fn remember(&mut self) {
+        let (window, threshold) = (self.congestion.window, self.congestion.threshold);
+        self.undo = Some(Undo { window, threshold, sent_again: None });
+    }
+
+    /// Lets as much leave as brings the window to its threshold when a window has arrived.
+    pub(super) fn reduce(&mut self, advanced: bool, arrived: u32, lost: u32) {
+        self.delivered += arrived;
+        let (threshold, flying) = (self.congestion.threshold, self.flying());
+        let sent = self.sent_in_reduction;
+        let may = if flying > threshold {
+            let due = (u64::from(threshold) * u64::from(self.delivered)).div_ceil(u64::from(self.prior.max(1)));
+            due.saturating_sub(u64::from(sent)) as u32
+        } else {
+            let more = self.delivered.saturating_sub(sent).max(arrived) + u32::from(advanced && lost == 0);
+            more.min(threshold - flying)
+        };
+        // The first of what is lost leaves at once.
+        let may = may.max(u32::from(sent == 0));
+        self.congestion.window = (flying + may).max(1);
+    }
+
+    /// It was for nothing if what is acknowledged now arrived before anything had been sent again.
+    pub(super) fn try_undo(&mut self, now: Instant, echoed: Option<Duration>) {
+        let Some(Undo { window, threshold, sent_again: Some(sent_again) }) = self.undo else { return };
+        let Some(echoed) = echoed else { return };
+        // The time echoed is in whole ms.
+        if echoed.0 < now.since(sent_again).0 + 2_000_000 || self.phase < Phase::Recovery {
+            return;
+        }
+        self.congestion.window = self.congestion.window.max(window);
+        self.congestion.threshold = self.congestion.threshold.max(threshold);
+        self.undo = None;
+        self.phase = Phase::Open;
+        self.board.nothing_is_lost();
+    }
+
+    /// An acknowledgement of everything up to a place, while a probe may be out.
+    pub(super) fn probe_acknowledged(&mut self, upto: u64) {
+        let Some((end, again)) = self.probe else { return };
+        if upto < end {
+            return;
+        }
+        self.probe = None;
+        if again && self.phase <= Phase::Disorder {
+            // The probe repaired a loss that nothing else tells of.
+            self.begin_reduction();
+            self.undo = None;
+            self.phase = Phase::Reduction;
+        }
+    }
+
+    /// The timer came. True when something is to be sent although the window may be full.
+    pub(super) fn timer_came(&mut self, now: Instant, wait: Wait) -> Option<Push> {
+        self.timer = None;
+        match wait {
+            Wait::TailProbe => {
+                let timeout = self.rtt.timeout(self.backoff);
+                self.timer = Some((Wait::Timeout, now + timeout));
+                (self.board.out > 0).then_some(Push::TailProbe)
+            }
+            Wait::Reordering => {
+                self.judge_order(now);
+                None
+            }
+            Wait::Timeout => {
+                if self.board.out > 0 {
+                    self.time_out(now);
+                }
+                None
+            }
+            Wait::WindowProbe => {
+                self.backoff = (self.backoff + 1).min(16);
+                Some(Push::WindowProbe)
+            }
+        }
+    }
+
+    fn judge_order(&mut self, now: Instant) {
+        let before = self.board.lost;
+        let wait = self.board.detect(now, &self.newest, self.settle());
+        let lost = self.board.lost - before;
+        if lost > 0 && self.phase < Phase::Recovery {
+            self.enter_recovery();
+            self.reduce(false, 1, lost);
+        }
+        self.timer = match wait {
+            Some(at) if lost == 0 => Some((Wait::Reordering, at)),
+            _ => Some((Wait::Timeout, now + self.rtt.timeout(self.backoff))),
+        };
+    }
+
+    fn time_out(&mut self, now: Instant) {
+        if self.phase <= Phase::Disorder || self.una >= self.high || (self.phase == Phase::Loss && self.backoff == 0) {
+            self.remember();
+            self.congestion.reduce();
+        }
+        // What left after the newest arrival is not overdue yet.
+        let patience = (self.newest.rtt + self.settle()).0;
+        let recent = if self.newest.end == 0 { u64::MAX } else { now.0.saturating_sub(patience) };
+        self.board.forget_false_sacks();
+        self.board.lose_all(Instant(recent));
+        self.congestion.forget(now, self.next);
+        self.congestion.window = self.flying() + 1;
+        (self.phase, self.high) = (Phase::Loss, self.next);
+        self.probe = None;
+        self.backoff = (self.backoff + 1).min(16);
+        self.timer = Some((Wait::Timeout, now + self.rtt.timeout(self.backoff)));
+    }
+
+    /// What is lost and may leave again now.
+    pub(super) fn lost(&mut self) -> Option<Range> {
+        if self.board.lost == 0 || self.flying() >= self.congestion.window {
+            return None;
+        }
+        let range = self.board.next_lost()?;
+        (range.start < self.edge() || range.start <= self.una).then_some(range)
+    }
+
+    /// A range leaves again.
+    pub(super) fn sends_again(&mut self, range: Range, now: Instant) {
+        self.board.send_again(range, now);
+        self.retransmits += 1;
+        self.last_sent = now;
+        if let Some(undo) = &mut self.undo {
+            undo.sent_again = undo.sent_again.or(Some(now));
+        }
+        if matches!(self.phase, Phase::Reduction | Phase::Recovery) {
+            self.sent_in_reduction += 1;
+        }
+        if self.timer.is_none_or(|(wait, _)| wait == Wait::TailProbe) {
+            self.timer = Some((Wait::Timeout, now + self.rtt.timeout(self.backoff)));
+        }
+    }
+}
+
+/// What a timer sends although a window may be full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Push {
+    /// New data, or the last segment again.
+    TailProbe,
+    /// What fits into the peer's window, or nothing, to be answered.
+    WindowProbe,
+}

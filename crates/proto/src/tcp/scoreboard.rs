@@ -1,0 +1,493 @@
+//! Ranges that were sent and are not acknowledged, and what became of them: on their way, arrived out of order, lost.
+//!
+//! A run is a range of segments of one size that share their fate, so a window of thousands of segments is a handful of
+//! runs where little is lost. What is counted is segments, as windows are.
+
+use super::sequence::Range;
+use alloc::collections::VecDeque;
+use stackline_core::time::{Duration, Instant};
+
+/// What became of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Flying,
+    /// The peer says that it has it.
+    Sacked,
+    Lost,
+}
+
+/// Segments of one size, the last perhaps shorter.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    start: u64,
+    end: u64,
+    sent: Instant,
+    size: u32,
+    segments: u32,
+    fate: Fate,
+    /// Whether it was sent more than once.
+    again: bool,
+}
+
+impl Run {
+    /// Whether `next` goes on where it ends and is of the same kind.
+    const fn goes_on(&self, next: &Self) -> bool {
+        let alike = self.fate as u8 == next.fate as u8 && self.again == next.again && self.sent.0 == next.sent.0;
+        alike && self.size == next.size && self.end == next.start && self.is_whole()
+    }
+
+    const fn is_whole(&self) -> bool {
+        self.end - self.start == self.segments as u64 * self.size as u64
+    }
+
+    /// The first boundary between its segments at or behind a place, and how many are before it.
+    fn boundary_from(&self, place: u64) -> (u64, u32) {
+        let before = place.saturating_sub(self.start).div_ceil(u64::from(self.size)).min(u64::from(self.segments));
+        self.boundary(before as u32)
+    }
+
+    /// The last boundary at or before a place.
+    fn boundary_to(&self, place: u64) -> (u64, u32) {
+        if place >= self.end {
+            return (self.end, self.segments);
+        }
+        self.boundary((place.saturating_sub(self.start) / u64::from(self.size)) as u32)
+    }
+
+    fn boundary(&self, before: u32) -> (u64, u32) {
+        (self.end.min(self.start + u64::from(before) * u64::from(self.size)), before)
+    }
+}
+
+/// The segment that was sent last among those that have arrived (RFC 8985).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Newest {
+    pub(super) sent: Instant,
+    pub(super) end: u64,
+    /// Its round trip.
+    pub(super) rtt: Duration,
+}
+
+/// What an acknowledgement says has arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arrived {
+    /// Segments of which that was not known.
+    pub(super) segments: u32,
+    /// When the first and the last of them left that were sent only once and are acknowledged cumulatively.
+    pub(super) first: Option<Instant>,
+    pub(super) last: Option<Instant>,
+    /// When the last of them left that are acknowledged selectively.
+    pub(super) sacked: Option<Instant>,
+    /// The lowest place of those sent only once that arrived below others.
+    pub(super) late: Option<u64>,
+    /// The one that was sent last.
+    pub(super) newest: Option<(Instant, u64, bool)>,
+}
+
+impl Arrived {
+    fn newest(&mut self, sent: Instant, end: u64, again: bool) {
+        if self.newest.is_none_or(|(at, upto, _)| (sent, end) > (at, upto)) {
+            self.newest = Some((sent, end, again));
+        }
+    }
+}
+
+/// All that was sent and is not acknowledged.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scoreboard {
+    runs: VecDeque<Run>,
+    /// What was sent again and is not known to have arrived, in the order of its times.
+    retransmissions: VecDeque<(Range, Instant)>,
+    /// Segments in all, of them sacked, of them lost and not sent again.
+    pub(super) out: u32,
+    pub(super) sacked: u32,
+    pub(super) lost: u32,
+    /// Nothing below is lost and not sent again.
+    lost_from: u64,
+    /// Below, everything sent once has arrived or is lost.
+    judged: u64,
+    /// End of the highest range that is sacked.
+    pub(super) highest: u64,
+}
+
+impl Scoreboard {
+    pub(super) fn clear(&mut self) {
+        let mut spare = core::mem::take(self);
+        spare.runs.clear();
+        spare.retransmissions.clear();
+        (self.runs, self.retransmissions) = (spare.runs, spare.retransmissions);
+    }
+
+    /// Segments on their way.
+    pub(super) const fn flying(&self) -> u32 {
+        self.out - self.sacked - self.lost
+    }
+
+    /// A segment leaves for the first time.
+    pub(super) fn send(&mut self, range: Range, size: u32, now: Instant) {
+        let Range { start, end } = range;
+        // The FIN makes its segment longer than the others.
+        let size = size.max(range.len() as u32);
+        let run = Run { start, end, sent: now, size, segments: 1, fate: Fate::Flying, again: false };
+        self.out += 1;
+        match self.runs.back_mut() {
+            Some(last) if last.goes_on(&run) => (last.end, last.segments) = (end, last.segments + 1),
+            _ => self.runs.push_back(run),
+        }
+    }
+
+    /// The peer has everything up to a place.
+    pub(super) fn acknowledge(&mut self, upto: u64, arrived: &mut Arrived) {
+        while let Some(run) = self.runs.front_mut() {
+            let (boundary, segments) = run.boundary_to(upto);
+            if segments == 0 {
+                break;
+            }
+            self.out -= segments;
+            match run.fate {
+                Fate::Sacked => self.sacked -= segments,
+                fate => {
+                    if fate == Fate::Lost {
+                        self.lost -= segments;
+                    }
+                    arrived.segments += segments;
+                    arrived.newest(run.sent, boundary, run.again);
+                    if !run.again {
+                        arrived.first = arrived.first.or(Some(run.sent));
+                        arrived.last = Some(run.sent);
+                        if run.start < self.highest && arrived.late.is_none() {
+                            arrived.late = Some(run.start);
+                        }
+                    }
+                }
+            }
+            if boundary < run.end {
+                (run.start, run.segments) = (boundary, run.segments - segments);
+                break;
+            }
+            self.runs.pop_front();
+        }
+        while self.retransmissions.front().is_some_and(|(range, _)| range.end <= upto) {
+            self.retransmissions.pop_front();
+        }
+    }
+
+    /// The peer has a range.
+    pub(super) fn sack(&mut self, range: Range, arrived: &mut Arrived) {
+        let mut at = self.runs.partition_point(|run| run.end <= range.start);
+        let before = self.highest;
+        while let Some(&run) = self.runs.get(at) {
+            if run.start >= range.end {
+                break;
+            }
+            if run.fate == Fate::Sacked {
+                at += 1;
+                continue;
+            }
+            let ((start, first), (end, last)) = (run.boundary_from(range.start), run.boundary_to(range.end));
+            if start >= end {
+                at += 1;
+                continue;
+            }
+            let segments = last - first;
+            self.sacked += segments;
+            if run.fate == Fate::Lost {
+                self.lost -= segments;
+            }
+            arrived.segments += segments;
+            arrived.newest(run.sent, end, run.again);
+            if !run.again {
+                arrived.sacked = Some(run.sent);
+                if start < before {
+                    arrived.late = Some(arrived.late.map_or(start, |late| late.min(start)));
+                }
+            }
+            self.highest = self.highest.max(end);
+            at = self.mark(at, (start, end, segments), |run| {
+                (run.fate, run.again, run.sent) = (Fate::Sacked, true, Instant(0));
+            });
+        }
+    }
+
+    /// Changes a part of a run that begins and ends at boundaries of segments. The index of the run that holds it then.
+    fn mark(&mut self, at: usize, (start, end, segments): (u64, u64, u32), change: impl FnOnce(&mut Run)) -> usize {
+        let whole = self.runs[at];
+        let mut part = Run { start, end, segments, ..whole };
+        change(&mut part);
+        let before = ((start - whole.start) / u64::from(whole.size)) as u32;
+        let after = whole.segments - before - segments;
+        let rest = Run { start: end, segments: after, ..whole };
+        if before > 0 {
+            let run = &mut self.runs[at];
+            (run.end, run.segments) = (start, before);
+            self.runs.insert(at + 1, part);
+            if after > 0 {
+                self.runs.insert(at + 2, rest);
+            }
+            return self.join(at + 1);
+        }
+        if at > 0 && self.runs[at - 1].goes_on(&part) {
+            let previous = &mut self.runs[at - 1];
+            (previous.end, previous.segments) = (end, previous.segments + segments);
+            if after > 0 {
+                self.runs[at] = rest;
+                return at - 1;
+            }
+            self.runs.remove(at);
+            return self.join(at - 1);
+        }
+        self.runs[at] = part;
+        if after > 0 {
+            self.runs.insert(at + 1, rest);
+            return at;
+        }
+        self.join(at)
+    }
+
+    /// Joins a run with the next one where they are alike.
+    fn join(&mut self, at: usize) -> usize {
+        if let (Some(&run), Some(&next)) = (self.runs.get(at), self.runs.get(at + 1))
+            && run.goes_on(&next)
+        {
+            let joined = &mut self.runs[at];
+            (joined.end, joined.segments) = (next.end, run.segments + next.segments);
+            self.runs.remove(at + 1);
+        }
+        at
+    }
+
+    /// Marks as lost what left before the newest arrival and is overdue (RFC 8985, 6.2): more than its round trip and
+    /// `settle` ago. When to look again, if something left before it and is not overdue.
+    pub(super) fn detect(&mut self, now: Instant, newest: &Newest, settle: Duration) -> Option<Instant> {
+        let patience = newest.rtt + settle;
+        let mut again = None;
+        let mut wait = |at: Instant| again = Some(again.map_or(at, |other: Instant| other.max(at)));
+        let mut at = self.runs.partition_point(|run| run.end <= self.judged);
+        while let Some(&run) = self.runs.get(at) {
+            if run.fate == Fate::Flying && !run.again {
+                let (end, segments) = match run.sent.cmp(&newest.sent) {
+                    core::cmp::Ordering::Less => (run.end, run.segments),
+                    core::cmp::Ordering::Equal => run.boundary_to(newest.end.saturating_sub(1)),
+                    core::cmp::Ordering::Greater => (run.start, 0),
+                };
+                if segments == 0 {
+                    break;
+                }
+                if run.sent + patience > now {
+                    wait(newest.sent.min(run.sent) + patience);
+                    break;
+                }
+                at = self.lose(at, (run.start, end, segments));
+                self.judged = end;
+                if end < run.end {
+                    break;
+                }
+            } else {
+                self.judged = run.end;
+            }
+            at += 1;
+        }
+        while let Some(&(range, sent)) = self.retransmissions.front() {
+            if (sent, range.end) >= (newest.sent, newest.end) {
+                break;
+            }
+            if sent + patience > now {
+                wait(sent + patience);
+                break;
+            }
+            self.retransmissions.pop_front();
+            self.lose_again(range, sent);
+        }
+        again
+    }
+
+    fn lose(&mut self, at: usize, part: (u64, u64, u32)) -> usize {
+        self.lost += part.2;
+        self.lost_from = self.lost_from.min(part.0);
+        self.mark(at, part, |run| run.fate = Fate::Lost)
+    }
+
+    /// What was sent again at that time and is still on its way is lost once more.
+    fn lose_again(&mut self, range: Range, sent: Instant) {
+        let mut at = self.runs.partition_point(|run| run.end <= range.start);
+        while let Some(&run) = self.runs.get(at) {
+            if run.start >= range.end {
+                break;
+            }
+            if run.fate == Fate::Flying && run.again && run.sent == sent {
+                let ((start, first), (end, last)) = (run.boundary_from(range.start), run.boundary_to(range.end));
+                if start < end {
+                    at = self.lose(at, (start, end, last - first));
+                }
+            }
+            at += 1;
+        }
+    }
+
+    /// A time-out: everything is lost that was not sacked, but for what left after `recent`.
+    pub(super) fn lose_all(&mut self, recent: Instant) {
+        let mut at = 0;
+        while let Some(&run) = self.runs.get(at) {
+            if run.fate == Fate::Flying && (at == 0 || run.sent <= recent) {
+                at = self.lose(at, (run.start, run.end, run.segments));
+            }
+            at += 1;
+        }
+        self.retransmissions.retain(|(_, sent)| *sent > recent);
+        self.lost_from = 0;
+    }
+
+    /// The peer says it has what comes first and does not acknowledge it: it has dropped what it had out of order.
+    pub(super) fn forget_false_sacks(&mut self) {
+        if self.runs.front().is_none_or(|run| run.fate != Fate::Sacked) {
+            return;
+        }
+        for run in &mut self.runs {
+            if run.fate == Fate::Sacked {
+                run.fate = Fate::Flying;
+            }
+        }
+        (self.sacked, self.highest) = (0, 0);
+    }
+
+    /// What was taken for lost is on its way after all.
+    pub(super) fn nothing_is_lost(&mut self) {
+        for run in self.runs.iter_mut().filter(|run| run.fate == Fate::Lost) {
+            // Not to be judged before it is sent again or a time-out comes.
+            (run.fate, run.again) = (Fate::Flying, true);
+        }
+        self.lost = 0;
+    }
+
+    /// The next segment that is lost and was not sent again.
+    pub(super) fn next_lost(&mut self) -> Option<Range> {
+        if self.lost == 0 {
+            return None;
+        }
+        let first = self.runs.partition_point(|run| run.end <= self.lost_from);
+        let run = self.runs.iter().skip(first).find(|run| run.fate == Fate::Lost)?;
+        self.lost_from = run.start;
+        Some(Range { start: run.start, end: run.boundary(1).0 })
+    }
+
+    /// The last segment that is on its way.
+    pub(super) fn last(&self) -> Option<Range> {
+        let run = self.runs.back()?;
+        (run.fate == Fate::Flying).then(|| Range { start: run.boundary(run.segments - 1).0, end: run.end })
+    }
+
+    /// A segment that was sent leaves again.
+    pub(super) fn send_again(&mut self, range: Range, now: Instant) {
+        let at = self.runs.partition_point(|run| run.end <= range.start);
+        let Some(&run) = self.runs.get(at) else { return };
+        if run.fate == Fate::Lost {
+            self.lost -= 1;
+            self.lost_from = range.end;
+        }
+        self.mark(at, (range.start, range.end, 1), |run| {
+            (run.fate, run.again, run.sent) = (Fate::Flying, true, now);
+        });
+        match self.retransmissions.back_mut() {
+            Some((last, sent)) if last.end == range.start && *sent == now => last.end = range.end,
+            _ => self.retransmissions.push_back((range, now)),
+        }
+    }
+
+    /// What a test may check after every step.
+    #[cfg(test)]
+    pub(super) fn check(&self, una: u64, next: u64) {
+        let (mut sacked, mut lost, mut out, mut at) = (0, 0, 0, None);
+        for run in &self.runs {
+            assert!(run.start < run.end && run.segments > 0 && at.is_none_or(|at| at == run.start), "{self:?}");
+            assert_eq!((run.end - run.start).div_ceil(u64::from(run.size)), u64::from(run.segments), "{run:?}");
+            out += run.segments;
+            match run.fate {
+                Fate::Sacked => sacked += run.segments,
+                Fate::Lost => {
+                    lost += run.segments;
+                    assert!(run.end > self.lost_from);
+                }
+                Fate::Flying => {}
+            }
+            at = Some(run.end);
+        }
+        assert_eq!((out, sacked, lost), (self.out, self.sacked, self.lost), "{self:?}");
+        assert!(self.runs.front().is_none_or(|run| run.start <= una && una < run.end), "{una} {self:?}");
+        assert_eq!(at.unwrap_or(next), next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(segments: u64) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        for n in 0..segments {
+            board.send(Range { start: 1 + n * 1000, end: 1001 + n * 1000 }, 1000, Instant(n / 2));
+        }
+        board
+    }
+
+    fn range(from: u64, to: u64) -> Range {
+        Range { start: 1 + from * 1000, end: 1 + to * 1000 }
+    }
+
+    #[test]
+    fn what_left_together_is_one_run() {
+        let mut board = sent(10);
+        assert_eq!((board.runs.len(), board.out), (5, 10));
+        let mut arrived = Arrived::default();
+        board.acknowledge(3001, &mut arrived);
+        assert_eq!(
+            (board.out, arrived.segments, arrived.first, arrived.last),
+            (7, 3, Some(Instant(0)), Some(Instant(1)))
+        );
+        board.check(3001, 10_001);
+    }
+
+    #[test]
+    fn sacked_ranges_grow_together() {
+        let mut board = sent(10);
+        for n in [3, 5, 4, 8, 9] {
+            board.sack(range(n, n + 1), &mut Arrived::default());
+            board.check(1, 10_001);
+        }
+        let sacked: alloc::vec::Vec<_> =
+            board.runs.iter().filter(|run| run.fate == Fate::Sacked).map(|run| (run.start, run.end)).collect();
+        assert_eq!(sacked, [(3001, 6001), (8001, 10_001)]);
+        assert_eq!((board.sacked, board.flying()), (5, 5));
+    }
+
+    #[test]
+    fn what_left_before_the_newest_arrival_is_lost_and_only_once() {
+        let mut board = sent(10);
+        board.sack(range(6, 8), &mut Arrived::default());
+        let newest = Newest { sent: Instant(3), end: 8001, rtt: Duration(100) };
+        assert_eq!(board.detect(Instant(103), &newest, Duration(50)), Some(Instant(150)));
+        assert_eq!(board.lost, 0);
+        assert_eq!(board.detect(Instant(153), &newest, Duration(50)), None);
+        assert_eq!((board.lost, board.flying()), (6, 2));
+        for n in 0..6 {
+            assert_eq!(board.next_lost(), Some(range(n, n + 1)));
+            board.send_again(range(n, n + 1), Instant(200 + n));
+            board.check(1, 10_001);
+        }
+        assert_eq!((board.next_lost(), board.flying()), (None, 8));
+        // The third of them arrives, so the two before it are lost again.
+        board.sack(range(2, 3), &mut Arrived::default());
+        let newest = Newest { sent: Instant(202), end: 3001, rtt: Duration(100) };
+        assert_eq!(board.detect(Instant(302), &newest, Duration::ZERO), None);
+        assert_eq!(board.lost, 4);
+        board.check(1, 10_001);
+    }
+
+    #[test]
+    fn a_time_out_loses_what_was_not_sacked() {
+        let mut board = sent(4);
+        board.sack(range(1, 2), &mut Arrived::default());
+        board.lose_all(Instant(100));
+        assert_eq!((board.lost, board.sacked, board.flying()), (3, 1, 0));
+        board.check(1, 4001);
+    }
+}

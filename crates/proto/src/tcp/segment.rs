@@ -1,0 +1,266 @@
+//! A segment: the fields of its header and how many bytes it carries. Its bytes are made only for captures.
+
+use super::sequence::Origin;
+
+/// Bytes of an IPv4 header without options.
+pub const IPV4_HEADER: u32 = 20;
+/// Bytes of a TCP header without options.
+pub const TCP_HEADER: u32 = 20;
+/// Bytes of the timestamps option with its padding.
+pub const TIMESTAMPS: u32 = 12;
+/// Most bytes of all headers of one segment.
+pub const LARGEST_HEADERS: usize = 80;
+/// Most ranges of selective acknowledgement beside timestamps.
+pub const MOST_BLOCKS: usize = 3;
+/// Protocol number of TCP.
+const PROTOCOL: u8 = 6;
+
+/// Flags of a TCP header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// No more data follows.
+    pub const FIN: Self = Self(0x01);
+    /// A connection begins.
+    pub const SYN: Self = Self(0x02);
+    /// A connection is broken off.
+    pub const RST: Self = Self(0x04);
+    /// The receiver need not wait for more.
+    pub const PSH: Self = Self(0x08);
+    /// The acknowledgement number holds.
+    pub const ACK: Self = Self(0x10);
+
+    /// Whether all of those flags are set.
+    #[must_use]
+    pub const fn has(self, flags: Self) -> bool {
+        self.0 & flags.0 == flags.0
+    }
+
+    /// With those flags as well.
+    #[must_use]
+    pub const fn with(self, flags: Self) -> Self {
+        Self(self.0 | flags.0)
+    }
+}
+
+/// The timestamps option (RFC 7323), in ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamps {
+    /// The sender's time.
+    pub value: u32,
+    /// The time that it echoes.
+    pub echo: u32,
+}
+
+/// What a SYN says besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Syn {
+    /// Largest segment it takes, without its options; 0 when it says nothing.
+    pub mss: u16,
+    /// Bits by which later windows are to be shifted, where it scales them.
+    pub window_scale: Option<u8>,
+    /// Whether it understands selective acknowledgements.
+    pub sack_permitted: bool,
+}
+
+/// A TCP segment whose data is a number of bytes that nobody reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Port of the sender.
+    pub source: u16,
+    /// Port of the receiver.
+    pub destination: u16,
+    /// Number of its first byte.
+    pub sequence: u32,
+    /// Number of the next byte expected, with [`Flags::ACK`].
+    pub acknowledged: u32,
+    /// Bytes of data.
+    pub length: u32,
+    /// The window as it is on the wire, before it is scaled.
+    pub window: u16,
+    /// Its flags.
+    pub flags: Flags,
+    pub(super) blocks: u8,
+    /// What it says if it is a SYN.
+    pub syn: Syn,
+    pub(super) sack: [(u32, u32); MOST_BLOCKS],
+    /// Its timestamps.
+    pub timestamps: Option<Timestamps>,
+}
+
+impl Segment {
+    /// Ranges of selective acknowledgement: first number, number behind the last.
+    #[must_use]
+    pub fn sack(&self) -> &[(u32, u32)] {
+        &self.sack[..usize::from(self.blocks).min(MOST_BLOCKS)]
+    }
+
+    /// Adds a range of selective acknowledgement; false when there is no room for another.
+    pub fn add_block(&mut self, start: u32, end: u32) -> bool {
+        let Some(place) = self.sack.get_mut(usize::from(self.blocks)) else { return false };
+        *place = (start, end);
+        self.blocks += 1;
+        true
+    }
+
+    /// Bytes of the TCP header with its options.
+    #[must_use]
+    pub const fn tcp_header(&self) -> u32 {
+        let mut bytes = TCP_HEADER;
+        if self.flags.has(Flags::SYN) {
+            bytes += if self.syn.mss > 0 { 4 } else { 0 };
+            bytes += if self.syn.window_scale.is_some() { 4 } else { 0 };
+            // Without timestamps it is padded; with them it stands in their padding.
+            bytes += if self.syn.sack_permitted && self.timestamps.is_none() { 4 } else { 0 };
+        }
+        bytes += if self.timestamps.is_some() { TIMESTAMPS } else { 0 };
+        bytes + if self.blocks > 0 { 4 + 8 * self.blocks as u32 } else { 0 }
+    }
+
+    /// Bytes of the IPv4 and TCP headers.
+    #[must_use]
+    pub const fn headers(&self) -> u32 {
+        IPV4_HEADER + self.tcp_header()
+    }
+
+    /// Bytes of the whole packet, from its IPv4 header on.
+    #[must_use]
+    pub const fn bytes(&self) -> u32 {
+        self.headers() + self.length
+    }
+
+    /// Numbers it takes up: its data, SYN and FIN.
+    #[must_use]
+    pub const fn span(&self) -> u32 {
+        self.length + self.flags.has(Flags::SYN) as u32 + self.flags.has(Flags::FIN) as u32
+    }
+
+    /// Writes the headers as they are on a wire, with right checksums over data that is all zeros, and returns how many
+    /// bytes they are.
+    pub fn write_headers(&self, from: [u8; 4], to: [u8; 4], into: &mut [u8; LARGEST_HEADERS]) -> usize {
+        *into = [0; LARGEST_HEADERS];
+        let headers = self.headers() as usize;
+        let (ip, tcp) = into.split_at_mut(IPV4_HEADER as usize);
+        ip[0] = 0x45;
+        ip[2..4].copy_from_slice(&(self.bytes() as u16).to_be_bytes());
+        // Never to be fragmented.
+        ip[6] = 0x40;
+        ip[8] = 64;
+        ip[9] = PROTOCOL;
+        ip[12..16].copy_from_slice(&from);
+        ip[16..20].copy_from_slice(&to);
+        let checksum = finish(sum(0, ip));
+        ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+        self.write_tcp(tcp);
+        let pseudo = sum(u32::from(PROTOCOL) + self.tcp_header() + self.length, &ip[12..20]);
+        let checksum = finish(sum(pseudo, tcp));
+        tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
+        headers
+    }
+
+    fn write_tcp(&self, tcp: &mut [u8]) {
+        tcp[0..2].copy_from_slice(&self.source.to_be_bytes());
+        tcp[2..4].copy_from_slice(&self.destination.to_be_bytes());
+        tcp[4..8].copy_from_slice(&self.sequence.to_be_bytes());
+        tcp[8..12].copy_from_slice(&self.acknowledged.to_be_bytes());
+        tcp[12] = (self.tcp_header() as u8 / 4) << 4;
+        tcp[13] = self.flags.0;
+        tcp[14..16].copy_from_slice(&self.window.to_be_bytes());
+        let mut at = TCP_HEADER as usize;
+        let mut put = |bytes: &[u8]| {
+            tcp[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
+        let syn = self.flags.has(Flags::SYN);
+        if syn && self.syn.mss > 0 {
+            put(&[2, 4]);
+            put(&self.syn.mss.to_be_bytes());
+        }
+        let sack_permitted = syn && self.syn.sack_permitted;
+        if let Some(stamps) = &self.timestamps {
+            put(if sack_permitted { &[4, 2, 8, 10] } else { &[1, 1, 8, 10] });
+            put(&stamps.value.to_be_bytes());
+            put(&stamps.echo.to_be_bytes());
+        } else if sack_permitted {
+            put(&[1, 1, 4, 2]);
+        }
+        if let (true, Some(scale)) = (syn, self.syn.window_scale) {
+            put(&[1, 3, 3, scale]);
+        }
+        if !self.sack().is_empty() {
+            put(&[1, 1, 5, 2 + 8 * self.blocks]);
+        }
+        for (start, end) in self.sack() {
+            put(&start.to_be_bytes());
+            put(&end.to_be_bytes());
+        }
+    }
+
+    /// The reset that a host answers with where nobody has a connection (RFC 9293, 3.10.7.1); `None` to a reset.
+    #[must_use]
+    pub fn refusal(&self) -> Option<Self> {
+        if self.flags.has(Flags::RST) {
+            return None;
+        }
+        let next = Origin(self.sequence).wire(u64::from(self.span()));
+        let bare = Self { source: self.destination, destination: self.source, ..Self::default() };
+        Some(if self.flags.has(Flags::ACK) {
+            Self { sequence: self.acknowledged, flags: Flags::RST, ..bare }
+        } else {
+            Self { acknowledged: next, flags: Flags::RST.with(Flags::ACK), ..bare }
+        })
+    }
+}
+
+/// The Internet checksum (RFC 1071), before it is folded.
+fn sum(start: u32, bytes: &[u8]) -> u32 {
+    bytes.chunks_exact(2).fold(start, |sum, pair| sum + (u32::from(pair[0]) << 8 | u32::from(pair[1])))
+}
+
+const fn finish(mut sum: u32) -> u16 {
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(segment: &Segment) -> alloc::vec::Vec<u8> {
+        let mut bytes = [0; LARGEST_HEADERS];
+        let n = segment.write_headers([10, 0, 0, 1], [10, 0, 0, 2], &mut bytes);
+        bytes[..n].to_vec()
+    }
+
+    #[test]
+    fn a_syn_has_the_forty_bytes_of_linux_behind_ip() {
+        let syn = Syn { mss: 1460, window_scale: Some(7), sack_permitted: true };
+        let timestamps = Some(Timestamps { value: 1, echo: 0 });
+        let segment = Segment { flags: Flags::SYN, syn, timestamps, ..Segment::default() };
+        let bytes = written(&segment);
+        assert_eq!((bytes.len(), segment.bytes()), (60, 60));
+        assert_eq!(&bytes[40..], &[2, 4, 0x05, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7]);
+    }
+
+    #[test]
+    fn checksums_are_right_and_sizes_count_every_option() {
+        let timestamps = Some(Timestamps { value: 7, echo: 9 });
+        let mut segment = Segment { source: 1, destination: 2, length: 1448, timestamps, ..Segment::default() };
+        assert_eq!(segment.bytes(), 1500);
+        segment.length = 0;
+        assert!((0..3).all(|n| segment.add_block(n * 100, n * 100 + 50)) && !segment.add_block(1, 2));
+        let bytes = written(&segment);
+        assert_eq!(bytes.len(), 80);
+        assert_eq!(finish(sum(0, &bytes[..20])), 0);
+        let pseudo = sum(6 + 60, &bytes[12..20]);
+        assert_eq!(finish(sum(pseudo, &bytes[20..])), 0);
+    }
+
+    #[test]
+    fn a_segment_is_small() {
+        assert!(size_of::<Segment>() <= 72, "{}", size_of::<Segment>());
+    }
+}

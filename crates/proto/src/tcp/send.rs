@@ -1,0 +1,363 @@
+//! The sending half: what is queued, what was sent, what an acknowledgement changes.
+
+use super::chrono::Chrono;
+use super::congestion::{Algorithm, Congestion};
+use super::rtt::Rtt;
+use super::scoreboard::{Arrived, Newest, Scoreboard};
+use super::sequence::{Origin, Range};
+use stackline_core::time::{Duration, Instant};
+
+/// What the sender does about losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// Nothing is missing.
+    #[default]
+    Open,
+    /// Something may be missing.
+    Disorder,
+    /// The window shrinks, nothing is missing: a probe repaired it.
+    Reduction,
+    /// What is lost is sent again while the window shrinks.
+    Recovery,
+    /// After a time-out.
+    Loss,
+}
+
+/// What the one timer of the sender is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Everything on its way is lost when it comes.
+    Timeout,
+    /// The end of what is on its way may be lost: it is sent again, or more of the stream.
+    TailProbe,
+    /// What may have been reordered is lost by then.
+    Reordering,
+    /// The peer's window may have opened.
+    WindowProbe,
+}
+
+/// What the window was before it shrank, if it was for nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undo {
+    pub(super) window: u32,
+    pub(super) threshold: u32,
+    /// When something was sent again first.
+    pub(super) sent_again: Option<Instant>,
+}
+
+/// The sending half.
+#[derive(Clone, Debug)]
+pub(super) struct Sender {
+    pub(super) origin: Origin,
+    /// First place not acknowledged.
+    pub(super) una: u64,
+    /// Next place to be sent.
+    pub(super) next: u64,
+    /// Behind the last byte that the application handed over.
+    pub(super) queued: u64,
+    /// A FIN follows.
+    pub(super) fin: bool,
+    /// Bytes of data in a full segment.
+    pub(super) mss: u32,
+    pub(super) nodelay: bool,
+    /// The peer's window, its scale, and the segment that told it (its place, what it acknowledged).
+    pub(super) window: u64,
+    pub(super) scale: u8,
+    pub(super) told: (u64, u64),
+    pub(super) sack: bool,
+    pub(super) board: Scoreboard,
+    pub(super) congestion: Congestion,
+    pub(super) rtt: Rtt,
+    pub(super) chrono: Chrono,
+    pub(super) timer: Option<(Wait, Instant)>,
+    pub(super) backoff: u32,
+    /// Time-outs since something new was acknowledged.
+    pub(super) timeouts: u32,
+    /// Behind the last segment that was not full.
+    pub(super) small: u64,
+    pub(super) last_sent: Instant,
+    pub(super) retransmits: u64,
+    // --- recovery ---
+    pub(super) phase: Phase,
+    /// The phase ends when this place is acknowledged.
+    pub(super) high: u64,
+    pub(super) prior: u32,
+    pub(super) delivered: u32,
+    pub(super) sent_in_reduction: u32,
+    pub(super) newest: Newest,
+    pub(super) reordered: bool,
+    pub(super) reordering: u32,
+    pub(super) undo: Option<Undo>,
+    /// Until where a tail loss probe is out, and whether it sent something again.
+    pub(super) probe: Option<(u64, bool)>,
+    // --- is the window in use? ---
+    limited: bool,
+    most_out: u32,
+    usage_end: u64,
+    used: u32,
+    used_at: Instant,
+}
+
+impl Sender {
+    pub(super) fn new(origin: Origin, algorithm: Algorithm, mss: u32, nodelay: bool) -> Self {
+        Self {
+            origin,
+            una: 0,
+            next: 0,
+            queued: 1,
+            fin: false,
+            mss,
+            nodelay,
+            window: 0,
+            scale: 0,
+            told: (0, 0),
+            sack: false,
+            board: Scoreboard::default(),
+            congestion: Congestion::new(algorithm),
+            rtt: Rtt::default(),
+            chrono: Chrono::default(),
+            timer: None,
+            backoff: 0,
+            timeouts: 0,
+            small: 0,
+            last_sent: Instant(0),
+            retransmits: 0,
+            phase: Phase::Open,
+            high: 0,
+            prior: 0,
+            delivered: 0,
+            sent_in_reduction: 0,
+            newest: Newest::default(),
+            reordered: false,
+            reordering: 3,
+            undo: None,
+            probe: None,
+            limited: false,
+            most_out: 0,
+            usage_end: 0,
+            used: 0,
+            used_at: Instant(0),
+        }
+    }
+
+    /// Behind everything there is to send.
+    pub(super) const fn end(&self) -> u64 {
+        self.queued + self.fin as u64
+    }
+
+    /// The peer's window ends here.
+    pub(super) const fn edge(&self) -> u64 {
+        self.una + self.window
+    }
+
+    pub(super) const fn flying(&self) -> u32 {
+        self.board.flying()
+    }
+
+    /// Takes note of the peer's window if the segment is newer than the one that told it last (RFC 9293, 3.10.7.4).
+    /// True when it changed.
+    pub(super) const fn hear_window(&mut self, window: u64, place: u64, acknowledged: u64) -> bool {
+        let newer = acknowledged > self.una || place > self.told.0 || (place == self.told.0 && window > self.window);
+        if !newer {
+            return false;
+        }
+        self.told = (place, acknowledged);
+        let changed = window != self.window;
+        self.window = window;
+        changed
+    }
+
+    /// An acknowledgement of everything before `upto`, at most [`Self::next`], and of ranges behind it. `echoed` is how long ago the time that it
+    /// echoes was.
+    pub(super) fn acknowledged(
+        &mut self,
+        now: Instant,
+        upto: u64,
+        blocks: impl Iterator<Item = Range>,
+        echoed: Option<Duration>,
+    ) {
+        let advanced = upto > self.una;
+        let lost = self.board.lost;
+        let mut arrived = Arrived::default();
+        if self.sack {
+            for block in blocks {
+                if block.start > upto && block.end <= self.next && block.len() > 0 {
+                    self.board.sack(block, &mut arrived);
+                }
+            }
+        }
+        if advanced {
+            self.una = upto;
+            self.board.acknowledge(upto, &mut arrived);
+        }
+        self.measure(now, advanced, &arrived, echoed);
+        self.learn_order(&arrived);
+        self.probe_acknowledged(upto);
+        if advanced {
+            self.try_undo(now, echoed);
+        }
+        let settled = self.phase == Phase::Open && self.board.sacked == 0 && self.board.lost == 0;
+        let wait = if settled { None } else { self.alert(now) };
+        if advanced || arrived.segments > 0 {
+            self.arm(now);
+        }
+        if let Some(at) = wait {
+            self.timer = Some((Wait::Reordering, at));
+        }
+        if arrived.segments > 0 {
+            self.control(now, advanced, arrived.segments, self.board.lost.saturating_sub(lost));
+        }
+    }
+
+    /// Round trips: the estimate takes the first of the segments that arrived, congestion control the last.
+    fn measure(&mut self, now: Instant, advanced: bool, arrived: &Arrived, echoed: Option<Duration>) {
+        let first = arrived.first.or(arrived.sacked).map(|sent| now.since(sent));
+        if let Some(sample) = first.or(if advanced { echoed } else { None }) {
+            self.rtt.sample(now, sample, self.una, self.next);
+            self.backoff = 0;
+        }
+        if let Some(sent) = arrived.sacked.or(arrived.last) {
+            let allowance = if self.congestion.slow_start() { self.burst() } else { Duration::ZERO };
+            self.congestion.sample(now, now.since(sent), self.una, self.next, allowance);
+        }
+        if let Some((sent, end, again)) = arrived.newest {
+            let rtt = now.since(sent);
+            // An acknowledgement that comes too soon after it was sent again is of the first time.
+            if !(again && self.rtt.minimum().is_some_and(|least| rtt < least))
+                && (sent, end) > (self.newest.sent, self.newest.end)
+            {
+                self.newest = Newest { sent, end, rtt };
+            }
+        }
+    }
+
+    /// How much longer a train becomes by the bursts that a host's segmentation offload makes: the time of 256 KiB at twice
+    /// the present rate, at most 1 ms.
+    fn burst(&self) -> Duration {
+        const MOST: u64 = 1_000_000;
+        let window = u64::from(self.congestion.window) * u64::from(self.mss) * 2;
+        let time = (262_144_u128 * u128::from(self.rtt.smoothed().0)).checked_div(u128::from(window));
+        Duration(time.map_or(MOST, |time| time.min(u128::from(MOST)) as u64))
+    }
+
+    fn learn_order(&mut self, arrived: &Arrived) {
+        if let Some(late) = arrived.late {
+            let by = self.board.highest.saturating_sub(late).div_ceil(u64::from(self.mss));
+            self.reordering = self.reordering.max(by.min(300) as u32);
+            self.reordered = true;
+        }
+    }
+
+    /// Whether the congestion window is what holds the sender back.
+    const fn uses_its_window(&self) -> bool {
+        if self.congestion.slow_start() {
+            self.congestion.window < 2 * self.most_out || self.limited
+        } else {
+            self.limited
+        }
+    }
+
+    fn control(&mut self, now: Instant, advanced: bool, arrived: u32, lost: u32) {
+        match self.phase {
+            Phase::Reduction | Phase::Recovery => self.reduce(advanced, arrived, lost),
+            _ if (advanced || self.reordered) && self.uses_its_window() => self.congestion.grow(now, arrived),
+            _ => {}
+        }
+    }
+
+    /// Takes note of whether the window was in use, once nothing more can leave.
+    pub(super) fn validate(&mut self, now: Instant, sent: bool) {
+        let limited = self.flying() >= self.congestion.window;
+        if !(limited || sent) {
+            return;
+        }
+        let out = self.board.out;
+        if self.una >= self.usage_end || limited || (!self.limited && out > self.most_out) {
+            (self.limited, self.most_out, self.usage_end) = (limited, out, self.next);
+        }
+        if self.uses_its_window() {
+            (self.used, self.used_at) = (0, now);
+            return;
+        }
+        self.used = self.used.max(out);
+        if now.since(self.used_at) >= self.rtt.timeout(0) {
+            self.shrink_to_use(now);
+        }
+    }
+
+    /// A window that was not used for long is known no more (RFC 7661, as Linux has it).
+    fn shrink_to_use(&mut self, now: Instant) {
+        let used = self.used.max(super::congestion::INITIAL_WINDOW);
+        if self.phase == Phase::Open && used < self.congestion.window {
+            self.congestion.threshold = self.threshold_now();
+            self.congestion.window = u32::midpoint(self.congestion.window, used);
+        }
+        (self.used, self.used_at) = (0, now);
+    }
+
+    fn threshold_now(&self) -> u32 {
+        let window = self.congestion.window;
+        if matches!(self.phase, Phase::Reduction | Phase::Recovery) {
+            return self.congestion.threshold;
+        }
+        self.congestion.threshold.max(window / 2 + window / 4)
+    }
+
+    /// The application hands over data after nothing was on its way: slow start after idle.
+    pub(super) fn wake_up(&mut self, now: Instant) {
+        if self.board.out > 0 || self.last_sent == Instant(0) {
+            return;
+        }
+        let idle = now.since(self.last_sent);
+        let timeout = self.rtt.timeout(0);
+        if idle > timeout {
+            self.congestion.threshold = self.threshold_now();
+            let least = self.congestion.window.min(super::congestion::INITIAL_WINDOW);
+            let halvings = (idle.0 / timeout.0.max(1)).min(31) as u32;
+            self.congestion.window = (self.congestion.window >> halvings).max(least);
+            (self.used, self.used_at) = (0, now);
+        }
+        self.congestion.resume(now, idle);
+    }
+
+    /// A range leaves for the first time, with so many bytes of data.
+    pub(super) fn sends(&mut self, range: Range, data: u64, now: Instant) {
+        if data < u64::from(self.mss) {
+            self.small = range.end;
+        }
+        self.board.send(range, self.mss, now);
+        self.next = range.end;
+        self.last_sent = now;
+        if matches!(self.phase, Phase::Reduction | Phase::Recovery) {
+            self.sent_in_reduction += 1;
+        }
+        if self.timer.is_none_or(|(wait, _)| matches!(wait, Wait::TailProbe | Wait::WindowProbe)) {
+            self.arm(now);
+        }
+    }
+
+    /// Sets the timer for what is on its way: a probe where one may help, else the time-out.
+    pub(super) fn arm(&mut self, now: Instant) {
+        if self.board.out == 0 {
+            self.timer = None;
+            return;
+        }
+        let timeout = self.rtt.timeout(self.backoff);
+        let probing = self.sack
+            && self.probe.is_none()
+            && matches!(self.phase, Phase::Open | Phase::Reduction)
+            && self.board.sacked == 0
+            && self.backoff == 0;
+        self.timer = Some(if probing && self.rtt.known() {
+            (Wait::TailProbe, now + self.probe_after().min(timeout))
+        } else {
+            (Wait::Timeout, now + timeout)
+        });
+    }
+
+    /// Two round trips, and for a single segment the longest that its acknowledgement may be delayed.
+    fn probe_after(&self) -> Duration {
+        let more = if self.board.out == 1 { 200_000_000 } else { 2_000_000 };
+        Duration(self.rtt.smoothed().0 * 2 + more)
+    }
+}

@@ -1,0 +1,4 @@
+//! Connections under test: two ends with a path between them, and one end with a script instead of a peer.
+
+mod path;
+mod transfer;

@@ -1,0 +1,106 @@
+//! When a connection wants to wake, and what it does then.
+
+use super::connection::{Cause, Connection, State};
+use super::send::Wait;
+use stackline_core::time::{Duration, Instant};
+
+/// A SYN leaves again after so long, then after twice as long, and so on.
+const SYN_AGAIN: Duration = Duration(1_000_000_000);
+/// SYNs, answers to them, and other segments that leave again in vain before the connection is given up.
+const MOST_SYNS: u32 = 7;
+const MOST_ANSWERS: u32 = 6;
+const MOST_TIMEOUTS: u32 = 15;
+/// How long TIME-WAIT answers what is late. Linux waits a minute, for the sake of a peer whose last ports come back.
+pub(super) const TIME_WAIT: Duration = Duration(1_000_000_000);
+
+impl Connection {
+    /// The next moment at which [`Connection::poll`] has something to do of itself, and why.
+    #[must_use]
+    pub fn deadline(&self) -> Option<(Instant, Cause)> {
+        if self.stirred {
+            return Some((Instant(0), Cause::Send));
+        }
+        let sender = self.sender.timer.map(|(wait, at)| {
+            let cause = match wait {
+                Wait::Timeout => Cause::Retransmission,
+                Wait::TailProbe => Cause::TailProbe,
+                Wait::Reordering => Cause::Reordering,
+                Wait::WindowProbe => Cause::WindowProbe,
+            };
+            (at, cause)
+        });
+        let acknowledgement = |at: Option<Instant>| at.map(|at| (at, Cause::DelayedAcknowledgement));
+        let given_up = self.gives_up_at().map(|at| (at, Cause::End));
+        let all = [
+            sender,
+            acknowledgement(self.receiver.delayed),
+            acknowledgement(self.receiver.gathering),
+            self.handshake.map(|at| (at, Cause::Retransmission)),
+            self.end.map(|at| (at, Cause::End)),
+            given_up,
+        ];
+        all.into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn gives_up_at(&self) -> Option<Instant> {
+        let timeout = self.options.timeout?;
+        (!matches!(self.state, State::Closed | State::Listen | State::TimeWait)).then(|| self.heard + timeout)
+    }
+
+    /// Does what is due.
+    pub(super) fn ring(&mut self, now: Instant) {
+        let due = |moment: Option<Instant>| moment.is_some_and(|moment| moment <= now);
+        if let Some((wait, at)) = self.sender.timer
+            && at <= now
+        {
+            self.ring_sender(now, wait);
+        }
+        if due(self.receiver.delayed) || due(self.receiver.gathering) {
+            self.receiver.rings(now);
+            self.stirred = true;
+        }
+        if due(self.handshake) {
+            self.handshake = None;
+            self.ring_handshake();
+        }
+        if due(self.end) {
+            self.over(false);
+        }
+        if due(self.gives_up_at()) {
+            self.abort();
+        }
+    }
+
+    fn ring_sender(&mut self, now: Instant, wait: Wait) {
+        self.stirred = true;
+        if wait == Wait::Timeout {
+            if self.sender.timeouts >= MOST_TIMEOUTS {
+                return self.over(true);
+            }
+            self.sender.timeouts += 1;
+        }
+        if let Some(push) = self.sender.timer_came(now, wait) {
+            self.push = Some(push);
+        }
+    }
+
+    fn ring_handshake(&mut self) {
+        let most = if self.state == State::SynSent { MOST_SYNS } else { MOST_ANSWERS };
+        if self.syns >= most {
+            self.over(true);
+        }
+        self.stirred = true;
+    }
+
+    /// A SYN, or the answer to one, leaves.
+    pub(super) fn syn_leaves(&mut self, now: Instant) {
+        let wait = SYN_AGAIN.0 << self.syns.min(16);
+        if self.syns > 0 {
+            self.sender.retransmits += 1;
+        } else {
+            self.syn_sent = now;
+        }
+        self.syns += 1;
+        self.handshake = Some(now + Duration(wait));
+    }
+}

@@ -1,0 +1,141 @@
+//! How much the receiver offers: a window that grows with what the application takes in a round trip, as Linux sizes its
+//! receive buffer, or a fixed one.
+
+use stackline_core::time::{Duration, Instant};
+
+/// Window at first.
+pub(super) const FIRST: u64 = 64 << 10;
+/// Largest window that is offered without being asked for.
+pub(super) const LARGEST: u64 = 6 << 20;
+/// Largest window that can be said without scaling.
+pub(super) const UNSCALED: u64 = 65_535;
+
+/// The size of the receive window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tuning {
+    /// The most it may be now.
+    pub(super) clamp: u64,
+    /// What is offered of it: it opens with what arrives.
+    threshold: u64,
+    fixed: bool,
+    /// Most bytes taken in a round trip so far.
+    space: u64,
+    /// Where the application was when this round trip began, and when.
+    from: u64,
+    since: Instant,
+    /// Round trip time as the receiver sees it, smoothed, in ns; 0 before it is known.
+    rtt: u64,
+    last_echo: u32,
+}
+
+impl Tuning {
+    pub(super) fn new(fixed: Option<u64>, segment: u32) -> Self {
+        let clamp = fixed.unwrap_or(FIRST);
+        let space = (10 * u64::from(segment)).min(clamp);
+        let fixed = fixed.is_some();
+        Self { clamp, threshold: clamp, fixed, space, from: 1, since: Instant(0), rtt: 0, last_echo: 0 }
+    }
+
+    /// Bits by which windows have to be shifted so that the largest can be said.
+    pub(super) fn scale(fixed: Option<u64>) -> u8 {
+        let largest = fixed.unwrap_or(LARGEST);
+        (0..14).find(|scale| UNSCALED << scale >= largest).unwrap_or(14)
+    }
+
+    /// The connection is open.
+    pub(super) const fn begin(&mut self, now: Instant) {
+        self.since = now;
+    }
+
+    /// A full segment arrived that echoes the receiver's own time of `age` ago.
+    pub(super) fn echo(&mut self, echo: u32, age: Duration) {
+        if echo == self.last_echo {
+            return;
+        }
+        self.last_echo = echo;
+        let sample = age.0.max(1);
+        self.rtt = if self.rtt == 0 || sample < self.rtt { sample } else { self.rtt - self.rtt / 8 + sample / 8 };
+    }
+
+    /// Round trip time as the receiver sees it.
+    pub(super) const fn rtt(&self) -> Option<Duration> {
+        if self.rtt == 0 { None } else { Some(Duration(self.rtt)) }
+    }
+
+    /// A segment arrived in order.
+    pub(super) fn arrived(&mut self, segment: u32) {
+        if self.threshold < self.clamp {
+            self.threshold = self.clamp.min(self.threshold + 2 * u64::from(segment));
+        }
+    }
+
+    /// The application has taken everything before `taken`; `beyond` bytes have arrived behind a gap.
+    pub(super) fn took(&mut self, now: Instant, taken: u64, waiting: u64, beyond: u64) {
+        if self.fixed || self.rtt == 0 || now.since(self.since).0 < self.rtt {
+            return;
+        }
+        let copied = (taken - self.from).saturating_sub(waiting);
+        if copied > self.space {
+            self.grow(copied, beyond);
+        }
+        (self.from, self.since) = (taken, now);
+    }
+
+    /// Something arrived behind a gap.
+    pub(super) fn gap(&mut self, beyond: u64) {
+        if !self.fixed {
+            self.grow(self.space, beyond);
+        }
+    }
+
+    /// What was taken in a round trip was sent one earlier, and the sender may have doubled its rate since.
+    fn grow(&mut self, copied: u64, beyond: u64) {
+        let window = copied * 2;
+        let rise = window * (copied - self.space) / self.space.max(1);
+        self.space = copied;
+        self.clamp = self.clamp.max((window + 2 * rise + beyond).min(LARGEST));
+    }
+
+    /// The window to offer with so many bytes in the buffer: none rather than a silly one.
+    pub(super) fn offer(&self, held: u64, segment: u32) -> u64 {
+        let free = self.clamp.saturating_sub(held);
+        if free < (self.clamp / 16).min(u64::from(segment)) { 0 } else { free.min(self.threshold) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_grows_with_its_reader_up_to_its_largest() {
+        let mut tuning = Tuning::new(None, 1448);
+        tuning.begin(Instant(0));
+        tuning.echo(1, Duration(100));
+        let (mut now, mut taken, mut rate) = (0, 1, 14_480);
+        let mut windows = alloc::vec::Vec::new();
+        for _ in 0..9 {
+            now += 100;
+            taken += rate;
+            rate *= 2;
+            tuning.took(Instant(now), taken, 0, 0);
+            windows.push(tuning.clamp);
+        }
+        assert_eq!(windows[0], FIRST);
+        assert!(windows.iter().zip(1..).all(|(window, n)| *window >= (14_480 << n).min(LARGEST)), "{windows:?}");
+        assert_eq!(windows[8], LARGEST);
+    }
+
+    #[test]
+    fn a_fixed_window_stays_and_a_silly_one_is_none() {
+        let mut tuning = Tuning::new(Some(10_000), 1448);
+        tuning.echo(1, Duration(100));
+        tuning.took(Instant(1000), 100_000, 0, 0);
+        assert_eq!((tuning.clamp, tuning.offer(0, 1448), tuning.offer(9_600, 1448)), (10_000, 10_000, 0));
+    }
+
+    #[test]
+    fn scales_reach_the_largest_window() {
+        assert_eq!([None, Some(1), Some(65_536), Some(1 << 30)].map(Tuning::scale), [7, 0, 1, 14]);
+    }
+}
