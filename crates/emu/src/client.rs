@@ -6,6 +6,8 @@ use crate::engine::{Options, Report};
 use crate::protocol::{Answer, Opening, Request};
 use crate::refusal::{Refusal, Result};
 use crate::seat::Seat;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{Shutdown, getsockopt, setsockopt, shutdown, sockopt};
 use nix::sys::time::TimeVal;
 use nix::unistd::geteuid;
@@ -112,6 +114,13 @@ impl Emulation {
     pub fn lease(&self) -> BorrowedFd<'_> {
         self.connection.from.get_ref().as_fd()
     }
+}
+
+/// Waits until the emulator at the other end of a lease is gone.
+pub fn until_gone(lease: &OwnedFd) {
+    // Without an event asked for, only the end is told.
+    let mut fds = [PollFd::new(lease.as_fd(), PollFlags::empty())];
+    while poll(&mut fds, PollTimeout::NONE) == Err(Errno::EINTR) {}
 }
 
 /// A conversation with the emulator.

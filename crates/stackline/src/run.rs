@@ -135,7 +135,7 @@ fn listen_for_ctrl_c(interrupted: &Arc<AtomicBool>) -> std::result::Result<(), F
 fn ground<'p>(
     flags: &flags::Run,
     plan: &'p Plan,
-    interrupted: &'p AtomicBool,
+    interrupted: &'p Arc<AtomicBool>,
     keeper: &Keeper<'_>,
 ) -> std::result::Result<Ground<'p>, Fault> {
     let program =

@@ -19,6 +19,7 @@ use stackline_core::record::{RunRecord, WakeUp};
 use stackline_core::time::Duration;
 use stackline_live::fault::Fault;
 use stackline_live::launch::Launcher;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 pub(crate) use traces::Traces;
 
@@ -46,7 +47,7 @@ trait Place {
 pub(crate) struct Ground<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) launcher: Launcher,
-    pub(crate) interrupted: &'p AtomicBool,
+    pub(crate) interrupted: &'p Arc<AtomicBool>,
     /// What is recorded.
     pub(crate) traces: Traces,
     /// Every simulated run is made twice.

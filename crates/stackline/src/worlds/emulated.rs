@@ -22,6 +22,8 @@ use stackline_live::stacks;
 use stackline_net::{Happening, Packet, Tap};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The networks of a plan that are emulated, by name.
 pub(crate) struct Emulated<'p> {
@@ -36,6 +38,8 @@ struct Scene<'p> {
     agents: AgentsReport,
     emulation: Emulation,
     report: Option<Report>,
+    /// The emulator is gone.
+    lost: Arc<AtomicBool>,
 }
 
 impl<'p> Emulated<'p> {
@@ -87,8 +91,23 @@ impl<'p> Scene<'p> {
             launcher.within.insert(name.clone(), (seat.user.clone(), seat.net.clone()));
         }
         let (coordinator, agents) = Coordinator::start(hosts, &launcher, ground.interrupted)?;
-        Ok(Self { coordinator, agents, emulation, report: None })
+        let lost = watch(&emulation, Arc::clone(ground.interrupted))?;
+        Ok(Self { coordinator, agents, emulation, report: None, lost })
     }
+}
+
+/// Interrupts what goes on when the emulator ends: nothing would arrive any more.
+fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<Arc<AtomicBool>, Fault> {
+    let watched = emulation.lease().try_clone_to_owned();
+    let watched = watched.map_err(|e| Fault::environment(format!("the emulator cannot be watched: {e}")))?;
+    let lost = Arc::new(AtomicBool::new(false));
+    let tell = Arc::clone(&lost);
+    std::thread::spawn(move || {
+        stackline_emu::client::until_gone(&watched);
+        tell.store(true, Ordering::Relaxed);
+        interrupted.store(true, Ordering::Relaxed);
+    });
+    Ok(lost)
 }
 
 impl Place for Emulated<'_> {
@@ -99,7 +118,15 @@ impl Place for Emulated<'_> {
         let seed = turn.seed.child("network");
         let recorded = self.traces.recording(network, turn)?;
         scene.emulation.restart(seed, recorded.clone()).map_err(refused)?;
-        let mut made = made(&mut scene.coordinator, turn)?;
+        let result = made(&mut scene.coordinator, turn);
+        if scene.lost.load(Ordering::Relaxed) {
+            let message = format!(
+                "line {}: the emulator of network {} ended in the middle of a run",
+                turn.measurement.line, network.name
+            );
+            return Err(Fault::measurement(message).hint("it was killed, or the machine ran out of memory"));
+        }
+        let mut made = result?;
         let report = scene.emulation.report().map_err(refused)?;
         if recorded.is_some() {
             scene.emulation.restart(seed, None).map_err(refused)?;

@@ -1,22 +1,20 @@
 //! One specification in several worlds: what has to be the same is the same.
 
-use crate::support::{Place, number, skip};
+use crate::support::{Place, number, skip, until};
+use nix::sys::signal::Signal;
 use serde_json::Value;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const PAIR: &str = "network n { host a, b; switch x; link a - x 10 Mbit/s 4 ms; link x - b 10 Mbit/s 6 ms LOSS; }";
 
 /// Whether no network can be emulated here, with the reason told.
 fn forbidden() -> bool {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
     let place = Place::new();
-    let tried = place.stackline(&[
-        "net",
-        "exec",
-        "-e",
-        "network t { host a, b; link a - b 1 Gbit/s 0 ms; }",
-        "a",
-        "--",
-        "true",
-    ]);
+    // A network of its own: who shares one may leave it to others.
+    let name = format!("n{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    let network = format!("network {name} {{ host a, b; link a - b 1 Gbit/s 0 ms; }}");
+    let tried = place.stackline(&["net", "exec", "-e", &network, "a", "--", "true"]);
     let forbidden = tried.status.code() == Some(3);
     if forbidden {
         skip(&tried.err);
@@ -111,4 +109,26 @@ fn a_stack_of_one_host_has_none_to_speak_with() {
     let text = format!("{} 1 from a to b rr 100*10 over unix across n;", PAIR.replace("LOSS", ""));
     let told = place.stackline(&["run", "-e", &text, "--in", "emulated"]);
     assert_eq!(told.status.code(), Some(2), "{}{}", told.out, told.err);
+}
+
+#[test]
+fn a_killed_emulator_ends_the_run() {
+    if forbidden() {
+        return;
+    }
+    let place = Place::new();
+    let text = format!("{} 1 from a to b rr 100*100000 over udp across n in emulated;", PAIR.replace("LOSS", ""));
+    let run = place.running(&text);
+    let emulator = until("an emulator", || {
+        place.processes().into_iter().find(|process| {
+            let line = std::fs::read(format!("/proc/{}/cmdline", process.0)).unwrap_or_default();
+            line.split(|byte| *byte == 0).nth(1) == Some(b"emulate")
+        })
+    });
+    run.agents(2);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    emulator.signal(Signal::SIGKILL);
+    let told = run.finish();
+    assert_eq!(told.status.code(), Some(1), "{}{}", told.out, told.err);
+    assert!(told.err.contains("the emulator of network n ended in the middle of a run"), "{}", told.err);
 }
