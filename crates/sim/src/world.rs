@@ -5,7 +5,7 @@ use crate::clock::HostClock;
 use crate::datagram::Datagram;
 use crate::fault::{Fault, Result};
 use crate::job::Job;
-use crate::stacks::tcp::End;
+use crate::stacks::end::End;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::Packet;
@@ -39,7 +39,7 @@ pub(crate) struct World {
     /// Endpoints to be looked at, in order.
     ready: RefCell<Vec<u32>>,
     /// Ends of connections that may have something to send.
-    touched: RefCell<Vec<Rc<End>>>,
+    touched: RefCell<Vec<End>>,
     outgoing: RefCell<Vec<Packet<Datagram>>>,
     /// A job came to its gate, or an endpoint is done.
     news: Cell<bool>,
@@ -100,16 +100,14 @@ impl World {
         &self.outgoing
     }
 
-    /// The end of a connection may have something to send.
-    pub(crate) fn touch(&self, end: &Rc<End>) {
-        if !end.touched.replace(true) {
-            self.touched.borrow_mut().push(Rc::clone(end));
-        }
+    /// The end of a connection may have something to send. It sees to it that it is not on the list yet.
+    pub(crate) fn touch(&self, end: End) {
+        self.touched.borrow_mut().push(end);
     }
 
-    pub(crate) fn take_touched(&self) -> Option<Rc<End>> {
+    pub(crate) fn take_touched(&self) -> Option<End> {
         let end = self.touched.borrow_mut().pop()?;
-        end.touched.set(false);
+        end.untouch();
         Some(end)
     }
 

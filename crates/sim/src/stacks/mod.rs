@@ -13,6 +13,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+pub(crate) mod end;
 pub(crate) mod segments;
 pub(crate) mod stream;
 pub(crate) mod tcp;
@@ -114,10 +115,10 @@ impl Pair {
     }
 
     /// An end of a connection is over.
-    pub(crate) fn forget(&self, end: Rc<tcp::End>) {
-        match self {
-            Self::Tcp(pair) => pair.forget(end),
-            Self::Udp(_) => {}
+    pub(crate) fn forget(&self, end: end::End) {
+        match (self, end) {
+            (Self::Tcp(pair), end::End::Tcp(end)) => pair.forget(end),
+            (Self::Udp(_), _) => {}
         }
     }
 
@@ -174,7 +175,7 @@ impl Door {
     /// `ConnectRequest`.
     pub(crate) async fn connect(&self, desk: &Rc<Desk>) -> Result<Connection> {
         match &self.pair {
-            Pair::Tcp(pair) => stream::Stream::connect(pair, desk).await.map(Connection::Stream),
+            Pair::Tcp(pair) => stream::Stream::connect(&**pair, desk).await.map(Connection::Stream),
             Pair::Udp(pair) => {
                 let datagrams = udp::Datagrams::connect(pair, desk).await?;
                 Ok(Connection::Datagrams(Box::new(datagrams)))
@@ -186,7 +187,7 @@ impl Door {
     pub(crate) async fn accept(&self, desk: &Rc<Desk>) -> Result<Connection> {
         let first = self.count.replace(self.count.get() + 1) == 0;
         match &self.pair {
-            Pair::Tcp(pair) => stream::Stream::accept(pair, desk).await.map(Connection::Stream),
+            Pair::Tcp(pair) => stream::Stream::accept(&**pair, desk).await.map(Connection::Stream),
             Pair::Udp(pair) => {
                 let datagrams = udp::Datagrams::accept(pair, desk, first).await?;
                 Ok(Connection::Datagrams(Box::new(datagrams)))

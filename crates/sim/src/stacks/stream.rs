@@ -2,10 +2,9 @@
 //! one after the other without framing, one byte that starts a bulk transfer and one that confirms a put.
 
 use super::Bulk;
-use super::tcp::{End, Got, TcpPair};
+use super::end::{End, Got, Streams};
 use crate::fault::{Failure, Result, vanished};
 use crate::world::{Desk, World};
-use smoltcp::socket::tcp::State;
 use stackline_core::record::Transport;
 use stackline_core::time::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -25,7 +24,7 @@ const PATIENCE_LATER: Duration = Duration(127_000_000_000);
 /// An open stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    end: Rc<End>,
+    end: End,
     desk: Rc<Desk>,
     /// Bytes taken from the socket that belong to later data units.
     ahead: u64,
@@ -39,43 +38,39 @@ impl Drop for Stream {
 }
 
 impl Stream {
-    fn new(end: Rc<End>, desk: &Rc<Desk>) -> Self {
+    fn new(end: End, desk: &Rc<Desk>) -> Self {
         Self { end, desk: Rc::clone(desk), ahead: 0, ended: false }
     }
 
-    pub(super) async fn connect(pair: &TcpPair, desk: &Rc<Desk>) -> Result<Self> {
-        let first = pair.introduces || !pair.has_dialled();
+    pub(super) async fn connect(pair: &impl Streams, desk: &Rc<Desk>) -> Result<Self> {
+        let introduces = pair.introductions().of_next_dialled();
         let mut stream = Self::new(pair.dial(&desk.world), desk);
-        let patience = if first { PATIENCE } else { PATIENCE_LATER };
+        let patience = if introduces { PATIENCE } else { PATIENCE_LATER };
         stream.established(desk.now() + patience).await?;
-        if first {
+        if introduces {
             stream.put(INTRODUCTION).await?;
         }
         Ok(stream)
     }
 
     async fn established(&self, until: Instant) -> Result<()> {
-        let end = &self.end;
-        let came = || match end.state() {
-            State::SynSent | State::SynReceived => None,
-            State::Closed => Some(false),
-            _ => Some(true),
-        };
-        match self.desk.until_or("its connection to be answered", until, came).await? {
+        let answered = || self.end.answered();
+        match self.desk.until_or("its connection to be answered", until, answered).await? {
             Some(true) => Ok(()),
             Some(false) => Err(unreachable("was refused").into()),
             None => Err(unreachable("was not answered").into()),
         }
     }
 
-    pub(super) async fn accept(pair: &TcpPair, desk: &Rc<Desk>) -> Result<Self> {
-        let first = pair.introduces || !pair.has_accepted();
+    pub(super) async fn accept(pair: &impl Streams, desk: &Rc<Desk>) -> Result<Self> {
+        let introductions = pair.introductions();
+        let introduces = introductions.of_next_accepted();
         let end = desk.until("a connection", || pair.accept()).await?;
         let mut stream = Self::new(end, desk);
-        if first && !stream.take_exactly(INTRODUCTION).await? {
+        if introduces && !stream.take_exactly(INTRODUCTION).await? {
             return Err(vanished("before it had introduced itself"));
         }
-        pair.accepted();
+        introductions.accepted.set(true);
         Ok(stream)
     }
 

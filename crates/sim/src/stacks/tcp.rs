@@ -9,6 +9,7 @@
 //! from the beginning and never tuned; a host's own queue may drop its segments. As in Linux are timestamps, window
 //! scaling, Nagle's algorithm, quick acknowledgements at first and delayed ones (every second segment, else 40 ms) later.
 
+use super::end::{self, Got, Introductions, Streams};
 use super::segments::{ACK, FIN, Fields, RST, SYN, Segments};
 use super::{Route, other, place};
 use crate::datagram::{Body, Datagram, TCP, ipv4};
@@ -192,8 +193,7 @@ pub(crate) struct TcpPair {
     pub(crate) route: Route,
     terms: Terms,
     seed: u64,
-    /// Whether every connection begins with the introduction, else only the first.
-    pub(super) introduces: bool,
+    introductions: Introductions,
     ends: [RefCell<Vec<Rc<End>>>; 2],
     /// What is left of ends that are over, for those to come.
     spare: [RefCell<Vec<Inner>>; 2],
@@ -202,8 +202,6 @@ pub(crate) struct TcpPair {
     /// Connections asked for so far, and seen by the responder.
     dialled: Cell<u32>,
     seen: Cell<u32>,
-    /// Whether one was accepted.
-    accepted: Cell<bool>,
 }
 
 impl TcpPair {
@@ -212,43 +210,13 @@ impl TcpPair {
             route,
             terms: Terms::new(stack),
             seed,
-            introduces,
+            introductions: Introductions::new(introduces),
             ends: [RefCell::default(), RefCell::default()],
             spare: [RefCell::default(), RefCell::default()],
             backlog: RefCell::default(),
             dialled: Cell::new(0),
             seen: Cell::new(0),
-            accepted: Cell::new(false),
         }
-    }
-
-    pub(super) const fn has_dialled(&self) -> bool {
-        self.dialled.get() > 0
-    }
-
-    pub(super) const fn has_accepted(&self) -> bool {
-        self.accepted.get()
-    }
-
-    pub(super) fn accepted(&self) {
-        self.accepted.set(true);
-    }
-
-    /// Asks for the next connection.
-    pub(super) fn dial(&self, world: &Rc<World>) -> Rc<End> {
-        let connection = self.dialled.get();
-        self.dialled.set(connection + 1);
-        let end = self.end(connection, Side::Initiator, world.now());
-        end.dial(self.ports(connection));
-        world.touch(&end);
-        end
-    }
-
-    /// Takes the next connection that came about.
-    pub(super) fn accept(&self) -> Option<Rc<End>> {
-        let mut backlog = self.backlog.borrow_mut();
-        let ready = backlog.iter().position(|end| !matches!(end.state(), State::Listen | State::SynReceived))?;
-        backlog.remove(ready)
     }
 
     /// Ports of initiator and responder.
@@ -350,25 +318,35 @@ impl TcpPair {
     }
 }
 
+impl Streams for TcpPair {
+    fn introductions(&self) -> &Introductions {
+        &self.introductions
+    }
+
+    fn dial(&self, world: &Rc<World>) -> end::End {
+        let connection = self.dialled.get();
+        self.dialled.set(connection + 1);
+        let end = self.end(connection, Side::Initiator, world.now());
+        end.dial(self.ports(connection));
+        end.touch(world);
+        end::End::Tcp(end)
+    }
+
+    fn accept(&self) -> Option<end::End> {
+        let mut backlog = self.backlog.borrow_mut();
+        let ready = backlog.iter().position(|end| !matches!(end.state(), State::Listen | State::SynReceived))?;
+        backlog.remove(ready).map(end::End::Tcp)
+    }
+}
+
 fn packet(from: Node, to: Node, bytes: usize, payload: Datagram) -> Packet<Datagram> {
     let (flow, segments) = (payload.pair, Sizes::one(bytes as u32));
     Packet { number: 0, from, to, flow, ecn: Ecn::NotCapable, segments, payload }
 }
 
-/// What there was to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Got {
-    Bytes(usize),
-    Nothing,
-    /// The peer has closed its half.
-    End,
-    /// The connection was reset or given up.
-    Broken,
-}
-
 /// One end of a connection.
 pub(crate) struct End {
-    pub(crate) touched: Cell<bool>,
+    pub(super) touched: Cell<bool>,
     connection: u32,
     side: Side,
     pair: u32,
@@ -446,17 +424,33 @@ impl End {
         debug_assert!(listening.is_ok(), "{listening:?}: a new socket, with a port");
     }
 
-    pub(super) fn state(&self) -> State {
+    fn state(&self) -> State {
         self.inner.borrow_mut().socket().state()
     }
 
+    /// Whether the connection came about; nothing while that is not known.
+    pub(super) fn answered(&self) -> Option<bool> {
+        match self.state() {
+            State::SynSent | State::SynReceived => None,
+            State::Closed => Some(false),
+            _ => Some(true),
+        }
+    }
+
+    /// There may be something to send.
+    fn touch(self: &Rc<Self>, world: &World) {
+        if !self.touched.replace(true) {
+            world.touch(end::End::Tcp(Rc::clone(self)));
+        }
+    }
+
     /// Nobody needs it any more; what a kernel would still answer in TIME-WAIT its pair answers.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.orphan.get() && matches!(self.state(), State::Closed | State::TimeWait)
     }
 
     /// Its pair's number.
-    pub(crate) const fn pair(&self) -> u32 {
+    pub(super) const fn pair(&self) -> u32 {
         self.pair
     }
 
@@ -495,7 +489,7 @@ impl End {
         }
         let useful = socket.can_recv() || socket.state() != state || self.wants_room.get();
         self.address(&mut leaving[before..], segments, now);
-        world.touch(self);
+        self.touch(world);
         if useful {
             world.wake(self.endpoint);
         }
@@ -517,13 +511,13 @@ impl End {
                 inner.alarm = None;
             }
         }
-        world.touch(self);
+        self.touch(world);
         // A timer may have given the connection up.
         world.wake(self.endpoint);
     }
 
     /// Sends what there is to send and sets the next timer.
-    pub(crate) fn flush(&self, world: &World) {
+    pub(super) fn flush(&self, world: &World) {
         let now = world.now();
         MILLISECONDS.set((now.0 / 1_000_000) as u32);
         let mut inner = self.inner.borrow_mut();
@@ -562,7 +556,7 @@ impl End {
             }
         }
         if done > 0 {
-            world.touch(self);
+            self.touch(world);
         }
         self.wants_room.set(done < bytes);
         Some(done)
@@ -586,14 +580,14 @@ impl End {
                 Err(RecvError::InvalidState) => Got::Broken,
             };
         }
-        world.touch(self);
+        self.touch(world);
         Got::Bytes(done)
     }
 
     /// Closes the own half.
     pub(super) fn close(self: &Rc<Self>, world: &World) {
         self.inner.borrow_mut().socket().close();
-        world.touch(self);
+        self.touch(world);
     }
 
     /// The application lets go of it.
@@ -604,13 +598,13 @@ impl End {
             let socket = inner.socket();
             if socket.can_recv() { socket.abort() } else { socket.close() }
         }
-        world.touch(self);
+        self.touch(world);
     }
 
     /// What Nagle's algorithm holds back goes on at once.
     pub(super) fn push(self: &Rc<Self>, world: &World) {
         self.inner.borrow_mut().socket().set_nagle_enabled(false);
-        world.touch(self);
+        self.touch(world);
     }
 
     pub(super) fn transport(&self) -> Transport {
