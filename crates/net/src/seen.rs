@@ -113,6 +113,8 @@ pub enum Happening {
 pub trait Tap<P> {
     /// Whether anything listens; false costs nothing.
     const ON: bool;
+    /// Whether the lengths of queues are wanted with what is enqueued (else they may be told as 0); they have to be kept.
+    const LENGTHS: bool = true;
     /// One happening.
     fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<P>);
 }
@@ -120,6 +122,7 @@ pub trait Tap<P> {
 /// Nobody listens.
 impl<P> Tap<P> for () {
     const ON: bool = false;
+    const LENGTHS: bool = false;
     fn see(&mut self, _: Instant, _: Place, _: Happening, _: &Packet<P>) {}
 }
 

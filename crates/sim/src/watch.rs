@@ -66,6 +66,7 @@ impl<T> Watch<T> {
 
 impl<T: Tap<Datagram>> Tap<Datagram> for Watch<T> {
     const ON: bool = true;
+    const LENGTHS: bool = T::LENGTHS;
 
     #[inline]
     fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<Datagram>) {

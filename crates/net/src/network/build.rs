@@ -20,7 +20,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let names = plan.hosts.iter().map(|h| h.name.clone()).chain(plan.switches.iter().map(|s| s.name.clone()));
         let topology = Topology::new(plan);
         let (pools, pool_of) = pools(plan);
-        let exits = Exits { plan, pool_of: &pool_of, watched: T::ON };
+        let exits = Exits { plan, pool_of: &pool_of, watched: T::ON && T::LENGTHS };
         let directions = topology.edges.iter().zip(plan.links.iter().flat_map(|link| [link, link])).zip(0..);
         let directions = directions
             .map(|((edge, link), index)| Direction::new(link, exits.of(edge), seed.child("port").index(index)))

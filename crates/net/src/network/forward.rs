@@ -109,7 +109,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     /// A packet leaves a queue over `departure`: what is lost on the link ends here, the rest is on its way.
     pub(super) fn depart(&mut self, now: Instant, port: Port, slot: u32, departure: Span, mark: bool) {
         if T::ON {
-            let backlog = self.directions[port.0 as usize].backlog(now);
+            let backlog = if T::LENGTHS { self.directions[port.0 as usize].backlog(now) } else { 0 };
             self.tell(now, port, Happening::Enqueue(backlog), slot);
         }
         if mark {
