@@ -88,7 +88,7 @@ fn row(cell: &Cell, emulated: Result<Figure, String>, simulated: Result<Figure, 
         (_, Err(reason)) => return (format!("| {name} | | left out: {reason} | | |"), "left out"),
     };
     let verdict = verdict(cell.kind, &emulated, &simulated);
-    let notes = [emulated.overload.clone().unwrap_or_default(), drops(&emulated, &simulated)];
+    let notes = [emulated.overload.clone().unwrap_or_default(), bare(cell, &emulated), drops(&emulated, &simulated)];
     let words = std::iter::once(verdict.to_string()).chain(notes).filter(|words| !words.is_empty());
     let words = words.collect::<Vec<_>>().join("; ");
     let ratio = simulated.mean / emulated.mean;
@@ -100,6 +100,12 @@ fn row(cell: &Cell, emulated: Result<Figure, String>, simulated: Result<Figure, 
         ),
         verdict,
     )
+}
+
+/// What the emulator itself adds to a response time.
+fn bare(cell: &Cell, emulated: &Figure) -> String {
+    let trip = emulated.bare_round_trip.filter(|_| cell.kind == Kind::Response);
+    trip.map_or(String::new(), |seconds| format!("the emulator's own round trip {:.3} ms", seconds * 1e3))
 }
 
 /// What the bottleneck dropped in both worlds, where it did.

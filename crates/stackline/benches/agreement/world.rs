@@ -16,8 +16,10 @@ pub(crate) struct Figure {
     pub(crate) values: Vec<f64>,
     /// Runs whose figure is the machine's, and why.
     pub(crate) overload: Option<String>,
-    /// What went wrong on the network, in words.
+    /// What the bottleneck dropped, in words.
     pub(crate) drops: String,
+    /// What a round trip through the emulator takes when nothing is emulated, in s.
+    pub(crate) bare_round_trip: Option<f64>,
 }
 
 /// Carries a cell out. `Err` says why there is no figure.
@@ -26,7 +28,7 @@ pub(crate) fn carry_out(cell: &Cell, world: &str, seed: u64) -> Result<Figure, S
     let mut command = Command::new(env!("CARGO_BIN_EXE_stackline"));
     command.args(["run", "--json", "--in", world, "--seed", &seed.to_string(), "-e", &cell.spec]);
     let ended = process::run(command.env("STACKLINE_RUNS", &runs), None);
-    let said = ended.and_then(|ended| serde_json::from_str(ended.output()?).map_err(|error| error.to_string()));
+    let said = ended.and_then(|ended| serde_json::from_str(output(&ended)?).map_err(|error| error.to_string()));
     let figure = said.and_then(|said: Value| {
         let losses = lost_by_run(&said);
         let measured = said.pointer("/measurements/0").ok_or("its JSON has no measurement")?;
@@ -35,6 +37,12 @@ pub(crate) fn carry_out(cell: &Cell, world: &str, seed: u64) -> Result<Figure, S
     // What cannot be removed lies in the directory for temporary files.
     let _ = std::fs::remove_dir_all(&runs);
     figure
+}
+
+/// What a command that succeeded said, else its error without the hint.
+fn output(ended: &process::Ended) -> Result<&str, String> {
+    let complaint = ended.stderr.lines().find_map(|line| line.trim().strip_prefix("error: "));
+    ended.output().map_err(|last| complaint.map_or(last, str::to_owned))
 }
 
 fn figure(kind: Kind, measured: &Value, losses: Vec<f64>) -> Result<Figure, String> {
@@ -50,7 +58,8 @@ fn figure(kind: Kind, measured: &Value, losses: Vec<f64>) -> Result<Figure, Stri
         Kind::Losses => (number("/lost").ok_or("its JSON has no lost")?, None),
     };
     let values = if kind == Kind::Losses { losses } else { Vec::new() };
-    Ok(Figure { mean, interval, values, overload: overload(measured), drops: drops(measured) })
+    let bare_round_trip = number("/network/emulation/round_trip_s");
+    Ok(Figure { mean, interval, values, overload: overload(measured), drops: drops(measured), bare_round_trip })
 }
 
 /// Why a figure is the machine's, if it is.
