@@ -218,7 +218,7 @@ fn plan(case: &Case, stack: &str) -> Result<Plan, String> {
     let text = format!(
         "network bell {{ host s, r; switch left; switch right; link left - right {rate} bit/s 10 ms queue {queue} packets;
          link s - left 10 Gbit/s 100 us; link right - r 10 Gbit/s 100 us; }}
-         1 timelimit {seconds} from s to r bulk_put 1448*100000000
+         1 timelimit {seconds} from s to r bulk_put 23168*10000000
          over {stack}(congestion = cubic, send_buffer = {window}, receive_buffer = {window}) across bell in simulated;"
     );
     let read_file = |_: &str| Err("no file".to_string());

@@ -87,7 +87,7 @@ main(int argc, char** argv)
     PacketSinkHelper sinks("ns3::TcpSocketFactory", InetSocketAddress(Ipv4Address::GetAny(), PORT));
     ApplicationContainer sink = sinks.Install(nodes.Get(3));
     BulkSendHelper senders("ns3::TcpSocketFactory", InetSocketAddress(receiver, PORT));
-    senders.SetAttribute("SendSize", UintegerValue(SEGMENT));
+    senders.SetAttribute("SendSize", UintegerValue(16 * SEGMENT));
     senders.Install(nodes.Get(0));
 
     Simulator::Stop(Seconds(seconds));
