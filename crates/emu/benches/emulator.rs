@@ -32,7 +32,8 @@ enum Carrier {
 /// What is measured between hosts `a` and `b`.
 #[derive(Clone, Copy)]
 enum Workload {
-    RoundTrips(usize),
+    /// So many, with a pause of so many ms before each.
+    RoundTrips(usize, u64),
     Tcp,
     Datagrams,
 }
@@ -50,8 +51,10 @@ fn cases() -> Vec<Case> {
     let gigabit = Rate::Constant(1e9);
     let case = |name, unit, rate, delay_us, workload, bare| Case { name, unit, rate, delay_us, workload, bare };
     vec![
-        case("round trip, no delay", "us", Rate::Unlimited, 0, Workload::RoundTrips(500), true),
-        case("round trip, 10 ms each way", "us", Rate::Unlimited, 10_000, Workload::RoundTrips(80), false),
+        case("round trip, no delay", "us", Rate::Unlimited, 0, Workload::RoundTrips(500, 1), true),
+        // With the idle time of the next one: what the ends take to wake up is the same, so the difference is the path's.
+        case("round trip, no delay, rested", "us", Rate::Unlimited, 0, Workload::RoundTrips(80, 21), true),
+        case("round trip, 10 ms each way", "us", Rate::Unlimited, 10_000, Workload::RoundTrips(80, 1), false),
         case("TCP, no limit", "Mbit/s", Rate::Unlimited, 0, Workload::Tcp, true),
         case("TCP, 1 Gbit/s, 1 ms each way", "Mbit/s", gigabit, 1_000, Workload::Tcp, false),
         case("64-byte UDP one way", "packets/s", Rate::Unlimited, 0, Workload::Datagrams, true),
@@ -203,7 +206,7 @@ fn serve(workload: Workload, ready: std::sync::mpsc::Sender<()>, done: &AtomicBo
     let (mut count, mut begin) = (0_u64, None);
     while !done.load(Ordering::Relaxed) {
         let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
-        if let Workload::RoundTrips(_) = workload {
+        if let Workload::RoundTrips(..) = workload {
             socket.send_to(&buffer[..length], from)?;
             continue;
         }
@@ -240,7 +243,7 @@ fn drain(mut stream: TcpStream) -> Result<f64> {
 
 fn ask(workload: Workload, to: Ipv4Addr) -> Result<Option<f64>> {
     match workload {
-        Workload::RoundTrips(count) => round_trips(count, to).map(Some),
+        Workload::RoundTrips(count, pause) => round_trips(count, Duration::from_millis(pause), to).map(Some),
         Workload::Tcp => {
             let mut stream = TcpStream::connect((to, PORT))?;
             let data = vec![0x5a; 1 << 17];
@@ -263,14 +266,14 @@ fn ask(workload: Workload, to: Ipv4Addr) -> Result<Option<f64>> {
 }
 
 /// Median in us.
-fn round_trips(count: usize, to: Ipv4Addr) -> Result<f64> {
+fn round_trips(count: usize, pause: Duration, to: Ipv4Addr) -> Result<f64> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect((to, PORT))?;
     socket.set_read_timeout(Some(Duration::from_secs(1)))?;
     let mut times = Vec::new();
     let mut buffer = [0; 64];
     for _ in 0..count {
-        thread::sleep(Duration::from_millis(1));
+        thread::sleep(pause);
         let begin = Instant::now();
         socket.send(&[0; 32])?;
         socket.recv(&mut buffer)?;
