@@ -8,7 +8,7 @@ use super::{Ground, Made, Place, Traces};
 use crate::tap::Recorder;
 use serde_json::{Map, Value, json};
 use stackline_core::course::Turn;
-use stackline_core::network::Network;
+use stackline_core::network::{Clock, Network};
 use stackline_core::plan::{HostPlan, Measurement, Plan, Via, World};
 use stackline_core::random::Seed;
 use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord, WakeUp};
@@ -50,12 +50,28 @@ impl<'p> Emulated<'p> {
         let wanted = |network: &&Network| {
             plan.measurements.iter().any(|m| m.world == World::Emulated && m.across.as_deref() == Some(&network.name))
         };
-        let networks = plan.networks.iter().filter(wanted);
+        let networks: Vec<&Network> = plan.networks.iter().filter(wanted).collect();
+        true_clocks(&networks)?;
+        let networks = networks.into_iter();
         let networks = networks
             .map(|network| Ok((network.name.as_str(), Scene::open(ground, network)?)))
             .collect::<Result<_, Fault>>()?;
         Ok(Self { plan, networks, traces: ground.traces.clone() })
     }
+}
+
+/// Hosts here read this machine's clock; what a wrong one shows is not ignored but refused.
+fn true_clocks(networks: &[&Network]) -> Result<(), Fault> {
+    for network in networks {
+        if let Some(host) = network.hosts.iter().find(|host| host.clock != Clock::default()) {
+            let message = format!(
+                "host {} of network {} has a clock of its own, which an emulated host cannot have",
+                host.name, network.name
+            );
+            return Err(Fault::input(message).hint("--in simulated gives hosts clocks that are wrong"));
+        }
+    }
+    Ok(())
 }
 
 /// A stack that knows one host only cannot cross a network.

@@ -132,3 +132,15 @@ fn a_killed_emulator_ends_the_run() {
     assert_eq!(told.status.code(), Some(1), "{}{}", told.out, told.err);
     assert!(told.err.contains("the emulator of network n ended in the middle of a run"), "{}", told.err);
 }
+
+#[test]
+fn an_emulated_host_has_the_machines_clock() {
+    let place = Place::new();
+    let text =
+        "network n { host a; host b { clock ahead 5 ms; } link a - b 1 Mbit/s 1 ms; } 1 from a to b rr 1*1 across n";
+    let told = place.stackline(&["run", "-e", text, "--in", "emulated"]);
+    assert_eq!(told.status.code(), Some(2), "{}", told.err);
+    assert!(told.err.contains("host b of network n has a clock of its own"), "{}", told.err);
+    told.hints("--in simulated");
+    place.stackline(&["run", "-e", text, "--in", "simulated"]).succeeds();
+}
