@@ -18,10 +18,10 @@ const QUIC_INITIAL_BYTES: u64 = 1200 + IPV4 + UDP;
 
 /// Least retransmission timeout in seconds, as Linux has it.
 const LEAST_TIMEOUT_S: f64 = 0.2;
-/// The same of the simulated world's TCP, and of RFC 6298 section 2.4.
-const SIMULATED_LEAST_TIMEOUT_S: f64 = 1.0;
-/// Segments in the first window of the simulated world's TCP, which is smoltcp's.
-const SIMULATED_INITIAL_SEGMENTS: u64 = 2;
+/// The same of smoltcp, and of RFC 6298 section 2.4.
+const SMOLTCP_LEAST_TIMEOUT_S: f64 = 1.0;
+/// Segments in the first window of smoltcp.
+const SMOLTCP_INITIAL_SEGMENTS: u64 = 2;
 
 /// How a sender reacts to loss.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,8 +74,8 @@ impl Transport {
     /// One sentence, for a stack these forms know nothing of or a path too narrow for its headers.
     pub fn of(stack: &Stack, mtu_bytes: u64, world: World) -> Result<Self, String> {
         let mut transport = match stack.name.as_str() {
-            "tcp" if world == World::Simulated => simulated_tcp(stack),
             "tcp" => tcp(stack),
+            "smoltcp" if world == World::Simulated => smoltcp(stack),
             "udp" => udp(),
             "quic" => quic(stack),
             name => return Err(format!("the forms know nothing of the stack {name}, only of tcp, udp and quic")),
@@ -84,7 +84,7 @@ impl Transport {
         if room == 0 {
             return Err(format!("a packet of {mtu_bytes} bytes has no room behind the headers of {}", stack.name));
         }
-        let options = if stack.name == "tcp" { tcp_headers(true) - tcp_headers(false) } else { 0 };
+        let options = if stack.name.ends_with("tcp") { tcp_headers(true) - tcp_headers(false) } else { 0 };
         let written = stack.number("mss").map(|mss| mss.saturating_sub(options).max(1));
         transport.segment_bytes = written.map_or(room, |mss| mss.min(room));
         Ok(transport)
@@ -115,15 +115,15 @@ fn tcp(stack: &Stack) -> Transport {
     }
 }
 
-fn simulated_tcp(stack: &Stack) -> Transport {
+fn smoltcp(stack: &Stack) -> Transport {
     let mut transport = Transport {
-        initial_segments: SIMULATED_INITIAL_SEGMENTS,
+        initial_segments: SMOLTCP_INITIAL_SEGMENTS,
         selective: false,
-        least_timeout_s: SIMULATED_LEAST_TIMEOUT_S,
+        least_timeout_s: SMOLTCP_LEAST_TIMEOUT_S,
         ..tcp(stack)
     };
     if let Some(first) = transport.assumptions.first_mut() {
-        *first = "IPv4, TCP timestamps, no selective acknowledgements, a first window of 2 segments that doubles each round trip (the simulated TCP)".to_string();
+        *first = "IPv4, TCP timestamps, no selective acknowledgements, a first window of 2 segments that doubles each round trip (smoltcp)".to_string();
     }
     transport
 }

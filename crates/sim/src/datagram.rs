@@ -5,6 +5,8 @@
 //! capture asks for the bytes. Nothing here touches the heap.
 
 use stackline_net::{Payload, packet::Node};
+use stackline_proto::tcp::Segment;
+use stackline_proto::tcp::segment::LARGEST_HEADERS;
 
 /// Largest headers of one packet: IPv4 without options, and TCP with timestamps and one range of selective acknowledgement
 /// (or all that a SYN says).
@@ -20,9 +22,16 @@ pub struct Datagram {
     /// Which pair it belongs to, and which of its connections.
     pub(crate) pair: u32,
     pub(crate) connection: u32,
-    header: [u8; HEADERS],
-    header_length: u8,
-    pub(crate) body: Body,
+    what: What,
+}
+
+/// What it is.
+#[derive(Clone, Debug)]
+enum What {
+    /// Headers as they are on a wire, and what follows.
+    Headed { header: [u8; HEADERS], length: u8, body: Body },
+    /// A TCP segment by its fields, with the hosts it goes from and to.
+    Segment { nodes: [Node; 2], segment: Segment },
 }
 
 /// What follows the headers.
@@ -55,17 +64,40 @@ impl Datagram {
         debug_assert!(header.len() <= HEADERS, "no stack sends longer headers");
         let length = header.len().min(HEADERS);
         kept[..length].copy_from_slice(&header[..length]);
-        Self { pair, connection, header: kept, header_length: length as u8, body }
+        Self { pair, connection, what: What::Headed { header: kept, length: length as u8, body } }
     }
 
-    /// Its headers.
+    pub(crate) const fn of_segment(pair: u32, connection: u32, nodes: [Node; 2], segment: Segment) -> Self {
+        Self { pair, connection, what: What::Segment { nodes, segment } }
+    }
+
+    /// The segment that travels by its fields.
+    pub(crate) const fn segment(&self) -> Option<&Segment> {
+        match &self.what {
+            What::Segment { segment, .. } => Some(segment),
+            What::Headed { .. } => None,
+        }
+    }
+
+    /// Its headers, unless it travels by its fields.
     pub(crate) fn header(&self) -> &[u8] {
-        &self.header[..usize::from(self.header_length)]
+        match &self.what {
+            What::Headed { header, length, .. } => &header[..usize::from(*length)],
+            What::Segment { .. } => &[],
+        }
+    }
+
+    /// What follows the headers.
+    pub(crate) const fn body(&self) -> &Body {
+        match &self.what {
+            What::Headed { body, .. } => body,
+            What::Segment { .. } => &Body::Zeros(0),
+        }
     }
 
     /// Bytes behind the headers.
     pub(crate) const fn carried(&self) -> usize {
-        match &self.body {
+        match self.body() {
             Body::Zeros(bytes) | Body::Unit { bytes, .. } | Body::Fragment { bytes, .. } => *bytes as usize,
             Body::Control(_) => 25,
             Body::Refused => 28,
@@ -75,11 +107,19 @@ impl Datagram {
     /// The whole packet as it would be on a wire, from its IPv4 header on, with its checksums: for captures.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
+        if let What::Segment { nodes, segment } = &self.what {
+            let [from, to] = nodes.map(stackline_net::packet::address);
+            let mut headers = [0; LARGEST_HEADERS];
+            let length = segment.write_headers(from, to, &mut headers);
+            let mut bytes = headers[..length].to_vec();
+            bytes.resize(segment.bytes() as usize, 0);
+            return bytes;
+        }
         let mut bytes = self.header().to_vec();
         let headers = bytes.len();
         bytes.resize(headers + self.carried(), 0);
         let body = &mut bytes[headers..];
-        match &self.body {
+        match self.body() {
             Body::Zeros(_) | Body::Refused => {}
             Body::Unit { number, .. } => put_number(body, *number),
             Body::Fragment { index, whole, .. } if *index == 0 => put_number(body, whole.number),
@@ -93,7 +133,7 @@ impl Datagram {
     fn fill_checksums(&self, bytes: &mut [u8]) {
         let checksum = finish(sum(0, &bytes[..20]));
         bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
-        if !matches!(self.body, Body::Fragment { .. }) && bytes[9] == TCP {
+        if !matches!(self.body(), Body::Fragment { .. }) && bytes[9] == TCP {
             let (ip, segment) = bytes.split_at_mut(20);
             let length = segment.len() as u32;
             let pseudo = sum(u32::from(TCP) + length, &ip[12..20]);
@@ -143,7 +183,9 @@ impl Payload for Datagram {
 
     fn mark(&mut self) {
         // Both bits of the ECN field (RFC 3168): congestion experienced.
-        self.header[1] |= 0b11;
+        if let What::Headed { header, .. } = &mut self.what {
+            header[1] |= 0b11;
+        }
     }
 
     fn again(&self) -> Self {

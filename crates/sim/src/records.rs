@@ -50,7 +50,7 @@ fn note_absent(scene: &Scene<'_>, record: &mut RunRecord) {
         } else {
             absent("transport", &format!("{} tells nothing of itself", part.stack.name));
         }
-    } else if part.stack.name == "tcp" {
+    } else if part.stack.name == "smoltcp" {
         for what in ["cwnd_segments", "busy_s", "receive_window_limited_s", "send_buffer_limited_s"] {
             absent(&format!("transport.{what}"), "smoltcp does not tell");
         }

@@ -31,7 +31,8 @@ fn nagle_waits_for_the_acknowledgement_and_nodelay_does_not() {
         run(&text).ports[0].packets
     };
     let (nagle, nodelay) = (stream(""), stream("(nodelay)"));
-    assert!(nodelay > 50 && nagle < 20, "{nagle} and {nodelay} packets");
+    // The first window of ten segments is full before the first acknowledgement: what comes then leaves together.
+    assert!(nodelay > 40 && nagle < 20, "{nagle} and {nodelay} packets");
 }
 
 #[test]

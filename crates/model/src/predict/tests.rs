@@ -155,10 +155,12 @@ fn a_short_transfer_is_slow_start() {
 }
 
 #[test]
-fn the_simulated_tcp_starts_smaller() {
+fn smoltcp_starts_smaller() {
     let mut plan = Plan { seed: 1, hosts: BTreeMap::new(), networks: vec![network()], measurements: vec![] };
-    let simulated =
-        Measurement { world: World::Simulated, ..measurement(Composer::Basic, vec![part(put(), "tcp", 1448, 150)]) };
+    let simulated = Measurement {
+        world: World::Simulated,
+        ..measurement(Composer::Basic, vec![part(put(), "smoltcp", 1448, 150)])
+    };
     plan.measurements.push(simulated);
     let answer = predict(&plan)[0].answer().unwrap().clone();
     // 2 + 4 + 8 + 16 + 32 + 64 wait, 24 of the next window go.

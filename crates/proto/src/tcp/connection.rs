@@ -252,6 +252,13 @@ impl Connection {
         self.send_buffer().saturating_sub(self.sender.queued.saturating_sub(self.sender.una.max(1)))
     }
 
+    /// Whether there is enough room that handing over more is worth while: a third of the send buffer, as in Linux.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        let room = self.room();
+        room > 0 && room * 3 >= self.send_buffer()
+    }
+
     fn send_buffer(&self) -> u64 {
         self.options.send_buffer.unwrap_or_else(|| {
             let windows = u64::from(self.sender.congestion.window) * u64::from(self.sender.mss) * 2;

@@ -5,6 +5,7 @@
 use super::tcp;
 use crate::world::World;
 use stackline_core::record::Transport;
+use stackline_core::time::Instant;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -125,11 +126,11 @@ impl End {
         of_any!(self, end => end.push(world));
     }
 
-    pub(super) fn transport(&self) -> Transport {
-        of_any!(self, end => end.transport())
+    pub(super) fn transport(&self, now: Instant) -> Transport {
+        of_any!(self, end => end.transport(now))
     }
 
-    pub(super) fn settings(&self) -> BTreeMap<String, String> {
-        of_any!(self, end => end.settings())
+    pub(super) fn settings(&self, now: Instant) -> BTreeMap<String, String> {
+        of_any!(self, end => end.settings(now))
     }
 }

@@ -14,7 +14,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 pub(crate) mod end;
+pub(crate) mod linux_tcp;
 pub(crate) mod segments;
+pub(crate) mod smol;
 pub(crate) mod stream;
 pub(crate) mod tcp;
 pub(crate) mod udp;
@@ -92,7 +94,7 @@ impl Pair {
     /// A [`Failure`] when the stack is not simulated.
     pub(crate) fn new(route: Route, stack: &Stack, seed: u64, introduces: bool) -> std::result::Result<Self, Failure> {
         match stack.name.as_str() {
-            "tcp" => Ok(Self::Tcp(Rc::new(tcp::TcpPair::new(route, stack, seed, introduces)))),
+            "tcp" | "smoltcp" => Ok(Self::Tcp(Rc::new(tcp::TcpPair::new(route, stack, seed, introduces)))),
             "udp" => Ok(Self::Udp(Rc::new(udp::UdpPair::new(route, stack, seed)))),
             name => Err(unknown(name)),
         }
@@ -347,7 +349,7 @@ impl Connection {
     }
 }
 
-const ALL: &[&StackTable] = &[&tcp::TABLE, &udp::TABLE];
+const ALL: &[&StackTable] = &[&linux_tcp::TABLE, &smol::TABLE, &udp::TABLE];
 
 /// The tables of all simulated stacks.
 #[must_use]

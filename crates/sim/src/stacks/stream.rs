@@ -215,11 +215,11 @@ impl Stream {
     }
 
     pub(super) fn transport(&self) -> Transport {
-        self.end.transport()
+        self.end.transport(self.desk.now())
     }
 
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
-        self.end.settings()
+        self.end.settings(self.desk.now())
     }
 }
 

@@ -212,7 +212,7 @@ impl Socket {
     // --- what arrives ---
 
     pub(super) fn arrived(&self, datagram: &Datagram, token: &Token, world: &Rc<World>) {
-        let received = match &datagram.body {
+        let received = match datagram.body() {
             Body::Unit { number, bytes } => Some(Received::Unit { number: *number, bytes: *bytes }),
             Body::Control(control) => {
                 read_control(control, token).map(|(kind, value)| Received::Control { kind, value })

@@ -1,0 +1,207 @@
+//! `tcp`: the machine of `proto`, which does as Linux does, for each end of each connection.
+//!
+//! A segment travels as its fields; its bytes are made for captures only.
+
+use super::end::Got;
+use super::tcp::{MAPPING, Wire};
+use crate::datagram::Datagram;
+use crate::world::World;
+use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
+use stackline_core::plan::Stack;
+use stackline_core::record::Transport;
+use stackline_core::time::{Duration, Instant};
+use stackline_net::Packet;
+use stackline_proto::tcp::{Algorithm, Connection, Flags, Options, Received, Segment, State};
+use std::collections::BTreeMap;
+
+pub(super) const TABLE: StackTable = StackTable {
+    name: "tcp",
+    summary: "TCP over IPv4 in virtual time, with the algorithms of Linux",
+    least_unit: 1,
+    largest_unit: 1 << 30,
+    least_bulk_unit: 1,
+    reliable: true,
+    one_host: false,
+    files: false,
+    options: &[
+        OptionTable {
+            name: "nodelay",
+            kind: OptionKind::Flag,
+            default: "off: Nagle's algorithm holds small segments back",
+            help: "every data unit leaves at once",
+        },
+        OptionTable {
+            name: "congestion",
+            kind: OptionKind::Word(&["cubic", "reno"]),
+            default: "cubic",
+            help: "congestion control: cubic (RFC 9438) or reno (RFC 5681)",
+        },
+        OptionTable {
+            name: "send_buffer",
+            kind: OptionKind::Bytes,
+            default: "two windows, from 16 KiB to 4 MiB",
+            help: "bytes a sender may have handed over that are not acknowledged",
+        },
+        OptionTable {
+            name: "receive_buffer",
+            kind: OptionKind::Bytes,
+            default: "what the reader needs, from 64 KiB to 6 MiB",
+            help: "bytes a receiver offers as its window",
+        },
+        OptionTable {
+            name: "mss",
+            kind: OptionKind::Number(88, 65_483),
+            default: "from the path's MTU",
+            help: "largest segment in bytes, with its options",
+        },
+        OptionTable {
+            name: "delayed_ack",
+            kind: OptionKind::Time,
+            default: "40 ms after the first 16 segments with data",
+            help: "how long the acknowledgement of a single segment waits for company; 0 s: not at all",
+        },
+        OptionTable {
+            name: "timeout",
+            kind: OptionKind::Time,
+            default: "none",
+            help: "a connection that hears nothing for so long is given up, also an idle one",
+        },
+    ],
+    mapping: MAPPING,
+};
+
+/// One end, and what it was asked to do.
+#[derive(Debug)]
+pub(super) struct Machine {
+    connection: Connection,
+    first: u32,
+}
+
+fn options(stack: &Stack, mtu: u32) -> Options {
+    let usual = Options::default();
+    Options {
+        congestion: if stack.word("congestion") == Some("reno") { Algorithm::Reno } else { Algorithm::Cubic },
+        nodelay: stack.flag("nodelay"),
+        mtu,
+        send_buffer: stack.number("send_buffer"),
+        receive_buffer: stack.number("receive_buffer"),
+        delayed_ack: stack.seconds("delayed_ack").map_or(usual.delayed_ack, Duration::from_seconds),
+        timeout: stack.seconds("timeout").map(Duration::from_seconds),
+    }
+}
+
+impl Machine {
+    pub(super) fn new(stack: &Stack, mtu: u32, seed: u64, now: Instant) -> Self {
+        let first = seed as u32;
+        Self { connection: Connection::listen(now, options(stack, mtu), 0, first), first }
+    }
+
+    pub(super) fn dial(&mut self, now: Instant, ports: [u16; 2]) {
+        self.connection = Connection::connect(now, *self.connection.options(), (ports[0], ports[1]), self.first);
+    }
+
+    pub(super) fn listen(&mut self, now: Instant, port: u16) {
+        self.connection = Connection::listen(now, *self.connection.options(), port, self.first);
+    }
+
+    pub(super) const fn state(&self) -> State {
+        self.connection.state()
+    }
+
+    pub(super) fn readable(&self) -> bool {
+        self.connection.readable() > 0
+    }
+
+    /// Whether the application is told that there is room: when a third of the buffer is free.
+    pub(super) fn has_room(&self) -> bool {
+        self.connection.has_room()
+    }
+
+    pub(super) fn arrived(&mut self, datagram: &Datagram, now: Instant) {
+        if let Some(segment) = datagram.segment() {
+            self.connection.handle(now, segment);
+        }
+    }
+
+    /// Sends what there is to send. When it wants to do so again.
+    pub(super) fn flush(&mut self, wire: &Wire, world: &World) -> Option<Instant> {
+        let now = world.now();
+        let mut leaving = world.outgoing().borrow_mut();
+        while let Some(segment) = self.connection.poll(now) {
+            leaving.push(packet(wire, wire.connection, segment));
+        }
+        self.connection.deadline().map(|(at, _)| at)
+    }
+
+    pub(super) fn send(&mut self, bytes: usize, now: Instant) -> Option<usize> {
+        self.connection.send(now, bytes as u64).map(|n| n as usize)
+    }
+
+    pub(super) fn receive(&mut self, most: usize, now: Instant) -> Got {
+        match self.connection.receive(now, most as u64) {
+            Received::Bytes(n) => Got::Bytes(n as usize),
+            Received::Nothing => Got::Nothing,
+            Received::End => Got::End,
+            Received::Broken => Got::Broken,
+        }
+    }
+
+    pub(super) fn close(&mut self) {
+        self.connection.close();
+    }
+
+    pub(super) fn abort(&mut self) {
+        self.connection.abort();
+    }
+
+    pub(super) fn push(&mut self) {
+        self.connection.set_nodelay();
+    }
+
+    pub(super) fn transport(&self, now: Instant) -> Transport {
+        let facts = self.connection.facts(now);
+        Transport {
+            retransmits: facts.retransmits,
+            rtt_s: facts.rtt.seconds(),
+            rtt_var_s: facts.rtt_deviation.seconds(),
+            cwnd_segments: u64::from(facts.window),
+            mss_bytes: u64::from(facts.mss),
+            busy_s: facts.busy.seconds(),
+            receive_window_limited_s: facts.receive_window_limited.seconds(),
+            send_buffer_limited_s: facts.send_buffer_limited.seconds(),
+            bytes_acked: facts.bytes_acked,
+            bytes_received: facts.bytes_received,
+        }
+    }
+
+    pub(super) fn settings(&self, now: Instant) -> BTreeMap<String, String> {
+        let (facts, options) = (self.connection.facts(now), self.connection.options());
+        let delayed = stackline_core::units::time(options.delayed_ack.seconds());
+        let settings = [
+            ("congestion", options.congestion.name().to_string()),
+            ("nodelay", if self.connection.nodelay() { "on" } else { "off" }.to_string()),
+            ("mss", format!("{} B", facts.mss)),
+            ("send_buffer", format!("{} B", facts.send_buffer)),
+            ("receive_buffer", format!("{} B", facts.receive_buffer)),
+            ("delayed_ack", delayed),
+        ];
+        settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    }
+}
+
+fn packet(wire: &Wire, connection: u32, segment: Segment) -> Packet<Datagram> {
+    let bytes = segment.bytes() as usize;
+    wire.packet(bytes, Datagram::of_segment(wire.pair, connection, [wire.from, wire.to], segment))
+}
+
+/// What answers a segment of a connection that is over: its FIN is acknowledged as from TIME-WAIT, anything else reset.
+pub(super) fn answer(wire: &Wire, datagram: &Datagram) -> Option<Packet<Datagram>> {
+    let segment = datagram.segment()?;
+    let mut answer = segment.refusal()?;
+    if segment.flags.has(Flags::FIN) {
+        answer.sequence = segment.acknowledged;
+        answer.acknowledged = segment.sequence.wrapping_add(segment.span());
+        answer.flags = Flags::ACK;
+    }
+    Some(packet(wire, datagram.connection, answer))
+}

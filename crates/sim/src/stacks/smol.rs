@@ -1,0 +1,434 @@
+//! `smoltcp`: one smoltcp interface and socket for each end of each connection, with real headers and real segments.
+//!
+//! Data units hold zeros that nobody reads, so a packet on its way keeps its headers and the number of bytes behind them;
+//! smoltcp gets the zeros back when it arrives.
+//!
+//! Where it is not Linux's TCP: it begins with one or two segments instead of ten; its retransmission timer is never below
+//! 1 s (200 ms); it answers with selective acknowledgements and does not use the peer's, so a second loss in one window
+//! waits for the timer; CUBIC has no HyStart, and there is no pacing and no ECN; buffers are as large as the option says
+//! from the beginning and never tuned; a host's own queue may drop its segments. As in Linux are timestamps, window
+//! scaling, Nagle's algorithm, quick acknowledgements at first and delayed ones (every second segment, else 40 ms) later.
+
+use super::end::Got;
+use super::segments::{ACK, FIN, Fields, RST, Segments};
+use super::tcp::{MAPPING, Wire};
+use crate::datagram::{Body, Datagram, TCP, ipv4};
+use crate::world::World;
+use smoltcp::iface::{Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet};
+use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxToken, TxToken};
+use smoltcp::socket::tcp::{self, CongestionControl, RecvError, Socket, SocketBuffer};
+use smoltcp::time::{Duration as Span, Instant as Moment};
+use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr, Ipv4Address};
+use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
+use stackline_core::plan::Stack;
+use stackline_core::record::Transport;
+use stackline_core::time::Instant;
+use stackline_net::{Node, Packet};
+use stackline_proto::tcp::State;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt;
+
+pub(super) const TABLE: StackTable = StackTable {
+    name: "smoltcp",
+    summary: "TCP over IPv4 in virtual time, the library smoltcp",
+    least_unit: 1,
+    largest_unit: 1 << 30,
+    least_bulk_unit: 1,
+    reliable: true,
+    one_host: false,
+    files: false,
+    options: &[
+        OptionTable {
+            name: "nodelay",
+            kind: OptionKind::Flag,
+            default: "off: Nagle's algorithm holds small segments back",
+            help: "every data unit leaves at once",
+        },
+        OptionTable {
+            name: "congestion",
+            kind: OptionKind::Word(&["cubic", "reno", "none"]),
+            default: "cubic",
+            help: "congestion control: cubic (RFC 9438), reno (RFC 5681) or none",
+        },
+        OptionTable {
+            name: "send_buffer",
+            kind: OptionKind::Bytes,
+            default: "4 MiB",
+            help: "bytes a sender may have handed over that are not acknowledged",
+        },
+        OptionTable {
+            name: "receive_buffer",
+            kind: OptionKind::Bytes,
+            default: "4 MiB",
+            help: "bytes a receiver offers as its window",
+        },
+        OptionTable {
+            name: "mss",
+            kind: OptionKind::Number(88, 65_483),
+            default: "from the path's MTU",
+            help: "largest segment in bytes, with its options",
+        },
+        OptionTable {
+            name: "delayed_ack",
+            kind: OptionKind::Time,
+            default: "40 ms after the first 16 segments with data",
+            help: "how long the acknowledgement of a single segment waits for company; 0 s: not at all",
+        },
+        OptionTable {
+            name: "timeout",
+            kind: OptionKind::Time,
+            default: "none",
+            help: "a connection that hears nothing for so long is given up, also an idle one",
+        },
+    ],
+    mapping: MAPPING,
+};
+
+const BUFFER: u64 = 4 << 20;
+/// As long as Linux delays an acknowledgement at least, once it delays any.
+const DELAYED_ACK_S: f64 = 0.04;
+/// Segments with data that are acknowledged at once at the beginning, as Linux does.
+const QUICK: u32 = 16;
+
+thread_local! {
+    /// What the timestamp option tells: the virtual time in ms.
+    static MILLISECONDS: Cell<u32> = const { Cell::new(0) };
+}
+
+fn moment(at: Instant) -> Moment {
+    Moment::from_micros((at.0 / 1000).cast_signed())
+}
+
+fn instant(at: Moment) -> Instant {
+    Instant(at.total_micros().max(0).cast_unsigned().saturating_mul(1000))
+}
+
+/// So many zeros that take no memory before they are written. An allocation of more than 32 MiB always comes from the kernel
+/// as fresh pages; a smaller one may be used again, and clearing it would touch all of it.
+fn untouched(bytes: usize) -> Vec<u8> {
+    const FRESH: usize = (32 << 20) + 4096;
+    const SMALL: usize = 64 << 10;
+    let mut zeros = vec![0; if bytes > SMALL { bytes.max(FRESH) } else { bytes }];
+    zeros.truncate(bytes);
+    zeros
+}
+
+fn span(seconds: f64) -> Span {
+    Span::from_micros(stackline_core::time::Duration::from_seconds(seconds).0 / 1000)
+}
+
+/// An interface with its one socket.
+pub(super) struct Machine {
+    interface: Interface,
+    sockets: SocketSet<'static>,
+    handle: SocketHandle,
+    mtu: usize,
+    segments: Segments,
+    /// Segments with data that have arrived, up to [`QUICK`].
+    quick: u32,
+    delayed_ack: Option<Span>,
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.segments)
+    }
+}
+
+impl Machine {
+    pub(super) fn new(stack: &Stack, mtu: u32, seed: u64, host: Node, now: Instant) -> Self {
+        let mtu = mtu as usize;
+        let mut config = Config::new(HardwareAddress::Ip);
+        config.random_seed = seed;
+        let (frame, leaving) = (&mut Vec::new(), &mut Vec::new());
+        let mut nic = Nic { mtu, arriving: None, frame, leaving, pair: 0, connection: 0 };
+        let mut interface = Interface::new(config, &mut nic, moment(now));
+        let address = IpAddress::Ipv4(Ipv4Address::from(stackline_net::packet::address(host)));
+        interface.update_ip_addrs(|addresses| {
+            // There is room for more than one in an interface that was just made.
+            let _ = addresses.push(IpCidr::new(address, 32));
+        });
+        let buffer = |name: &str| {
+            let bytes = stack.number(name).unwrap_or(BUFFER);
+            SocketBuffer::new(untouched(usize::try_from(bytes).unwrap_or(1 << 30)))
+        };
+        let mut sockets = SocketSet::new(Vec::with_capacity(1));
+        let handle = sockets.add(Socket::new(buffer("receive_buffer"), buffer("send_buffer")));
+        let delayed_ack = span(stack.seconds("delayed_ack").unwrap_or(DELAYED_ACK_S));
+        let delayed_ack = (delayed_ack > Span::ZERO).then_some(delayed_ack);
+        let mut new = Self { interface, sockets, handle, mtu, segments: Segments::default(), quick: 0, delayed_ack };
+        new.set(stack);
+        new
+    }
+
+    /// As new, with the buffers it has.
+    pub(super) fn renew(&mut self, stack: &Stack) {
+        (self.segments, self.quick) = (Segments::default(), 0);
+        self.set(stack);
+    }
+
+    fn set(&mut self, stack: &Stack) {
+        let socket = self.socket();
+        socket.set_congestion_control(match stack.word("congestion") {
+            Some("reno") => CongestionControl::Reno,
+            Some("none") => CongestionControl::None,
+            _ => CongestionControl::Cubic,
+        });
+        socket.set_nagle_enabled(!stack.flag("nodelay"));
+        socket.set_ack_delay(None);
+        socket.set_timeout(stack.seconds("timeout").map(span));
+        socket.set_tsval_generator(Some(|| MILLISECONDS.get()));
+    }
+
+    fn socket(&mut self) -> &mut Socket<'static> {
+        self.sockets.get_mut(self.handle)
+    }
+
+    pub(super) fn dial(&mut self, to: Node, ports: [u16; 2]) {
+        let remote = Ipv4Address::from(stackline_net::packet::address(to));
+        let socket: &mut Socket<'static> = self.sockets.get_mut(self.handle);
+        let asked = socket.connect(self.interface.context(), (IpAddress::Ipv4(remote), ports[1]), ports[0]);
+        debug_assert!(asked.is_ok(), "{asked:?}: a new socket, with addresses and ports");
+    }
+
+    pub(super) fn listen(&mut self, port: u16) {
+        let listening = self.socket().listen(port);
+        debug_assert!(listening.is_ok(), "{listening:?}: a new socket, with a port");
+    }
+
+    pub(super) fn state(&self) -> State {
+        match self.sockets.get::<Socket<'static>>(self.handle).state() {
+            tcp::State::Closed => State::Closed,
+            tcp::State::Listen => State::Listen,
+            tcp::State::SynSent => State::SynSent,
+            tcp::State::SynReceived => State::SynReceived,
+            tcp::State::Established => State::Established,
+            tcp::State::FinWait1 => State::FinWait1,
+            tcp::State::FinWait2 => State::FinWait2,
+            tcp::State::CloseWait => State::CloseWait,
+            tcp::State::Closing => State::Closing,
+            tcp::State::LastAck => State::LastAck,
+            tcp::State::TimeWait => State::TimeWait,
+        }
+    }
+
+    pub(super) fn readable(&self) -> bool {
+        self.sockets.get::<Socket<'static>>(self.handle).can_recv()
+    }
+
+    // --- the network's side ---
+
+    pub(super) fn arrived(&mut self, wire: &Wire, datagram: &Datagram, world: &World) {
+        let now = world.now();
+        MILLISECONDS.set((now.0 / 1_000_000) as u32);
+        let header = datagram.header();
+        let carried = datagram.carried();
+        self.segments.arrives(&Fields::of(header), carried, now);
+        if carried > 0 && self.quick < QUICK {
+            self.quick += 1;
+            if self.quick == QUICK {
+                let delayed_ack = self.delayed_ack;
+                self.socket().set_ack_delay(delayed_ack);
+            }
+        }
+        let mut frames = world.frames.borrow_mut();
+        let mut leaving = world.outgoing().borrow_mut();
+        let before = leaving.len();
+        frames.arriving[..header.len()].copy_from_slice(header);
+        let frames = &mut *frames;
+        let arriving = Some(&frames.arriving[..header.len() + carried]);
+        let (frame, pair, connection) = (&mut frames.leaving, wire.pair, wire.connection);
+        let mut nic = Nic { mtu: self.mtu, arriving, frame, leaving: &mut leaving, pair, connection };
+        let result = self.interface.poll_ingress_single(moment(now), &mut nic, &mut self.sockets);
+        debug_assert_ne!(result, PollIngressSingleResult::None);
+        self.address(wire, &mut leaving[before..], now);
+    }
+
+    /// Completes the packets that smoltcp made.
+    fn address(&mut self, wire: &Wire, made: &mut [Packet<Datagram>], now: Instant) {
+        for packet in made {
+            (packet.from, packet.to) = (wire.from, wire.to);
+            self.segments.leaves(&Fields::of(packet.payload.header()), packet.payload.carried(), now);
+        }
+    }
+
+    /// Sends what there is to send. When it wants to do so again.
+    pub(super) fn flush(&mut self, wire: &Wire, world: &World) -> Option<Instant> {
+        let now = world.now();
+        MILLISECONDS.set((now.0 / 1_000_000) as u32);
+        let mut frames = world.frames.borrow_mut();
+        let mut leaving = world.outgoing().borrow_mut();
+        let before = leaving.len();
+        let (pair, connection) = (wire.pair, wire.connection);
+        let mut nic =
+            Nic { mtu: self.mtu, arriving: None, frame: &mut frames.leaving, leaving: &mut leaving, pair, connection };
+        let (interface, sockets) = (&mut self.interface, &mut self.sockets);
+        while interface.poll_egress(moment(now), &mut nic, sockets) == PollResult::SocketStateChanged {}
+        self.address(wire, &mut leaving[before..], now);
+        let next = self.interface.poll_at(moment(now), &self.sockets)?;
+        // What could not be done now is not due before the next microsecond.
+        Some(instant(next).max(Instant((now.0 / 1000 + 1) * 1000)))
+    }
+
+    // --- the application's side ---
+
+    /// Puts so many bytes into the send buffer as there is room for; `None` when the connection is broken.
+    pub(super) fn send(&mut self, bytes: usize) -> Option<usize> {
+        let socket = self.socket();
+        let mut done = 0;
+        loop {
+            // Twice when the room goes round the end of the buffer.
+            let n = socket.send(|room| (room.len().min(bytes - done), room.len().min(bytes - done))).ok()?;
+            done += n;
+            if n == 0 || done == bytes {
+                return Some(done);
+            }
+        }
+    }
+
+    /// Takes at most so many bytes out of the receive buffer.
+    pub(super) fn receive(&mut self, most: usize) -> Got {
+        let socket = self.socket();
+        let mut done = 0;
+        // Twice when the bytes go round the end of the buffer.
+        while done < most && socket.can_recv() {
+            let taken = socket.recv(|bytes| (bytes.len().min(most - done), bytes.len().min(most - done)));
+            let Ok(n) = taken else { break };
+            done += n;
+        }
+        if done > 0 {
+            return Got::Bytes(done);
+        }
+        match socket.recv(|_| (0, ())) {
+            Ok(()) => Got::Nothing,
+            Err(RecvError::Finished) => Got::End,
+            Err(RecvError::InvalidState) => Got::Broken,
+        }
+    }
+
+    pub(super) fn close(&mut self) {
+        self.socket().close();
+    }
+
+    pub(super) fn abort(&mut self) {
+        self.socket().abort();
+    }
+
+    /// What Nagle's algorithm holds back goes on at once.
+    pub(super) fn push(&mut self) {
+        self.socket().set_nagle_enabled(false);
+    }
+
+    pub(super) const fn transport(&self) -> Transport {
+        self.segments.transport(self.mtu as u64 - 52)
+    }
+
+    pub(super) fn settings(&self) -> BTreeMap<String, String> {
+        let mss = self.mtu - 52;
+        let socket = self.sockets.get::<Socket<'static>>(self.handle);
+        let congestion = match socket.congestion_control() {
+            CongestionControl::None => "none",
+            CongestionControl::Reno => "reno",
+            CongestionControl::Cubic => "cubic",
+        };
+        let delayed = self.delayed_ack.map_or(0.0, |span| span.total_micros() as f64 / 1e6);
+        let settings = [
+            ("congestion", congestion.to_string()),
+            ("nodelay", if socket.nagle_enabled() { "off" } else { "on" }.to_string()),
+            ("mss", format!("{mss} B")),
+            ("send_buffer", format!("{} B", socket.send_capacity())),
+            ("receive_buffer", format!("{} B", socket.recv_capacity())),
+            ("delayed_ack", stackline_core::units::time(delayed)),
+        ];
+        settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    }
+}
+
+/// What answers a segment of a connection that is over: its FIN is acknowledged as from TIME-WAIT, anything else reset.
+pub(super) fn answer(wire: &Wire, datagram: &Datagram) -> Option<Packet<Datagram>> {
+    let fields = Fields::of(datagram.header());
+    if fields.has(RST) {
+        return None;
+    }
+    let next = fields.sequence.wrapping_add(datagram.carried() as u32);
+    let (acknowledged, flags) = if fields.has(FIN) { (next.wrapping_add(1), ACK) } else { (next, RST | ACK) };
+    let mut header = [0; 40];
+    header[..20].copy_from_slice(&ipv4(wire.from, wire.to, TCP, 40, 0, 0));
+    header[20..22].copy_from_slice(&fields.destination.to_be_bytes());
+    header[22..24].copy_from_slice(&fields.source.to_be_bytes());
+    header[24..28].copy_from_slice(&fields.acknowledged.to_be_bytes());
+    header[28..32].copy_from_slice(&acknowledged.to_be_bytes());
+    header[32] = 5 << 4;
+    header[33] = flags;
+    Some(wire.packet(40, Datagram::new(wire.pair, datagram.connection, &header, Body::Zeros(0))))
+}
+
+/// The interface that smoltcp sees for one call: perhaps a packet that arrives, and room for those that leave.
+struct Nic<'n> {
+    mtu: usize,
+    arriving: Option<&'n [u8]>,
+    frame: &'n mut Vec<u8>,
+    leaving: &'n mut Vec<Packet<Datagram>>,
+    pair: u32,
+    connection: u32,
+}
+
+impl Device for Nic<'_> {
+    type RxToken<'t>
+        = Arriving<'t>
+    where
+        Self: 't;
+    type TxToken<'t>
+        = Leaving<'t>
+    where
+        Self: 't;
+
+    fn receive(&mut self, _: Moment) -> Option<(Arriving<'_>, Leaving<'_>)> {
+        let arriving = self.arriving.take()?;
+        let (frame, leaving, pair, connection) = (&mut *self.frame, &mut *self.leaving, self.pair, self.connection);
+        Some((Arriving(arriving), Leaving { frame, leaving, pair, connection }))
+    }
+
+    fn transmit(&mut self, _: Moment) -> Option<Leaving<'_>> {
+        let (frame, leaving, pair, connection) = (&mut *self.frame, &mut *self.leaving, self.pair, self.connection);
+        Some(Leaving { frame, leaving, pair, connection })
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut capabilities = DeviceCapabilities::default();
+        capabilities.medium = Medium::Ip;
+        capabilities.max_transmission_unit = self.mtu;
+        capabilities.checksum = ChecksumCapabilities::ignored();
+        capabilities
+    }
+}
+
+struct Arriving<'t>(&'t [u8]);
+
+impl RxToken for Arriving<'_> {
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
+        f(self.0)
+    }
+}
+
+struct Leaving<'t> {
+    frame: &'t mut Vec<u8>,
+    leaving: &'t mut Vec<Packet<Datagram>>,
+    pair: u32,
+    connection: u32,
+}
+
+impl TxToken for Leaving<'_> {
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {
+        let frame = &mut self.frame[..length];
+        let result = f(frame);
+        let headers = 20 + usize::from(frame[32] >> 4) * 4;
+        let body = Body::Zeros((length - headers) as u32);
+        let payload = Datagram::new(self.pair, self.connection, &frame[..headers], body);
+        let (from, to) = (Node(0), Node(0));
+        let wire = Wire { pair: self.pair, connection: self.connection, from, to };
+        self.leaving.push(wire.packet(length, payload));
+        result
+    }
+}
