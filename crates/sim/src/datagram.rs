@@ -1,9 +1,10 @@
 //! What travels in the simulated world: a real IPv4 header, what the stacks' headers say behind it, and the bytes they
 //! carry, as far as anybody reads them.
 //!
-//! Data units hold zeros, as nobody reads them; they are not carried but counted. No checksum is computed before a
-//! capture asks for the bytes. Nothing here touches the heap.
+//! Data units hold zeros, as nobody reads them; they are not carried but counted, unless the stack encrypts them. No
+//! checksum is computed before a capture asks for the bytes. Nothing here touches the heap but for encrypted packets.
 
+use bytes::BytesMut;
 use stackline_net::{Payload, packet::Node};
 use stackline_proto::tcp::Segment;
 use stackline_proto::tcp::segment::LARGEST_HEADERS;
@@ -41,6 +42,8 @@ pub(crate) enum Body {
     Zeros(u32),
     /// A datagram of so many bytes whose first ones hold this number.
     Unit { number: u64, bytes: u32 },
+    /// What somebody reads.
+    Bytes(BytesMut),
     /// A control datagram.
     Control([u8; 25]),
     /// A part of an IP datagram that was too large for the path.
@@ -96,11 +99,20 @@ impl Datagram {
     }
 
     /// Bytes behind the headers.
-    pub(crate) const fn carried(&self) -> usize {
+    pub(crate) fn carried(&self) -> usize {
         match self.body() {
             Body::Zeros(bytes) | Body::Unit { bytes, .. } | Body::Fragment { bytes, .. } => *bytes as usize,
+            Body::Bytes(bytes) => bytes.len(),
             Body::Control(_) => 25,
             Body::Refused => 28,
+        }
+    }
+
+    /// Takes the bytes out, where there are any; for a packet that has arrived.
+    pub(crate) fn take_bytes(&mut self) -> Option<BytesMut> {
+        match &mut self.what {
+            What::Headed { body: Body::Bytes(bytes), .. } => Some(std::mem::take(bytes)),
+            _ => None,
         }
     }
 
@@ -124,6 +136,7 @@ impl Datagram {
             Body::Unit { number, .. } => put_number(body, *number),
             Body::Fragment { index, whole, .. } if *index == 0 => put_number(body, whole.number),
             Body::Fragment { .. } => {}
+            Body::Bytes(bytes) => body.copy_from_slice(bytes),
             Body::Control(control) => body.copy_from_slice(control),
         }
         self.fill_checksums(&mut bytes);

@@ -135,9 +135,9 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             // Somebody waits for a packet to leave, which is told only when its moment has been computed.
             until = self.network.deadline().map_or(until, |(at, _)| at.min(until));
         }
-        if let Some(Delivery { due, packet }) = self.network.poll(until) {
+        if let Some(Delivery { due, mut packet }) = self.network.poll(until) {
             self.come_to(due)?;
-            self.deliver(&packet);
+            self.deliver(&mut packet);
         } else if let Some((at, timer)) = self.world.take_timer(until) {
             self.come_to(at)?;
             self.ring(at, timer)?;
@@ -164,7 +164,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     }
 
     #[inline]
-    fn deliver(&mut self, packet: &Packet<Datagram>) {
+    fn deliver(&mut self, packet: &mut Packet<Datagram>) {
         if let Some(pair) = self.pairs.get(packet.payload.pair as usize) {
             pair.arrived(pair.side_of(packet.to), packet, &self.world);
         }

@@ -1,7 +1,7 @@
 //! The simulated world: carries out one run of a measurement in virtual time, over the network model of `net` and real
 //! protocol stacks.
 //!
-//! It reads no clock, opens no file or socket, starts no thread and draws nothing unseeded: the same scene gives the same
+//! It reads no clock (but for moments that quinn-proto and rustls want and no result shows), opens no file or socket, starts no thread and draws nothing unseeded: the same scene gives the same
 //! records and the same digest. Endpoints do and count what those of the live world do; processors cost nothing but what
 //! the hosts' interfaces say.
 //!

@@ -2,6 +2,7 @@
 
 use crate::Scene;
 use crate::job::{Job, Seen, gather};
+use crate::stacks;
 use stackline_core::program::{self, Side};
 use stackline_core::record::RunRecord;
 use std::rc::Rc;
@@ -50,9 +51,8 @@ fn note_absent(scene: &Scene<'_>, record: &mut RunRecord) {
         } else {
             absent("transport", &format!("{} tells nothing of itself", part.stack.name));
         }
-    } else if part.stack.name == "smoltcp" {
-        for what in ["cwnd_segments", "busy_s", "receive_window_limited_s", "send_buffer_limited_s"] {
-            absent(&format!("transport.{what}"), "smoltcp does not tell");
-        }
+    } else {
+        let (untold, why) = stacks::untold(&part.stack.name);
+        untold.iter().for_each(|what| drop(absent(&format!("transport.{what}"), why)));
     }
 }

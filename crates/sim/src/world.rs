@@ -6,6 +6,7 @@ use crate::datagram::Datagram;
 use crate::fault::{Fault, Result};
 use crate::job::Job;
 use crate::stacks::end::End;
+use bytes::BytesMut;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::Packet;
@@ -49,11 +50,14 @@ pub(crate) struct World {
     pub(crate) frames: RefCell<Frames>,
 }
 
-/// Room for one packet each way.
+/// Room for one packet each way, and what real packets on their way are kept in.
 #[derive(Debug)]
 pub(crate) struct Frames {
     pub(crate) arriving: Vec<u8>,
     pub(crate) leaving: Vec<u8>,
+    /// A packet that was just made, as long as it is.
+    pub(crate) made: Vec<u8>,
+    pub(crate) room: BytesMut,
 }
 
 impl World {
@@ -66,7 +70,12 @@ impl World {
             outgoing: RefCell::default(),
             news: Cell::new(false),
             blocked: Cell::new(0),
-            frames: RefCell::new(Frames { arriving: vec![0; LARGEST_PACKET], leaving: vec![0; LARGEST_PACKET] }),
+            frames: RefCell::new(Frames {
+                arriving: vec![0; LARGEST_PACKET],
+                leaving: vec![0; LARGEST_PACKET],
+                made: Vec::new(),
+                room: BytesMut::new(),
+            }),
         })
     }
 

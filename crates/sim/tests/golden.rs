@@ -66,13 +66,13 @@ fn the_same_text_gives_the_same_to_the_last_digit() {
     let mut table = String::new();
     for (network, name) in [(WAN, "clean"), (lossy, "1% loss")] {
         for what in ["bulk_get 10000*100", "bulk_put 10000*100", "rr 32*100", "connect_disconnect 0*20"] {
-            for stack in ["tcp", "udp"] {
+            for stack in ["tcp", "udp", "quic"] {
                 let units = if stack == "udp" { what.replace("10000*100", "1000*1000") } else { what.to_string() };
                 let outcome = run(&format!("{network}1 from a to b {units} over {stack} across wan;"));
                 let record = &outcome.records[0];
                 let _ = writeln!(
                     table,
-                    "{name:<8} {stack} {units:<24} {:>11} ns  {:>7} B  {:>3} calls  lost {:?} {:?}",
+                    "{name:<8} {stack:<4} {units:<24} {:>11} ns  {:>7} B  {:>3} calls  lost {:?} {:?}",
                     record.elapsed_ns,
                     record.data_bytes(),
                     record.calls.n() + record.connects.n(),

@@ -2,7 +2,8 @@
 //!
 //! A stack adds itself with a variant and a pair that is [`Streams`]; nothing here decides anything.
 
-use super::tcp;
+use super::{quic, tcp};
+use crate::fault::Failure;
 use crate::world::World;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
@@ -51,7 +52,10 @@ impl Introductions {
 pub(super) trait Streams {
     fn introductions(&self) -> &Introductions;
     /// Asks for the next connection.
-    fn dial(&self, world: &Rc<World>) -> End;
+    ///
+    /// # Errors
+    /// A [`Failure`] when the stack takes none.
+    fn dial(&self, world: &Rc<World>) -> Result<End, Failure>;
     /// Takes the next connection that came about.
     fn accept(&self) -> Option<End>;
 }
@@ -60,6 +64,7 @@ pub(super) trait Streams {
 #[derive(Clone, Debug)]
 pub(crate) enum End {
     Tcp(Rc<tcp::End>),
+    Quic(Rc<quic::End>),
 }
 
 /// The same call to the end of any stack.
@@ -67,6 +72,7 @@ macro_rules! of_any {
     ($end:expr, $name:ident => $call:expr) => {
         match $end {
             End::Tcp($name) => $call,
+            End::Quic($name) => $call,
         }
     };
 }

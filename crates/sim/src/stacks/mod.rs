@@ -15,6 +15,7 @@ use std::rc::Rc;
 
 pub(crate) mod end;
 pub(crate) mod linux_tcp;
+pub(crate) mod quic;
 pub(crate) mod segments;
 pub(crate) mod smol;
 pub(crate) mod stream;
@@ -87,6 +88,7 @@ impl Route {
 pub(crate) enum Pair {
     Tcp(Rc<tcp::TcpPair>),
     Udp(Rc<udp::UdpPair>),
+    Quic(Rc<quic::QuicPair>),
 }
 
 impl Pair {
@@ -96,15 +98,17 @@ impl Pair {
         match stack.name.as_str() {
             "tcp" | "smoltcp" => Ok(Self::Tcp(Rc::new(tcp::TcpPair::new(route, stack, seed, introduces)))),
             "udp" => Ok(Self::Udp(Rc::new(udp::UdpPair::new(route, stack, seed)))),
+            "quic" => Ok(Self::Quic(Rc::new(quic::QuicPair::new(route, stack, seed, introduces)?))),
             name => Err(unknown(name)),
         }
     }
 
     /// A packet has reached the host of one side.
-    pub(crate) fn arrived(&self, side: Side, packet: &Packet<Datagram>, world: &Rc<World>) {
+    pub(crate) fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, world: &Rc<World>) {
         match self {
             Self::Tcp(pair) => pair.arrived(side, packet, world),
             Self::Udp(pair) => pair.arrived(side, packet, world),
+            Self::Quic(pair) => pair.arrived(side, packet, world),
         }
     }
 
@@ -112,6 +116,7 @@ impl Pair {
     pub(crate) fn timer(&self, connection: u32, side: Side, world: &Rc<World>) {
         match self {
             Self::Tcp(pair) => pair.timer(connection, side, world),
+            Self::Quic(pair) => pair.timer(connection, side, world),
             Self::Udp(_) => {}
         }
     }
@@ -120,7 +125,8 @@ impl Pair {
     pub(crate) fn forget(&self, end: end::End) {
         match (self, end) {
             (Self::Tcp(pair), end::End::Tcp(end)) => pair.forget(end),
-            (Self::Udp(_), _) => {}
+            (Self::Quic(pair), end::End::Quic(end)) => pair.forget(&end),
+            _ => {}
         }
     }
 
@@ -128,6 +134,7 @@ impl Pair {
         let route = match self {
             Self::Tcp(pair) => &pair.route,
             Self::Udp(pair) => &pair.route,
+            Self::Quic(pair) => &pair.route,
         };
         if route.nodes[0].0 == node.0 { Side::Initiator } else { Side::Responder }
     }
@@ -140,7 +147,7 @@ impl Pair {
     /// A packet of that side has left its host, or never will.
     pub(crate) fn departed(&self, side: Side, at: Instant, bytes: u32, world: &World) {
         match self {
-            Self::Tcp(_) => {}
+            Self::Tcp(_) | Self::Quic(_) => {}
             Self::Udp(pair) => pair.departed(side, at, bytes, world),
         }
     }
@@ -148,7 +155,7 @@ impl Pair {
     /// An endpoint is done: nobody listens at that side any more.
     fn close(&self, side: Side) {
         match self {
-            Self::Tcp(_) => {}
+            Self::Tcp(_) | Self::Quic(_) => {}
             Self::Udp(pair) => pair.close(side),
         }
     }
@@ -178,6 +185,7 @@ impl Door {
     pub(crate) async fn connect(&self, desk: &Rc<Desk>) -> Result<Connection> {
         match &self.pair {
             Pair::Tcp(pair) => stream::Stream::connect(&**pair, desk).await.map(Connection::Stream),
+            Pair::Quic(pair) => stream::Stream::connect(&**pair, desk).await.map(Connection::Stream),
             Pair::Udp(pair) => {
                 let datagrams = udp::Datagrams::connect(pair, desk).await?;
                 Ok(Connection::Datagrams(Box::new(datagrams)))
@@ -190,6 +198,7 @@ impl Door {
         let first = self.count.replace(self.count.get() + 1) == 0;
         match &self.pair {
             Pair::Tcp(pair) => stream::Stream::accept(&**pair, desk).await.map(Connection::Stream),
+            Pair::Quic(pair) => stream::Stream::accept(&**pair, desk).await.map(Connection::Stream),
             Pair::Udp(pair) => {
                 let datagrams = udp::Datagrams::accept(pair, desk, first).await?;
                 Ok(Connection::Datagrams(Box::new(datagrams)))
@@ -349,7 +358,7 @@ impl Connection {
     }
 }
 
-const ALL: &[&StackTable] = &[&linux_tcp::TABLE, &smol::TABLE, &udp::TABLE];
+const ALL: &[&StackTable] = &[&linux_tcp::TABLE, &smol::TABLE, &udp::TABLE, &quic::TABLE];
 
 /// The tables of all simulated stacks.
 #[must_use]
@@ -368,6 +377,15 @@ fn unknown(name: &str) -> Failure {
 
 pub(crate) fn is_reliable(name: &str) -> bool {
     find(name).is_none_or(|table| table.reliable)
+}
+
+/// What a stack's transport does not tell of itself, and why.
+pub(crate) fn untold(name: &str) -> (&'static [&'static str], &'static str) {
+    match name {
+        "smoltcp" => (smol::UNTOLD, "smoltcp does not tell"),
+        "quic" => (quic::UNTOLD, "quinn-proto does not tell"),
+        _ => (&[], ""),
+    }
 }
 
 /// Whether the stack and its options are simulated.

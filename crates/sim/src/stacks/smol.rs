@@ -85,6 +85,9 @@ pub(super) const TABLE: StackTable = StackTable {
     mapping: MAPPING,
 };
 
+/// What a transport record leaves out.
+pub(super) const UNTOLD: &[&str] = &["cwnd_segments", "busy_s", "receive_window_limited_s", "send_buffer_limited_s"];
+
 const BUFFER: u64 = 4 << 20;
 /// As long as Linux delays an acknowledgement at least, once it delays any.
 const DELAYED_ACK_S: f64 = 0.04;

@@ -44,7 +44,7 @@ impl Stream {
 
     pub(super) async fn connect(pair: &impl Streams, desk: &Rc<Desk>) -> Result<Self> {
         let introduces = pair.introductions().of_next_dialled();
-        let mut stream = Self::new(pair.dial(&desk.world), desk);
+        let mut stream = Self::new(pair.dial(&desk.world)?, desk);
         let patience = if introduces { PATIENCE } else { PATIENCE_LATER };
         stream.established(desk.now() + patience).await?;
         if introduces {

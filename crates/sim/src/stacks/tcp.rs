@@ -5,6 +5,7 @@ use super::end::{self, Got, Introductions, Streams};
 use super::segments::{ACK, Fields, SYN};
 use super::{Route, linux_tcp, other, place, smol};
 use crate::datagram::Datagram;
+use crate::fault::Failure;
 use crate::world::{Timer, World};
 use stackline_core::catalogue::Mapping;
 use stackline_core::plan::Stack;
@@ -207,13 +208,13 @@ impl Streams for TcpPair {
         &self.introductions
     }
 
-    fn dial(&self, world: &Rc<World>) -> end::End {
+    fn dial(&self, world: &Rc<World>) -> Result<end::End, Failure> {
         let connection = self.dialled.get();
         self.dialled.set(connection + 1);
         let end = self.end(connection, Side::Initiator, world.now());
         end.dial(self.ports(connection), world.now());
         end.touch(world);
-        end::End::Tcp(end)
+        Ok(end::End::Tcp(end))
     }
 
     fn accept(&self) -> Option<end::End> {

@@ -219,7 +219,7 @@ impl Socket {
             }
             Body::Fragment { whole, index, count, .. } => self.whole(*whole, *index, *count),
             Body::Refused => Some(Received::Refused),
-            Body::Zeros(_) => None,
+            Body::Zeros(_) | Body::Bytes(_) => None,
         };
         let Some(received) = received else { return };
         if self.closed.get() {

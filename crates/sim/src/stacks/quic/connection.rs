@@ -1,0 +1,382 @@
+//! One end of a QUIC connection with its one stream.
+
+use super::moment::{instant, moment};
+use super::wire::Wire;
+use crate::stacks::end::{self, Got};
+use crate::world::{Timer, World};
+use bytes::Bytes;
+use quinn_proto::{
+    Connection, ConnectionError, ConnectionEvent, ConnectionHandle, Dir, Endpoint, Event, ReadError, StreamEvent,
+    StreamId, VarInt,
+};
+use stackline_core::program::Side;
+use stackline_core::record::Transport;
+use stackline_core::time::{Duration, Instant};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+
+/// What data units hold. A sender keeps what is not acknowledged, all of it here.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+/// Why a connection is closed: it is over, or bytes came that nobody takes.
+const OVER: VarInt = VarInt::from_u32(0);
+const UNWANTED: VarInt = VarInt::from_u32(1);
+
+/// How a connection was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loss {
+    /// The peer closed it, with nothing in transit.
+    Closed,
+    /// Nothing was heard for too long.
+    Silence,
+    Broken,
+}
+
+/// Where an end is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) wire: Wire,
+    pub(super) side: Side,
+    /// The endpoint that uses it.
+    pub(super) endpoint: u32,
+    /// Its number among the pair's connections.
+    pub(super) number: u32,
+}
+
+/// One end of a connection.
+pub(crate) struct End {
+    pub(in crate::stacks) touched: Cell<bool>,
+    place: Place,
+    /// Its number in its socket.
+    pub(super) handle: ConnectionHandle,
+    socket: Rc<RefCell<Endpoint>>,
+    settings: BTreeMap<String, String>,
+    /// The application has let go of it.
+    orphan: Cell<bool>,
+    /// The application waits for room in the send buffer.
+    wants_room: Cell<bool>,
+    inner: RefCell<Inner>,
+}
+
+struct Inner {
+    connection: Connection,
+    stream: Option<StreamId>,
+    connected: bool,
+    lost: Option<Loss>,
+    /// The peer has ended its half and everything before was taken.
+    ended: bool,
+    /// The own half is ended, and the peer knows.
+    finished: bool,
+    /// Bytes of the stream that were taken.
+    received: u64,
+    /// The earliest timer that has not come yet.
+    alarm: Option<Instant>,
+}
+
+impl fmt::Debug for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} of connection {} of pair {}", self.place.side, self.place.number, self.place.wire.pair)
+    }
+}
+
+impl End {
+    pub(super) fn new(
+        place: Place,
+        socket: &Rc<RefCell<Endpoint>>,
+        (handle, connection): (ConnectionHandle, Connection),
+        settings: BTreeMap<String, String>,
+    ) -> Self {
+        let inner = Inner {
+            connection,
+            stream: None,
+            connected: false,
+            lost: None,
+            ended: false,
+            finished: false,
+            received: 0,
+            alarm: None,
+        };
+        Self {
+            touched: Cell::new(false),
+            place,
+            handle,
+            socket: Rc::clone(socket),
+            settings,
+            orphan: Cell::new(false),
+            wants_room: Cell::new(false),
+            inner: RefCell::new(inner),
+        }
+    }
+
+    pub(super) const fn side(&self) -> Side {
+        self.place.side
+    }
+
+    pub(in crate::stacks) const fn pair(&self) -> u32 {
+        self.place.wire.pair
+    }
+
+    /// There may be something to send.
+    pub(super) fn touch(self: &Rc<Self>, world: &World) {
+        if !self.touched.replace(true) {
+            world.touch(end::End::Quic(Rc::clone(self)));
+        }
+    }
+
+    /// Nobody needs it any more, and the peer has been told often enough.
+    pub(in crate::stacks) fn is_over(&self) -> bool {
+        self.orphan.get() && self.inner.borrow().connection.is_drained()
+    }
+
+    // --- the network's side ---
+
+    /// Something for it has reached its socket.
+    pub(super) fn arrived(self: &Rc<Self>, event: ConnectionEvent, world: &World) {
+        let mut inner = self.inner.borrow_mut();
+        inner.connection.handle_event(event);
+        self.attend(&mut inner, world);
+        self.touch(world);
+    }
+
+    pub(super) fn rang(self: &Rc<Self>, world: &World) {
+        let now = world.now();
+        let mut inner = self.inner.borrow_mut();
+        if inner.alarm.is_some_and(|alarm| alarm <= now) {
+            inner.alarm = None;
+        }
+        inner.connection.handle_timeout(moment(now));
+        self.attend(&mut inner, world);
+        self.touch(world);
+    }
+
+    /// Sends what there is to send and sets the next timer.
+    pub(in crate::stacks) fn flush(&self, world: &World) {
+        let now = world.now();
+        let mut inner = self.inner.borrow_mut();
+        self.attend(&mut inner, world);
+        while self.transmit(&mut inner, now, world) {
+            self.attend(&mut inner, world);
+        }
+        let Some(next) = inner.connection.poll_timeout() else { return };
+        // What could not be done now is not due before the next ns.
+        let next = instant(next).max(now + Duration(1));
+        if inner.alarm.is_none_or(|alarm| next < alarm) {
+            inner.alarm = Some(next);
+            let (pair, connection) = (self.pair(), self.handle.0 as u32);
+            world.set_timer(next, Timer::End { pair, connection, side: self.place.side });
+        }
+    }
+
+    fn transmit(&self, inner: &mut Inner, now: Instant, world: &World) -> bool {
+        let made = {
+            let mut frames = world.frames.borrow_mut();
+            frames.made.clear();
+            inner.connection.poll_transmit(moment(now), 1, &mut frames.made)
+        };
+        if let Some(made) = &made {
+            self.place.wire.send(self.place.number, made.ecn, world);
+        }
+        made.is_some()
+    }
+
+    /// What the connection has to say to its socket and to the application.
+    fn attend(&self, inner: &mut Inner, world: &World) {
+        loop {
+            while let Some(event) = inner.connection.poll_endpoint_events() {
+                if let Some(answer) = self.socket.borrow_mut().handle_event(self.handle, event) {
+                    inner.connection.handle_event(answer);
+                }
+            }
+            let Some(event) = inner.connection.poll() else { return };
+            if self.heed(inner, event, world) {
+                world.wake(self.place.endpoint);
+            }
+        }
+    }
+
+    /// Whether the application may go on with it.
+    fn heed(&self, inner: &mut Inner, event: Event, world: &World) -> bool {
+        match event {
+            Event::Connected => inner.connected = true,
+            Event::ConnectionLost { reason } => inner.lost = Some(loss(&reason)),
+            Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
+                inner.stream = inner.stream.or(inner.connection.streams().accept(Dir::Bi));
+                self.refuse_unwanted(inner, world);
+            }
+            Event::Stream(StreamEvent::Readable { .. }) => self.refuse_unwanted(inner, world),
+            Event::Stream(StreamEvent::Writable { .. }) => return self.wants_room.get(),
+            Event::Stream(StreamEvent::Stopped { .. }) => {}
+            Event::Stream(StreamEvent::Finished { .. }) => {
+                inner.finished = true;
+                if self.orphan.get() {
+                    inner.shut(OVER, world);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Nobody will take what comes for an end that was let go.
+    fn refuse_unwanted(&self, inner: &mut Inner, world: &World) {
+        if self.orphan.get() && inner.take(1) > 0 {
+            inner.shut(UNWANTED, world);
+        }
+    }
+
+    // --- the application's side ---
+
+    /// Whether the connection came about; nothing while that is not known.
+    pub(in crate::stacks) fn answered(&self) -> Option<bool> {
+        let inner = self.inner.borrow();
+        match inner.lost {
+            _ if inner.connected => Some(true),
+            // Nobody answered.
+            None | Some(Loss::Silence) => None,
+            Some(_) => Some(false),
+        }
+    }
+
+    /// Puts so many bytes into the send buffer as there is room for; `None` when the connection is broken.
+    pub(in crate::stacks) fn send(self: &Rc<Self>, bytes: usize, world: &World) -> Option<usize> {
+        let mut inner = self.inner.borrow_mut();
+        let mut done = 0;
+        if inner.lost.is_some() {
+            return None;
+        }
+        if let Some(stream) = inner.open(self.place.side) {
+            while done < bytes {
+                let piece = Bytes::from_static(&ZEROS[..ZEROS.len().min(bytes - done)]);
+                match inner.connection.send_stream(stream).write_chunks(&mut [piece]) {
+                    Ok(written) => done += written.bytes,
+                    Err(quinn_proto::WriteError::Blocked) => break,
+                    Err(_) => return None,
+                }
+            }
+        }
+        if done > 0 {
+            self.touch(world);
+        }
+        self.wants_room.set(done < bytes);
+        Some(done)
+    }
+
+    /// Takes at most so many bytes out of the receive buffer.
+    pub(in crate::stacks) fn receive(self: &Rc<Self>, most: usize, world: &World) -> Got {
+        let mut inner = self.inner.borrow_mut();
+        let done = inner.take(most);
+        if done > 0 {
+            // The peer may have to be told that it may send more.
+            self.touch(world);
+            return Got::Bytes(done);
+        }
+        match inner.lost {
+            _ if inner.ended => Got::End,
+            None => Got::Nothing,
+            Some(Loss::Closed) => Got::End,
+            Some(_) => Got::Broken,
+        }
+    }
+
+    /// Ends the own half.
+    pub(in crate::stacks) fn close(self: &Rc<Self>, world: &World) {
+        self.inner.borrow_mut().finish(self.place.side);
+        self.touch(world);
+    }
+
+    /// The application lets go of it.
+    pub(in crate::stacks) fn abandon(self: &Rc<Self>, world: &World) {
+        self.orphan.set(true);
+        let mut inner = self.inner.borrow_mut();
+        if inner.take(1) > 0 {
+            inner.shut(UNWANTED, world);
+        } else if !inner.connected || inner.finished || !inner.finish(self.place.side) {
+            inner.shut(OVER, world);
+        }
+        self.touch(world);
+    }
+
+    /// Nothing is ever held back for company.
+    pub(in crate::stacks) fn push(self: &Rc<Self>, world: &World) {
+        self.touch(world);
+    }
+
+    pub(in crate::stacks) fn transport(&self, _: Instant) -> Transport {
+        let inner = self.inner.borrow();
+        let path = inner.connection.stats().path;
+        let mtu = u64::from(path.current_mtu);
+        Transport {
+            retransmits: path.lost_packets,
+            rtt_s: path.rtt.as_secs_f64(),
+            cwnd_segments: path.cwnd / mtu.max(1),
+            mss_bytes: mtu,
+            bytes_received: inner.received,
+            ..Transport::default()
+        }
+    }
+
+    pub(in crate::stacks) fn settings(&self, _: Instant) -> BTreeMap<String, String> {
+        let inner = self.inner.borrow();
+        let window = inner.connection.congestion_state().initial_window();
+        let now = [("initial_window", window), ("mtu", u64::from(inner.connection.current_mtu()))];
+        let now = now.map(|(name, bytes)| (name.to_string(), format!("{bytes} B")));
+        self.settings.clone().into_iter().chain(now).collect()
+    }
+}
+
+impl Inner {
+    /// Its stream: the initiator opens it when it first needs it.
+    fn open(&mut self, side: Side) -> Option<StreamId> {
+        if side == Side::Initiator && self.stream.is_none() {
+            self.stream = self.connection.streams().open(Dir::Bi);
+        }
+        self.stream
+    }
+
+    /// Ends the own half; false when there is none, or it was ended before and the peer knows or cannot know any more.
+    fn finish(&mut self, side: Side) -> bool {
+        let Some(stream) = self.open(side) else { return false };
+        self.lost.is_none() && (self.connection.send_stream(stream).finish().is_ok() || !self.finished)
+    }
+
+    /// Takes at most so many bytes.
+    fn take(&mut self, most: usize) -> usize {
+        let Some(stream) = self.stream else { return 0 };
+        let mut stream = self.connection.recv_stream(stream);
+        let Ok(mut chunks) = stream.read(true) else { return 0 };
+        let mut done = 0;
+        while done < most {
+            match chunks.next(most - done) {
+                Ok(Some(chunk)) => done += chunk.bytes.len(),
+                Ok(None) => {
+                    self.ended = true;
+                    break;
+                }
+                Err(ReadError::Blocked) => break,
+                Err(ReadError::Reset(_)) => {
+                    self.lost = Some(Loss::Broken);
+                    break;
+                }
+            }
+        }
+        // Credit for the peer leaves with whatever is sent next.
+        let _ = chunks.finalize();
+        self.received += done as u64;
+        done
+    }
+
+    fn shut(&mut self, why: VarInt, world: &World) {
+        if !self.connection.is_closed() {
+            self.connection.close(moment(world.now()), why, Bytes::new());
+        }
+    }
+}
+
+fn loss(reason: &ConnectionError) -> Loss {
+    match reason {
+        ConnectionError::ApplicationClosed(close) if close.error_code == OVER => Loss::Closed,
+        ConnectionError::TimedOut => Loss::Silence,
+        _ => Loss::Broken,
+    }
+}

@@ -1,0 +1,312 @@
+//! `quic`: quinn-proto's QUIC (RFC 9000, 9001, 9002) with rustls and ring, one UDP socket for each end of a pair, one
+//! connection at a time with one stream in both directions. The packets are real, and so is the cryptography unless
+//! `crypto = null`; processors cost nothing, so it takes no virtual time.
+//!
+//! Where it is not like a responder on the Internet: no session is resumed and nothing is sent before the handshake is
+//! done (every connection takes a whole handshake), the certificate is small (243 bytes, no chain), addresses are not
+//! validated by tokens, and packets leave one by one. quinn's BBR is left out, as it draws from the system's randomness
+//! and one seed would not be one run. As quinn does it are pacing, acknowledgements (every second packet, else 25 ms),
+//! ECN, and the search for the path's MTU.
+
+mod certificate;
+mod connection;
+mod moment;
+mod null;
+mod terms;
+mod wire;
+
+pub(crate) use connection::End;
+
+use super::end::{self, Introductions, Streams};
+use super::{Route, other, place};
+use crate::datagram::Datagram;
+use crate::fault::Failure;
+use crate::world::World;
+use connection::Place;
+use moment::moment;
+use quinn_proto::{ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, Incoming};
+use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
+use stackline_core::plan::Stack;
+use stackline_core::program::Side;
+use stackline_net::Packet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::rc::Rc;
+use terms::Terms;
+use wire::Wire;
+
+pub(super) const TABLE: StackTable = StackTable {
+    name: "quic",
+    summary: "QUIC over UDP and IPv4 in virtual time (quinn-proto, rustls, ring)",
+    least_unit: 1,
+    largest_unit: 1 << 30,
+    least_bulk_unit: 1,
+    reliable: true,
+    one_host: false,
+    files: false,
+    options: &[
+        OptionTable {
+            name: "congestion",
+            kind: OptionKind::Word(&["cubic", "reno"]),
+            default: "cubic",
+            help: "congestion control: cubic (RFC 9438) or reno (RFC 9002)",
+        },
+        OptionTable {
+            name: "crypto",
+            kind: OptionKind::Word(&["ring", "null"]),
+            default: "ring: TLS 1.3",
+            help: "null costs nothing and protects nothing, with packets of the same sizes",
+        },
+        OptionTable {
+            name: "initial_window",
+            kind: OptionKind::Number(2400, 1 << 30),
+            default: "12000 B",
+            help: "congestion window in bytes to begin with",
+        },
+        OptionTable {
+            name: "send_buffer",
+            kind: OptionKind::Bytes,
+            default: "10 MB",
+            help: "bytes a sender may have handed over that are not acknowledged",
+        },
+        OptionTable {
+            name: "receive_buffer",
+            kind: OptionKind::Bytes,
+            default: "1.25 MB",
+            help: "bytes a receiver lets its peer send ahead on the stream",
+        },
+        OptionTable {
+            name: "mtu",
+            kind: OptionKind::Number(terms::LEAST_MTU, terms::LARGEST_MTU),
+            default: "1200 B, then searched for up to 1452 B",
+            help: "UDP payload in bytes from the beginning, without a search",
+        },
+        OptionTable {
+            name: "timeout",
+            kind: OptionKind::Time,
+            default: "30 s",
+            help: "a connection that hears nothing for so long is given up, also an idle one; 0 s: never",
+        },
+    ],
+    mapping: &[
+        Mapping {
+            operation: "ConnectRequest",
+            services: "handshake until it is done here, a stream, on it 16 bytes of introduction (in procedures without data: on the first connection only)",
+        },
+        Mapping {
+            operation: "AwaitConnectIndication",
+            services: "the same, from the other side: the stream is accepted",
+        },
+        Mapping { operation: "DataRequest", services: "the whole unit into the stream's send buffer" },
+        Mapping {
+            operation: "AwaitDataIndication",
+            services: "out of the stream until the unit is there; what is ahead serves the next unit",
+        },
+        Mapping { operation: "RPCCall", services: "the request into the stream, the response out of it" },
+        Mapping { operation: "RPCAwaitCallInd, RPCReturn", services: "the same, from the other side" },
+        Mapping { operation: "StartBulkGet, StartBulkPut", services: "1 byte" },
+        Mapping { operation: "StopBulkGet", services: "none: the last unit has arrived" },
+        Mapping { operation: "AwaitStopBulkGet", services: "none: nothing is held back" },
+        Mapping { operation: "StopBulkPut", services: "1 byte that confirms the arrival" },
+        Mapping { operation: "AwaitStopBulkPut", services: "that byte" },
+        Mapping { operation: "end of stream (time limit)", services: "FIN of the stream" },
+        Mapping {
+            operation: "DisconnectRequest",
+            services: "FIN of the stream; CONNECTION_CLOSE when it is acknowledged (at once when there are bytes nobody has taken)",
+        },
+        Mapping {
+            operation: "AwaitDisconnectIndication",
+            services: "FIN or CONNECTION_CLOSE from the peer, then the own FIN",
+        },
+    ],
+};
+
+/// What a transport record leaves out. Its `retransmits` are packets found lost: what was in them is sent again in others.
+pub(super) const UNTOLD: &[&str] =
+    &["rtt_var_s", "busy_s", "receive_window_limited_s", "send_buffer_limited_s", "bytes_acked"];
+
+/// Ports of initiators and responders.
+const EPHEMERAL: (u32, u32) = (32_768, 28_232);
+const LISTENING: (u32, u32) = (1024, 31_000);
+
+/// One side: a UDP socket with its connections, by their number in the socket.
+struct Half {
+    socket: Rc<RefCell<Endpoint>>,
+    wire: Wire,
+    ends: RefCell<Vec<Option<Rc<End>>>>,
+}
+
+impl Half {
+    fn end(&self, handle: ConnectionHandle) -> Option<Rc<End>> {
+        self.ends.borrow().get(handle.0).cloned().flatten()
+    }
+}
+
+/// The connections of a pair, one after the other.
+pub(crate) struct QuicPair {
+    pub(crate) route: Route,
+    terms: Terms,
+    asking: ClientConfig,
+    introductions: Introductions,
+    halves: [Half; 2],
+    /// Connections that came and were not accepted yet.
+    backlog: RefCell<VecDeque<Rc<End>>>,
+    /// Connections asked for so far, and seen by the responder.
+    dialled: Cell<u32>,
+    seen: Cell<u32>,
+}
+
+impl fmt::Debug for QuicPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} over {:?}", self.route, self.terms)
+    }
+}
+
+impl QuicPair {
+    /// # Errors
+    /// A [`Failure`] when the path is too narrow, or the TLS library takes none of its settings.
+    pub(super) fn new(route: Route, stack: &Stack, seed: u64, introduces: bool) -> Result<Self, Failure> {
+        let terms = Terms::new(stack, seed);
+        let needed = terms.mtu().map_or(terms::LEAST_MTU, u64::from) + terms::HEADERS;
+        if route.mtu < needed {
+            let cause =
+                format!("QUIC's packets of {needed} B do not fit the path, whose largest packet has {} B", route.mtu);
+            return Err(Failure::new(cause)
+                .hint("they are never fragmented, and no smaller ones than 1228 B are allowed: `mtu` of the links"));
+        }
+        let ports = [EPHEMERAL.0 + route.pair.wrapping_mul(7919) % EPHEMERAL.1, LISTENING.0 + route.pair % LISTENING.1];
+        let half = |side| {
+            let ([near, far], ports) = ([side, other(side)].map(place), ports.map(|port| port as u16));
+            let (nodes, ports) = ([route.nodes[near], route.nodes[far]], [ports[near], ports[far]]);
+            let wire = Wire { pair: route.pair, nodes, ports };
+            Ok(Half { socket: Rc::new(RefCell::new(terms.endpoint(side)?)), wire, ends: RefCell::default() })
+        };
+        Ok(Self {
+            route,
+            asking: terms.client()?,
+            introductions: Introductions::new(introduces),
+            halves: [half(Side::Initiator)?, half(Side::Responder)?],
+            backlog: RefCell::default(),
+            dialled: Cell::new(0),
+            seen: Cell::new(0),
+            terms,
+        })
+    }
+
+    const fn half(&self, side: Side) -> &Half {
+        &self.halves[place(side)]
+    }
+
+    fn end(&self, number: u32, side: Side, made: (ConnectionHandle, Connection)) -> Rc<End> {
+        let half = self.half(side);
+        let at = Place { wire: half.wire, side, endpoint: self.route.endpoint(side), number };
+        let index = made.0.0;
+        let end = Rc::new(End::new(at, &half.socket, made, self.settings()));
+        let mut ends = half.ends.borrow_mut();
+        if ends.len() <= index {
+            ends.resize(index + 1, None);
+        }
+        ends[index] = Some(Rc::clone(&end));
+        end
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        let terms = &self.terms;
+        let timeout = terms.timeout();
+        let settings = [
+            ("congestion", terms.congestion().to_string()),
+            ("crypto", terms.crypto().to_string()),
+            ("send_buffer", format!("{} B", terms.send_buffer())),
+            ("receive_buffer", format!("{} B", terms.receive_buffer())),
+            ("timeout", if timeout > 0.0 { stackline_core::units::time(timeout) } else { "none".to_string() }),
+        ];
+        settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    }
+
+    pub(super) fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, world: &Rc<World>) {
+        let Some(bytes) = packet.payload.take_bytes() else { return };
+        let half = self.half(side);
+        let (now, number) = (moment(world.now()), packet.payload.connection);
+        let came = {
+            let mut frames = world.frames.borrow_mut();
+            frames.made.clear();
+            let mut socket = half.socket.borrow_mut();
+            socket.handle(now, half.wire.far(), None, wire::ecn(packet), bytes, &mut frames.made)
+        };
+        match came {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some(end) = half.end(handle) {
+                    end.arrived(event, world);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => self.welcome(number, incoming, world),
+            Some(DatagramEvent::Response(made)) => half.wire.send(number, made.ecn, world),
+            None => {}
+        }
+    }
+
+    /// The first packet of a connection has come: once more, if it was on its way twice.
+    fn welcome(&self, number: u32, incoming: Incoming, world: &Rc<World>) {
+        let half = self.half(Side::Responder);
+        if number < self.seen.get() {
+            return half.socket.borrow_mut().ignore(incoming);
+        }
+        let made = {
+            let mut frames = world.frames.borrow_mut();
+            frames.made.clear();
+            half.socket.borrow_mut().accept(incoming, moment(world.now()), &mut frames.made, None)
+        };
+        match made {
+            Ok(made) => {
+                self.seen.set(number + 1);
+                let end = self.end(number, Side::Responder, made);
+                self.backlog.borrow_mut().push_back(Rc::clone(&end));
+                end.touch(world);
+            }
+            Err(refused) => {
+                if let Some(made) = refused.response {
+                    half.wire.send(number, made.ecn, world);
+                }
+            }
+        }
+    }
+
+    pub(super) fn timer(&self, handle: u32, side: Side, world: &Rc<World>) {
+        if let Some(end) = self.half(side).end(ConnectionHandle(handle as usize)) {
+            end.rang(world);
+        }
+    }
+
+    /// Lets go of an end that is over. Its number in the socket may already be another's.
+    pub(super) fn forget(&self, end: &Rc<End>) {
+        if let Some(known) = self.half(end.side()).ends.borrow_mut().get_mut(end.handle.0)
+            && known.as_ref().is_some_and(|known| Rc::ptr_eq(known, end))
+        {
+            *known = None;
+        }
+    }
+}
+
+impl Streams for QuicPair {
+    fn introductions(&self) -> &Introductions {
+        &self.introductions
+    }
+
+    fn dial(&self, world: &Rc<World>) -> Result<end::End, Failure> {
+        let number = self.dialled.replace(self.dialled.get() + 1);
+        let half = self.half(Side::Initiator);
+        let asking = self.asking.clone();
+        let made = half.socket.borrow_mut().connect(moment(world.now()), asking, half.wire.far(), certificate::NAME);
+        let made = made.map_err(|error| Failure::new(format!("a connection cannot be asked for: {error}")))?;
+        let end = self.end(number, Side::Initiator, made);
+        end.touch(world);
+        Ok(end::End::Quic(end))
+    }
+
+    fn accept(&self) -> Option<end::End> {
+        let mut backlog = self.backlog.borrow_mut();
+        let ready = backlog.iter().position(|end| end.answered() == Some(true))?;
+        backlog.remove(ready).map(end::End::Quic)
+    }
+}

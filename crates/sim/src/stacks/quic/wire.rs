@@ -1,0 +1,73 @@
+//! A way from one UDP socket to another: puts QUIC's packets into datagrams of the simulated network.
+
+use crate::datagram::{Body, Datagram, UDP, ipv4};
+use crate::world::World;
+use bytes::{BufMut, BytesMut};
+use quinn_proto::EcnCodepoint;
+use stackline_net::{Ecn, Node, Packet, Segments};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Not to be fragmented, as path MTU discovery needs it.
+const DONT_FRAGMENT: u16 = 0x4000;
+/// Packets share room of so many bytes, which comes back when all of them are gone.
+const ROOM: usize = 64 << 10;
+const IP: usize = 20;
+const HEADERS: usize = 28;
+
+/// From where to where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wire {
+    pub(super) pair: u32,
+    pub(super) nodes: [Node; 2],
+    pub(super) ports: [u16; 2],
+}
+
+impl Wire {
+    /// The address of the far socket.
+    pub(super) fn far(&self) -> SocketAddr {
+        let address = Ipv4Addr::from(stackline_net::packet::address(self.nodes[1]));
+        SocketAddr::new(IpAddr::V4(address), self.ports[1])
+    }
+
+    /// Sends what is in the room for leaving packets.
+    pub(super) fn send(&self, connection: u32, ecn: Option<EcnCodepoint>, world: &World) {
+        let mut frames = world.frames.borrow_mut();
+        let frames = &mut *frames;
+        let bytes = copy(&mut frames.room, &frames.made);
+        let length = HEADERS + bytes.len();
+        let mut header = [0; HEADERS];
+        header[..IP].copy_from_slice(&ipv4(self.nodes[0], self.nodes[1], UDP, length, 0, DONT_FRAGMENT));
+        header[1] = ecn.map_or(0, |ecn| ecn as u8);
+        header[20..22].copy_from_slice(&self.ports[0].to_be_bytes());
+        header[22..24].copy_from_slice(&self.ports[1].to_be_bytes());
+        // The checksum stays 0, which says that there is none.
+        header[24..26].copy_from_slice(&((length - IP) as u16).to_be_bytes());
+        let payload = Datagram::new(self.pair, connection, &header, Body::Bytes(bytes));
+        world.send(Packet {
+            number: 0,
+            from: self.nodes[0],
+            to: self.nodes[1],
+            flow: self.pair,
+            ecn: if ecn.is_some() { Ecn::Capable } else { Ecn::NotCapable },
+            segments: Segments::one(length as u32),
+            payload,
+        });
+    }
+}
+
+fn copy(room: &mut BytesMut, bytes: &[u8]) -> BytesMut {
+    if room.capacity() < bytes.len() {
+        room.reserve(ROOM.max(bytes.len()));
+    }
+    room.put_slice(bytes);
+    room.split()
+}
+
+/// What the network made of the mark that a packet left with.
+pub(super) const fn ecn(packet: &Packet<Datagram>) -> Option<EcnCodepoint> {
+    match packet.ecn {
+        Ecn::NotCapable => None,
+        Ecn::Capable => Some(EcnCodepoint::Ect0),
+        Ecn::Marked => Some(EcnCodepoint::Ce),
+    }
+}
