@@ -360,7 +360,7 @@ impl Connection {
     /// Takes note of what holds the sender up.
     pub(super) fn account(&mut self, now: Instant) {
         let sender = &mut self.sender;
-        let held = if sender.una >= sender.queued {
+        let held = if sender.una >= sender.queued || sender.una == 0 {
             Held::Idle
         } else if sender.next < sender.queued {
             let window_full = sender.next + u64::from(sender.mss) > sender.edge();

@@ -187,20 +187,28 @@ impl Receiver {
             }
         }
         self.beyond_bytes += range.len();
-        self.remember(range);
+        // RFC 2018: what the next acknowledgement has no room for would never be told.
+        self.now |= self.remember(range) && self.gathering.is_some();
         true
     }
 
-    /// The newest range is told first (RFC 2018).
-    fn remember(&mut self, range: Range) {
+    /// The newest range is told first (RFC 2018). True when there was no place for all.
+    fn remember(&mut self, range: Range) -> bool {
         let inside = |old: &Range| old.start >= range.start && old.end <= range.end;
         let mut kept = [Range::default(); RECENT];
         kept[0] = range;
-        let others = self.recent.iter().filter(|old| old.len() > 0 && !inside(old));
-        for (place, old) in kept[1..].iter_mut().zip(others) {
-            *place = *old;
+        let expected = self.next;
+        let others = self.recent.iter().filter(|old| old.len() > 0 && old.end > expected && !inside(old));
+        let mut places = kept[1..].iter_mut();
+        let mut full = false;
+        for old in others {
+            match places.next() {
+                Some(place) => *place = *old,
+                None => full = true,
+            }
         }
         self.recent = kept;
+        full
     }
 
     /// Ranges to be told, the newest first.

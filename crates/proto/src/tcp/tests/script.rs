@@ -1,0 +1,127 @@
+//! One end with a script instead of a peer: the test says what arrives and when, and reads what leaves as lines of a trace.
+//!
+//! A line is `ms first:end(bytes) ack n`, with numbers counted from each side's SYN; `F`, `S`, `R` before it are flags.
+
+use crate::tcp::segment::{Syn, Timestamps};
+use crate::tcp::{Connection, Flags, Options, Segment, State};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use stackline_core::time::Instant;
+
+pub(super) const MS: u64 = 1_000_000;
+/// The own numbers begin just before they wrap.
+const OWN: u32 = u32::MAX - 2000;
+const PEER: u32 = 5000;
+/// The script begins here.
+const BEGIN: u64 = 1000 * MS;
+
+pub(super) struct Script {
+    pub(super) end: Connection,
+    now: Instant,
+    window: u16,
+}
+
+impl Script {
+    /// A connection that is open after a round trip of so many ms; what the peer offers is unscaled.
+    pub(super) fn open(options: Options, rtt: u64, window: u16) -> Self {
+        let mut script = Self::dials(options, window);
+        assert_eq!(script.until(0), ["0 S 0:0(0)"]);
+        script.arrives_at(rtt, Self::syn_ack());
+        assert_eq!(script.until(rtt), [format!("{rtt} 1:1(0) ack 1")]);
+        script
+    }
+
+    pub(super) fn dials(options: Options, window: u16) -> Self {
+        let now = Instant(BEGIN);
+        Self { end: Connection::connect(now, options, (1000, 80), OWN), now, window }
+    }
+
+    pub(super) fn syn_ack() -> Segment {
+        let syn = Syn { mss: 1460, window_scale: Some(0), sack_permitted: true };
+        let flags = Flags::SYN.with(Flags::ACK);
+        Segment { flags, syn, sequence: PEER, acknowledged: OWN.wrapping_add(1), ..Segment::default() }
+    }
+
+    pub(super) fn ms(&self) -> u64 {
+        (self.now.0 - BEGIN) / MS
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// A segment arrives, `ms` after the beginning; it echoes the time of `echo`.
+    pub(super) fn arrives_at(&mut self, ms: u64, segment: Segment) {
+        self.now = Instant(BEGIN + ms * MS);
+        let timestamps = Some(Timestamps { value: 77, echo: 0 });
+        let segment = Segment { source: 80, destination: 1000, window: self.window, timestamps, ..segment };
+        self.end.handle(self.now, &segment);
+    }
+
+    /// An acknowledgement arrives, with ranges of what arrived behind gaps.
+    pub(super) fn ack(&mut self, ms: u64, upto: u32, blocks: &[(u32, u32)]) {
+        let mut segment = Segment {
+            flags: Flags::ACK,
+            sequence: PEER + 1,
+            acknowledged: OWN.wrapping_add(upto),
+            ..Segment::default()
+        };
+        for (start, end) in blocks {
+            segment.add_block(OWN.wrapping_add(*start), OWN.wrapping_add(*end));
+        }
+        self.arrives_at(ms, segment);
+    }
+
+    /// Data of the peer arrives; it acknowledges `upto`.
+    pub(super) fn data(&mut self, ms: u64, first: u32, bytes: u32, upto: u32, flags: Flags) {
+        let (sequence, acknowledged) = (PEER + first, OWN.wrapping_add(upto));
+        let flags = Flags::ACK.with(flags);
+        self.arrives_at(ms, Segment { flags, sequence, acknowledged, length: bytes, ..Segment::default() });
+    }
+
+    pub(super) fn offers(&mut self, window: u16) {
+        self.window = window;
+    }
+
+    /// What leaves until `ms` after the beginning.
+    pub(super) fn until(&mut self, ms: u64) -> Vec<String> {
+        let last = Instant(BEGIN + ms * MS);
+        let mut lines = Vec::new();
+        loop {
+            while let Some(segment) = self.end.poll(self.now) {
+                lines.push(self.line(&segment));
+                self.end.check();
+            }
+            match self.end.deadline() {
+                Some((at, _)) if at <= last => self.now = self.now.max(at),
+                _ => break,
+            }
+        }
+        self.now = self.now.max(last);
+        lines
+    }
+
+    fn line(&self, segment: &Segment) -> String {
+        let mut line = format!("{} ", self.ms());
+        for (flag, letter) in [(Flags::SYN, 'S'), (Flags::FIN, 'F'), (Flags::RST, 'R')] {
+            if segment.flags.has(flag) {
+                line.push(letter);
+                line.push(' ');
+            }
+        }
+        let first = segment.sequence.wrapping_sub(OWN);
+        line += &format!("{first}:{}({})", first + segment.length, segment.length);
+        if segment.flags.has(Flags::ACK) {
+            line += &format!(" ack {}", segment.acknowledged.wrapping_sub(PEER));
+        }
+        for (start, end) in segment.sack() {
+            line += &format!(" sack {}:{}", start.wrapping_sub(PEER), end.wrapping_sub(PEER));
+        }
+        line
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.end.state()
+    }
+}
