@@ -51,7 +51,7 @@ pub(crate) enum Command {
     /// Say what closed forms expect of a specification's networks: figures, what limits them, and why
     #[command(override_usage = "stackline predict [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_PREDICT)]
     Predict(Predict),
-    /// List the stacks, or one stack's options and its mapping to system calls
+    /// List the stacks of a world, or one stack's options and what operations become in it
     Stacks(Stacks),
     /// Compare two runs: ratios with their intervals
     Compare(Compare),
@@ -154,6 +154,9 @@ pub(crate) struct Fmt {
 pub(crate) struct Stacks {
     /// One stack
     pub(crate) name: Option<String>,
+    /// Of this world; emulated ones are those of live
+    #[arg(long = "in", value_name = "WORLD", default_value = "live")]
+    pub(crate) world: World,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -54,14 +54,19 @@ pub(crate) fn plan(flags: &flags::Text) -> Result {
 
 /// Lists the stacks, or prints one stack's table.
 pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
-    let all = catalogue();
+    let all = match flags.world {
+        flags::World::Live | flags::World::Emulated => catalogue(),
+        flags::World::Simulated => stackline_sim::catalogue(),
+    };
     let chosen: Vec<StackTable> = match &flags.name {
         None => all,
         Some(name) => {
             let names: Vec<&str> = all.iter().map(|s| s.name).collect();
             let found = all.iter().find(|s| s.name.eq_ignore_ascii_case(name)).copied();
             let unknown = || {
-                Error::input(format!("there is no stack named {name}")).hint(format!("there are {}", names.join(", ")))
+                let world = stackline_core::plan::World::from(flags.world);
+                Error::input(format!("there is no stack named {name} in the {world} world"))
+                    .hint(format!("there are {}", names.join(", ")))
             };
             vec![found.ok_or_else(unknown)?]
         }
@@ -70,9 +75,16 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
         output::json(&chosen, true)?;
     } else if flags.name.is_none() {
         let list: String = chosen.iter().map(|stack| format!("{:<8} {}\n", stack.name, stack.summary)).collect();
-        output::print(
-            &(list + "\n`stackline stacks NAME` prints a stack's options and its mapping to system calls.\n"),
-        )?;
+        let more = match flags.world {
+            flags::World::Simulated => {
+                "`stackline stacks NAME --in simulated` prints a stack's options and its mapping.\n"
+            }
+            _ => {
+                "`stackline stacks NAME` prints a stack's options and its mapping to system calls, \
+                 `--in simulated` the simulated ones.\n"
+            }
+        };
+        output::print(&format!("{list}\n{more}"))?;
     } else {
         output::print(&chosen.iter().map(describe).collect::<String>())?;
     }

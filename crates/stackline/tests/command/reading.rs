@@ -67,6 +67,9 @@ fn a_stack_prints_its_options_and_its_mapping() {
         assert!(all.succeeds().out.lines().any(|line| line.starts_with(name)), "{}", all.out);
     }
     place.stackline(&["stacks", "--json"]).json();
+    let simulated = place.stackline(&["stacks", "quic", "--in", "simulated"]);
+    assert!(simulated.succeeds().out.contains("CONNECTION_CLOSE"), "{}", simulated.out);
+    place.stackline(&["stacks", "unix", "--in", "simulated"]).fails(2, &["no stack named unix in the simulated"]);
     place.stackline(&["stacks", "tpc"]).fails(2, &["there is no stack named tpc"]).hints("tcp");
 }
 
