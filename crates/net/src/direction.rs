@@ -16,6 +16,7 @@ use crate::queue::fq_codel::FqCoDel;
 use crate::queue::pie::Pie;
 use crate::queue::red::Red;
 use crate::seen::{Counters, Reason};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use stackline_core::network::{Charge, Discipline, Interface, Link, Queue};
 use stackline_core::random::Seed;
@@ -52,14 +53,15 @@ struct Leaving {
     last: u64,
 }
 
+/// What is not drop-tail is large and rare: kept apart, so that what every packet touches is close together.
 #[derive(Debug)]
 enum Line {
     Tail,
-    Red(Red),
-    Pie(Pie),
-    Head(Fifo<u32>),
-    CoDel(Fifo<u32>, CoDel),
-    FqCoDel(FqCoDel<u32>),
+    Red(Box<Red>),
+    Pie(Box<Pie>),
+    Head(Box<Fifo<u32>>),
+    CoDel(Box<(Fifo<u32>, CoDel)>),
+    FqCoDel(Box<FqCoDel<u32>>),
 }
 
 /// What a packet that found room is told.
@@ -78,17 +80,20 @@ pub(crate) struct Direction {
     pub(crate) mtu: u64,
     /// Frames go over it in cells.
     pub(crate) cells: Option<Cells>,
-    pub(crate) loss: LossProcess,
+    loss: Option<Box<LossProcess>>,
     /// The pool of its switch.
     pub(crate) pool: Option<usize>,
     pub(crate) early_discard: bool,
     pub(crate) free_at: Instant,
     /// Somebody will come at `free_at` to send the next.
     pub(crate) attended: bool,
-    pub(crate) counters: Counters,
+    packets: u64,
+    bytes: u64,
+    /// What happens seldom.
+    pub(crate) mishaps: Box<Counters>,
     charge: Charge,
     transmitter: Transmitter,
-    wander: Option<Wander>,
+    wander: Option<Box<Wander>>,
     /// Whether a packet may overtake another, and when the last one arrives.
     overtakes: bool,
     arrived: Instant,
@@ -132,15 +137,17 @@ impl Direction {
             delay: link.delay,
             mtu: link.mtu(),
             cells: exit.cells,
-            loss: LossProcess::new(&link.loss, seed.child("loss")),
+            loss: Some(LossProcess::new(&link.loss, seed.child("loss"))).filter(|loss| !loss.is_none()).map(Box::new),
             pool: exit.pool,
             early_discard: exit.early_discard,
             free_at: Instant::default(),
             attended: false,
-            counters: Counters::default(),
+            packets: 0,
+            bytes: 0,
+            mishaps: Box::default(),
             charge: link.charge,
             transmitter: Transmitter::new(&link.rate),
-            wander: wanders.then(|| Wander::new(link.jitter.as_ref(), link.duplicate, seed.child("wander"))),
+            wander: wanders.then(|| Box::new(Wander::new(link.jitter.as_ref(), link.duplicate, seed.child("wander")))),
             overtakes: link.jitter.as_ref().is_some_and(|jitter| jitter.reorder),
             arrived: Instant::default(),
             blind: !bounded && matches!(line, Line::Tail) && !exit.watched,
@@ -157,7 +164,7 @@ impl Direction {
 
     /// Whether a packet waits by its slot.
     pub(crate) const fn holds(&self) -> bool {
-        matches!(self.line, Line::Head(_) | Line::CoDel(..) | Line::FqCoDel(_))
+        matches!(self.line, Line::Head(_) | Line::CoDel(_) | Line::FqCoDel(_))
     }
 
     /// Bytes that go onto the link for these.
@@ -188,7 +195,8 @@ impl Direction {
 
     fn held(&self) -> (u64, u64) {
         match &self.line {
-            Line::Head(fifo) | Line::CoDel(fifo, _) => (fifo.bytes(), fifo.len() as u64),
+            Line::Head(fifo) => (fifo.bytes(), fifo.len() as u64),
+            Line::CoDel(held) => (held.0.bytes(), held.0.len() as u64),
             Line::FqCoDel(queues) => (queues.bytes(), queues.len() as u64),
             _ => (0, 0),
         }
@@ -263,8 +271,8 @@ impl Direction {
             self.backlog += bytes;
             self.waiting += u64::from(segments.count);
         }
-        self.counters.packets += u64::from(segments.count);
-        self.counters.bytes += segments.bytes();
+        self.packets += u64::from(segments.count);
+        self.bytes += segments.bytes();
         span
     }
 
@@ -329,8 +337,8 @@ impl Direction {
         self.leaving.push_back(Leaving { span, count: 1, each: bytes, last: bytes });
         self.backlog += bytes;
         self.waiting += 1;
-        self.counters.packets += 1;
-        self.counters.bytes += bytes;
+        self.packets += 1;
+        self.bytes += bytes;
         Ok(departure)
     }
 
@@ -387,8 +395,8 @@ impl Direction {
             }
             _ if full(self, bytes, 1) => displaced(slot, Reason::QueueFull),
             _ => {
-                if let Line::CoDel(fifo, _) = &mut self.line {
-                    fifo.push(now, bytes, slot);
+                if let Line::CoDel(held) = &mut self.line {
+                    held.0.push(now, bytes, slot);
                 }
             }
         }
@@ -399,7 +407,8 @@ impl Direction {
         let mtu = self.mtu;
         match &mut self.line {
             Line::Head(fifo) => fifo.pop().map(|(.., slot)| slot),
-            Line::CoDel(fifo, codel) => loop {
+            Line::CoDel(held) => loop {
+                let (fifo, codel) = &mut **held;
                 let (since, _, slot) = fifo.pop()?;
                 let stood_too_long = codel.drop_or_mark(now, now.since(since), fifo.bytes(), mtu);
                 if !stood_too_long || condemn(slot) {
@@ -437,26 +446,45 @@ impl Direction {
     /// Whether the packet arrives twice.
     #[inline]
     pub(crate) fn doubled(&mut self) -> bool {
-        self.wander.as_mut().is_some_and(Wander::doubled)
+        self.wander.as_mut().is_some_and(|wander| wander.doubled())
+    }
+
+    /// Everything that went through.
+    pub(crate) fn counters(&self) -> Counters {
+        Counters { packets: self.packets, bytes: self.bytes, ..*self.mishaps }
+    }
+
+    /// Whether the link loses nothing.
+    #[inline]
+    pub(crate) const fn loses_nothing(&self) -> bool {
+        self.loss.is_none()
+    }
+
+    /// Whether the link loses the next packet, or cell, of that size.
+    pub(crate) fn lost(&mut self, bytes: u64) -> Option<Reason> {
+        self.loss.as_mut()?.lost(bytes)
     }
 
     /// Counts a drop.
     pub(crate) fn count_drop(&mut self, reason: Reason, packets: u64) {
-        self.counters.drops[reason as usize] += packets;
+        self.mishaps.drops[reason as usize] += packets;
     }
 }
 
 fn line(queue: &Queue, mtu: u64, seed: Seed) -> Line {
     match queue.discipline {
         Discipline::DropTail => Line::Tail,
-        Discipline::DropHead => Line::Head(Fifo::default()),
+        Discipline::DropHead => Line::Head(Box::default()),
         Discipline::Red { min_bytes, max_bytes, most, weight } => {
-            Line::Red(Red::new(min_bytes, max_bytes, most, weight, seed.child("red")))
+            Line::Red(Box::new(Red::new(min_bytes, max_bytes, most, weight, seed.child("red"))))
         }
-        Discipline::CoDel { target, interval } => Line::CoDel(Fifo::default(), CoDel::new(target, interval)),
-        Discipline::Pie { target, update } => Line::Pie(Pie::new(target, update, seed.child("pie"))),
+        Discipline::CoDel { target, interval } => {
+            Line::CoDel(Box::new((Fifo::default(), CoDel::new(target, interval))))
+        }
+        Discipline::Pie { target, update } => Line::Pie(Box::new(Pie::new(target, update, seed.child("pie")))),
         Discipline::FqCoDel { target, interval, flows, quantum } => {
-            Line::FqCoDel(FqCoDel::new(target, interval, flows, quantum, mtu, seed.child("fq_codel").0))
+            let perturbation = seed.child("fq_codel").0;
+            Line::FqCoDel(Box::new(FqCoDel::new(target, interval, flows, quantum, mtu, perturbation)))
         }
     }
 }

@@ -159,8 +159,8 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     /// What went through each direction of each link, by [`Port`].
-    pub fn counters(&self) -> impl Iterator<Item = &Counters> {
-        self.directions.iter().map(|direction| &direction.counters)
+    pub fn counters(&self) -> impl Iterator<Item = Counters> {
+        self.directions.iter().map(Direction::counters)
     }
 
     /// Packets between hosts that no path joins.

@@ -154,7 +154,7 @@ fn codel_marks_what_may_be_marked_and_drops_the_rest() {
         }
         drain(&mut network);
         assert_eq!(network.under_way(), 0);
-        let counters = *network.counters().next().unwrap();
+        let counters = network.counters().next().unwrap();
         (counters.marked, counters.drops[Reason::CoDel as usize])
     };
     let (marked, dropped) = overloaded(Ecn::Capable);
@@ -215,7 +215,7 @@ fn a_frame_is_lost_for_want_of_some_cells_while_the_others_take_the_wire() {
     network.handle(Instant(0), packet(0, 2, 9180, 1));
     network.handle(Instant(0), packet(1, 2, 9180, 2));
     let arrived = drain(&mut network);
-    let counters = *network.counters().nth(5).unwrap();
+    let counters = network.counters().nth(5).unwrap();
     // They are in step, so the first takes every place that comes free.
     assert_eq!((arrived.len(), network.spoilt_frames()), (1, 1));
     assert_eq!(counters.packets + counters.drops[Reason::QueueFull as usize], 384, "every cell is somewhere");

@@ -113,7 +113,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         // Endpoints hold their ends of connections, and those tell the world that they go.
         self.slots.clear();
         let records = records::records(self.scene, &self.jobs, std::mem::take(&mut self.seen));
-        let ports = self.network.counters().copied().collect();
+        let ports = self.network.counters().collect();
         let virtual_time = self.world.now();
         let watch = self.network.into_tap();
         let (digest, events) = (watch.digest, watch.events + self.events);

@@ -5,6 +5,7 @@ use crate::datagram::Datagram;
 use stackline_core::network as plan;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Happening, Node, Packet, Place, Reason, Tap};
+use std::collections::BTreeMap;
 
 /// What its own host drops holds its place in the send buffer for so long; a sender would go on dropping at one instant
 /// for ever where a real one is slowed down by its processor.
@@ -34,10 +35,8 @@ pub(crate) struct Watch<T> {
 
 impl<T> Watch<T> {
     pub(crate) fn new(network: &plan::Network, inner: T) -> Self {
-        let host = |name: &str| {
-            let at = network.hosts.iter().position(|host| host.name == name);
-            at.and_then(|at| u32::try_from(at).ok()).map(Node)
-        };
+        let names: BTreeMap<&str, u32> = network.hosts.iter().map(|host| host.name.as_str()).zip(0..).collect();
+        let host = |name: &str| names.get(name).copied().map(Node);
         let hosts = network.links.iter().flat_map(|link| [host(&link.ends.0), host(&link.ends.1)]).collect();
         let digest = 0x9e37_79b9_7f4a_7c15;
         Self { inner, digest, events: 0, hosts, departures_wanted: false, departures: Vec::new() }

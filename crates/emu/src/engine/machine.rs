@@ -75,7 +75,7 @@ impl Machine {
     }
 
     pub(crate) fn counters(&self) -> Vec<Counters> {
-        either!(self, network => network.counters().copied().collect())
+        either!(self, network => network.counters().collect())
     }
 
     pub(crate) fn without_path(&self) -> u64 {

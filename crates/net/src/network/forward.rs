@@ -141,19 +141,19 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     fn mark(&mut self, now: Instant, port: Port, slot: u32) {
         let Some(flight) = self.flights[slot as usize].as_mut() else { return };
         if flight.packet.mark() {
-            self.directions[port.0 as usize].counters.marked += u64::from(flight.packet.segments.count);
+            self.directions[port.0 as usize].mishaps.marked += u64::from(flight.packet.segments.count);
             self.tell(now, port, Happening::Mark, slot);
         }
     }
 
     /// The first segment that the link loses.
     fn first_lost(&mut self, port: Port, slot: u32) -> Option<(u32, Reason)> {
-        let loss = &mut self.directions[port.0 as usize].loss;
-        if loss.is_none() {
+        let direction = &mut self.directions[port.0 as usize];
+        if direction.loses_nothing() {
             return None;
         }
         let segments = self.flights[slot as usize].as_ref()?.packet.segments;
-        (0..segments.count).find_map(|index| loss.lost(segments.bytes_of(index)).map(|reason| (index, reason)))
+        (0..segments.count).find_map(|index| direction.lost(segments.bytes_of(index)).map(|reason| (index, reason)))
     }
 
     /// A packet is on the link: it will be at the other end, perhaps twice.
@@ -173,7 +173,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         if doubled {
             let twin = Flight { came_by: Some(port), hops: flight.hops, ..Flight::new(flight.packet.again(), arrival) };
             let twin = self.board(twin);
-            self.directions[port.0 as usize].counters.duplicated += 1;
+            self.directions[port.0 as usize].mishaps.duplicated += 1;
             self.tell(arrival.last, port, Happening::Duplicate, twin);
             self.agenda.put(at, event(node, twin));
         }

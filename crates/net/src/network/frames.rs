@@ -43,7 +43,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
         let direction = &mut self.directions[port.0 as usize];
         let bytes = direction.cells.map_or(0, |cells| cells.bytes);
-        if let Some(reason) = direction.loss.lost(bytes) {
+        if let Some(reason) = direction.lost(bytes) {
             self.spoil(now, port, slot, reason);
             return None;
         }

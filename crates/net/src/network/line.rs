@@ -136,7 +136,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             }
             may
         });
-        direction.counters.marked += marked;
+        direction.mishaps.marked += marked;
         self.drop_condemned(now, port);
         if marked > 0
             && let Some(slot) = slot
