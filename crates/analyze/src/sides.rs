@@ -45,13 +45,15 @@ fn shares(out: &mut SideSummary, runs: &[GroupRun<'_>], side: SideOf, replica_se
     if out.transport.is_none() {
         return;
     }
-    let spent = |get: fn(&Transport) -> f64| -> f64 {
+    // A transport that does not tell is in no sum; where none tells there is no sum.
+    let spent = |get: fn(&Transport) -> Option<f64>| -> Option<f64> {
         let transports = runs.iter().flat_map(|run| &run.records).filter_map(|record| side(record).transport);
-        transports.map(|(start, stop)| (get(&stop) - get(&start)).max(0.0)).sum()
+        transports.filter_map(|(start, stop)| Some((get(&stop)? - get(&start)?).max(0.0))).reduce(|a, b| a + b)
     };
     let busy = spent(|t| t.busy_s);
-    let of_busy = |limited: f64| (busy > 0.0).then(|| (limited / busy).min(1.0));
-    out.busy_share = (replica_seconds > 0.0).then(|| (busy / replica_seconds).min(1.0));
+    let share = |time: Option<f64>, all: Option<f64>| Some((time? / all.filter(|all| *all > 0.0)?).min(1.0));
+    let of_busy = |limited: Option<f64>| share(limited, busy);
+    out.busy_share = share(busy, Some(replica_seconds));
     out.receive_window_limited_share = of_busy(spent(|t| t.receive_window_limited_s));
     out.send_buffer_limited_share = of_busy(spent(|t| t.send_buffer_limited_s));
 }

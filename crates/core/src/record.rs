@@ -124,7 +124,8 @@ impl HostUsage {
     }
 }
 
-/// What the transport said of the measured connection. Times in seconds, from `TCP_INFO` where there is one.
+/// What the transport said of the measured connection. Times in seconds, from `TCP_INFO` where there is one. What a transport
+/// does not tell is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Transport {
     /// Segments sent again.
@@ -132,32 +133,49 @@ pub struct Transport {
     /// Smoothed round trip time.
     pub rtt_s: f64,
     /// Its variation.
-    pub rtt_var_s: f64,
+    pub rtt_var_s: Option<f64>,
     /// Congestion window in segments.
-    pub cwnd_segments: u64,
+    pub cwnd_segments: Option<u64>,
     /// Segment size in bytes.
     pub mss_bytes: u64,
     /// Time with data to send.
-    pub busy_s: f64,
+    pub busy_s: Option<f64>,
     /// Time limited by the receiver's window.
-    pub receive_window_limited_s: f64,
+    pub receive_window_limited_s: Option<f64>,
     /// Time limited by the send buffer.
-    pub send_buffer_limited_s: f64,
+    pub send_buffer_limited_s: Option<f64>,
     /// Bytes acknowledged by the peer.
-    pub bytes_acked: u64,
+    pub bytes_acked: Option<u64>,
     /// Bytes received.
     pub bytes_received: u64,
 }
 
 impl Transport {
-    fn reals(&self) -> [(&'static str, f64); 5] {
+    fn reals(&self) -> impl Iterator<Item = (&'static str, f64)> {
         [
-            ("transport.rtt_s", self.rtt_s),
+            ("transport.rtt_s", Some(self.rtt_s)),
             ("transport.rtt_var_s", self.rtt_var_s),
             ("transport.busy_s", self.busy_s),
             ("transport.receive_window_limited_s", self.receive_window_limited_s),
             ("transport.send_buffer_limited_s", self.send_buffer_limited_s),
         ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+    }
+
+    /// The same connection's with another's: counters summed, gauges of this one. A sum with an unknown in it is unknown.
+    #[must_use]
+    pub fn with(self, more: &Self) -> Self {
+        let times = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
+        Self {
+            retransmits: self.retransmits + more.retransmits,
+            busy_s: times(self.busy_s, more.busy_s),
+            receive_window_limited_s: times(self.receive_window_limited_s, more.receive_window_limited_s),
+            send_buffer_limited_s: times(self.send_buffer_limited_s, more.send_buffer_limited_s),
+            bytes_acked: self.bytes_acked.zip(more.bytes_acked).map(|(a, b)| a + b),
+            bytes_received: self.bytes_received + more.bytes_received,
+            ..self
+        }
     }
 }
 
@@ -200,7 +218,7 @@ impl SideRecord {
         let Usage { user_s, system_s, .. } = self.usage;
         let usage = [("usage.user_s", user_s), ("usage.system_s", system_s)];
         let host = self.host.iter().flat_map(HostUsage::reals);
-        let transport = self.transport.iter().flat_map(|(start, stop)| start.reals().into_iter().chain(stop.reals()));
+        let transport = self.transport.iter().flat_map(|(start, stop)| start.reals().chain(stop.reals()));
         let named = usage.into_iter().chain(host).chain(transport).map(|(name, value)| (name.to_string(), value));
         named.chain(self.marks.iter().map(|(name, mark)| (format!("marks.{name}.squares"), mark.squares)))
     }

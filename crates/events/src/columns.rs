@@ -161,18 +161,18 @@ pub const COLUMNS: &[Column] = &[
     real("responder_host_throttled_s", |r| r.record.responder.host.as_ref().and_then(|h| h.throttled_s), "a control group above the agent was throttled; null where none counts it"),
     int("responder_host_swapped_pages", |r| swapped(&r.record.responder), "pages swapped in and out"),
     int("initiator_retransmits", |r| grown(&r.record.initiator, |t| t.retransmits), "segments the initiator sent again in the measured period"),
-    real("initiator_rtt_s", |r| at_stop(&r.record.initiator, |t| t.rtt_s), "smoothed round trip time when the clock stopped"),
+    real("initiator_rtt_s", |r| at_stop(&r.record.initiator, |t| Some(t.rtt_s)), "smoothed round trip time when the clock stopped"),
     real("initiator_rtt_var_s", |r| at_stop(&r.record.initiator, |t| t.rtt_var_s), "its variation"),
     int("initiator_cwnd_segments", |r| gauge(&r.record.initiator, |t| t.cwnd_segments), "congestion window when the clock stopped, in segments"),
-    int("initiator_mss_bytes", |r| gauge(&r.record.initiator, |t| t.mss_bytes), "segment size in bytes"),
+    int("initiator_mss_bytes", |r| gauge(&r.record.initiator, |t| Some(t.mss_bytes)), "segment size in bytes"),
     real("initiator_busy_s", |r| spent(&r.record.initiator, |t| t.busy_s), "time with data to send"),
     real("initiator_receive_window_limited_s", |r| spent(&r.record.initiator, |t| t.receive_window_limited_s), "of it limited by the receiver's window"),
     real("initiator_send_buffer_limited_s", |r| spent(&r.record.initiator, |t| t.send_buffer_limited_s), "of it limited by the send buffer"),
     int("responder_retransmits", |r| grown(&r.record.responder, |t| t.retransmits), "segments the responder sent again in the measured period"),
-    real("responder_rtt_s", |r| at_stop(&r.record.responder, |t| t.rtt_s), "smoothed round trip time when the clock stopped"),
+    real("responder_rtt_s", |r| at_stop(&r.record.responder, |t| Some(t.rtt_s)), "smoothed round trip time when the clock stopped"),
     real("responder_rtt_var_s", |r| at_stop(&r.record.responder, |t| t.rtt_var_s), "its variation"),
     int("responder_cwnd_segments", |r| gauge(&r.record.responder, |t| t.cwnd_segments), "congestion window when the clock stopped, in segments"),
-    int("responder_mss_bytes", |r| gauge(&r.record.responder, |t| t.mss_bytes), "segment size in bytes"),
+    int("responder_mss_bytes", |r| gauge(&r.record.responder, |t| Some(t.mss_bytes)), "segment size in bytes"),
     real("responder_busy_s", |r| spent(&r.record.responder, |t| t.busy_s), "time with data to send"),
     real("responder_receive_window_limited_s", |r| spent(&r.record.responder, |t| t.receive_window_limited_s), "of it limited by the receiver's window"),
     real("responder_send_buffer_limited_s", |r| spent(&r.record.responder, |t| t.send_buffer_limited_s), "of it limited by the send buffer"),
@@ -270,16 +270,16 @@ fn grown(side: &SideRecord, get: fn(&Transport) -> u64) -> Option<i64> {
     side.transport.as_ref().and_then(|(start, stop)| whole(get(stop).saturating_sub(get(start))))
 }
 
-fn spent(side: &SideRecord, get: fn(&Transport) -> f64) -> Option<f64> {
-    side.transport.as_ref().map(|(start, stop)| (get(stop) - get(start)).max(0.0))
+fn spent(side: &SideRecord, get: fn(&Transport) -> Option<f64>) -> Option<f64> {
+    side.transport.as_ref().and_then(|(start, stop)| Some((get(stop)? - get(start)?).max(0.0)))
 }
 
-fn at_stop(side: &SideRecord, get: fn(&Transport) -> f64) -> Option<f64> {
-    side.transport.as_ref().map(|(_, stop)| get(stop))
+fn at_stop(side: &SideRecord, get: fn(&Transport) -> Option<f64>) -> Option<f64> {
+    side.transport.as_ref().and_then(|(_, stop)| get(stop))
 }
 
-fn gauge(side: &SideRecord, get: fn(&Transport) -> u64) -> Option<i64> {
-    side.transport.as_ref().and_then(|(_, stop)| whole(get(stop)))
+fn gauge(side: &SideRecord, get: fn(&Transport) -> Option<u64>) -> Option<i64> {
+    side.transport.as_ref().and_then(|(_, stop)| get(stop)).and_then(whole)
 }
 
 fn core(side: &SideRecord) -> Option<i64> {

@@ -12,7 +12,7 @@ use crate::stacks::{self, Protocol, Terms};
 use crate::sys::thread as system;
 use stackline_core::plan::{Access, Size};
 use stackline_core::program::Side;
-use stackline_core::record::{Histogram, SideRecord, Transport};
+use stackline_core::record::{Histogram, SideRecord};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -334,7 +334,7 @@ fn gather(all: Vec<Seen>) -> Outcome {
 fn add(sum: &mut SideRecord, one: SideRecord) {
     sum.usage.add(&one.usage);
     sum.transport = match (sum.transport, one.transport) {
-        (Some((a, b)), Some((c, d))) => Some((add_transport(a, c), add_transport(b, d))),
+        (Some((a, b)), Some((c, d))) => Some((a.with(&c), b.with(&d))),
         (mine, theirs) => mine.or(theirs),
     };
     if sum.settings.is_empty() {
@@ -362,17 +362,5 @@ fn plus(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
         (a, b) => a.or(b),
-    }
-}
-
-fn add_transport(first: Transport, more: Transport) -> Transport {
-    Transport {
-        retransmits: first.retransmits + more.retransmits,
-        busy_s: first.busy_s + more.busy_s,
-        receive_window_limited_s: first.receive_window_limited_s + more.receive_window_limited_s,
-        send_buffer_limited_s: first.send_buffer_limited_s + more.send_buffer_limited_s,
-        bytes_acked: first.bytes_acked + more.bytes_acked,
-        bytes_received: first.bytes_received + more.bytes_received,
-        ..first
     }
 }

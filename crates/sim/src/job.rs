@@ -6,7 +6,7 @@ use crate::world::{Timer, World};
 use stackline_core::plan::{Access, Composer, Count, Data, Measurement, Part};
 use stackline_core::program::{self, Call, Side, Step};
 use stackline_core::random::Seed;
-use stackline_core::record::{Histogram, SideRecord, Transport};
+use stackline_core::record::{Histogram, SideRecord};
 use stackline_core::time::{Duration, Instant};
 use std::cell::Cell;
 
@@ -223,7 +223,7 @@ pub(crate) fn gather(all: Vec<Seen>) -> Gathered {
 
 fn add(sum: &mut SideRecord, one: SideRecord) {
     sum.transport = match (sum.transport, one.transport) {
-        (Some((a, b)), Some((c, d))) => Some((add_transport(a, c), add_transport(b, d))),
+        (Some((a, b)), Some((c, d))) => Some((a.with(&c), b.with(&d))),
         (mine, theirs) => mine.or(theirs),
     };
     if sum.settings.is_empty() {
@@ -250,17 +250,5 @@ fn plus(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
         (a, b) => a.or(b),
-    }
-}
-
-fn add_transport(first: Transport, more: Transport) -> Transport {
-    Transport {
-        retransmits: first.retransmits + more.retransmits,
-        busy_s: first.busy_s + more.busy_s,
-        receive_window_limited_s: first.receive_window_limited_s + more.receive_window_limited_s,
-        send_buffer_limited_s: first.send_buffer_limited_s + more.send_buffer_limited_s,
-        bytes_acked: first.bytes_acked + more.bytes_acked,
-        bytes_received: first.bytes_received + more.bytes_received,
-        ..first
     }
 }

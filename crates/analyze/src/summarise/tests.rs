@@ -276,8 +276,9 @@ fn lost_calls_are_over_the_calls_made() {
 #[test]
 fn transport_is_the_last_run_and_retransmits_their_sum() {
     let with = |run, retransmits, rtt_s| {
-        let start = Transport { retransmits: 5, ..Transport::default() };
-        let stop = Transport { retransmits, rtt_s, busy_s: 0.5, send_buffer_limited_s: 0.1, ..start };
+        let start =
+            Transport { retransmits: 5, busy_s: Some(0.0), send_buffer_limited_s: Some(0.0), ..Transport::default() };
+        let stop = Transport { retransmits, rtt_s, busy_s: Some(0.5), send_buffer_limited_s: Some(0.1), ..start };
         let mut record = moved(0, run, 1);
         record.initiator.transport = Some((start, stop));
         record
@@ -286,6 +287,7 @@ fn transport_is_the_last_run_and_retransmits_their_sum() {
     assert_eq!(side.retransmits, Some(3));
     assert_eq!(side.transport.unwrap().1.rtt_s, 0.2);
     assert_eq!((side.busy_share, side.send_buffer_limited_share), (Some(0.5), Some(0.2)));
+    assert_eq!(side.receive_window_limited_share, None, "it was not told");
 }
 
 fn flags_of(part: Part, change: impl Fn(&mut RunRecord)) -> Vec<String> {

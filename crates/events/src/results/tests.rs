@@ -42,7 +42,7 @@ fn host() -> impl Strategy<Value = HostUsage> {
 }
 
 fn transport() -> impl Strategy<Value = Transport> {
-    (any::<u64>(), real(), real()).prop_map(|(retransmits, rtt_s, busy_s)| Transport {
+    (any::<u64>(), real(), proptest::option::of(real())).prop_map(|(retransmits, rtt_s, busy_s)| Transport {
         retransmits,
         rtt_s,
         busy_s,

@@ -99,13 +99,13 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<Transport> {
     Ok(Transport {
         retransmits: u64::from(info.total_retrans),
         rtt_s: f64::from(info.rtt) / 1e6,
-        rtt_var_s: f64::from(info.rttvar) / 1e6,
-        cwnd_segments: u64::from(info.snd_cwnd),
+        rtt_var_s: Some(f64::from(info.rttvar) / 1e6),
+        cwnd_segments: Some(u64::from(info.snd_cwnd)),
         mss_bytes: u64::from(info.snd_mss),
-        busy_s: info.busy_time as f64 / 1e6,
-        receive_window_limited_s: info.rwnd_limited as f64 / 1e6,
-        send_buffer_limited_s: info.sndbuf_limited as f64 / 1e6,
-        bytes_acked: info.bytes_acked,
+        busy_s: Some(info.busy_time as f64 / 1e6),
+        receive_window_limited_s: Some(info.rwnd_limited as f64 / 1e6),
+        send_buffer_limited_s: Some(info.sndbuf_limited as f64 / 1e6),
+        bytes_acked: Some(info.bytes_acked),
         bytes_received: info.bytes_received,
     })
 }

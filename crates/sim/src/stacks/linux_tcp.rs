@@ -163,13 +163,13 @@ impl Machine {
         Transport {
             retransmits: facts.retransmits,
             rtt_s: facts.rtt.seconds(),
-            rtt_var_s: facts.rtt_deviation.seconds(),
-            cwnd_segments: u64::from(facts.window),
+            rtt_var_s: Some(facts.rtt_deviation.seconds()),
+            cwnd_segments: Some(u64::from(facts.window)),
             mss_bytes: u64::from(facts.mss),
-            busy_s: facts.busy.seconds(),
-            receive_window_limited_s: facts.receive_window_limited.seconds(),
-            send_buffer_limited_s: facts.send_buffer_limited.seconds(),
-            bytes_acked: facts.bytes_acked,
+            busy_s: Some(facts.busy.seconds()),
+            receive_window_limited_s: Some(facts.receive_window_limited.seconds()),
+            send_buffer_limited_s: Some(facts.send_buffer_limited.seconds()),
+            bytes_acked: Some(facts.bytes_acked),
             bytes_received: facts.bytes_received,
         }
     }

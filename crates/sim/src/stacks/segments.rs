@@ -43,6 +43,8 @@ pub(crate) struct Segments {
     begun: bool,
     /// The segment being timed: its end and when it left.
     timed: Option<(u32, Instant)>,
+    rtt_var_s: f64,
+    acknowledged: u64,
     transport: Transport,
 }
 
@@ -80,7 +82,7 @@ impl Segments {
             return;
         }
         let upto = if after(fields.acknowledged, self.sent) { self.sent } else { fields.acknowledged };
-        self.transport.bytes_acked += u64::from(upto.wrapping_sub(self.unacknowledged));
+        self.acknowledged += u64::from(upto.wrapping_sub(self.unacknowledged));
         self.unacknowledged = upto;
         if let Some((end, left)) = self.timed
             && !after(end, upto)
@@ -93,15 +95,16 @@ impl Segments {
     fn sample(&mut self, rtt: f64) {
         let t = &mut self.transport;
         if t.rtt_s == 0.0 {
-            (t.rtt_s, t.rtt_var_s) = (rtt, rtt / 2.0);
+            (t.rtt_s, self.rtt_var_s) = (rtt, rtt / 2.0);
         } else {
-            t.rtt_var_s += ((t.rtt_s - rtt).abs() - t.rtt_var_s) / 4.0;
+            self.rtt_var_s += ((t.rtt_s - rtt).abs() - self.rtt_var_s) / 4.0;
             t.rtt_s += (rtt - t.rtt_s) / 8.0;
         }
     }
 
     pub(crate) const fn transport(&self, mss: u64) -> Transport {
-        Transport { mss_bytes: mss, ..self.transport }
+        let (rtt_var_s, bytes_acked) = (Some(self.rtt_var_s), Some(self.acknowledged));
+        Transport { mss_bytes: mss, rtt_var_s, bytes_acked, ..self.transport }
     }
 }
 
@@ -123,7 +126,7 @@ mod tests {
         segments.leaves(&fields(1000, 0, ACK), 1000, Instant(1_000_000_000));
         segments.arrives(&fields(0, 2000, ACK), 5, Instant(1_020_000_000));
         let transport = segments.transport(1448);
-        assert_eq!((transport.retransmits, transport.bytes_acked, transport.bytes_received), (1, 2000, 5));
+        assert_eq!((transport.retransmits, transport.bytes_acked, transport.bytes_received), (1, Some(2000), 5));
         assert!((transport.rtt_s - 0.02).abs() < 1e-12);
     }
 }

@@ -309,7 +309,7 @@ impl End {
         Transport {
             retransmits: path.lost_packets,
             rtt_s: path.rtt.as_secs_f64(),
-            cwnd_segments: path.cwnd / mtu.max(1),
+            cwnd_segments: Some(path.cwnd / mtu.max(1)),
             mss_bytes: mtu,
             bytes_received: inner.received,
             ..Transport::default()
