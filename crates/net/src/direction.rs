@@ -402,6 +402,12 @@ impl Direction {
         }
     }
 
+    /// The oldest that waits and its bytes, of a queue that drops there.
+    pub(crate) fn displace(&mut self) -> Option<(u32, u64)> {
+        let Line::Head(fifo) = &mut self.line else { return None };
+        fifo.pop().map(|(_, bytes, slot)| (slot, bytes))
+    }
+
     /// The next that waits, when the link is free. `condemn` is asked to mark one that stood too long: false drops it.
     pub(crate) fn release(&mut self, now: Instant, mut condemn: impl FnMut(u32) -> bool) -> Option<u32> {
         let mtu = self.mtu;

@@ -129,6 +129,8 @@ pub struct Network<P, T = ()> {
     spoilt_frames: u64,
     /// Who was dropped while a queue was looked through.
     condemned: Vec<(u32, Reason)>,
+    /// Who lost its place to a newcomer.
+    displaced: Vec<u32>,
     tap: T,
 }
 

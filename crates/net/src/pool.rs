@@ -19,6 +19,16 @@ impl Pool {
 
     /// Takes room for so many bytes; false when there is none.
     pub(crate) fn take(&mut self, now: Instant, bytes: u64) -> bool {
+        self.settle(now);
+        let room = self.used + bytes <= self.limit;
+        if room {
+            self.used += bytes;
+        }
+        room
+    }
+
+    /// Forgets what has left by now.
+    fn settle(&mut self, now: Instant) {
         while let Some(Reverse((at, freed))) = self.releases.peek().copied() {
             if at > now {
                 break;
@@ -26,11 +36,12 @@ impl Pool {
             self.used -= freed;
             self.releases.pop();
         }
-        let room = self.used + bytes <= self.limit;
-        if room {
-            self.used += bytes;
-        }
-        room
+    }
+
+    /// Whether more than half of it is in use.
+    pub(crate) fn half_full(&mut self, now: Instant) -> bool {
+        self.settle(now);
+        self.used > self.limit / 2
     }
 
     /// Room that was taken is free at that time.

@@ -326,3 +326,65 @@ fn the_log_tells_the_whole_story() {
     ];
     assert_eq!(network.into_tap().sorted(), expected);
 }
+
+#[test]
+fn copying_is_paid_by_the_packet_also_of_a_train() {
+    let slow = Interface { copy_per_packet: Duration(MS), buffer_frames: Some(4), ..Interface::default() };
+    for copying in [0, 1] {
+        let mut plan = pair(link("a-b", 1200.0, 0.0));
+        plan.hosts[copying].interface = slow.clone();
+        let mut network = build(&plan);
+        network.handle(Instant(0), train(0, 1, 3, 1));
+        let arrived: Vec<Vec<u64>> = drain(&mut network).into_iter().map(|(_, numbers)| numbers).collect();
+        assert_eq!(arrived, [vec![1], vec![2], vec![3]], "host {copying} copies");
+    }
+}
+
+#[test]
+fn a_frame_in_cells_is_doubled_whole() {
+    let mut plan = atm(None, false);
+    plan.links[0].duplicate = 1.0;
+    let mut network = build(&plan);
+    network.handle(Instant(0), packet(0, 2, 9180, 1));
+    assert_eq!(drain(&mut network).len(), 2);
+    plan.links[0].duplicate = 0.0;
+    plan.links[2].duplicate = 1.0;
+    let mut network = build(&plan);
+    network.handle(Instant(0), packet(0, 2, 9180, 1));
+    assert_eq!(drain(&mut network).len(), 2);
+    assert_eq!(network.under_way(), 0);
+}
+
+#[test]
+fn early_discard_looks_at_a_shared_buffer_too() {
+    let through = |early| {
+        let mut plan = atm(Some(30_000), early);
+        plan.switches[0].buffer_per_port = false;
+        plan.links[2].rate = stackline_core::network::Rate::Constant(5e6);
+        let mut network = build(&plan);
+        for number in 0..60 {
+            network.handle(Instant(number * 2 * MS), packet((number % 2) as u32, 2, 9180, number));
+            while network.poll(Instant(number * 2 * MS)).is_some() {}
+        }
+        drain(&mut network);
+        let spoilt = network.spoilt_frames();
+        assert_eq!(network.under_way(), 0);
+        60 - spoilt
+    };
+    let (without, with) = (through(false), through(true));
+    assert!(with > without, "{with} frames with early discard, {without} without");
+}
+
+#[test]
+fn who_drops_at_the_head_makes_room_in_a_shared_buffer() {
+    let queue = Some(Queue { discipline: Discipline::DropHead, ..Queue::default() });
+    let plan = Plan {
+        switches: vec![Switch { buffer_bytes: Some(4500), ..switch("x") }],
+        links: vec![link("a-x", 0.0, 0.0), Link { queue, ..link("x-b", 12.0, 0.0) }],
+        ..pair(link("a-b", 0.0, 0.0))
+    };
+    let mut network = build(&plan);
+    (1..=5).for_each(|number| network.handle(Instant(0), packet(0, 1, 1500, number)));
+    let arrived: Vec<Vec<u64>> = drain(&mut network).into_iter().map(|(_, numbers)| numbers).collect();
+    assert_eq!(arrived, [vec![1], vec![4], vec![5]]);
+}

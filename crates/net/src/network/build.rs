@@ -41,6 +41,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             lost: 0,
             spoilt_frames: 0,
             condemned: Vec::new(),
+            displaced: Vec::new(),
             tap,
         }
     }

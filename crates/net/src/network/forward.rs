@@ -85,7 +85,10 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let direction = &self.directions[port.0 as usize];
         let time = direction.airtime(now, direction.charged(segments)).unwrap_or(Duration::ZERO);
         let each = time.0 / u64::from(segments.count);
-        if direction.holds() || direction.cells.is_some() {
+        // Where the next node takes packets one by one, they come one by one.
+        let to = self.topology.edge(port).to;
+        let copied = matches!(self.cards.get(to.0 as usize), Some(Some(_)));
+        if direction.holds() || direction.cells.is_some() || copied {
             return Some((1, Duration(each)));
         }
         let most = GRANULE.0.checked_div(each).unwrap_or(u64::MAX).clamp(1, u64::from(segments.count));

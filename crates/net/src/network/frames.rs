@@ -3,7 +3,7 @@
 //! One lost cell spoils its frame; the others still take the wire. A drop is told once a frame, with the reason of its
 //! first lost cell; counters of directions that leave a cell switch count cells.
 
-use super::{Event, Network};
+use super::{Event, Flight, Network};
 use crate::direction::{Offer, Span};
 use crate::packet::{Node, Payload};
 use crate::seen::{Happening, Port, Reason, Tap};
@@ -33,6 +33,22 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             self.tell(last, port, Happening::Dequeue, slot);
         }
         self.agenda.put(comes, Event::Cell { port, slot, index: 0 });
+        if self.directions[port.0 as usize].doubled()
+            && let Some(twin) = self.twin(comes, port, slot)
+        {
+            self.agenda.put(comes, Event::Cell { port, slot: twin, index: 0 });
+        }
+    }
+
+    /// The same frame once more.
+    fn twin(&mut self, at: Instant, port: Port, slot: u32) -> Option<u32> {
+        let flight = self.flights[slot as usize].as_ref()?;
+        let (came_by, hops, cells_left) = (flight.came_by, flight.hops, flight.cells_left);
+        let twin = Flight { came_by, hops, cells_left, ..Flight::new(flight.packet.again(), flight.arrival) };
+        let twin = self.board(twin);
+        self.directions[port.0 as usize].mishaps.duplicated += 1;
+        self.tell(at, port, Happening::Duplicate, twin);
+        Some(twin)
     }
 
     /// A cell has come over a link: the slot of its frame when that is complete at its host and in memory.
@@ -73,8 +89,10 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         if index == 0 && flight.packet.bytes() > direction.mtu {
             flight.too_large = true;
         }
-        if index == 0 && direction.early_discard && direction.half_full(now) {
-            flight.refused_at = Some(port);
+        if index == 0 && direction.early_discard {
+            let shared = direction.pool.and_then(|pool| self.pools.get_mut(pool));
+            let full = direction.half_full(now) || shared.is_some_and(|pool| pool.half_full(now));
+            flight.refused_at = full.then_some(port).or(flight.refused_at);
         }
         if flight.too_large {
             return self.spoil(now, port, slot, Reason::TooLarge);
@@ -128,6 +146,12 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
         (flight.arrival, flight.came_by, flight.refused_at) = (Span { first: now, last: now }, Some(port), None);
         self.tell(now, port, Happening::Dequeue, slot);
+        // A frame is doubled as a whole, by the link it leaves the cell switches on.
+        if self.directions[port.0 as usize].doubled()
+            && let Some(twin) = self.twin(now, port, slot)
+        {
+            self.agenda.put(now, Event::At { node, slot: twin });
+        }
         self.at(now, node, slot)
     }
 }

@@ -10,18 +10,24 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     /// The host has handed the packet over.
     pub(super) fn host_sends(&mut self, now: Instant, slot: u32) {
         let Some(flight) = &self.flights[slot as usize] else { return };
-        let (from, to, bytes) = (flight.packet.from, flight.packet.to, flight.packet.bytes());
+        let (from, to) = (flight.packet.from, flight.packet.to);
         if from == to {
             // It never meets the interface.
             return self.agenda.put(now, Event::Complete { slot });
         }
-        match self.cards.get_mut(from.0 as usize) {
-            Some(Some(card)) => {
-                card.leaves(slot, bytes);
-                self.look(now, from);
-            }
-            _ => self.forward(now, from, slot),
+        if !matches!(self.cards.get(from.0 as usize), Some(Some(_))) {
+            return self.forward(now, from, slot);
         }
+        // Copying is paid for, and buffers are held, by the packet.
+        let mut next = Some(slot);
+        while let Some(slot) = next {
+            next = self.cut(slot, 1);
+            let bytes = self.flights[slot as usize].as_ref().map_or(0, |flight| flight.packet.bytes());
+            if let Some(Some(card)) = self.cards.get_mut(from.0 as usize) {
+                card.leaves(slot, bytes);
+            }
+        }
+        self.look(now, from);
     }
 
     /// All of a packet has come to its host: its slot once it is in memory.

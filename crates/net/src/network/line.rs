@@ -70,11 +70,27 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let Some(flight) = &self.flights[slot as usize] else { return };
         let (flow, bytes) = (flight.packet.flow, flight.packet.bytes());
         let direction = &mut self.directions[port.0 as usize];
-        if let Some(pool) = direction.pool.and_then(|pool| self.pools.get_mut(pool))
-            && !pool.take(now, bytes)
-        {
-            return self.drop_at(now, port, slot, Reason::PoolFull);
+        if let Some(pool) = direction.pool.and_then(|pool| self.pools.get_mut(pool)) {
+            while !pool.take(now, bytes) {
+                // Who drops at the head makes room by what it holds itself.
+                let Some((oldest, freed)) = direction.displace() else {
+                    self.displaced.push(slot);
+                    break;
+                };
+                pool.release(now, freed);
+                self.displaced.push(oldest);
+            }
         }
+        let mut refused = false;
+        while let Some(gone) = self.displaced.pop() {
+            refused |= gone == slot;
+            let reason = if gone == slot { Reason::PoolFull } else { Reason::Displaced };
+            self.drop_at(now, port, gone, reason);
+        }
+        if refused {
+            return;
+        }
+        let direction = &mut self.directions[port.0 as usize];
         let condemned = &mut self.condemned;
         direction.hold(now, flow, bytes, slot, |slot, reason| condemned.push((slot, reason)));
         if T::ON {
