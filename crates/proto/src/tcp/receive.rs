@@ -130,9 +130,12 @@ impl Receiver {
         if range.start <= self.next {
             self.next = range.end;
             self.close_gaps();
-            self.tuning.arrived(self.largest);
         } else if self.keep(range) {
             self.tuning.gap(self.beyond_bytes);
+        }
+        if self.tuning.arrived(self.largest) {
+            // The sender may have to know soon.
+            self.quick |= 1;
         }
         self.bytes = self.next.min(self.fin.unwrap_or(u64::MAX)) - 1;
         self.decide(now, fin, rhythm.rtt);

@@ -62,11 +62,13 @@ impl Tuning {
         if self.rtt == 0 { None } else { Some(Duration(self.rtt)) }
     }
 
-    /// A segment arrived in order.
-    pub(super) fn arrived(&mut self, segment: u32) {
-        if self.threshold < self.clamp {
+    /// A segment arrived. True when the window opens further because of it.
+    pub(super) fn arrived(&mut self, segment: u32) -> bool {
+        let opens = self.threshold < self.clamp;
+        if opens {
             self.threshold = self.clamp.min(self.threshold + 2 * u64::from(segment));
         }
+        opens
     }
 
     /// The application has taken everything before `taken`; `beyond` bytes have arrived behind a gap.
