@@ -215,6 +215,10 @@ impl<'t> Endpoint<'t> {
             Operation::AwaitStopBulkPut => self.await_stop_bulk(Bulk::Put),
             Operation::EndStream => self.end_stream(),
             Operation::StartMeasurement => {
+                if let Some(connection) = &mut self.connection {
+                    // The introduction, unacknowledged, would hold back a small request (Nagle).
+                    connection.settle(&mut self.ends)?;
+                }
                 self.gate.wait(&self.ends.flags)?;
                 self.start();
                 Ok(())

@@ -121,6 +121,14 @@ pub trait Connection: Send {
         self.send(request, 1, ends)?;
         if self.receive(response, 1, ends)? == 1 { Ok(true) } else { Err(vanished("before the response came")) }
     }
+    /// Waits until nothing that connecting sent is in transit, so that the clock starts on a quiet connection.
+    ///
+    /// # Errors
+    /// As for `send`.
+    fn settle(&mut self, ends: &mut Ends) -> Result<()> {
+        let _ = ends;
+        Ok(())
+    }
     /// Whether the peer has closed the connection, or its half of it.
     fn closed(&self) -> bool {
         true

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::Shutdown;
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 /// How arriving bytes are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,7 +217,21 @@ impl<F: Flavour> Stream<F> {
 const START: u8 = b'S';
 const CONFIRM: u8 = b'C';
 
+/// How long a connection may take to come to rest, and how often it is looked at: sooner at first.
+const REST: Duration = Duration::from_secs(10);
+const LOOKS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
+
 impl<F: Flavour> Connection for Stream<F> {
+    fn settle(&mut self, ends: &mut Ends) -> Result<()> {
+        let (begun, mut pause) = (Instant::now(), LOOKS.0);
+        while socket::in_transit(self.socket.as_fd()) && begun.elapsed() < REST {
+            ends.flags.interrupted()?;
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LOOKS.1);
+        }
+        Ok(())
+    }
+
     fn send(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
         for done in 0..times {
             if ends.flags.limit() && times > 1 {

@@ -83,9 +83,7 @@ struct TcpInfo {
     sndbuf_limited: u64,
 }
 
-/// `TCP_INFO`; an error where the socket is not TCP.
-#[expect(clippy::cast_precision_loss, reason = "microseconds of one connection")]
-pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<Transport> {
+fn kernel_info(fd: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     // SAFETY: TcpInfo is made of integers, for which all bytes zero is a value.
     let mut info: TcpInfo = unsafe { zeroed() };
     let mut size = size_of::<TcpInfo>() as libc::socklen_t;
@@ -96,6 +94,18 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<Transport> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
+    Ok(info)
+}
+
+/// Whether something that was sent is not acknowledged; false where the socket is not TCP.
+pub(crate) fn in_transit(fd: BorrowedFd<'_>) -> bool {
+    kernel_info(fd).is_ok_and(|info| info.unacked > 0 || info.notsent_bytes > 0)
+}
+
+/// `TCP_INFO`; an error where the socket is not TCP.
+#[expect(clippy::cast_precision_loss, reason = "microseconds of one connection")]
+pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<Transport> {
+    let info = kernel_info(fd)?;
     Ok(Transport {
         retransmits: u64::from(info.total_retrans),
         rtt_s: f64::from(info.rtt) / 1e6,
