@@ -41,30 +41,39 @@ impl From<Unfit> for Foreign {
     }
 }
 
-/// Times in a histogram, and the longest exactly.
+/// Times in a histogram; exactly the longest, and how many are above a bound.
 pub(crate) struct Times {
     histogram: Histogram<u64>,
     max: u64,
+    bound: u64,
+    above: u64,
 }
 
 /// Longest time told apart, in ns: a minute.
 const LONGEST: u64 = 60_000_000_000;
 
 impl Times {
-    fn new() -> io::Result<Self> {
+    fn new(bound: Duration) -> io::Result<Self> {
         let histogram = Histogram::new_with_bounds(1, LONGEST, 2).map_err(io::Error::other)?;
-        Ok(Self { histogram, max: 0 })
+        Ok(Self { histogram, max: 0, bound: bound.0, above: 0 })
     }
 
     #[inline]
     pub(crate) fn record(&mut self, ns: u64) {
         self.histogram.saturating_record(ns);
         self.max = self.max.max(ns);
+        self.above += u64::from(ns > self.bound);
     }
 
     fn clear(&mut self) {
         self.histogram.reset();
         self.max = 0;
+        self.above = 0;
+    }
+
+    /// How many were above the bound.
+    pub(crate) const fn above(&self) -> u64 {
+        self.above
     }
 
     pub(crate) fn spread(&self) -> Spread {
@@ -84,14 +93,15 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub(crate) fn new() -> io::Result<Self> {
+    /// Nothing yet; departures later than `bearable` are counted.
+    pub(crate) fn new(bearable: Duration) -> io::Result<Self> {
         Ok(Self {
             received: Traffic::default(),
             sent: Traffic::default(),
             foreign: [0; FOREIGN.len()],
             lost: Lost::default(),
-            lateness: Times::new()?,
-            waited: Times::new()?,
+            lateness: Times::new(bearable)?,
+            waited: Times::new(Duration(u64::MAX))?,
         })
     }
 

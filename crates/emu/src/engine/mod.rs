@@ -123,7 +123,7 @@ impl Engine {
             blocked: false,
             waiter,
             handle,
-            account: Account::new()?,
+            account: Account::new(bearable)?,
             options,
             found,
             bearable,
@@ -165,6 +165,7 @@ impl Engine {
     fn report(&self) -> Report {
         let elapsed = self.origin.now().since(Instant(0));
         let lateness = self.account.lateness.spread();
+        let late = report::Late { frames: self.account.lateness.above(), of: lateness, bearable: self.bearable };
         let waited = Some(self.account.waited.spread()).filter(|waited| waited.count > 0);
         let processor = Duration(read(Clock::Thread).saturating_sub(self.processor));
         Report {
@@ -177,7 +178,7 @@ impl Engine {
             lateness,
             waited,
             lost: self.account.lost,
-            overload: report::overload(self.account.lost, lateness, self.bearable),
+            overload: report::overload(self.account.lost, late),
             round_trip: self.round_trip,
             mechanisms: self.found.words.clone(),
         }

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use stackline_core::time::Duration;
 use std::fmt::Write;
 
+/// Late frames that say nothing about the machine: any wake-up may take long once.
+const HANDFUL: u64 = 10;
+
 /// Lateness that is nothing to speak of, in ns: what waking a processor costs.
 const USUAL: u64 = 100_000;
 
@@ -111,17 +114,35 @@ pub struct RoundTrip {
     pub p50: Duration,
 }
 
-/// Most lateness at the 99th percentile that a network whose shortest path has that delay bears: 100 us, or 1 % of the delay.
+/// Most lateness that is nothing to speak of in a network whose shortest path has that delay: 100 us, or 1 % of the delay.
 pub(crate) const fn bearable(shortest: Duration) -> Duration {
     let share = shortest.0 / 100;
     Duration(if share > USUAL { share } else { USUAL })
 }
 
+/// Frames that left later than is bearable.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Late {
+    /// How many.
+    pub(crate) frames: u64,
+    /// All that left.
+    pub(crate) of: Spread,
+    /// What is bearable.
+    pub(crate) bearable: Duration,
+}
+
+impl Late {
+    /// Whether it is the machine's doing: ten frames and one in a hundred.
+    const fn matters(self) -> bool {
+        self.frames >= HANDFUL && self.frames.saturating_mul(100) >= self.of.count
+    }
+}
+
 /// Says why the machine was too slow, if it was.
-pub(crate) fn overload(lost: Lost, lateness: Spread, bearable: Duration) -> Option<String> {
+pub(crate) fn overload(lost: Lost, late: Late) -> Option<String> {
     let mut text = String::new();
     if lost.all() > 0 {
-        let _ = write!(text, "the emulator lost {} frames", lost.all());
+        let _ = write!(text, "the emulator lost {} frame{}", lost.all(), if lost.all() == 1 { "" } else { "s" });
         let parts = [
             (lost.unread, "unread: the socket was full"),
             (lost.memory, "for want of memory"),
@@ -134,13 +155,10 @@ pub(crate) fn overload(lost: Lost, lateness: Spread, bearable: Duration) -> Opti
         }
         text.push(')');
     }
-    if lateness.p99 > bearable {
+    if late.matters() {
         let joint = if text.is_empty() { "" } else { ", and " };
-        let (p99, max) = (lateness.p99, lateness.max);
-        let _ = write!(
-            text,
-            "{joint}one frame in a hundred left more than {p99} late (at most {max}; {bearable} is bearable)"
-        );
+        let Late { frames, of: Spread { count, max, .. }, bearable } = late;
+        let _ = write!(text, "{joint}{frames} of {count} frames left more than {bearable} late (at most {max})");
     }
     if text.is_empty() {
         return None;
@@ -153,26 +171,46 @@ pub(crate) fn overload(lost: Lost, lateness: Spread, bearable: Duration) -> Opti
 mod tests {
     use super::*;
 
-    fn late(p99: u64) -> Spread {
-        Spread { count: 1000, p99: Duration(p99), max: Duration(2 * p99), ..Spread::default() }
+    /// So many of so many frames were late.
+    fn late(frames: u64, count: u64) -> Late {
+        let of = Spread { count, max: Duration(400_000), ..Spread::default() };
+        Late { frames, of, bearable: bearable(Duration(1_000_000)) }
     }
 
     #[test]
     fn a_long_path_bears_more_lateness() {
         assert_eq!(bearable(Duration(1_000_000)), Duration(100_000));
         assert_eq!(bearable(Duration(50_000_000)), Duration(500_000));
-        assert_eq!(overload(Lost::default(), late(400_000), bearable(Duration(50_000_000))), None);
+    }
+
+    #[test]
+    fn a_handful_of_late_frames_is_no_overload() {
+        for (frames, count) in [(0, 0), (1, 22), (9, 9), (9, 900), (10, 1001), (999, 100_000)] {
+            assert_eq!(overload(Lost::default(), late(frames, count)), None, "{frames} of {count}");
+        }
+        for (frames, count) in [(10, 10), (10, 22), (10, 1000), (1000, 100_000)] {
+            let text = overload(Lost::default(), late(frames, count)).unwrap();
+            let said = format!("{frames} of {count} frames left more than 100 us late (at most 400 us): ");
+            assert!(text.starts_with(&said), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_lost_frame_is_overload() {
+        let lost = Lost { unread: 1, ..Lost::default() };
+        let text = overload(lost, late(1, 22)).unwrap();
+        assert!(text.starts_with("the emulator lost 1 frame (1 unread: the socket was full): "), "{text}");
     }
 
     #[test]
     fn overload_says_why() {
         let lost = Lost { unread: 3, refused: 1, ..Lost::default() };
-        let text = overload(lost, late(200_000), Duration(USUAL)).unwrap();
+        let text = overload(lost, late(31, 1000)).unwrap();
         assert_eq!(
             text,
-            "the emulator lost 4 frames (3 unread: the socket was full, 1 refused by the kernel on the way out), and one \
-             frame in a hundred left more than 200 us late (at most 400 us; 100 us is bearable): this machine is too slow for \
-             this network, so the figures are the machine's"
+            "the emulator lost 4 frames (3 unread: the socket was full, 1 refused by the kernel on the way out), and 31 of \
+             1000 frames left more than 100 us late (at most 400 us): this machine is too slow for this network, so the \
+             figures are the machine's"
         );
     }
 }
