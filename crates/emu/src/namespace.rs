@@ -55,9 +55,10 @@ pub(crate) fn quieten() -> io::Result<()> {
     }
 }
 
-/// Lets everybody there is in the thread's network namespace ping.
-pub(crate) fn let_ping(mapped: bool) -> io::Result<()> {
+/// Lets everybody there is in the thread's network namespace ping, else the own group, else nobody beyond those who may
+/// anyway: the kernel takes no group that the user namespace does not know, and a network is of use without ping.
+pub(crate) fn let_ping() {
     let group = getegid();
-    let groups = if mapped { format!("{group} {group}") } else { "0 2147483647".into() };
-    fs::write("/proc/sys/net/ipv4/ping_group_range", groups)
+    let wishes = ["0 2147483647".into(), format!("{group} {group}")];
+    let _ = wishes.into_iter().find(|groups| fs::write("/proc/sys/net/ipv4/ping_group_range", groups).is_ok());
 }
