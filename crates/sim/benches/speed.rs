@@ -1,5 +1,6 @@
 //! How fast the simulated world is, in CPU seconds of this process: `cargo bench -p stackline-sim`. A number behind it is
-//! the most flows there are, `tcp` leaves the rest out (`cargo bench -p stackline-sim -- tcp 1000`).
+//! the most flows there are, `tcp` leaves the rest out (`cargo bench -p stackline-sim -- tcp 1000`), `quic` measures that instead,
+//! with and without cryptography.
 //!
 //! It measures nothing but itself: no figure depends on a clock, every run is the same.
 
@@ -22,7 +23,9 @@ const MOST_AT_10_MBIT_S: u64 = 100;
 
 fn main() {
     let most = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(10_000);
-    if std::env::args().all(|word| word != "tcp") {
+    let asked = |stack: &str| std::env::args().any(|word| word == stack);
+    let stacks = if asked("quic") { ["quic", "quic(crypto = null)"].as_slice() } else { &["tcp"] };
+    if !asked("tcp") && !asked("quic") {
         println!("{:<28} {:>12}", "agenda, hold model", "Mevents/CPU-s");
         for pending in [1_000, 1_000_000] {
             println!("{:<28} {:>12.1}", format!("  {pending} pending"), hold(pending) / 1e6);
@@ -30,26 +33,26 @@ fn main() {
         println!();
     }
     println!(
-        "{:<28} {:>9} {:>9} {:>11} {:>10} {:>9} {:>9} {:>9}",
-        "tcp through a dumbbell", "CPU s", "virtual s", "packets", "packets/s", "ns/packet", "ev/packet", "peak MB"
+        "{:<34} {:>9} {:>9} {:>11} {:>10} {:>9} {:>9} {:>9}",
+        "through a dumbbell", "CPU s", "virtual s", "packets", "packets/s", "ns/packet", "ev/packet", "peak MB"
     );
     for rate in ["10 Mbit/s", "1 Gbit/s"] {
         let bound = if rate == "10 Mbit/s" { most.min(MOST_AT_10_MBIT_S) } else { most };
         for flows in [10_u64, 100, 1000, 10_000].into_iter().filter(|flows| *flows <= bound) {
-            row(rate, flows);
+            stacks.iter().for_each(|stack| row(stack, rate, flows));
         }
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures to be read")]
-fn row(rate: &str, flows: u64) {
-    let (network, measurement) = dumbbell(rate, flows);
+fn row(stack: &str, rate: &str, flows: u64) {
+    let (network, measurement) = dumbbell(stack, rate, flows);
     let (outcome, cpu) = run(&network, &measurement);
     // The first link is the bottleneck, and its first direction has nothing but data on it.
     let packets = outcome.ports[0].packets as f64;
     println!(
-        "{:<28} {cpu:>9.3} {:>9.1} {packets:>11} {:>10.0} {:>9.0} {:>9.2} {:>9.0}",
-        format!("  {rate}, {flows} flows"),
+        "{:<34} {cpu:>9.3} {:>9.1} {packets:>11} {:>10.0} {:>9.0} {:>9.2} {:>9.0}",
+        format!("{stack}, {rate}, {flows}"),
         outcome.virtual_time.0 as f64 / 1e9,
         packets / cpu,
         cpu / packets * 1e9,
@@ -60,14 +63,14 @@ fn row(rate: &str, flows: u64) {
 
 /// As many hosts as flows, half on each side; every two flows have a host at each end. Made from a text with one pair of
 /// hosts, since a text may not have so many of them.
-fn dumbbell(rate: &str, flows: u64) -> (Network, Measurement) {
+fn dumbbell(stack: &str, rate: &str, flows: u64) -> (Network, Measurement) {
     let bytes = (SEGMENTS / flows).max(SEGMENTS_EACH) * 1448;
     // Room for what all of them begin with.
     let queue = 500 + 12 * flows;
     let text = format!(
         "network bell {{ switch left; switch right; host s, r; link left - right {rate} 10 ms queue {queue} packets;
          link s - left 10 Gbit/s 100 us; link r - right 10 Gbit/s 100 us; }}
-         1 parallel over tcp across bell in simulated: 2 from s to r bulk_put {bytes}*1;"
+         1 parallel over {stack} across bell in simulated: 2 from s to r bulk_put {bytes}*1;"
     );
     let read_file = |_: &str| Err("no file".to_string());
     let stacks = catalogue();
