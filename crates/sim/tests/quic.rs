@@ -50,6 +50,16 @@ fn what_a_link_loses_is_sent_again() {
 }
 
 #[test]
+fn connections_are_accepted_in_their_order_whatever_is_lost() {
+    for link in ["loss 20%", "jitter uniform(0, 5 ms) reordering duplicate 20% loss 5%"] {
+        let network = format!("network wan {{ host a, b; link a - b 10 Mbit/s 10 ms {link}; }}\n");
+        for outcome in runs(&format!("{network}3 from a to b connect_disconnect 0*30 over quic across wan;")).unwrap() {
+            assert_eq!(outcome.records[0].connects.n(), 30, "{link}");
+        }
+    }
+}
+
+#[test]
 fn a_time_limit_ends_a_run_and_its_stream() {
     for what in ["bulk_put 10000*100000", "bulk_get 10000*100000", "rr 32*100000", "connect_disconnect 0*100000"] {
         let text = format!("{WAN}1 timelimit 1 from a to b {what} over quic(send_buffer = 64 KiB) across wan;");

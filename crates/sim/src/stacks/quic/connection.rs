@@ -238,6 +238,12 @@ impl End {
         }
     }
 
+    /// Whether its handshake will never be done.
+    pub(super) fn failed(&self) -> bool {
+        let inner = self.inner.borrow();
+        inner.lost.is_some() && !inner.connected
+    }
+
     /// Puts so many bytes into the send buffer as there is room for; `None` when the connection is broken.
     pub(in crate::stacks) fn send(self: &Rc<Self>, bytes: usize, world: &World) -> Option<usize> {
         let mut inner = self.inner.borrow_mut();

@@ -306,7 +306,11 @@ impl Streams for QuicPair {
 
     fn accept(&self) -> Option<end::End> {
         let mut backlog = self.backlog.borrow_mut();
-        let ready = backlog.iter().position(|end| end.answered() == Some(true))?;
-        backlog.remove(ready).map(end::End::Quic)
+        // In the order they were asked for: the first one introduces itself, and the end of its handshake may be lost.
+        while backlog.front().is_some_and(|end| end.failed()) {
+            backlog.pop_front();
+        }
+        backlog.front().filter(|end| end.answered() == Some(true))?;
+        backlog.pop_front().map(end::End::Quic)
     }
 }
