@@ -53,11 +53,18 @@ pub fn build(network: &Network) -> Result<(House, Vec<Leg>)> {
     let reaches = reach::reaches(network)?;
     let user = namespace::leave()?;
     settle_centre()?;
-    let nets = hosts(&reaches)?;
+    let nets = hosts(&reaches, marks(network))?;
     let legs = (0..).zip(&reaches).map(|(number, reach)| leg(number, reach)).collect::<Result<Vec<_>>>()?;
     let hosts = network.hosts.iter().zip(&legs).zip(nets);
     let hosts = hosts.map(|((host, leg), net)| Host { name: host.name.clone(), address: leg.address, net });
     Ok((House { user, hosts: hosts.collect() }, legs))
+}
+
+/// Whether any queue marks packets instead of dropping them.
+fn marks(network: &Network) -> bool {
+    let of_links = network.links.iter().map(|link| &link.queue);
+    let of_switches = network.switches.iter().map(|switch| &switch.queue);
+    of_links.chain(of_switches).flatten().any(|queue| queue.ecn)
 }
 
 /// Addresses and file descriptors for so many hosts.
@@ -85,7 +92,7 @@ fn settle_centre() -> Result<()> {
 }
 
 /// The hosts' namespaces, wired. The kernel spends most of the time on waiting, so several are made at once.
-fn hosts(reaches: &[Reach]) -> Result<Vec<File>> {
+fn hosts(reaches: &[Reach], ecn: bool) -> Result<Vec<File>> {
     let centre = namespace::current().map_err(|error| Refusal::call("opening the central namespace", error))?;
     let at_once = thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
     let next = Mutex::new((0..).zip(reaches));
@@ -95,7 +102,7 @@ fn hosts(reaches: &[Reach]) -> Result<Vec<File>> {
         let central = Rtnl::open().map_err(|error| Refusal::call("opening rtnetlink", error))?;
         loop {
             let Some((number, reach)) = next.lock().ok().and_then(|mut next| next.next()) else { return Ok(()) };
-            let net = host(number, reach, &centre, &central)?;
+            let net = host(number, reach, &centre, &central, ecn)?;
             if let Ok(mut made) = made.lock() {
                 made.push((number, net));
             }
@@ -111,11 +118,14 @@ fn hosts(reaches: &[Reach]) -> Result<Vec<File>> {
     Ok(made.into_iter().map(|(_, net)| net).collect())
 }
 
-fn host(number: u32, reach: &Reach, centre: &File, central: &Rtnl) -> Result<File> {
+fn host(number: u32, reach: &Reach, centre: &File, central: &Rtnl, ecn: bool) -> Result<File> {
     let net = namespace::next().map_err(|error| Refusal::namespaces("a network namespace for each host", error))?;
     let failed = |error: io::Error| Refusal::call("setting up a host's namespace", error);
     namespace::quieten().map_err(failed)?;
     namespace::let_ping();
+    if ecn {
+        namespace::ask_for_ecn().map_err(failed)?;
+    }
     let pair = Pair { number, address: leg::address(number), reach, centre: centre.as_raw_fd() };
     let rtnl = Rtnl::open().map_err(failed)?;
     let mut batch = Batch::default();

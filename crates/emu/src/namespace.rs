@@ -55,6 +55,11 @@ pub(crate) fn quieten() -> io::Result<()> {
     }
 }
 
+/// TCP in the thread's network namespace asks for ECN on connections it opens too; by default it only agrees to it.
+pub(crate) fn ask_for_ecn() -> io::Result<()> {
+    fs::write("/proc/sys/net/ipv4/tcp_ecn", "1")
+}
+
 /// Lets everybody there is in the thread's network namespace ping, else the own group, else nobody beyond those who may
 /// anyway: the kernel takes no group that the user namespace does not know, and a network is of use without ping.
 pub(crate) fn let_ping() {

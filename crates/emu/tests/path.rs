@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "all of it is a test")]
 
 use nix::sched::{CloneFlags, setns};
-use stackline_core::network::{Host, Link, Loss, Network, Queue, Rate};
+use stackline_core::network::{Discipline, Host, Link, Loss, Network, Queue, Rate};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration as Span;
 use stackline_emu::engine::{Engine, Handle, Options, Report};
@@ -161,6 +161,36 @@ fn a_transfer_is_intact_through_loss_a_short_queue_and_a_slow_link() {
     assert!(drops(&report) > 0 && report.ports[0].duplicated > 0);
     assert!(report.received.packets > report.received.frames, "trains of segments travelled whole: {report:?}");
     assert!(report.ports[0].bytes > 3_000_000);
+}
+
+/// Sends that much from the first host to the second over TCP with Reno.
+fn transfer(house: &House, bytes: usize) {
+    let to = house.hosts[1].address;
+    let listener = on(house, 1, || TcpListener::bind((to, 7000)).unwrap());
+    let send = || {
+        // What answers a mark by half its window, whatever the default of this machine is.
+        std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").unwrap();
+        TcpStream::connect((to, 7000)).unwrap().write_all(&vec![7; bytes]).unwrap();
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| on(house, 0, send));
+        let mut came = Vec::new();
+        listener.accept().unwrap().0.read_to_end(&mut came).unwrap();
+        assert_eq!(came.len(), bytes);
+    });
+}
+
+#[test]
+fn where_a_queue_has_ecn_tcp_is_marked() {
+    let discipline = Discipline::CoDel { target: Span(2_000_000), interval: Span(20_000_000) };
+    for ecn in [true, false] {
+        let queue = Queue { discipline, ecn, ..Queue::default() };
+        let link = Link { rate: Rate::Constant(20e6), delay: Span(2_000_000), queue: Some(queue), ..Link::default() };
+        let Some(report) = emulate(link, Options::default(), |house, _| transfer(house, 1_000_000)) else { return };
+        assert_eq!(report.ports[0].marked > 0, ecn, "{report:?}");
+        // What carries no data is never marked, so a FIN may be dropped on either.
+        assert!(ecn || drops(&report) > 0, "{report:?}");
+    }
 }
 
 #[test]
