@@ -1,5 +1,6 @@
 //! The network machine, listened to or not: a recorder costs nothing while there is none.
 
+use super::completion::completed;
 use super::frame::Frame;
 use super::header::NETWORK;
 use stackline_core::network as plan;
@@ -18,16 +19,22 @@ pub trait Record: Send {
     fn finish(self: Box<Self>) -> Result<(), String>;
 }
 
-/// The tap of a network that is recorded.
-pub(crate) struct Told(Box<dyn Record>);
+/// The tap of a network that is recorded. Its copy of a packet has the checksum that the packet itself has left to others.
+pub(crate) struct Told {
+    record: Box<dyn Record>,
+    copy: Vec<u8>,
+}
 
 impl Tap<Frame> for Told {
     const ON: bool = true;
 
     fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<Frame>) {
-        let bytes = packet.payload.bytes().get(NETWORK..).unwrap_or_default();
+        let bytes = match completed(packet.payload.bytes(), &mut self.copy) {
+            true => &self.copy,
+            false => packet.payload.bytes().get(NETWORK..).unwrap_or_default(),
+        };
         let Packet { number, from, to, flow, ecn, segments, .. } = *packet;
-        self.0.see(at, place, what, &Packet { number, from, to, flow, ecn, segments, payload: bytes });
+        self.record.see(at, place, what, &Packet { number, from, to, flow, ecn, segments, payload: bytes });
     }
 }
 
@@ -51,7 +58,7 @@ impl Machine {
     pub(crate) fn new(plan: &plan::Network, seed: Seed, record: Option<Box<dyn Record>>) -> Self {
         match record {
             None => Self::Silent(Box::new(Network::new(plan, seed, ()))),
-            Some(record) => Self::Recorded(Box::new(Network::new(plan, seed, Told(record)))),
+            Some(record) => Self::Recorded(Box::new(Network::new(plan, seed, Told { record, copy: Vec::new() }))),
         }
     }
 
@@ -86,7 +93,7 @@ impl Machine {
     pub(crate) fn end(self) -> Result<(), String> {
         match self {
             Self::Silent(_) => Ok(()),
-            Self::Recorded(network) => network.into_tap().0.finish(),
+            Self::Recorded(network) => network.into_tap().record.finish(),
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod bare;
 pub(crate) mod buffer;
 mod calibrate;
 mod clock;
+mod completion;
 pub(crate) mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
