@@ -78,8 +78,8 @@ fn hosts_out_of_each_others_reach() {
         "host a, b; switch s; link a - s 1 Mbit/s 1 ms; link s - b 1 Mbit/s 1 ms; router r;",
         &format!("`a` to `r` [r] {}", hint("a", "r")),
     );
-    let many: String = (0..4096).map(|n| format!("switch s{n}; ")).collect();
-    mentions(&format!("network w {{ host a; {many} }} 1 rr 1*1"), "at most 4096 hosts and switches");
+    let many: String = (0..32_768).map(|n| format!("switch s{n}; ")).collect();
+    mentions(&format!("network w {{ host a; {many} }} 1 rr 1*1"), "at most 32768 hosts and switches");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{checked, examples, plan, shown};
+use common::{checked, clean, examples, mistake, plan, shown};
 use proptest::prelude::*;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
@@ -356,4 +356,19 @@ fn most_networks_of_the_property_have_a_plan() {
         checked(&text).plan.is_some()
     });
     assert!(right.count() > 30);
+}
+
+/// A data centre: it would take minutes if any step looked at all the others.
+#[test]
+fn twenty_thousand_hosts() {
+    const HOSTS: usize = 20_000;
+    let star = |n: usize| format!("host h{n}; link h{n} - s{} 1 Gbit/s 1 ms;\n", n % 2);
+    let hosts: String = (0..HOSTS).map(star).collect();
+    let switches = "switch s0; switch s1; link s0 - s1 10 Gbit/s 1 ms;";
+    let last = HOSTS - 1;
+    let plan = clean(&format!("network w {{ {switches}\n{hosts} }} 1 from h0 to h{last} rr 1*1 across w in simulated"));
+    assert_eq!((plan.networks[0].hosts.len(), plan.networks[0].links.len()), (HOSTS, HOSTS + 1));
+    let apart = "switch s0; switch s1; link s0 -> s1 10 Gbit/s 1 ms;";
+    let lost = mistake(&format!("network w {{ {apart}\n{hosts} }} 1 from h0 to h{last} rr 1*1 across w in simulated"));
+    assert!(lost.starts_with("error: no path leads from `h1` to `h0`"), "{lost}");
 }

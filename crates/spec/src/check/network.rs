@@ -25,7 +25,7 @@ const CELL_HEADER: u64 = 5;
 /// Longest delay, in seconds.
 const LONGEST_DELAY: f64 = 3600.0;
 /// Hosts and switches of a network.
-const MOST_NODES: usize = 4096;
+const MOST_NODES: usize = 32_768;
 
 /// The network, with every mistake in it reported.
 pub(crate) fn resolve(item: &NetworkItem, report: &mut Report, files: &mut Files<'_>) -> Network {

@@ -3,6 +3,7 @@
 use super::CELL_HEADER;
 use crate::diagnostic::{Diagnostic, Report, Span};
 use crate::tree::{NetworkItem, QueueItem, QueueLimit};
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use stackline_core::network::{Link, Network, Switch};
 
@@ -11,10 +12,20 @@ const FRAME_TRAILER: u64 = 8;
 
 /// Warnings about buffers and queues that are too small.
 pub(super) fn report(item: &NetworkItem, network: &Network, report: &mut Report) {
+    // The largest packet each node puts onto a link; a one-way link that ends there takes nothing from it.
+    let mut largest: BTreeMap<&str, u64> = BTreeMap::new();
+    for link in &network.links {
+        for sender in senders(link) {
+            let mtu = largest.entry(sender).or_default();
+            *mtu = link.mtu().max(*mtu);
+        }
+    }
+    let mut cutting: BTreeSet<&str> = BTreeSet::new();
     for (item, switch) in item.switches.iter().zip(&network.switches) {
-        // The largest packet it has to hold; a one-way link that ends here takes nothing from it.
-        let out = network.links.iter().filter(|link| sends(link, &switch.name));
-        let Some(mtu) = out.map(Link::mtu).max() else { continue };
+        if switch.cell_bytes.is_some() {
+            cutting.insert(&switch.name);
+        }
+        let Some(mtu) = largest.get(switch.name.as_str()).copied() else { continue };
         if let (Some(value), Some(bytes)) = (&item.buffer, switch.buffer_bytes) {
             match switch.cell_bytes {
                 Some(cell) => cells(value.span, bytes, mtu, cell, switch, report),
@@ -26,20 +37,16 @@ pub(super) fn report(item: &NetworkItem, network: &Network, report: &mut Report)
         }
     }
     for (item, link) in item.links.iter().zip(&network.links) {
-        if [&link.ends.0, &link.ends.1].into_iter().any(|end| sends(link, end) && !cuts(network, end)) {
+        if senders(link).any(|sender| !cutting.contains(sender)) {
             queue(item.queue.as_ref(), link.mtu(), report);
         }
     }
 }
 
-/// Whether a node puts packets onto a link.
-fn sends(link: &Link, node: &str) -> bool {
-    link.ends.0 == node || (link.ends.1 == node && !link.one_way)
-}
-
-/// Whether a node is a switch that cuts frames into cells.
-fn cuts(network: &Network, node: &str) -> bool {
-    network.switches.iter().any(|switch| switch.name == node && switch.cell_bytes.is_some())
+/// The ends that put packets onto a link.
+fn senders(link: &Link) -> impl Iterator<Item = &str> {
+    let back = (!link.one_way).then_some(link.ends.1.as_str());
+    core::iter::once(link.ends.0.as_str()).chain(back)
 }
 
 fn queue(item: Option<&QueueItem>, mtu: u64, report: &mut Report) {

@@ -35,14 +35,40 @@ impl Graph {
         Self { hosts: item.host_names().count(), next }
     }
 
+    /// Whether one look is enough: all switches reach each other, every host sends to one of them and hears from one.
+    fn has_core(&self) -> bool {
+        let switches = self.hosts..self.next.len();
+        let mut back = vec![Vec::new(); self.next.len()];
+        for (from, next) in self.next.iter().enumerate() {
+            for to in next {
+                if let Some(heard) = back.get_mut(*to) {
+                    heard.push(from);
+                }
+            }
+        }
+        let all = |next: &[Vec<usize>]| {
+            let reached = self.closure(switches.start, next);
+            switches.clone().all(|switch| reached.get(switch) == Some(&true))
+        };
+        let joined = |next: &[Vec<usize>]| {
+            next.iter().take(self.hosts).all(|next| next.iter().any(|node| switches.contains(node)))
+        };
+        !switches.is_empty() && joined(&self.next) && joined(&back) && all(&self.next) && all(&back)
+    }
+
     /// Which nodes a packet of that host can get to.
     fn reached(&self, host: usize) -> Vec<bool> {
-        let mut reached = vec![false; self.next.len()];
-        let mut open = vec![host];
+        self.closure(host, &self.next)
+    }
+
+    /// What lies behind a node, when hosts do not forward.
+    fn closure(&self, start: usize, next: &[Vec<usize>]) -> Vec<bool> {
+        let mut reached = vec![false; next.len()];
+        let mut open = vec![start];
         while let Some(node) = open.pop() {
             let Some(seen) = reached.get_mut(node) else { continue };
-            if !core::mem::replace(seen, true) && (node == host || node >= self.hosts) {
-                open.extend(self.next.get(node).into_iter().flatten());
+            if !core::mem::replace(seen, true) && (node == start || node >= self.hosts) {
+                open.extend(next.get(node).into_iter().flatten());
             }
         }
         reached
@@ -56,6 +82,9 @@ pub(super) fn check(item: &NetworkItem, report: &mut Report) {
     if graph.hosts == 0 {
         let message = format!("the network `{}` has no host", item.name.text);
         report.push(Diagnostic::error(item.name.span, message, "expected `host NAME;` in it"));
+        return;
+    }
+    if graph.has_core() {
         return;
     }
     for host in 0..graph.hosts {
