@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{checked, mistake, shown};
+use common::{checked, clean, mistake, shown};
 
 #[track_caller]
 fn says(text: &str, expected: &str) {
@@ -388,4 +388,20 @@ fn queues_that_cannot_be() {
         "`target` is written twice [target] already given for this queue / -",
     );
     queue_says("codel()", "unexpected `)` [)] expected a setting, as in `target = 5 ms` / -");
+}
+
+#[test]
+fn cells_are_queued_in_one_way_only() {
+    let network = |switch: &str, link: &str| {
+        format!(
+            "network w {{ host a, b; switch s {{ cells 53; {switch} }} {link} link s -> a 1 Mbit/s 1 ms; link a -> s 1 Mbit/s 1 ms queue 9 kB codel; }} 1 from a to b rr 1*1 across w in simulated"
+        )
+    };
+    let own = network("queue 30 kB codel;", "link b - s 1 Mbit/s 1 ms;");
+    assert_eq!(
+        mistake(&own),
+        "error: the cells of `s` cannot be queued by `codel` [codel] a switch with `cells` drops what finds no room / leave the discipline out, or the switch's `cells`; `early_packet_discard on` refuses whole frames"
+    );
+    mentions(&network("", "link b - s 1 Mbit/s 1 ms queue 30 kB fq_codel;"), "cannot be queued by `fq_codel`");
+    clean(&network("queue 30 kB drop_tail;", "link b - s 1 Mbit/s 1 ms queue 9 kB;"));
 }

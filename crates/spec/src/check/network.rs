@@ -1,5 +1,6 @@
 //! A network's tree to its plain data: ends that exist, sensible values, every host in reach of every other.
 
+mod cells;
 mod doubts;
 mod host;
 mod link;
@@ -51,6 +52,7 @@ pub(crate) fn resolve(item: &NetworkItem, report: &mut Report, files: &mut Files
     } else if !item.broken && nodes.len() == item.node_names().count() {
         reach::check(item, report);
     }
+    cells::report(item, &network, report);
     doubts::report(item, &network, report);
     network
 }

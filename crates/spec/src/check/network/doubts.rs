@@ -44,7 +44,7 @@ pub(super) fn report(item: &NetworkItem, network: &Network, report: &mut Report)
 }
 
 /// The ends that put packets onto a link.
-fn senders(link: &Link) -> impl Iterator<Item = &str> {
+pub(super) fn senders(link: &Link) -> impl Iterator<Item = &str> {
     let back = (!link.one_way).then_some(link.ends.1.as_str());
     core::iter::once(link.ends.0.as_str()).chain(back)
 }
