@@ -6,7 +6,7 @@ use crate::flags::Seeds;
 use crate::observer::Keeper;
 use crate::output;
 use crate::source::Source;
-use crate::worlds::{Ground, Traces, Worlds, default_network, seeds};
+use crate::worlds::{Ground, Traces, Worlds, default_network, obeyed, seeds};
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::{RunRecord, WakeUp};
 use stackline_core::units;
@@ -29,6 +29,7 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     }
     no_network_live(&plan)?;
     only_simulated(flags, &plan)?;
+    obeyed::check(&plan)?;
     let mut notes: Vec<String> = default_network::settle(&mut plan).into_iter().collect();
     let directory = open(flags, &source, &plan)?;
     let mut keeper = Keeper::new(&plan, directory);

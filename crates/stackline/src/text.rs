@@ -5,6 +5,7 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use crate::source::Source;
+use crate::worlds::obeyed;
 use stackline_core::catalogue::{OptionKind, StackTable};
 use stackline_live::stacks::catalogue;
 use std::fmt::Write;
@@ -13,6 +14,7 @@ use std::fmt::Write;
 pub(crate) fn check(flags: &flags::Text) -> Result {
     let source = Source::of(flags)?;
     let plan = source.plan(flags)?;
+    obeyed::check(&plan)?;
     let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
     if flags.json {
         output::json(&serde_json::json!({"ok": true, "measurements": plan.measurements.len(), "runs": runs}), false)?;
@@ -44,6 +46,7 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
 /// Shows what would be done.
 pub(crate) fn plan(flags: &flags::Text) -> Result {
     let plan = Source::of(flags)?.work(flags)?;
+    obeyed::check(&plan)?;
     if flags.json {
         output::json(&plan, true)?;
     } else {

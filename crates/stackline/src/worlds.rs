@@ -3,6 +3,7 @@
 pub(crate) mod default_network;
 mod emulated;
 mod live;
+pub(crate) mod obeyed;
 pub(crate) mod seeds;
 mod simulated;
 mod traces;

@@ -8,7 +8,7 @@ use super::{Ground, Made, Place, Traces};
 use crate::tap::Recorder;
 use serde_json::{Map, Value, json};
 use stackline_core::course::Turn;
-use stackline_core::network::{Clock, Network};
+use stackline_core::network::Network;
 use stackline_core::plan::{HostPlan, Measurement, Plan, Via, World};
 use stackline_core::random::Seed;
 use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord, WakeUp};
@@ -18,7 +18,6 @@ use stackline_emu::engine::{Options, Port, Record, Report};
 use stackline_emu::refusal::{self as emu, Refusal};
 use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
 use stackline_live::fault::{Blame, Fault};
-use stackline_live::stacks;
 use stackline_net::{Happening, Packet, Tap};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,47 +45,15 @@ impl<'p> Emulated<'p> {
     /// Makes the networks and starts agents on those of their hosts that have something to do.
     pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Fault> {
         let plan = ground.plan;
-        one_host(plan)?;
         let wanted = |network: &&Network| {
             plan.measurements.iter().any(|m| m.world == World::Emulated && m.across.as_deref() == Some(&network.name))
         };
-        let networks: Vec<&Network> = plan.networks.iter().filter(wanted).collect();
-        true_clocks(&networks)?;
-        let networks = networks.into_iter();
+        let networks = plan.networks.iter().filter(wanted);
         let networks = networks
             .map(|network| Ok((network.name.as_str(), Scene::open(ground, network)?)))
             .collect::<Result<_, Fault>>()?;
         Ok(Self { plan, networks, traces: ground.traces.clone() })
     }
-}
-
-/// Hosts here read this machine's clock; what a wrong one shows is not ignored but refused.
-fn true_clocks(networks: &[&Network]) -> Result<(), Fault> {
-    for network in networks {
-        if let Some(host) = network.hosts.iter().find(|host| host.clock != Clock::default()) {
-            let message = format!(
-                "host {} of network {} has a clock of its own, which an emulated host cannot have",
-                host.name, network.name
-            );
-            return Err(Fault::input(message).hint("--in simulated gives hosts clocks that are wrong"));
-        }
-    }
-    Ok(())
-}
-
-/// A stack that knows one host only cannot cross a network.
-fn one_host(plan: &Plan) -> Result<(), Fault> {
-    for measurement in plan.measurements.iter().filter(|measurement| measurement.world == World::Emulated) {
-        let apart = measurement.parts.iter().find(|part| {
-            part.from != part.to && stacks::find(&part.stack.name).is_some_and(|stack| stack.table().one_host)
-        });
-        if let Some(part) = apart {
-            let (line, name) = (measurement.line, &part.stack.name);
-            let message = format!("line {line}: the stack `{name}` works within one host, here are two");
-            return Err(Fault::input(message).hint("tcp and udp cross a network"));
-        }
-    }
-    Ok(())
 }
 
 impl<'p> Scene<'p> {
