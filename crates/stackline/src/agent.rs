@@ -2,13 +2,14 @@
 
 use crate::exit::{Exit, Result};
 use crate::flags;
+use crate::output;
 use crate::worlds::refused;
 use std::io::{IsTerminal, stdin, stdout};
 
 /// Serves until the pipe closes.
 pub(crate) fn agent(flags: &flags::Agent) -> Result {
     if stdin().is_terminal() {
-        eprintln!("this is the agent's side of a pipe; `stackline run` starts it by itself (Ctrl-D ends it)");
+        output::say(&"this is the agent's side of a pipe; `stackline run` starts it by itself (Ctrl-D ends it)");
     }
     if let Some(net) = &flags.net_namespace {
         // While this process has one thread.

@@ -14,7 +14,8 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     for run in [&before, &after] {
         if !run.complete {
             let reason = run.reason.as_deref().unwrap_or("it was killed");
-            eprintln!("warning: {} is incomplete ({reason}); what it holds is compared", run.path.display());
+            let path = run.path.display();
+            output::say(&format_args!("warning: {path} is incomplete ({reason}); what it holds is compared"));
         }
     }
     let [a, b] = [&before, &after].map(|run| stackline_analyze::summarise(&run.plan, &run.records));
@@ -36,8 +37,8 @@ fn overload(path: &Path, summaries: &[Summary]) {
     for summary in measurements.values() {
         let (n, runs, text) = (summary.overloaded(), summary.runs, &summary.text);
         let path = path.display();
-        eprintln!(
+        output::say(&format_args!(
             "warning: {path}: in {n} of {runs} runs of `{text}` the emulator was overloaded; its figures are the machine's"
-        );
+        ));
     }
 }

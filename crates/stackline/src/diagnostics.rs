@@ -1,6 +1,7 @@
 //! Mistakes of a specification as a person reads them: the line, the place underlined, what was expected, a hint.
 
 use crate::flags::Text;
+use crate::output;
 use crate::source::Source;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity};
 use stackline_spec::{Diagnostic, Origin, Severity as How};
@@ -9,7 +10,7 @@ use std::io::{IsTerminal, stderr};
 /// Tells all of them on stderr; true when one of them is an error.
 pub(crate) fn tell(diagnostics: &[Diagnostic], source: &Source, flags: Option<&Text>) -> bool {
     for diagnostic in diagnostics {
-        eprintln!("{}", draw(diagnostic, source, flags).trim_end());
+        output::say(&draw(diagnostic, source, flags).trim_end());
     }
     diagnostics.iter().any(|d| d.severity == How::Error)
 }

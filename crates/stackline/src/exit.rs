@@ -1,5 +1,6 @@
 //! Exit codes and how an error looks: one sentence with its cause, then `hint:`.
 
+use crate::output;
 use stackline_live::fault::{Blame, Fault};
 use std::fmt;
 use std::process::ExitCode;
@@ -81,7 +82,7 @@ impl Exit {
     /// Tells the error and gives its exit code.
     pub(crate) fn from_error(error: Error) -> Self {
         if !error.message.is_empty() {
-            eprintln!("{error}");
+            output::say(&error);
         }
         error.exit
     }

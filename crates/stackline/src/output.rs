@@ -1,7 +1,8 @@
-//! Results on stdout. A reader that has seen enough (`| head`) is no error.
+//! Results on stdout, words on stderr. A reader that has seen enough (`| head`) is no error.
 
 use crate::exit::{Error, Exit, Result};
-use std::io::{ErrorKind, Write, stdout};
+use std::fmt::Display;
+use std::io::{ErrorKind, Write, stderr, stdout};
 
 /// Prints text that ends its own lines.
 pub(crate) fn print(text: &str) -> Result<()> {
@@ -19,4 +20,10 @@ pub(crate) fn json(value: &impl serde::Serialize, pretty: bool) -> Result<()> {
     let text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
     let text = text.map_err(|e| Error::new(Exit::Failed, format!("the result cannot be written as JSON: {e}")))?;
     print(&(text + "\n"))
+}
+
+/// Says something on stderr, with a line end. Where nobody listens any more there is nobody to tell.
+pub(crate) fn say(words: &impl Display) {
+    let text = format!("{words}\n");
+    let _ = stderr().lock().write_all(text.as_bytes());
 }

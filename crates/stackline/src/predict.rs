@@ -21,7 +21,8 @@ pub(crate) fn predict(flags: &flags::Predict) -> Result {
     let summaries = run.as_ref().map(|run| {
         if !run.complete {
             let reason = run.reason.as_deref().unwrap_or("it was killed");
-            eprintln!("warning: {} is incomplete ({reason}); what it holds is shown", run.path.display());
+            let path = run.path.display();
+            output::say(&format_args!("warning: {path} is incomplete ({reason}); what it holds is shown"));
         }
         stackline_analyze::summarise(&run.plan, &run.records)
     });

@@ -3,6 +3,7 @@
 use super::{declared, none};
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
+use crate::output;
 use crate::source::Source;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
@@ -24,7 +25,7 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let guest = Guest { host: entered, hosts: emulation.hosts(), command: &flags.command, lease: emulation.lease() };
     let code = enter::exec(&guest)?;
     if let Some(overload) = emulation.report()?.overload {
-        eprintln!("note: network {}: {overload}", network.name);
+        output::say(&format_args!("note: network {}: {overload}", network.name));
     }
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
 }
