@@ -8,7 +8,7 @@ use crate::diagnostics;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, NetCommand, Text};
 use crate::output;
-use crate::source::Source;
+use crate::source::{Source, named};
 use stackline_core::network::Network;
 use stackline_core::plan::Plan;
 use stackline_core::random::Seed;
@@ -64,9 +64,7 @@ fn draw(networks: &[&Network], path: &Path) -> Result<()> {
 
 /// What the specification declares. Its mistakes are told; warnings are about measurements, which nobody asked for.
 fn declared(source: &Source, flags: &Text) -> Result<Plan> {
-    let read_file = |name: &str| std::fs::read_to_string(name).map_err(|e| e.to_string());
-    let context =
-        Context { stacks: &stacks::catalogue(), simulated: &stackline_sim::catalogue(), read_file: &read_file };
+    let context = Context { stacks: &stacks::catalogue(), simulated: &stackline_sim::catalogue(), read_file: &named };
     let checked = stackline_spec::check(&source.text, &context, &Overrides::default());
     checked.plan.ok_or_else(|| {
         diagnostics::tell(&checked.diagnostics, source, Some(flags));

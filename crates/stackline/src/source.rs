@@ -65,9 +65,8 @@ impl Source {
     fn checked(&self, flags: &Text) -> Result<Checked> {
         let overrides = overrides(flags)?;
         let catalogue = stacks::catalogue();
-        let read_file = |name: &str| std::fs::read_to_string(name).map_err(|e| e.to_string());
         let simulated = stackline_sim::catalogue();
-        let context = Context { stacks: &catalogue, simulated: &simulated, read_file: &read_file };
+        let context = Context { stacks: &catalogue, simulated: &simulated, read_file: &named };
         Ok(stackline_spec::check(&self.text, &context, &overrides))
     }
 
@@ -76,6 +75,22 @@ impl Source {
         let mut plan = checked.plan.ok_or_else(Error::shown)?;
         place(&mut plan, &flags.cpu)?;
         Ok(plan)
+    }
+}
+
+/// Reads a file that a specification names: a regular one of bounded size, since a device or a pipe may never end.
+pub(crate) fn named(name: &str) -> std::result::Result<String, String> {
+    let told = |error: std::io::Error| error.to_string();
+    // Opening a pipe would wait for a writer.
+    let kind = std::fs::metadata(name).map_err(told)?;
+    if !kind.is_file() {
+        return Err("it is not a regular file".into());
+    }
+    let mut text = String::new();
+    let file = std::fs::File::open(name).map_err(told)?;
+    match file.take(LONGEST).read_to_string(&mut text).map_err(told)? {
+        n if n as u64 == LONGEST => Err("it is longer than 16 MiB".into()),
+        _ => Ok(text),
     }
 }
 

@@ -209,3 +209,41 @@ fn a_peer_that_says_nothing_keeps_no_port() {
     started.finish().succeeds();
     drop(silent);
 }
+
+/// What a specification names may be a device without end, or a pipe that nobody writes to.
+#[test]
+fn files_that_are_named_are_regular_and_bounded() {
+    let place = Place::new();
+    let pipe = place.path("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    std::fs::File::create(place.path("large")).unwrap().set_len(17 << 20).unwrap();
+    for (name, words) in [
+        ("/dev/zero", "it is not a regular file"),
+        ("pipe", "it is not a regular file"),
+        (".", "it is not a regular file"),
+        ("large", "it is longer than 16 MiB"),
+        ("absent", "No such file"),
+    ] {
+        let network = format!("network n {{ host a, b; link a - b trace \"{name}\" 1 ms; }}");
+        let drawn = format!("1 rr empirical(file \"{name}\")*10");
+        for text in [&network, &drawn] {
+            let told = place.stackline(&["check", "-e", text]);
+            assert_eq!(told.status.code(), Some(2), "{}", told.err);
+            assert!(told.err.contains(words), "{name}: {}", told.err);
+        }
+        let shown = place.stackline(&["net", "show", "-e", &network]);
+        assert_eq!(shown.status.code(), Some(2), "{}", shown.err);
+    }
+}
+
+#[test]
+fn nobody_listens_to_what_is_wrong() {
+    let place = Place::new();
+    for text in ["10 rr 0*10", "1 from a to a rr 1*1 in simulated; network n { host a, b; link a - b 1 Mbit/s 0 ms; }"]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = place.command(&["check", "-e", text]).stderr(writer).stdout(std::process::Stdio::null()).status();
+        assert_eq!(status.unwrap().code(), Some(2), "{text}");
+    }
+}
