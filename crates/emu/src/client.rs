@@ -53,11 +53,11 @@ impl Emulation {
         Self::open(connection, &opening).map_err(Trouble::refusal)
     }
 
-    /// A network that all who ask with the same key, text, seed and options share, for as long as one of them is there. The
-    /// first starts it.
+    /// A network that all who ask with the same key, text and options share, for as long as one of them is there. The first
+    /// starts it; who asks for another seed meanwhile is refused.
     pub fn shared(program: &Path, key: &str, network: &Network, seed: Seed, options: &Options) -> Result<Self> {
         let opening = Opening { network: network.clone(), seed, options: *options };
-        let name = name(key, &opening)?;
+        let name = name(key, network, options)?;
         let mut lost = Trouble::Lost;
         for _ in 0..ATTEMPTS {
             let opened = match meet(program, &name)? {
@@ -212,9 +212,9 @@ fn unstarted(program: &Path, error: &io::Error) -> Refusal {
     Refusal::environment(format!("the emulator cannot be started as {}: {error}", program.display()))
 }
 
-/// The name of a shared network's socket: the same for the same user, program and network only.
-fn name(key: &str, opening: &Opening) -> Result<SocketAddr> {
-    let text = serde_json::to_string(opening)
+/// The name of a shared network's socket: the same for the same user, program and network only, whatever the seed.
+fn name(key: &str, network: &Network, options: &Options) -> Result<SocketAddr> {
+    let text = serde_json::to_string(&(network, options))
         .map_err(|e| Refusal::emulation(format!("the network cannot be written: {e}")))?;
     let mut hasher = DefaultHasher::new();
     (env!("CARGO_PKG_VERSION"), key, text).hash(&mut hasher);
@@ -227,11 +227,17 @@ fn meet(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
     let Ok(stream) = UnixStream::connect_addr(name) else { return begin(program, name) };
     let owner =
         getsockopt(&stream, sockopt::PeerCredentials).map_err(|e| Refusal::call("asking who listens", e))?.uid();
-    if owner != geteuid().as_raw() {
-        let message = format!("the socket of this network is held by another user (id {owner})");
-        return Err(Refusal::environment(message));
-    }
+    mine(owner)?;
     Ok(Some(stream))
+}
+
+/// Nobody is told a network by another user's process.
+fn mine(owner: u32) -> Result<()> {
+    if owner == geteuid().as_raw() {
+        return Ok(());
+    }
+    let message = format!("the socket of this network is held by another user (id {owner})");
+    Err(Refusal::environment(message).hint("a network of another name has another socket"))
 }
 
 /// Starts the emulator, unless somebody else does just now: who binds the name does it. The connection is made before, so
@@ -247,4 +253,28 @@ fn begin(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
     // It outlives this process when others join, and is nobody's to wait for.
     command.spawn().map(drop).map_err(|error| unstarted(program, &error))?;
     Ok(Some(stream))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_of_another_user_is_refused_with_what_helps() {
+        assert_eq!(mine(geteuid().as_raw()), Ok(()));
+        let refusal = mine(geteuid().as_raw() + 1).unwrap_err();
+        assert!(refusal.message.contains("held by another user"), "{refusal}");
+        assert_eq!(refusal.hint.as_deref(), Some("a network of another name has another socket"));
+    }
+
+    #[test]
+    fn who_names_the_same_network_meets() {
+        let text = |key: &str, hosts: usize| {
+            let network = Network { hosts: vec![Default::default(); hosts], ..Network::default() };
+            name(key, &network, &Options::default()).unwrap().as_abstract_name().unwrap().to_vec()
+        };
+        assert_eq!(text("wan", 2), text("wan", 2));
+        assert_ne!(text("wan", 2), text("lan", 2));
+        assert_ne!(text("wan", 2), text("wan", 3));
+    }
 }

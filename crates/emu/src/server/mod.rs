@@ -119,9 +119,19 @@ impl Desk {
         }
     }
 
+    fn differs_by_seed(&self, asked: &Opening) -> bool {
+        (&asked.network, &asked.options) == (&self.opening.network, &self.opening.options)
+    }
+
     fn answer(&self, request: Request) -> Result<Answer> {
         match request {
             Request::Open(opening) if *opening == self.opening => Ok(Answer::Open(self.seats.clone())),
+            Request::Open(opening) if self.differs_by_seed(&opening) => {
+                let message = format!("the network {} is there already, with another seed", self.opening.network.name);
+                let hint =
+                    "give the seed that its first program was given, or wait until all programs on it have ended";
+                Err(Refusal::input(message).hint(hint))
+            }
             Request::Open(_) => Err(Refusal::input("another network is being emulated here")),
             Request::Restart(seed, record) => {
                 let record = record.map(|asked| (self.recorders)(&self.opening.network, &asked)).transpose();

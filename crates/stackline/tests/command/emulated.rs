@@ -161,6 +161,27 @@ fn one_of_several_networks() {
 }
 
 #[test]
+fn another_seed_is_refused_as_long_as_the_network_is_there() {
+    let Some(net) = Net::pair("seed") else { return };
+    let seeded = |seed: &str| {
+        let arguments = ["net", "exec", "--seed", seed, "net.stackline", "udjat", "--", "true"];
+        net.place.command(&arguments).output().unwrap()
+    };
+    let first = net.start("khons", &["sh", "-c", "echo ready; exec sleep 60"]);
+    assert_eq!(first.line, "ready");
+    let refused = seeded("9");
+    let message =
+        format!("error: the network {} is there already, with another seed\nhint: give the seed that", net.name);
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert!(said(&refused).starts_with(&message), "{}", said(&refused));
+    assert_eq!(seeded("1").status.code(), Some(0), "the seed of a specification that says none");
+    drop(first);
+    net.place.empties();
+    assert_eq!(seeded("9").status.code(), Some(0), "nobody is there any more");
+    net.place.empties();
+}
+
+#[test]
 fn a_program_sees_its_host() {
     let Some(net) = Net::pair("sees") else { return };
     let script =
