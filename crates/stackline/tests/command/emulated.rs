@@ -387,6 +387,22 @@ fn the_setting_that_forbids_it_is_named() {
 }
 
 #[test]
+fn root_of_a_user_namespace_with_one_group_may_emulate() {
+    let Some(net) = Net::pair("restricted") else { return };
+    if !there_is("unshare") {
+        return;
+    }
+    let script = format!("exec {} net exec net.stackline khons -- true", program());
+    let inside = net.place.path("");
+    let ended = Command::new("unshare").args(["-Ur", "sh", "-c", &script]).current_dir(inside).output().unwrap();
+    if said(&ended).contains("unshare: ") {
+        return skip(&said(&ended));
+    }
+    assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
+    net.place.empties();
+}
+
+#[test]
 fn anybody_may_emulate() {
     if !nix::unistd::getuid().is_root() {
         return skip("whoever runs this is not root, so that all the others show it");
