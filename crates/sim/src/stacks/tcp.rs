@@ -340,7 +340,12 @@ impl End {
 
     /// Sends what there is to send and sets the next timer.
     pub(super) fn flush(&self, world: &World) {
+        let state = self.state();
         let next = both!(&mut *self.machine.borrow_mut(), machine => machine.flush(&self.wire, world));
+        if self.state() != state {
+            // A timer that came has given the connection up: whoever waits for it has to know.
+            world.wake(self.endpoint);
+        }
         if let Some(next) = next
             && self.alarm.get().is_none_or(|alarm| next < alarm)
         {
