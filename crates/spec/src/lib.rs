@@ -53,6 +53,8 @@ pub struct Overrides {
     pub hosts: Vec<(String, HostPlan)>,
     /// The seed.
     pub seed: Option<u64>,
+    /// Whether a live measurement may cross a network without a warning: who asks has no need of a world, or refuses it.
+    pub any_world: bool,
 }
 
 /// The outcome of [`check`].

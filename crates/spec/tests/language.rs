@@ -298,6 +298,7 @@ fn hosts_and_overrides() {
         world: Some(World::Emulated),
         hosts: vec![host_argument("a=local").unwrap(), host_argument("b=ssh:you@there").unwrap()],
         seed: Some(9),
+        ..Overrides::default()
     };
     let checked = check(text, &context(), &over);
     // `unix` works within one host only.

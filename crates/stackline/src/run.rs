@@ -23,7 +23,7 @@ use std::time::SystemTime;
 /// The main job.
 pub(crate) fn run(flags: &flags::Run) -> Result {
     let source = Source::of(&flags.text)?;
-    let mut plan = source.work(&flags.text)?;
+    let mut plan = source.work_in_any_world(&flags.text)?;
     if let Some(seed) = flags.text.seed {
         plan.seed = seed;
     }

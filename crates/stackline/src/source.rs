@@ -49,12 +49,21 @@ impl Source {
 
     /// Checks it; tells warnings and mistakes.
     pub(crate) fn plan(&self, flags: &Text) -> Result<Plan> {
-        self.told(self.checked(flags)?, flags)
+        self.told(self.checked(&overrides(flags)?), flags)
     }
 
-    /// The same for those who are about to do it: without a measurement there is nothing to do.
+    /// The same for those who want to see what is to be done: without a measurement there is nothing.
     pub(crate) fn work(&self, flags: &Text) -> Result<Plan> {
-        let checked = self.checked(flags)?;
+        self.done(flags, self.checked(&overrides(flags)?))
+    }
+
+    /// The same where no warning is due for a live measurement that crosses a network: closed forms ask for no world, and
+    /// `run` refuses it.
+    pub(crate) fn work_in_any_world(&self, flags: &Text) -> Result<Plan> {
+        self.done(flags, self.checked(&Overrides { any_world: true, ..overrides(flags)? }))
+    }
+
+    fn done(&self, flags: &Text, checked: Checked) -> Result<Plan> {
         if checked.plan.as_ref().is_some_and(|plan| plan.measurements.is_empty()) {
             let message = format!("there is nothing to do: the specification ({}) has no measurement", self.name);
             return Err(Error::input(message).hint("write one, such as `10 request_response 32*1000;`"));
@@ -62,12 +71,11 @@ impl Source {
         self.told(checked, flags)
     }
 
-    fn checked(&self, flags: &Text) -> Result<Checked> {
-        let overrides = overrides(flags)?;
+    fn checked(&self, overrides: &Overrides) -> Checked {
         let catalogue = stacks::catalogue();
         let simulated = stackline_sim::catalogue();
         let context = Context { stacks: &catalogue, simulated: &simulated, read_file: &named };
-        Ok(stackline_spec::check(&self.text, &context, &overrides))
+        stackline_spec::check(&self.text, &context, overrides)
     }
 
     fn told(&self, checked: Checked, flags: &Text) -> Result<Plan> {
@@ -98,7 +106,13 @@ fn overrides(flags: &Text) -> Result<Overrides> {
     let parsed = flags.hosts.iter().map(|text| stackline_spec::host_argument(text));
     let hosts = parsed.collect::<std::result::Result<Vec<_>, String>>();
     let hosts = hosts.map_err(|e| Error::input(e).hint("--host NAME=local or --host NAME=ssh:USER@ADDRESS"))?;
-    Ok(Overrides { over: flags.over.clone(), world: flags.world.map(Into::into), hosts, seed: flags.seed })
+    Ok(Overrides {
+        over: flags.over.clone(),
+        world: flags.world.map(Into::into),
+        hosts,
+        seed: flags.seed,
+        any_world: false,
+    })
 }
 
 /// `--cpu` holds for every part.

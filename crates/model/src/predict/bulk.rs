@@ -184,6 +184,9 @@ impl Flow<'_> {
         if s.transport.stream && self.data.hops.iter().any(|hop| hop.queue_bytes.is_some()) {
             all.push("slow start overruns no buffer".to_string());
         }
+        if !s.transport.stream && self.data.hops.iter().any(|hop| hop.queue_bytes.is_some()) {
+            all.push("no datagram finds a queue full: one that does is lost and takes of the throughput".to_string());
+        }
         if long_run {
             all.push("without an end it is what comes out in the long run".to_string());
         }

@@ -25,6 +25,7 @@ use crate::tree::{HostItem, Item, NetworkItem, ProcedureItem, Readable, StackIte
 use crate::{Overrides, PRELUDE};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
+use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use evaluate::fixed;
@@ -104,7 +105,7 @@ pub(crate) struct Checker<'c> {
     /// By key; `None`: declared, but with mistakes.
     pub(crate) procedures: BTreeMap<String, Option<Procedure>>,
     pub(crate) hosts: BTreeMap<String, HostPlan>,
-    pub(crate) networks: BTreeMap<String, Network>,
+    pub(crate) networks: BTreeMap<String, Rc<Network>>,
     /// What is left of the work a text may ask for.
     pub(crate) budget: usize,
     pub(crate) plan: Plan,
@@ -222,7 +223,7 @@ impl Checker<'_> {
     fn network(&mut self, item: &NetworkItem) {
         let network = network::resolve(item, self.report, &mut self.files);
         self.plan.networks.push(network.clone());
-        if self.networks.insert(item.name.text.clone(), network).is_some() {
+        if self.networks.insert(item.name.text.clone(), Rc::new(network)).is_some() {
             let message = format!("the network `{}` is declared twice", item.name.text);
             self.report
                 .push(Diagnostic::error(item.name.span, message, "already declared").hint("choose another name"));

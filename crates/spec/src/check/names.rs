@@ -203,7 +203,7 @@ impl<'c> Checker<'c> {
     /// The live world has no modelled network: a warning, since `--in` may still choose another world.
     fn live_network(&mut self, specification: &Specification, part: &PartItem, span: Span) {
         let world = self.overrides.world.or(effective(specification, part, world).map(|(world, _)| world));
-        if world.unwrap_or_default() == World::Live {
+        if world.unwrap_or_default() == World::Live && !self.overrides.any_world {
             let message = "a declared network has no effect in the live world";
             let diagnostic = Diagnostic::warning(span, message, "this measurement is live");
             self.report

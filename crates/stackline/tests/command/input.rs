@@ -97,6 +97,21 @@ fn the_live_world_makes_no_network() {
     assert!(place.runs().is_empty());
 }
 
+/// Closed forms ask for a network, not for a world.
+#[test]
+fn a_prediction_needs_no_world() {
+    let place = Place::new();
+    let network = "network wan { host a, b; link a - b 10 Mbit/s 1 ms queue 50 kB; }";
+    let told = place.stackline(&[
+        "predict",
+        "-e",
+        &format!("{network}\n1 from a to b bulk_put 1000*100 over udp across wan;"),
+    ]);
+    told.succeeds();
+    assert_eq!(told.err, "");
+    assert!(told.out.contains("no datagram finds a queue full"), "{}", told.out);
+}
+
 #[test]
 fn a_core_that_is_not_there() {
     for cpu in ["1000", "100000"] {
