@@ -31,7 +31,7 @@ pub mod topology;
 pub use comparison::{comparison, comparison_json};
 pub use drawing::drawing;
 pub use json::{Header, json};
-pub use plan::plan;
+pub use plan::{Stacks, plan};
 pub use prediction::{prediction, prediction_json};
 pub use table::{TableOptions, table};
 pub use topology::{topology, topology_json};

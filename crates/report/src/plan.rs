@@ -6,17 +6,27 @@ use crate::grid::{Align, line, widths, wrap};
 use crate::procedure::{size, steps};
 use crate::table::WIDTH;
 use stackline_core::catalogue::{OptionTable, OptionValue, StackTable};
-use stackline_core::plan::{Access, Composer, Count, HostPlan, Measurement, Part, Plan, Stack, Via, Warmup};
+use stackline_core::plan::{Access, Composer, Count, HostPlan, Measurement, Part, Plan, Stack, Via, Warmup, World};
 use stackline_core::units;
 
-/// The plan, with a line end behind each line. `stacks` gives the options that were not written and their defaults.
+/// The stacks of each world, for the options that were not written and their defaults.
+#[derive(Clone, Copy, Debug)]
+pub struct Stacks<'t> {
+    /// Where programs really run: live and emulated.
+    pub real: &'t [StackTable],
+    /// In virtual time.
+    pub simulated: &'t [StackTable],
+}
+
+/// The plan, with a line end behind each line.
 #[must_use]
-pub fn plan(plan: &Plan, stacks: &[StackTable]) -> String {
+pub fn plan(plan: &Plan, stacks: Stacks<'_>) -> String {
     let mut lines = vec![format!(
         "seed {}: one sequence of drawn sizes and delays for each measurement, part, run and replica",
         plan.seed
     )];
-    lines.extend(plan.hosts.iter().map(|(name, host)| format!("host {name}: {}", self::host(host))));
+    let declared = plan.hosts.iter().filter(|(name, _)| reached(name, plan));
+    lines.extend(declared.map(|(name, host)| format!("host {name}: {}", self::host(host))));
     lines.extend(plan.networks.iter().flat_map(network::lines));
     for (index, measurement) in plan.measurements.iter().enumerate() {
         lines.push(String::new());
@@ -40,7 +50,17 @@ fn via(via: &Via) -> String {
     }
 }
 
-fn measurement(index: usize, m: &Measurement, plan: &Plan, stacks: &[StackTable]) -> Vec<String> {
+/// Whether a host's own line says how it is reached: not one that only networks of modelled worlds have.
+fn reached(name: &str, plan: &Plan) -> bool {
+    let mut using = plan.measurements.iter().filter(|m| m.parts.iter().any(|part| is_end(part, name))).peekable();
+    using.peek().is_none() || using.any(|m| m.world == World::Live)
+}
+
+fn is_end(part: &Part, name: &str) -> bool {
+    [&part.from, &part.to].into_iter().any(|end| end.as_deref() == Some(name))
+}
+
+fn measurement(index: usize, m: &Measurement, plan: &Plan, stacks: Stacks<'_>) -> Vec<String> {
     let mut lines = vec![format!("{}. {}  (line {})", index + 1, m.text, m.line)];
     lines.extend(wrap(&runs(m), WIDTH).into_iter().map(|line| format!("   {line}")));
     let across = m.across.as_ref().map_or_else(String::new, |network| format!(" across {network}"));
@@ -50,7 +70,7 @@ fn measurement(index: usize, m: &Measurement, plan: &Plan, stacks: &[StackTable]
         lines.push(format!("   with {}", values.join(", ")));
     }
     for (index, part) in m.parts.iter().enumerate() {
-        lines.extend(self::part(index, part, plan, stacks).into_iter().map(|line| format!("   {line}")));
+        lines.extend(self::part(index, part, m, plan, stacks).into_iter().map(|line| format!("   {line}")));
     }
     lines
 }
@@ -81,23 +101,31 @@ const fn composer(composer: Composer) -> &'static str {
     }
 }
 
-fn part(index: usize, part: &Part, plan: &Plan, stacks: &[StackTable]) -> Vec<String> {
+fn part(index: usize, part: &Part, m: &Measurement, plan: &Plan, stacks: Stacks<'_>) -> Vec<String> {
     let load = if part.background { " (load)" } else { "" };
     let mut lines = vec![format!("part {}: {}{load}", index + 1, part.text)];
     let mut add = |line: String| lines.push(format!("  {line}"));
-    add(format!("initiator  {}", end(part.from.as_deref(), part.cpu.0, plan)));
-    add(format!("responder  {}", end(part.to.as_deref(), part.cpu.1, plan)));
+    add(format!("initiator  {}", end(part.from.as_deref(), part.cpu.0, m, plan)));
+    add(format!("responder  {}", end(part.to.as_deref(), part.cpu.1, m, plan)));
     add(format!("data       {}", data(part)));
-    stack(&part.stack, stacks).into_iter().for_each(&mut add);
+    let known = if m.world == World::Simulated { stacks.simulated } else { stacks.real };
+    stack(&part.stack, known).into_iter().for_each(&mut add);
     sides(part).into_iter().for_each(&mut add);
     lines
 }
 
-/// A host, how it is reached, where on it.
-fn end(name: Option<&str>, core: Option<usize>, plan: &Plan) -> String {
+/// A host, how it is reached or what it is, where on it.
+fn end(name: Option<&str>, core: Option<usize>, m: &Measurement, plan: &Plan) -> String {
     let host = name.and_then(|name| plan.hosts.get(name));
-    let reached = host.map_or_else(|| via(&Via::Local), |host| via(&host.via));
+    let reached = match m.world {
+        World::Live => host.map_or_else(|| via(&Via::Local), |host| via(&host.via)),
+        World::Simulated => "simulated".to_owned(),
+        World::Emulated => "a child process on this machine, in a network namespace of its own".to_owned(),
+    };
     let name = name.map_or_else(String::new, |name| format!("{name}: "));
+    if m.world == World::Simulated {
+        return name + &reached;
+    }
     let core = core.or(host.and_then(|host| host.cpu));
     let core = core.map_or_else(|| "not pinned".to_owned(), |core| format!("pinned to core {core}"));
     format!("{name}{reached}, {core}")

@@ -5,7 +5,7 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use crate::source::Source;
-use crate::worlds::obeyed;
+use crate::worlds::{default_network, obeyed};
 use stackline_core::catalogue::{OptionKind, StackTable};
 use stackline_live::stacks::catalogue;
 use std::fmt::Write;
@@ -45,12 +45,17 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
 
 /// Shows what would be done.
 pub(crate) fn plan(flags: &flags::Text) -> Result {
-    let plan = Source::of(flags)?.work(flags)?;
+    let mut plan = Source::of(flags)?.work(flags)?;
     obeyed::check(&plan)?;
+    let made_up = default_network::settle(&mut plan);
     if flags.json {
         output::json(&plan, true)?;
     } else {
-        output::print(&stackline_report::plan(&plan, &catalogue()))?;
+        let stacks = stackline_report::Stacks { real: &catalogue(), simulated: &stackline_sim::catalogue() };
+        output::print(&stackline_report::plan(&plan, stacks))?;
+        if let Some(note) = made_up {
+            output::print(&format!("\n{note}\n"))?;
+        }
     }
     Ok(Exit::Done)
 }

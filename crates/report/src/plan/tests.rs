@@ -1,8 +1,10 @@
 //! A plan as a person reads it before anything is done.
 
+use super::Stacks;
 use crate::testing::{a_plan, golden, networks};
 use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
 use stackline_core::network::{DeliveryTrace, Discipline, Host, Link, Loss, Network, Queue, Rate, RateSchedule};
+use stackline_core::plan::World;
 use stackline_core::time::Duration;
 
 const TCP: StackTable = StackTable {
@@ -22,14 +24,17 @@ const TCP: StackTable = StackTable {
     mapping: &[],
 };
 
+const STACKS: Stacks<'_> =
+    Stacks { real: &[TCP], simulated: &[StackTable { summary: "TCP by the book", options: &[], ..TCP }] };
+
 #[test]
 fn everything_is_written_out() {
-    golden("plan.txt", &super::plan(&a_plan(), &[TCP]));
+    golden("plan.txt", &super::plan(&a_plan(), STACKS));
 }
 
 #[test]
 fn an_unknown_stack_still_prints() {
-    assert!(super::plan(&a_plan(), &[]).contains("stack      tcp\n"));
+    assert!(super::plan(&a_plan(), Stacks { real: &[], simulated: &[] }).contains("stack      tcp\n"));
 }
 
 #[test]
@@ -68,5 +73,22 @@ fn a_network_is_written_out() {
         ..Network::default()
     };
     let plan = stackline_core::plan::Plan { networks: vec![network, lonely], measurements: vec![], ..a_plan() };
-    golden("plan-network.txt", &super::plan(&plan, &[TCP]));
+    golden("plan-network.txt", &super::plan(&plan, STACKS));
+}
+
+/// Hosts of a network are not reached by ssh, and a simulated stack has options of its own.
+#[test]
+fn each_world_is_described_as_it_is() {
+    let mut plan = a_plan();
+    plan.measurements.truncate(1);
+    let said = |plan: &stackline_core::plan::Plan| super::plan(plan, STACKS);
+    assert!(said(&plan).contains("khons: ssh user@10.0.0.5 stackline agent, pinned to core 2"));
+    plan.measurements[0].world = World::Simulated;
+    let text = said(&plan);
+    assert!(text.contains("khons: simulated\n") && text.contains("tcp: TCP by the book"), "{text}");
+    assert!(!text.contains("ssh") && !text.contains("core 2") && !text.contains("nodelay"), "{text}");
+    plan.measurements[0].world = World::Emulated;
+    let text = said(&plan);
+    assert!(text.contains("khons: a child process on this machine, in a network namespace of its own"), "{text}");
+    assert!(!text.contains("ssh") && text.contains("nodelay"), "{text}");
 }
