@@ -116,6 +116,13 @@ impl Emulation {
     }
 }
 
+/// Whether the emulator at the other end of a lease is gone.
+#[must_use]
+pub fn is_gone(lease: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(lease, PollFlags::empty())];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+}
+
 /// Waits until the emulator at the other end of a lease is gone.
 pub fn until_gone(lease: &OwnedFd) {
     // Without an event asked for, only the end is told.

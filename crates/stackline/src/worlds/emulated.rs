@@ -37,8 +37,6 @@ struct Scene<'p> {
     agents: AgentsReport,
     emulation: Emulation,
     report: Option<Report>,
-    /// The emulator is gone.
-    lost: Arc<AtomicBool>,
 }
 
 impl<'p> Emulated<'p> {
@@ -74,23 +72,35 @@ impl<'p> Scene<'p> {
             launcher.within.insert(name.clone(), (seat.user.clone(), seat.net.clone()));
         }
         let (coordinator, agents) = Coordinator::start(hosts, &launcher, ground.interrupted)?;
-        let lost = watch(&emulation, Arc::clone(ground.interrupted))?;
-        Ok(Self { coordinator, agents, emulation, report: None, lost })
+        watch(&emulation, Arc::clone(ground.interrupted))?;
+        Ok(Self { coordinator, agents, emulation, report: None })
+    }
+}
+
+impl Scene<'_> {
+    /// One run on a fresh network of its own seed.
+    fn run(&mut self, turn: &Turn<'_>, recorded: Option<Value>) -> Result<(Made, Report), Fault> {
+        let seed = turn.seed.child("network");
+        let records = recorded.is_some();
+        self.emulation.restart(seed, recorded).map_err(refused)?;
+        let made = made(&mut self.coordinator, turn)?;
+        let report = self.emulation.report().map_err(refused)?;
+        if records {
+            self.emulation.restart(seed, None).map_err(refused)?;
+        }
+        Ok((made, report))
     }
 }
 
 /// Interrupts what goes on when the emulator ends: nothing would arrive any more.
-fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<Arc<AtomicBool>, Fault> {
+fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Fault> {
     let watched = emulation.lease().try_clone_to_owned();
     let watched = watched.map_err(|e| Fault::environment(format!("the emulator cannot be watched: {e}")))?;
-    let lost = Arc::new(AtomicBool::new(false));
-    let tell = Arc::clone(&lost);
     std::thread::spawn(move || {
         stackline_emu::client::until_gone(&watched);
-        tell.store(true, Ordering::Relaxed);
         interrupted.store(true, Ordering::Relaxed);
     });
-    Ok(lost)
+    Ok(())
 }
 
 impl Place for Emulated<'_> {
@@ -98,22 +108,15 @@ impl Place for Emulated<'_> {
         let network = network_of(self.plan, turn)?;
         let missing = || Fault::environment(format!("network {} is not emulated", network.name));
         let scene = self.networks.get_mut(network.name.as_str()).ok_or_else(missing)?;
-        let seed = turn.seed.child("network");
         let recorded = self.traces.recording(network, turn)?;
-        scene.emulation.restart(seed, recorded.clone()).map_err(refused)?;
-        let result = made(&mut scene.coordinator, turn);
-        if scene.lost.load(Ordering::Relaxed) {
-            let message = format!(
-                "line {}: the emulator of network {} ended in the middle of a run",
-                turn.measurement.line, network.name
-            );
-            return Err(Fault::measurement(message).hint("it was killed, or the machine ran out of memory"));
-        }
-        let mut made = result?;
-        let report = scene.emulation.report().map_err(refused)?;
-        if recorded.is_some() {
-            scene.emulation.restart(seed, None).map_err(refused)?;
-        }
+        let (mut made, report) = scene.run(turn, recorded).map_err(|fault| {
+            if !stackline_emu::client::is_gone(scene.emulation.lease()) {
+                return fault;
+            }
+            let (line, name) = (turn.measurement.line, &network.name);
+            Fault::measurement(format!("line {line}: the emulator of network {name} ended in the middle of a run"))
+                .hint("it was killed, or the machine ran out of memory")
+        })?;
         let record = record(&network.name, &report);
         for part in &mut made.records {
             part.network = Some(record.clone());
