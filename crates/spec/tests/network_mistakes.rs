@@ -405,3 +405,8 @@ fn cells_are_queued_in_one_way_only() {
     mentions(&network("", "link b - s 1 Mbit/s 1 ms queue 30 kB fq_codel;"), "cannot be queued by `fq_codel`");
     clean(&network("queue 30 kB drop_tail;", "link b - s 1 Mbit/s 1 ms queue 9 kB;"));
 }
+
+#[test]
+fn a_network_without_hosts_has_none_to_name() {
+    mentions("network w { switch s; } 1 from a to b rr 1*1 across w in simulated", "declare it there: `host a;`");
+}

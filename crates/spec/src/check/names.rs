@@ -228,7 +228,10 @@ impl<'c> Checker<'c> {
         } else if !self.report.full() {
             let message = format!("`{}` is not a host of the network `{}`", host.text, network.name);
             let names: Vec<&str> = network.hosts.iter().map(|host| host.name.as_str()).collect();
-            let hint = format!("its hosts are {}", names.join(", "));
+            let hint = match names.as_slice() {
+                [] => format!("declare it there: `host {};`", host.text),
+                names => format!("its hosts are {}", names.join(", ")),
+            };
             let diagnostic = Diagnostic::error(host.span, message, "expected a host of the network");
             self.report.push(diagnostic.did_you_mean(&host.text, names, hint));
         }

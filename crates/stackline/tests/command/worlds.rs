@@ -179,3 +179,15 @@ fn what_a_world_cannot_obey_is_refused_first() {
         }
     }
 }
+
+#[test]
+fn a_network_that_loses_all_is_no_firewall() {
+    if forbidden() {
+        return;
+    }
+    let place = Place::new();
+    let text = format!("{} 1 from a to b rr 100*10 over udp across n;", PAIR.replace("LOSS", "loss 100%"));
+    let told = place.stackline(&["run", "-e", &text, "--in", "emulated"]);
+    assert!(told.err.contains("hint: the network loses every packet"), "{}", told.err);
+    assert!(!told.err.contains("firewall"), "{}", told.err);
+}
