@@ -9,6 +9,7 @@ use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
 use stackline_emu::enter::{self, Guest};
+use stackline_emu::refusal::Refusal;
 use stackline_emu::server::{self, Door};
 
 /// Runs a program on a host of a network that is there as long as somebody runs a program on it.
@@ -20,7 +21,8 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let seed = Seed::root(flags.seed.unwrap_or(plan.seed)).child("network").child(&network.name);
     let program = std::env::current_exe()
         .map_err(|error| Error::new(Exit::Environment, format!("this program's own file cannot be found: {error}")))?;
-    let mut emulation = Emulation::shared(&program, &network.name, network, seed, &flags.options())?;
+    let mut emulation =
+        Emulation::shared(&program, &network.name, network, seed, &flags.options()).map_err(emulated_only)?;
     let entered = emulation.host(host).ok_or_else(|| unknown(host, &[network]))?;
     let guest = Guest { host: entered, hosts: emulation.hosts(), command: &flags.command, lease: emulation.lease() };
     let code = enter::exec(&guest)?;
@@ -28,6 +30,16 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
         output::say(&format_args!("note: network {}: {overload}", network.name));
     }
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+/// A program cannot run in the simulated world, so no hint may send it there.
+fn emulated_only(mut refusal: Refusal) -> Refusal {
+    refusal.hint = refusal.hint.and_then(|hint| {
+        let choices = hint.split(" or ").map(|choice| choice.trim_end_matches([' ', ',', ';']));
+        let left: Vec<&str> = choices.filter(|choice| !choice.contains("--in simulated")).collect();
+        (!left.is_empty()).then(|| left.join(", or "))
+    });
+    refusal
 }
 
 /// The network of that name, or the one that has that host.
@@ -64,4 +76,21 @@ pub(crate) fn emulate(flags: &flags::Emulate) -> Result {
     let door = if flags.shared { Door::Socket } else { Door::Pipe };
     server::serve(door, &crate::worlds::recorders).map_err(|refusal| Error::from(refusal).told())?;
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_program_is_sent_to_the_simulated_world() {
+        let hint = |text: &str| emulated_only(Refusal::input("no").hint(text)).hint;
+        assert_eq!(hint("`--in simulated` needs nothing of the machine"), None);
+        assert_eq!(
+            hint("`--in simulated` needs nothing; or allow it: sysctl -w a=1").as_deref(),
+            Some("allow it: sysctl -w a=1")
+        );
+        assert_eq!(hint("`ulimit -Hn 9`, or `--in simulated`").as_deref(), Some("`ulimit -Hn 9`"));
+        assert_eq!(hint("another name").as_deref(), Some("another name"));
+    }
 }
