@@ -2,14 +2,15 @@
 //! run, medians printed. `cargo bench -p stackline-emu`, on a quiet machine; a number as argument is how many rounds.
 
 use nix::sched::{CloneFlags, setns};
+use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg, sendmmsg};
 use stackline_core::network::{Host, Link, Network, Rate};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration as Span;
 use stackline_emu::engine::{Engine, Options, Report, Spread, bare};
 use stackline_emu::house::{self, House};
-use std::io::{Read, Write};
+use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -18,6 +19,8 @@ use std::time::{Duration, Instant};
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const PORT: u16 = 7000;
+/// Datagrams handed over, and taken, in one call.
+const BATCH: usize = 64;
 /// Part of a transfer that is not counted: connections have to grow first.
 const GROWTH: Duration = Duration::from_millis(700);
 const COUNTED: Duration = Duration::from_millis(1300);
@@ -202,20 +205,31 @@ fn serve(workload: Workload, ready: std::sync::mpsc::Sender<()>, done: &AtomicBo
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT))?;
     socket.set_read_timeout(Some(Duration::from_millis(100)))?;
     ready.send(())?;
+    if let Workload::Datagrams = workload {
+        return count(&socket, done);
+    }
     let mut buffer = [0; 2048];
-    let (mut count, mut begin) = (0_u64, None);
     while !done.load(Ordering::Relaxed) {
         let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
-        if let Workload::RoundTrips(..) = workload {
-            socket.send_to(&buffer[..length], from)?;
+        socket.send_to(&buffer[..length], from)?;
+    }
+    Ok(None)
+}
+
+/// Datagrams that come in a second, taken in batches.
+fn count(socket: &UdpSocket, done: &AtomicBool) -> Result<Option<f64>> {
+    let mut room = [[0; 64]; BATCH];
+    let mut headers = MultiHeaders::<()>::preallocate(BATCH, None);
+    let (mut count, mut begin) = (0_usize, None);
+    while !done.load(Ordering::Relaxed) {
+        let mut slices: Vec<[IoSliceMut<'_>; 1]> = room.iter_mut().map(|place| [IoSliceMut::new(place)]).collect();
+        let Ok(come) = recvmmsg(socket.as_raw_fd(), &mut headers, &mut slices, MsgFlags::MSG_WAITFORONE, None) else {
             continue;
-        }
-        count += 1;
-        if count.is_multiple_of(256) {
-            let begin = *begin.get_or_insert_with(Instant::now);
-            if begin.elapsed() > COUNTED {
-                return Ok(Some(count as f64 / begin.elapsed().as_secs_f64()));
-            }
+        };
+        count += come.count();
+        let begin = *begin.get_or_insert_with(Instant::now);
+        if begin.elapsed() > COUNTED {
+            return Ok(Some(count as f64 / begin.elapsed().as_secs_f64()));
         }
     }
     Ok(None)
@@ -254,11 +268,13 @@ fn ask(workload: Workload, to: Ipv4Addr) -> Result<Option<f64>> {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
             socket.connect((to, PORT))?;
             let begin = Instant::now();
+            let data = [0x5a; 64 - 28];
+            let batch: Vec<[IoSlice<'_>; 1]> = (0..BATCH).map(|_| [IoSlice::new(&data)]).collect();
+            let mut headers = MultiHeaders::<()>::preallocate(BATCH, None);
             while begin.elapsed() < GROWTH + COUNTED {
-                for _ in 0..256 {
-                    // A full queue on the way is what the other end counts.
-                    let _ = socket.send(&[0x5a; 64 - 28]);
-                }
+                // A full queue on the way is what the other end counts.
+                let nobody = [None; BATCH];
+                let _ = sendmmsg(socket.as_raw_fd(), &mut headers, &batch, nobody, [], MsgFlags::empty());
             }
             Ok(None)
         }
