@@ -5,12 +5,14 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use crate::source::Source;
+use crate::worlds::obeyed::true_clocks;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
 use stackline_emu::enter::{self, Guest};
 use stackline_emu::refusal::Refusal;
 use stackline_emu::server::{self, Door};
+use stackline_live::fault::Fault;
 
 /// Runs a program on a host of a network that is there as long as somebody runs a program on it.
 pub(super) fn exec(flags: &flags::NetExec) -> Result {
@@ -18,6 +20,9 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let source = Source::of(&text)?;
     let plan = declared(&source, &text)?;
     let network = holding(&plan.networks, host, flags.network.as_deref(), &source)?;
+    if let Some(fault) = true_clocks(network) {
+        return Err(Error::from(Fault { hint: Some("leave its clock out".into()), ..fault }));
+    }
     let seed = Seed::root(flags.seed.unwrap_or(plan.seed)).child("network").child(&network.name);
     let program = std::env::current_exe()
         .map_err(|error| Error::new(Exit::Environment, format!("this program's own file cannot be found: {error}")))?;

@@ -85,7 +85,7 @@ fn itself(part: &Part) -> Option<&str> {
 }
 
 /// Hosts here read this machine's clock; what a wrong one shows is not ignored but refused.
-fn true_clocks(network: &Network) -> Option<Fault> {
+pub(crate) fn true_clocks(network: &Network) -> Option<Fault> {
     let host = network.hosts.iter().find(|host| host.clock != Clock::default())?;
     let message = format!(
         "host {} of network {} has a clock of its own, which an emulated host cannot have",

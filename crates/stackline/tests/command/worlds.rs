@@ -143,6 +143,8 @@ fn an_emulated_host_has_the_machines_clock() {
     assert!(told.err.contains("host b of network n has a clock of its own"), "{}", told.err);
     told.hints("--in simulated");
     place.stackline(&["run", "-e", text, "--in", "simulated"]).succeeds();
+    let declared = "network n { host a; host b { clock ahead 5 ms; } link a - b 1 Mbit/s 1 ms; }";
+    place.stackline(&["net", "exec", "-e", declared, "a", "--", "true"]).fails(2, &["a clock of its own"]);
 }
 
 /// Before anything is made or kept, and by every command that reads the plan.
