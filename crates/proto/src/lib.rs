@@ -6,10 +6,12 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
+//! | [`datagram`] | numbered and controlled datagrams: their form, their counting, their patience |
 //! | [`tcp`] | one end of a TCP connection, as Linux has it |
 
 #![no_std]
 
 extern crate alloc;
 
+pub mod datagram;
 pub mod tcp;

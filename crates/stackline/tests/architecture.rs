@@ -16,7 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("proto", &["core"]),
     ("sim", &["core", "net", "proto"]),
     ("emu", &["core", "net"]),
-    ("live", &["core"]),
+    ("live", &["core", "proto"]),
     ("events", &["core"]),
     ("analyze", &["core", "events", "model"]),
     ("report", &["core", "analyze"]),

@@ -15,18 +15,14 @@ use std::net::IpAddr;
 mod introduction;
 mod ip;
 mod mptcp;
-mod sequence;
 mod stream;
 mod tcp;
 mod udp;
 mod unix;
 
-pub(crate) use sequence::Sequence;
-pub(crate) use udp::read_control;
 pub(crate) use unix::over as stream_over;
 
-/// Proof that a connection belongs to this run; both ends have it from the coordinator.
-pub type Token = [u8; 16];
+pub use stackline_proto::datagram::{Losses, Token};
 
 /// What a side needs to know to open its end.
 #[derive(Clone, Debug)]
@@ -50,17 +46,6 @@ pub enum Bulk {
     Get,
     /// Initiator to responder.
     Put,
-}
-
-/// Datagrams that did not arrive once and in order, as far as the receiver can know.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Losses {
-    /// Sent and never arrived.
-    pub lost: u64,
-    /// Arrived again.
-    pub duplicated: u64,
-    /// Arrived after a later one.
-    pub reordered: u64,
 }
 
 /// A protocol stack.

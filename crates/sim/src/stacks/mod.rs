@@ -9,6 +9,7 @@ use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
 use stackline_net::{Node, Packet};
+use stackline_proto::datagram::Losses;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -29,17 +30,6 @@ pub(crate) enum Bulk {
     Get,
     /// Initiator to responder.
     Put,
-}
-
-/// Datagrams that did not arrive once and in order, as far as the receiver can know.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Losses {
-    /// Sent and never arrived.
-    pub(crate) lost: u64,
-    /// Arrived again.
-    pub(crate) duplicated: u64,
-    /// Arrived after a later one.
-    pub(crate) reordered: u64,
 }
 
 /// Where the two endpoints of a pair are.

@@ -1,11 +1,9 @@
 //! A conversation in datagrams: what leaves, what arrives, and control between.
 
 use super::Wire;
-use super::control::{ANSWER, CONTROL, Control, read_control, write_control};
 use crate::clock;
 use crate::ends::Ends;
 use crate::fault::{Fault, Result};
-use crate::stacks::sequence::Sequence;
 use crate::stacks::stream::Receive;
 use crate::stacks::{Bulk, Connection, Losses, Token, vanished};
 use crate::sys::batch::{Batch, LARGEST_DATAGRAM, receive_joined, send_segmented};
@@ -13,26 +11,18 @@ use crate::sys::socket::{self, RecvFlags, SendFlags};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use stackline_core::time::{Duration as Span, Instant};
+use stackline_proto::datagram::control::{ANSWER, CONTROL, Control, read_control, write_control};
+use stackline_proto::datagram::sequence::Sequence;
+use stackline_proto::datagram::{
+    COUNT_BITS, COUNT_MASK, FAREWELL, FIRST_REPEAT, LAST_REPEAT, NUMBER, NUMBERS, PATIENCE,
+};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Bytes of a number.
-pub(super) const NUMBER: usize = 8;
-/// Numbers stay below this, so that a token (whose top bit is set) is none.
-const NUMBERS: u64 = 1 << 63;
 /// As many segments as the kernel takes at once (`UDP_MAX_SEGMENTS` of older kernels).
 pub(super) const SEGMENTS: usize = 64;
-/// How long control waits before it is repeated the first time, and later: doubled each time up to this.
-const FIRST_REPEAT: Span = Span(200_000);
-const LAST_REPEAT: Span = Span(20_000_000);
-/// How long control is repeated in all; a farewell, to which nobody may be left to answer, not so long.
-const PATIENCE: Span = Span(5_000_000_000);
-const FAREWELL: Span = Span(200_000_000);
-/// An END says which transfer it ends and, in its lower bits, how many units were sent in all.
-const COUNT_BITS: u32 = 40;
-const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
 /// A conversation in datagrams.
 pub(super) struct Datagrams {

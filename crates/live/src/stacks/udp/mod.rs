@@ -4,7 +4,6 @@
 //! token, which no number can look like, so a stranger's datagram is neither. Control is repeated until answered; data
 //! never is: what is lost is counted.
 
-mod control;
 mod datagrams;
 
 use super::stream::Receive;
@@ -13,12 +12,12 @@ use crate::ends::Ends;
 use crate::fault::{Fault, Result};
 use crate::sys::batch::LARGEST_DATAGRAM;
 use crate::sys::socket::{self, RecvFlags};
-pub(crate) use control::read_control;
-use control::{CONTROL, Control};
-use datagrams::{Datagrams, NUMBER, SEGMENTS};
+use datagrams::{Datagrams, SEGMENTS};
 use socket2::{Domain, Socket, Type};
 use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
 use stackline_core::plan::Stack;
+use stackline_proto::datagram::NUMBER;
+use stackline_proto::datagram::control::{CONTROL, Control, read_control};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;

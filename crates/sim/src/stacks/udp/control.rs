@@ -1,41 +1,15 @@
-//! Control datagrams: the token, a kind, a value; byte for byte those of the live world but for the token.
+//! Of control datagrams what is the simulated world's own: tokens from seeds, and words for whoever waits.
 
-/// Proof of belonging; the top bit of the eighth byte is set so that no number looks like it.
-pub(super) type Token = [u8; 16];
+use stackline_proto::datagram::Token;
+use stackline_proto::datagram::control::Control;
 
-/// Bytes of a control datagram: token, kind, value.
-pub(super) const CONTROL: usize = 16 + 1 + 8;
-/// Set in the kind of an answer.
-pub(super) const ANSWER: u8 = 0x80;
-
-/// What one side has to tell the other, again and again until it is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Control {
-    /// A connection is wanted.
-    Hello = 1,
-    /// A bulk transfer begins.
-    Start = 2,
-    /// No more data units; the value is how many were sent.
-    End = 3,
-    /// The connection is closed.
-    Bye = 4,
-}
-
-impl Control {
-    /// The kind of that number, unless it is an answer or nothing known.
-    pub(super) fn of(kind: u8) -> Option<Self> {
-        [Self::Hello, Self::Start, Self::End, Self::Bye].into_iter().find(|control| *control as u8 == kind)
-    }
-
-    /// In words, for whoever waits for its answer.
-    pub(super) const fn words(self) -> &'static str {
-        match self {
-            Self::Hello => "its HELLO to be answered",
-            Self::Start => "its START to be answered",
-            Self::End => "its END to be answered",
-            Self::Bye => "its BYE to be answered",
-        }
+/// What one who has sent this waits for.
+pub(super) const fn words(control: Control) -> &'static str {
+    match control {
+        Control::Hello => "its HELLO to be answered",
+        Control::Start => "its START to be answered",
+        Control::End => "its END to be answered",
+        Control::Bye => "its BYE to be answered",
     }
 }
 
@@ -46,38 +20,4 @@ pub(super) fn token(seed: u64) -> Token {
     token[8..].copy_from_slice(&seed.rotate_left(32).to_le_bytes());
     token[7] |= 0x80;
     token
-}
-
-/// The bytes of one.
-pub(super) fn write_control(token: &Token, kind: u8, value: u64) -> [u8; CONTROL] {
-    let mut bytes = [0_u8; CONTROL];
-    bytes[..16].copy_from_slice(token);
-    bytes[16] = kind;
-    bytes[17..].copy_from_slice(&value.to_le_bytes());
-    bytes
-}
-
-/// The kind and value of one.
-pub(super) fn read_control(bytes: &[u8; CONTROL], token: &Token) -> Option<(u8, u64)> {
-    let (shown, rest) = bytes.split_at(16);
-    let value: [u8; 8] = rest[1..].try_into().ok()?;
-    (shown == token).then(|| (rest[0], u64::from_le_bytes(value)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_written_is_read_with_the_same_token_only() {
-        let bytes = write_control(&token(7), Control::End as u8, 1 << 40);
-        assert_eq!(read_control(&bytes, &token(7)), Some((Control::End as u8, 1 << 40)));
-        assert_eq!(read_control(&bytes, &token(8)), None);
-    }
-
-    #[test]
-    fn an_answer_is_no_control() {
-        assert_eq!(Control::of(Control::Bye as u8), Some(Control::Bye));
-        assert_eq!(Control::of(Control::Bye as u8 | ANSWER), None);
-    }
 }

@@ -1,30 +1,22 @@
 //! A conversation in datagrams, as the live world holds it: what leaves, what arrives, and control between.
 
-use super::super::{Bulk, Losses, place};
-use super::control::{ANSWER, Control, write_control};
-use super::sequence::Sequence;
+use super::super::{Bulk, place};
+use super::UdpPair;
+use super::control::words;
 use super::socket::{Received, Socket};
-use super::{NUMBER, UdpPair};
 use crate::datagram::Body;
 use crate::fault::{Failure, Fault, Result, vanished};
 use crate::world::Desk;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
+use stackline_proto::datagram::control::{ANSWER, Control, write_control};
+use stackline_proto::datagram::sequence::Sequence;
+use stackline_proto::datagram::{
+    COUNT_BITS, COUNT_MASK, FAREWELL, FIRST_REPEAT, LAST_REPEAT, Losses, NUMBER, NUMBERS, PATIENCE,
+};
 use std::collections::BTreeMap;
 use std::mem;
 use std::rc::Rc;
-
-/// Numbers stay below this, so that a token (whose top bit is set) is none.
-const NUMBERS: u64 = 1 << 63;
-/// How long control waits before it is repeated the first time, and later: doubled each time up to this.
-const FIRST_REPEAT: Duration = Duration(200_000);
-const LAST_REPEAT: Duration = Duration(20_000_000);
-/// How long control is repeated in all; a farewell, to which nobody may be left to answer, not so long.
-const PATIENCE: Duration = Duration(5_000_000_000);
-const FAREWELL: Duration = Duration(200_000_000);
-/// An END says which transfer it ends and, in its lower bits, how many units were sent in all.
-const COUNT_BITS: u32 = 40;
-const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
 /// A conversation in datagrams.
 #[derive(Debug)]
@@ -141,7 +133,7 @@ impl Datagrams {
         loop {
             let received = {
                 let socket = self.socket();
-                self.desk.until_or(kind.words(), until, || socket.take()).await?
+                self.desk.until_or(words(kind), until, || socket.take()).await?
             };
             let Some(received) = received else { return Ok(false) };
             if received == Received::Refused {

@@ -3,7 +3,6 @@
 
 mod control;
 mod datagrams;
-mod sequence;
 mod socket;
 
 pub(super) use datagrams::Datagrams;
@@ -12,18 +11,16 @@ use socket::Socket;
 use super::{Route, other, place};
 use crate::datagram::Datagram;
 use crate::world::World;
-use control::Token;
 use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::Packet;
+use stackline_proto::datagram::{NUMBER, Token};
 use std::rc::Rc;
 
 /// Largest payload of an IPv4 datagram.
 const LARGEST_DATAGRAM: u64 = 65_507;
-/// Bytes of a number.
-const NUMBER: usize = 8;
 /// Both buffers of a socket, as Linux sets them out.
 const BUFFER: u64 = 212_992;
 

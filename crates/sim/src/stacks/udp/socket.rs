@@ -1,12 +1,13 @@
 //! A UDP socket: what waits to be received, what waits to leave, fragments that wait for the others of their datagram.
 
 use super::super::{Route, other, place};
-use super::control::{Token, read_control};
 use crate::datagram::{Body, Datagram, ICMP, UDP, Whole, ipv4};
 use crate::world::World;
 use stackline_core::program::Side;
 use stackline_core::time::Instant;
 use stackline_net::{Ecn, Node, Packet, Segments};
+use stackline_proto::datagram::Token;
+use stackline_proto::datagram::control::read_control;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;

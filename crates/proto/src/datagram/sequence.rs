@@ -1,6 +1,7 @@
 //! Counts datagrams by their sequence numbers: lost, duplicated, reordered; never negative, never more than was sent.
 
 use super::Losses;
+use alloc::boxed::Box;
 
 /// Numbers the bitmap holds.
 const WINDOW: u64 = 1 << 16;
@@ -9,7 +10,8 @@ const TOLD_APART: u64 = WINDOW - 64;
 const WORDS: usize = (WINDOW / 64) as usize;
 
 /// What has arrived so far.
-pub(crate) struct Sequence {
+#[derive(Debug)]
+pub struct Sequence {
     seen: Box<[u64; WORDS]>,
     /// One more than the highest number that arrived.
     next: u64,
@@ -19,14 +21,22 @@ pub(crate) struct Sequence {
     reordered: u64,
 }
 
+impl Default for Sequence {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Sequence {
-    pub(crate) fn new() -> Self {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
         Self { seen: Box::new([0; WORDS]), next: 0, unique: 0, duplicated: 0, reordered: 0 }
     }
 
     /// A datagram of that number arrived. True when it had not arrived before.
     #[inline]
-    pub(crate) fn arrived(&mut self, number: u64) -> bool {
+    pub fn arrived(&mut self, number: u64) -> bool {
         if number == self.next {
             // In order: the rest of this word still holds what stood there a window ago.
             let seen = &mut self.seen[word(number)];
@@ -66,7 +76,8 @@ impl Sequence {
     }
 
     /// What is known when the sender says it sent `sent`.
-    pub(crate) const fn losses(&self, sent: u64) -> Losses {
+    #[must_use]
+    pub const fn losses(&self, sent: u64) -> Losses {
         Losses { lost: sent.saturating_sub(self.unique), duplicated: self.duplicated, reordered: self.reordered }
     }
 }
@@ -82,8 +93,8 @@ const fn bit(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeSet;
     use proptest::prelude::*;
-    use std::collections::BTreeSet;
 
     #[test]
     fn in_order_nothing_is_lost() {
@@ -99,6 +110,9 @@ mod tests {
             sequence.arrived(n);
         }
         assert_eq!(sequence.losses(5), Losses { lost: 1, duplicated: 1, reordered: 1 });
+        // Also one that came in order at first.
+        sequence.arrived(0);
+        assert_eq!(sequence.losses(5), Losses { lost: 1, duplicated: 2, reordered: 1 });
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! Control datagrams: the token, a kind, a value. What is none of ours reads as nothing.
 
-use crate::stacks::Token;
+use super::Token;
 
 /// Bytes of a control datagram: token, kind, value.
-pub(super) const CONTROL: usize = 16 + 1 + 8;
+pub const CONTROL: usize = 16 + 1 + 8;
 /// Set in the kind of an answer.
-pub(super) const ANSWER: u8 = 0x80;
+pub const ANSWER: u8 = 0x80;
 
 /// What one side has to tell the other, again and again until it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Control {
+pub enum Control {
     /// A connection is wanted.
     Hello = 1,
     /// A bulk transfer begins.
@@ -23,13 +23,15 @@ pub(super) enum Control {
 
 impl Control {
     /// The kind of that number, unless it is an answer or nothing known.
-    pub(super) fn of(kind: u8) -> Option<Self> {
+    #[must_use]
+    pub fn of(kind: u8) -> Option<Self> {
         [Self::Hello, Self::Start, Self::End, Self::Bye].into_iter().find(|control| *control as u8 == kind)
     }
 }
 
 /// The bytes of one.
-pub(super) fn write_control(token: &Token, kind: u8, value: u64) -> [u8; CONTROL] {
+#[must_use]
+pub fn write_control(token: &Token, kind: u8, value: u64) -> [u8; CONTROL] {
     let mut bytes = [0_u8; CONTROL];
     bytes[..16].copy_from_slice(token);
     bytes[16] = kind;
@@ -38,7 +40,8 @@ pub(super) fn write_control(token: &Token, kind: u8, value: u64) -> [u8; CONTROL
 }
 
 /// The kind and value of a control datagram of this run.
-pub(crate) fn read_control(bytes: &[u8], token: &Token) -> Option<(u8, u64)> {
+#[must_use]
+pub fn read_control(bytes: &[u8], token: &Token) -> Option<(u8, u64)> {
     let bytes: &[u8; CONTROL] = bytes.try_into().ok()?;
     let (shown, rest) = bytes.split_at(16);
     let value: [u8; 8] = rest[1..].try_into().ok()?;
