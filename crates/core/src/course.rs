@@ -1,6 +1,6 @@
 //! The course of a plan: which run comes next, whether it counts, and with which seed. The same in every world.
 //!
-//! It carries nothing out and reads no clock: a world asks for the next turn, says how long the warm-up has lasted and
+//! It carries nothing out and reads no clock: a world asks for the next turn, says how long each run took in its own time and
 //! whether a measurement that repeats `until` an interval has enough.
 
 use crate::plan::{Measurement, Plan, Warmup};
@@ -29,6 +29,7 @@ pub struct Course<'p> {
     seed: Seed,
     index: usize,
     warm: u32,
+    warm_for: Duration,
     warmed: bool,
     run: u32,
 }
@@ -37,15 +38,22 @@ impl<'p> Course<'p> {
     /// At the first run of the first measurement.
     #[must_use]
     pub const fn new(plan: &'p Plan, seed: u64) -> Self {
-        Self { plan, seed: Seed::root(seed), index: 0, warm: 0, warmed: false, run: 0 }
+        Self { plan, seed: Seed::root(seed), index: 0, warm: 0, warm_for: Duration::ZERO, warmed: false, run: 0 }
     }
 
-    /// The next run; `None` when all is done. `warm_for`: how long the present measurement's warm-up has lasted, from its
-    /// first run's beginning. `enough`: whether the measurement of that index has enough runs for its interval.
-    pub fn next(&mut self, warm_for: Duration, enough: impl Fn(usize) -> bool) -> Option<Turn<'p>> {
+    /// A run took so long, in the time of its world.
+    pub fn took(&mut self, time: Duration) {
+        if !self.warmed {
+            self.warm_for += time;
+        }
+    }
+
+    /// The next run; `None` when all is done. `enough`: whether the measurement of that index has enough runs for its
+    /// interval.
+    pub fn next(&mut self, enough: impl Fn(usize) -> bool) -> Option<Turn<'p>> {
         loop {
             let measurement = self.plan.measurements.get(self.index)?;
-            if !self.warmed && self.warm_more(measurement, warm_for) {
+            if !self.warmed && self.warm_more(measurement) {
                 self.warm += 1;
                 return Some(self.turn(measurement, self.warm - 1, false));
             }
@@ -55,15 +63,16 @@ impl<'p> Course<'p> {
                 self.run += 1;
                 return Some(self.turn(measurement, self.run - 1, true));
             }
-            *self = Self { plan: self.plan, seed: self.seed, index: self.index + 1, warm: 0, warmed: false, run: 0 };
+            (self.warm, self.warm_for, self.warmed, self.run) = (0, Duration::ZERO, false, 0);
+            self.index += 1;
         }
     }
 
-    const fn warm_more(&self, measurement: &Measurement, warm_for: Duration) -> bool {
+    const fn warm_more(&self, measurement: &Measurement) -> bool {
         match measurement.warmup {
             Warmup::Runs(runs) => self.warm < runs,
             // The first of them begins at once.
-            Warmup::Time(time) => time.0 > 0 && (self.warm == 0 || warm_for.0 < time.0),
+            Warmup::Time(time) => time.0 > 0 && (self.warm == 0 || self.warm_for.0 < time.0),
         }
     }
 
@@ -104,7 +113,7 @@ mod tests {
     fn warm_up_runs_come_first_and_count_apart() {
         let plan = plan(&[(2, Warmup::Runs(1), None), (1, Warmup::Runs(0), None)]);
         let mut course = Course::new(&plan, 1);
-        let turns: Vec<_> = core::iter::from_fn(|| course.next(Duration::ZERO, |_| false)).collect();
+        let turns: Vec<_> = core::iter::from_fn(|| course.next(|_| false)).collect();
         let seen: Vec<_> = turns.iter().map(|turn| (turn.index, turn.run, turn.counted)).collect();
         assert_eq!(seen, [(0, 0, false), (0, 0, true), (0, 1, true), (1, 0, true)]);
         assert_ne!(turns[0].seed, turns[1].seed);
@@ -114,12 +123,13 @@ mod tests {
     fn a_warm_up_of_some_time_ends_with_it() {
         let plan = plan(&[(1, Warmup::Time(Duration(100)), None)]);
         let mut course = Course::new(&plan, 1);
-        let counted: Vec<bool> = [0, 60, 110, 110]
-            .map(|t| course.next(Duration(t), |_| false))
-            .into_iter()
-            .flatten()
-            .map(|t| t.counted)
-            .collect();
+        let counted: Vec<bool> = core::iter::from_fn(|| {
+            let turn = course.next(|_| false);
+            course.took(Duration(60));
+            turn
+        })
+        .map(|turn| turn.counted)
+        .collect();
         assert_eq!(counted, [false, false, true]);
     }
 
@@ -130,7 +140,7 @@ mod tests {
         let runs = |enough_after: u32| {
             let mut course = Course::new(&plan, 1);
             let mut done = 0;
-            while course.next(Duration::ZERO, |_| done >= enough_after).is_some() {
+            while course.next(|_| done >= enough_after).is_some() {
                 done += 1;
             }
             done

@@ -213,6 +213,34 @@ pub struct SideRecord {
 }
 
 impl SideRecord {
+    /// Adds what another replica of the same side saw: counters are summed, gauges stay the first's.
+    pub fn add(&mut self, one: Self) {
+        self.usage.add(&one.usage);
+        self.transport = match (self.transport, one.transport) {
+            (Some((a, b)), Some((c, d))) => Some((a.with(&c), b.with(&d))),
+            (mine, theirs) => mine.or(theirs),
+        };
+        if self.settings.is_empty() {
+            self.settings = one.settings;
+        }
+        self.cpu = self.cpu.or(one.cpu);
+        self.received_units += one.received_units;
+        self.received_bytes += one.received_bytes;
+        self.sent_units += one.sent_units;
+        self.sent_bytes += one.sent_bytes;
+        self.lost = plus(self.lost, one.lost);
+        self.duplicated = plus(self.duplicated, one.duplicated);
+        self.reordered = plus(self.reordered, one.reordered);
+        for (name, histogram) in one.marks {
+            self.marks.entry(name).or_default().merge(&histogram);
+        }
+        for note in one.notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+    }
+
     /// Every value that is not a count, by name.
     fn reals(&self) -> impl Iterator<Item = (String, f64)> {
         let Usage { user_s, system_s, .. } = self.usage;
@@ -271,6 +299,13 @@ pub struct NetworkRecord {
     pub ports: Vec<PortRecord>,
     /// In the emulated world.
     pub emulation: Option<EmulationRecord>,
+}
+
+fn plus(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a + b),
+        (a, b) => a.or(b),
+    }
 }
 
 /// One run of one part: a row of `results.parquet`.

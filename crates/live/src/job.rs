@@ -12,7 +12,7 @@ use crate::stacks::{self, Protocol, Terms};
 use crate::sys::thread as system;
 use stackline_core::plan::{Access, Size};
 use stackline_core::program::Side;
-use stackline_core::record::{Histogram, SideRecord};
+use stackline_core::record::Histogram;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -325,42 +325,8 @@ fn gather(all: Vec<Seen>) -> Outcome {
             period = Some((first.min(start.0), last.max(stop.0)));
         }
         outcome.limited |= seen.limited;
-        add(&mut outcome.record, seen.record);
+        outcome.record.add(seen.record);
     }
     outcome.span_ns = period.map_or(0, |(first, last)| last - first);
     outcome
-}
-
-fn add(sum: &mut SideRecord, one: SideRecord) {
-    sum.usage.add(&one.usage);
-    sum.transport = match (sum.transport, one.transport) {
-        (Some((a, b)), Some((c, d))) => Some((a.with(&c), b.with(&d))),
-        (mine, theirs) => mine.or(theirs),
-    };
-    if sum.settings.is_empty() {
-        sum.settings = one.settings;
-    }
-    sum.cpu = sum.cpu.or(one.cpu);
-    sum.received_units += one.received_units;
-    sum.received_bytes += one.received_bytes;
-    sum.sent_units += one.sent_units;
-    sum.sent_bytes += one.sent_bytes;
-    sum.lost = plus(sum.lost, one.lost);
-    sum.duplicated = plus(sum.duplicated, one.duplicated);
-    sum.reordered = plus(sum.reordered, one.reordered);
-    for (name, histogram) in one.marks {
-        sum.marks.entry(name).or_default().merge(&histogram);
-    }
-    for note in one.notes {
-        if !sum.notes.contains(&note) {
-            sum.notes.push(note);
-        }
-    }
-}
-
-fn plus(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a + b),
-        (a, b) => a.or(b),
-    }
 }

@@ -215,40 +215,8 @@ pub(crate) fn gather(all: Vec<Seen>) -> Gathered {
             period = Some((first.min(start), last.max(stop)));
         }
         gathered.limited |= seen.limited;
-        add(&mut gathered.record, seen.record);
+        gathered.record.add(seen.record);
     }
     gathered.span_ns = period.map_or(0, |(first, last)| (last - first).0);
     gathered
-}
-
-fn add(sum: &mut SideRecord, one: SideRecord) {
-    sum.transport = match (sum.transport, one.transport) {
-        (Some((a, b)), Some((c, d))) => Some((a.with(&c), b.with(&d))),
-        (mine, theirs) => mine.or(theirs),
-    };
-    if sum.settings.is_empty() {
-        sum.settings = one.settings;
-    }
-    sum.received_units += one.received_units;
-    sum.received_bytes += one.received_bytes;
-    sum.sent_units += one.sent_units;
-    sum.sent_bytes += one.sent_bytes;
-    sum.lost = plus(sum.lost, one.lost);
-    sum.duplicated = plus(sum.duplicated, one.duplicated);
-    sum.reordered = plus(sum.reordered, one.reordered);
-    for (name, histogram) in one.marks {
-        sum.marks.entry(name).or_default().merge(&histogram);
-    }
-    for note in one.notes {
-        if !sum.notes.contains(&note) {
-            sum.notes.push(note);
-        }
-    }
-}
-
-fn plus(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a + b),
-        (a, b) => a.or(b),
-    }
 }

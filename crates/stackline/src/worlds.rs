@@ -16,7 +16,7 @@ use serde_json::Value;
 use simulated::Simulated;
 use stackline_core::course::{Course, Turn};
 use stackline_core::plan::{Plan, World};
-use stackline_core::record::{RunRecord, WakeUp};
+use stackline_core::record::{NetworkRecord, RunRecord, WakeUp};
 use stackline_core::time::Duration;
 use stackline_live::fault::Fault;
 use stackline_live::launch::Launcher;
@@ -30,6 +30,16 @@ pub(crate) struct Made {
     pub(crate) records: Vec<RunRecord>,
     /// How long it took, in the time of its world.
     pub(crate) took: Duration,
+}
+
+impl Made {
+    /// Of records that all get what the network did.
+    fn across(mut records: Vec<RunRecord>, took: Duration, network: &NetworkRecord) -> Self {
+        for record in &mut records {
+            record.network = Some(network.clone());
+        }
+        Self { records, took }
+    }
 }
 
 /// A place where runs are made.
@@ -83,18 +93,13 @@ impl<'p> Worlds<'p> {
     /// The first [`Fault`]; what was done before has been kept.
     pub(crate) fn carry_out(&mut self, keeper: &mut Keeper<'_>) -> Result<(), Fault> {
         let mut course = Course::new(self.plan, self.plan.seed);
-        let mut warm_for = (usize::MAX, Duration::ZERO);
-        loop {
-            let turn = course.next(warm_for.1, |measurement| keeper.enough(measurement));
-            let Some(turn) = turn else { return Ok(()) };
+        while let Some(turn) = course.next(|measurement| keeper.enough(measurement)) {
             keeper.begins(&turn);
             let made = self.place(turn.measurement.world)?.make(&turn)?;
-            if turn.index != warm_for.0 {
-                warm_for = (turn.index, Duration::ZERO);
-            }
-            warm_for.1 += made.took;
+            course.took(made.took);
             keeper.done(&made.records);
         }
+        Ok(())
     }
 
     fn place(&mut self, world: World) -> Result<&mut dyn Place, Fault> {

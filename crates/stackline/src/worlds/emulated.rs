@@ -117,7 +117,7 @@ impl Place for Emulated<'_> {
         let missing = || Fault::environment(format!("network {} is not emulated", network.name));
         let scene = self.networks.get_mut(network.name.as_str()).ok_or_else(missing)?;
         let recorded = self.traces.recording(network, turn)?;
-        let (mut made, report) = scene.run(turn, recorded).map_err(|fault| {
+        let (made, report) = scene.run(turn, recorded).map_err(|fault| {
             if !stackline_emu::client::is_gone(scene.emulation.lease()) {
                 return fault;
             }
@@ -126,11 +126,8 @@ impl Place for Emulated<'_> {
                 .hint("it was killed, or the machine ran out of memory")
         })?;
         let record = record(&network.name, &report);
-        for part in &mut made.records {
-            part.network = Some(record.clone());
-        }
         scene.report = Some(report);
-        Ok(made)
+        Ok(Made::across(made.records, made.took, &record))
     }
 
     fn environment(&mut self, done: bool) -> Value {

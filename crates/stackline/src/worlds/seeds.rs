@@ -2,12 +2,11 @@
 //!
 //! Runs of one seed are made in order by one thread; what comes out does not depend on how many there are.
 
-use super::simulated::{fault, network_of, record, scene};
+use super::simulated::{fault, made, network_of, scene};
 use crate::observer::Keeper;
 use stackline_core::course::Course;
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
-use stackline_core::time::Duration;
 use stackline_live::fault::{Blame, Fault};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -72,23 +71,15 @@ fn in_order(
 
 fn one_seed(plan: &Plan, seed: u64) -> Yield {
     let mut course = Course::new(plan, seed);
-    let mut made = Vec::new();
-    let mut warm_for = (usize::MAX, Duration::ZERO);
-    while let Some(turn) = course.next(warm_for.1, |_| true) {
+    let mut all = Vec::new();
+    while let Some(turn) = course.next(|_| true) {
         let network = network_of(plan, &turn)?;
         let (outcome, ()) = stackline_sim::carry_out(&scene(network, &turn), ()).map_err(fault)?;
-        if turn.index != warm_for.0 {
-            warm_for = (turn.index, Duration::ZERO);
-        }
-        warm_for.1 += Duration(outcome.virtual_time.0);
-        let mut records = outcome.records;
-        let seen = record(network, &outcome.ports);
-        for record in &mut records {
-            record.network = Some(seen.clone());
-        }
-        made.push(records);
+        let made = made(network, outcome);
+        course.took(made.took);
+        all.push(made.records);
     }
-    Ok(made)
+    Ok(all)
 }
 
 fn keep(seeds_before: u64, made: Vec<Vec<RunRecord>>, keeper: &mut Keeper<'_>) {

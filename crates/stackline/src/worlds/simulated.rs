@@ -70,12 +70,7 @@ impl Place for Simulated<'_> {
         self.runs += 1;
         self.events += outcome.events;
         self.digest = self.digest.rotate_left(5).wrapping_mul(0x0100_0000_01b3) ^ outcome.digest;
-        let mut records = outcome.records;
-        let seen = record(network, &outcome.ports);
-        for record in &mut records {
-            record.network = Some(seen.clone());
-        }
-        Ok(Made { records, took: Duration(outcome.virtual_time.0) })
+        Ok(made(network, outcome))
     }
 
     fn environment(&mut self, _: bool) -> Value {
@@ -89,8 +84,14 @@ impl Place for Simulated<'_> {
     }
 }
 
+/// What a run yielded, in the records that every world makes.
+pub(super) fn made(network: &Network, outcome: Outcome) -> Made {
+    let took = Duration(outcome.virtual_time.0);
+    Made::across(outcome.records, took, &record(network, &outcome.ports))
+}
+
 /// What went through the network's ports.
-pub(super) fn record(network: &Network, ports: &[Counters]) -> NetworkRecord {
+fn record(network: &Network, ports: &[Counters]) -> NetworkRecord {
     let port = |(index, counters): (u32, &Counters)| PortRecord {
         name: port_name(network, index).unwrap_or_default(),
         packets: counters.packets,
