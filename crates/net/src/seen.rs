@@ -142,6 +142,11 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Drops and losses by reason; only what there was.
+    pub fn drops_by_reason(&self) -> impl Iterator<Item = (Reason, u64)> {
+        Reason::ALL.into_iter().zip(self.drops).filter(|(_, count)| *count > 0)
+    }
+
     /// All drops and losses together.
     #[must_use]
     pub fn dropped(&self) -> u64 {

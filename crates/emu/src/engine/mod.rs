@@ -196,12 +196,7 @@ impl Engine {
             bytes: counters.bytes,
             marked: counters.marked,
             duplicated: counters.duplicated,
-            drops: net::Reason::ALL
-                .iter()
-                .zip(counters.drops)
-                .filter(|(_, count)| *count > 0)
-                .map(|(reason, count)| (reason.to_string(), count))
-                .collect(),
+            drops: counters.drops_by_reason().map(|(reason, count)| (reason.to_string(), count)).collect(),
         };
         self.plan.links.iter().flat_map(both).zip(&self.machine.counters()).map(port).collect()
     }

@@ -8,7 +8,7 @@ use stackline_core::plan::Plan;
 use stackline_core::record::{NetworkRecord, PortRecord};
 use stackline_core::time::Duration;
 use stackline_live::fault::Fault;
-use stackline_net::{Counters, Reason};
+use stackline_net::Counters;
 use stackline_report::topology::port_name;
 use stackline_sim::{Failure, Limits, Outcome, Scene};
 
@@ -98,12 +98,7 @@ fn record(network: &Network, ports: &[Counters]) -> NetworkRecord {
         bytes: counters.bytes,
         marked: counters.marked,
         duplicated: counters.duplicated,
-        drops: Reason::ALL
-            .iter()
-            .zip(counters.drops)
-            .filter(|(_, count)| *count > 0)
-            .map(|(reason, count)| (reason.to_string(), count))
-            .collect(),
+        drops: counters.drops_by_reason().map(|(reason, count)| (reason.to_string(), count)).collect(),
     };
     NetworkRecord::notable(&network.name, (0..).zip(ports).map(port).collect(), BUSIEST)
 }
