@@ -1,0 +1,191 @@
+//! What carries packets between two ends: runs of packets out, packets in, straight from and into memory.
+//!
+//! A packet is a *head* (the 32 bytes of `proto::blast`, longer where a connection is sealed) and a payload. A carrier
+//! knows neither what a head says nor which connection it belongs to: that is the machine's. It never blocks without a
+//! bound, never cuts a packet silently, and never keeps the caller's memory beyond a call.
+
+use std::io;
+use std::time::Duration;
+
+/// Bytes of the longest head a carrier has to take.
+pub const LONGEST_HEAD: usize = 64;
+
+/// Room for a packet's head, on a cache line of its own; how many of its bytes count is said beside it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Head(pub [u8; LONGEST_HEAD]);
+
+impl Head {
+    /// All zero.
+    pub const EMPTY: Self = Self([0; LONGEST_HEAD]);
+}
+
+/// Packets to send: `heads.len()` of them, whose payloads lie behind each other in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// Bytes of each head that go out, at most [`LONGEST_HEAD`].
+    pub head: usize,
+    /// One for each packet.
+    pub heads: &'a [Head],
+    /// All payloads: of `each` bytes, the last one what is left (it may be shorter, or empty).
+    pub payload: &'a [u8],
+    /// Bytes of every payload but the last.
+    pub each: usize,
+}
+
+impl<'a> Run<'a> {
+    /// The payload of packet `index`; empty beyond the end.
+    #[must_use]
+    pub fn payload_of(&self, index: usize) -> &'a [u8] {
+        let from = (index * self.each).min(self.payload.len());
+        let to = if index + 1 == self.heads.len() { self.payload.len() } else { from + self.each };
+        &self.payload[from..to.min(self.payload.len())]
+    }
+
+    /// The same run without its first `packets`, which have gone.
+    #[must_use]
+    pub fn after(&self, packets: usize) -> Self {
+        let packets = packets.min(self.heads.len());
+        let from = (packets * self.each).min(self.payload.len());
+        Self { heads: &self.heads[packets..], payload: &self.payload[from..], ..*self }
+    }
+}
+
+/// Where the payload of a packet that is expected belongs, in the memory lent to [`Carrier::receive`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Bytes from the beginning of that memory.
+    pub at: usize,
+    /// Bytes of the payload.
+    pub length: usize,
+}
+
+/// How long to wait for a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Not at all.
+    No,
+    /// In the kernel, at most so long.
+    Block(Duration),
+    /// Looking again and again, at most so long: a core is burnt for the time that waking up takes.
+    Spin(Duration),
+}
+
+/// A packet that arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    /// As many bytes as a head was said to have; fewer when the whole packet is shorter.
+    pub head: &'a [u8],
+    /// What came behind it.
+    pub payload: Payload<'a>,
+}
+
+/// Where the payload of a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payload<'a> {
+    /// In the place of the packet's own number (packet i in place i), so many bytes from the beginning of it. Whether the
+    /// packet belongs there is for the machine to say.
+    Placed(usize),
+    /// In the carrier's memory until the next [`Carrier::receive`].
+    Here(&'a [u8]),
+}
+
+impl Payload<'_> {
+    /// Its bytes.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        match self {
+            Self::Placed(length) => *length,
+            Self::Here(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// What a carrier can do on the path it is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// `udp`, `ethernet`, ...
+    pub name: &'static str,
+    /// Most bytes of a packet, head and payload together, that go without fragmentation.
+    pub packet: usize,
+    /// Most packets that the kernel takes as one and cuts itself or in the device; 1 where it does not.
+    pub joined_out: usize,
+    /// Whether packets can come joined, many to one call.
+    pub joined_in: bool,
+    /// Bytes of receive buffer granted by the kernel (its own accounting, overhead included).
+    pub receive_buffer: usize,
+}
+
+/// What a carrier counted so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets handed to the kernel.
+    pub sent: u64,
+    /// Packets that came.
+    pub received: u64,
+    /// System calls that sent.
+    pub send_calls: u64,
+    /// System calls that received something.
+    pub receive_calls: u64,
+    /// Packets that were longer than any may be: cut by the kernel, and dropped.
+    pub cut: u64,
+    /// Times a joined run was refused and sent again in single packets.
+    pub fallbacks: u64,
+}
+
+/// What carries packets between this end and one other.
+pub trait Carrier: Send {
+    /// What it can do; `packet` and `joined_out` may shrink during its life.
+    fn facts(&self) -> Facts;
+
+    /// What it counted.
+    fn counters(&self) -> Counters;
+
+    /// Sends packets in order and returns how many went: fewer than all, even 0, when there was no room for more in the
+    /// time it is willing to wait (tens of milliseconds); the caller decides whether to go on.
+    ///
+    /// # Errors
+    /// `ConnectionRefused`: the peer's process is gone. `Interrupted`: a signal came first. Others: the path is broken.
+    fn send(&mut self, run: Run<'_>) -> io::Result<usize>;
+
+    /// Takes what is there, or waits for it, and returns how many packets came (0: none in that time). The payload of
+    /// packet i goes to place i of `into` where that is possible without a copy; where a packet is longer than its place,
+    /// or there are more packets than places, payloads are kept by the carrier (see [`Payload`]). With no places, all
+    /// are. What the places hold is undefined afterwards, but for the packets said to be there.
+    ///
+    /// # Errors
+    /// `ConnectionRefused`: the peer's process is gone. `Interrupted`: a signal came first. Others: the path is broken.
+    ///
+    /// # Panics
+    /// When a place reaches beyond `into`, or `head` is beyond [`LONGEST_HEAD`].
+    fn receive(&mut self, head: usize, into: &mut [u8], places: &[Place], wait: Wait) -> io::Result<usize>;
+
+    /// Packet `index` of those that the last [`Carrier::receive`] returned.
+    ///
+    /// # Panics
+    /// When there were not so many.
+    fn packet(&self, index: usize) -> Packet<'_>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_cut_where_its_packets_end() {
+        let bytes = [1, 2, 3, 4, 5, 6, 7];
+        let heads = [Head::EMPTY; 3];
+        let run = Run { head: 32, heads: &heads, payload: &bytes, each: 3 };
+        assert_eq!([0, 1, 2].map(|i| run.payload_of(i)), [&bytes[..3], &bytes[3..6], &bytes[6..]]);
+        assert_eq!(run.after(1).payload_of(0), &bytes[3..6]);
+        assert_eq!(run.after(1).payload_of(1), &bytes[6..]);
+        assert!(run.after(3).heads.is_empty() && run.after(3).payload.is_empty());
+    }
+
+    #[test]
+    fn a_run_of_one_without_data_has_an_empty_payload() {
+        let run = Run { head: 32, heads: &[Head::EMPTY], payload: &[], each: 1440 };
+        assert!(run.payload_of(0).is_empty());
+        assert!(run.payload_of(1).is_empty());
+    }
+}
