@@ -6,7 +6,9 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`carrier`] | what carries packets between two ends: the contract |
+//! | [`udp`] | the UDP carrier: offload both ways, fallbacks |
 //! | `sys` | the only unsafe code |
 
 pub mod carrier;
 mod sys;
+pub mod udp;

@@ -1,0 +1,166 @@
+//! Packets out of a socket straight to where they are expected: vectors of heads and places, `UDP_GRO`, `recvmmsg`.
+//!
+//! Behind the vectors of every message there is room for 64 KiB more, the most that one read can yield, so that a kernel
+//! which joins more packets than were expected cuts nothing off.
+
+use super::length;
+use crate::carrier::{Head, LONGEST_HEAD, Place};
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Spare room behind every message.
+pub(crate) const SPARE: usize = 1 << 16;
+/// Most packets of one call that go to places.
+pub(crate) const PLACES: usize = 128;
+/// Most messages of one call.
+pub(crate) const MESSAGES: usize = 64;
+
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+struct Control([u8; 64]);
+
+/// One message that came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// Bytes.
+    pub(crate) bytes: usize,
+    /// Bytes of each packet joined in it but the last; at least 1.
+    pub(crate) segment: usize,
+    /// Whether the kernel cut it.
+    pub(crate) cut: bool,
+}
+
+/// Buffers, vectors and message headers of one call, kept so that no call allocates.
+pub(crate) struct Inward {
+    heads: Vec<Head>,
+    spare: Vec<u8>,
+    vectors: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
+    control: [Control; MESSAGES],
+}
+
+// SAFETY: the raw pointers inside are written at the beginning of every call and used by none but that.
+unsafe impl Send for Inward {}
+
+impl Inward {
+    /// The spare room is zeroed memory that is only touched where it is used.
+    pub(crate) fn new() -> Self {
+        Self {
+            heads: vec![Head::EMPTY; PLACES],
+            spare: vec![0; MESSAGES * SPARE],
+            vectors: Vec::with_capacity(3 * PLACES + 1),
+            headers: Vec::with_capacity(MESSAGES),
+            control: [Control([0; 64]); MESSAGES],
+        }
+    }
+
+    /// The head that went to place `index`.
+    pub(crate) fn head(&self, index: usize) -> &[u8; LONGEST_HEAD] {
+        &self.heads[index].0
+    }
+
+    /// The spare room behind message `index`.
+    pub(crate) fn spare(&self, index: usize) -> &[u8] {
+        &self.spare[index * SPARE..][..SPARE]
+    }
+
+    /// One message, which may be many packets joined: packet i to head i and place i, the rest to the spare room.
+    pub(crate) fn joined(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        head: usize,
+        into: &mut [u8],
+        places: &[Place],
+        flags: i32,
+    ) -> io::Result<Message> {
+        self.vectors.clear();
+        self.headers.clear();
+        for (index, place) in places[..places.len().min(PLACES)].iter().enumerate() {
+            self.pair(head, index, into, *place);
+        }
+        self.tail(0);
+        self.header(0, self.vectors.len());
+        let message = &raw mut self.headers[0].msg_hdr;
+        // SAFETY: the message points at live vectors, these into memory borrowed or owned for this call.
+        let bytes = length(unsafe { libc::recvmsg(fd.as_raw_fd(), message, flags) })?;
+        self.headers[0].msg_len = bytes as u32;
+        Ok(self.message(0))
+    }
+
+    /// Up to [`MESSAGES`] messages: message i to head i and place i (or to no place), the rest to its spare room. With
+    /// `MSG_WAITFORONE` in the flags it waits for the first only.
+    pub(crate) fn many(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        head: usize,
+        into: &mut [u8],
+        places: &[Place],
+        flags: i32,
+    ) -> io::Result<usize> {
+        self.vectors.clear();
+        self.headers.clear();
+        let mut counts = [0; MESSAGES];
+        for (index, count) in counts.iter_mut().enumerate() {
+            let from = self.vectors.len();
+            if let Some(place) = places.get(index) {
+                self.pair(head, index, into, *place);
+            }
+            self.tail(index);
+            *count = self.vectors.len() - from;
+        }
+        let mut from = 0;
+        for count in counts {
+            self.header(from, count);
+            from += count;
+        }
+        let n = self.headers.len() as u32;
+        // SAFETY: as above, for each of the n messages; no timeout is given.
+        let got =
+            unsafe { libc::recvmmsg(fd.as_raw_fd(), self.headers.as_mut_ptr(), n, flags as _, std::ptr::null_mut()) };
+        length(got as isize)
+    }
+
+    /// What is known of message `index` of the last call.
+    pub(crate) fn message(&self, index: usize) -> Message {
+        let message = &self.headers[index];
+        let bytes = message.msg_len as usize;
+        let header = &raw const message.msg_hdr;
+        // SAFETY: the kernel filled the control buffer and its length; the macros stay inside; an int is read unaligned.
+        let segment = unsafe {
+            let control = libc::CMSG_FIRSTHDR(header);
+            if !control.is_null() && (*control).cmsg_level == libc::SOL_UDP && (*control).cmsg_type == libc::UDP_GRO {
+                usize::try_from(libc::CMSG_DATA(control).cast::<i32>().read_unaligned()).unwrap_or(bytes)
+            } else {
+                bytes
+            }
+        };
+        Message { bytes, segment: segment.max(1), cut: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 }
+    }
+
+    /// Head `index` and a place, behind the vectors there are.
+    fn pair(&mut self, head: usize, index: usize, into: &mut [u8], place: Place) {
+        let head = &mut self.heads[index].0[..head];
+        let payload = &mut into[place.at..][..place.length];
+        self.vectors.push(libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: head.len() });
+        self.vectors.push(libc::iovec { iov_base: payload.as_mut_ptr().cast(), iov_len: payload.len() });
+    }
+
+    /// The spare room of message `index`, behind the vectors there are.
+    fn tail(&mut self, index: usize) {
+        let spare = &mut self.spare[index * SPARE..][..SPARE];
+        self.vectors.push(libc::iovec { iov_base: spare.as_mut_ptr().cast(), iov_len: spare.len() });
+    }
+
+    /// A message of `n` vectors from number `from` on. The vectors must not move afterwards.
+    fn header(&mut self, from: usize, n: usize) {
+        let control = &mut self.control[self.headers.len()];
+        // SAFETY: mmsghdr is plain data, for which all bytes zero is a value.
+        let mut message: libc::mmsghdr = unsafe { zeroed() };
+        message.msg_hdr.msg_iov = &raw mut self.vectors[from];
+        message.msg_hdr.msg_iovlen = n;
+        message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_hdr.msg_controllen = control.0.len();
+        self.headers.push(message);
+    }
+}

@@ -1,0 +1,424 @@
+//! The UDP carrier: one connected socket, segmentation offload out, joined packets in.
+//!
+//! A run leaves as few messages of up to 64 KiB that the kernel (or the device) cuts into packets; what arrives joined is
+//! read straight into the places where it is expected. Where offload is refused, the same packets are sent again at once,
+//! one by one, and the refusal is told. IPv4 and IPv6.
+
+use crate::carrier::{Carrier, Counters, Facts, LONGEST_HEAD, Packet, Payload, Place, Run, Wait};
+use crate::sys::inward::{self, Inward, Message};
+use crate::sys::option;
+use crate::sys::outward::{self, Outward};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest UDP payload over IPv4, which is shorter than over IPv6.
+const LONGEST: usize = 65_507;
+/// Headers of IP and UDP.
+const HEADERS_V4: usize = 28;
+const HEADERS_V6: usize = 48;
+/// Most packets that any kernel takes as one (6.9 and later; 64 before).
+const JOINED: usize = 128;
+const JOINED_BEFORE: usize = 64;
+/// How long a send waits for room, and the longest that a receive waits at a time.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// The kernel counts a socket's time-outs in ticks of 1 to 10 ms; shorter waits go through `ppoll`.
+const TICKS: Duration = Duration::from_millis(12);
+/// Pause after the device's queue was full.
+const FULL_QUEUE: Duration = Duration::from_micros(100);
+/// So many reads in a row that brought one full packet each, and many are taken with one call from then on.
+const SINGLE_READS: u32 = 8;
+
+/// How a socket is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Receive buffer asked of the kernel, in bytes; beyond `net.core.rmem_max` only with `CAP_NET_ADMIN`.
+    pub receive_buffer: usize,
+    /// Send buffer asked of the kernel, in bytes.
+    pub send_buffer: usize,
+    /// Most bytes of a packet, head and payload; 0 for what the route's MTU allows.
+    pub packet: usize,
+    /// Whether the kernel is asked to cut what is sent and to join what comes.
+    pub offload: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { receive_buffer: 4 << 20, send_buffer: 4 << 20, packet: 0, offload: true }
+    }
+}
+
+/// A connected UDP socket that carries packets.
+pub struct Udp {
+    socket: Socket,
+    outward: Outward,
+    inward: Inward,
+    facts: Facts,
+    counters: Counters,
+    layout: Layout,
+    /// Packets that fitted no place, behind each other.
+    line: Vec<u8>,
+    /// Where the packets of a call that took many are.
+    slots: Vec<Slot>,
+    single_reads: u32,
+    timeout: Option<Duration>,
+    v6: bool,
+}
+
+/// Where the packets of the last read are.
+#[derive(Clone, Copy, Debug)]
+enum Layout {
+    /// The first `placed` in heads and places, the others behind each other in the spare room.
+    Joined { head: usize, message: Message, placed: usize },
+    /// In slots.
+    Slots { head: usize },
+}
+
+/// Where one packet of many is.
+#[derive(Clone, Debug)]
+enum Slot {
+    /// In the head and the place of its number, so many bytes.
+    Placed(usize),
+    /// In the line.
+    Line(Range<usize>),
+}
+
+impl Udp {
+    /// A socket of its own, connected to `peer`.
+    ///
+    /// # Errors
+    /// What the kernel says of the socket, of the address or of the route.
+    pub fn connect(peer: SocketAddr, options: Options) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.connect(&SockAddr::from(peer))?;
+        Self::over(socket, options)
+    }
+
+    /// Over a socket that is connected.
+    ///
+    /// # Errors
+    /// What the kernel says of the socket or its route.
+    pub fn over(socket: Socket, options: Options) -> io::Result<Self> {
+        let v6 = socket.local_addr()?.is_ipv6();
+        widen(&socket, options)?;
+        discover(socket.as_fd(), v6, libc::IP_PMTUDISC_DO)?;
+        let joined_in = options.offload && option::set(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
+        let route = packet_of(socket.as_fd(), v6)?;
+        let facts = Facts {
+            name: "udp",
+            packet: if options.packet == 0 { route } else { options.packet.min(LONGEST) },
+            joined_out: if options.offload { JOINED } else { 1 },
+            joined_in,
+            receive_buffer: socket.recv_buffer_size()?,
+        };
+        Ok(Self {
+            socket,
+            outward: Outward::new(),
+            inward: Inward::new(),
+            facts,
+            counters: Counters::default(),
+            layout: Layout::Slots { head: 0 },
+            line: Vec::new(),
+            slots: Vec::new(),
+            single_reads: if joined_in { 0 } else { SINGLE_READS },
+            timeout: None,
+            v6,
+        })
+    }
+
+    /// This end's address.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn local(&self) -> io::Result<SocketAddr> {
+        address(self.socket.local_addr()?)
+    }
+
+    /// The other end's address.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn peer(&self) -> io::Result<SocketAddr> {
+        address(self.socket.peer_addr()?)
+    }
+
+    /// Packets of `bytes` that go as one.
+    fn joined(&self, bytes: usize) -> usize {
+        self.facts.joined_out.min(LONGEST / bytes.max(1)).max(1)
+    }
+
+    /// What a refused send means; whether the same packets shall be sent again at once.
+    fn refused(&mut self, error: &io::Error, joined: bool) -> io::Result<bool> {
+        match error.raw_os_error() {
+            Some(libc::EINVAL) if joined && self.facts.joined_out > JOINED_BEFORE => {
+                self.facts.joined_out = JOINED_BEFORE;
+                Ok(true)
+            }
+            Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP) if joined => {
+                self.facts.joined_out = 1;
+                self.counters.fallbacks += 1;
+                Ok(true)
+            }
+            Some(libc::EMSGSIZE) => self.shrink(),
+            Some(libc::ENOBUFS) => {
+                thread::sleep(FULL_QUEUE);
+                Ok(false)
+            }
+            Some(libc::EAGAIN) => option::ready(self.socket.as_fd(), true, PATIENCE),
+            _ => Err(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO))),
+        }
+    }
+
+    /// The route's MTU fell: packets under way go in fragments, and later ones shall be shorter.
+    fn shrink(&mut self) -> io::Result<bool> {
+        let packet = packet_of(self.socket.as_fd(), self.v6)?;
+        if self.facts.joined_out == 1 && packet >= self.facts.packet {
+            return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
+        }
+        discover(self.socket.as_fd(), self.v6, libc::IP_PMTUDISC_WANT)?;
+        self.facts.packet = packet.min(self.facts.packet);
+        self.facts.joined_out = 1;
+        self.counters.fallbacks += 1;
+        Ok(true)
+    }
+
+    /// One read; 0 when nothing is there (or came in the time the socket waits).
+    fn take(&mut self, head: usize, into: &mut [u8], places: &[Place], flags: i32) -> io::Result<usize> {
+        let packets = if self.single_reads < SINGLE_READS {
+            self.take_joined(head, into, places, flags)
+        } else {
+            self.take_many(head, into, places, flags)
+        };
+        match packets {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
+            Ok(packets) => {
+                self.counters.receive_calls += 1;
+                self.counters.received += packets as u64;
+                Ok(packets)
+            }
+            error => error,
+        }
+    }
+
+    fn take_joined(&mut self, head: usize, into: &mut [u8], places: &[Place], flags: i32) -> io::Result<usize> {
+        let places = &places[..places.len().min(inward::PLACES)];
+        let message = self.inward.joined(self.socket.as_fd(), head, into, places, flags)?;
+        if message.cut {
+            self.counters.cut += 1;
+            return Ok(0);
+        }
+        let packets = message.bytes.div_ceil(message.segment).max(1);
+        self.single_reads = if packets == 1 && message.bytes > LONGEST_HEAD { self.single_reads + 1 } else { 0 };
+        let placed = packets.min(places.len());
+        if fits(head, places, message, placed) {
+            self.layout = Layout::Joined { head, message, placed };
+            return Ok(packets);
+        }
+        self.gather(head, into, places, 0, message);
+        self.layout = Layout::Slots { head };
+        Ok(packets)
+    }
+
+    fn take_many(&mut self, head: usize, into: &mut [u8], places: &[Place], flags: i32) -> io::Result<usize> {
+        let flags = flags | libc::MSG_WAITFORONE;
+        let messages = self.inward.many(self.socket.as_fd(), head, into, places, flags)?;
+        for index in 0..messages {
+            let message = self.inward.message(index);
+            let place = places.get(index);
+            if message.cut {
+                self.counters.cut += 1;
+            } else if place.is_some_and(|place| message.bytes <= head + place.length) && self.slots.len() == index {
+                self.slots.push(Slot::Placed(message.bytes));
+            } else {
+                self.gather(head, into, place.map_or(&[], std::slice::from_ref), index, message);
+            }
+            if message.segment < message.bytes {
+                self.single_reads = 0;
+            }
+        }
+        self.layout = Layout::Slots { head };
+        Ok(self.slots.len())
+    }
+
+    /// Copies a message out of the heads from `index` on, the places and the spare room, and cuts it into packets.
+    fn gather(&mut self, head: usize, into: &[u8], places: &[Place], index: usize, message: Message) {
+        let from = self.line.len();
+        let mut left = message.bytes;
+        for (i, place) in places.iter().enumerate() {
+            for part in [&self.inward.head(index + i)[..head], &into[place.at..][..place.length]] {
+                let n = part.len().min(left);
+                self.line.extend_from_slice(&part[..n]);
+                left -= n;
+            }
+        }
+        self.line.extend_from_slice(&self.inward.spare(index)[..left]);
+        let to = self.line.len();
+        for packet in 0..message.bytes.div_ceil(message.segment).max(1) {
+            let start = from + packet * message.segment;
+            self.slots.push(Slot::Line(start..to.min(start + message.segment)));
+        }
+    }
+
+    /// Waits in the receive call itself.
+    fn wait_for(&mut self, time: Duration) -> io::Result<()> {
+        // Few values, so that the option is seldom set; waiting less than was said is the caller's to repeat.
+        let time = if time >= PATIENCE { PATIENCE } else { TICKS };
+        if self.timeout != Some(time) {
+            self.socket.set_read_timeout(Some(time))?;
+            self.timeout = Some(time);
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Udp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Carrier for Udp {
+    fn facts(&self) -> Facts {
+        self.facts
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn send(&mut self, run: Run<'_>) -> io::Result<usize> {
+        let mut gone = 0;
+        let mut tries = 0;
+        while gone < run.heads.len() {
+            let rest = run.after(gone);
+            let joined = self.joined(run.head + run.each);
+            match self.outward.send(self.socket.as_fd(), rest, joined) {
+                Ok(packets) => {
+                    gone += packets;
+                    self.counters.sent += packets as u64;
+                    self.counters.send_calls += 1;
+                }
+                Err(error) => {
+                    tries += 1;
+                    if !self.refused(&error, joined > 1 && rest.heads.len() > 1)? || tries > 4 {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(gone)
+    }
+
+    fn receive(&mut self, head: usize, into: &mut [u8], places: &[Place], wait: Wait) -> io::Result<usize> {
+        self.line.clear();
+        self.slots.clear();
+        match wait {
+            Wait::No => self.take(head, into, places, libc::MSG_DONTWAIT),
+            Wait::Block(time) if time >= TICKS => {
+                self.wait_for(time)?;
+                self.take(head, into, places, 0)
+            }
+            Wait::Block(time) => {
+                let packets = self.take(head, into, places, libc::MSG_DONTWAIT)?;
+                if packets > 0 || !option::ready(self.socket.as_fd(), false, time)? {
+                    return Ok(packets);
+                }
+                self.take(head, into, places, libc::MSG_DONTWAIT)
+            }
+            Wait::Spin(time) => {
+                let start = Instant::now();
+                loop {
+                    let packets = self.take(head, into, places, libc::MSG_DONTWAIT)?;
+                    if packets > 0 || start.elapsed() >= time {
+                        return Ok(packets);
+                    }
+                    std::hint::spin_loop();
+                }
+            }
+        }
+    }
+
+    fn packet(&self, index: usize) -> Packet<'_> {
+        match self.layout {
+            Layout::Joined { head, message, placed } if index < placed => {
+                let bytes = (message.bytes - index * message.segment).min(message.segment);
+                placed_packet(self.inward.head(index), head, bytes)
+            }
+            Layout::Joined { head, message, placed } => {
+                let from = (index - placed) * message.segment;
+                let bytes = (message.bytes - index * message.segment).min(message.segment);
+                here(&self.inward.spare(0)[from..][..bytes], head)
+            }
+            Layout::Slots { head } => match &self.slots[index] {
+                Slot::Placed(bytes) => placed_packet(self.inward.head(index), head, *bytes),
+                Slot::Line(range) => here(&self.line[range.clone()], head),
+            },
+        }
+    }
+}
+
+fn placed_packet(bytes: &[u8; LONGEST_HEAD], head: usize, length: usize) -> Packet<'_> {
+    Packet { head: &bytes[..head.min(length)], payload: Payload::Placed(length.saturating_sub(head)) }
+}
+
+fn here(bytes: &[u8], head: usize) -> Packet<'_> {
+    let (head, payload) = bytes.split_at(head.min(bytes.len()));
+    Packet { head, payload: Payload::Here(payload) }
+}
+
+/// Whether the packets of a message begin where heads do: all but the last as long as their places.
+fn fits(head: usize, places: &[Place], message: Message, placed: usize) -> bool {
+    let packets = message.bytes.div_ceil(message.segment).max(1);
+    let last = message.bytes - (packets - 1) * message.segment;
+    places[..placed].iter().enumerate().all(|(index, place)| {
+        let room = head + place.length;
+        if index + 1 == packets { last <= room } else { message.segment == room }
+    })
+}
+
+/// Asks for buffers: by force where that is allowed, else as large as the kernel gives.
+fn widen(socket: &Socket, options: Options) -> io::Result<()> {
+    let fd = socket.as_fd();
+    let most = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX / 2);
+    if option::set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, most(options.receive_buffer)).is_err() {
+        socket.set_recv_buffer_size(options.receive_buffer)?;
+    }
+    if option::set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, most(options.send_buffer)).is_err() {
+        socket.set_send_buffer_size(options.send_buffer)?;
+    }
+    Ok(())
+}
+
+/// What to do with packets longer than the route's MTU.
+fn discover(fd: BorrowedFd<'_>, v6: bool, what: i32) -> io::Result<()> {
+    if v6 {
+        option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, what)
+    } else {
+        option::set(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, what)
+    }
+}
+
+/// Longest packet of a connected socket that needs no fragments.
+fn packet_of(fd: BorrowedFd<'_>, v6: bool) -> io::Result<usize> {
+    let (level, name, headers) = if v6 {
+        (libc::IPPROTO_IPV6, libc::IPV6_MTU, HEADERS_V6)
+    } else {
+        (libc::IPPROTO_IP, libc::IP_MTU, HEADERS_V4)
+    };
+    let mtu = usize::try_from(option::get(fd, level, name)?).unwrap_or_default();
+    Ok(mtu.saturating_sub(headers).clamp(LONGEST_HEAD, LONGEST))
+}
+
+fn address(address: SockAddr) -> io::Result<SocketAddr> {
+    address.as_socket().ok_or_else(|| io::Error::other("the socket has no internet address"))
+}
+
+#[cfg(test)]
+#[path = "udp_tests.rs"]
+mod tests;
+
+const _: () = assert!(JOINED <= inward::PLACES && outward::PACKETS >= JOINED);
