@@ -6,6 +6,7 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
+//! | [`blast`] | large transfers: stop-and-wait, sliding window, blast with four strategies of retransmission |
 //! | [`datagram`] | numbered and controlled datagrams: their form, their counting, their patience |
 //! | [`tcp`] | one end of a TCP connection, as Linux has it |
 
@@ -13,5 +14,6 @@
 
 extern crate alloc;
 
+pub mod blast;
 pub mod datagram;
 pub mod tcp;

@@ -1,0 +1,409 @@
+//! One end of a connection: it is opened, carries a stream each way, and is closed, over whatever loses packets.
+//!
+//! Opening and closing are repeated until answered, closing for a bounded time only: whoever closes cannot know whether the
+//! last word was heard (two armies), so after [`FAREWELL`] it is closed as well, and nothing of the streams is at stake then:
+//! it closes when everything it sent has been acknowledged.
+
+use super::options::Options;
+use super::receiver::{Arrival, Received, Receiver};
+use super::sender::{Run, Sender, Sent, Wait};
+use super::terms::{Nonce, Refusal, Terms, Token};
+use super::wire::{Header, Kind};
+use alloc::vec::Vec;
+use stackline_core::time::{Duration, Instant};
+
+/// Opening and closing are said again after so long, then after twice as long, up to the longest.
+const AGAIN: Duration = Duration(20_000_000);
+const AGAIN_LONGEST: Duration = Duration(1_000_000_000);
+/// How long whoever closes waits for an answer.
+pub const FAREWELL: Duration = Duration(1_000_000_000);
+
+/// Where a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Waiting for somebody to open it.
+    Listening,
+    /// Opening.
+    Opening,
+    /// Open.
+    Open,
+    /// Closing, or about to when everything sent has arrived.
+    Closing,
+    /// Closed, by either side.
+    Closed,
+    /// Over, and not by agreement.
+    Failed(Failure),
+}
+
+/// Why a connection failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The peer has been silent for longer than the options' patience.
+    Silent,
+    /// The peer does not want it.
+    Refused(Refusal),
+}
+
+/// What a connection sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A packet without data of the stream: a header and what follows it.
+    Control(Header, Vec<u8>),
+    /// Packets of a blast.
+    Run(Run),
+}
+
+/// Why it wants to be asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The sender wants to.
+    Sender(Wait),
+    /// An answer waits to be sent, or nothing more has come of a blast for long enough to say so.
+    Answer,
+    /// The connection has to be asked for again.
+    Open,
+    /// Its end has to be said again, or is no longer waited for.
+    Close,
+}
+
+/// What a connection has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// As a sender.
+    pub sent: Sent,
+    /// As a receiver.
+    pub received: Received,
+    /// The smoothed round trip, its variation and its minimum, once there was one.
+    pub rtt: Option<(Duration, Duration, Duration)>,
+    /// The pace, in bit/s, where there is one.
+    pub rate: Option<f64>,
+}
+
+/// Something said again and again.
+#[derive(Clone, Copy, Debug)]
+struct Repeat {
+    at: Instant,
+    wait: Duration,
+    until: Instant,
+    times: u32,
+}
+
+impl Repeat {
+    fn new(now: Instant, patience: Duration) -> Self {
+        Self { at: now, wait: AGAIN, until: now + patience, times: 0 }
+    }
+
+    /// Whether it is due; then it is said again later.
+    fn due(&mut self, now: Instant) -> bool {
+        let due = self.at <= now;
+        if due {
+            (self.at, self.times) = (now + self.wait, self.times + 1);
+            self.wait = Duration((2 * self.wait.0).min(AGAIN_LONGEST.0));
+        }
+        due
+    }
+}
+
+/// One end of a connection.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    state: State,
+    options: Options,
+    id: u32,
+    token: Token,
+    nonce: Nonce,
+    peer_nonce: Nonce,
+    sender: Sender,
+    receiver: Receiver,
+    repeat: Option<Repeat>,
+    opened: Instant,
+    /// What is answered at once: the kind, and whom a refusal is for.
+    reply: Option<(Kind, u32, u8)>,
+    heard_close: bool,
+}
+
+impl Connection {
+    /// Opens a connection; `id` tells it from others between the same two ends.
+    #[must_use]
+    pub fn dial(now: Instant, options: &Options, token: Token, nonce: Nonce, id: u32) -> Self {
+        let mut connection = Self::new(options, token, nonce, id, State::Opening);
+        connection.repeat = Some(Repeat::new(now, connection.options.patience));
+        connection.opened = now;
+        connection
+    }
+
+    /// Waits for one.
+    #[must_use]
+    pub fn listen(options: &Options, token: Token, nonce: Nonce) -> Self {
+        Self::new(options, token, nonce, 0, State::Listening)
+    }
+
+    fn new(options: &Options, token: Token, nonce: Nonce, id: u32, state: State) -> Self {
+        let options = options.fitted();
+        Self {
+            state,
+            id,
+            token,
+            nonce,
+            peer_nonce: [0; 16],
+            sender: Sender::new(&options, id, 0),
+            receiver: Receiver::new(&options, id),
+            options,
+            repeat: None,
+            opened: Instant(0),
+            reply: None,
+            heard_close: false,
+        }
+    }
+
+    // --- the application's side ---
+
+    /// Where it is.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// What is in force: once it is open, what both agreed upon.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The peer's fresh random bytes, once it is open.
+    #[must_use]
+    pub const fn peer_nonce(&self) -> &Nonce {
+        &self.peer_nonce
+    }
+
+    /// Hands over the next bytes of the stream.
+    pub fn send(&mut self, bytes: u64) {
+        self.sender.send(bytes);
+    }
+
+    /// Nothing more comes from this side.
+    pub fn finish(&mut self) {
+        self.sender.finish();
+    }
+
+    /// The sending machine.
+    #[must_use]
+    pub const fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// The receiving machine.
+    #[must_use]
+    pub const fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// See [`Receiver::consume`].
+    pub fn consume(&mut self, position: u64) {
+        self.receiver.consume(position);
+    }
+
+    /// See [`Receiver::checked`].
+    pub fn checked(&mut self, number: u32, right: bool) {
+        self.receiver.checked(number, right);
+    }
+
+    /// Closes the connection once everything sent has arrived.
+    pub fn close(&mut self, now: Instant) {
+        match self.state {
+            State::Open => {
+                self.state = State::Closing;
+                self.start_closing(now);
+            }
+            State::Listening | State::Opening => self.state = State::Closed,
+            State::Closing | State::Closed | State::Failed(_) => {}
+        }
+    }
+
+    fn start_closing(&mut self, now: Instant) {
+        if self.state == State::Closing && self.repeat.is_none() && self.sender.is_idle() {
+            self.repeat = Some(Repeat::new(now, FAREWELL));
+        }
+    }
+
+    /// What it has seen.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        let patience = self.sender.patience();
+        let rtt = patience.smoothed().zip(patience.minimum());
+        Facts {
+            sent: self.sender.seen(),
+            received: self.receiver.seen(),
+            rtt: rtt.map(|(smoothed, minimum)| (smoothed, patience.variation(), minimum)),
+            rate: self.sender.rate(),
+        }
+    }
+
+    // --- what arrives ---
+
+    /// A packet has arrived: its header, what follows it where it is no data (of data it may be anything), and how many
+    /// bytes follow.
+    pub fn handle(&mut self, now: Instant, header: &Header, body: &[u8], payload: usize) -> Arrival {
+        match header.kind {
+            Kind::Open => self.asked_to_open(header, body),
+            Kind::Accept if self.state == State::Opening && header.connection == self.id => self.accepted(now, body),
+            Kind::Refuse if self.state == State::Opening && header.connection == self.id => {
+                let refusal = body.first().and_then(|byte| Refusal::of(*byte)).unwrap_or(Refusal::Terms);
+                self.state = State::Failed(Failure::Refused(refusal));
+            }
+            Kind::Close if self.is_of(header) => self.closed_by_peer(),
+            Kind::Closed if self.is_of(header) && self.state == State::Closing => self.end(),
+            Kind::Answer if self.is_open() => {
+                self.sender.handle(now, header, body);
+                self.start_closing(now);
+            }
+            Kind::Data | Kind::Probe if self.is_open() => return self.receiver.handle(now, header, payload),
+            _ => {}
+        }
+        Arrival::Nothing
+    }
+
+    const fn is_open(&self) -> bool {
+        matches!(self.state, State::Open | State::Closing)
+    }
+
+    fn is_of(&self, header: &Header) -> bool {
+        header.connection == self.id && !matches!(self.state, State::Listening | State::Opening)
+    }
+
+    fn asked_to_open(&mut self, header: &Header, body: &[u8]) {
+        let Some(terms) = Terms::read(body, &self.token) else { return };
+        match self.state {
+            State::Listening => match terms.agree(&self.options) {
+                Ok(options) => {
+                    self.id = header.connection;
+                    self.begin(options, &terms);
+                    self.reply = Some((Kind::Accept, self.id, 0));
+                }
+                Err(refusal) => self.reply = Some((Kind::Refuse, header.connection, refusal as u8)),
+            },
+            // The answer was lost.
+            State::Open if header.connection == self.id => self.reply = Some((Kind::Accept, self.id, 0)),
+            State::Open | State::Closing => {
+                self.reply = Some((Kind::Refuse, header.connection, Refusal::Busy as u8));
+            }
+            State::Opening | State::Closed | State::Failed(_) => {}
+        }
+    }
+
+    fn begin(&mut self, options: Options, terms: &Terms) {
+        self.options = options;
+        self.peer_nonce = terms.nonce;
+        self.sender = Sender::new(&options, self.id, terms.buffer);
+        self.receiver = Receiver::new(&options, self.id);
+        self.state = State::Open;
+    }
+
+    fn accepted(&mut self, now: Instant, body: &[u8]) {
+        let Some(terms) = Terms::read(body, &self.token) else { return };
+        match terms.agree(&self.options) {
+            Ok(options) => {
+                let asked = self.repeat.take().map_or(0, |repeat| repeat.times);
+                self.begin(options, &terms);
+                // Asked more than once, nobody knows which one was answered (Karn).
+                if asked == 1 {
+                    self.sender.sample(now.since(self.opened));
+                }
+            }
+            Err(refusal) => self.state = State::Failed(Failure::Refused(refusal)),
+        }
+    }
+
+    fn closed_by_peer(&mut self) {
+        self.reply = Some((Kind::Closed, self.id, 0));
+        self.heard_close = true;
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if !matches!(self.state, State::Failed(_)) {
+            self.state = State::Closed;
+        }
+        self.repeat = None;
+    }
+
+    /// Whether it was the peer that closed it.
+    #[must_use]
+    pub const fn closed_by_the_peer(&self) -> bool {
+        self.heard_close
+    }
+
+    // --- what leaves ---
+
+    /// What is to be sent next: control, or at most `most` packets of a blast.
+    pub fn poll(&mut self, now: Instant, most: u32) -> Option<Output> {
+        if let Some(control) = self.poll_control(now) {
+            return Some(control);
+        }
+        if !self.is_open() {
+            return None;
+        }
+        if let Some((header, body)) = self.receiver.poll(now) {
+            return Some(Output::Control(header, body));
+        }
+        if self.sender.gives_up_at().is_some_and(|at| at <= now) {
+            self.state = State::Failed(Failure::Silent);
+            return None;
+        }
+        if let Some(run) = self.sender.poll(now, most) {
+            return Some(Output::Run(run));
+        }
+        self.sender.poll_probe(now).map(|header| Output::Control(header, Vec::new()))
+    }
+
+    fn poll_control(&mut self, now: Instant) -> Option<Output> {
+        if let Some((kind, connection, reason)) = self.reply.take() {
+            let body = match kind {
+                Kind::Accept => self.terms(),
+                Kind::Refuse => alloc::vec![reason],
+                _ => Vec::new(),
+            };
+            return Some(Output::Control(Header::new(kind, connection), body));
+        }
+        let repeat = self.repeat.as_mut()?;
+        if repeat.until <= now {
+            self.state = match self.state {
+                State::Opening => State::Failed(Failure::Silent),
+                _ => State::Closed,
+            };
+            self.repeat = None;
+            return None;
+        }
+        if !repeat.due(now) {
+            return None;
+        }
+        let opening = self.state == State::Opening;
+        let (kind, body) = if opening { (Kind::Open, self.terms()) } else { (Kind::Close, Vec::new()) };
+        Some(Output::Control(Header::new(kind, self.id), body))
+    }
+
+    fn terms(&self) -> Vec<u8> {
+        Terms::of(&self.options, self.token, self.nonce).write().to_vec()
+    }
+
+    /// When it wants to be asked again, and why; asked after [`Connection::poll`] has yielded nothing.
+    pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
+        if self.reply.is_some() {
+            return Some((now, Cause::Answer));
+        }
+        let cause = if self.state == State::Opening { Cause::Open } else { Cause::Close };
+        let repeat = self.repeat.as_ref().map(|repeat| (repeat.at.min(repeat.until), cause));
+        if !self.is_open() {
+            return repeat;
+        }
+        let sender = self.sender.deadline(now).map(|(at, wait)| (at, Cause::Sender(wait)));
+        let receiver = self.receiver.deadline(now).map(|at| (at, Cause::Answer));
+        [repeat, sender, receiver].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}

@@ -1,0 +1,111 @@
+//! How long a sender waits for an answer: fixed, or by the round trips measured (RFC 6298, with a finer least).
+//!
+//! Answers name the round they answer, so every one of them is a sample, also after a repetition (Karn's rule is not needed).
+
+use super::options::Interval;
+use stackline_core::time::Duration;
+
+/// Before there is a sample.
+const FIRST: u64 = 100_000_000;
+/// At least so much above the smoothed round trip: what a receiver that sleeps, or shares its processor, takes to wake.
+const LEAST: u64 = 4_000_000;
+/// Longest.
+const LONGEST: u64 = 8_000_000_000;
+
+/// The estimate.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    kind: Interval,
+    smoothed: u64,
+    variation: u64,
+    minimum: u64,
+    doubled: u32,
+}
+
+impl Patience {
+    /// Without a sample.
+    #[must_use]
+    pub const fn new(kind: Interval) -> Self {
+        Self { kind, smoothed: 0, variation: 0, minimum: u64::MAX, doubled: 0 }
+    }
+
+    /// A round trip was measured (RFC 6298, section 2).
+    pub fn sample(&mut self, rtt: Duration) {
+        let sample = rtt.0.max(1);
+        self.minimum = self.minimum.min(sample);
+        self.doubled = 0;
+        if self.smoothed == 0 {
+            (self.smoothed, self.variation) = (sample, sample / 2);
+            return;
+        }
+        self.variation = self.variation - self.variation / 4 + self.smoothed.abs_diff(sample) / 4;
+        self.smoothed = self.smoothed - self.smoothed / 8 + sample / 8;
+    }
+
+    /// It was too short.
+    pub fn double(&mut self) {
+        self.doubled = (self.doubled + 1).min(16);
+    }
+
+    /// How long to wait for an answer.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        match self.kind {
+            Interval::Fixed(interval) => interval,
+            Interval::Adaptive => {
+                let wait = if self.smoothed == 0 { FIRST } else { self.smoothed + (4 * self.variation).max(LEAST) };
+                Duration(wait.saturating_mul(1 << self.doubled).min(LONGEST))
+            }
+        }
+    }
+
+    /// How long to wait once a later question was answered before an earlier one; `None` where the interval is fixed.
+    #[must_use]
+    pub fn overtaken(&self) -> Option<Duration> {
+        let known = matches!(self.kind, Interval::Adaptive) && self.smoothed > 0;
+        known.then(|| Duration(self.smoothed + self.smoothed / 4))
+    }
+
+    /// The smoothed round trip, once there is one.
+    #[must_use]
+    pub fn smoothed(&self) -> Option<Duration> {
+        (self.smoothed > 0).then_some(Duration(self.smoothed))
+    }
+
+    /// Its variation.
+    #[must_use]
+    pub const fn variation(&self) -> Duration {
+        Duration(self.variation)
+    }
+
+    /// The shortest round trip, once there is one.
+    #[must_use]
+    pub fn minimum(&self) -> Option<Duration> {
+        (self.smoothed > 0).then_some(Duration(self.minimum))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_follows_the_round_trips_and_doubles_in_silence() {
+        let mut patience = Patience::new(Interval::Adaptive);
+        assert_eq!(patience.timeout(), Duration(FIRST));
+        (0..100).for_each(|_| patience.sample(Duration(50_000)));
+        assert_eq!(patience.timeout(), Duration(50_000 + LEAST));
+        patience.double();
+        assert_eq!(patience.timeout(), Duration(2 * (50_000 + LEAST)));
+        patience.sample(Duration(50_000));
+        assert_eq!(patience.timeout(), Duration(50_000 + LEAST));
+    }
+
+    #[test]
+    fn a_fixed_interval_is_never_anything_else() {
+        let mut patience = Patience::new(Interval::Fixed(Duration(7)));
+        patience.sample(Duration(50_000));
+        patience.double();
+        assert_eq!((patience.timeout(), patience.overtaken()), (Duration(7), None));
+    }
+}

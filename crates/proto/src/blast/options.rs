@@ -1,0 +1,173 @@
+//! What is chosen for a connection: strategy, sizes, intervals. And how a blast is cut into packets.
+
+use super::marks;
+use stackline_core::time::Duration;
+
+/// What is sent again when not everything has arrived (Zwaenepoel 1985, section 3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// The whole blast, after the interval; the receiver says nothing unless everything has arrived.
+    Full,
+    /// The whole blast, as soon as the receiver says that something is missing.
+    FullNak,
+    /// From the first packet that is missing.
+    Partial,
+    /// What is missing.
+    Selective,
+}
+
+/// How long a sender waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    /// Always so long, as in the paper, counted from the moment the packet that asks is handed to the carrier.
+    Fixed(Duration),
+    /// By the round trips measured (RFC 6298), twice as long after each one that was too short.
+    Adaptive,
+}
+
+/// Whether a sender paces.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pacing {
+    /// Blasts leave as fast as the carrier takes them.
+    Off,
+    /// By rate and loss, once the path proves longer than a local network's.
+    Auto,
+    /// At most so many bit/s.
+    Ceiling(f64),
+}
+
+/// What is chosen for a connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// What is sent again.
+    pub strategy: Strategy,
+    /// Bytes of data in a packet.
+    pub packet: u32,
+    /// Bytes of a blast, at most; rounded down to whole packets, at least one.
+    pub size: u32,
+    /// Blasts that may be on their way at once.
+    pub flight: u32,
+    /// How long a sender waits for an answer.
+    pub interval: Interval,
+    /// How long a receiver that has a part of a blast waits for more before it says so of itself; `None`: for ever.
+    pub hush: Option<Duration>,
+    /// Bytes the receiver grants beyond what its application has taken.
+    pub buffer: u64,
+    /// A peer that is silent for so long counts as dead.
+    pub patience: Duration,
+    /// Whether to pace.
+    pub pacing: Pacing,
+    /// Whether blasts are checked as a whole: the driver computes, the machine waits for its verdict.
+    pub checked: bool,
+}
+
+/// How long a receiver waits for the rest of a blast at least.
+const HUSH: Duration = Duration(10_000_000);
+/// How long a peer may be silent.
+const PATIENCE: Duration = Duration(10_000_000_000);
+/// What a receiver grants.
+const BUFFER: u64 = 1 << 20;
+
+impl Options {
+    /// Blasts of `size` bytes in packets of `packet` bytes, one after the other, with adaptive intervals.
+    #[must_use]
+    pub const fn blast(strategy: Strategy, packet: u32, size: u32) -> Self {
+        Self {
+            strategy,
+            packet,
+            size,
+            flight: 1,
+            interval: Interval::Adaptive,
+            hush: Some(HUSH),
+            buffer: BUFFER,
+            patience: PATIENCE,
+            pacing: Pacing::Off,
+            checked: false,
+        }
+    }
+
+    /// Stop-and-wait: each packet is a blast, acknowledged before the next leaves.
+    #[must_use]
+    pub const fn saw(packet: u32) -> Self {
+        Self::blast(Strategy::Selective, packet, packet)
+    }
+
+    /// A sliding window of `n` packets, each acknowledged by itself.
+    #[must_use]
+    pub const fn window(packet: u32, n: u32) -> Self {
+        Self { flight: n, ..Self::blast(Strategy::Selective, packet, packet) }
+    }
+
+    /// The same within the bounds of the protocol: whole packets, not more of them than one answer can name or the buffer
+    /// holds, at least one of everything.
+    #[must_use]
+    pub fn fitted(mut self) -> Self {
+        self.packet = self.packet.clamp(1, 1 << 16);
+        let most = marks::MOST.min(self.packet.saturating_mul(8).max(1)).max(1);
+        self.buffer = self.buffer.max(u64::from(self.packet));
+        let size = u64::from(self.size).min(self.buffer) as u32;
+        self.size = (size / self.packet).clamp(1, most) * self.packet;
+        self.flight = self.flight.clamp(1, 1 << 15);
+        self
+    }
+}
+
+/// A blast: its number, where in the stream it is, and whether it is the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blast {
+    /// Its number in its direction; wraps.
+    pub number: u32,
+    /// Position of its first byte.
+    pub start: u64,
+    /// Its bytes.
+    pub length: u32,
+    /// Whether the stream ends with it; then it is empty.
+    pub last: bool,
+}
+
+impl Blast {
+    /// How many packets of `packet` bytes it takes: at least one.
+    #[must_use]
+    pub const fn packets(&self, packet: u32) -> u32 {
+        if self.length == 0 { 1 } else { self.length.div_ceil(packet) }
+    }
+
+    /// Position and bytes of one of its packets.
+    #[must_use]
+    pub fn span(&self, index: u32, packet: u32) -> (u64, u32) {
+        let from = u64::from(index) * u64::from(packet);
+        let bytes = u64::from(self.length).saturating_sub(from).min(u64::from(packet));
+        (self.start + from, bytes as u32)
+    }
+
+    /// Where the next one begins.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.start.saturating_add(self.length as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blast_is_cut_into_packets() {
+        let blast = Blast { number: 0, start: 1000, length: 2500, last: false };
+        assert_eq!(blast.packets(1000), 3);
+        assert_eq!(blast.span(0, 1000), (1000, 1000));
+        assert_eq!(blast.span(2, 1000), (3000, 500));
+        let empty = Blast { length: 0, ..blast };
+        assert_eq!((empty.packets(1000), empty.span(0, 1000)), (1, (1000, 0)));
+    }
+
+    #[test]
+    fn sizes_are_whole_packets_that_one_answer_can_name() {
+        assert_eq!(Options::blast(Strategy::Selective, 1440, 512 << 10).fitted().size, 364 * 1440);
+        assert_eq!(Options::blast(Strategy::Full, 1440, 0).fitted().size, 1440);
+        assert_eq!(Options::blast(Strategy::Full, 1, 4096).fitted().size, 8);
+        let little = Options { buffer: 3000, ..Options::blast(Strategy::Full, 1000, 64_000) };
+        assert_eq!(little.fitted().size, 3000);
+        assert_eq!(Options { buffer: 10, ..Options::saw(1024) }.fitted().buffer, 1024);
+    }
+}

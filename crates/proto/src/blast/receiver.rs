@@ -1,0 +1,433 @@
+//! The receiving machine of one direction: says where each packet belongs, answers what it is asked, and grants what its
+//! application has room for (Zwaenepoel 1985, sections 2 and 3.2).
+//!
+//! It never sees data. Whatever a packet claims is checked against what was agreed and granted before it counts.
+
+use super::marks::Marks;
+use super::options::{Blast, Options, Strategy};
+use super::wire::{ASK, COMPLETE, FIN, Header, Kind, LIMIT};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use stackline_core::time::{Duration, Instant};
+
+/// A receiver that has heard nothing more of a blast says so again after twice as long, up to this.
+const HUSH_LONGEST: Duration = Duration(1_000_000_000);
+/// Answers that may wait; a peer that asks faster is answered later.
+const ANSWERS: usize = 1 << 12;
+
+/// What to do with a packet's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It is new: it belongs at this stream position.
+    Place {
+        /// The position.
+        position: u64,
+        /// The blast that is complete with it, where the driver has to check it.
+        check: Option<Check>,
+    },
+    /// Nothing: it is control, has been here before, or comes too late.
+    Nothing,
+    /// It breaks what was agreed or granted.
+    Refused,
+}
+
+/// A blast whose bytes are to be compared with what its sender computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// The blast.
+    pub blast: Blast,
+    /// What its sender computed.
+    pub wanted: u32,
+}
+
+/// A blast that is arriving.
+#[derive(Clone, Debug)]
+struct Landing {
+    blast: Blast,
+    marks: Marks,
+    round: u16,
+    /// The last round that was asked about, and its check.
+    asked: Option<u16>,
+    check: u32,
+    heard: Instant,
+    /// How often it was said of itself that something is missing.
+    hushed: u32,
+    /// Whether it is complete, and waits for the driver's verdict.
+    complete: bool,
+    unchecked: bool,
+}
+
+/// What a receiver has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Data packets that were new.
+    pub packets: u64,
+    /// Data packets that had been here before.
+    pub duplicates: u64,
+    /// Packets that broke what was agreed or granted.
+    pub violations: u64,
+    /// Blasts whose check failed.
+    pub failed_checks: u64,
+    /// Answers that named something missing.
+    pub refusals: u64,
+    /// Answers it gave unasked, because nothing more came.
+    pub hushes: u64,
+}
+
+/// An answer that is owed.
+#[derive(Clone, Copy, Debug)]
+struct Owed {
+    number: u32,
+    round: u16,
+    kind: Say,
+}
+
+/// What an answer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Say {
+    Complete,
+    Missing,
+}
+
+/// The receiving machine.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    options: Options,
+    connection: u32,
+    landings: VecDeque<Option<Landing>>,
+    /// Number of the first blast that has not been delivered.
+    base: u32,
+    delivered: u64,
+    consumed: u64,
+    /// The limit told last.
+    advertised: u64,
+    ended: bool,
+    owed: VecDeque<Owed>,
+    tell_limit: bool,
+    /// Where the next packet is expected: place among the landings, and index.
+    cursor: (u32, u32),
+    seen: Received,
+}
+
+impl Receiver {
+    /// A receiver that grants what the options say.
+    #[must_use]
+    pub fn new(options: &Options, connection: u32) -> Self {
+        let options = options.fitted();
+        Self {
+            options,
+            connection,
+            landings: VecDeque::new(),
+            base: 0,
+            delivered: 0,
+            consumed: 0,
+            advertised: options.buffer,
+            ended: false,
+            owed: VecDeque::new(),
+            tell_limit: false,
+            cursor: (0, 0),
+            seen: Received::default(),
+        }
+    }
+
+    // --- the application's side ---
+
+    /// Stream position up to which everything has arrived.
+    #[must_use]
+    pub const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// The application has taken everything before this position: as much more is granted.
+    pub fn consume(&mut self, position: u64) {
+        self.consumed = self.consumed.max(position.min(self.delivered));
+        // A sender that was kept waiting is told, once it is worth its while.
+        let worth = u64::from(self.options.size).min(self.options.buffer / 2).max(1);
+        let little = self.advertised.saturating_sub(self.delivered) < worth;
+        self.tell_limit |= little && self.limit().saturating_sub(self.advertised) >= worth;
+    }
+
+    /// Whether the peer has said that nothing more comes, and everything has.
+    #[must_use]
+    pub const fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// As far as it grants.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.consumed.saturating_add(self.options.buffer)
+    }
+
+    /// What it has seen.
+    #[must_use]
+    pub const fn seen(&self) -> Received {
+        self.seen
+    }
+
+    /// Stream positions where the next packets probably belong, in order, and their bytes at most: what is missing from the
+    /// last arrival on, then what comes after everything known. For receiving straight into the destination.
+    pub fn expected(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let packet = self.options.packet;
+        let known = self.landings.iter().flatten().filter(|landing| !landing.complete);
+        let (number, index) = self.cursor;
+        let missing = known.flat_map(move |landing| {
+            let ahead = landing.blast.number.wrapping_sub(number) as i32;
+            let from = match ahead {
+                0 => index,
+                1.. => 0,
+                _ => landing.marks.bound(),
+            };
+            let next = |at: &u32| landing.marks.next(at + 1, false);
+            core::iter::successors(landing.marks.next(from, false), next).map(move |at| landing.blast.span(at, packet))
+        });
+        let beyond = self.landings.iter().rev().flatten().next().map_or(self.delivered, |last| last.blast.end());
+        let limit = self.limit();
+        let new = (0_u64..).map(move |n| beyond + n * u64::from(packet)).take_while(move |at| *at < limit);
+        missing.chain(new.map(move |at| (at, packet)))
+    }
+
+    // --- what arrives ---
+
+    /// A packet of a blast has arrived with `payload` bytes behind its header.
+    pub fn handle(&mut self, now: Instant, header: &Header, payload: usize) -> Arrival {
+        if header.connection != self.connection {
+            return Arrival::Nothing;
+        }
+        match header.kind {
+            Kind::Data => {}
+            Kind::Probe => {
+                self.tell_limit = true;
+                return Arrival::Nothing;
+            }
+            _ => return Arrival::Nothing,
+        }
+        let ahead = header.blast.wrapping_sub(self.base) as i32;
+        if ahead < 0 {
+            self.seen.duplicates += 1;
+            self.owe(header, Say::Complete);
+            return Arrival::Nothing;
+        }
+        match self.landing(now, header, ahead as usize, payload) {
+            Some(()) => self.land(now, header, ahead as usize),
+            None => {
+                self.seen.violations += 1;
+                Arrival::Refused
+            }
+        }
+    }
+
+    /// The blast a packet belongs to, if what the packet says agrees with everything known.
+    fn landing(&mut self, now: Instant, header: &Header, place: usize, payload: usize) -> Option<()> {
+        let blast = Blast { number: header.blast, start: header.start, length: header.length, last: header.has(FIN) };
+        let index = u32::from(header.index);
+        let fits = place < self.options.flight as usize
+            && blast.length <= self.options.size
+            && index < blast.packets(self.options.packet)
+            && payload == blast.span(index, self.options.packet).1 as usize
+            && !self.ended
+            && (!blast.last || blast.length == 0);
+        let granted = blast.end() <= self.limit()
+            && if place == 0 { blast.start == self.delivered } else { blast.start >= self.delivered };
+        if !fits || !granted {
+            return None;
+        }
+        if self.landings.len() <= place {
+            self.landings.resize_with(place + 1, || None);
+        }
+        let packets = blast.packets(self.options.packet);
+        let landing = self.landings[place].get_or_insert_with(|| Landing {
+            blast,
+            marks: Marks::none(packets),
+            round: header.round,
+            asked: None,
+            check: 0,
+            heard: now,
+            hushed: 0,
+            complete: false,
+            unchecked: false,
+        });
+        (landing.blast == blast).then_some(())
+    }
+
+    fn land(&mut self, now: Instant, header: &Header, place: usize) -> Arrival {
+        let strategy = self.options.strategy;
+        let Some(landing) = self.landings[place].as_mut() else { return Arrival::Nothing };
+        let index = u32::from(header.index);
+        let newer = header.round.wrapping_sub(landing.round) as i16;
+        let forgets = matches!(strategy, Strategy::Full | Strategy::FullNak);
+        if newer < 0 && forgets && !landing.complete {
+            // Of a transmission that has been given up.
+            self.seen.duplicates += 1;
+            return Arrival::Nothing;
+        }
+        if newer > 0 {
+            landing.round = header.round;
+            if forgets && !landing.complete {
+                landing.marks.cut(0);
+                landing.asked = None;
+            }
+        }
+        (landing.heard, landing.hushed) = (now, 0);
+        if header.has(ASK) {
+            landing.asked = Some(header.round);
+            landing.check = header.check;
+        }
+        let new = landing.marks.put(index);
+        self.cursor = (header.blast, index + 1);
+        let (position, _) = landing.blast.span(index, self.options.packet);
+        let whole = landing.marks.all() && landing.asked.is_some() && !landing.complete;
+        let check = (whole && self.options.checked).then_some(Check { blast: landing.blast, wanted: landing.check });
+        if whole {
+            landing.complete = true;
+            landing.unchecked = check.is_some();
+        }
+        if new {
+            self.seen.packets += 1
+        } else {
+            self.seen.duplicates += 1
+        }
+        self.answer(header, place, whole);
+        self.deliver();
+        if new || check.is_some() { Arrival::Place { position, check } } else { Arrival::Nothing }
+    }
+
+    /// What the packet makes it say.
+    fn answer(&mut self, header: &Header, place: usize, whole: bool) {
+        let Some(landing) = self.landings[place].as_mut() else { return };
+        if landing.unchecked {
+            return;
+        }
+        if whole {
+            let round = landing.asked.unwrap_or(header.round);
+            self.push(Owed { number: header.blast, round, kind: Say::Complete });
+        } else if landing.complete {
+            self.owe(header, Say::Complete);
+        } else if header.has(ASK) && self.options.strategy != Strategy::Full {
+            // A packet that asks and was overtaken is found missing; what is forgotten has to come again in any case.
+            self.push(Owed { number: header.blast, round: header.round, kind: Say::Missing });
+        }
+    }
+
+    fn owe(&mut self, header: &Header, kind: Say) {
+        if header.has(ASK) {
+            self.push(Owed { number: header.blast, round: header.round, kind });
+        }
+    }
+
+    fn push(&mut self, owed: Owed) {
+        if self.owed.len() < ANSWERS {
+            self.owed.push_back(owed);
+        }
+    }
+
+    /// Blasts that are complete, in order, are the application's.
+    fn deliver(&mut self) {
+        while let Some(Some(first)) = self.landings.front() {
+            if !first.complete || first.unchecked {
+                return;
+            }
+            self.delivered = first.blast.end();
+            self.ended |= first.blast.last;
+            self.base = self.base.wrapping_add(1);
+            self.landings.pop_front();
+        }
+    }
+
+    /// The driver's verdict on a blast it was given to check: one that is wrong has to come again as a whole.
+    pub fn checked(&mut self, number: u32, right: bool) {
+        let place = number.wrapping_sub(self.base) as usize;
+        let Some(Some(landing)) = self.landings.get_mut(place) else { return };
+        if !core::mem::take(&mut landing.unchecked) {
+            return;
+        }
+        let round = landing.asked.unwrap_or(landing.round);
+        if right {
+            self.push(Owed { number, round, kind: Say::Complete });
+            self.deliver();
+        } else {
+            landing.complete = false;
+            landing.asked = None;
+            landing.marks.cut(0);
+            self.seen.failed_checks += 1;
+            self.push(Owed { number, round, kind: Say::Missing });
+        }
+    }
+
+    // --- what leaves ---
+
+    /// The next answer and what follows its header.
+    pub fn poll(&mut self, now: Instant) -> Option<(Header, Vec<u8>)> {
+        self.ring(now);
+        while let Some(owed) = self.owed.pop_front() {
+            if let Some(answer) = self.say(owed) {
+                self.advertised = self.limit();
+                self.tell_limit = false;
+                return Some(answer);
+            }
+        }
+        if core::mem::take(&mut self.tell_limit) {
+            self.advertised = self.limit();
+            return Some((Header { flags: LIMIT, ..self.header() }, Vec::new()));
+        }
+        None
+    }
+
+    const fn header(&self) -> Header {
+        Header { start: self.limit(), ..Header::new(Kind::Answer, self.connection) }
+    }
+
+    fn say(&mut self, owed: Owed) -> Option<(Header, Vec<u8>)> {
+        let header = Header { round: owed.round, blast: owed.number, ..self.header() };
+        if owed.kind == Say::Complete {
+            return Some((Header { flags: COMPLETE, ..header }, Vec::new()));
+        }
+        let place = owed.number.wrapping_sub(self.base) as usize;
+        let strategy = self.options.strategy;
+        let landing = self.landings.get_mut(place)?.as_mut().filter(|landing| !landing.complete)?;
+        let (first, body) = landing.marks.missing()?;
+        let missing = landing.marks.bound() - landing.marks.count();
+        let body = match strategy {
+            Strategy::Selective => body,
+            // What lies beyond has to come again.
+            Strategy::Partial => {
+                landing.marks.cut(first);
+                Vec::new()
+            }
+            Strategy::Full | Strategy::FullNak => {
+                landing.marks.cut(0);
+                Vec::new()
+            }
+        };
+        self.seen.refusals += 1;
+        Some((Header { index: first as u16, check: missing, ..header }, body))
+    }
+
+    /// Nothing more has come of a blast that is not complete: its question may be lost.
+    fn ring(&mut self, now: Instant) {
+        let Some(hush) = self.options.hush.filter(|_| self.options.strategy != Strategy::Full) else { return };
+        for landing in self.landings.iter_mut().flatten().filter(|landing| !landing.complete) {
+            if landing.heard + wait(hush, landing.hushed) <= now && self.owed.len() < ANSWERS {
+                (landing.heard, landing.hushed) = (now, landing.hushed + 1);
+                let (number, round) = (landing.blast.number, landing.round);
+                self.owed.push_back(Owed { number, round, kind: Say::Missing });
+                self.seen.hushes += 1;
+            }
+        }
+    }
+
+    /// When it wants to be asked again: an answer waits, or it will say of itself that something is missing.
+    #[must_use]
+    pub fn deadline(&self, now: Instant) -> Option<Instant> {
+        if !self.owed.is_empty() || self.tell_limit {
+            return Some(now);
+        }
+        let hush = self.options.hush.filter(|_| self.options.strategy != Strategy::Full)?;
+        let open = self.landings.iter().flatten().filter(|landing| !landing.complete);
+        open.map(|landing| landing.heard + wait(hush, landing.hushed)).min()
+    }
+}
+
+fn wait(hush: Duration, times: u32) -> Duration {
+    Duration(hush.0.saturating_mul(1 << times.min(16)).min(HUSH_LONGEST.0.max(hush.0)))
+}

@@ -1,0 +1,608 @@
+//! The sending machine of one direction: cuts its stream into blasts, sends them in rounds, and sends again what an answer,
+//! or the lack of one, says is missing (Zwaenepoel 1985, sections 2 and 3.2).
+//!
+//! It never sees data: what it yields says which bytes of the stream the carrier is to send. It never sends beyond what the
+//! receiver has granted.
+
+use super::interval::Patience;
+use super::marks::Marks;
+use super::options::{Blast, Options, Pacing, Strategy};
+use super::rate::{Answered, Rate};
+use super::wire::{ASK, COMPLETE, FIN, Header, Kind, LIMIT};
+use alloc::collections::VecDeque;
+use stackline_core::time::{Duration, Instant};
+
+/// Round trips shorter than this are a local network's: nothing is paced there unless asked for.
+const LOCAL: Duration = Duration(2_000_000);
+/// A sender that may not go on asks again after so long, then after twice as long, up to the longest.
+const PROBE: Duration = Duration(5_000_000);
+const PROBE_LONGEST: Duration = Duration(500_000_000);
+
+/// Consecutive packets of one blast, all full but the last of the blast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Which connection.
+    pub connection: u32,
+    /// The blast they belong to.
+    pub blast: Blast,
+    /// Which transmission of it.
+    pub round: u16,
+    /// Index of the first packet.
+    pub first: u32,
+    /// How many packets.
+    pub count: u32,
+    /// Whether the last of them asks for an answer.
+    pub asks: bool,
+    /// Bytes of a full packet.
+    pub packet: u32,
+}
+
+impl Run {
+    /// The header of its `n`th packet; `check` goes with the one that asks.
+    #[must_use]
+    #[inline]
+    pub fn header(&self, n: u32, check: u32) -> Header {
+        let asks = self.asks && n + 1 == self.count;
+        let flags = if asks { ASK } else { 0 } | if self.blast.last { FIN } else { 0 };
+        Header {
+            kind: Kind::Data,
+            flags,
+            round: self.round,
+            connection: self.connection,
+            blast: self.blast.number,
+            length: self.blast.length,
+            start: self.blast.start,
+            index: (self.first + n) as u16,
+            check: if asks { check } else { 0 },
+        }
+    }
+
+    /// Stream position and bytes of its `n`th packet.
+    #[must_use]
+    #[inline]
+    pub fn span(&self, n: u32) -> (u64, u32) {
+        self.blast.span(self.first + n, self.packet)
+    }
+}
+
+/// Why a sender wants to be asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// There is something to send.
+    Ready,
+    /// The pace allows the next packet.
+    Pace,
+    /// A question has not been answered.
+    Timeout,
+    /// A later question was answered, an earlier one was not.
+    Overtaken,
+    /// The receiver has no buffer; it is asked whether it has one now.
+    Probe,
+    /// The peer has been silent for too long.
+    Patience,
+}
+
+/// What is left to send of a round.
+#[derive(Clone, Debug)]
+enum Work {
+    Done,
+    /// Everything from here on.
+    From(u32),
+    /// These, from here on.
+    Those(Marks, u32),
+}
+
+/// A blast on its way.
+#[derive(Clone, Debug)]
+struct Flying {
+    blast: Blast,
+    round: u16,
+    /// What is missing is believed of rounds from this one on: earlier ones were answered by sending it.
+    news_from: u16,
+    work: Work,
+    /// The packet that asked last.
+    asked: u32,
+    /// Packets of the round, and when its question left.
+    packets: u32,
+    asked_at: Option<Instant>,
+    /// Packets known to have arrived.
+    arrived: u32,
+    complete: bool,
+}
+
+/// A question on its way, in the order they left.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    number: u32,
+    round: u16,
+    at: Instant,
+    order: u64,
+}
+
+/// What a sender has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Data packets sent, repeated ones included.
+    pub packets: u64,
+    /// Data packets that were sent again.
+    pub repeated: u64,
+    /// Bytes of data in them.
+    pub repeated_bytes: u64,
+    /// Questions that were not answered in time.
+    pub timeouts: u64,
+    /// Answers that named something missing.
+    pub refusals: u64,
+    /// Bytes known to have arrived.
+    pub acknowledged: u64,
+}
+
+/// The sending machine.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    options: Options,
+    connection: u32,
+    flying: VecDeque<Flying>,
+    /// Number of the first blast flying.
+    base: u32,
+    /// Stream positions: handed over by the application, cut into blasts, granted by the receiver.
+    end: u64,
+    cut: u64,
+    limit: u64,
+    /// An empty blast, or the last one, is wanted.
+    empty: bool,
+    finish: bool,
+    finished: bool,
+    /// Blasts with work, in the order they are to be served.
+    ready: VecDeque<u32>,
+    questions: VecDeque<Question>,
+    orders: u64,
+    answered_order: u64,
+    patience: Patience,
+    rate: Option<Rate>,
+    /// When a blocked sender asks again, and how long it waited last.
+    probe: Option<(Instant, Duration)>,
+    probing: bool,
+    /// Since when the peer has owed an answer.
+    owed: Option<Instant>,
+    /// Bytes known to have arrived, in whatever order.
+    arrived: u64,
+    seen: Sent,
+}
+
+impl Sender {
+    /// A sender whose receiver has granted `limit` bytes.
+    #[must_use]
+    pub fn new(options: &Options, connection: u32, limit: u64) -> Self {
+        let options = options.fitted();
+        let rate = match options.pacing {
+            Pacing::Ceiling(rate) => Some(Rate::new(options.packet, Some(rate))),
+            Pacing::Off | Pacing::Auto => None,
+        };
+        Self {
+            options,
+            connection,
+            flying: VecDeque::new(),
+            base: 0,
+            end: 0,
+            cut: 0,
+            limit,
+            empty: false,
+            finish: false,
+            finished: false,
+            ready: VecDeque::new(),
+            questions: VecDeque::new(),
+            orders: 0,
+            answered_order: 0,
+            patience: Patience::new(options.interval),
+            rate,
+            probe: None,
+            probing: false,
+            owed: None,
+            arrived: 0,
+            seen: Sent::default(),
+        }
+    }
+
+    // --- the application's side ---
+
+    /// Hands over the next `bytes` of the stream; none at all is an empty blast, which arrives like any other.
+    pub fn send(&mut self, bytes: u64) {
+        self.end = self.end.saturating_add(bytes);
+        self.empty |= bytes == 0;
+    }
+
+    /// Nothing more comes: the receiver is told, as reliably as of anything else.
+    pub fn finish(&mut self) {
+        self.finish = true;
+    }
+
+    /// Bytes up to which everything has arrived.
+    #[must_use]
+    pub fn acknowledged(&self) -> u64 {
+        self.flying.front().map_or(self.cut, |first| first.blast.start)
+    }
+
+    /// Whether everything handed over has arrived.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.flying.is_empty() && self.cut == self.end && !self.empty && (!self.finish || self.finished)
+    }
+
+    /// What it has seen.
+    #[must_use]
+    pub fn seen(&self) -> Sent {
+        Sent { acknowledged: self.acknowledged(), ..self.seen }
+    }
+
+    /// Its estimate of round trips.
+    #[must_use]
+    pub const fn patience(&self) -> &Patience {
+        &self.patience
+    }
+
+    /// The rate it paces at, in bit/s.
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
+        self.rate.as_ref().map(Rate::rate)
+    }
+
+    /// A round trip measured elsewhere: when the connection was opened.
+    pub fn sample(&mut self, rtt: Duration) {
+        self.patience.sample(rtt);
+        self.consider_pacing();
+    }
+
+    fn consider_pacing(&mut self) {
+        let far = self.patience.minimum().is_some_and(|rtt| rtt > LOCAL);
+        if self.rate.is_none() && self.options.pacing == Pacing::Auto && far {
+            self.rate = Some(Rate::new(self.options.packet, None));
+        }
+    }
+
+    // --- what arrives ---
+
+    /// An answer has arrived, with what follows its header. Anything that makes no sense is dropped.
+    pub fn handle(&mut self, now: Instant, answer: &Header, body: &[u8]) {
+        if answer.kind != Kind::Answer || answer.connection != self.connection {
+            return;
+        }
+        self.owed = (!self.questions.is_empty()).then_some(now);
+        self.raise_limit(answer.start);
+        if answer.has(LIMIT) {
+            return;
+        }
+        let place = answer.blast.wrapping_sub(self.base) as usize;
+        let Some(flying) = self.flying.get_mut(place).filter(|flying| !flying.complete) else { return };
+        // A round that was never sent is answered by nobody.
+        if answer.round.wrapping_sub(flying.round) as i16 > 0 {
+            return;
+        }
+        let sample = flying.asked_at.filter(|_| answer.round == flying.round);
+        let packets = flying.packets;
+        let lost = if answer.has(COMPLETE) {
+            self.complete(place);
+            0
+        } else {
+            self.refused(place, answer, body)
+        };
+        if let Some(asked_at) = sample {
+            self.measure(now, (answer.blast, answer.round), asked_at, packets, lost);
+        }
+    }
+
+    fn raise_limit(&mut self, limit: u64) {
+        if limit > self.limit {
+            self.limit = limit;
+            self.probe = None;
+            self.probing = false;
+        }
+    }
+
+    fn measure(&mut self, now: Instant, which: (u32, u16), asked_at: Instant, packets: u32, lost: u32) {
+        self.patience.sample(now.since(asked_at));
+        let question = self.questions.iter().find(|question| (question.number, question.round) == which);
+        self.answered_order = self.answered_order.max(question.map_or(0, |question| question.order));
+        self.consider_pacing();
+        let delivered = self.arrived;
+        if let Some(rate) = &mut self.rate {
+            rate.answered(now, Answered { sent: asked_at, delivered, packets, lost });
+        }
+    }
+
+    fn complete(&mut self, place: usize) {
+        let flying = &mut self.flying[place];
+        flying.complete = true;
+        flying.work = Work::Done;
+        let before = u64::from(flying.arrived) * u64::from(self.options.packet);
+        self.arrived += u64::from(flying.blast.length).saturating_sub(before);
+        while let Some(first) = self.flying.front().filter(|first| first.complete) {
+            self.finished |= first.blast.last;
+            self.flying.pop_front();
+            self.base = self.base.wrapping_add(1);
+        }
+    }
+
+    /// Something is missing: sends it as a new round. How many packets it says are lost.
+    fn refused(&mut self, place: usize, answer: &Header, body: &[u8]) -> u32 {
+        let options = self.options;
+        let flying = &mut self.flying[place];
+        let stale = (answer.round.wrapping_sub(flying.news_from) as i16) < 0;
+        let total = flying.blast.packets(options.packet);
+        let first = u32::from(answer.index);
+        if stale || first >= total || !matches!(flying.work, Work::Done) {
+            return 0;
+        }
+        let forgets = matches!(options.strategy, Strategy::Full | Strategy::FullNak);
+        let (work, packets) = match options.strategy {
+            Strategy::Full | Strategy::FullNak => (Work::From(0), total),
+            Strategy::Partial => (Work::From(first), total - first),
+            Strategy::Selective => {
+                let missing = Marks::told(first, body, total);
+                if missing.count() == 0 {
+                    return 0;
+                }
+                let count = missing.count();
+                (Work::Those(missing, first), count)
+            }
+        };
+        flying.begin(work, packets);
+        flying.news_from = flying.round;
+        let arrived = if forgets { 0 } else { total - packets };
+        if arrived > flying.arrived {
+            self.arrived += u64::from(arrived - flying.arrived) * u64::from(options.packet);
+            flying.arrived = arrived;
+        }
+        self.ready.push_front(answer.blast);
+        self.seen.refusals += 1;
+        answer.check.clamp(1, total)
+    }
+
+    // --- what leaves ---
+
+    /// The next packets to send, at most `most` of them.
+    pub fn poll(&mut self, now: Instant, most: u32) -> Option<Run> {
+        self.ring(now);
+        let allowed = self.allowed(now)?.min(most.max(1));
+        let place = self.next_ready()?;
+        let flying = &mut self.flying[place];
+        let total = flying.blast.packets(self.options.packet);
+        let again = flying.round > 0;
+        let run = flying.take(allowed, total, self.connection, self.options.packet);
+        let rest = matches!(flying.work, Work::Done);
+        if rest {
+            self.ready.pop_front();
+            self.ask(place, now);
+        }
+        self.count(now, &run, again);
+        Some(run)
+    }
+
+    /// How many packets the pace allows; `None` for none.
+    fn allowed(&mut self, now: Instant) -> Option<u32> {
+        let Some(rate) = &mut self.rate else { return Some(u32::MAX) };
+        let bytes = rate.may_send(now).ok()?;
+        Some(u32::try_from(bytes / u64::from(self.options.packet)).unwrap_or(u32::MAX).max(1))
+    }
+
+    fn count(&mut self, now: Instant, run: &Run, again: bool) {
+        let (last, length) = run.span(run.count - 1);
+        let bytes = last + u64::from(length) - run.span(0).0;
+        if let Some(rate) = &mut self.rate {
+            rate.sent(now, bytes);
+        }
+        self.seen.packets += u64::from(run.count);
+        if again {
+            self.seen.repeated += u64::from(run.count);
+            self.seen.repeated_bytes += bytes;
+        }
+    }
+
+    /// The place of the blast that is served next: one that has work, or a new one.
+    fn next_ready(&mut self) -> Option<usize> {
+        while let Some(number) = self.ready.front() {
+            let place = number.wrapping_sub(self.base) as usize;
+            if self.flying.get(place).is_some_and(|flying| !matches!(flying.work, Work::Done)) {
+                return Some(place);
+            }
+            self.ready.pop_front();
+        }
+        let blast = self.next_blast()?;
+        let packets = blast.packets(self.options.packet);
+        self.flying.push_back(Flying {
+            blast,
+            round: 0,
+            news_from: 0,
+            work: Work::From(0),
+            asked: 0,
+            packets,
+            asked_at: None,
+            arrived: 0,
+            complete: false,
+        });
+        self.ready.push_back(blast.number);
+        Some(self.flying.len() - 1)
+    }
+
+    /// Cuts the next blast, where there is something to cut and it may leave.
+    fn next_blast(&mut self) -> Option<Blast> {
+        let bytes = self.next_length()?;
+        let number = self.base.wrapping_add(self.flying.len() as u32);
+        let blast = Blast { number, start: self.cut, length: bytes, last: bytes == 0 && !self.empty };
+        if bytes == 0 {
+            // An empty blast that was wanted comes before the end.
+            self.finished |= !self.empty;
+            self.empty = false;
+        }
+        self.cut = blast.end();
+        Some(blast)
+    }
+
+    /// Bytes of the blast that may be cut now.
+    fn next_length(&self) -> Option<u32> {
+        if self.flying.len() >= self.options.flight as usize {
+            return None;
+        }
+        let waiting = self.end - self.cut;
+        if waiting == 0 {
+            return (self.empty || (self.finish && !self.finished)).then_some(0);
+        }
+        let wanted = waiting.min(u64::from(self.options.size));
+        let granted = self.limit.saturating_sub(self.cut);
+        // A blast that is cut short because the receiver has little room now would make many small ones.
+        let enough = granted >= wanted || (self.flying.is_empty() && granted > 0);
+        enough.then_some(wanted.min(granted) as u32)
+    }
+
+    /// Whether only the receiver's buffer keeps it from sending.
+    fn is_blocked(&self) -> bool {
+        self.flying.is_empty() && self.end > self.cut && self.limit <= self.cut
+    }
+
+    /// A question whether it may go on, where one is due.
+    pub fn poll_probe(&mut self, now: Instant) -> Option<Header> {
+        if !self.is_blocked() {
+            self.probe = None;
+            return None;
+        }
+        match self.probe {
+            None => {
+                self.probe = Some((now + PROBE, PROBE));
+                None
+            }
+            Some((at, waited)) if at <= now => {
+                let next = Duration((2 * waited.0).min(PROBE_LONGEST.0));
+                self.probe = Some((now + next, next));
+                if !core::mem::replace(&mut self.probing, true) {
+                    self.owed = None;
+                }
+                self.owed.get_or_insert(now);
+                Some(Header { start: self.cut, ..Header::new(Kind::Probe, self.connection) })
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// The round of that blast is sent and its last packet asks.
+    fn ask(&mut self, place: usize, now: Instant) {
+        if self.question_due().is_none() {
+            self.owed = Some(now);
+        }
+        self.orders += 1;
+        let flying = &mut self.flying[place];
+        flying.asked_at = Some(now);
+        let question = Question { number: flying.blast.number, round: flying.round, at: now, order: self.orders };
+        self.questions.push_back(question);
+    }
+
+    /// Does what is due.
+    fn ring(&mut self, now: Instant) {
+        while let Some((at, wait)) = self.question_due() {
+            if at > now {
+                return;
+            }
+            let Some(question) = self.questions.pop_front() else { return };
+            self.unanswered(now, question, wait);
+        }
+    }
+
+    fn unanswered(&mut self, now: Instant, question: Question, wait: Wait) {
+        if wait == Wait::Timeout {
+            self.patience.double();
+            if let Some(rate) = &mut self.rate {
+                rate.silent(now);
+            }
+        }
+        self.seen.timeouts += 1;
+        let place = question.number.wrapping_sub(self.base) as usize;
+        let flying = &mut self.flying[place];
+        match self.options.strategy {
+            Strategy::Full | Strategy::FullNak => {
+                let packets = flying.blast.packets(self.options.packet);
+                flying.begin(Work::From(0), packets);
+                flying.news_from = flying.round;
+            }
+            Strategy::Partial | Strategy::Selective => {
+                let mut last = Marks::none(flying.blast.packets(self.options.packet));
+                last.put(flying.asked);
+                flying.begin(Work::Those(last, flying.asked), 1);
+            }
+        }
+        self.ready.push_front(question.number);
+    }
+
+    /// When the first question that is still open is due; questions that are not open any more go.
+    fn question_due(&mut self) -> Option<(Instant, Wait)> {
+        loop {
+            let question = *self.questions.front()?;
+            let place = question.number.wrapping_sub(self.base) as usize;
+            let open = |flying: &Flying| {
+                !flying.complete && flying.round == question.round && matches!(flying.work, Work::Done)
+            };
+            if self.flying.get(place).is_some_and(open) {
+                return Some(self.due(&question));
+            }
+            self.questions.pop_front();
+        }
+    }
+
+    fn due(&self, question: &Question) -> (Instant, Wait) {
+        let timeout = question.at + self.patience.timeout();
+        match self.patience.overtaken().filter(|_| question.order < self.answered_order) {
+            Some(wait) if question.at + wait < timeout => (question.at + wait, Wait::Overtaken),
+            _ => (timeout, Wait::Timeout),
+        }
+    }
+
+    /// When it wants to be asked again, and why. Asked after [`Sender::poll`] has yielded nothing.
+    pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Wait)> {
+        let work = !self.ready.is_empty() || self.next_length().is_some();
+        let send = work.then(|| match self.rate.as_mut().map(|rate| rate.may_send(now)) {
+            Some(Err(at)) => (at, Wait::Pace),
+            _ => (now, Wait::Ready),
+        });
+        let question = self.question_due();
+        let probe = self.is_blocked().then(|| (self.probe.map_or(now, |(at, _)| at), Wait::Probe));
+        let give_up = self.gives_up_at().map(|at| (at, Wait::Patience));
+        [send, question, probe, give_up].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// When the peer will have been silent for too long.
+    pub fn gives_up_at(&mut self) -> Option<Instant> {
+        let waits = self.question_due().is_some() || self.probing;
+        self.owed.filter(|_| waits).map(|since| since + self.options.patience)
+    }
+}
+
+impl Flying {
+    /// A new round begins.
+    fn begin(&mut self, work: Work, packets: u32) {
+        self.round = self.round.wrapping_add(1);
+        (self.work, self.packets, self.asked_at) = (work, packets, None);
+    }
+
+    /// Takes the next packets of the round.
+    fn take(&mut self, most: u32, total: u32, connection: u32, packet: u32) -> Run {
+        let (first, count, next) = match &self.work {
+            Work::Done => (0, 0, None),
+            Work::From(from) => {
+                let count = most.min(total - from);
+                (*from, count, (from + count < total).then_some(from + count))
+            }
+            Work::Those(marks, from) => {
+                let first = marks.next(*from, true).unwrap_or(0);
+                let until = marks.next(first, false).unwrap_or(total);
+                let count = most.min(until - first);
+                (first, count, marks.next(first + count, true))
+            }
+        };
+        match (&mut self.work, next) {
+            (Work::From(from) | Work::Those(_, from), Some(next)) => *from = next,
+            (work, _) => {
+                self.asked = first + count - 1;
+                *work = Work::Done;
+            }
+        }
+        let asks = next.is_none();
+        Run { connection, blast: self.blast, round: self.round, first, count, asks, packet }
+    }
+}

@@ -1,0 +1,4 @@
+//! Both ends of a connection over a path that loses, repeats and reorders, every byte followed.
+
+mod path;
+mod schedules;

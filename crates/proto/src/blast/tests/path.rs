@@ -1,0 +1,155 @@
+//! A path in virtual time between two ends, and the bytes that travel on it. Data is real: what is delivered is compared.
+
+use crate::blast::wire::{HEADER, Header, Kind};
+use crate::blast::{Arrival, Connection, Options, Output, State};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use stackline_core::time::{Duration, Instant};
+
+/// The byte at a position of a side's stream.
+pub(super) fn byte(side: usize, position: u64) -> u8 {
+    ((position ^ (position >> 7)).wrapping_mul(167) as u8).wrapping_add(side as u8 * 91)
+}
+
+/// What becomes of a packet: how long each copy of it takes.
+pub(super) type Fate = Vec<Duration>;
+
+/// One end with the memory its stream arrives in.
+pub(super) struct End {
+    pub(super) connection: Connection,
+    pub(super) memory: Vec<u8>,
+    /// Whether the application takes what arrives at once.
+    pub(super) takes: bool,
+}
+
+/// Two ends and what is on its way between them.
+pub(super) struct Path<F> {
+    pub(super) ends: [End; 2],
+    pub(super) now: Instant,
+    pub(super) hand: F,
+    pub(super) sent: [u64; 2],
+    /// What each side sends, one line a packet, when somebody wants to read it.
+    pub(super) log: Option<Vec<alloc::string::String>>,
+    under_way: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
+    order: u64,
+}
+
+pub(super) const START: Instant = Instant(1_000_000_000);
+
+impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
+    pub(super) fn new(options: [Options; 2], hand: F) -> Self {
+        let token = [5; 16];
+        let end = |connection| End { connection, memory: Vec::new(), takes: true };
+        let dialling = Connection::dial(START, &options[0], token, [1; 16], 77);
+        let listening = Connection::listen(&options[1], token, [2; 16]);
+        Self {
+            ends: [end(dialling), end(listening)],
+            now: START,
+            hand,
+            sent: [0; 2],
+            log: None,
+            under_way: BTreeMap::new(),
+            order: 0,
+        }
+    }
+
+    /// Goes on until both ends are open.
+    pub(super) fn open(&mut self) {
+        let open = |end: &End| end.connection.state() == State::Open;
+        while !self.ends.iter().all(open) && self.step() {}
+    }
+
+    /// Lets a side send the next bytes of its stream.
+    pub(super) fn send(&mut self, side: usize, bytes: u64) {
+        self.ends[side].connection.send(bytes);
+        self.flush();
+    }
+
+    fn put(&mut self, side: usize, header: &Header, body: &[u8]) {
+        self.sent[side] += 1;
+        if let Some(log) = &mut self.log {
+            let arrow = ["->", "<-"][side];
+            let at = (self.now - START).0 / 1000;
+            let Header { kind, flags, round, blast, index, start, .. } = header;
+            log.push(alloc::format!(
+                "{at:>7} {arrow} {kind:?} {flags:x} blast {blast} round {round} index {index} at {start}"
+            ));
+        }
+        let mut packet = header.write().to_vec();
+        packet.extend_from_slice(body);
+        for delay in (self.hand)(side, header) {
+            self.order += 1;
+            self.under_way.insert((self.now + delay, self.order), (1 - side, packet.clone()));
+        }
+    }
+
+    pub(super) fn flush(&mut self) {
+        for side in [0, 1] {
+            while let Some(output) = self.ends[side].connection.poll(self.now, 7) {
+                match output {
+                    Output::Control(header, body) => self.put(side, &header, &body),
+                    Output::Run(run) => {
+                        for n in 0..run.count {
+                            let (position, bytes) = run.span(n);
+                            let body: Vec<u8> =
+                                (position..position + u64::from(bytes)).map(|at| byte(side, at)).collect();
+                            self.put(side, &run.header(n, 0), &body);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, side: usize, packet: &[u8]) {
+        let Some(header) = Header::read(packet) else { return };
+        let payload = &packet[HEADER..];
+        let body = if header.kind == Kind::Data { &[][..] } else { payload };
+        let end = &mut self.ends[side];
+        if let Arrival::Place { position, .. } = end.connection.handle(self.now, &header, body, payload.len()) {
+            let from = position as usize;
+            if end.memory.len() < from + payload.len() {
+                end.memory.resize(from + payload.len(), 0xee);
+            }
+            end.memory[from..from + payload.len()].copy_from_slice(payload);
+        }
+        if end.takes {
+            end.connection.consume(end.connection.receiver().delivered());
+        }
+    }
+
+    /// Goes on to the next thing that happens; false when nothing can happen any more.
+    pub(super) fn step(&mut self) -> bool {
+        self.flush();
+        let deadlines = [0, 1].map(|side| self.ends[side].connection.deadline(self.now).map(|(at, _)| at));
+        let wake = deadlines.into_iter().flatten().min();
+        let next = self.under_way.keys().next().map(|(at, _)| *at);
+        let Some(at) = wake.into_iter().chain(next).min() else { return false };
+        self.now = self.now.max(at);
+        while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            let (side, packet) = entry.remove();
+            self.arrive(side, &packet);
+        }
+        self.flush();
+        true
+    }
+
+    /// Goes on until both are done with sending; panics when that takes more steps than it ever should.
+    pub(super) fn finish(&mut self, steps: usize) {
+        for _ in 0..steps {
+            let idle = |end: &End| end.connection.sender().is_idle() && end.connection.state() == State::Open;
+            if self.ends.iter().all(idle) || !self.step() {
+                return;
+            }
+        }
+        panic!("not done after {steps} steps at {}: {:#?}", self.now, self.ends[0].connection.sender());
+    }
+
+    /// Whether everything one side was given to send has arrived, byte by byte.
+    pub(super) fn arrived(&self, side: usize, bytes: u64) -> bool {
+        let to = &self.ends[1 - side];
+        to.connection.receiver().delivered() == bytes
+            && to.memory.len() as u64 == bytes
+            && (0..bytes).all(|at| to.memory[at as usize] == byte(side, at))
+    }
+}

@@ -1,0 +1,165 @@
+//! The form of a packet: a header of 32 bytes, little-endian, and what follows it. What is none of ours reads as nothing.
+//!
+//! | bytes | field | of data | of an answer |
+//! | --- | --- | --- | --- |
+//! | 0 | kind | | |
+//! | 1 | flags | [`ASK`], [`FIN`] | [`COMPLETE`], [`LIMIT`] |
+//! | 2..4 | round | of this blast | the one answered |
+//! | 4..8 | connection | | |
+//! | 8..12 | blast | its number | its number |
+//! | 12..16 | length | bytes of the blast | 0 |
+//! | 16..24 | start | stream position of the blast | the limit: as far as the receiver grants |
+//! | 24..26 | index | of the packet in the blast | first missing packet |
+//! | 26..28 | spare | 0 | 0 |
+//! | 28..32 | check | CRC-32C of the blast, with [`ASK`], where agreed | how many are missing |
+
+/// Bytes of a header.
+pub const HEADER: usize = 32;
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A packet of a blast.
+    Data = 1,
+    /// What arrived of a blast, and how far the sender may go on.
+    Answer = 2,
+    /// Nothing but a question how far the sender may go on.
+    Probe = 3,
+    /// A connection is wanted; terms follow.
+    Open = 4,
+    /// It is open; the terms agreed upon follow.
+    Accept = 5,
+    /// It is not; one byte says why.
+    Refuse = 6,
+    /// The connection is closed.
+    Close = 7,
+    /// Heard that it is.
+    Closed = 8,
+    /// A message that awaits its reply ([`crate::ikp`]).
+    Send = 16,
+    /// The reply.
+    Reply = 17,
+    /// The message has come, its reply has not been made yet.
+    Pending = 18,
+}
+
+const KINDS: [Kind; 11] = [
+    Kind::Data,
+    Kind::Answer,
+    Kind::Probe,
+    Kind::Open,
+    Kind::Accept,
+    Kind::Refuse,
+    Kind::Close,
+    Kind::Closed,
+    Kind::Send,
+    Kind::Reply,
+    Kind::Pending,
+];
+
+/// The receiver is to answer: set on the last packet of a round.
+pub const ASK: u8 = 1;
+/// No more comes in this direction: set on all packets of the last blast, which is empty.
+pub const FIN: u8 = 2;
+/// The whole blast has arrived.
+pub const COMPLETE: u8 = 4;
+/// Only the limit is told.
+pub const LIMIT: u8 = 8;
+
+/// A packet's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What the packet is.
+    pub kind: Kind,
+    /// [`ASK`] and the others.
+    pub flags: u8,
+    /// Which transmission of the blast.
+    pub round: u16,
+    /// Which connection.
+    pub connection: u32,
+    /// Which blast of its direction; wraps.
+    pub blast: u32,
+    /// Bytes of the blast.
+    pub length: u32,
+    /// Stream position of the blast's first byte; in answers the limit.
+    pub start: u64,
+    /// Which packet of the blast.
+    pub index: u16,
+    /// Check over the blast's bytes.
+    pub check: u32,
+}
+
+impl Header {
+    /// One with nothing but a kind and a connection.
+    #[must_use]
+    pub const fn new(kind: Kind, connection: u32) -> Self {
+        Self { kind, flags: 0, round: 0, connection, blast: 0, length: 0, start: 0, index: 0, check: 0 }
+    }
+
+    /// Whether a flag is set.
+    #[must_use]
+    pub const fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Its bytes.
+    #[must_use]
+    #[inline]
+    pub fn write(&self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[0] = self.kind as u8;
+        bytes[1] = self.flags;
+        bytes[2..4].copy_from_slice(&self.round.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.connection.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.blast.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.length.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.start.to_le_bytes());
+        bytes[24..26].copy_from_slice(&self.index.to_le_bytes());
+        bytes[28..32].copy_from_slice(&self.check.to_le_bytes());
+        bytes
+    }
+
+    /// The header at the beginning of `packet`; `None` when it is too short or of no kind that is known.
+    #[must_use]
+    #[inline]
+    pub fn read(packet: &[u8]) -> Option<Self> {
+        let bytes: &[u8; HEADER] = packet.get(..HEADER)?.try_into().ok()?;
+        let kind = KINDS.into_iter().find(|kind| *kind as u8 == bytes[0])?;
+        let four = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let two = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        Some(Self {
+            kind,
+            flags: bytes[1],
+            round: two(2),
+            connection: four(4),
+            blast: four(8),
+            length: four(12),
+            start: u64::from(four(16)) | u64::from(four(20)) << 32,
+            index: two(24),
+            check: four(28),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(kind in 0..KINDS.len(), flags: u8, round: u16, connection: u32, blast: u32,
+                                   length: u32, start: u64, index: u16, check: u32) {
+            let header = Header { kind: KINDS[kind], flags, round, connection, blast, length, start, index, check };
+            prop_assert_eq!(Header::read(&header.write()), Some(header));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_not(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            if let Some(header) = Header::read(&bytes) {
+                prop_assert!(bytes.len() >= HEADER && bytes[0] == header.kind as u8);
+            }
+        }
+    }
+}
