@@ -16,6 +16,7 @@
 //! | [`interval`] | how long an answer is waited for |
 //! | [`rate`] | how fast packets leave beyond a local network |
 //! | [`sender`], [`receiver`] | the machines of one direction |
+//! | [`stack`] | the stacks of the language they are, and their options |
 //! | [`terms`] | what two ends agree upon |
 //! | [`connection`] | one end: opening, both directions, closing |
 
@@ -26,6 +27,7 @@ pub mod options;
 pub mod rate;
 pub mod receiver;
 pub mod sender;
+pub mod stack;
 pub mod terms;
 pub mod wire;
 

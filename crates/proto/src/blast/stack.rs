@@ -1,0 +1,318 @@
+//! The stacks of the language that these machines are: `saw`, `window` and `blast`, their options, and what an operation of
+//! the language becomes. The same in every world; a world takes out what it cannot do.
+
+use super::options::{Interval, Options, Pacing, Strategy};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
+use stackline_core::plan::Stack;
+use stackline_core::time::Duration;
+
+/// Bytes of a blast where nothing is written: what is sent again as a whole has to be small.
+const SIZE: u64 = 512 << 10;
+const SIZE_WHOLE: u64 = 64 << 10;
+/// Blasts in flight where nothing is written.
+const FLIGHT: u64 = 8;
+/// A window that never closes.
+const NEVER: u64 = 1 << 15;
+/// How the four strategies are written.
+const STRATEGIES: [(&str, Strategy); 4] = [
+    ("full", Strategy::Full),
+    ("full_nak", Strategy::FullNak),
+    ("partial", Strategy::Partial),
+    ("selective", Strategy::Selective),
+];
+
+const fn flag(name: &'static str, help: &'static str) -> OptionTable {
+    OptionTable { name, kind: OptionKind::Flag, default: "off", help }
+}
+
+const PACKET: OptionTable = OptionTable {
+    name: "packet",
+    kind: OptionKind::Bytes,
+    default: "what the path carries",
+    help: "bytes of data in a packet",
+};
+const INTERVAL: OptionTable = OptionTable {
+    name: "interval",
+    kind: OptionKind::Time,
+    default: "by the round trips measured",
+    help: "how long an answer is waited for: fixed, as in the paper",
+};
+const BUFFER: OptionTable = OptionTable {
+    name: "buffer",
+    kind: OptionKind::Bytes,
+    default: "4 MiB, or what the host grants",
+    help: "bytes a receiver grants; never more is on its way",
+};
+const PATIENCE: OptionTable = OptionTable {
+    name: "patience",
+    kind: OptionKind::Time,
+    default: "10 s",
+    help: "a peer that is silent for so long counts as dead, also one whose procedure is busy elsewhere",
+};
+const PACING: OptionTable = OptionTable {
+    name: "pacing",
+    kind: OptionKind::Word(&["off", "auto"]),
+    default: "auto",
+    help: "auto: beyond 2 ms of round trip packets leave at a rate that follows delay and loss",
+};
+const RATE: OptionTable = OptionTable {
+    name: "rate",
+    kind: OptionKind::Number(1000, 1_000_000_000_000),
+    default: "no bound",
+    help: "bit/s at which packets leave at most",
+};
+const CHECKED: OptionTable = flag("checked", "a CRC-32C over each blast; a blast that is wrong comes again");
+const SEALED: OptionTable =
+    flag("sealed", "authenticated encryption of every packet with a key made from the run's secret");
+const RECEIVE: OptionTable = OptionTable {
+    name: "receive",
+    kind: OptionKind::Word(&["block", "spin"]),
+    default: "block",
+    help: "block: sleep until something comes; spin: ask again and again",
+};
+const CARRIER: OptionTable = OptionTable {
+    name: "carrier",
+    kind: OptionKind::Word(&["udp", "ethernet"]),
+    default: "udp",
+    help: "what carries the packets: udp, or raw Ethernet frames",
+};
+const INTERFACE: OptionTable = OptionTable {
+    name: "interface",
+    kind: OptionKind::Name,
+    default: "lo",
+    help: "the interface of raw Ethernet frames",
+};
+const PORT: OptionTable = OptionTable {
+    name: "port",
+    kind: OptionKind::Number(1, 65_535),
+    default: "any free one",
+    help: "first port of the responders; each replica takes the next",
+};
+
+const MAPPING: &[Mapping] = &[
+    Mapping { operation: "ConnectRequest", services: "OPEN with terms, again until ACCEPT" },
+    Mapping { operation: "AwaitConnectIndication", services: "OPEN with the token; ACCEPT with what both can do" },
+    Mapping { operation: "DataRequest", services: "blasts of the data units, until the last one is acknowledged" },
+    Mapping { operation: "AwaitDataIndication", services: "packets into their places, answers to those that ask" },
+    Mapping { operation: "RPCCall", services: "blasts of the request, then those of the response" },
+    Mapping { operation: "RPCAwaitCallInd, RPCReturn", services: "the same from the other side" },
+    Mapping { operation: "StartBulkGet", services: "a blast of one byte, not waited for" },
+    Mapping { operation: "AwaitStartBulkGet", services: "its arrival" },
+    Mapping { operation: "StartBulkPut, AwaitStartBulkPut", services: "nothing: the first blast says it" },
+    Mapping { operation: "StopBulkGet, StopBulkPut", services: "nothing: every data unit is acknowledged" },
+    Mapping { operation: "end of stream (time limit)", services: "an empty blast that says so, acknowledged" },
+    Mapping { operation: "DisconnectRequest", services: "CLOSE until CLOSED, for 1 s at most" },
+    Mapping { operation: "AwaitDisconnectIndication", services: "CLOSE; CLOSED" },
+];
+
+const fn table(name: &'static str, summary: &'static str, options: &'static [OptionTable]) -> StackTable {
+    StackTable {
+        name,
+        summary,
+        least_unit: 1,
+        largest_unit: 1 << 30,
+        least_bulk_unit: 1,
+        reliable: true,
+        one_host: false,
+        files: true,
+        options,
+        mapping: MAPPING,
+    }
+}
+
+/// Stop-and-wait.
+pub const SAW: StackTable = table(
+    "saw",
+    "stop-and-wait: each packet is acknowledged before the next leaves (Zwaenepoel 1985)",
+    &[PACKET, INTERVAL, BUFFER, PATIENCE, SEALED, RECEIVE, CARRIER, INTERFACE, PORT],
+);
+
+/// The sliding window.
+pub const WINDOW: StackTable = table(
+    "window",
+    "sliding window: n packets on their way, each acknowledged by itself (Zwaenepoel 1985)",
+    &[
+        OptionTable {
+            name: "n",
+            kind: OptionKind::Number(1, NEVER),
+            default: "never closing: as many as the receiver grants",
+            help: "packets that may be on their way",
+        },
+        PACKET,
+        INTERVAL,
+        BUFFER,
+        PATIENCE,
+        PACING,
+        RATE,
+        SEALED,
+        RECEIVE,
+        CARRIER,
+        INTERFACE,
+        PORT,
+    ],
+);
+
+/// Blasts.
+pub const BLAST: StackTable = table(
+    "blast",
+    "blasts of packets with one acknowledgement each and four strategies of retransmission (Zwaenepoel 1985)",
+    &[
+        flag("full", "what is incomplete is sent again as a whole, after the interval"),
+        flag("full_nak", "the same as soon as the receiver says so"),
+        flag("partial", "what is sent again begins with the first packet that is missing"),
+        flag("selective", "only what is missing is sent again; the default"),
+        OptionTable {
+            name: "size",
+            kind: OptionKind::Bytes,
+            default: "512 KiB; 64 KiB where more than the missing is sent again",
+            help: "bytes of a blast",
+        },
+        OptionTable {
+            name: "flight",
+            kind: OptionKind::Number(1, NEVER),
+            default: "8; 1 for full and full_nak, as in the paper",
+            help: "blasts that may be on their way",
+        },
+        PACKET,
+        INTERVAL,
+        BUFFER,
+        PATIENCE,
+        PACING,
+        RATE,
+        CHECKED,
+        SEALED,
+        RECEIVE,
+        CARRIER,
+        INTERFACE,
+        PORT,
+    ],
+);
+
+/// The stacks of this family.
+pub const TABLES: [&StackTable; 3] = [&SAW, &WINDOW, &BLAST];
+
+/// What a stack of the family asks for, where packets carry `packet` bytes of data at most and the host grants `buffer`.
+///
+/// # Errors
+/// A sentence, when the options contradict each other or the path.
+pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, String> {
+    let written = stack.number("packet");
+    if let Some(written) = written.filter(|written| *written == 0 || *written > u64::from(packet)) {
+        return Err(format!("a packet with {written} B of data is not carried on this path: at most {packet} B are"));
+    }
+    let packet = written.map_or(packet, |written| written as u32);
+    let number = |name: &str, usual: u64| stack.number(name).unwrap_or(usual);
+    let whole = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    let base = match stack.name.as_str() {
+        "saw" => Options::saw(packet),
+        "window" => Options::window(packet, whole(number("n", NEVER))),
+        _ => {
+            let strategy = strategy(stack)?;
+            let again_whole = matches!(strategy, Strategy::Full | Strategy::FullNak);
+            let size = if strategy == Strategy::Selective { SIZE } else { SIZE_WHOLE };
+            let flight = number("flight", if again_whole { 1 } else { FLIGHT });
+            let blast = Options::blast(strategy, packet, whole(number("size", size)));
+            Options { flight: whole(flight), ..blast }
+        }
+    };
+    let interval = stack.seconds("interval").map(Duration::from_seconds);
+    let pacing = match (stack.number("rate"), stack.word("pacing")) {
+        (Some(rate), _) => Pacing::Ceiling(rate as f64),
+        (None, Some("off")) => Pacing::Off,
+        (None, _) if stack.name == "saw" || interval.is_some() => Pacing::Off,
+        (None, _) => Pacing::Auto,
+    };
+    Ok(Options {
+        buffer: number("buffer", buffer).min(buffer),
+        interval: interval.map_or(Interval::Adaptive, Interval::Fixed),
+        // Fixed intervals are the paper's conditions: the receiver only speaks when asked.
+        hush: base.hush.filter(|_| interval.is_none()),
+        patience: stack.seconds("patience").map_or(base.patience, Duration::from_seconds),
+        pacing,
+        checked: stack.flag("checked"),
+        ..base
+    }
+    .fitted())
+}
+
+fn strategy(stack: &Stack) -> Result<Strategy, String> {
+    let written: Vec<_> = STRATEGIES.iter().filter(|(name, _)| stack.flag(name)).collect();
+    match written.as_slice() {
+        [] => Ok(Strategy::Selective),
+        [(_, strategy)] => Ok(*strategy),
+        [(one, _), (other, _), ..] => Err(format!("blast is either {one} or {other}, not both")),
+    }
+}
+
+/// What is in force, by option name.
+#[must_use]
+pub fn settings(stack: &str, options: &Options) -> Vec<(&'static str, String)> {
+    let bytes = |bytes: u64| stackline_core::units::size(bytes);
+    let mut settings = alloc::vec![
+        ("packet", bytes(u64::from(options.packet))),
+        ("buffer", bytes(options.buffer)),
+        (
+            "interval",
+            match options.interval {
+                Interval::Fixed(interval) => interval.to_string(),
+                Interval::Adaptive => "adaptive".to_string(),
+            }
+        ),
+    ];
+    match stack {
+        "saw" => {}
+        "window" => settings.push(("n", options.flight.to_string())),
+        _ => {
+            let strategy = STRATEGIES.iter().find(|(_, strategy)| *strategy == options.strategy);
+            settings.push(("strategy", strategy.map_or("", |(name, _)| name).to_string()));
+            settings.push(("size", bytes(u64::from(options.size))));
+            settings.push(("flight", options.flight.to_string()));
+            settings.push(("checked", if options.checked { "on" } else { "off" }.to_string()));
+        }
+    }
+    if stack != "saw" {
+        settings.push((
+            "pacing",
+            match options.pacing {
+                Pacing::Off => "off".to_string(),
+                Pacing::Auto => "auto".to_string(),
+                Pacing::Ceiling(rate) => stackline_core::units::rate(rate),
+            },
+        ));
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_core::catalogue::OptionValue;
+
+    fn written(name: &str, options: &[(&str, OptionValue)]) -> Stack {
+        let options = options.iter().map(|(name, value)| ((*name).to_string(), value.clone())).collect();
+        Stack { name: name.to_string(), options }
+    }
+
+    #[test]
+    fn the_words_of_the_language_choose_the_machine() {
+        let plain = options(&Stack::plain("blast"), 1440, 4 << 20).unwrap();
+        assert_eq!((plain.strategy, plain.size, plain.flight), (Strategy::Selective, 364 * 1440, 8));
+        let full = options(&written("blast", &[("full", OptionValue::Set)]), 1440, 4 << 20).unwrap();
+        assert_eq!((full.strategy, full.size, full.flight), (Strategy::Full, 45 * 1440, 1));
+        let window = options(&written("window", &[("n", OptionValue::Number(8))]), 1440, 4 << 20).unwrap();
+        assert_eq!((window.size, window.flight), (1440, 8));
+        let fixed = options(&written("saw", &[("interval", OptionValue::Seconds(0.1))]), 1440, 4 << 20).unwrap();
+        assert_eq!((fixed.hush, fixed.pacing, fixed.flight), (None, Pacing::Off, 1));
+    }
+
+    #[test]
+    fn contradictions_are_told() {
+        let both = written("blast", &[("full", OptionValue::Set), ("partial", OptionValue::Set)]);
+        assert_eq!(options(&both, 1440, 4 << 20).unwrap_err(), "blast is either full or partial, not both");
+        let long = written("saw", &[("packet", OptionValue::Number(9000))]);
+        assert!(options(&long, 1440, 4 << 20).unwrap_err().contains("at most 1440 B"));
+    }
+}
