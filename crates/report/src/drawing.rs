@@ -376,7 +376,7 @@ impl Node {
 }
 
 /// Text between tags.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -9,10 +9,13 @@
 //! | [`json`](mod@json) | the stable schema of `--json` |
 //! | [`comparison`](mod@comparison) | one run against another |
 //! | [`prediction`](mod@prediction) | what closed forms say, beside a run |
+//! | [`paper`](mod@paper) | a paper made again: printed, formula, simulated, measured |
 //! | [`plan`](mod@plan) | what exactly will be done |
+//! | [`chart`](mod@chart) | curves over two axes as a picture |
 //! | [`drawing`](mod@drawing) | a network as a picture |
 //! | [`topology`](mod@topology) | a network: hosts, links, and what lies between each two hosts |
 
+pub mod chart;
 pub mod comparison;
 mod defaults;
 pub mod drawing;
@@ -20,6 +23,7 @@ mod figure;
 mod grid;
 pub mod json;
 mod notes;
+pub mod paper;
 pub mod plan;
 pub mod prediction;
 mod procedure;
@@ -28,9 +32,11 @@ pub mod table;
 mod testing;
 pub mod topology;
 
+pub use chart::{Chart, chart};
 pub use comparison::{comparison, comparison_json};
 pub use drawing::drawing;
 pub use json::{Header, json};
+pub use paper::{paper, paper_json};
 pub use plan::{Stacks, plan};
 pub use prediction::{prediction, prediction_json};
 pub use table::{TableOptions, table};

@@ -1,0 +1,50 @@
+//! Charts: against a golden file, and their axes by hand.
+
+use super::*;
+use crate::testing::golden;
+
+fn axis(scale: Scale, from: f64, to: f64) -> Axis {
+    Axis { name: "time <ms>".into(), scale, from, to }
+}
+
+fn sample() -> Chart {
+    let curve = |name: &str, factor: f64| Curve {
+        name: name.into(),
+        line: [1e-6, 1e-4, 1e-2].map(|at: f64| (at, factor * at.sqrt() * 1e3)).into(),
+        points: vec![(1e-4, factor * 10.0)],
+    };
+    Chart {
+        title: "Figure & title".into(),
+        x: axis(Scale::Logarithmic, 1e-6, 1e-1),
+        y: axis(Scale::Linear, 0.0, 50.0),
+        band: Some((1e-5, 1e-4, "here".into())),
+        curves: vec![curve("one", 1.0), curve("ten", 10.0), curve("a third", 3.0)],
+        below: "lines: formula; points: simulated".into(),
+    }
+}
+
+#[test]
+fn a_chart_is_drawn() {
+    golden("chart.svg", &chart(&sample()));
+}
+
+#[test]
+fn ticks_are_round_numbers() {
+    let names = |axis: Axis| axis.ticks().into_iter().map(|(_, name)| name).collect::<Vec<_>>();
+    assert_eq!(names(axis(Scale::Linear, 0.0, 64.0)), ["0", "10", "20", "30", "40", "50", "60"]);
+    assert_eq!(
+        names(axis(Scale::Linear, 100.0, 500.0)),
+        ["100", "150", "200", "250", "300", "350", "400", "450", "500"]
+    );
+    assert_eq!(names(axis(Scale::Linear, 0.0, 1.0)), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+    assert_eq!(names(axis(Scale::Logarithmic, 1e-5, 1e-1)), ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "0.1"]);
+    assert_eq!(names(axis(Scale::Logarithmic, 2.0, 1.5e4)), ["10", "100", "1000", "10⁴"]);
+}
+
+#[test]
+fn what_lies_beyond_stays_a_number() {
+    let mut chart = sample();
+    chart.curves[0].line = vec![(1e-6, -1e300), (1e-3, 1e300)];
+    assert!(!super::chart(&chart).contains("inf"));
+    assert!(super::chart(&chart).len() < 8000);
+}
