@@ -191,24 +191,10 @@ impl<'t> Endpoint<'t> {
             Operation::AwaitConnectIndication => self.accept(),
             Operation::DisconnectRequest => self.disconnect(),
             Operation::AwaitDisconnectIndication => self.await_disconnect(),
-            Operation::StartBulkGet | Operation::StartBulkPut => {
-                let (connection, ends) = self.open()?;
-                connection.start_bulk(ends)
-            }
-            Operation::AwaitStartBulkGet | Operation::AwaitStartBulkPut => {
-                let (connection, ends) = self.open()?;
-                if !connection.await_start_bulk(ends)? {
-                    return self.stream_ended(cursor);
-                }
-                self.hear();
-                // Each transfer is paced from its own beginning.
-                self.intended = None;
-                self.heard = Some(clock::now());
-                if let Some(alarm) = &self.alarm {
-                    alarm.arm();
-                }
-                Ok(())
-            }
+            Operation::StartBulkGet => self.start_bulk(Bulk::Get),
+            Operation::StartBulkPut => self.start_bulk(Bulk::Put),
+            Operation::AwaitStartBulkGet => self.await_start_bulk(Bulk::Get, cursor),
+            Operation::AwaitStartBulkPut => self.await_start_bulk(Bulk::Put, cursor),
             Operation::StopBulkGet => self.stop_bulk(Bulk::Get),
             Operation::StopBulkPut => self.stop_bulk(Bulk::Put),
             Operation::AwaitStopBulkGet => self.await_stop_bulk(Bulk::Get),
@@ -340,6 +326,26 @@ impl<'t> Endpoint<'t> {
             }
             let (connection, ends) = self.open()?;
             connection.reply(response, ends)?;
+        }
+        Ok(())
+    }
+
+    fn start_bulk(&mut self, way: Bulk) -> Result<()> {
+        let (connection, ends) = self.open()?;
+        connection.start_bulk(way, ends)
+    }
+
+    fn await_start_bulk(&mut self, way: Bulk, cursor: &mut Cursor) -> Result<()> {
+        let (connection, ends) = self.open()?;
+        if !connection.await_start_bulk(way, ends)? {
+            return self.stream_ended(cursor);
+        }
+        self.hear();
+        // Each transfer is paced from its own beginning.
+        self.intended = None;
+        self.heard = Some(clock::now());
+        if let Some(alarm) = &self.alarm {
+            alarm.arm();
         }
         Ok(())
     }

@@ -37,7 +37,8 @@ pub fn stream(bytes: &[u8], unit: usize) -> Result<u64> {
     let mut ends = Ends::new(Arc::new(Flags::default()), &Files::default(), &memory, &memory, unit)?;
     let mut stream = stacks::stream_over(near);
     let called = u64::from(stream.await_call(unit, &mut ends)?);
-    let units = if stream.await_start_bulk(&mut ends)? { stream.receive(unit, 1000, &mut ends)? } else { 0 };
+    let units =
+        if stream.await_start_bulk(Bulk::Put, &mut ends)? { stream.receive(unit, 1000, &mut ends)? } else { 0 };
     stream.await_stop_bulk(Bulk::Put, &mut ends)?;
     stream.await_disconnect(&mut ends)?;
     Ok(called + units)

@@ -136,12 +136,12 @@ pub trait Connection: Send {
     ///
     /// # Errors
     /// As for `send`.
-    fn start_bulk(&mut self, ends: &mut Ends) -> Result<()>;
+    fn start_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()>;
     /// `AwaitStartBulkGet` and `AwaitStartBulkPut`: false when the peer ended its stream.
     ///
     /// # Errors
     /// As for `receive`.
-    fn await_start_bulk(&mut self, ends: &mut Ends) -> Result<bool>;
+    fn await_start_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<bool>;
     /// `StopBulkGet` and `StopBulkPut`: returns when nothing is in transit.
     ///
     /// # Errors

@@ -263,11 +263,11 @@ impl<F: Flavour> Connection for Stream<F> {
         Ok(times)
     }
 
-    fn start_bulk(&mut self, ends: &mut Ends) -> Result<()> {
+    fn start_bulk(&mut self, _: Bulk, ends: &mut Ends) -> Result<()> {
         send_all(&self.socket, &[START], SendFlags::empty(), &ends.flags)
     }
 
-    fn await_start_bulk(&mut self, ends: &mut Ends) -> Result<bool> {
+    fn await_start_bulk(&mut self, _: Bulk, ends: &mut Ends) -> Result<bool> {
         Ok(!self.ended && self.expect_byte(START, ends)?)
     }
 

@@ -499,13 +499,13 @@ impl Connection for Datagrams {
         }
     }
 
-    fn start_bulk(&mut self, ends: &mut Ends) -> Result<()> {
+    fn start_bulk(&mut self, _: Bulk, ends: &mut Ends) -> Result<()> {
         self.transfer += 1;
         (self.ended, self.end_sent) = (false, false);
         self.exchange(Control::Start, self.transfer, ends)
     }
 
-    fn await_start_bulk(&mut self, ends: &mut Ends) -> Result<bool> {
+    fn await_start_bulk(&mut self, _: Bulk, ends: &mut Ends) -> Result<bool> {
         while !self.started && !self.bye {
             self.take(ends)?;
         }
