@@ -53,6 +53,9 @@ pub struct Interface {
     pub buffer_frames: Option<u32>,
     /// Whether the next frame can be copied in while the one before is on the wire (else it waits until that has left).
     pub single_buffered: bool,
+    /// Whether the host's processor does nothing else while what it has copied last is on the wire.
+    #[serde(default)]
+    pub busy_waiting: bool,
     /// Time the host's processor takes to copy a packet in or out, whatever its size.
     pub copy_per_packet: Duration,
     /// Further time for each byte of it, in ns.

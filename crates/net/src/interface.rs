@@ -2,7 +2,8 @@
 //!
 //! One processor copies: what has arrived goes before what is to leave, one packet at a time, none interrupted. A packet to
 //! leave is copied once the interface has a free buffer, and holds it until its last bit is on the wire; one that arrives
-//! holds a buffer until it has been copied out, and is dropped when there is none.
+//! holds a buffer until it has been copied out, and is dropped when there is none. A processor that waits busily does
+//! nothing else until what it has copied last has left.
 
 use alloc::collections::VecDeque;
 use stackline_core::network::Interface;
@@ -33,6 +34,7 @@ pub(crate) struct Card {
     per_byte_ns: f64,
     out_buffers: usize,
     in_buffers: usize,
+    busy_waits: bool,
     arrived: VecDeque<(u32, u64)>,
     leaving: VecDeque<(u32, u64)>,
     /// Who is being copied, which way, until when.
@@ -46,7 +48,7 @@ impl Card {
     pub(crate) fn new(plan: &Interface) -> Option<Self> {
         let speed = plan.cpu_speed.filter(|speed| *speed > 0.0).unwrap_or(1.0);
         let free = plan.copy_per_packet == Duration::ZERO && plan.copy_ns_per_byte <= 0.0;
-        if free && plan.buffer_frames.is_none() && !plan.single_buffered {
+        if free && plan.buffer_frames.is_none() && !plan.single_buffered && !plan.busy_waiting {
             return None;
         }
         let buffers = plan.buffer_frames.map_or(usize::MAX, |frames| frames.max(1) as usize);
@@ -55,6 +57,7 @@ impl Card {
             per_byte_ns: plan.copy_ns_per_byte.max(0.0) / speed,
             out_buffers: if plan.single_buffered { 1 } else { buffers },
             in_buffers: buffers,
+            busy_waits: plan.busy_waiting,
             arrived: VecDeque::new(),
             leaving: VecDeque::new(),
             copying: None,
@@ -89,10 +92,28 @@ impl Card {
         self.on_the_wire.push_back(departure);
     }
 
+    /// The earliest moment at which a packet that is handed over could begin to be copied, as far as is known: where it is
+    /// later than `now`, something that arrives may still come before.
+    pub(crate) fn begins(&self, now: Instant) -> Instant {
+        if let Some((.., until)) = self.copying {
+            return until;
+        }
+        // Whose departure lets it begin: that of the last packet, or of the one whose buffer it takes.
+        let behind = if self.busy_waits { 1 } else { self.out_buffers };
+        let departure = self.on_the_wire.len().checked_sub(behind).and_then(|place| self.on_the_wire.get(place));
+        departure.map_or(now, |departure| now.max(*departure))
+    }
+
     /// Begins the next copy if there is something to copy and the processor is free.
     pub(crate) fn turn(&mut self, now: Instant) -> Turn {
         if self.copying.is_some() {
             return Turn::Rest;
+        }
+        if self.busy_waits
+            && let Some(departure) = self.on_the_wire.back().filter(|departure| **departure > now)
+        {
+            let idle = self.arrived.is_empty() && self.leaving.is_empty();
+            return if idle { Turn::Rest } else { Turn::WaitUntil(*departure) };
         }
         if let Some((slot, bytes)) = self.arrived.pop_front() {
             return self.copy(now, slot, bytes, Way::In);

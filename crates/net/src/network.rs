@@ -204,6 +204,14 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         self.host_sends(now, slot);
     }
 
+    /// The earliest moment at which a packet that `host` hands over could begin to be copied into its interface: `now` when
+    /// it would be at once. Where it is later, what arrives until then may come before: ask again.
+    #[must_use]
+    pub fn begins(&self, now: Instant, host: Node) -> Instant {
+        let card = self.cards.get(host.0 as usize).and_then(Option::as_ref);
+        card.map_or(now, |card| card.begins(now))
+    }
+
     /// The next packet that reaches its host not after `until`.
     pub fn poll(&mut self, until: Instant) -> Option<Delivery<P>> {
         while let Some((now, event)) = self.agenda.take(until) {

@@ -300,6 +300,48 @@ fn a_blast_copies_while_it_sends_only_with_two_buffers() {
 }
 
 #[test]
+fn whoever_waits_busily_copies_nothing_meanwhile() {
+    let acknowledged = |busy_waiting| {
+        let mut plan = sun(true);
+        plan.hosts[0].interface.busy_waiting = busy_waiting;
+        let mut network = build(&plan);
+        (0..2).for_each(|number| network.handle(Instant(0), packet(0, 1, 1024, number)));
+        // An acknowledgement that arrives while the second packet is on the wire.
+        network.handle(Instant(2 * C + T), packet(1, 0, 64, 9));
+        let all = drain(&mut network);
+        all.into_iter().find(|(_, numbers)| *numbers == [9]).unwrap().0
+    };
+    let arrives = 2 * C + T + CA + TA;
+    assert!(acknowledged(false).abs_diff(arrives + CA) <= 4);
+    assert!(acknowledged(true).abs_diff(2 * (C + T) + CA) <= 4);
+}
+
+#[test]
+fn it_is_told_when_the_next_copy_may_begin() {
+    for (single, busy, second, third) in
+        [(true, false, C + T, 2 * (C + T)), (false, false, C, 2 * C), (false, true, C + T, 2 * (C + T))]
+    {
+        let mut plan = sun(single);
+        plan.hosts[0].interface.busy_waiting = busy;
+        let mut network = build(&plan);
+        let mut now = Instant(0);
+        for (number, expected) in [(0, second), (1, third)] {
+            assert_eq!(network.begins(now, Node(0)), now);
+            network.handle(now, packet(0, 1, 1024, number));
+            loop {
+                while network.poll(now).is_some() {}
+                let begins = network.begins(now, Node(0));
+                if begins == now {
+                    break;
+                }
+                now = begins;
+            }
+            assert!(now.0.abs_diff(expected) <= 4, "{single} {busy}: {now}, not {expected}");
+        }
+    }
+}
+
+#[test]
 fn an_interface_without_a_free_buffer_drops() {
     let slow = Interface { buffer_frames: Some(1), copy_per_packet: Duration(10 * MS), ..Interface::default() };
     let mut plan = pair(link("a-b", 12.0, 0.0));

@@ -15,6 +15,7 @@
 //! | `stacks` | one file a stack, one table a stack |
 //! | `datagram` | what travels |
 //! | `watch` | the digest of everything that happens |
+//! | [`transfers`] | experiments with the bare machines of `proto::blast` |
 
 mod clock;
 mod datagram;
@@ -25,6 +26,7 @@ mod job;
 mod recorder;
 mod records;
 mod stacks;
+pub mod transfers;
 mod watch;
 mod world;
 

@@ -88,7 +88,7 @@ fn properties_of_a_host() {
     host_says("buffer 2 frmes", "unexpected `frmes` [frmes] expected `frames` / did you mean `frames`?");
     host_says(
         "bufer 2 frames",
-        "unexpected `bufer` [bufer] expected `buffer`, `single_buffered`, `copy`, `cpu`, `pace` or `clock` / did you mean `buffer`?",
+        "unexpected `bufer` [bufer] expected `buffer`, `single_buffered`, `busy_waiting`, `copy`, `cpu`, `pace` or `clock` / did you mean `buffer`?",
     );
     host_says("copy 1 ms", "unexpected `}` [}] expected `per packet` or `per byte` / -");
     host_says(

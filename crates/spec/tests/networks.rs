@@ -58,6 +58,7 @@ fn interfaces() {
     assert_eq!(interface("copy 1 us per packet"), Interface { copy_per_packet: Duration(1000), ..none() });
     assert_eq!(interface("copy 2 ns per byte, 1 us per packet").copy_per_packet, Duration(1000));
     assert_eq!(interface("Single-Buffered"), Interface { single_buffered: true, ..none() });
+    assert_eq!(interface("busy-waiting"), Interface { busy_waiting: true, ..none() });
 }
 
 #[test]
@@ -264,6 +265,7 @@ fn host_statements() -> impl Strategy<Value = String> {
     let statement = one_of(&[
         "buffer 2 frames",
         "single-buffered",
+        "busy_waiting",
         "copy 1.35ms per packet,0.47 us per byte",
         "COPY 1 us PER BYTE",
         "cpu 2",

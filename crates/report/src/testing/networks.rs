@@ -39,6 +39,7 @@ pub(crate) fn everything() -> Network {
     network.hosts[0].interface = Interface {
         buffer_frames: Some(32),
         single_buffered: true,
+        busy_waiting: true,
         copy_per_packet: Duration(120_000),
         copy_ns_per_byte: 80.0,
         cpu_speed: Some(2.0),

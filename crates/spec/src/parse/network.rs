@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 const HOST: &str = "expected the name of a host";
 const STATEMENTS: &[&str] = &["host", "switch", "router", "link"];
-const HOST_STATEMENTS: &[&str] = &["buffer", "single_buffered", "copy", "cpu", "pace", "clock"];
+const HOST_STATEMENTS: &[&str] = &["buffer", "single_buffered", "busy_waiting", "copy", "cpu", "pace", "clock"];
 const SWITCH_STATEMENTS: &[&str] = &["buffer", "cells", "early_packet_discard", "queue"];
 const CLOCK: &[&str] = &["ahead", "behind", "fast", "slow"];
 
@@ -76,7 +76,7 @@ impl Parser<'_, '_> {
     fn host_statement(&mut self, host: &mut NodeItem) -> Parsed<()> {
         let word = self.folded(0);
         if !HOST_STATEMENTS.contains(&word.as_str()) {
-            let expected = "expected `buffer`, `single_buffered`, `copy`, `cpu`, `pace` or `clock`";
+            let expected = "expected `buffer`, `single_buffered`, `busy_waiting`, `copy`, `cpu`, `pace` or `clock`";
             return Err(self.unexpected(expected, HOST_STATEMENTS));
         }
         let at = (word.as_str(), self.take(Role::Keyword));
@@ -87,6 +87,7 @@ impl Parser<'_, '_> {
                 self.set(&mut host.buffer_frames, frames, at, "host");
             }
             "single_buffered" => self.set(&mut host.single_buffered, (), at, "host"),
+            "busy_waiting" => self.set(&mut host.busy_waiting, (), at, "host"),
             "copy" => self.copy(host, at)?,
             "cpu" => {
                 let speed = self.number(Expect::Plain, "expected the speed of the processor, such as `2` for twice")?;

@@ -32,6 +32,7 @@ pub(crate) struct NodeItem {
     pub(crate) names: Vec<Word>,
     pub(crate) buffer_frames: Option<Value>,
     pub(crate) single_buffered: Option<()>,
+    pub(crate) busy_waiting: Option<()>,
     pub(crate) copy: Option<Span>,
     pub(crate) copy_per_packet: Option<Value>,
     pub(crate) copy_per_byte: Option<Value>,

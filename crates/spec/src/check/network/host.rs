@@ -38,6 +38,7 @@ fn interface(item: &NodeItem, report: &mut Report) -> Interface {
     Interface {
         buffer_frames: frames.and_then(|frames| u32::try_from(frames).ok()),
         single_buffered: item.single_buffered.is_some(),
+        busy_waiting: item.busy_waiting.is_some(),
         copy_per_packet: per_packet
             .and_then(|value| report.keep(delay(value, "the time to copy a packet")))
             .unwrap_or_default(),
