@@ -3,12 +3,40 @@
 //! The protocol is the pure machine `proto::blast`; here are what carries its packets and who drives it on the calling
 //! thread: no other thread, no queue, no copy of data that landed where it belongs.
 //!
+//! [`Listener`] and [`Channel`] are the front: a reliable stream of bytes each way for threads that block.
+//!
 //! | module | one idea |
 //! | --- | --- |
+//! | [`channel`] | a channel: send, receive, close |
+//! | [`listener`] | waits for connections over UDP |
+//! | [`options`] | what is chosen, fitted to what the carrier can do |
+//! | [`error`] | what can go wrong |
 //! | [`carrier`] | what carries packets between two ends: the contract |
 //! | [`udp`] | the UDP carrier: offload both ways, fallbacks |
+//! | `drive` | the loop between machine and carrier |
+//! | `link` | packets out: heads, seals, what the carrier did not take at once |
+//! | `inbox` | packets in: payloads that are not where they belong |
+//! | `memory` | the memory of a stream: posted, or a bounded ring |
+//! | [`seal`], `replay` | authenticated encryption; each packet counts once |
 //! | `sys` | the only unsafe code |
 
 pub mod carrier;
+pub mod channel;
+mod drive;
+pub mod error;
+mod inbox;
+mod link;
+pub mod listener;
+mod memory;
+pub mod options;
+mod replay;
+pub mod seal;
 mod sys;
 pub mod udp;
+
+pub use channel::{Channel, Facts};
+pub use drive::Dropped;
+pub use error::Error;
+pub use listener::Listener;
+pub use options::{Interrupt, Options, Waiting};
+pub use seal::Key;

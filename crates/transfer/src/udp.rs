@@ -46,9 +46,17 @@ pub struct Options {
     pub offload: bool,
 }
 
+impl Options {
+    /// Buffers of 4 MiB, packets as the route has them, offload where there is any.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { receive_buffer: 4 << 20, send_buffer: 4 << 20, packet: 0, offload: true }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
-        Self { receive_buffer: 4 << 20, send_buffer: 4 << 20, packet: 0, offload: true }
+        Self::new()
     }
 }
 

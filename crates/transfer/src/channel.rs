@@ -1,0 +1,318 @@
+//! A channel: a reliable stream of bytes each way between two ends, for a thread that blocks.
+
+use crate::carrier::{self, Carrier};
+use crate::drive::{BEGIN, Driver, Dropped, Work};
+use crate::error::Error;
+use crate::memory::Posted;
+use crate::options::Options;
+use crate::seal::Side;
+use crate::udp::Udp;
+use ring::rand::{SecureRandom, SystemRandom};
+use stackline_proto::blast::{self, Connection, Header, State};
+use std::fmt;
+use std::net::SocketAddr;
+
+/// One end of a connection that carries a stream of bytes each way.
+///
+/// [`Channel::send`] returns when the other end has everything; data goes out of the caller's memory and, where the other
+/// end is in [`Channel::receive_into`], straight into its caller's. What arrives while no receive is posted waits in memory
+/// of the channel's own, at most as much as was granted (`buffer` of the options); beyond that the peer's sends wait.
+///
+/// Nothing happens between two calls: a peer that sends while this end is in none waits, and gives up after its patience.
+///
+/// ```
+/// use stackline_transfer::{Channel, Listener, Options};
+///
+/// let options = Options::default();
+/// let listener = Listener::bind("127.0.0.1:0".parse()?, &options)?;
+/// let address = listener.local()?;
+/// let server = std::thread::spawn(move || {
+///     let mut channel = listener.accept()?;
+///     let mut request = [0; 5];
+///     channel.receive_into(&mut request)?;
+///     channel.send(&request)?;
+///     channel.close()
+/// });
+/// let mut channel = Channel::connect(address, &options)?;
+/// channel.send(b"hello")?;
+/// let mut reply = [0; 5];
+/// channel.receive_into(&mut reply)?;
+/// assert_eq!(&reply, b"hello");
+/// channel.close()?;
+/// server.join().expect("no panic")?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Channel<C: Carrier = Udp> {
+    driver: Driver<C>,
+    /// Stream positions: up to here the application has handed over, and taken.
+    sent: u64,
+    taken: u64,
+    broken: bool,
+}
+
+/// What a channel has seen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Facts {
+    /// The machine's counts: packets, repetitions, timeouts, round trips.
+    pub connection: blast::Facts,
+    /// What the carrier can do.
+    pub carrier: carrier::Facts,
+    /// What it counted.
+    pub counters: carrier::Counters,
+    /// Packets that were dropped.
+    pub dropped: Dropped,
+    /// Bytes of data that were moved because they came where they were not expected.
+    pub moved: u64,
+}
+
+impl Channel<Udp> {
+    /// Connects to a listener over UDP.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] when nobody listens there, [`Error::Silent`] when nobody answers within the patience of the options,
+    /// [`Error::Refused`] when the terms do not agree, and what the kernel says.
+    pub fn connect(peer: SocketAddr, options: &Options) -> Result<Self, Error> {
+        let carrier = Udp::connect(peer, options.udp).map_err(|error| Error::of("connecting", error))?;
+        Self::dial(carrier, options)
+    }
+}
+
+impl<C: Carrier> Channel<C> {
+    /// Opens a connection over a carrier to whoever is at its other end.
+    ///
+    /// # Errors
+    /// As [`Channel::connect`].
+    pub fn dial(carrier: C, options: &Options) -> Result<Self, Error> {
+        let machine = options.fitted(carrier.facts())?;
+        let nonce = random()?;
+        let [a, b, c, d] = random()?;
+        let connection = Connection::dial(BEGIN, &machine, options.token, nonce, u32::from_le_bytes([a, b, c, d]));
+        let mut channel = Self::new(Driver::new(carrier, options, connection, Side::Dials, nonce));
+        channel.opened()?;
+        Ok(channel)
+    }
+
+    /// Waits for somebody at the other end of a carrier to open a connection.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], and what the carrier says. It waits without a bound.
+    pub fn answer(carrier: C, options: &Options) -> Result<Self, Error> {
+        let mut channel = Self::listening(carrier, options)?;
+        channel.opened()?;
+        Ok(channel)
+    }
+
+    /// The same for somebody whose first packet a listener has read.
+    pub(crate) fn answer_to(carrier: C, options: &Options, header: &Header, body: &[u8]) -> Result<Self, Error> {
+        let mut channel = Self::listening(carrier, options)?;
+        channel.driver.hand(header, body);
+        // What is said to one whose terms do not agree goes out before the channel is given up.
+        let work = channel.idle();
+        let now = channel.driver.now();
+        channel.driver.flush(now, &work)?;
+        match channel.driver.connection.state() {
+            State::Open => Ok(channel),
+            _ => Err(Error::Refused(blast::terms::Refusal::Terms)),
+        }
+    }
+
+    fn listening(carrier: C, options: &Options) -> Result<Self, Error> {
+        let machine = options.fitted(carrier.facts())?;
+        let nonce = random()?;
+        let connection = Connection::listen(&machine, options.token, nonce);
+        Ok(Self::new(Driver::new(carrier, options, connection, Side::Answers, nonce)))
+    }
+
+    const fn new(driver: Driver<C>) -> Self {
+        Self { driver, sent: 0, taken: 0, broken: false }
+    }
+
+    /// Nothing to send, nothing to receive into.
+    fn idle(&self) -> Work<'static> {
+        Work { data: &[], from: self.sent, posted: Posted { into: &mut [], base: self.taken } }
+    }
+
+    fn opened(&mut self) -> Result<(), Error> {
+        let mut work = self.idle();
+        self.driver.drive(&mut work, |connection| connection.state() == State::Open)?;
+        if self.driver.connection.state() == State::Open { Ok(()) } else { Err(Error::Closed) }
+    }
+
+    /// Sends bytes and waits until the peer has all of them. Nothing at all is sent as an empty blast, and waited for.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] or, after the patience of the options, [`Error::Silent`] when the peer is dead; [`Error::Closed`] when
+    /// it closed the channel first. The channel is of no use afterwards.
+    pub fn send(&mut self, data: &[u8]) -> Result<(), Error> {
+        self.exchange(data, &mut []).map(|_| ())
+    }
+
+    /// Fills memory with the next bytes of the peer's stream and returns how many there were: fewer than asked for only
+    /// where the stream ends, because the peer has finished or closed.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] or [`Error::Silent`] when the peer is dead. The channel is of no use afterwards.
+    pub fn receive_into(&mut self, into: &mut [u8]) -> Result<usize, Error> {
+        self.broken()?;
+        let end = self.taken + into.len() as u64;
+        let done = move |connection: &Connection| has(connection, end);
+        self.work(&[], into, done)
+    }
+
+    /// Both at once, so that two ends that send to each other need no room for what comes meanwhile.
+    ///
+    /// # Errors
+    /// As [`Channel::send`] and [`Channel::receive_into`].
+    pub fn exchange(&mut self, data: &[u8], into: &mut [u8]) -> Result<usize, Error> {
+        self.broken()?;
+        let end = self.taken + into.len() as u64;
+        self.driver.connection.send(data.len() as u64);
+        let done = move |connection: &Connection| connection.sender().is_idle() && has(connection, end);
+        let got = self.work(data, into, done)?;
+        self.sent += data.len() as u64;
+        if self.driver.connection.sender().is_idle() {
+            return Ok(got);
+        }
+        self.broken = true;
+        Err(Error::Closed)
+    }
+
+    /// Says that nothing more comes from this end, and waits until the peer has heard it.
+    ///
+    /// # Errors
+    /// As [`Channel::send`].
+    pub fn finish(&mut self) -> Result<(), Error> {
+        self.broken()?;
+        self.driver.connection.finish();
+        self.work(&[], &mut [], |connection| connection.sender().is_idle()).map(|_| ())
+    }
+
+    /// Closes the channel and waits, for a second at most, until the peer has heard it.
+    ///
+    /// # Errors
+    /// What the carrier says. A peer that is gone, or never answers, is no error here: everything sent had arrived.
+    pub fn close(mut self) -> Result<(), Error> {
+        self.broken()?;
+        let now = self.driver.now();
+        self.driver.connection.close(now);
+        self.work(&[], &mut [], |connection| connection.state() == State::Closed).map(|_| ())
+    }
+
+    fn broken(&self) -> Result<(), Error> {
+        if self.broken { Err(Error::Broken) } else { Ok(()) }
+    }
+
+    /// Drives until it is done, or the peer has closed; how many bytes there are in the memory.
+    fn work(&mut self, data: &[u8], into: &mut [u8], done: impl Fn(&Connection) -> bool) -> Result<usize, Error> {
+        let mut work = Work { data, from: self.sent, posted: Posted { into, base: self.taken } };
+        if let Some(staging) = &self.driver.staging {
+            staging.unload(&mut work.posted);
+        }
+        let delivered = self.driver.connection.receiver().delivered();
+        self.driver.connection.consume(delivered.min(work.posted.end()));
+        // Until it succeeds: memory that was posted is not there for a second try.
+        self.broken = true;
+        self.driver.drive(&mut work, done)?;
+        self.broken = false;
+        let end = self.driver.connection.receiver().delivered().min(work.posted.end());
+        let got = end.saturating_sub(self.taken);
+        self.taken += got;
+        Ok(usize::try_from(got).unwrap_or(usize::MAX))
+    }
+
+    /// What is in force: what both ends agreed upon.
+    #[must_use]
+    pub const fn options(&self) -> &blast::Options {
+        self.driver.connection.options()
+    }
+
+    /// What it has seen.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        Facts {
+            connection: self.driver.connection.facts(),
+            carrier: self.driver.link.carrier.facts(),
+            counters: self.driver.link.carrier.counters(),
+            dropped: self.driver.dropped,
+            moved: self.driver.inbox.moved,
+        }
+    }
+
+    /// What carries its packets.
+    #[must_use]
+    pub const fn carrier(&self) -> &C {
+        &self.driver.link.carrier
+    }
+}
+
+/// Whether everything before a position has arrived, or nothing more comes.
+fn has(connection: &Connection, end: u64) -> bool {
+    connection.receiver().delivered() >= end || connection.receiver().ended()
+}
+
+/// Bytes nobody can guess.
+fn random<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| Error::Io("drawing random bytes", std::io::ErrorKind::Other.into()))?;
+    Ok(bytes)
+}
+
+impl<C: Carrier> Drop for Channel<C> {
+    /// Tells the peer once, without waiting.
+    fn drop(&mut self) {
+        if self.broken || self.driver.connection.state() != State::Open {
+            return;
+        }
+        let now = self.driver.now();
+        self.driver.connection.close(now);
+        let work = self.idle();
+        let _ = self.driver.flush(now, &work);
+    }
+}
+
+impl<C: Carrier> fmt::Debug for Channel<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channel").field("facts", &self.facts()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::option;
+    use socket2::{Domain, Socket, Type};
+    use std::net::Ipv4Addr;
+    use std::os::fd::AsFd;
+    use std::thread;
+
+    #[test]
+    fn what_the_kernel_refuses_joined_arrives_all_the_same() {
+        let sockets = [0, 1].map(|_| {
+            let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+            socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+            // Without checksums the kernel cuts nothing: EINVAL.
+            option::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
+            socket
+        });
+        sockets[0].connect(&sockets[1].local_addr().unwrap()).unwrap();
+        sockets[1].connect(&sockets[0].local_addr().unwrap()).unwrap();
+        let udp = crate::udp::Options { packet: 1472, ..crate::udp::Options::new() };
+        let options = Options { udp, ..Options::default() };
+        let [left, right] = sockets.map(|socket| Udp::over(socket, udp).unwrap());
+        let data: Vec<u8> = (0..2_000_000_u32).map(|i| (i ^ (i >> 8)) as u8).collect();
+        thread::scope(|scope| {
+            let server = scope.spawn(|| {
+                let mut channel = Channel::answer(left, &options).unwrap();
+                let mut into = vec![0; data.len()];
+                channel.receive_into(&mut into).unwrap();
+                assert!(into == data);
+            });
+            let mut channel = Channel::dial(right, &options).unwrap();
+            channel.send(&data).unwrap();
+            let facts = channel.facts();
+            assert_eq!((facts.counters.fallbacks, facts.carrier.joined_out), (1, 1));
+            server.join().unwrap();
+        });
+    }
+}

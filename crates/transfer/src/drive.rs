@@ -1,0 +1,266 @@
+//! Drives the machine of a connection over a carrier, on the calling thread: sends what it wants sent, waits as long as it
+//! wants to wait, and sees to it that every payload is where the machine says.
+//!
+//! Packets are received straight into the places where the machine expects them. One that was expected elsewhere (after a
+//! loss, a repetition) is moved; nothing else is copied.
+
+use crate::carrier::{Carrier, Wait};
+use crate::error::Error;
+use crate::inbox::Inbox;
+use crate::link::Link;
+use crate::memory::{self, Posted, Staging};
+use crate::options::{Options, Waiting};
+use crate::seal::{Side, Verdict};
+use stackline_core::time::{Duration, Instant};
+use stackline_proto::blast::terms::Nonce;
+use stackline_proto::blast::{Arrival, Check, Connection, Failure, Header, Kind, Output, State};
+use std::io::{self, ErrorKind};
+use std::time;
+
+/// Whoever may end the operation is asked so often, and so long a wait is at most.
+const LOOK: Duration = Duration(20_000_000);
+/// Runs that are sent before answers are looked for.
+const RUNS: u32 = 8;
+
+/// What an operation has in hand: bytes to send and memory to receive into.
+pub(crate) struct Work<'a> {
+    /// Bytes to send, whose first one is at stream position `from`.
+    pub(crate) data: &'a [u8],
+    pub(crate) from: u64,
+    /// Where to receive.
+    pub(crate) posted: Posted<'a>,
+}
+
+impl Work<'_> {
+    /// Stream positions `from..to` of what is sent.
+    fn slice(&self, from: u64, to: u64) -> Result<&[u8], Error> {
+        let at = |position: u64| position.checked_sub(self.from).and_then(|at| usize::try_from(at).ok());
+        at(from).zip(at(to)).and_then(|(from, to)| self.data.get(from..to)).ok_or(Error::Broken)
+    }
+}
+
+/// Packets that arrived and were dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// They had no header that is known.
+    pub strange: u64,
+    /// Their seal was not genuine.
+    pub forged: u64,
+    /// They had been here before, or were too old to tell.
+    pub replayed: u64,
+}
+
+/// The machine, its carrier and what arrived too early.
+pub(crate) struct Driver<C> {
+    pub(crate) connection: Connection,
+    pub(crate) link: Link<C>,
+    pub(crate) staging: Option<Staging>,
+    pub(crate) inbox: Inbox,
+    pub(crate) dropped: Dropped,
+    side: Side,
+    nonce: Nonce,
+    waiting: Waiting,
+    origin: time::Instant,
+    looked: Instant,
+    /// When the peer was heard last, and asked last whether it is there.
+    heard: Instant,
+    asked: Instant,
+}
+
+/// The moment a driver is made, on its own clock.
+pub(crate) const BEGIN: Instant = Instant(1);
+
+impl<C: Carrier> Driver<C> {
+    /// For a machine that was made at [`BEGIN`].
+    pub(crate) fn new(carrier: C, options: &Options, connection: Connection, side: Side, nonce: Nonce) -> Self {
+        Self {
+            connection,
+            link: Link::new(carrier, options),
+            staging: None,
+            inbox: Inbox::default(),
+            dropped: Dropped::default(),
+            side,
+            nonce,
+            waiting: options.waiting,
+            origin: time::Instant::now(),
+            looked: BEGIN,
+            heard: BEGIN,
+            asked: BEGIN,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        BEGIN + Duration(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Goes on until `done`, or until the connection is closed.
+    pub(crate) fn drive(&mut self, work: &mut Work<'_>, done: impl Fn(&Connection) -> bool) -> Result<(), Error> {
+        // Whoever was busy elsewhere has not listened.
+        self.heard = self.now();
+        loop {
+            let now = self.now();
+            let all = self.flush(now, work)?;
+            match self.connection.state() {
+                State::Failed(Failure::Silent) => return Err(Error::Silent(self.connection.options().patience)),
+                State::Failed(Failure::Refused(refusal)) => return Err(Error::Refused(refusal)),
+                State::Closed => return Ok(()),
+                _ if all && done(&self.connection) => return Ok(()),
+                _ => {}
+            }
+            let wait = if all { self.wait(now)? } else { Wait::No };
+            self.take(work, wait)?;
+        }
+    }
+
+    /// Once it is open: keys, and room for what comes too early.
+    fn agree(&mut self) {
+        if self.connection.state() != State::Open || self.staging.is_some() {
+            return;
+        }
+        self.staging = Some(Staging::new(self.connection.options().buffer));
+        let (own, peer) = (&self.nonce, self.connection.peer_nonce());
+        let (dials, answers) = if self.side == Side::Dials { (own, peer) } else { (peer, own) };
+        if let Some(seal) = &mut self.link.seal {
+            seal.open_session(self.side, dials, answers);
+        }
+    }
+
+    // --- what leaves ---
+
+    /// Sends what the machine wants sent, but for a bound on what goes between two looks for answers; whether that was all.
+    pub(crate) fn flush(&mut self, now: Instant, work: &Work<'_>) -> Result<bool, Error> {
+        self.agree();
+        let most = self.link.train(self.connection.options().packet);
+        for _ in 0..RUNS {
+            match self.connection.poll(now, most) {
+                Some(Output::Run(run)) => {
+                    let (position, _) = run.span(0);
+                    let (last, bytes) = run.span(run.count - 1);
+                    let check = if run.asks && self.connection.options().checked {
+                        crc32c::crc32c(work.slice(run.blast.start, run.blast.end())?)
+                    } else {
+                        0
+                    };
+                    self.link.run(&run, work.slice(position, last + u64::from(bytes))?, check)?;
+                }
+                Some(Output::Control(header, body)) => self.link.control(&header, &body)?,
+                None => return self.keep_alive(now).map(|()| true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Asks a peer that has been silent for long whether it is there: whoever only receives would never know.
+    fn keep_alive(&mut self, now: Instant) -> Result<(), Error> {
+        if self.connection.state() != State::Open {
+            return Ok(());
+        }
+        let patience = self.connection.options().patience;
+        let silent = now.since(self.heard);
+        if silent > patience {
+            return Err(Error::Silent(patience));
+        }
+        let often = Duration(patience.0 / 4);
+        if silent > often && now.since(self.asked) > often {
+            self.asked = now;
+            return self.link.control(&Header::new(Kind::Probe, self.connection.id()), &[]);
+        }
+        Ok(())
+    }
+
+    // --- what arrives ---
+
+    /// How long to wait; whoever may end the operation has been asked.
+    fn wait(&mut self, now: Instant) -> Result<Wait, Error> {
+        if now.since(self.looked) >= LOOK {
+            self.looked = now;
+            self.link.look()?;
+        }
+        let until = self.connection.deadline(now).map_or(LOOK, |(at, _)| at.since(now)).min(LOOK);
+        let time = time::Duration::from_nanos(until.0);
+        Ok(match self.waiting {
+            _ if time.is_zero() => Wait::No,
+            Waiting::Block => Wait::Block(time),
+            Waiting::Spin => Wait::Spin(time),
+        })
+    }
+
+    fn take(&mut self, work: &mut Work<'_>, wait: Wait) -> Result<(), Error> {
+        self.inbox.expect(&work.posted, self.connection.receiver().expected());
+        let into = &mut *work.posted.into;
+        let packets = match self.link.carrier.receive(self.link.head, into, &self.inbox.places, wait) {
+            Ok(packets) => packets,
+            Err(error) if error.kind() == ErrorKind::Interrupted => return self.link.look(),
+            Err(error) => return self.fails(error),
+        };
+        if packets == 0 {
+            return Ok(());
+        }
+        let now = self.now();
+        for index in 0..packets {
+            self.arrive(now, (index, packets), &mut work.posted);
+        }
+        let delivered = self.connection.receiver().delivered();
+        self.connection.consume(delivered.min(work.posted.end()));
+        Ok(())
+    }
+
+    /// A path that fails while the connection is being closed is no loss.
+    fn fails(&mut self, error: io::Error) -> Result<(), Error> {
+        if self.connection.state() != State::Closing || !self.connection.sender().is_idle() {
+            return Err(Error::of("receiving", error));
+        }
+        let goodbye = Header::new(Kind::Closed, self.connection.id());
+        self.connection.handle(self.now(), &goodbye, &[], 0);
+        Ok(())
+    }
+
+    /// Packet `index` of those that came.
+    fn arrive(&mut self, now: Instant, (index, packets): (usize, usize), posted: &mut Posted<'_>) {
+        let at = match &mut self.link.seal {
+            None => self.inbox.find(self.link.carrier.packet(index).payload, index),
+            Some(seal) => match self.inbox.open(&self.link.carrier, seal, index, posted) {
+                (Verdict::Genuine, at) => at,
+                (Verdict::Forged, _) => return self.dropped.forged += 1,
+                (Verdict::Replayed, _) => return self.dropped.replayed += 1,
+            },
+        };
+        let packet = self.link.carrier.packet(index);
+        let Some(header) = Header::read(packet.head) else { return self.dropped.strange += 1 };
+        let body = match header.kind {
+            Kind::Data => &[],
+            _ => self.inbox.payload(packet.payload, at, posted),
+        };
+        let arrival = self.connection.handle(now, &header, body, packet.payload.length());
+        self.heard = now;
+        if header.kind != Kind::Data {
+            // The next packet may need the keys that this one brought.
+            self.agree();
+        }
+        let Arrival::Place { position, check } = arrival else { return };
+        let Some(staging) = &mut self.staging else { return };
+        self.inbox.put(&self.link.carrier, (index, packets), at, position, posted, staging);
+        if let Some(check) = check {
+            self.verify(check, posted);
+        }
+    }
+
+    /// Compares the bytes of a blast with what its sender computed.
+    fn verify(&mut self, check: Check, posted: &Posted<'_>) {
+        let Some(staging) = &self.staging else { return };
+        let mut sum = 0;
+        let blast = check.blast;
+        memory::each(posted, staging, blast.start, blast.length as usize, |part| {
+            sum = crc32c::crc32c_append(sum, part)
+        });
+        self.connection.checked(blast.number, sum == check.wanted);
+    }
+
+    /// A packet that somebody else took off the wire for this connection.
+    pub(crate) fn hand(&mut self, header: &Header, body: &[u8]) {
+        let now = self.now();
+        self.connection.handle(now, header, body, body.len());
+        self.heard = now;
+        self.agree();
+    }
+}

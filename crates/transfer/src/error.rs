@@ -1,0 +1,70 @@
+//! What can go wrong with a channel: one sentence each, with the cause and what to try.
+
+use stackline_core::time::Duration;
+use stackline_proto::blast::terms::Refusal;
+use std::fmt;
+use std::io;
+
+/// Why an operation on a channel failed. A channel that failed once fails from then on.
+#[derive(Debug)]
+pub enum Error {
+    /// The peer's process is gone: its host says that nobody listens at that address any more.
+    Gone,
+    /// The peer has been silent for longer than the options allow.
+    Silent(Duration),
+    /// The peer does not want the connection.
+    Refused(Refusal),
+    /// The peer closed the channel while data was on its way to it.
+    Closed,
+    /// It was asked to end (see [`crate::options::Options::interrupt`]).
+    Interrupted,
+    /// It failed before, or was ended in the middle of an operation.
+    Broken,
+    /// The options cannot be had on this path.
+    Options(String),
+    /// A system call failed, or the path is broken.
+    Io(&'static str, io::Error),
+}
+
+impl Error {
+    /// What a carrier's error means.
+    pub(crate) fn of(what: &'static str, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Self::Gone,
+            _ => Self::Io(what, error),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("the peer's process is gone; hint: see how it ended on the other host"),
+            Self::Silent(patience) => write!(
+                f,
+                "the peer has said nothing for {patience}; hint: see whether it runs and whether a firewall drops its packets"
+            ),
+            Self::Refused(Refusal::Version) => {
+                f.write_str("the peer speaks another version; hint: use the same version on both hosts")
+            }
+            Self::Refused(Refusal::Terms) => {
+                f.write_str("the peer wants other terms; hint: give both sides the same strategy and checks")
+            }
+            Self::Refused(Refusal::Busy) => f.write_str("the peer is in another connection; hint: close that first"),
+            Self::Closed => f.write_str("the peer closed the channel before everything sent had arrived"),
+            Self::Interrupted => f.write_str("it was ended before it was done"),
+            Self::Broken => f.write_str("the channel failed before; hint: open another one"),
+            Self::Options(what) => f.write_str(what),
+            Self::Io(what, error) => write!(f, "{what} failed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(_, error) => Some(error),
+            _ => None,
+        }
+    }
+}

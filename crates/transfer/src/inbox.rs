@@ -1,0 +1,141 @@
+//! Where the payloads of the packets that just came are, and how one that is not where it belongs gets there.
+//!
+//! Most are where they belong: received straight into the memory posted. The first that is not makes those behind it give
+//! way: they are copied aside before anything is written to a place that one of them may be in.
+
+use crate::carrier::{Carrier, Payload, Place};
+use crate::memory::{self, Posted, Staging};
+use crate::seal::{Seal, Verdict};
+
+/// Most packets of one read that are received in place.
+const PLACES: usize = 128;
+
+/// Where a payload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    /// In the memory posted, from here on.
+    Posted(usize),
+    /// Copied aside, from here on.
+    Aside(usize),
+    /// In the carrier's memory.
+    Carrier,
+    /// Opened, outside of the carrier's memory.
+    Opened,
+}
+
+/// Places for one read, and what became of its packets.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    pub(crate) places: Vec<Place>,
+    aside: Vec<u8>,
+    /// From which packet on payloads are aside, and how far apart.
+    aside_from: Option<usize>,
+    stride: usize,
+    opened: Vec<u8>,
+    /// Bytes that were moved.
+    pub(crate) moved: u64,
+}
+
+impl Inbox {
+    /// Chooses places for the next read: where the stream positions lie in the memory posted.
+    pub(crate) fn expect(&mut self, posted: &Posted<'_>, expected: impl Iterator<Item = (u64, u32)>) {
+        self.places.clear();
+        self.aside_from = None;
+        for (position, bytes) in expected.take(PLACES) {
+            let Some(at) = posted.place(position) else { return };
+            let length = (bytes as usize).min(posted.into.len() - at);
+            self.places.push(Place { at, length });
+            if length < bytes as usize {
+                return;
+            }
+        }
+    }
+
+    /// Where the payload of a packet is now.
+    pub(crate) fn find(&self, payload: Payload<'_>, index: usize) -> At {
+        match (payload, self.aside_from) {
+            (Payload::Here(_), _) => At::Carrier,
+            (Payload::Placed(_), Some(from)) => At::Aside((index - from) * self.stride),
+            (Payload::Placed(_), None) => At::Posted(self.places[index].at),
+        }
+    }
+
+    /// Opens a sealed packet where it is, or a copy of it where that is the carrier's.
+    pub(crate) fn open<C: Carrier>(
+        &mut self,
+        carrier: &C,
+        seal: &mut Seal,
+        index: usize,
+        posted: &mut Posted<'_>,
+    ) -> (Verdict, At) {
+        let packet = carrier.packet(index);
+        let at = self.find(packet.payload, index);
+        let length = packet.payload.length();
+        match (at, packet.payload) {
+            (At::Posted(from), _) => (seal.open(packet.head, &mut posted.into[from..from + length]), at),
+            (At::Aside(from), _) => (seal.open(packet.head, &mut self.aside[from..from + length]), at),
+            (At::Carrier | At::Opened, payload) => {
+                self.opened.clear();
+                if let Payload::Here(bytes) = payload {
+                    self.opened.extend_from_slice(bytes);
+                }
+                (seal.open(packet.head, &mut self.opened), At::Opened)
+            }
+        }
+    }
+
+    /// The payload of a packet.
+    pub(crate) fn payload<'a>(&'a self, payload: Payload<'a>, at: At, posted: &'a Posted<'_>) -> &'a [u8] {
+        match (at, payload) {
+            (At::Posted(from), payload) => &posted.into[from..from + payload.length()],
+            (At::Aside(from), payload) => &self.aside[from..from + payload.length()],
+            (At::Opened, _) => &self.opened,
+            (At::Carrier, Payload::Here(bytes)) => bytes,
+            (At::Carrier, Payload::Placed(_)) => &[],
+        }
+    }
+
+    /// Puts the payload of packet `index` of `packets` where its stream position is.
+    pub(crate) fn put<C: Carrier>(
+        &mut self,
+        carrier: &C,
+        (index, packets): (usize, usize),
+        at: At,
+        position: u64,
+        posted: &mut Posted<'_>,
+        staging: &mut Staging,
+    ) {
+        let payload = carrier.packet(index).payload;
+        let length = payload.length();
+        if let At::Posted(from) = at
+            && posted.place(position) == Some(from)
+            && from + length <= posted.into.len()
+        {
+            return;
+        }
+        self.moved += length as u64;
+        if self.aside_from.is_none() {
+            self.give_way(carrier, index, packets, posted);
+        }
+        match (if matches!(at, At::Posted(_)) { At::Aside(0) } else { at }, payload) {
+            (At::Aside(from), _) => memory::put(posted, staging, position, &self.aside[from..from + length]),
+            (At::Opened, _) => memory::put(posted, staging, position, &self.opened),
+            (_, Payload::Here(bytes)) => memory::put(posted, staging, position, bytes),
+            (_, Payload::Placed(_)) => {}
+        }
+    }
+
+    /// Copies aside what is in places, from packet `index` on.
+    fn give_way<C: Carrier>(&mut self, carrier: &C, index: usize, packets: usize, posted: &Posted<'_>) {
+        self.aside_from = Some(index);
+        self.stride = self.places.iter().map(|place| place.length).max().unwrap_or(0);
+        self.aside.resize((packets - index) * self.stride, 0);
+        for later in index..packets {
+            if let Payload::Placed(length) = carrier.packet(later).payload {
+                let from = self.places[later].at;
+                self.aside[(later - index) * self.stride..][..length]
+                    .copy_from_slice(&posted.into[from..from + length]);
+            }
+        }
+    }
+}

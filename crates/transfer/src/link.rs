@@ -1,0 +1,116 @@
+//! Packets of one connection through a carrier: heads are written, sealed where there is a key, and everything goes out.
+
+use crate::carrier::{Carrier, Head, Run};
+use crate::error::Error;
+use crate::options::{Interrupt, Options};
+use crate::seal::Seal;
+use stackline_proto::blast::{self, HEADER, Header};
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+/// Most packets of a run.
+const PACKETS: usize = 128;
+/// Where the index is in a header, and its flags.
+const INDEX: std::ops::Range<usize> = 24..26;
+/// A carrier that takes nothing for so long is broken.
+const STUCK: Duration = Duration::from_secs(10);
+
+/// A carrier and what is needed to put packets into it.
+pub(crate) struct Link<C> {
+    pub(crate) carrier: C,
+    pub(crate) seal: Option<Seal>,
+    /// Bytes of a head.
+    pub(crate) head: usize,
+    heads: Vec<Head>,
+    /// Payloads that are sealed.
+    scratch: Vec<u8>,
+    interrupt: Option<Interrupt>,
+}
+
+impl<C: Carrier> Link<C> {
+    pub(crate) fn new(carrier: C, options: &Options) -> Self {
+        Self {
+            carrier,
+            seal: options.key.as_ref().map(Seal::new),
+            head: options.head(),
+            heads: vec![Head::EMPTY; PACKETS],
+            scratch: Vec::new(),
+            interrupt: options.interrupt.clone(),
+        }
+    }
+
+    /// Packets with so many bytes of data that go as one.
+    pub(crate) fn train(&self, packet: u32) -> u32 {
+        let bytes = packet as usize + self.head;
+        (65_507 / bytes).min(self.carrier.facts().joined_out).clamp(1, PACKETS) as u32
+    }
+
+    /// Whether somebody wants the operation to end.
+    pub(crate) fn look(&self) -> Result<(), Error> {
+        match &self.interrupt {
+            Some(interrupt) if interrupt.is_asked() => Err(Error::Interrupted),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a packet without data of the stream.
+    pub(crate) fn control(&mut self, header: &Header, body: &[u8]) -> Result<(), Error> {
+        self.heads[0].0[..HEADER].copy_from_slice(&header.write());
+        self.send(1, body, body.len())
+    }
+
+    /// Sends packets of a blast; `data` is theirs, and `check` goes with the one that asks.
+    pub(crate) fn run(&mut self, run: &blast::Run, data: &[u8], check: u32) -> Result<(), Error> {
+        let packets = run.count as usize;
+        let first = run.header(0, check).write();
+        for (n, head) in self.heads[..packets].iter_mut().enumerate() {
+            head.0[..HEADER].copy_from_slice(&first);
+            head.0[INDEX].copy_from_slice(&((run.first as usize + n) as u16).to_le_bytes());
+        }
+        let last = run.header(run.count - 1, check).write();
+        self.heads[packets - 1].0[..HEADER].copy_from_slice(&last);
+        self.send(packets, data, run.packet as usize)
+    }
+
+    fn send(&mut self, packets: usize, data: &[u8], each: usize) -> Result<(), Error> {
+        if let Some(seal) = &mut self.seal {
+            self.scratch.clear();
+            self.scratch.extend_from_slice(data);
+            let mut rest = &mut self.scratch[..];
+            for head in &mut self.heads[..packets] {
+                let (payload, later) = rest.split_at_mut(each.min(rest.len()));
+                rest = later;
+                if !seal.seal(head, payload) {
+                    return Err(Error::Broken);
+                }
+            }
+        }
+        let payload = if self.seal.is_some() { &self.scratch } else { data };
+        let run = Run { head: self.head, heads: &self.heads[..packets], payload, each };
+        let gone = put(&mut self.carrier, run)?;
+        if gone == packets { Ok(()) } else { self.push(packets, gone, data, each) }
+    }
+
+    /// The rest of a run that the carrier did not take at once.
+    fn push(&mut self, packets: usize, mut gone: usize, data: &[u8], each: usize) -> Result<(), Error> {
+        let begin = Instant::now();
+        while gone < packets {
+            self.look()?;
+            if begin.elapsed() > STUCK {
+                return Err(Error::Io("sending", ErrorKind::TimedOut.into()));
+            }
+            let payload = if self.seal.is_some() { &self.scratch } else { data };
+            let run = Run { head: self.head, heads: &self.heads[..packets], payload, each };
+            gone += put(&mut self.carrier, run.after(gone))?;
+        }
+        Ok(())
+    }
+}
+
+fn put<C: Carrier>(carrier: &mut C, run: Run<'_>) -> Result<usize, Error> {
+    match carrier.send(run) {
+        Ok(packets) => Ok(packets),
+        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
+        Err(error) => Err(Error::of("sending", error)),
+    }
+}

@@ -1,0 +1,131 @@
+//! Where the bytes of a stream are: in the memory of a receive that has been posted, and beyond it in a bounded ring.
+//!
+//! Positions are the stream's. What may arrive is bounded by what was granted, so the ring never holds a position twice.
+
+use std::ops::Range;
+
+/// Bytes that came before a receive was posted for them.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    /// Grown at the first use to its capacity; position p is at p modulo that.
+    ring: Vec<u8>,
+    capacity: usize,
+    /// End of the furthest byte that is or was here.
+    high: u64,
+}
+
+/// Memory for the stream from `base` on.
+#[derive(Debug)]
+pub(crate) struct Posted<'a> {
+    pub(crate) into: &'a mut [u8],
+    pub(crate) base: u64,
+}
+
+impl Posted<'_> {
+    /// The position behind its last byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.base + self.into.len() as u64
+    }
+
+    /// Where a position is in it; `None` when it lies elsewhere.
+    pub(crate) fn place(&self, position: u64) -> Option<usize> {
+        let at = usize::try_from(position.checked_sub(self.base)?).ok()?;
+        (at < self.into.len()).then_some(at)
+    }
+}
+
+impl Staging {
+    pub(crate) fn new(capacity: u64) -> Self {
+        Self { ring: Vec::new(), capacity: usize::try_from(capacity).unwrap_or(usize::MAX), high: 0 }
+    }
+
+    /// The parts of the ring that hold `bytes` bytes from `position` on.
+    fn parts(&self, position: u64, bytes: usize) -> [Range<usize>; 2] {
+        let at = (position % self.capacity as u64) as usize;
+        let first = bytes.min(self.capacity - at);
+        [at..at + first, 0..bytes - first]
+    }
+
+    fn put(&mut self, position: u64, bytes: &[u8]) {
+        if bytes.is_empty() || bytes.len() > self.capacity {
+            return;
+        }
+        if self.ring.is_empty() {
+            self.ring = vec![0; self.capacity];
+        }
+        let [first, second] = self.parts(position, bytes.len());
+        let (head, tail) = bytes.split_at(first.len());
+        self.ring[first].copy_from_slice(head);
+        self.ring[second].copy_from_slice(tail);
+        self.high = self.high.max(position + bytes.len() as u64);
+    }
+
+    fn each(&self, position: u64, bytes: usize, mut see: impl FnMut(&[u8])) {
+        if bytes == 0 || self.ring.is_empty() {
+            return;
+        }
+        self.parts(position, bytes).into_iter().filter(|part| !part.is_empty()).for_each(|part| see(&self.ring[part]));
+    }
+
+    /// Moves what is here of a receive that is being posted into its memory: whatever has arrived, and what is still missing
+    /// between it as well.
+    pub(crate) fn unload(&self, posted: &mut Posted<'_>) {
+        let bytes = self.high.min(posted.end()).saturating_sub(posted.base) as usize;
+        let (base, mut at) = (posted.base, 0);
+        self.each(base, bytes, |part| {
+            posted.into[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        });
+    }
+}
+
+/// Puts bytes where they belong.
+pub(crate) fn put(posted: &mut Posted<'_>, staging: &mut Staging, position: u64, bytes: &[u8]) {
+    let inside = posted.place(position).map_or(0, |at| (posted.into.len() - at).min(bytes.len()));
+    if let Some(at) = posted.place(position) {
+        posted.into[at..at + inside].copy_from_slice(&bytes[..inside]);
+    }
+    staging.put(position + inside as u64, &bytes[inside..]);
+}
+
+/// Shows `bytes` bytes of the stream from `position` on, in order.
+pub(crate) fn each(posted: &Posted<'_>, staging: &Staging, position: u64, bytes: usize, mut see: impl FnMut(&[u8])) {
+    let inside = posted.place(position).map_or(0, |at| (posted.into.len() - at).min(bytes));
+    if let Some(at) = posted.place(position) {
+        see(&posted.into[at..at + inside]);
+    }
+    staging.each(position + inside as u64, bytes - inside, see);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_found_where_they_were_put_across_every_edge() {
+        let mut memory = vec![0; 10];
+        let mut posted = Posted { into: &mut memory, base: 95 };
+        let mut staging = Staging::new(8);
+        let bytes: Vec<u8> = (0..15).collect();
+        // 95..105 are posted, 105..110 wrap around the end of the ring at 112.
+        put(&mut posted, &mut staging, 95, &bytes[..7]);
+        put(&mut posted, &mut staging, 102, &bytes[7..15]);
+        let mut seen = Vec::new();
+        each(&posted, &staging, 97, 13, |part| seen.extend_from_slice(part));
+        assert_eq!(seen, bytes[2..]);
+        assert_eq!(memory, bytes[..10]);
+        let mut next = vec![0xff; 7];
+        staging.unload(&mut Posted { into: &mut next, base: 105 });
+        assert_eq!(next, [10, 11, 12, 13, 14, 0xff, 0xff]);
+    }
+
+    #[test]
+    fn the_ring_wraps() {
+        let mut staging = Staging::new(8);
+        let mut none = Posted { into: &mut [], base: 5 };
+        put(&mut none, &mut staging, 5, &[1, 2, 3, 4, 5, 6, 7, 8]);
+        let mut memory = [0; 8];
+        staging.unload(&mut Posted { into: &mut memory, base: 5 });
+        assert_eq!(memory, [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+}

@@ -1,0 +1,115 @@
+//! What is chosen for a channel, and how it is fitted to what its carrier can do.
+
+use crate::carrier::Facts;
+use crate::error::Error;
+use crate::seal::Key;
+use crate::udp;
+use stackline_proto::blast::{self, HEADER, Strategy, terms};
+use std::fmt;
+use std::sync::Arc;
+
+/// Bytes of a blast by default; what is sent again as a whole has to be small.
+const SIZE: u32 = 512 << 10;
+const SIZE_WHOLE: u32 = 64 << 10;
+/// Blasts in flight by default.
+const FLIGHT: u32 = 8;
+
+/// How a channel waits for packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Waiting {
+    /// It sleeps in the kernel.
+    #[default]
+    Block,
+    /// It asks again and again: a core is burnt for the time that waking up takes.
+    Spin,
+}
+
+/// Asked at least every 20 ms while a channel waits, and whenever a signal came: true ends the operation.
+#[derive(Clone)]
+pub struct Interrupt(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl Interrupt {
+    /// Asks `asked`.
+    pub fn new(asked: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(asked))
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Interrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Interrupt")
+    }
+}
+
+/// What is chosen for a channel. Both ends need the same strategy, checks, token and key; of sizes the smaller holds.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The machine's options; a `packet` or `buffer` of 0 is what the carrier can do.
+    pub blast: blast::Options,
+    /// Proof that a connection belongs to those who speak. It travels in clear: against those who listen, seal.
+    pub token: terms::Token,
+    /// Encrypts and authenticates every packet with keys derived from this one.
+    pub key: Option<Key>,
+    /// How to wait.
+    pub waiting: Waiting,
+    /// Whom to ask whether to end.
+    pub interrupt: Option<Interrupt>,
+    /// How the socket of a UDP channel is set up.
+    pub udp: udp::Options,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new(Strategy::Selective)
+    }
+}
+
+impl Options {
+    /// Blasts with this strategy: of 512 KiB, 8 in flight, for [`Strategy::Selective`]; of 64 KiB for the others, one in
+    /// flight where a blast is sent again as a whole.
+    #[must_use]
+    pub const fn new(strategy: Strategy) -> Self {
+        let size = if matches!(strategy, Strategy::Selective) { SIZE } else { SIZE_WHOLE };
+        let flight = if matches!(strategy, Strategy::Full | Strategy::FullNak) { 1 } else { FLIGHT };
+        let blast = blast::Options { flight, buffer: 0, ..blast::Options::blast(strategy, 0, size) };
+        Self::of(blast)
+    }
+
+    /// These options of the machine, and nothing else.
+    #[must_use]
+    pub const fn of(blast: blast::Options) -> Self {
+        Self { blast, token: [0; 16], key: None, waiting: Waiting::Block, interrupt: None, udp: udp::Options::new() }
+    }
+
+    /// Bytes of a packet's head.
+    pub(crate) const fn head(&self) -> usize {
+        if self.key.is_some() { crate::seal::HEAD } else { HEADER }
+    }
+
+    /// The machine's options on a path: as much of everything as the carrier allows, and not more.
+    ///
+    /// # Errors
+    /// When packets are wanted that the path does not carry.
+    pub(crate) fn fitted(&self, facts: Facts) -> Result<blast::Options, Error> {
+        let most = u32::try_from(facts.packet.saturating_sub(self.head())).unwrap_or(u32::MAX);
+        let least = terms::TERMS as u32;
+        let packet = if self.blast.packet == 0 { whole_lines(most) } else { self.blast.packet };
+        if packet > most || most < least {
+            let what = format!("packets with {packet} B of data are not carried on this path: at most {most} B are");
+            return Err(Error::Options(format!("{what}; hint: leave the packet's size out, or raise the MTU")));
+        }
+        // The kernel accounts for more than the bytes of a packet.
+        let granted = (facts.receive_buffer / 2) as u64;
+        let buffer = if self.blast.buffer == 0 { granted } else { self.blast.buffer.min(granted) };
+        Ok(blast::Options { packet, buffer, ..self.blast }.fitted())
+    }
+}
+
+/// Rounded down to whole cache lines where that costs little: what is copied between the kernel and memory is aligned then.
+const fn whole_lines(bytes: u32) -> u32 {
+    if bytes < 1024 { bytes } else { bytes - bytes % 64 }
+}

@@ -1,0 +1,322 @@
+//! Transfers between two ends over real sockets on loopback, every byte compared.
+#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+
+mod support;
+
+use stackline_core::time::Duration;
+use stackline_proto::blast;
+use stackline_transfer::udp::{self, Udp};
+use stackline_transfer::{Channel, Error, Key, Listener, Options, Waiting};
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::thread;
+use support::{Manners, Rough, bytes, carriers, ethernet, loopback, over, strategies, through_a_listener};
+
+const MANY: usize = 10_000_000;
+
+/// Data of every size each way, then the end.
+fn all_sizes(options: &Options, sizes: &[usize]) {
+    let serve = |mut channel: Channel| {
+        for size in sizes {
+            let mut into = vec![0; *size];
+            assert_eq!(channel.receive_into(&mut into)?, *size);
+            channel.send(&into)?;
+        }
+        assert_eq!(channel.receive_into(&mut [0; 10])?, 0);
+        Ok(())
+    };
+    let ask = |mut channel: Channel| {
+        for size in sizes {
+            let data = bytes(*size);
+            channel.send(&data)?;
+            let mut back = vec![0; *size];
+            assert_eq!(channel.receive_into(&mut back)?, *size);
+            assert!(back == data, "{size} B came back changed");
+        }
+        channel.close()
+    };
+    through_a_listener(options, serve, ask);
+}
+
+#[test]
+fn data_of_every_size_arrives_with_every_strategy() {
+    for (name, options) in strategies() {
+        eprintln!("{name}");
+        all_sizes(&options, &[0, 1, 1408, 1409, 2816, 100_000, MANY]);
+    }
+}
+
+#[test]
+fn packets_of_the_path_and_spinning_work_as_well() {
+    all_sizes(&Options::default(), &[0, 1, 65_475, 65_476, MANY]);
+    all_sizes(&ethernet(Options { waiting: Waiting::Spin, ..Options::default() }), &[0, 1, 200_000]);
+}
+
+#[test]
+fn checked_and_sealed_transfers_arrive() {
+    let key = Some(Key::new(b"a secret of both"));
+    for (name, options) in strategies() {
+        eprintln!("{name}");
+        let blast = blast::Options { checked: name != "saw", packet: 0, ..options.blast };
+        all_sizes(&Options { key: key.clone(), blast, ..options }, &[0, 1, 1344, 1345, 100_000, 1_000_000]);
+    }
+}
+
+#[test]
+fn without_offload_everything_arrives() {
+    let options = ethernet(Options::default());
+    let udp = udp::Options { offload: false, ..options.udp };
+    all_sizes(&Options { udp, ..options }, &[1, 100_000, MANY]);
+}
+
+/// One direction over a bad path, and an answer back.
+fn over_a_bad_path(options: &Options, manners: Manners, length: usize) -> (stackline_transfer::Facts, u64) {
+    let [left, right] = carriers(options);
+    let (left, right) = (Rough::new(left, manners, 1), Rough::new(right, manners, 2));
+    let data = bytes(length);
+    let mut facts = None;
+    let serve = |mut channel: Channel<Rough<Udp>>| {
+        let mut into = vec![0; length];
+        assert_eq!(channel.receive_into(&mut into)?, length);
+        assert!(into == data, "other bytes came");
+        channel.send(&into[..length / 10])?;
+        facts = Some((channel.facts(), channel.carrier().lost));
+        // The other end may never hear that its word was heard: it closes after a while by itself.
+        assert_eq!(channel.receive_into(&mut [0])?, 0);
+        Ok(())
+    };
+    let ask = |mut channel: Channel<Rough<Udp>>| {
+        channel.send(&data)?;
+        let mut into = vec![0; length / 10];
+        channel.receive_into(&mut into)?;
+        assert!(into == data[..length / 10], "other bytes came back");
+        channel.close()
+    };
+    over(left, right, options, serve, ask);
+    facts.unwrap()
+}
+
+#[test]
+fn nothing_is_lost_where_packets_are() {
+    let manners = Manners { loses: 50, repeats: 30, ..Manners::default() };
+    for (name, options) in strategies() {
+        eprintln!("{name}");
+        let length = if name == "saw" { 100_000 } else { 1_000_000 };
+        let size = options.blast.size.min(16 << 10);
+        let blast = blast::Options { size, ..options.blast };
+        let (facts, _) = over_a_bad_path(&Options { blast, ..options }, manners, length);
+        assert!(facts.connection.received.duplicates > 0);
+    }
+}
+
+#[test]
+fn large_blasts_survive_losses_too() {
+    let options = ethernet(Options::default());
+    let (facts, _) = over_a_bad_path(&options, Manners { loses: 100, ..Manners::default() }, 8_000_000);
+    assert!(facts.moved > 0, "what came in the wrong place was moved");
+}
+
+#[test]
+fn changed_bits_are_found_where_blasts_are_checked() {
+    let options = ethernet(Options::default());
+    let blast = blast::Options { checked: true, size: 20_000, ..options.blast };
+    let manners = Manners { flips: 200, ..Manners::default() };
+    let (facts, _) = over_a_bad_path(&Options { blast, ..options }, manners, 1_000_000);
+    assert!(facts.connection.received.failed_checks > 0);
+}
+
+#[test]
+fn sealed_packets_are_refused_when_forged_or_replayed() {
+    let options = ethernet(Options { key: Some(Key::new(b"a secret of both")), ..Options::default() });
+    let manners = Manners { loses: 200, repeats: 100, flips: 100, replays: 50, forges: 50 };
+    let (facts, _) = over_a_bad_path(&options, manners, 3_000_000);
+    assert!(facts.dropped.forged > 0 && facts.dropped.replayed > 0, "{:?}", facts.dropped);
+    assert_eq!(facts.connection.received.violations, 0, "the machine never saw them");
+}
+
+#[test]
+fn both_ends_send_at_once() {
+    let options = ethernet(Options::default());
+    let both = |mut channel: Channel, first: usize| {
+        // As much as is granted needs nobody who receives.
+        let room = usize::try_from(channel.options().buffer).unwrap().min(1 << 20);
+        let data = bytes(room);
+        channel.send(&data)?;
+        let mut into = vec![0; room];
+        // In two parts, neither of them whole packets.
+        let (one, two) = into.split_at_mut(first);
+        assert_eq!(channel.receive_into(one)? + channel.receive_into(two)?, room);
+        assert!(into == data);
+        // More than that goes in one exchange.
+        let data = bytes(3 * MANY);
+        let mut into = vec![0; data.len()];
+        assert_eq!(channel.exchange(&data, &mut into)?, data.len());
+        assert!(into == data);
+        Ok(channel)
+    };
+    let serve = |channel| both(channel, 5000).map(|mut channel| assert_eq!(channel.receive_into(&mut [0]).unwrap(), 0));
+    let ask = |channel| both(channel, 200_001).and_then(Channel::close);
+    through_a_listener(&options, serve, ask);
+}
+
+#[test]
+fn a_stream_that_is_finished_ends_short_and_the_other_goes_on() {
+    let serve = |mut channel: Channel| {
+        let mut into = [0; 100];
+        assert_eq!(channel.receive_into(&mut into)?, 70);
+        channel.send(&into[..70])
+    };
+    let ask = |mut channel: Channel| {
+        channel.send(&bytes(70))?;
+        channel.finish()?;
+        let mut into = [0; 70];
+        assert_eq!(channel.receive_into(&mut into)?, 70);
+        assert_eq!(into[..], bytes(70));
+        channel.close()
+    };
+    through_a_listener(&Options::default(), serve, ask);
+}
+
+#[test]
+fn a_listener_gives_each_peer_a_channel_and_strangers_nothing() {
+    let options = ethernet(Options { token: [9; 16], ..Options::default() });
+    let listener = Listener::bind(loopback(), &options).unwrap();
+    let address = listener.local().unwrap();
+    let stranger = UdpSocket::bind(loopback()).unwrap();
+    let noise = |stranger: &UdpSocket| {
+        for length in [0, 1, 31, 32, 88, 1472] {
+            for kind in 0..20 {
+                let mut packet = bytes(length);
+                packet.first_mut().into_iter().for_each(|byte| *byte = kind);
+                stranger.send_to(&packet, address).unwrap();
+            }
+        }
+    };
+    noise(&stranger);
+    let data = bytes(300_000);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut channel = Channel::connect(address, &options).unwrap();
+                channel.send(&data).unwrap();
+                noise(&stranger);
+                channel.send(&data).unwrap();
+                channel.close().unwrap();
+            });
+        }
+        for _ in 0..3 {
+            let mut channel = listener.accept().unwrap();
+            let data = &data;
+            scope.spawn(move || {
+                let mut into = vec![0; 2 * data.len()];
+                assert_eq!(channel.receive_into(&mut into).unwrap(), into.len());
+                assert!(into[..data.len()] == data[..] && into[data.len()..] == data[..]);
+                assert_eq!(channel.facts().dropped, stackline_transfer::Dropped::default());
+                assert_eq!(channel.receive_into(&mut [0]).unwrap(), 0);
+            });
+        }
+    });
+    // Nobody asked the stranger in, and nobody answered it.
+    stranger.set_nonblocking(true).unwrap();
+    assert!(stranger.recv(&mut [0; 10]).is_err());
+}
+
+#[test]
+fn other_terms_are_refused() {
+    let options = Options::default();
+    let listener = Listener::bind(loopback(), &options).unwrap();
+    let address = listener.local().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| listener.accept().map(drop).unwrap());
+        let other = Options::new(blast::Strategy::Full);
+        assert!(matches!(Channel::connect(address, &other), Err(Error::Refused(_))));
+        drop(Channel::connect(address, &options).unwrap());
+    });
+}
+
+fn impatient(options: Options) -> Options {
+    Options { blast: blast::Options { patience: Duration(100_000_000), ..options.blast }, ..options }
+}
+
+#[test]
+fn another_token_and_another_key_are_not_answered() {
+    let options = impatient(Options { key: Some(Key::new(b"a secret of both")), ..Options::default() });
+    let listener = Listener::bind(loopback(), &options).unwrap();
+    let address = listener.local().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| listener.accept().map(drop).unwrap());
+        for other in [
+            Options { token: [1; 16], ..options.clone() },
+            Options { key: Some(Key::new(b"another")), ..options.clone() },
+            Options { key: None, ..options.clone() },
+        ] {
+            assert!(matches!(Channel::connect(address, &other), Err(Error::Silent(_))));
+        }
+        drop(Channel::connect(address, &options).unwrap());
+    });
+}
+
+#[test]
+fn nobody_there_is_told_at_once() {
+    let gone = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
+    assert!(matches!(Channel::connect(gone, &Options::default()), Err(Error::Gone)));
+}
+
+/// Two ends that are open.
+fn open(options: &Options) -> [Channel; 2] {
+    let listener = Listener::bind(loopback(), options).unwrap();
+    let address = listener.local().unwrap();
+    thread::scope(|scope| {
+        let server = scope.spawn(|| listener.accept().unwrap());
+        let client = Channel::connect(address, options).unwrap();
+        [server.join().unwrap(), client]
+    })
+}
+
+#[test]
+fn a_peer_that_died_is_noticed_whatever_this_end_does() {
+    for sends in [true, false] {
+        let [server, mut client] = open(&impatient(Options::default()));
+        // Its socket goes without a word.
+        nix::unistd::close(std::os::fd::AsFd::as_fd(server.carrier()).as_raw_fd()).unwrap();
+        std::mem::forget(server);
+        let result = if sends { client.send(&[1; 1000]) } else { client.receive_into(&mut [0]).map(drop) };
+        assert!(matches!(result, Err(Error::Gone)), "{result:?}");
+        assert!(matches!(client.send(&[1]), Err(Error::Broken)));
+    }
+}
+
+#[test]
+fn a_peer_that_is_silent_is_given_up_whatever_this_end_does() {
+    for sends in [true, false] {
+        let [server, mut client] = open(&impatient(Options::default()));
+        let result = if sends { client.send(&[1; 1000]) } else { client.receive_into(&mut [0]).map(drop) };
+        assert!(matches!(result, Err(Error::Silent(_))), "{result:?}");
+        drop(server);
+    }
+}
+
+#[test]
+fn a_channel_that_is_dropped_ends_the_stream_of_its_peer() {
+    let [server, mut client] = open(&Options::default());
+    drop(server);
+    assert_eq!(client.receive_into(&mut [0]).unwrap(), 0);
+    assert!(matches!(client.send(&[1]), Err(Error::Closed)));
+}
+
+#[test]
+fn whoever_asks_to_end_is_obeyed() {
+    use stackline_transfer::Interrupt;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let flag = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&flag);
+    let options =
+        Options { interrupt: Some(Interrupt::new(move || asked.load(Ordering::Relaxed))), ..Options::default() };
+    let [mut server, client] = open(&options);
+    flag.store(true, Ordering::Relaxed);
+    assert!(matches!(server.receive_into(&mut [0]), Err(Error::Interrupted)));
+    let listener = Listener::bind(loopback(), &options).unwrap();
+    assert!(matches!(listener.accept(), Err(Error::Interrupted)));
+    drop(client);
+}
