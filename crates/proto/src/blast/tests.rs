@@ -2,3 +2,5 @@
 
 mod path;
 mod schedules;
+mod script;
+mod traces;

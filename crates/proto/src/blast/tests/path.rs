@@ -22,14 +22,26 @@ pub(super) struct End {
     pub(super) takes: bool,
 }
 
+/// A packet that one side sent.
+pub(super) struct Sent {
+    pub(super) at: Instant,
+    pub(super) side: usize,
+    pub(super) header: Header,
+    pub(super) body: Vec<u8>,
+    pub(super) lost: bool,
+}
+
 /// Two ends and what is on its way between them.
 pub(super) struct Path<F> {
     pub(super) ends: [End; 2],
     pub(super) now: Instant,
     pub(super) hand: F,
     pub(super) sent: [u64; 2],
-    /// What each side sends, one line a packet, when somebody wants to read it.
-    pub(super) log: Option<Vec<alloc::string::String>>,
+    /// What each side sends, when somebody wants to read it.
+    pub(super) log: Option<Vec<Sent>>,
+    /// How long a packet occupies the path, and until when it is occupied each way.
+    pub(super) slot: Duration,
+    free: [Instant; 2],
     under_way: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     order: u64,
 }
@@ -48,6 +60,8 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
             hand,
             sent: [0; 2],
             log: None,
+            slot: Duration::ZERO,
+            free: [START; 2],
             under_way: BTreeMap::new(),
             order: 0,
         }
@@ -67,19 +81,17 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
 
     fn put(&mut self, side: usize, header: &Header, body: &[u8]) {
         self.sent[side] += 1;
+        let fate = (self.hand)(side, header);
         if let Some(log) = &mut self.log {
-            let arrow = ["->", "<-"][side];
-            let at = (self.now - START).0 / 1000;
-            let Header { kind, flags, round, blast, index, start, .. } = header;
-            log.push(alloc::format!(
-                "{at:>7} {arrow} {kind:?} {flags:x} blast {blast} round {round} index {index} at {start}"
-            ));
+            let body = if header.kind == Kind::Data { Vec::new() } else { body.to_vec() };
+            log.push(Sent { at: self.now, side, header: *header, body, lost: fate.is_empty() });
         }
         let mut packet = header.write().to_vec();
         packet.extend_from_slice(body);
-        for delay in (self.hand)(side, header) {
+        self.free[side] = self.free[side].max(self.now) + self.slot;
+        for delay in fate {
             self.order += 1;
-            self.under_way.insert((self.now + delay, self.order), (1 - side, packet.clone()));
+            self.under_way.insert((self.free[side] + delay, self.order), (1 - side, packet.clone()));
         }
     }
 
@@ -118,13 +130,18 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
         }
     }
 
-    /// Goes on to the next thing that happens; false when nothing can happen any more.
-    pub(super) fn step(&mut self) -> bool {
+    /// When the next thing happens.
+    pub(super) fn next(&mut self) -> Option<Instant> {
         self.flush();
         let deadlines = [0, 1].map(|side| self.ends[side].connection.deadline(self.now).map(|(at, _)| at));
         let wake = deadlines.into_iter().flatten().min();
         let next = self.under_way.keys().next().map(|(at, _)| *at);
-        let Some(at) = wake.into_iter().chain(next).min() else { return false };
+        wake.into_iter().chain(next).min()
+    }
+
+    /// Goes on to the next thing that happens; false when nothing can happen any more.
+    pub(super) fn step(&mut self) -> bool {
+        let Some(at) = self.next() else { return false };
         self.now = self.now.max(at);
         while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let (side, packet) = entry.remove();

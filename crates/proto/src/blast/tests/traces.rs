@@ -1,0 +1,218 @@
+//! Traces of transfers (Zwaenepoel 1985, sections 2 and 3.2): what leaves, and when, for what is lost.
+
+use super::script::{MS, Script, fixed};
+use crate::blast::{Interval, Options, Strategy};
+use stackline_core::time::Duration;
+
+fn saw() -> Options {
+    Options { interval: Interval::Fixed(Duration(10 * MS)), hush: None, ..Options::saw(1000) }
+}
+
+fn window(n: u32) -> Options {
+    Options { flight: n, ..saw() }
+}
+
+#[test]
+fn stop_and_wait_sends_one_packet_a_round_trip() {
+    let trace = ["0 -> 0.0 0?", "1 <- 0.0 all", "2 -> 1.0 0?", "3 <- 1.0 all", "4 -> 2.0 0?", "5 <- 2.0 all"];
+    assert_eq!(Script::transfer(saw(), 3000, &[], 100), trace);
+}
+
+#[test]
+fn stop_and_wait_sends_a_lost_packet_again_after_the_interval() {
+    let trace = ["0 -> 0.0 0?", "1 <- 0.0 all", "2 -> 1.0 (0?)", "12 -> 1.1 0?", "13 <- 1.1 all"];
+    assert_eq!(Script::transfer(saw(), 2000, &[">1.0:0"], 100), trace);
+}
+
+#[test]
+fn stop_and_wait_acknowledges_again_what_it_has() {
+    let trace = ["0 -> 0.0 0?", "1 <- (0.0 all)", "10 -> 0.1 0?", "11 <- 0.1 all", "12 -> 1.0 0?", "13 <- 1.0 all"];
+    assert_eq!(Script::transfer(saw(), 2000, &["<0.0"], 100), trace);
+}
+
+#[test]
+fn nothing_one_byte_and_one_packet_are_blasts_too() {
+    for bytes in [0, 1, 1000] {
+        assert_eq!(Script::transfer(saw(), bytes, &[], 100), ["0 -> 0.0 0?", "1 <- 0.0 all"], "{bytes}");
+        let lost = ["0 -> 0.0 (0?)", "10 -> 0.1 0?", "11 <- 0.1 all"];
+        for strategy in [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
+            assert_eq!(Script::transfer(fixed(strategy, 8), bytes, &[">0.0:0"], 100), lost, "{bytes} {strategy:?}");
+        }
+    }
+    let two = ["0 -> 0.0 0?", "1 <- 0.0 all", "2 -> 1.0 0?", "3 <- 1.0 all"];
+    assert_eq!(Script::transfer(saw(), 1001, &[], 100), two);
+}
+
+#[test]
+fn a_window_goes_on_while_a_lost_packet_is_waited_for() {
+    let trace = [
+        "0 -> 0.0 0?",
+        "0 -> 1.0 (0?)",
+        "0 -> 2.0 0?",
+        "1 <- 0.0 all",
+        "1 <- 2.0 all",
+        "2 -> 3.0 0?",
+        "3 <- 3.0 all",
+        "10 -> 1.1 0?",
+        "11 <- 1.1 all",
+        "12 -> 4.0 0?",
+        "12 -> 5.0 0?",
+        "13 <- 4.0 all",
+        "13 <- 5.0 all",
+    ];
+    assert_eq!(Script::transfer(window(3), 6000, &[">1.0:0"], 100), trace);
+}
+
+#[test]
+fn a_window_that_measures_sends_again_what_was_overtaken() {
+    let options = Options { interval: Interval::Adaptive, ..window(3) };
+    // The round trip is 2 ms: a quarter more is waited once a later packet was acknowledged.
+    let trace = [
+        "0 -> 0.0 (0?)",
+        "0 -> 1.0 0?",
+        "0 -> 2.0 0?",
+        "1 <- 1.0 all",
+        "1 <- 2.0 all",
+        "2.5 -> 0.1 0?",
+        "3.5 <- 0.1 all",
+        "4.5 -> 3.0 0?",
+        "5.5 <- 3.0 all",
+    ];
+    assert_eq!(Script::transfer(options, 4000, &[">0.0:0"], 100), trace);
+}
+
+#[test]
+fn a_blast_is_acknowledged_once() {
+    for strategy in [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
+        let trace = ["0 -> 0.0 0 1 2 3?", "1 <- 0.0 all", "2 -> 1.0 0 1?", "3 <- 1.0 all"];
+        assert_eq!(Script::transfer(fixed(strategy, 4), 5001, &[], 100), trace, "{strategy:?}");
+    }
+}
+
+#[test]
+fn a_lost_acknowledgement_is_asked_for_again() {
+    let whole = ["0 -> 0.0 0 1 2 3?", "1 <- (0.0 all)", "10 -> 0.1 0 1 2 3?", "11 <- 0.1 all"];
+    let last = ["0 -> 0.0 0 1 2 3?", "1 <- (0.0 all)", "10 -> 0.1 3?", "11 <- 0.1 all"];
+    let cases = [
+        (Strategy::Full, whole.as_slice()),
+        (Strategy::FullNak, whole.as_slice()),
+        (Strategy::Partial, last.as_slice()),
+        (Strategy::Selective, last.as_slice()),
+    ];
+    for (strategy, trace) in cases {
+        assert_eq!(Script::transfer(fixed(strategy, 4), 4000, &["<0.0"], 100), trace, "{strategy:?}");
+    }
+}
+
+#[test]
+fn full_retransmission_is_silent_and_sends_the_whole_blast_after_the_interval() {
+    let one = |first: &'static str| [first, "10 -> 0.1 0 1 2 3?", "11 <- 0.1 all"];
+    let options = fixed(Strategy::Full, 4);
+    for (lost, first) in
+        [(">0.0:0", "0 -> 0.0 (0) 1 2 3?"), (">0.0:1", "0 -> 0.0 0 (1) 2 3?"), (">0.0:3", "0 -> 0.0 0 1 2 (3?)")]
+    {
+        assert_eq!(Script::transfer(options, 4000, &[lost], 100), one(first));
+    }
+    // What arrived of an earlier round counts for nothing.
+    let trace = ["0 -> 0.0 (0) 1 2 3?", "10 -> 0.1 0 (1) 2 3?", "20 -> 0.2 0 1 2 3?", "21 <- 0.2 all"];
+    assert_eq!(Script::transfer(options, 4000, &[">0.0:0", ">0.1:1"], 100), trace);
+}
+
+#[test]
+fn full_retransmission_with_refusals_sends_the_whole_blast_at_once() {
+    let options = fixed(Strategy::FullNak, 4);
+    let trace = ["0 -> 0.0 (0) 1 2 3?", "1 <- 0.0 missing 0..", "2 -> 0.1 0 1 2 3?", "3 <- 0.1 all"];
+    assert_eq!(Script::transfer(options, 4000, &[">0.0:0"], 100), trace);
+    let trace = ["0 -> 0.0 0 (1) 2 3?", "1 <- 0.0 missing 1..", "2 -> 0.1 0 1 (2) 3?", "3 <- 0.1 missing 2.."];
+    let lines = Script::transfer(options, 4000, &[">0.0:1", ">0.1:2"], 100);
+    assert_eq!(lines[..4], trace);
+    assert_eq!(lines[4..], ["4 -> 0.2 0 1 2 3?", "5 <- 0.2 all"]);
+    // The last packet, or the refusal, is lost: only the interval helps.
+    let trace = ["0 -> 0.0 0 1 2 (3?)", "10 -> 0.1 0 1 2 3?", "11 <- 0.1 all"];
+    assert_eq!(Script::transfer(options, 4000, &[">0.0:3"], 100), trace);
+    let trace = ["0 -> 0.0 0 (1) 2 3?", "1 <- (0.0 missing 1..)", "10 -> 0.1 0 1 2 3?", "11 <- 0.1 all"];
+    assert_eq!(Script::transfer(options, 4000, &[">0.0:1", "<0.0"], 100), trace);
+}
+
+#[test]
+fn partial_retransmission_goes_back_to_the_first_that_is_missing() {
+    let options = fixed(Strategy::Partial, 4);
+    let trace = ["0 -> 0.0 (0) 1 2 3?", "1 <- 0.0 missing 0..", "2 -> 0.1 0 1 2 3?", "3 <- 0.1 all"];
+    assert_eq!(Script::transfer(options, 4000, &[">0.0:0"], 100), trace);
+    let trace = ["0 -> 0.0 0 (1) 2 3?", "1 <- 0.0 missing 1..", "2 -> 0.1 1 2 3?", "3 <- 0.1 all"];
+    assert_eq!(Script::transfer(options, 4000, &[">0.0:1"], 100), trace);
+    // Only the last packet is sent again after the interval (section 3.2.3).
+    let trace = ["0 -> 0.0 0 1 2 (3?)", "10 -> 0.1 3?", "11 <- 0.1 all"];
+    assert_eq!(Script::transfer(options, 4000, &[">0.0:3"], 100), trace);
+    let trace = [
+        "0 -> 0.0 0 (1) 2 3?",
+        "1 <- (0.0 missing 1..)",
+        "10 -> 0.1 3?",
+        "11 <- 0.1 missing 1..",
+        "12 -> 0.2 1 2 3?",
+        "13 <- 0.2 all",
+    ];
+    assert_eq!(Script::transfer(options, 4000, &[">0.0:1", "<0.0"], 100), trace);
+}
+
+#[test]
+fn selective_retransmission_sends_what_is_missing() {
+    let options = fixed(Strategy::Selective, 4);
+    let trace = ["0 -> 0.0 (0) 1 2 3?", "1 <- 0.0 missing 0", "2 -> 0.1 0?", "3 <- 0.1 all"];
+    assert_eq!(Script::transfer(options, 4000, &[">0.0:0"], 100), trace);
+    let trace = ["0 -> 0.0 0 (1) 2 3?", "1 <- 0.0 missing 1", "2 -> 0.1 1?", "3 <- 0.1 all"];
+    assert_eq!(Script::transfer(options, 4000, &[">0.0:1"], 100), trace);
+    let trace = ["0 -> 0.0 0 1 2 (3?)", "10 -> 0.1 3?", "11 <- 0.1 all"];
+    assert_eq!(Script::transfer(options, 4000, &[">0.0:3"], 100), trace);
+    let trace = [
+        "0 -> 0.0 0 (1) 2 3?",
+        "1 <- (0.0 missing 1)",
+        "10 -> 0.1 3?",
+        "11 <- 0.1 missing 1",
+        "12 -> 0.2 1?",
+        "13 <- 0.2 all",
+    ];
+    assert_eq!(Script::transfer(options, 4000, &[">0.0:1", "<0.0"], 100), trace);
+}
+
+#[test]
+fn selective_retransmission_is_the_same_again_for_what_was_lost_again() {
+    // D = 10, then D' = 4, 2, and the last of them reliably.
+    let losses = [">0.0:1", ">0.0:4", ">0.0:5", ">0.0:8", ">0.1:4", ">0.1:8", ">0.2:8"];
+    let trace = [
+        "0 -> 0.0 0 (1) 2 3 (4) (5) 6 7 (8) 9?",
+        "1 <- 0.0 missing 1 4 5 8",
+        "2 -> 0.1 1 (4) 5 (8?)",
+        "12 -> 0.2 (8?)",
+        "22 -> 0.3 8?",
+        "23 <- 0.3 missing 4",
+        "24 -> 0.4 4?",
+        "25 <- 0.4 all",
+    ];
+    assert_eq!(Script::transfer(fixed(Strategy::Selective, 10), 10_000, &losses, 100), trace);
+}
+
+#[test]
+fn several_blasts_on_their_way_do_not_wait_for_each_other() {
+    let options = Options { flight: 3, ..fixed(Strategy::Selective, 2) };
+    let trace = [
+        "0 -> 0.0 0 1?",
+        "0 -> 1.0 (0) 1?",
+        "0 -> 2.0 0 1?",
+        "1 <- 0.0 all",
+        "1 <- 1.0 missing 0",
+        "1 <- 2.0 all",
+        "2 -> 1.1 0?",
+        "2 -> 3.0 0 1?",
+        "3 <- 1.1 all",
+        "3 <- 3.0 all",
+    ];
+    assert_eq!(Script::transfer(options, 8000, &[">1.0:0"], 100), trace);
+}
+
+#[test]
+fn a_question_that_a_later_one_overtook_is_put_again_before_its_time() {
+    let options = Options { interval: Interval::Adaptive, flight: 2, ..fixed(Strategy::Selective, 2) };
+    let trace = ["0 -> 0.0 0 (1?)", "0 -> 1.0 0 1?", "1 <- 1.0 all", "2.5 -> 0.1 1?", "3.5 <- 0.1 all"];
+    assert_eq!(Script::transfer(options, 4000, &[">0.0:1"], 100), trace);
+}
