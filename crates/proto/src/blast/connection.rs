@@ -182,7 +182,7 @@ impl Connection {
         &self.peer_nonce
     }
 
-    /// Hands over the next bytes of the stream.
+    /// Hands over the next bytes of the stream; they leave once it is open.
     pub fn send(&mut self, bytes: u64) {
         self.sender.send(bytes);
     }
@@ -214,14 +214,19 @@ impl Connection {
         self.receiver.checked(number, right);
     }
 
-    /// Closes the connection once everything sent has arrived.
+    /// Closes the connection once everything sent has arrived; what was handed over before it was open never leaves then.
     pub fn close(&mut self, now: Instant) {
         match self.state {
             State::Open => {
                 self.state = State::Closing;
                 self.start_closing(now);
             }
-            State::Listening | State::Opening => self.state = State::Closed,
+            // The peer may have opened it already.
+            State::Opening => {
+                self.state = State::Closing;
+                self.repeat = Some(Repeat::new(now, FAREWELL));
+            }
+            State::Listening => self.state = State::Closed,
             State::Closing | State::Closed | State::Failed(_) => {}
         }
     }
@@ -255,7 +260,7 @@ impl Connection {
             Kind::Accept if self.state == State::Opening && header.connection == self.id => self.accepted(now, body),
             Kind::Refuse if self.state == State::Opening && header.connection == self.id => {
                 let refusal = body.first().and_then(|byte| Refusal::of(*byte)).unwrap_or(Refusal::Terms);
-                self.state = State::Failed(Failure::Refused(refusal));
+                self.fail(Failure::Refused(refusal));
             }
             Kind::Close if self.is_of(header) => self.closed_by_peer(),
             Kind::Closed if self.is_of(header) && self.state == State::Closing => self.end(),
@@ -289,7 +294,9 @@ impl Connection {
                 Err(refusal) => self.reply = Some((Kind::Refuse, header.connection, refusal as u8)),
             },
             // The answer was lost.
-            State::Open if header.connection == self.id => self.reply = Some((Kind::Accept, self.id, 0)),
+            State::Open | State::Closing if header.connection == self.id => {
+                self.reply = Some((Kind::Accept, self.id, 0))
+            }
             State::Open | State::Closing => {
                 self.reply = Some((Kind::Refuse, header.connection, Refusal::Busy as u8));
             }
@@ -300,7 +307,7 @@ impl Connection {
     fn begin(&mut self, options: Options, terms: &Terms) {
         self.options = options;
         self.peer_nonce = terms.nonce;
-        self.sender = Sender::new(&options, self.id, terms.buffer);
+        self.sender.agree(&options, self.id, terms.buffer);
         self.receiver = Receiver::new(&options, self.id);
         self.state = State::Open;
     }
@@ -316,8 +323,14 @@ impl Connection {
                     self.sender.sample(now.since(self.opened));
                 }
             }
-            Err(refusal) => self.state = State::Failed(Failure::Refused(refusal)),
+            Err(refusal) => self.fail(Failure::Refused(refusal)),
         }
+    }
+
+    /// Nothing more is said but that it is closed, to a peer that says so.
+    fn fail(&mut self, failure: Failure) {
+        self.state = State::Failed(failure);
+        self.repeat = None;
     }
 
     fn closed_by_peer(&mut self) {
@@ -353,7 +366,7 @@ impl Connection {
             return Some(Output::Control(header, body));
         }
         if self.sender.gives_up_at().is_some_and(|at| at <= now) {
-            self.state = State::Failed(Failure::Silent);
+            self.fail(Failure::Silent);
             return None;
         }
         if let Some(run) = self.sender.poll(now, most) {
@@ -373,11 +386,10 @@ impl Connection {
         }
         let repeat = self.repeat.as_mut()?;
         if repeat.until <= now {
-            self.state = match self.state {
-                State::Opening => State::Failed(Failure::Silent),
-                _ => State::Closed,
-            };
-            self.repeat = None;
+            match self.state {
+                State::Opening => self.fail(Failure::Silent),
+                _ => self.end(),
+            }
             return None;
         }
         if !repeat.due(now) {

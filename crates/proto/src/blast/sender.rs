@@ -203,6 +203,12 @@ impl Sender {
         }
     }
 
+    /// Begins anew as both ends agreed; what the application has handed over stays.
+    pub(super) fn agree(&mut self, options: &Options, connection: u32, limit: u64) {
+        let Self { end, empty, finish, .. } = *self;
+        *self = Self { end, empty, finish, ..Self::new(options, connection, limit) };
+    }
+
     // --- the application's side ---
 
     /// Hands over the next `bytes` of the stream; none at all is an empty blast, which arrives like any other.

@@ -4,3 +4,4 @@ mod path;
 mod schedules;
 mod script;
 mod traces;
+mod traces_connection;

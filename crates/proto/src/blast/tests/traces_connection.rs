@@ -1,0 +1,203 @@
+//! Traces of opening, ending and closing.
+
+use super::script::{ALL, MS, Script, fixed};
+use crate::blast::terms::{Refusal, Terms};
+use crate::blast::wire::Header;
+use crate::blast::{Connection, Failure, Kind, Options, Output, State, Strategy};
+use alloc::vec::Vec;
+use stackline_core::time::{Duration, Instant};
+
+fn options() -> Options {
+    fixed(Strategy::Selective, 4)
+}
+
+fn dials() -> Script {
+    Script::dials([options(); 2])
+}
+
+/// What a connection says to a packet.
+fn says(end: &mut Connection, now: Instant, header: &Header, body: &[u8]) -> Option<(Kind, u32)> {
+    end.handle(now, header, body, body.len());
+    match end.poll(now, 1) {
+        Some(Output::Control(header, _)) => Some((header.kind, header.connection)),
+        _ => None,
+    }
+}
+
+#[test]
+fn opening_is_said_again_until_it_is_accepted() {
+    let mut script = dials();
+    script.lose(&[">Open", ">Open", "<Accept"]);
+    let trace = ["0 -> (Open)", "20 -> (Open)", "60 -> Open", "61 <- (Accept)", "140 -> Open", "141 <- Accept"];
+    assert_eq!(script.until(2000), trace);
+    assert_eq!((script.state(0), script.state(1)), (State::Open, State::Open));
+    // Nobody knows which one was answered.
+    assert_eq!(script.end(0).facts().rtt, None);
+}
+
+#[test]
+fn opening_is_given_up_after_its_patience() {
+    let options = Options { patience: Duration(50 * MS), ..options() };
+    let mut script = Script::dials([options; 2]);
+    script.lose(&[ALL]);
+    assert_eq!(
+        (script.until(49), script.state(0)),
+        (["0 -> (Open)", "20 -> (Open)"].map(Into::into).to_vec(), State::Opening)
+    );
+    assert_eq!((script.until(50).len(), script.state(0)), (0, State::Failed(Failure::Silent)));
+    assert_eq!(script.until(1000), [] as [&str; 0]);
+}
+
+#[test]
+fn other_terms_are_refused_for_good() {
+    let mut script = Script::dials([options(), fixed(Strategy::Full, 4)]);
+    let refused = State::Failed(Failure::Refused(Refusal::Terms));
+    assert_eq!(script.until(2), ["0 -> Open", "1 <- Refuse"]);
+    assert_eq!((script.state(0), script.state(1)), (refused, State::Listening));
+    assert_eq!((script.until(60_000), script.state(0)), (Vec::new(), refused));
+    let now = script.path.now;
+    assert_eq!(script.end(0).deadline(now), None);
+}
+
+#[test]
+fn terms_that_are_accepted_but_cannot_be_are_refused_for_good() {
+    let mut script = dials();
+    let terms = Terms::of(&fixed(Strategy::Full, 4), [5; 16], [2; 16]).write();
+    script.lose(&[ALL]);
+    script.until(1);
+    let now = script.path.now;
+    script.end(0).handle(now, &Header::new(Kind::Accept, 77), &terms, terms.len());
+    let refused = State::Failed(Failure::Refused(Refusal::Terms));
+    assert_eq!((script.until(60_000), script.state(0)), (Vec::new(), refused));
+}
+
+#[test]
+fn a_stranger_is_not_answered() {
+    let now = Instant(0);
+    let mut listener = Connection::listen(&options(), [5; 16], [0; 16]);
+    let wrong = Terms::of(&options(), [6; 16], [0; 16]).write();
+    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &wrong), None);
+    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &wrong[..20]), None);
+    assert_eq!((listener.state(), listener.deadline(now)), (State::Listening, None));
+    let mut dialler = Connection::dial(now, &options(), [5; 16], [0; 16], 77);
+    dialler.poll(now, 1);
+    assert_eq!(says(&mut dialler, now, &Header::new(Kind::Accept, 77), &wrong), None);
+    assert_eq!(dialler.state(), State::Opening);
+}
+
+#[test]
+fn of_two_openers_the_second_is_told_that_it_is_late() {
+    let now = Instant(0);
+    let mut listener = Connection::listen(&options(), [5; 16], [0; 16]);
+    let terms = Terms::of(&options(), [5; 16], [0; 16]).write();
+    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &terms), Some((Kind::Accept, 77)));
+    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 78), &terms), Some((Kind::Refuse, 78)));
+    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &terms), Some((Kind::Accept, 77)));
+    // Who is about to close may still have to say that it was open.
+    listener.send(10);
+    listener.close(now);
+    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &terms), Some((Kind::Accept, 77)));
+}
+
+#[test]
+fn what_is_handed_over_before_it_is_open_leaves_when_it_is() {
+    let mut script = dials();
+    script.path.send(0, 1500);
+    script.end(0).finish();
+    script.end(1).send(10);
+    let trace = [
+        "0 -> Open",
+        "1 <- Accept",
+        "1 <- 0.0 0?",
+        "2 -> 0.0 all",
+        "2 -> 0.0 0 1?",
+        "3 <- 0.0 all",
+        "4 -> 1.0 end?",
+        "5 <- 1.0 all",
+    ];
+    assert_eq!(script.until(100), trace);
+    assert!(script.path.arrived(0, 1500) && script.path.arrived(1, 10));
+}
+
+#[test]
+fn the_end_of_a_stream_is_as_reliable_as_its_data() {
+    let mut script = Script::open(options());
+    script.lose(&[">1.0:0", "<1.1"]);
+    script.end(0).finish();
+    script.path.send(0, 2000);
+    assert!(!script.end(1).receiver().ended());
+    let trace = [
+        "0 -> 0.0 0 1?",
+        "1 <- 0.0 all",
+        "2 -> 1.0 (end?)",
+        "12 -> 1.1 end?",
+        "13 <- (1.1 all)",
+        "22 -> 1.2 end?",
+        "23 <- 1.2 all",
+    ];
+    assert_eq!(script.until(24), trace);
+    assert!(script.end(1).receiver().ended() && script.end(0).sender().is_idle());
+    // The other direction goes on.
+    script.path.send(1, 10);
+    assert_eq!(script.until(100), ["24 <- 0.0 0?", "25 -> 0.0 all"]);
+}
+
+#[test]
+fn closing_waits_for_what_was_sent_and_is_said_until_it_is_heard() {
+    let mut script = Script::open(options());
+    script.lose(&[">0.0:1", ">Close", "<Closed"]);
+    script.path.send(0, 2000);
+    script.close(0);
+    let trace = [
+        "0 -> 0.0 0 (1?)",
+        "10 -> 0.1 1?",
+        "11 <- 0.1 all",
+        "12 -> (Close)",
+        "32 -> Close",
+        "33 <- (Closed)",
+        "72 -> Close",
+        "73 <- Closed",
+    ];
+    assert_eq!((script.until(73), script.state(0)), (trace.map(Into::into).to_vec(), State::Closing));
+    assert_eq!(script.until(2000), [] as [&str; 0]);
+    assert_eq!((script.state(0), script.state(1)), (State::Closed, State::Closed));
+    assert!(script.end(1).closed_by_the_peer() && !script.end(0).closed_by_the_peer());
+}
+
+#[test]
+fn both_close_at_once() {
+    let mut script = Script::open(options());
+    script.close(0);
+    script.close(1);
+    let trace = ["0 -> Close", "0 <- Close", "1 -> Closed", "1 <- Closed"];
+    assert_eq!(script.until(2000), trace);
+    assert_eq!((script.state(0), script.state(1)), (State::Closed, State::Closed));
+}
+
+#[test]
+fn whoever_closes_waits_a_second_for_the_last_word() {
+    let mut script = Script::open(options());
+    script.lose(&[ALL]);
+    script.close(0);
+    assert_eq!((script.until(999).len(), script.state(0)), (6, State::Closing));
+    assert_eq!((script.until(1000).len(), script.state(0)), (0, State::Closed));
+    assert_eq!(script.until(60_000), [] as [&str; 0]);
+}
+
+#[test]
+fn an_opening_that_is_given_up_is_taken_back() {
+    let mut script = dials();
+    script.lose(&["<Accept"]);
+    script.until(5);
+    script.close(0);
+    assert_eq!(script.until(2000), ["5 -> Close", "6 <- Closed"]);
+    assert_eq!((script.state(0), script.state(1)), (State::Closed, State::Closed));
+    // Where nobody listens, it is not said for ever.
+    let mut script = dials();
+    script.lose(&[ALL]);
+    script.until(5);
+    script.close(0);
+    script.until(1005);
+    assert_eq!(script.state(0), State::Closed);
+    assert_eq!(script.until(60_000), [] as [&str; 0]);
+}
