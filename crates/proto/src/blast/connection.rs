@@ -60,6 +60,8 @@ pub enum Cause {
     Sender(Wait),
     /// An answer waits to be sent, or nothing more has come of a blast for long enough to say so.
     Answer,
+    /// The peer has been silent for too long in the middle of a blast.
+    Silent,
     /// The connection has to be asked for again.
     Open,
     /// Its end has to be said again, or is no longer waited for.
@@ -365,7 +367,7 @@ impl Connection {
         if let Some((header, body)) = self.receiver.poll(now) {
             return Some(Output::Control(header, body));
         }
-        if self.sender.gives_up_at().is_some_and(|at| at <= now) {
+        if self.gives_up_at().is_some_and(|at| at <= now) {
             self.fail(Failure::Silent);
             return None;
         }
@@ -373,6 +375,11 @@ impl Connection {
             return Some(Output::Run(run));
         }
         self.sender.poll_probe(now).map(|header| Output::Control(header, Vec::new()))
+    }
+
+    /// When the peer will have been silent for too long: with an answer, or with the rest of a blast.
+    fn gives_up_at(&mut self) -> Option<Instant> {
+        [self.sender.gives_up_at(), self.receiver.gives_up_at()].into_iter().flatten().min()
     }
 
     fn poll_control(&mut self, now: Instant) -> Option<Output> {
@@ -416,6 +423,7 @@ impl Connection {
         }
         let sender = self.sender.deadline(now).map(|(at, wait)| (at, Cause::Sender(wait)));
         let receiver = self.receiver.deadline(now).map(|at| (at, Cause::Answer));
-        [repeat, sender, receiver].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let silent = self.receiver.gives_up_at().map(|at| (at, Cause::Silent));
+        [repeat, sender, receiver, silent].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 }

@@ -5,13 +5,15 @@
 
 use super::marks::Marks;
 use super::options::{Blast, Options, Strategy};
-use super::wire::{ASK, COMPLETE, FIN, Header, Kind, LIMIT};
+use super::wire::{ASK, COMPLETE, FIN, HUSH, Header, Kind, LIMIT};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
 /// A receiver that has heard nothing more of a blast says so again after twice as long, up to this.
 const HUSH_LONGEST: Duration = Duration(1_000_000_000);
+/// Packets that come one after the other may be later than the last ones by this factor.
+const GAPS: u64 = 4;
 /// Answers that may wait; a peer that asks faster is answered later.
 const ANSWERS: usize = 1 << 12;
 
@@ -49,8 +51,9 @@ struct Landing {
     /// The last round that was asked about, and its check.
     asked: Option<u16>,
     check: u32,
+    /// When the last packet came, and when it was said unasked that something is missing, how often.
     heard: Instant,
-    /// How often it was said of itself that something is missing.
+    said: Instant,
     hushed: u32,
     /// Whether it is complete, and waits for the driver's verdict.
     complete: bool,
@@ -87,6 +90,8 @@ struct Owed {
 enum Say {
     Complete,
     Missing,
+    /// The same, unasked.
+    Hush,
 }
 
 /// The receiving machine.
@@ -95,6 +100,12 @@ pub struct Receiver {
     options: Options,
     connection: u32,
     landings: VecDeque<Option<Landing>>,
+    /// How many of them are not complete, and the bytes of all.
+    open: usize,
+    claimed: u64,
+    /// When the last packet of a blast came, and the time between two of a round: the longest of late.
+    heard: Instant,
+    gap: Option<Duration>,
     /// Number of the first blast that has not been delivered.
     base: u32,
     delivered: u64,
@@ -118,6 +129,10 @@ impl Receiver {
             options,
             connection,
             landings: VecDeque::new(),
+            open: 0,
+            claimed: 0,
+            heard: Instant(0),
+            gap: None,
             base: 0,
             delivered: 0,
             consumed: 0,
@@ -169,7 +184,8 @@ impl Receiver {
     /// last arrival on, then what comes after everything known. For receiving straight into the destination.
     pub fn expected(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let packet = self.options.packet;
-        let known = self.landings.iter().flatten().filter(|landing| !landing.complete);
+        let places = if self.open == 0 { 0 } else { self.landings.len() };
+        let known = self.landings.iter().take(places).flatten().filter(|landing| !landing.complete);
         let (number, index) = self.cursor;
         let missing = known.flat_map(move |landing| {
             let ahead = landing.blast.number.wrapping_sub(number) as i32;
@@ -183,7 +199,8 @@ impl Receiver {
         });
         let beyond = self.landings.iter().rev().flatten().next().map_or(self.delivered, |last| last.blast.end());
         let limit = self.limit();
-        let new = (0_u64..).map(move |n| beyond + n * u64::from(packet)).take_while(move |at| *at < limit);
+        let new = core::iter::successors(Some(beyond), move |at| at.checked_add(u64::from(packet)));
+        let new = new.take_while(move |at| *at < limit);
         missing.chain(new.map(move |at| (at, packet)))
     }
 
@@ -232,22 +249,28 @@ impl Receiver {
         if !fits || !granted {
             return None;
         }
+        match self.landings.get(place) {
+            Some(Some(landing)) => (landing.blast == blast).then_some(()),
+            _ => self.begin(now, blast, header.round, place),
+        }
+    }
+
+    /// The first packet of a blast. Blasts do not overlap: all together they are not more than what was granted.
+    fn begin(&mut self, now: Instant, blast: Blast, round: u16, place: usize) -> Option<()> {
+        let claimed = self.claimed + u64::from(blast.length);
+        if claimed > self.limit() - self.delivered {
+            return None;
+        }
         if self.landings.len() <= place {
             self.landings.resize_with(place + 1, || None);
         }
-        let packets = blast.packets(self.options.packet);
-        let landing = self.landings[place].get_or_insert_with(|| Landing {
-            blast,
-            marks: Marks::none(packets),
-            round: header.round,
-            asked: None,
-            check: 0,
-            heard: now,
-            hushed: 0,
-            complete: false,
-            unchecked: false,
-        });
-        (landing.blast == blast).then_some(())
+        let marks = Marks::none(blast.packets(self.options.packet));
+        let (heard, said) = (now, now);
+        let (asked, check, hushed, complete, unchecked) = (None, 0, 0, false, false);
+        let landing = Landing { blast, marks, round, asked, check, heard, said, hushed, complete, unchecked };
+        self.landings[place] = Some(landing);
+        (self.claimed, self.open) = (claimed, self.open + 1);
+        Some(())
     }
 
     fn land(&mut self, now: Instant, header: &Header, place: usize) -> Arrival {
@@ -261,6 +284,9 @@ impl Receiver {
             self.seen.duplicates += 1;
             return Arrival::Nothing;
         }
+        if newer == 0 && landing.marks.count() > 0 {
+            self.gap = Some(gap(self.gap, now - landing.heard));
+        }
         if newer > 0 {
             landing.round = header.round;
             if forgets && !landing.complete {
@@ -268,7 +294,8 @@ impl Receiver {
                 landing.asked = None;
             }
         }
-        (landing.heard, landing.hushed) = (now, 0);
+        (landing.heard, landing.said, landing.hushed) = (now, now, 0);
+        self.heard = now;
         if header.has(ASK) {
             landing.asked = Some(header.round);
             landing.check = header.check;
@@ -281,6 +308,7 @@ impl Receiver {
         if whole {
             landing.complete = true;
             landing.unchecked = check.is_some();
+            self.open -= 1;
         }
         if new {
             self.seen.packets += 1
@@ -324,9 +352,19 @@ impl Receiver {
     /// Blasts that are complete, in order, are the application's.
     fn deliver(&mut self) {
         while let Some(Some(first)) = self.landings.front() {
+            let (length, follows) = (u64::from(first.blast.length), first.blast.start == self.delivered);
+            if !follows {
+                // Its sender has left out a part of the stream, or sent it in two blasts.
+                self.seen.violations += 1;
+                self.open -= usize::from(!first.complete);
+                self.claimed -= length;
+                self.landings[0] = None;
+                return;
+            }
             if !first.complete || first.unchecked {
                 return;
             }
+            self.claimed -= length;
             self.delivered = first.blast.end();
             self.ended |= first.blast.last;
             self.base = self.base.wrapping_add(1);
@@ -347,6 +385,7 @@ impl Receiver {
             self.deliver();
         } else {
             landing.complete = false;
+            self.open += 1;
             landing.asked = None;
             landing.marks.cut(0);
             self.seen.failed_checks += 1;
@@ -394,23 +433,29 @@ impl Receiver {
                 landing.marks.cut(first);
                 Vec::new()
             }
-            Strategy::Full | Strategy::FullNak => {
-                landing.marks.cut(0);
-                Vec::new()
-            }
+            // All of it has to, and is forgotten as soon as it does: what is still on its way may complete it.
+            Strategy::Full | Strategy::FullNak => Vec::new(),
         };
         self.seen.refusals += 1;
-        Some((Header { index: first as u16, check: missing, ..header }, body))
+        let flags = if owed.kind == Say::Hush { HUSH } else { 0 };
+        Some((Header { flags, index: first as u16, check: missing, ..header }, body))
+    }
+
+    /// How long it waits for more before it says of itself that something is missing, where it does. What it has to wait for
+    /// in any case is told by the first packets: until two of a round have come one after the other it says nothing.
+    fn hush(&self) -> Option<Duration> {
+        let hush = self.options.hush.filter(|_| self.options.strategy != Strategy::Full && self.open > 0)?;
+        self.gap.map(|gap| Duration(hush.0.max(gap.0.saturating_mul(GAPS))))
     }
 
     /// Nothing more has come of a blast that is not complete: its question may be lost.
     fn ring(&mut self, now: Instant) {
-        let Some(hush) = self.options.hush.filter(|_| self.options.strategy != Strategy::Full) else { return };
+        let Some(hush) = self.hush() else { return };
         for landing in self.landings.iter_mut().flatten().filter(|landing| !landing.complete) {
-            if landing.heard + wait(hush, landing.hushed) <= now && self.owed.len() < ANSWERS {
-                (landing.heard, landing.hushed) = (now, landing.hushed + 1);
+            if landing.said + wait(hush, landing.hushed) <= now && self.owed.len() < ANSWERS {
+                (landing.said, landing.hushed) = (now, landing.hushed + 1);
                 let (number, round) = (landing.blast.number, landing.round);
-                self.owed.push_back(Owed { number, round, kind: Say::Missing });
+                self.owed.push_back(Owed { number, round, kind: Say::Hush });
                 self.seen.hushes += 1;
             }
         }
@@ -422,10 +467,24 @@ impl Receiver {
         if !self.owed.is_empty() || self.tell_limit {
             return Some(now);
         }
-        let hush = self.options.hush.filter(|_| self.options.strategy != Strategy::Full)?;
+        let hush = self.hush()?;
         let open = self.landings.iter().flatten().filter(|landing| !landing.complete);
-        open.map(|landing| landing.heard + wait(hush, landing.hushed)).min()
+        open.map(|landing| landing.said + wait(hush, landing.hushed)).min()
     }
+
+    /// When the sender will have been silent for too long in the middle of a blast.
+    #[must_use]
+    pub fn gives_up_at(&self) -> Option<Instant> {
+        (self.open > 0).then(|| self.heard + self.options.patience)
+    }
+}
+
+/// The time between two packets, longest of late: at once when they come more slowly, bit by bit when they come faster. What
+/// came at the same moment was waiting for the driver.
+fn gap(before: Option<Duration>, between: Duration) -> Duration {
+    let before = before.unwrap_or_default().0;
+    let less = if between == Duration::ZERO { before } else { before - before / 16 + between.0 / 16 };
+    Duration(between.0.max(less))
 }
 
 fn wait(hush: Duration, times: u32) -> Duration {

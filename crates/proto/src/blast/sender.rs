@@ -8,7 +8,7 @@ use super::interval::Patience;
 use super::marks::Marks;
 use super::options::{Blast, Options, Pacing, Strategy};
 use super::rate::{Answered, Rate};
-use super::wire::{ASK, COMPLETE, FIN, Header, Kind, LIMIT};
+use super::wire::{ASK, COMPLETE, FIN, HUSH, Header, Kind, LIMIT};
 use alloc::collections::VecDeque;
 use stackline_core::time::{Duration, Instant};
 
@@ -102,9 +102,9 @@ struct Flying {
     work: Work,
     /// The packet that asked last.
     asked: u32,
-    /// Packets of the round, and when its question left.
+    /// Packets of the round, and when and as which question of all its question left.
     packets: u32,
-    asked_at: Option<Instant>,
+    asked_at: Option<(Instant, u64)>,
     /// Packets known to have arrived.
     arrived: u32,
     complete: bool,
@@ -162,8 +162,9 @@ pub struct Sender {
     /// When a blocked sender asks again, and how long it waited last.
     probe: Option<(Instant, Duration)>,
     probing: bool,
-    /// Since when the peer has owed an answer.
+    /// Since when the peer has owed an answer, and since when nothing is asked, as what it has not answered is sent again.
     owed: Option<Instant>,
+    unasked: Option<Instant>,
     /// Bytes known to have arrived, in whatever order.
     arrived: u64,
     seen: Sent,
@@ -198,6 +199,7 @@ impl Sender {
             probe: None,
             probing: false,
             owed: None,
+            unasked: None,
             arrived: 0,
             seen: Sent::default(),
         }
@@ -272,18 +274,27 @@ impl Sender {
         if answer.kind != Kind::Answer || answer.connection != self.connection {
             return;
         }
-        self.owed = (!self.questions.is_empty()).then_some(now);
         self.raise_limit(answer.start);
-        if answer.has(LIMIT) {
-            return;
+        if !answer.has(LIMIT) {
+            self.answered(now, answer, body);
         }
+        self.owed = self.question_due().map(|_| now);
+        self.unasked = None;
+    }
+
+    fn answered(&mut self, now: Instant, answer: &Header, body: &[u8]) {
         let place = answer.blast.wrapping_sub(self.base) as usize;
         let Some(flying) = self.flying.get_mut(place).filter(|flying| !flying.complete) else { return };
         // A round that was never sent is answered by nobody.
         if answer.round.wrapping_sub(flying.round) as i16 > 0 {
             return;
         }
-        let sample = flying.asked_at.filter(|_| answer.round == flying.round);
+        let hush = answer.has(HUSH);
+        // Said before the last question can have arrived.
+        if hush && flying.asked_at.zip(self.patience.minimum()).is_some_and(|((at, _), rtt)| now < at + rtt) {
+            return;
+        }
+        let asked = flying.asked_at.filter(|_| answer.round == flying.round && !hush);
         let packets = flying.packets;
         let lost = if answer.has(COMPLETE) {
             self.complete(place);
@@ -291,8 +302,8 @@ impl Sender {
         } else {
             self.refused(place, answer, body)
         };
-        if let Some(asked_at) = sample {
-            self.measure(now, (answer.blast, answer.round), asked_at, packets, lost);
+        if let Some(asked) = asked {
+            self.measure(now, asked, packets, lost);
         }
     }
 
@@ -304,10 +315,9 @@ impl Sender {
         }
     }
 
-    fn measure(&mut self, now: Instant, which: (u32, u16), asked_at: Instant, packets: u32, lost: u32) {
+    fn measure(&mut self, now: Instant, (asked_at, order): (Instant, u64), packets: u32, lost: u32) {
         self.patience.sample(now.since(asked_at));
-        let question = self.questions.iter().find(|question| (question.number, question.round) == which);
-        self.answered_order = self.answered_order.max(question.map_or(0, |question| question.order));
+        self.answered_order = self.answered_order.max(order);
         self.consider_pacing();
         let delivered = self.arrived;
         if let Some(rate) = &mut self.rate {
@@ -344,9 +354,7 @@ impl Sender {
             Strategy::Partial => (Work::From(first), total - first),
             Strategy::Selective => {
                 let missing = Marks::told(first, body, total);
-                if missing.count() == 0 {
-                    return 0;
-                }
+                let Some(first) = missing.next(0, true) else { return 0 };
                 let count = missing.count();
                 (Work::Those(missing, first), count)
             }
@@ -358,7 +366,7 @@ impl Sender {
             self.arrived += u64::from(arrived - flying.arrived) * u64::from(options.packet);
             flying.arrived = arrived;
         }
-        self.ready.push_front(answer.blast);
+        self.enqueue(answer.blast);
         self.seen.refusals += 1;
         answer.check.clamp(1, total)
     }
@@ -478,9 +486,7 @@ impl Sender {
             Some((at, waited)) if at <= now => {
                 let next = Duration((2 * waited.0).min(PROBE_LONGEST.0));
                 self.probe = Some((now + next, next));
-                if !core::mem::replace(&mut self.probing, true) {
-                    self.owed = None;
-                }
+                self.probing = true;
                 self.owed.get_or_insert(now);
                 Some(Header { start: self.cut, ..Header::new(Kind::Probe, self.connection) })
             }
@@ -491,11 +497,13 @@ impl Sender {
     /// The round of that blast is sent and its last packet asks.
     fn ask(&mut self, place: usize, now: Instant) {
         if self.question_due().is_none() {
-            self.owed = Some(now);
+            // Time in which it was not asked is not the peer's silence.
+            let silent = self.unasked.take().zip(self.owed).map_or(Duration::ZERO, |(until, since)| until - since);
+            self.owed = Some(Instant(now.0.saturating_sub(silent.0)));
         }
         self.orders += 1;
         let flying = &mut self.flying[place];
-        flying.asked_at = Some(now);
+        flying.asked_at = Some((now, self.orders));
         let question = Question { number: flying.blast.number, round: flying.round, at: now, order: self.orders };
         self.questions.push_back(question);
     }
@@ -533,7 +541,17 @@ impl Sender {
                 flying.begin(Work::Those(last, flying.asked), 1);
             }
         }
-        self.ready.push_front(question.number);
+        self.enqueue(question.number);
+        if self.question_due().is_none() {
+            self.unasked.get_or_insert(now);
+        }
+    }
+
+    /// A blast is to be served: those that come first in the stream go first.
+    fn enqueue(&mut self, number: u32) {
+        let ahead = |number: u32| number.wrapping_sub(self.base) as i32;
+        let place = self.ready.partition_point(|other| ahead(*other) < ahead(number));
+        self.ready.insert(place, number);
     }
 
     /// When the first question that is still open is due; questions that are not open any more go.
@@ -563,7 +581,8 @@ impl Sender {
     pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Wait)> {
         let work = !self.ready.is_empty() || self.next_length().is_some();
         let send = work.then(|| match self.rate.as_mut().map(|rate| rate.may_send(now)) {
-            Some(Err(at)) => (at, Wait::Pace),
+            // Never now: a pace that is off by less than what a number holds would be asked for ever.
+            Some(Err(at)) => (at.max(now + Duration(1)), Wait::Pace),
             _ => (now, Wait::Ready),
         });
         let question = self.question_due();

@@ -5,3 +5,4 @@ mod schedules;
 mod script;
 mod traces;
 mod traces_connection;
+mod traces_flow;

@@ -3,7 +3,7 @@
 //! | bytes | field | of data | of an answer |
 //! | --- | --- | --- | --- |
 //! | 0 | kind | | |
-//! | 1 | flags | [`ASK`], [`FIN`] | [`COMPLETE`], [`LIMIT`] |
+//! | 1 | flags | [`ASK`], [`FIN`] | [`COMPLETE`], [`LIMIT`], [`HUSH`] |
 //! | 2..4 | round | of this blast | the one answered |
 //! | 4..8 | connection | | |
 //! | 8..12 | blast | its number | its number |
@@ -66,6 +66,8 @@ pub const FIN: u8 = 2;
 pub const COMPLETE: u8 = 4;
 /// Only the limit is told.
 pub const LIMIT: u8 = 8;
+/// Said unasked, because nothing more came.
+pub const HUSH: u8 = 16;
 
 /// A packet's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

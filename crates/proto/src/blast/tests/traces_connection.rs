@@ -185,6 +185,18 @@ fn whoever_closes_waits_a_second_for_the_last_word() {
 }
 
 #[test]
+fn closing_with_data_that_nobody_acknowledges_fails_after_the_patience() {
+    let mut script = Script::open(Options { patience: Duration(45 * MS), ..options() });
+    script.lose(&[ALL]);
+    script.path.send(0, 1000);
+    script.close(0);
+    script.until(44);
+    assert_eq!(script.state(0), State::Closing);
+    script.until(45);
+    assert_eq!(script.state(0), State::Failed(Failure::Silent));
+}
+
+#[test]
 fn an_opening_that_is_given_up_is_taken_back() {
     let mut script = dials();
     script.lose(&["<Accept"]);

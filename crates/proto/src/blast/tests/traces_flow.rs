@@ -1,0 +1,227 @@
+//! Traces of what bounds a transfer: the receiver's buffer, its patience with silence, and the sender's.
+
+use super::script::{ALL, MS, Script, fixed};
+use crate::blast::{Failure, Interval, Options, State, Strategy};
+use stackline_core::time::Duration;
+
+const SILENT: State = State::Failed(Failure::Silent);
+
+/// An open connection whose receiving application takes nothing.
+fn untaken(options: Options) -> Script {
+    let mut script = Script::open(options);
+    script.path.ends[1].takes = false;
+    script
+}
+
+#[test]
+fn a_receiver_without_buffers_is_asked_again_and_nothing_is_lost() {
+    let mut script = untaken(Options { buffer: 4000, ..fixed(Strategy::Selective, 4) });
+    script.path.send(0, 10_000);
+    let trace =
+        ["0 -> 0.0 0 1 2 3?", "1 <- 0.0 all", "7 -> Probe", "8 <- limit 4000", "17 -> Probe", "18 <- limit 4000"];
+    assert_eq!(script.until(36), trace);
+    assert_eq!(script.until(37), ["37 -> Probe"]);
+    // Half of the buffer is worth being told.
+    script.path.ends[1].connection.consume(1000);
+    assert_eq!(script.until(38), ["38 <- limit 5000"]);
+    assert_eq!(script.until(40), ["39 -> 1.0 0?", "40 <- 1.0 all"]);
+    script.path.ends[1].connection.consume(5000);
+    assert_eq!(
+        script.until(100),
+        [
+            "40 <- limit 9000",
+            "41 -> 2.0 0 1 2 3?",
+            "42 <- 2.0 all",
+            "48 -> Probe",
+            "49 <- limit 9000",
+            "58 -> Probe",
+            "59 <- limit 9000",
+            "78 -> Probe",
+            "79 <- limit 9000"
+        ]
+    );
+    script.take();
+    assert_eq!(script.until(200), ["100 <- limit 13000", "101 -> 3.0 0?", "102 <- 3.0 all"]);
+    assert!(script.path.arrived(0, 10_000));
+    assert_eq!(script.end(0).facts().sent.repeated, 0);
+}
+
+#[test]
+fn a_limit_that_was_told_in_vain_is_asked_for() {
+    let mut script = untaken(Options { buffer: 2000, ..fixed(Strategy::Full, 2) });
+    script.path.send(0, 3000);
+    assert_eq!(script.until(4), ["0 -> 0.0 0 1?", "1 <- 0.0 all"]);
+    script.lose(&["<limit", ">Probe"]);
+    script.take();
+    let trace =
+        ["4 <- (limit 4000)", "7 -> (Probe)", "17 -> Probe", "18 <- limit 4000", "19 -> 1.0 0?", "20 <- 1.0 all"];
+    assert_eq!(script.until(100), trace);
+}
+
+#[test]
+fn a_blast_that_fits_partly_waits_for_room_while_others_are_on_their_way() {
+    let mut script = untaken(Options { buffer: 5000, flight: 4, ..fixed(Strategy::Selective, 2) });
+    script.path.send(0, 6000);
+    let trace = ["0 -> 0.0 0 1?", "0 -> 1.0 0 1?", "1 <- 0.0 all", "1 <- 1.0 all", "2 -> 2.0 0?", "3 <- 2.0 all"];
+    assert_eq!(script.until(8), trace);
+}
+
+#[test]
+fn a_fixed_interval_counts_from_the_packet_that_asks_and_never_changes() {
+    let mut script = Script::open(fixed(Strategy::Selective, 2));
+    script.lose(&[ALL]);
+    script.path.send(0, 2000);
+    let trace = ["0 -> 0.0 (0) (1?)", "10 -> 0.1 (1?)", "20 -> 0.2 (1?)", "30 -> 0.3 (1?)"];
+    assert_eq!(script.until(39), trace);
+    assert_eq!(script.end(0).facts().sent.timeouts, 3);
+}
+
+#[test]
+fn an_interval_that_measures_doubles_in_silence() {
+    let mut script = Script::open(Options { interval: Interval::Adaptive, ..fixed(Strategy::Selective, 2) });
+    script.lose(&[ALL]);
+    script.path.send(0, 2000);
+    // A round trip of 2 ms and the least above it.
+    let trace = ["0 -> 0.0 (0) (1?)", "6 -> 0.1 (1?)", "18 -> 0.2 (1?)", "42 -> 0.3 (1?)", "90 -> 0.4 (1?)"];
+    assert_eq!(script.until(185), trace);
+}
+
+#[test]
+fn an_interval_shorter_than_the_round_trip_repeats_in_vain_but_ends() {
+    for strategy in [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
+        let interval = Interval::Fixed(Duration(MS / 2));
+        let mut script = Script::open(Options { interval, ..fixed(strategy, 4) });
+        script.lose(&[">0.0:1"]);
+        script.path.send(0, 12_000);
+        script.until(100);
+        assert!(script.path.arrived(0, 12_000) && script.end(0).sender().is_idle(), "{strategy:?}");
+    }
+}
+
+#[test]
+fn a_sender_gives_up_when_nothing_was_answered_for_its_patience() {
+    for strategy in [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
+        let mut script = Script::open(Options { patience: Duration(45 * MS), ..fixed(strategy, 2) });
+        script.path.send(0, 6000);
+        assert_eq!(script.until(2).len(), 3);
+        script.lose(&[ALL]);
+        // What was asked at 2 ms is answered by nobody.
+        assert_eq!((script.until(46).len(), script.state(0)), (5, State::Open), "{strategy:?}");
+        assert_eq!((script.until(47).len(), script.state(0)), (0, SILENT), "{strategy:?}");
+        let now = script.path.now;
+        assert_eq!(script.end(0).deadline(now), None);
+    }
+}
+
+#[test]
+fn an_answer_within_its_patience_keeps_a_sender_waiting() {
+    let mut script = Script::open(Options { patience: Duration(45 * MS), ..fixed(Strategy::Selective, 2) });
+    script.lose(&[">0.0:0", ">0.0:1", ">0.1:1", ">0.2:1", ">0.4:0", ">0.5:0", ">0.6:0"]);
+    script.path.send(0, 2000);
+    let trace = [
+        "0 -> 0.0 (0) (1?)",
+        "10 -> 0.1 (1?)",
+        "20 -> 0.2 (1?)",
+        "30 -> 0.3 1?",
+        "31 <- 0.3 missing 0",
+        "32 -> 0.4 (0?)",
+        "42 -> 0.5 (0?)",
+        "52 -> 0.6 (0?)",
+        "62 -> 0.7 0?",
+        "63 <- 0.7 all",
+    ];
+    assert_eq!(script.until(200), trace);
+    assert_eq!(script.state(0), State::Open);
+}
+
+#[test]
+fn a_blocked_sender_gives_up_its_patience_after_a_question_nobody_answered() {
+    let mut script = untaken(Options { buffer: 2000, patience: Duration(45 * MS), ..fixed(Strategy::Selective, 2) });
+    script.path.send(0, 3000);
+    script.until(10);
+    script.lose(&[ALL]);
+    assert_eq!(script.until(61), ["17 -> (Probe)", "37 -> (Probe)"]);
+    assert_eq!((script.until(62).len(), script.state(0)), (0, SILENT));
+}
+
+#[test]
+fn a_receiver_in_the_middle_of_a_blast_gives_up_too() {
+    let mut script = Script::open(Options { patience: Duration(45 * MS), ..fixed(Strategy::Selective, 4) });
+    script.lose(&[">0.0:1"]);
+    script.path.send(0, 4000);
+    script.until(1);
+    script.lose(&[ALL]);
+    script.until(45);
+    assert_eq!(script.state(1), State::Open);
+    script.until(46);
+    assert_eq!(script.state(1), SILENT);
+    // Nothing is under way: nothing is owed, and nobody is given up.
+    let mut script = Script::open(Options { patience: Duration(45 * MS), ..fixed(Strategy::Selective, 4) });
+    script.path.send(0, 4000);
+    script.until(10_000);
+    assert_eq!((script.state(0), script.state(1)), (State::Open, State::Open));
+}
+
+#[test]
+fn a_receiver_that_hears_no_more_says_so_of_itself() {
+    let hush = Some(Duration(4 * MS));
+    let options = Options { hush, ..fixed(Strategy::Selective, 4) };
+    let mut script = Script::open(options);
+    script.path.slot = Duration(MS / 2);
+    script.lose(&[">0.0:2", ">0.0:3", "<0.0"]);
+    script.path.send(0, 4000);
+    // The second packet arrives after 2 ms; what is said then is lost, and said again after twice as long.
+    let trace = [
+        "0 -> 0.0 0 1 (2) (3?)",
+        "6 <- (0.0 missing 2 3)",
+        "10 -> 0.1 3?",
+        "11.5 <- 0.1 missing 2",
+        "13 -> 0.2 2?",
+        "14.5 <- 0.2 all",
+    ];
+    assert_eq!(script.until(100), trace);
+    assert_eq!(script.end(1).facts().received.hushes, 1);
+}
+
+#[test]
+fn a_path_slower_than_the_hush_makes_nobody_repeat() {
+    for strategy in [Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
+        let mut script =
+            Script::open(Options { interval: Interval::Adaptive, ..Options::blast(strategy, 1000, 16_000) });
+        script.path.slot = Duration(11 * MS);
+        script.path.send(0, 48_000);
+        script.until(3000);
+        assert!(script.path.arrived(0, 48_000), "{strategy:?} {:?}", script.end(0).facts());
+        assert_eq!(script.end(1).facts().received.hushes, 0, "{strategy:?}");
+    }
+}
+
+#[test]
+fn what_is_said_unasked_is_no_round_trip() {
+    let mut script =
+        Script::open(Options { interval: Interval::Adaptive, ..Options::blast(Strategy::Selective, 1000, 4000) });
+    script.path.slot = Duration(MS / 10);
+    script.path.send(0, 4000);
+    script.until(20);
+    // The receiver speaks after 10 ms, the sender would have after about 6; it is told not to here.
+    let before = script.end(0).facts().rtt.map(|(smoothed, ..)| smoothed);
+    script.lose(&[">1.0:3", ">1.1:3"]);
+    script.path.send(0, 4000);
+    script.until(100);
+    assert!(script.path.arrived(0, 8000));
+    let after = script.end(0).facts().rtt.map(|(smoothed, ..)| smoothed);
+    assert!(before.zip(after).is_some_and(|(before, after)| after.0 < before.0 + MS), "{before:?} {after:?}");
+    assert_eq!(script.end(1).facts().received.hushes, 1);
+}
+
+#[test]
+fn what_is_said_unasked_brings_back_a_lost_question() {
+    let options = Options { hush: Some(Duration(4 * MS)), ..fixed(Strategy::Selective, 4) };
+    let mut script = Script::open(options);
+    script.path.slot = Duration(MS / 2);
+    script.lose(&[">0.0:1", ">0.0:3"]);
+    script.path.send(0, 4000);
+    // Packets 0 and 2 come 1 ms after each other; 4 ms of silence are told.
+    let trace = ["0 -> 0.0 0 (1) 2 (3?)", "6.5 <- 0.0 missing 1 3", "8 -> 0.1 1 3?", "10 <- 0.1 all"];
+    assert_eq!(script.until(100), trace);
+}
