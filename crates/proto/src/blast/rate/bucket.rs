@@ -1,0 +1,95 @@
+//! A token bucket: turns a rate into moments at which so many bytes may leave. It never changes the rate.
+
+use stackline_core::time::{Duration, Instant};
+
+/// Time between two bursts where they are smaller than [`LARGEST`], in seconds.
+const BEAT: f64 = 0.000_5;
+/// How much of a late waking is made up for, in seconds.
+const LATE: f64 = 0.002;
+/// Bytes of the largest burst: what one system call hands over.
+const LARGEST: f64 = 65_536.0;
+
+/// Bytes that may leave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bucket {
+    packet: f64,
+    tokens: f64,
+    filled: Option<Instant>,
+}
+
+impl Bucket {
+    /// A bucket for packets of so many bytes, with `first` bytes in it.
+    pub(super) const fn new(packet: f64, first: f64) -> Self {
+        Self { packet, tokens: first, filled: None }
+    }
+
+    /// Lets in what the time since the last call is worth at `rate` bytes a second.
+    pub(super) fn fill(&mut self, now: Instant, rate: f64) {
+        let filled = self.filled.map_or(now, |filled| filled.min(now));
+        self.filled = Some(self.filled.map_or(now, |filled| filled.max(now)));
+        let most = self.burst(rate) + rate * LATE;
+        self.tokens = (self.tokens + rate * now.since(filled).seconds()).min(most.max(self.tokens));
+    }
+
+    /// Bytes that are waited for when it is empty.
+    fn burst(&self, rate: f64) -> f64 {
+        (rate * BEAT).clamp(self.packet, LARGEST.max(self.packet))
+    }
+
+    /// Bytes that may leave now, at least a packet; else when a burst may. [`Self::fill`] comes first.
+    pub(super) fn may_take(&self, now: Instant, rate: f64) -> Result<u64, Instant> {
+        if self.tokens >= self.packet {
+            return Ok(self.tokens as u64);
+        }
+        let wait = Duration::from_seconds((self.burst(rate) - self.tokens) / rate);
+        Err(now + Duration(wait.0.max(1)))
+    }
+
+    /// So many bytes have left; more than it has is paid back by waiting.
+    pub(super) fn take(&mut self, bytes: f64) {
+        self.tokens -= bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: f64 = 1.5e6;
+
+    fn left(bucket: &mut Bucket, now: u64) -> Result<u64, Instant> {
+        bucket.fill(Instant(now), RATE);
+        bucket.may_take(Instant(now), RATE)
+    }
+
+    #[test]
+    fn bytes_leave_at_the_rate_whole_packets_at_a_time() {
+        let (mut bucket, mut now, mut sent) = (Bucket::new(1500.0, 1500.0), 7, 0);
+        while now < 1_000_000_007 {
+            match left(&mut bucket, now) {
+                Ok(bytes) => {
+                    assert!((1500..=4500).contains(&bytes));
+                    bucket.take(1500.0);
+                    sent += 1500;
+                }
+                Err(at) => {
+                    assert!(at.0 > now);
+                    now = at.0;
+                }
+            }
+        }
+        assert!((1_497_000..=1_503_000).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn an_idle_time_is_worth_two_milliseconds_and_a_burst_at_most() {
+        let mut bucket = Bucket::new(1500.0, 0.0);
+        assert_eq!(left(&mut bucket, 0), Err(Instant(1_000_000)));
+        assert_eq!(left(&mut bucket, 60_000_000_000), Ok(4500));
+        bucket.take(6000.0);
+        assert_eq!(left(&mut bucket, 60_000_000_000), Err(Instant(60_002_000_000)));
+        // A clock that goes back gives nothing twice.
+        assert_eq!(left(&mut bucket, 50_000_000_000), Err(Instant(50_002_000_000)));
+        assert_eq!(left(&mut bucket, 60_002_000_000), Ok(1500));
+    }
+}

@@ -1,0 +1,292 @@
+//! How fast packets leave beyond a local network: a pace that fills a path and leaves others their part of it.
+//!
+//! Answers are few, some for each round trip, so nothing here counts single packets. The controller keeps a **window**, the
+//! bytes that should be on their way, and paces at window / round trip; pacing keeps a late answer from becoming a burst.
+//! Once a round trip it judges what the answers of it say: the least delay that the queue added (the least, since a late
+//! scheduler or a burst of one's own only ever adds), and what was lost.
+//!
+//! | it sees | it does | after |
+//! | --- | --- | --- |
+//! | nothing yet | doubles the window each round trip | slow start, RFC 5681 |
+//! | while starting, a queue or too much loss | takes what arrived in the round trip as the window | BBR |
+//! | a queue below the target | adds to the window: one packet, then two, three, ... | Copa's velocity |
+//! | a queue above half the target | adds half as much each time | |
+//! | a queue above the target | window x base / round trip, which empties the queue | Copa, LEDBAT++ |
+//! | that empties no queue, three times | somebody fills it: plays TCP until the queue is gone | Copa's mode switch |
+//! | so, and a loss | window x 0.7 | RFC 9438 |
+//! | losses clearly above 3 % | window x the share that arrived | BBRv3, at 2 % |
+//! | silence | window / 2, and starts again from there | RFC 6298 |
+//!
+//! The target is an eighth of the base round trip between 4 and 16 ms (HyStart++, RFC 9406), or half of the delay at which
+//! the queue overflowed of late. The base is the least round trip of 5 to 10 s (BBR), so a longer route is believed in time.
+//! All flows add the same and shrink in proportion, so they become equal (Chiu and Jain 1989). A loss below the threshold
+//! means nothing unless a queue that others fill explains it, so random loss does not slow the sender down.
+//!
+//! Copa: Arun and Balakrishnan, NSDI 2018. BBR: Cardwell and others, CACM 2017; BBRv3: draft-ietf-ccwg-bbr. LEDBAT++:
+//! draft-irtf-iccrg-ledbat-plus-plus. Left out: congestion marks (RFC 3168), which datagram carriers do not show.
+
+mod bucket;
+mod path;
+mod round;
+#[cfg(test)]
+mod tests;
+
+use bucket::Bucket;
+use path::Path;
+use round::Round;
+use stackline_core::time::Instant;
+
+/// Packets of the first window (RFC 6928), and of the smallest.
+const FIRST: f64 = 10.0;
+const LEAST: f64 = 2.0;
+/// Round trip assumed before there is one, in seconds.
+const UNKNOWN: f64 = 0.1;
+/// Share of packets that may be lost without a reason being seen in it.
+const LOSS: f64 = 0.03;
+/// Packets beyond that share that are still chance: an eighth of the window within these bounds.
+const CHANCE: (f64, f64) = (2.0, 8.0);
+/// What is left of the window after a loss that a full queue explains (RFC 9438), and after any delay at least.
+const BETA: f64 = 0.7;
+/// However much is lost, at least a quarter of the window is left, and nine tenths of what still arrives.
+const LEFT: f64 = 0.25;
+const ARRIVING: f64 = 0.9;
+/// A queue is drained a little further than it seems long, since the base may have been measured above a standing queue.
+const DRAIN: f64 = 0.95;
+/// Cuts that emptied no queue, after which somebody else is taken to fill it.
+const IN_VAIN: u32 = 2;
+/// Answers after which the delay is believed before the round trip ends, while starting.
+const SAMPLES: u32 = 4;
+/// Beside others, packets added in a second for each root of the window's packets: CUBIC keeps the larger part.
+const BESIDE: f64 = 1.5;
+/// Most that is added to a window in a round trip, as a share of it (but a packet always).
+const STEEPEST: f64 = 1.0 / 24.0;
+/// Windows that all blasts in flight hold together: those that are sent again stay for two or three round trips.
+const WINDOWS: f64 = 3.0;
+/// Round trips without any answer that are silence.
+const SILENCE: f64 = 2.0;
+
+/// What the answer to a round tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered {
+    /// When the round's question left.
+    pub sent: Instant,
+    /// Bytes known to have arrived by now.
+    pub delivered: u64,
+    /// Packets of the round.
+    pub packets: u32,
+    /// How many of them are missing; more than the round had where questions before it were never answered.
+    pub lost: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Doubles until something says stop.
+    Starting,
+    /// Keeps the queue short.
+    Yielding,
+    /// Somebody else keeps it long.
+    Competing,
+}
+
+/// The rate controller of one sender. All its bytes are counted as the sender counts them, in `sent` and `delivered` alike.
+#[derive(Clone, Debug)]
+pub struct Rate {
+    packet: f64,
+    /// Bytes a second that the user allows.
+    ceiling: f64,
+    /// Bytes that should be on their way.
+    window: f64,
+    path: Option<Path>,
+    bucket: Bucket,
+    phase: Phase,
+    round: Round,
+    /// Bytes a second that arrived in the last two round trips.
+    speeds: [f64; 2],
+    /// Packets added last.
+    step: f64,
+    in_vain: u32,
+    /// Packets lost beyond the share that may be.
+    excess: f64,
+    delivered: u64,
+    heard: Instant,
+}
+
+impl Rate {
+    /// For packets of `packet` bytes, at `ceiling` bit/s at most.
+    #[must_use]
+    pub fn new(packet: u32, ceiling: Option<f64>) -> Self {
+        let packet = f64::from(packet.max(1));
+        Self {
+            packet,
+            ceiling: ceiling.map_or(f64::INFINITY, |ceiling| ceiling / 8.0).max(1.0),
+            window: FIRST * packet,
+            path: None,
+            bucket: Bucket::new(packet, FIRST * packet),
+            phase: Phase::Starting,
+            round: Round::default(),
+            speeds: [0.0; 2],
+            step: 0.0,
+            in_vain: 0,
+            excess: 0.0,
+            delivered: 0,
+            heard: Instant(0),
+        }
+    }
+
+    /// The rate in bit/s.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.pace() * 8.0
+    }
+
+    /// Bytes that a blast should have at most, whole packets, where so many may be in flight: small enough that answers
+    /// come often, large enough that the pace alone decides, not the number of blasts.
+    #[must_use]
+    pub fn blast(&self, flight: u32) -> u64 {
+        let packets = self.pace() * self.trip() * WINDOWS / f64::from(flight.max(1)) / self.packet;
+        (packets as u64).max(1) * self.packet as u64
+    }
+
+    /// Bytes a second.
+    fn pace(&self) -> f64 {
+        (self.window / self.trip()).min(self.ceiling)
+    }
+
+    fn trip(&self) -> f64 {
+        self.path.as_ref().map_or(UNKNOWN, Path::smoothed)
+    }
+
+    /// A round was answered.
+    pub fn answered(&mut self, now: Instant, sample: Answered) {
+        let trip = now.since(sample.sent).seconds().max(1e-6);
+        let path = self.measure(now, trip, sample.sent);
+        self.delivered = self.delivered.max(sample.delivered);
+        self.heard = now;
+        if !self.round.stale {
+            self.round.note(trip, sample.lost);
+            if let Some(left) = self.loses(&sample) {
+                return self.overflow(now, path, left);
+            }
+        }
+        let queued = self.round.least - path.base();
+        let early = self.phase == Phase::Starting && self.round.samples >= SAMPLES && queued > path.target();
+        if early || (sample.sent >= self.round.begun && now.since(self.round.begun).seconds() >= path.smoothed()) {
+            self.judge(now, &path);
+        }
+    }
+
+    fn measure(&mut self, now: Instant, trip: f64, sent: Instant) -> Path {
+        if self.path.is_none() {
+            self.round.begun = sent;
+        }
+        let path = self.path.get_or_insert_with(|| Path::new(now, trip));
+        path.sample(now, trip);
+        *path
+    }
+
+    /// Counts losses; what is left of a window where they are more than chance.
+    fn loses(&mut self, sample: &Answered) -> Option<f64> {
+        let (packets, lost) = (f64::from(sample.packets.max(sample.lost).max(1)), f64::from(sample.lost));
+        self.excess = (self.excess + lost - LOSS * packets).max(0.0);
+        let chance = (self.window / self.packet / 8.0).clamp(CHANCE.0, CHANCE.1);
+        (self.excess > chance).then(|| (1.0 - lost / packets).clamp(LEFT, BETA))
+    }
+
+    /// Too much is lost: a queue that short overflows, or the path has become narrow.
+    fn overflow(&mut self, now: Instant, mut path: Path, left: f64) {
+        path.overflow();
+        self.path = Some(path);
+        let window = (self.window * left).max(self.arriving(&path) * ARRIVING);
+        self.cut(now, window);
+    }
+
+    /// The window that holds what arrives, without a queue.
+    fn arriving(&self, path: &Path) -> f64 {
+        self.speeds[0].max(self.speeds[1]) * path.base()
+    }
+
+    /// A smaller window; what was sent before says nothing about it.
+    fn cut(&mut self, now: Instant, window: f64) {
+        self.window = window.min(self.window).max(LEAST * self.packet);
+        if self.phase == Phase::Starting {
+            self.phase = Phase::Yielding;
+        }
+        (self.step, self.excess) = (0.0, 0.0);
+        self.round = Round::after_cut(now, self.delivered);
+    }
+
+    /// A round trip is over.
+    fn judge(&mut self, now: Instant, path: &Path) {
+        let round = self.round;
+        self.speeds = [round.speed(now, self.delivered, path.base()), self.speeds[0]];
+        self.round = Round::new(now, self.delivered);
+        if round.stale {
+            return;
+        }
+        let queued = round.least - path.base();
+        if queued < path.target() / 2.0 {
+            self.in_vain = 0;
+            if self.phase == Phase::Competing {
+                self.phase = Phase::Yielding;
+            }
+        }
+        match self.phase {
+            Phase::Competing if round.lost > 0 => self.cut(now, self.window * BETA),
+            Phase::Starting if queued > path.target() => self.cut(now, self.arriving(path)),
+            Phase::Yielding if queued > path.target() => self.drain(now, path.base() / round.least),
+            _ => self.grow(now, &round, path, queued),
+        }
+    }
+
+    fn drain(&mut self, now: Instant, share: f64) {
+        self.in_vain += 1;
+        if self.in_vain > IN_VAIN {
+            self.phase = Phase::Competing;
+        }
+        self.cut(now, self.window * (share * DRAIN).max(BETA));
+    }
+
+    fn grow(&mut self, now: Instant, round: &Round, path: &Path, queued: f64) {
+        let could = self.pace() * now.since(round.begun).seconds();
+        if round.sent < could / 2.0 || self.window >= self.ceiling * path.smoothed() {
+            // The pace did not hold it back, so nothing is known of a higher one.
+            return;
+        }
+        let packets = self.window / self.packet;
+        let added = match self.phase {
+            Phase::Starting => packets,
+            Phase::Competing => (libm::sqrt(packets) * path.smoothed() * BESIDE).max(1.0),
+            Phase::Yielding => {
+                let short = queued < path.target() / 2.0;
+                self.step = if short { self.step + path.ease() } else { self.step / 2.0 };
+                self.step.min(packets * STEEPEST).max(1.0)
+            }
+        };
+        self.window += added * self.packet;
+    }
+
+    /// A round was not answered in time. Its question may just be lost: it is silence when no other was answered either.
+    pub fn silent(&mut self, now: Instant) {
+        let since = self.heard.max(self.round.begun);
+        if now.since(since).seconds() > SILENCE * self.trip() {
+            self.cut(now, self.window / 2.0);
+            self.phase = Phase::Starting;
+        }
+    }
+
+    /// How many bytes may leave now, at least a packet, or when the next burst may.
+    ///
+    /// # Errors
+    /// The moment, when none may leave now.
+    pub fn may_send(&mut self, now: Instant) -> Result<u64, Instant> {
+        let pace = self.pace();
+        self.bucket.fill(now, pace);
+        self.bucket.may_take(now, pace)
+    }
+
+    /// So many bytes have left.
+    pub fn sent(&mut self, _: Instant, bytes: u64) {
+        self.bucket.take(bytes as f64);
+        self.round.sent += bytes as f64;
+    }
+}

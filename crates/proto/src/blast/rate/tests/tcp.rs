@@ -1,0 +1,36 @@
+//! A TCP connection that always has something to send: the machine of this crate.
+
+use crate::tcp::{Connection, Options, Received, Segment};
+use alloc::vec::Vec;
+use stackline_core::time::Instant;
+
+/// Both ends.
+pub(super) struct Tcp {
+    pub(super) ends: [Connection; 2],
+    /// Bytes that arrived in order.
+    pub(super) got: u64,
+    pub(super) stopped: bool,
+}
+
+impl Tcp {
+    pub(super) fn new(now: Instant) -> Self {
+        let options = Options { send_buffer: Some(4 << 20), receive_buffer: Some(16 << 20), ..Options::default() };
+        let ends = [Connection::connect(now, options, (1, 2), 1000), Connection::listen(now, options, 2, 2000)];
+        Self { ends, got: 0, stopped: false }
+    }
+
+    /// Segments that leave that end now, and when to ask it again.
+    pub(super) fn poll(&mut self, now: Instant, end: usize) -> (Vec<Segment>, Option<Instant>) {
+        if end == 0 && !self.stopped && self.ends[0].has_room() {
+            self.ends[0].send(now, 64 << 20);
+        }
+        if let Received::Bytes(bytes) = self.ends[1].receive(now, u64::MAX) {
+            self.got += bytes;
+        }
+        let mut segments = Vec::new();
+        while let Some(segment) = self.ends[end].poll(now) {
+            segments.push(segment);
+        }
+        (segments, self.ends[end].deadline().map(|(at, _)| at))
+    }
+}
