@@ -3,7 +3,7 @@
 use crate::carrier::{self, Carrier};
 use crate::drive::{BEGIN, Driver, Dropped, Work};
 use crate::error::Error;
-use crate::memory::Posted;
+use crate::memory::{Posted, TAIL};
 use crate::options::Options;
 use crate::seal::Side;
 use crate::udp::Udp;
@@ -129,7 +129,7 @@ impl<C: Carrier> Channel<C> {
 
     /// Nothing to send, nothing to receive into.
     fn idle(&self) -> Work<'static> {
-        Work { data: &[], from: self.sent, posted: Posted { into: &mut [], base: self.taken } }
+        Work { data: &[], from: self.sent, round: 0, posted: Posted::once(&mut [], self.taken) }
     }
 
     fn opened(&mut self) -> Result<(), Error> {
@@ -170,11 +170,115 @@ impl<C: Carrier> Channel<C> {
         let done = move |connection: &Connection| connection.sender().is_idle() && has(connection, end);
         let got = self.work(data, into, done)?;
         self.sent += data.len() as u64;
+        self.acknowledged()?;
+        Ok(got)
+    }
+
+    /// Whether the peer has everything; a channel that was closed before is of no use.
+    fn acknowledged(&mut self) -> Result<(), Error> {
         if self.driver.connection.sender().is_idle() {
-            return Ok(got);
+            return Ok(());
         }
         self.broken = true;
         Err(Error::Closed)
+    }
+
+    /// Sends `total` bytes out of memory that is used round and round: its last [`TAIL`] bytes repeat its first ones. Ends
+    /// early, after whole units of `unit` bytes, once `stop` says so; returns how many bytes the peer has.
+    ///
+    /// # Errors
+    /// As [`Channel::send`].
+    pub fn send_round(
+        &mut self,
+        data: &[u8],
+        total: u64,
+        unit: u64,
+        mut stop: impl FnMut() -> bool,
+    ) -> Result<u64, Error> {
+        self.broken()?;
+        let round = data.len().saturating_sub(TAIL);
+        let size = u64::from(self.options().size);
+        let step = size * u64::from(self.options().flight);
+        let (from, mut handed, mut last) = (self.sent, 0, false);
+        while !last {
+            let more = (total - handed).min(step);
+            last = more == total - handed || stop();
+            let whole = if last { (handed + more).next_multiple_of(unit.max(1)).min(total) - handed } else { more };
+            self.driver.connection.send(whole);
+            handed += whole;
+            let work = Work { data, from, round, posted: Posted::once(&mut [], self.taken) };
+            let (idle, low) = (last, size);
+            self.run(work, |connection| {
+                let sender = connection.sender();
+                if idle { sender.is_idle() } else { sender.waiting() <= low }
+            })?;
+        }
+        self.sent += handed;
+        self.acknowledged()?;
+        Ok(handed)
+    }
+
+    /// Takes the next `bytes` bytes of the peer's stream into memory that is used round and round, for bytes that nobody
+    /// reads; its last [`TAIL`] bytes take what begins just before. Returns how many came: fewer only where the stream ends.
+    ///
+    /// # Errors
+    /// As [`Channel::receive_into`].
+    pub fn receive_round(&mut self, into: &mut [u8], bytes: u64) -> Result<u64, Error> {
+        self.broken()?;
+        if self.options().checked {
+            return self.receive_pieces(into, bytes);
+        }
+        let end = self.taken + bytes;
+        let posted = Posted::round(into, self.taken, bytes);
+        let work = Work { data: &[], from: self.sent, round: 0, posted };
+        self.run(work, move |connection| has(connection, end)).map(|got| got as u64)
+    }
+
+    /// The same where bytes are read again to be checked.
+    fn receive_pieces(&mut self, into: &mut [u8], bytes: u64) -> Result<u64, Error> {
+        let mut got = 0;
+        while got < bytes {
+            let most = usize::try_from(bytes - got).unwrap_or(usize::MAX).min(into.len());
+            let now = self.receive_into(&mut into[..most])?;
+            got += now as u64;
+            if now < most {
+                break;
+            }
+        }
+        Ok(got)
+    }
+
+    /// Waits until data has come, however little; false when the stream ends instead.
+    ///
+    /// # Errors
+    /// As [`Channel::receive_into`].
+    pub fn await_data(&mut self) -> Result<bool, Error> {
+        self.broken()?;
+        let before = self.driver.connection.receiver().seen().packets;
+        let taken = self.taken;
+        let came = move |connection: &Connection| {
+            let receiver = connection.receiver();
+            receiver.delivered() > taken || receiver.seen().packets > before
+        };
+        self.work(&[], &mut [], |connection| came(connection) || connection.receiver().ended())?;
+        Ok(came(&self.driver.connection) && !self.is_over())
+    }
+
+    /// Whether the peer's stream has ended and everything of it was taken.
+    fn is_over(&self) -> bool {
+        let receiver = self.driver.connection.receiver();
+        receiver.ended() && receiver.delivered() == self.taken
+    }
+
+    /// Waits until the peer closes; false when it sends data instead.
+    ///
+    /// # Errors
+    /// As [`Channel::receive_into`].
+    pub fn await_close(&mut self) -> Result<bool, Error> {
+        self.broken()?;
+        let taken = self.taken;
+        self.work(&[], &mut [], move |connection| connection.receiver().delivered() > taken)?;
+        Ok(self.driver.connection.state() == State::Closed)
     }
 
     /// Says that nothing more comes from this end, and waits until the peer has heard it.
@@ -204,7 +308,11 @@ impl<C: Carrier> Channel<C> {
 
     /// Drives until it is done, or the peer has closed; how many bytes there are in the memory.
     fn work(&mut self, data: &[u8], into: &mut [u8], done: impl Fn(&Connection) -> bool) -> Result<usize, Error> {
-        let mut work = Work { data, from: self.sent, posted: Posted { into, base: self.taken } };
+        let posted = Posted::once(into, self.taken);
+        self.run(Work { data, from: self.sent, round: data.len(), posted }, done)
+    }
+
+    fn run(&mut self, mut work: Work<'_>, done: impl Fn(&Connection) -> bool) -> Result<usize, Error> {
         if let Some(staging) = &self.driver.staging {
             staging.unload(&mut work.posted);
         }
@@ -285,6 +393,69 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::os::fd::AsFd;
     use std::thread;
+
+    /// Both ends of a channel over loopback, each in a thread of its own.
+    fn both(first: impl FnOnce(Channel) + Send, second: impl FnOnce(Channel)) {
+        let options = Options::default();
+        let listener = crate::Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &options).unwrap();
+        let address = listener.local().unwrap();
+        thread::scope(|scope| {
+            let server = scope.spawn(move || first(listener.accept().unwrap()));
+            second(Channel::connect(address, &options).unwrap());
+            server.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn memory_used_round_and_round_is_a_stream_like_any_other() {
+        let round = 100_000;
+        let mut data: Vec<u8> = (0..round as u32).map(|i| (i ^ (i >> 7)) as u8).collect();
+        data.extend_from_within(..TAIL);
+        let total = 3_000_000;
+        both(
+            |mut channel| {
+                let mut into = vec![0; total];
+                assert_eq!(channel.receive_into(&mut into).unwrap(), total);
+                assert!(into.iter().enumerate().all(|(at, byte)| *byte == data[at % round]));
+                let mut small = vec![0; 200_000 + TAIL];
+                assert_eq!(channel.receive_round(&mut small, u64::MAX / 2).unwrap(), 2_500_000);
+                assert!(!channel.await_data().unwrap());
+                assert!(channel.await_close().unwrap());
+            },
+            |mut channel| {
+                assert_eq!(channel.send_round(&data, total as u64, 1000, || false).unwrap(), total as u64);
+                assert_eq!(channel.send_round(&data, 2_500_000, 500_000, || false).unwrap(), 2_500_000);
+                channel.finish().unwrap();
+                channel.close().unwrap();
+            },
+        );
+    }
+
+    #[test]
+    fn a_sender_that_is_stopped_ends_with_a_whole_unit() {
+        let data = vec![7; 64 + TAIL];
+        both(
+            |mut channel| {
+                let mut into = vec![0; 100_000 + TAIL];
+                let got = channel.receive_round(&mut into, u64::MAX / 2).unwrap();
+                assert!(got > 0 && got % 70_001 == 0, "{got}");
+                assert!(channel.await_close().unwrap());
+            },
+            |mut channel| {
+                let mut looks = 0;
+                let stop = || {
+                    looks += 1;
+                    looks > 2
+                };
+                let unit = 70_001;
+                let sent = channel.send_round(&data, unit * 100_000, unit, stop).unwrap();
+                assert_eq!(sent % unit, 0);
+                assert!(sent < unit * 100_000);
+                channel.finish().unwrap();
+                channel.close().unwrap();
+            },
+        );
+    }
 
     #[test]
     fn what_the_kernel_refuses_joined_arrives_all_the_same() {

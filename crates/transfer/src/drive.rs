@@ -24,9 +24,10 @@ const RUNS: u32 = 8;
 
 /// What an operation has in hand: bytes to send and memory to receive into.
 pub(crate) struct Work<'a> {
-    /// Bytes to send, whose first one is at stream position `from`.
+    /// Bytes to send, whose first one is at stream position `from`; after `round` of them they begin again.
     pub(crate) data: &'a [u8],
     pub(crate) from: u64,
+    pub(crate) round: usize,
     /// Where to receive.
     pub(crate) posted: Posted<'a>,
 }
@@ -34,8 +35,23 @@ pub(crate) struct Work<'a> {
 impl Work<'_> {
     /// Stream positions `from..to` of what is sent.
     fn slice(&self, from: u64, to: u64) -> Result<&[u8], Error> {
-        let at = |position: u64| position.checked_sub(self.from).and_then(|at| usize::try_from(at).ok());
-        at(from).zip(at(to)).and_then(|(from, to)| self.data.get(from..to)).ok_or(Error::Broken)
+        let (begin, length) = (from.checked_sub(self.from), to.saturating_sub(from) as usize);
+        let begin = begin.map(|begin| (begin % self.round.max(1) as u64) as usize);
+        begin.and_then(|begin| self.data.get(begin..begin + length)).ok_or(Error::Broken)
+    }
+}
+
+impl Work<'_> {
+    /// CRC-32C of stream positions `from..to` of what is sent.
+    fn check(&self, from: u64, to: u64) -> Result<u32, Error> {
+        let mut sum = 0;
+        let mut at = from;
+        while at < to {
+            let next = to.min(at + memory::TAIL as u64);
+            sum = crc32c::crc32c_append(sum, self.slice(at, next)?);
+            at = next;
+        }
+        Ok(sum)
     }
 }
 
@@ -136,11 +152,8 @@ impl<C: Carrier> Driver<C> {
                 Some(Output::Run(run)) => {
                     let (position, _) = run.span(0);
                     let (last, bytes) = run.span(run.count - 1);
-                    let check = if run.asks && self.connection.options().checked {
-                        crc32c::crc32c(work.slice(run.blast.start, run.blast.end())?)
-                    } else {
-                        0
-                    };
+                    let checks = run.asks && self.connection.options().checked;
+                    let check = if checks { work.check(run.blast.start, run.blast.end())? } else { 0 };
                     self.link.run(&run, work.slice(position, last + u64::from(bytes))?, check)?;
                 }
                 Some(Output::Control(header, body)) => self.link.control(&header, &body)?,

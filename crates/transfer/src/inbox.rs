@@ -43,7 +43,7 @@ impl Inbox {
         self.aside_from = None;
         for (position, bytes) in expected.take(PLACES) {
             let Some(at) = posted.place(position) else { return };
-            let length = (bytes as usize).min(posted.into.len() - at);
+            let length = (bytes as usize).min(posted.room(position));
             self.places.push(Place { at, length });
             if length < bytes as usize {
                 return;
@@ -109,7 +109,7 @@ impl Inbox {
         let length = payload.length();
         if let At::Posted(from) = at
             && posted.place(position) == Some(from)
-            && from + length <= posted.into.len()
+            && length <= posted.room(position)
         {
             return;
         }

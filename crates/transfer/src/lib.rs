@@ -38,5 +38,6 @@ pub use channel::{Channel, Facts};
 pub use drive::Dropped;
 pub use error::Error;
 pub use listener::Listener;
+pub use memory::TAIL;
 pub use options::{Interrupt, Options, Waiting};
 pub use seal::Key;

@@ -1,8 +1,12 @@
 //! Where the bytes of a stream are: in the memory of a receive that has been posted, and beyond it in a bounded ring.
 //!
 //! Positions are the stream's. What may arrive is bounded by what was granted, so the ring never holds a position twice.
+//! Memory may be posted or sent *round*: used again and again for a stream longer than itself, whose bytes nobody reads.
 
 use std::ops::Range;
+
+/// Bytes that memory used round has beyond the length of a round: a run or a packet that begins before its end fits.
+pub const TAIL: usize = 1 << 16;
 
 /// Bytes that came before a receive was posted for them.
 #[derive(Debug)]
@@ -19,18 +23,38 @@ pub(crate) struct Staging {
 pub(crate) struct Posted<'a> {
     pub(crate) into: &'a mut [u8],
     pub(crate) base: u64,
+    bytes: u64,
+    round: usize,
 }
 
-impl Posted<'_> {
+impl<'a> Posted<'a> {
+    /// Each byte of it once.
+    pub(crate) const fn once(into: &'a mut [u8], base: u64) -> Self {
+        let round = into.len();
+        Self { bytes: into.len() as u64, into, base, round }
+    }
+
+    /// Room for `bytes` bytes, round and round; its last [`TAIL`] bytes take what begins just before.
+    pub(crate) fn round(into: &'a mut [u8], base: u64, bytes: u64) -> Self {
+        let round = into.len().saturating_sub(TAIL).max(1);
+        Self { into, base, bytes, round }
+    }
+
     /// The position behind its last byte.
-    pub(crate) fn end(&self) -> u64 {
-        self.base + self.into.len() as u64
+    pub(crate) const fn end(&self) -> u64 {
+        self.base + self.bytes
     }
 
     /// Where a position is in it; `None` when it lies elsewhere.
     pub(crate) fn place(&self, position: u64) -> Option<usize> {
-        let at = usize::try_from(position.checked_sub(self.base)?).ok()?;
-        (at < self.into.len()).then_some(at)
+        let from = position.checked_sub(self.base).filter(|from| *from < self.bytes)?;
+        usize::try_from(from % self.round as u64).ok()
+    }
+
+    /// How many bytes from a position on lie behind each other in it.
+    pub(crate) fn room(&self, position: u64) -> usize {
+        let left = usize::try_from(self.end().saturating_sub(position)).unwrap_or(usize::MAX);
+        self.place(position).map_or(0, |at| (self.into.len() - at).min(left))
     }
 }
 
@@ -71,17 +95,21 @@ impl Staging {
     /// between it as well.
     pub(crate) fn unload(&self, posted: &mut Posted<'_>) {
         let bytes = self.high.min(posted.end()).saturating_sub(posted.base) as usize;
-        let (base, mut at) = (posted.base, 0);
-        self.each(base, bytes, |part| {
-            posted.into[at..at + part.len()].copy_from_slice(part);
-            at += part.len();
+        let mut position = posted.base;
+        self.each(position, bytes, |mut part| {
+            while let Some(at) = posted.place(position).filter(|_| !part.is_empty()) {
+                let (now, later) = part.split_at(posted.room(position).min(part.len()));
+                posted.into[at..at + now.len()].copy_from_slice(now);
+                position += now.len() as u64;
+                part = later;
+            }
         });
     }
 }
 
 /// Puts bytes where they belong.
 pub(crate) fn put(posted: &mut Posted<'_>, staging: &mut Staging, position: u64, bytes: &[u8]) {
-    let inside = posted.place(position).map_or(0, |at| (posted.into.len() - at).min(bytes.len()));
+    let inside = posted.room(position).min(bytes.len());
     if let Some(at) = posted.place(position) {
         posted.into[at..at + inside].copy_from_slice(&bytes[..inside]);
     }
@@ -90,7 +118,7 @@ pub(crate) fn put(posted: &mut Posted<'_>, staging: &mut Staging, position: u64,
 
 /// Shows `bytes` bytes of the stream from `position` on, in order.
 pub(crate) fn each(posted: &Posted<'_>, staging: &Staging, position: u64, bytes: usize, mut see: impl FnMut(&[u8])) {
-    let inside = posted.place(position).map_or(0, |at| (posted.into.len() - at).min(bytes));
+    let inside = posted.room(position).min(bytes);
     if let Some(at) = posted.place(position) {
         see(&posted.into[at..at + inside]);
     }
@@ -104,7 +132,7 @@ mod tests {
     #[test]
     fn bytes_are_found_where_they_were_put_across_every_edge() {
         let mut memory = vec![0; 10];
-        let mut posted = Posted { into: &mut memory, base: 95 };
+        let mut posted = Posted::once(&mut memory, 95);
         let mut staging = Staging::new(8);
         let bytes: Vec<u8> = (0..15).collect();
         // 95..105 are posted, 105..110 wrap around the end of the ring at 112.
@@ -115,17 +143,17 @@ mod tests {
         assert_eq!(seen, bytes[2..]);
         assert_eq!(memory, bytes[..10]);
         let mut next = vec![0xff; 7];
-        staging.unload(&mut Posted { into: &mut next, base: 105 });
+        staging.unload(&mut Posted::once(&mut next, 105));
         assert_eq!(next, [10, 11, 12, 13, 14, 0xff, 0xff]);
     }
 
     #[test]
     fn the_ring_wraps() {
         let mut staging = Staging::new(8);
-        let mut none = Posted { into: &mut [], base: 5 };
+        let mut none = Posted::once(&mut [], 5);
         put(&mut none, &mut staging, 5, &[1, 2, 3, 4, 5, 6, 7, 8]);
         let mut memory = [0; 8];
-        staging.unload(&mut Posted { into: &mut memory, base: 5 });
+        staging.unload(&mut Posted::once(&mut memory, 5));
         assert_eq!(memory, [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 }

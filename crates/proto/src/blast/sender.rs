@@ -230,6 +230,12 @@ impl Sender {
         self.flying.front().map_or(self.cut, |first| first.blast.start)
     }
 
+    /// Bytes handed over that have not been cut into blasts yet.
+    #[must_use]
+    pub const fn waiting(&self) -> u64 {
+        self.end - self.cut
+    }
+
     /// Whether everything handed over has arrived.
     #[must_use]
     pub fn is_idle(&self) -> bool {

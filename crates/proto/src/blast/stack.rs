@@ -195,13 +195,15 @@ pub const BLAST: StackTable = table(
 pub const TABLES: [&StackTable; 3] = [&SAW, &WINDOW, &BLAST];
 
 /// What a stack of the family asks for, where packets carry `packet` bytes of data at most and the host grants `buffer`.
+/// A 0 stands for what is not known yet: it stays one where nothing is written.
 ///
 /// # Errors
 /// A sentence, when the options contradict each other or the path.
 pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, String> {
     let written = stack.number("packet");
-    if let Some(written) = written.filter(|written| *written == 0 || *written > u64::from(packet)) {
-        return Err(format!("a packet with {written} B of data is not carried on this path: at most {packet} B are"));
+    let most = if packet == 0 { u64::from(u32::MAX) } else { u64::from(packet) };
+    if let Some(written) = written.filter(|written| *written == 0 || *written > most) {
+        return Err(format!("a packet with {written} B of data is not carried on this path: at most {most} B are"));
     }
     let packet = written.map_or(packet, |written| written as u32);
     let number = |name: &str, usual: u64| stack.number(name).unwrap_or(usual);
@@ -226,7 +228,7 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, Strin
         (None, _) => Pacing::Auto,
     };
     Ok(Options {
-        buffer: number("buffer", buffer).min(buffer),
+        buffer: number("buffer", buffer).min(if buffer == 0 { u64::MAX } else { buffer }),
         interval: interval.map_or(Interval::Adaptive, Interval::Fixed),
         // Fixed intervals are the paper's conditions: the receiver only speaks when asked.
         hush: base.hush.filter(|_| interval.is_none()),
@@ -234,8 +236,7 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, Strin
         pacing,
         checked: stack.flag("checked"),
         ..base
-    }
-    .fitted())
+    })
 }
 
 fn strategy(stack: &Stack) -> Result<Strategy, String> {
@@ -298,13 +299,14 @@ mod tests {
 
     #[test]
     fn the_words_of_the_language_choose_the_machine() {
-        let plain = options(&Stack::plain("blast"), 1440, 4 << 20).unwrap();
+        let plain = options(&Stack::plain("blast"), 1440, 4 << 20).unwrap().fitted();
         assert_eq!((plain.strategy, plain.size, plain.flight), (Strategy::Selective, 364 * 1440, 8));
-        let full = options(&written("blast", &[("full", OptionValue::Set)]), 1440, 4 << 20).unwrap();
+        let full = options(&written("blast", &[("full", OptionValue::Set)]), 1440, 4 << 20).unwrap().fitted();
         assert_eq!((full.strategy, full.size, full.flight), (Strategy::Full, 45 * 1440, 1));
-        let window = options(&written("window", &[("n", OptionValue::Number(8))]), 1440, 4 << 20).unwrap();
+        let window = options(&written("window", &[("n", OptionValue::Number(8))]), 1440, 4 << 20).unwrap().fitted();
         assert_eq!((window.size, window.flight), (1440, 8));
-        let fixed = options(&written("saw", &[("interval", OptionValue::Seconds(0.1))]), 1440, 4 << 20).unwrap();
+        let fixed =
+            options(&written("saw", &[("interval", OptionValue::Seconds(0.1))]), 1440, 4 << 20).unwrap().fitted();
         assert_eq!((fixed.hush, fixed.pacing, fixed.flight), (None, Pacing::Off, 1));
     }
 
