@@ -12,6 +12,7 @@
 //! | [`options`] | what is chosen, fitted to what the carrier can do |
 //! | [`error`] | what can go wrong |
 //! | [`carrier`] | what carries packets between two ends: the contract |
+//! | [`frames`] | the raw Ethernet carrier: an ethertype of our own, a ring shared with the kernel |
 //! | [`udp`] | the UDP carrier: offload both ways, fallbacks |
 //! | `drive` | the loop between machine and carrier |
 //! | `link` | packets out: heads, seals, what the carrier did not take at once |
@@ -21,6 +22,7 @@
 //! | `sys` | the only unsafe code |
 
 pub mod carrier;
+<<<<<<< HEAD
 pub mod channel;
 mod drive;
 pub mod error;
@@ -31,6 +33,9 @@ mod memory;
 pub mod options;
 mod replay;
 pub mod seal;
+=======
+pub mod frames;
+>>>>>>> ae458e8 (Transfer: raw Ethernet frames, through a ring shared with the kernel)
 mod sys;
 pub mod udp;
 

@@ -1,6 +1,9 @@
 //! System calls that have no safe wrapper. The only place of this crate with unsafe code; it decides nothing.
 #![allow(unsafe_code)]
 
+pub(crate) mod frames;
+pub(crate) mod frames_out;
+pub(crate) mod frames_ring;
 pub(crate) mod inward;
 pub(crate) mod option;
 pub(crate) mod outward;

@@ -1,0 +1,340 @@
+//! Real sockets in a network of the test's own: a veth pair and loopback.
+
+use super::*;
+use crate::carrier::Head;
+use room::inside;
+use std::process::Command;
+use std::slice;
+
+#[path = "../../benches/room/mod.rs"]
+mod room;
+
+const HEAD: usize = 32;
+const LONG: Wait = Wait::Block(Duration::from_secs(10));
+const NUMBER: u32 = 0x0102_0304;
+
+/// Each of these tests is run in a network of its own.
+macro_rules! in_rooms {
+    ($($name:ident)*) => {
+        mod each {
+            $(#[test]
+            fn $name() {
+                super::inside(concat!(module_path!(), "::", stringify!($name)), super::$name);
+            })*
+        }
+    };
+}
+
+in_rooms! {
+    a_run_crosses_a_veth_pair
+    loopback_has_two_ends_and_long_packets
+    short_packets_are_filled_up_and_nothing_of_that_is_data
+    connections_share_an_interface
+    an_opener_speaks_to_everybody_until_it_is_answered
+    a_refusal_settles_nothing
+    frames_of_strangers_are_dropped
+    frames_that_are_none_are_dropped
+    frames_longer_than_a_slot_are_counted_as_cut
+    the_ring_wraps
+    what_a_full_ring_has_no_room_for_is_lost
+    a_frame_that_wakes_nobody_is_found_all_the_same
+    waits_end
+    an_interface_that_goes_down_is_an_error
+    what_cannot_be_used_is_said_with_a_hint
+}
+
+fn options() -> Options {
+    Options::default()
+}
+
+fn head(kind: Kind, number: u32) -> Head {
+    let mut head = Head::EMPTY;
+    head.0[0] = kind as u8;
+    head.0[4..8].copy_from_slice(&number.to_le_bytes());
+    head
+}
+
+fn bytes(n: usize) -> Vec<u8> {
+    (0..n).map(|i| (i * 7 + i / 251) as u8).collect()
+}
+
+fn say(carrier: &mut Frames, kind: Kind, number: u32, payload: &[u8]) {
+    let heads = [head(kind, number)];
+    assert_eq!(carrier.send(Run { head: HEAD, heads: &heads, payload, each: payload.len() }).unwrap(), 1);
+}
+
+/// The kind and the payload of the next packet.
+fn hear(carrier: &mut Frames) -> (u8, Vec<u8>) {
+    assert_eq!(carrier.receive(HEAD, &mut [], &[], LONG).unwrap(), 1);
+    let packet = carrier.packet(0);
+    let Payload::Here(payload) = packet.payload else { panic!("it is in the ring") };
+    (packet.head[0], payload.to_vec())
+}
+
+/// Two ends that have spoken: the peers are settled.
+fn pair(near: &str, far: &str, number: u32, options: Options) -> (Frames, Frames) {
+    let mut dial = Frames::dial(near, number, options).unwrap();
+    let mut listen = Frames::listen(far, None, options).unwrap();
+    say(&mut dial, Kind::Open, number, b"open");
+    assert_eq!(hear(&mut listen), (Kind::Open as u8, b"open".to_vec()));
+    say(&mut listen, Kind::Accept, number, b"accept");
+    assert_eq!(hear(&mut dial), (Kind::Accept as u8, b"accept".to_vec()));
+    say(&mut dial, Kind::Answer, number, b"");
+    assert_eq!(hear(&mut listen), (Kind::Answer as u8, vec![]));
+    assert_eq!((dial.peer(), listen.peer()), (Some(listen.local()), Some(dial.local())));
+    (dial, listen)
+}
+
+fn veth() -> (Frames, Frames) {
+    pair("near", "far", NUMBER, options())
+}
+
+/// Packets with these payloads, numbered, arrive in order.
+fn crosses(left: &mut Frames, right: &mut Frames, packets: usize, data: &[u8], each: usize) {
+    let heads: Vec<Head> = (0..packets)
+        .map(|i| {
+            let mut head = head(Kind::Data, NUMBER);
+            head.0[8..12].copy_from_slice(&(i as u32).to_le_bytes());
+            head
+        })
+        .collect();
+    assert_eq!(left.send(Run { head: HEAD, heads: &heads, payload: data, each }).unwrap(), packets);
+    let (mut came, mut all) = (0, Vec::new());
+    while came < packets {
+        let n = right.receive(HEAD, &mut [], &[], LONG).unwrap();
+        assert!(n > 0, "{came} of {packets} packets came");
+        for index in 0..n {
+            let packet = right.packet(index);
+            assert_eq!(packet.head, &heads[came].0[..HEAD]);
+            let Payload::Here(payload) = packet.payload else { panic!("it is in the ring") };
+            all.extend_from_slice(payload);
+            came += 1;
+        }
+    }
+    assert!(all == data, "the bytes are others");
+}
+
+fn a_run_crosses_a_veth_pair() {
+    let (mut left, mut right) = veth();
+    assert_eq!(left.facts().packet, 1496);
+    let each = 1496 - HEAD;
+    let data = bytes(199 * each + 17);
+    crosses(&mut left, &mut right, 200, &data, each);
+    crosses(&mut right, &mut left, 200, &data, each);
+    assert_eq!(left.counters().sent, 202);
+    assert_eq!((left.counters().send_calls, right.counters().received), (2 + 4, 202));
+    let long = Run { head: HEAD, heads: &[Head::EMPTY], payload: &data[..each + 1], each };
+    assert_eq!(left.send(long).unwrap_err().raw_os_error(), Some(libc::EMSGSIZE));
+}
+
+fn loopback_has_two_ends_and_long_packets() {
+    let (mut left, mut right) = pair("lo", "lo", NUMBER, options());
+    assert_ne!(left.local(), right.local());
+    let each = left.facts().packet - HEAD;
+    assert_eq!(each, 65_532 - HEAD);
+    let data = bytes(20 * each - 5);
+    crosses(&mut left, &mut right, 20, &data, each);
+    crosses(&mut right, &mut left, 20, &data, each);
+    assert_eq!(left.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0, "its own frames are not heard");
+}
+
+fn short_packets_are_filled_up_and_nothing_of_that_is_data() {
+    let (mut left, mut right) = veth();
+    for length in 0..50 {
+        crosses(&mut left, &mut right, 1, &bytes(length), length);
+    }
+    // A packet shorter than the head.
+    let run = Run { head: 8, heads: &[head(Kind::Data, NUMBER)], payload: &[], each: 0 };
+    assert_eq!(left.send(run).unwrap(), 1);
+    assert_eq!(right.receive(HEAD, &mut [], &[], LONG).unwrap(), 1);
+    assert_eq!((right.packet(0).head.len(), right.packet(0).payload.length()), (8, 0));
+}
+
+fn connections_share_an_interface() {
+    for (near, far) in [("near", "far"), ("lo", "lo")] {
+        let mut pairs: Vec<_> = (1..4).map(|number| pair(near, far, number, options())).collect();
+        for (number, (left, _)) in (1..).zip(&mut pairs) {
+            say(left, Kind::Data, number, &number.to_le_bytes());
+        }
+        for (number, (_, right)) in (1_u32..).zip(&mut pairs) {
+            assert_eq!(hear(right), (Kind::Data as u8, number.to_le_bytes().to_vec()));
+            assert_eq!(right.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0);
+        }
+    }
+}
+
+fn an_opener_speaks_to_everybody_until_it_is_answered() {
+    let mut dial = Frames::dial("lo", NUMBER, options()).unwrap();
+    let mut first = Frames::listen("lo", Some(NUMBER), options()).unwrap();
+    let mut other = Frames::listen("lo", Some(NUMBER + 1), options()).unwrap();
+    let mut second = Frames::listen("lo", None, options()).unwrap();
+    for _ in 0..2 {
+        say(&mut dial, Kind::Open, NUMBER, b"open");
+        assert_eq!(hear(&mut first).1, b"open");
+        assert_eq!(hear(&mut second).1, b"open");
+    }
+    // A forged answer, of which nothing comes: it goes on asking everybody.
+    say(&mut second, Kind::Accept, NUMBER, b"forged");
+    assert_eq!(hear(&mut dial).1, b"forged");
+    say(&mut dial, Kind::Open, NUMBER, b"open");
+    assert_eq!(hear(&mut first).1, b"open");
+    say(&mut first, Kind::Accept, NUMBER, b"accept");
+    assert_eq!(hear(&mut dial).1, b"accept");
+    say(&mut dial, Kind::Data, NUMBER, b"data");
+    assert_eq!((hear(&mut first).1, dial.peer()), (b"data".to_vec(), Some(first.local())));
+    say(&mut second, Kind::Data, NUMBER, b"too late");
+    assert_eq!(dial.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0);
+    assert_eq!(other.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0);
+}
+
+fn a_refusal_settles_nothing() {
+    let mut listen = Frames::listen("far", None, options()).unwrap();
+    for number in [5, 6] {
+        let mut dial = Frames::dial("near", number, options()).unwrap();
+        say(&mut dial, Kind::Open, number, b"");
+        assert_eq!(hear(&mut listen).0, Kind::Open as u8);
+        say(&mut listen, Kind::Refuse, number, b"x");
+        assert_eq!(hear(&mut dial), (Kind::Refuse as u8, b"x".to_vec()));
+        assert_eq!(listen.peer(), None);
+    }
+}
+
+/// A socket that sends any bytes over an interface.
+fn forger(interface: &str) -> Socket {
+    let socket = raw().unwrap();
+    let known = frames::interface(socket.as_fd(), interface).unwrap();
+    frames::bind(socket.as_fd(), known.index, 0).unwrap();
+    socket
+}
+
+fn frame(from: Mac, to: Mac, number: u32, payload: &[u8]) -> Vec<u8> {
+    let mut prefix = [0; PREFIX];
+    let length = HEAD + payload.len();
+    form::write(&mut prefix, to, from, ETHERTYPE, length as u16, WAKE);
+    let mut frame = [&prefix[..], &head(Kind::Data, number).0[..HEAD], payload].concat();
+    frame.resize(frame.len().max(frames_out::LEAST), 0);
+    frame
+}
+
+fn frames_of_strangers_are_dropped() {
+    let (left, mut right) = veth();
+    let forger = forger("near");
+    let stranger = Mac([2, 9, 9, 9, 9, 9]);
+    forger.send(&frame(stranger, right.local(), NUMBER, b"stranger")).unwrap();
+    forger.send(&frame(left.local(), stranger, NUMBER, b"for another")).unwrap();
+    forger.send(&frame(left.local(), right.local(), NUMBER + 1, b"other connection")).unwrap();
+    forger.send(&frame(left.local(), right.local(), NUMBER, b"right")).unwrap();
+    assert_eq!(hear(&mut right).1, b"right");
+    // Two while the connection was made.
+    assert_eq!(frames::take_counts(right.socket.as_fd()).unwrap(), [3, 0], "the kernel left the others out");
+}
+
+fn frames_that_are_none_are_dropped() {
+    let (left, mut right) = veth();
+    let forger = forger("near");
+    let good = frame(left.local(), right.local(), NUMBER, b"right");
+    // The kernel refuses what is shorter than an Ethernet header.
+    for length in [14, 15, PREFIX - 1, PREFIX, PREFIX + 7, PREFIX + HEAD] {
+        forger.send(&good[..length]).unwrap();
+    }
+    let too_long = 2000_u16.to_le_bytes();
+    for (at, byte) in [(12, 0x08), (13, 0xB6), (14, too_long[0]), (15, too_long[1]), (16, 0), (14, 0)] {
+        let mut other = good.clone();
+        other[at] = byte;
+        forger.send(&other).unwrap();
+    }
+    forger.send(&good).unwrap();
+    assert_eq!(hear(&mut right).1, b"right");
+    assert_eq!(right.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0);
+}
+
+fn frames_longer_than_a_slot_are_counted_as_cut() {
+    let small = Options { packet: 100, ..options() };
+    let (left, mut right) = pair("near", "far", NUMBER, small);
+    assert_eq!(right.facts().packet, 100);
+    let forger = forger("near");
+    forger.send(&frame(left.local(), right.local(), NUMBER, &[1; 1000])).unwrap();
+    forger.send(&frame(left.local(), right.local(), NUMBER, b"right")).unwrap();
+    assert_eq!(hear(&mut right).1, b"right");
+    assert_eq!(right.counters().cut, 1);
+}
+
+fn the_ring_wraps() {
+    let small = Options { receive_buffer: 0, ..options() };
+    let (mut left, mut right) = pair("near", "far", NUMBER, small);
+    let slots = right.ring.slots();
+    assert!((LEAST_SLOTS..2 * LEAST_SLOTS).contains(&slots));
+    // Never a divisor of the ring, so that every slot is the first and the last of a send once.
+    for round in 0..40 {
+        let packets = 97 + round % 3;
+        crosses(&mut left, &mut right, packets, &bytes(packets * 100 + round), 100);
+    }
+    assert_eq!(right.lost(), 0);
+}
+
+fn what_a_full_ring_has_no_room_for_is_lost() {
+    let small = Options { receive_buffer: 0, ..options() };
+    let (mut left, mut right) = pair("near", "far", NUMBER, small);
+    let packets = right.ring.slots() + 150;
+    // What was heard last holds one slot.
+    right.release();
+    right.forget_wakes();
+    let heads = vec![head(Kind::Data, NUMBER); packets];
+    let data = bytes(packets * 10);
+    assert_eq!(left.send(Run { head: HEAD, heads: &heads, payload: &data, each: 10 }).unwrap(), packets);
+    // The last frame wakes: when it is here, all are, or were.
+    let (wakes, end) = (packets.div_ceil(WAKE_EVERY), Instant::now() + Duration::from_secs(10));
+    while right.wakes.taken() < wakes && Instant::now() < end {
+        right.wakes.take();
+    }
+    assert_eq!(right.wakes.taken(), wakes);
+    let mut came = 0;
+    while came + 150 < packets {
+        let n = right.receive(HEAD, &mut [], &[], Wait::No).unwrap();
+        assert!((1..=MOST).contains(&n));
+        came += n;
+    }
+    assert_eq!(right.receive(HEAD, &mut [], &[], Wait::Block(Duration::from_millis(1))).unwrap(), 0);
+    assert_eq!((came + 150, right.lost()), (packets, 150));
+    crosses(&mut left, &mut right, 100, &data[..1000], 10);
+}
+
+fn a_frame_that_wakes_nobody_is_found_all_the_same() {
+    let (left, mut right) = veth();
+    let mut unmarked = frame(left.local(), right.local(), NUMBER, b"asleep");
+    unmarked[form::MARKS_AT] = 0;
+    forger("near").send(&unmarked).unwrap();
+    assert_eq!(hear(&mut right).1, b"asleep");
+}
+
+fn waits_end() {
+    let (mut left, _right) = veth();
+    for wait in [Wait::No, Wait::Block(Duration::from_millis(5)), Wait::Spin(Duration::from_micros(100))] {
+        let start = Instant::now();
+        assert_eq!(left.receive(HEAD, &mut [], &[], wait).unwrap(), 0);
+        let least = if let Wait::Block(time) | Wait::Spin(time) = wait { time } else { Duration::ZERO };
+        assert!(start.elapsed() >= least, "{wait:?}");
+    }
+}
+
+fn an_interface_that_goes_down_is_an_error() {
+    let (mut left, mut right) = veth();
+    assert!(Command::new("ip").args(["link", "set", "far", "down"]).status().unwrap().success());
+    let error = right.receive(HEAD, &mut [], &[], LONG).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::ENETDOWN));
+    assert!(Command::new("ip").args(["link", "set", "near", "down"]).status().unwrap().success());
+    let run = Run { head: HEAD, heads: slice::from_ref(&Head::EMPTY), payload: &[], each: 0 };
+    assert_eq!(left.send(run).unwrap_err().raw_os_error(), Some(libc::ENETDOWN));
+    let error = Frames::listen("far", None, options()).err().unwrap();
+    assert_eq!(error.kind(), io::ErrorKind::NetworkDown);
+    assert!(error.to_string().contains("is down\nhint: `ip link set"), "{error}");
+}
+
+fn what_cannot_be_used_is_said_with_a_hint() {
+    for name in ["none-such", "", "a-name-that-is-too-long", "n\0l"] {
+        let error = Frames::dial(name, NUMBER, options()).err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        let why: &Unusable = error.get_ref().unwrap().downcast_ref().unwrap();
+        assert!(why.message.contains(name) && why.hint.contains("ip link"));
+    }
+}

@@ -1,0 +1,89 @@
+//! Why raw frames cannot be had here, and what helps.
+
+use crate::sys::frames::Interface;
+use socket2::Socket;
+use std::error::Error;
+use std::fmt;
+use std::io::{self, ErrorKind};
+
+/// Why raw frames cannot be had here; inside an [`io::Error`], see [`io::Error::get_ref`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unusable {
+    /// One sentence.
+    pub message: String,
+    /// What helps.
+    pub hint: &'static str,
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\nhint: {}", self.message, self.hint)
+    }
+}
+
+impl Error for Unusable {}
+
+fn unusable(kind: ErrorKind, message: String, hint: &'static str) -> io::Error {
+    io::Error::new(kind, Unusable { message, hint })
+}
+
+/// A packet socket, or why there is none.
+pub(super) fn allowed(socket: io::Result<Socket>) -> io::Result<Socket> {
+    socket.map_err(|error| match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => unusable(
+            ErrorKind::PermissionDenied,
+            "raw Ethernet frames need the right to open packet sockets (CAP_NET_RAW)".into(),
+            "run it as root, give the program the right (`setcap cap_net_raw+ep PROGRAM`), or run it in a network \
+             namespace of its own (`unshare --map-root-user --net`)",
+        ),
+        Some(libc::EAFNOSUPPORT) => unusable(
+            ErrorKind::Unsupported,
+            "this kernel has no packet sockets".into(),
+            "load the module af_packet (CONFIG_PACKET), or use UDP",
+        ),
+        _ => error,
+    })
+}
+
+/// An interface that carries Ethernet frames, or why it does not.
+pub(super) fn usable(name: &str, interface: io::Result<Interface>) -> io::Result<Interface> {
+    let interface = interface.map_err(|error| match (error.kind(), error.raw_os_error()) {
+        (ErrorKind::NotFound, _) | (_, Some(libc::ENODEV)) => unusable(
+            ErrorKind::NotFound,
+            format!("there is no network interface `{name}`"),
+            "`ip link` lists those of this network namespace",
+        ),
+        _ => error,
+    })?;
+    if !matches!(interface.kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
+        let message = format!("the network interface `{name}` is no Ethernet");
+        return Err(unusable(ErrorKind::Unsupported, message, "use UDP there"));
+    }
+    if !interface.up {
+        let message = format!("the network interface `{name}` is down");
+        return Err(unusable(ErrorKind::NetworkDown, message, "`ip link set NAME up`"));
+    }
+    Ok(interface)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_and_what_helps() {
+        let refused = |code| allowed(Err(io::Error::from_raw_os_error(code))).unwrap_err();
+        let error = refused(libc::EPERM);
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+        assert!(error.to_string().contains("CAP_NET_RAW") && error.to_string().contains("\nhint: run it as root"));
+        assert_eq!(refused(libc::EAFNOSUPPORT).kind(), ErrorKind::Unsupported);
+        assert_eq!(refused(libc::EMFILE).raw_os_error(), Some(libc::EMFILE));
+    }
+
+    #[test]
+    fn tunnels_carry_no_ethernet_frames() {
+        let tunnel = Interface { index: 1, kind: libc::ARPHRD_NONE, up: true, mtu: 1500, address: [0; 6] };
+        assert_eq!(usable("tun0", Ok(tunnel)).unwrap_err().kind(), ErrorKind::Unsupported);
+        assert!(usable("eth0", Ok(Interface { kind: libc::ARPHRD_ETHER, ..tunnel })).is_ok());
+    }
+}
