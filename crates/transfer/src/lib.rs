@@ -22,10 +22,10 @@
 //! | `sys` | the only unsafe code |
 
 pub mod carrier;
-<<<<<<< HEAD
 pub mod channel;
 mod drive;
 pub mod error;
+pub mod frames;
 mod inbox;
 mod link;
 pub mod listener;
@@ -33,9 +33,6 @@ mod memory;
 pub mod options;
 mod replay;
 pub mod seal;
-=======
-pub mod frames;
->>>>>>> ae458e8 (Transfer: raw Ethernet frames, through a ring shared with the kernel)
 mod sys;
 pub mod udp;
 
