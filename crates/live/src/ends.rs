@@ -175,6 +175,25 @@ impl Place {
         }
     }
 
+    /// Memory that is used round and round, `tail` bytes of it beyond the length of a round, where the bytes are nobody's:
+    /// not those of a file. The tail repeats the beginning.
+    pub(crate) fn round(&mut self, least: usize, tail: usize) -> Option<&mut [u8]> {
+        let bytes = match self {
+            Self::Memory(bytes) | Self::Region { bytes, .. } => bytes,
+            Self::File { .. } => return None,
+        };
+        let round = bytes.len().max(least);
+        if bytes.len() < least + tail {
+            let filled = filled(round);
+            bytes.clear();
+            bytes.extend_from_slice(&filled);
+            for at in 0..tail {
+                bytes.push(filled[at % round]);
+            }
+        }
+        Some(bytes)
+    }
+
     fn room(&mut self, wanted: usize) -> &mut [u8] {
         match self {
             Self::Memory(bytes) | Self::File { bytes, .. } => {
@@ -206,7 +225,7 @@ pub struct Ends {
     /// What tells the thread to stop.
     pub flags: Arc<Flags>,
     pub(crate) source: Place,
-    destination: Place,
+    pub(crate) destination: Place,
 }
 
 impl Ends {

@@ -183,7 +183,8 @@ impl<C: Carrier> Channel<C> {
         Err(Error::Closed)
     }
 
-    /// Sends `total` bytes out of memory that is used round and round: its last [`TAIL`] bytes repeat its first ones. Ends
+    /// Sends `total` bytes out of memory that is used round and round, from call to call: its last [`TAIL`] bytes repeat its
+    /// first ones. Ends
     /// early, after whole units of `unit` bytes, once `stop` says so; returns how many bytes the peer has.
     ///
     /// # Errors
@@ -199,14 +200,14 @@ impl<C: Carrier> Channel<C> {
         let round = data.len().saturating_sub(TAIL);
         let size = u64::from(self.options().size);
         let step = size * u64::from(self.options().flight);
-        let (from, mut handed, mut last) = (self.sent, 0, false);
+        let (mut handed, mut last) = (0, false);
         while !last {
             let more = (total - handed).min(step);
             last = more == total - handed || stop();
             let whole = if last { (handed + more).next_multiple_of(unit.max(1)).min(total) - handed } else { more };
             self.driver.connection.send(whole);
             handed += whole;
-            let work = Work { data, from, round, posted: Posted::once(&mut [], self.taken) };
+            let work = Work { data, from: 0, round, posted: Posted::once(&mut [], self.taken) };
             let (idle, low) = (last, size);
             self.run(work, |connection| {
                 let sender = connection.sender();

@@ -4,7 +4,7 @@
 use crate::carrier::LONGEST_HEAD;
 use crate::channel::Channel;
 use crate::error::Error;
-use crate::options::Options;
+use crate::options::{Interrupt, Options};
 use crate::seal::{Seal, Verdict};
 use crate::sys::option;
 use crate::udp::Udp;
@@ -47,6 +47,11 @@ impl Listener {
         Ok(Self { socket: socket.into(), options: options.clone(), seen: Mutex::default() })
     }
 
+    /// Lets somebody end the waiting, here and in the channels that come.
+    pub fn interrupted_by(&mut self, interrupt: Interrupt) {
+        self.options.interrupt = Some(interrupt);
+    }
+
     /// Where it listens.
     ///
     /// # Errors
@@ -63,7 +68,7 @@ impl Listener {
     pub fn accept(&self) -> Result<Channel, Error> {
         let mut packet = [0; 2048];
         loop {
-            if self.options.interrupt.as_ref().is_some_and(crate::options::Interrupt::is_asked) {
+            if self.options.interrupt.as_ref().is_some_and(Interrupt::is_asked) {
                 return Err(Error::Interrupted);
             }
             match option::ready(self.socket.as_fd(), false, LOOK) {

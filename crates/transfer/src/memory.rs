@@ -25,19 +25,22 @@ pub(crate) struct Posted<'a> {
     pub(crate) base: u64,
     bytes: u64,
     round: usize,
+    /// Stream position of its first byte, in whichever round.
+    origin: u64,
 }
 
 impl<'a> Posted<'a> {
     /// Each byte of it once.
     pub(crate) const fn once(into: &'a mut [u8], base: u64) -> Self {
         let round = into.len();
-        Self { bytes: into.len() as u64, into, base, round }
+        Self { bytes: into.len() as u64, into, base, round, origin: base }
     }
 
-    /// Room for `bytes` bytes, round and round; its last [`TAIL`] bytes take what begins just before.
+    /// Room for `bytes` bytes, round and round: a position is always at the same place. Its last [`TAIL`] bytes take what
+    /// begins just before.
     pub(crate) fn round(into: &'a mut [u8], base: u64, bytes: u64) -> Self {
         let round = into.len().saturating_sub(TAIL).max(1);
-        Self { into, base, bytes, round }
+        Self { into, base, bytes, round, origin: 0 }
     }
 
     /// The position behind its last byte.
@@ -47,8 +50,8 @@ impl<'a> Posted<'a> {
 
     /// Where a position is in it; `None` when it lies elsewhere.
     pub(crate) fn place(&self, position: u64) -> Option<usize> {
-        let from = position.checked_sub(self.base).filter(|from| *from < self.bytes)?;
-        usize::try_from(from % self.round as u64).ok()
+        position.checked_sub(self.base).filter(|from| *from < self.bytes)?;
+        usize::try_from((position - self.origin) % self.round as u64).ok()
     }
 
     /// How many bytes from a position on lie behind each other in it.

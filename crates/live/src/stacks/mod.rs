@@ -12,6 +12,7 @@ use stackline_core::time::Instant;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+mod blast;
 mod introduction;
 mod ip;
 mod mptcp;
@@ -193,7 +194,8 @@ pub(crate) fn vanished(when: &str) -> Fault {
         .hint("the process at the other end ended early; its own error, if it could still tell one, is the cause")
 }
 
-const ALL: &[&dyn Protocol] = &[&tcp::Tcp, &mptcp::Mptcp, &unix::Unix, &udp::Udp];
+const ALL: &[&dyn Protocol] =
+    &[&tcp::Tcp, &mptcp::Mptcp, &unix::Unix, &udp::Udp, &blast::SAW, &blast::WINDOW, &blast::BLAST];
 
 /// The stack of that name.
 #[must_use]

@@ -1,0 +1,262 @@
+//! `saw`, `window` and `blast`: the machines of `proto::blast` on channels of `transfer`, straight from a job's memory.
+//!
+//! Data units follow one another without framing, as both cursors know their sizes. Every data unit is acknowledged before
+//! the operation that sent it returns, so nothing has to be said at a transfer's end, and at the start of a get only.
+
+use super::stream::Receive;
+use super::{Bulk, Connection, Dialer, Listener, Protocol, Terms, ip, vanished};
+use crate::ends::{Ends, READ_BYTES};
+use crate::fault::{Fault, Result};
+use stackline_core::catalogue::StackTable;
+use stackline_core::record::Transport;
+use stackline_proto::blast::stack;
+use stackline_transfer::{Channel, Error, Interrupt, Key, Options, TAIL, Waiting, udp};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Longest piece of a file that is in memory at once, in bytes.
+const PIECE: u64 = 64 << 20;
+
+/// One of the three stacks.
+pub(super) struct Blast(&'static StackTable);
+
+pub(super) const SAW: Blast = Blast(&stack::SAW);
+pub(super) const WINDOW: Blast = Blast(&stack::WINDOW);
+pub(super) const BLAST: Blast = Blast(&stack::BLAST);
+
+impl Protocol for Blast {
+    fn table(&self) -> &'static StackTable {
+        self.0
+    }
+
+    fn listen(&self, terms: &Terms) -> Result<Box<dyn Listener>> {
+        let address = SocketAddr::new(terms.bind, ip::port(terms)?);
+        let listener = stackline_transfer::Listener::bind(address, &options(terms)?).map_err(fault)?;
+        Ok(Box::new(BlastListener { listener, name: self.0.name }))
+    }
+
+    fn dial(&self, terms: &Terms, address: &str) -> Result<Box<dyn Dialer>> {
+        let found = ip::resolve(address)?.as_socket();
+        let peer = found.ok_or_else(|| Fault::environment(format!("{address} is no address of a host")))?;
+        Ok(Box::new(BlastDialer { peer, options: options(terms)?, shown: address.to_string(), name: self.0.name }))
+    }
+}
+
+/// What the channel is asked for; what the path decides stays open.
+fn options(terms: &Terms) -> Result<Options> {
+    let stack = &terms.stack;
+    let machine = stack::options(stack, 0, 0).map_err(|what| {
+        Fault::input(what).hint("leave the option out, or see `stackline stacks` for what the stack can do")
+    })?;
+    let spins = Receive::of(stack) == Receive::Spin;
+    let buffer = machine.buffer.saturating_mul(2).clamp(udp::Options::new().receive_buffer as u64, 1 << 30);
+    Ok(Options {
+        token: terms.token,
+        key: stack.flag("sealed").then(|| Key::new(&terms.token)),
+        waiting: if spins { Waiting::Spin } else { Waiting::Block },
+        udp: udp::Options { receive_buffer: buffer as usize, ..udp::Options::new() },
+        ..Options::of(machine)
+    })
+}
+
+/// Whom to ask whether the job is to end.
+fn interrupt(ends: &Ends) -> Interrupt {
+    let flags = Arc::clone(&ends.flags);
+    Interrupt::new(move || flags.ended())
+}
+
+struct BlastListener {
+    listener: stackline_transfer::Listener,
+    name: &'static str,
+}
+
+impl Listener for BlastListener {
+    fn address(&self) -> String {
+        self.listener.local().map_or_else(|_| String::new(), |address| address.port().to_string())
+    }
+
+    fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
+        self.listener.interrupted_by(interrupt(ends));
+        let channel = self.listener.accept().map_err(fault)?;
+        Ok(Box::new(Conversation::new(channel, self.name)))
+    }
+}
+
+struct BlastDialer {
+    peer: SocketAddr,
+    options: Options,
+    shown: String,
+    name: &'static str,
+}
+
+impl Dialer for BlastDialer {
+    fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
+        self.options.interrupt = Some(interrupt(ends));
+        let channel = Channel::connect(self.peer, &self.options).map_err(|error| match error {
+            Error::Gone => ip::unreachable(&self.shown, &io::ErrorKind::ConnectionRefused.into()),
+            Error::Silent(_) => ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into()),
+            error => fault(error),
+        })?;
+        Ok(Box::new(Conversation::new(channel, self.name)))
+    }
+}
+
+/// An open channel.
+struct Conversation {
+    channel: Channel,
+    name: &'static str,
+    finished: bool,
+}
+
+impl Conversation {
+    const fn new(channel: Channel, name: &'static str) -> Self {
+        Self { channel, name, finished: false }
+    }
+
+    /// Sends data units out of a file, in pieces of whole units.
+    fn send_file(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+        let at_once = (PIECE / bytes.max(1) as u64).max(1);
+        let mut done = 0;
+        while done < times && !(times > 1 && ends.flags.limit()) {
+            let units = at_once.min(times - done);
+            let piece =
+                ends.source.outgoing(bytes * units as usize).map_err(|e| Fault::io("reading the source", &e))?;
+            self.channel.send(piece).map_err(fault)?;
+            done += units;
+        }
+        Ok(done)
+    }
+
+    /// Takes bytes of the stream to where they are kept; how many came.
+    fn take(&mut self, wanted: u64, ends: &mut Ends) -> Result<u64> {
+        if let Some(round) = ends.destination.round(READ_BYTES, TAIL) {
+            return self.channel.receive_round(round, wanted).map_err(fault);
+        }
+        let mut have = 0;
+        while have < wanted {
+            let room = ends.room(usize::try_from(wanted - have).unwrap_or(usize::MAX));
+            let most = room.len();
+            let got = self.channel.receive_into(room).map_err(fault)?;
+            ends.arrived(got).map_err(|e| Fault::io("writing the destination", &e))?;
+            have += got as u64;
+            if got < most {
+                break;
+            }
+        }
+        Ok(have)
+    }
+}
+
+impl Connection for Conversation {
+    fn send(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+        let flags = Arc::clone(&ends.flags);
+        let Some(round) = ends.source.round(READ_BYTES, TAIL) else { return self.send_file(bytes, times, ends) };
+        let unit = bytes as u64;
+        let stop = || times > 1 && flags.limit();
+        if stop() {
+            return Ok(0);
+        }
+        let sent = self.channel.send_round(round, unit.saturating_mul(times), unit, stop).map_err(fault)?;
+        Ok(sent / unit)
+    }
+
+    fn receive(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+        let unit = bytes as u64;
+        let got = self.take(unit.saturating_mul(times), ends)?;
+        if got.is_multiple_of(unit) { Ok(got / unit) } else { Err(vanished("inside a data unit")) }
+    }
+
+    fn start_bulk(&mut self, way: Bulk, _: &mut Ends) -> Result<()> {
+        match way {
+            Bulk::Get => self.channel.send(&[1]).map_err(fault),
+            Bulk::Put => Ok(()),
+        }
+    }
+
+    fn await_start_bulk(&mut self, way: Bulk, _: &mut Ends) -> Result<bool> {
+        match way {
+            Bulk::Get => Ok(self.channel.receive_into(&mut [0]).map_err(fault)? == 1),
+            Bulk::Put => self.channel.await_data().map_err(fault),
+        }
+    }
+
+    fn stop_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+        Ok(())
+    }
+
+    fn await_stop_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+        Ok(())
+    }
+
+    fn end_stream(&mut self, _: &mut Ends) -> Result<()> {
+        if std::mem::replace(&mut self.finished, true) { Ok(()) } else { self.channel.finish().map_err(fault) }
+    }
+
+    fn disconnect(self: Box<Self>, _: &mut Ends) -> Result<()> {
+        self.channel.close().map_err(fault)
+    }
+
+    fn await_disconnect(&mut self, _: &mut Ends) -> Result<()> {
+        match self.channel.await_close() {
+            // A peer that is gone has certainly disconnected.
+            Ok(true) | Err(Error::Gone) => Ok(()),
+            Ok(false) => Err(Fault::measurement("the peer sent data after the last data unit")),
+            Err(error) => Err(fault(error)),
+        }
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        let facts = self.channel.facts().connection;
+        let (rtt, variation, _) = facts.rtt?;
+        Some(Transport {
+            retransmits: facts.sent.repeated,
+            rtt_s: rtt.seconds(),
+            rtt_var_s: Some(variation.seconds()),
+            mss_bytes: u64::from(self.channel.options().packet),
+            bytes_acked: Some(facts.sent.acknowledged),
+            ..Transport::default()
+        })
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        let mut settings: BTreeMap<String, String> = stack::settings(self.name, self.channel.options())
+            .into_iter()
+            .map(|(name, value)| (name.to_string(), value))
+            .collect();
+        let carrier = self.channel.facts().carrier;
+        let on = |on: bool| if on { "on" } else { "off" }.to_string();
+        settings.insert("carrier".into(), carrier.name.into());
+        settings.insert("gso".into(), on(carrier.joined_out > 1));
+        settings.insert("gro".into(), on(carrier.joined_in));
+        settings.insert("receive_buffer".into(), format!("{} B", carrier.receive_buffer));
+        settings
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let facts = self.channel.facts();
+        let mut notes = Vec::new();
+        if facts.counters.fallbacks > 0 {
+            notes.push("segmentation offload was refused: packets were sent one by one from then on".to_string());
+        }
+        if facts.connection.received.violations > 0 {
+            let n = facts.connection.received.violations;
+            notes.push(format!("{n} packets broke what was agreed and were dropped"));
+        }
+        notes
+    }
+}
+
+/// What a channel's error means for the run.
+fn fault(error: Error) -> Fault {
+    match error {
+        Error::Gone | Error::Closed => vanished("while data was on its way"),
+        Error::Interrupted => Fault::ended(),
+        Error::Options(what) => Fault::input(what),
+        Error::Io(what, error) => Fault::io(what, &error),
+        Error::Silent(patience) => Fault::measurement(format!("the peer has said nothing for {patience}"))
+            .hint("its procedure was busy elsewhere for so long (raise the option `patience`), or the path is gone"),
+        error => Fault::measurement(error.to_string()),
+    }
+}
