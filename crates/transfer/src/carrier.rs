@@ -108,7 +108,8 @@ pub struct Facts {
     pub name: &'static str,
     /// Most bytes of a packet, head and payload together, that go without fragmentation.
     pub packet: usize,
-    /// Most packets that the kernel takes as one and cuts itself or in the device; 1 where it does not.
+    /// Most packets that are best sent as one run: the kernel takes them as one and cuts them itself or in the device, or
+    /// takes so many in one call; 1 where neither is so.
     pub joined_out: usize,
     /// Whether packets can come joined, many to one call.
     pub joined_in: bool,

@@ -7,8 +7,8 @@
 //! nobody before a millisecond is over unless they are full, and takes a fifth of the processor time of `recvmmsg` at the
 //! receiver. Frames that leave through a ring (`TPACKET_V2`) were not faster, so there is none.
 //!
-//! **Who is spoken to.** Whoever opens a connection knows its number and broadcasts `Open` until somebody answers; whoever
-//! waits for one answers where the last packet came from. With the first packet that is neither `Open` nor `Refuse` the
+//! **Who is spoken to.** Whoever opens a connection broadcasts `Open`, which tells its number, until somebody answers;
+//! whoever waits for one answers where the last packet came from. With the first packet that is neither `Open` nor `Refuse` the
 //! peer and the number are settled; until then one packet comes at a time, afterwards nothing but the peer's packets of
 //! that connection. So this carrier, unlike others, looks at two things of a head: its kind and its number. Several
 //! connections can share an interface. Several that wait on one interface should be told their number beforehand, as every
@@ -18,29 +18,28 @@
 
 mod form;
 mod gate;
+mod mac;
+mod mailbox;
 mod unusable;
 
+pub use mac::{BROADCAST, Mac};
+pub(crate) use mailbox::raw;
 pub use unusable::Unusable;
 
 use crate::carrier::{Carrier, Counters, Facts, LONGEST_HEAD, Packet, Payload, Place, Run, Wait};
 use crate::sys::frames_out::{self, FramesOut};
-use crate::sys::frames_ring::Ring;
 use crate::sys::{frames, option};
 use form::{ETHERNET, Frame, OURS, PREFIX, WAKE};
-use gate::{Gate, Keep};
-use socket2::{Domain, Socket, Type};
+use gate::Gate;
+use mailbox::Mailbox;
 use stackline_proto::blast::Kind;
-use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// For experiments within one network (IEEE 802, local experimental ethertype 1).
 pub const ETHERTYPE: u16 = 0x88B5;
-/// Everybody.
-pub const BROADCAST: Mac = Mac([0xFF; 6]);
 
 /// Most packets of one receive; what is behind them stays where it is.
 const MOST: usize = 256;
@@ -48,8 +47,6 @@ const MOST: usize = 256;
 const LEAST_SLOTS: usize = 256;
 /// Every so many frames one wakes the receiver, so that it works while the others are on their way.
 const WAKE_EVERY: usize = 64;
-/// Slots for frames that wake, and their size: of those frames one byte is kept.
-const WAKES: usize = 64;
 /// How long a send waits for room.
 const PATIENCE: Duration = Duration::from_millis(20);
 /// How often a send is tried without a frame having gone.
@@ -58,33 +55,6 @@ const TRIES: u32 = 4;
 const FULL_QUEUE: Duration = Duration::from_micros(100);
 /// The longest sleep before the ring is looked at again: the frame that would have woken may be lost.
 const SLICE: Duration = Duration::from_millis(2);
-
-/// A hardware address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mac(pub [u8; 6]);
-
-impl Mac {
-    /// The first four bytes and the last two as big-endian numbers.
-    const fn words(self) -> (u32, u32) {
-        let [a, b, c, d, e, f] = self.0;
-        (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([0, 0, e, f]))
-    }
-
-    /// One that no device has, for this end of a connection on loopback, where there are none.
-    fn made_up() -> Self {
-        let [_, bytes @ .., _] = RandomState::new().build_hasher().finish().to_be_bytes();
-        let [_, b, c, d, e, f] = bytes;
-        // Locally administered, one station.
-        Self([2, b, c, d, e, f])
-    }
-}
-
-impl fmt::Display for Mac {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-    }
-}
 
 /// How a carrier is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,11 +79,7 @@ impl Default for Options {
 
 /// One end of a connection over frames.
 pub struct Frames {
-    socket: Socket,
-    ring: Ring,
-    /// Hears of frames that wake, and sleeps.
-    waker: Socket,
-    wakes: Ring,
+    mailbox: Mailbox,
     out: FramesOut,
     gate: Gate,
     ethertype: u16,
@@ -128,13 +94,16 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// The end that opens connection `number` over that interface.
+    /// The end that opens a connection over that interface. The number of the connection is that of the first `Open`.
     ///
     /// # Errors
     /// [`Unusable`] inside: the right to open packet sockets is missing, there is no such interface, it is down or no
     /// Ethernet. Others: what the kernel says.
-    pub fn dial(interface: &str, number: u32, options: Options) -> io::Result<Self> {
-        Self::open(interface, options.peer, Some(number), options)
+    pub fn dial(interface: &str, options: Options) -> io::Result<Self> {
+        let (frames, index) = Self::open(interface, options.peer, None, options)?;
+        frames.mailbox.shut(&frames.gate)?;
+        frames.mailbox.hear(index, frames.ethertype)?;
+        Ok(frames)
     }
 
     /// The end that waits for a connection over that interface: any, or the one of that number. [`Options::peer`] is
@@ -143,43 +112,35 @@ impl Frames {
     /// # Errors
     /// See [`Frames::dial`].
     pub fn listen(interface: &str, number: Option<u32>, options: Options) -> io::Result<Self> {
-        Self::open(interface, None, number, options)
+        let (frames, index) = Self::open(interface, None, number, options)?;
+        frames.mailbox.guard(&frames.gate)?;
+        frames.mailbox.hear(index, frames.ethertype)?;
+        Ok(frames)
     }
 
-    fn open(interface: &str, peer: Option<Mac>, number: Option<u32>, options: Options) -> io::Result<Self> {
-        let socket = raw()?;
-        let known = unusable::usable(interface, frames::interface(socket.as_fd(), interface))?;
+    /// One that hears nothing yet, and the number of its interface.
+    fn open(interface: &str, peer: Option<Mac>, number: Option<u32>, options: Options) -> io::Result<(Self, i32)> {
+        let known = known(raw()?.as_fd(), interface)?;
         let loopback = known.kind == libc::ARPHRD_LOOPBACK;
         let own = if loopback { Mac::made_up() } else { Mac(known.address) };
-        let gate = Gate { own, peer, number };
         let packet = packet_of(known.mtu, options.packet);
         let room = (PREFIX + packet).max(frames_out::LEAST);
-        let slots = (options.receive_buffer / room).max(LEAST_SLOTS);
-        let (waker, ring) = (raw()?, ring(&socket, room, slots)?);
-        let wakes = self::ring(&waker, 1, WAKES)?;
-        widen(&socket, options.send_buffer)?;
-        gate.attach(&socket, Keep::Whole)?;
-        gate.attach(&waker, Keep::Wake)?;
-        // The kernel hands a frame to whoever was bound last first: when somebody is woken, the frame is in the ring.
-        frames::bind(waker.as_fd(), known.index, options.ethertype)?;
-        frames::bind(socket.as_fd(), known.index, options.ethertype)?;
-        let receive_buffer = ring.bytes();
-        let facts = Facts { name: "ethernet", packet, joined_out: 1, joined_in: false, receive_buffer };
-        Ok(Self {
-            socket,
-            ring,
-            waker,
-            wakes,
+        let mailbox = Mailbox::new(room, (options.receive_buffer / room).max(LEAST_SLOTS))?;
+        widen(mailbox.socket(), options.send_buffer)?;
+        let (joined_out, receive_buffer) = (frames_out::FRAMES, mailbox.ring().bytes());
+        let frames = Self {
+            mailbox,
             out: FramesOut::new(),
-            gate,
+            gate: Gate { own, peer, number },
             ethertype: options.ethertype,
-            facts,
+            facts: Facts { name: "ethernet", packet, joined_out, joined_in: false, receive_buffer },
             counters: Counters::default(),
             lost: 0,
             head: 0,
             packets: Vec::with_capacity(MOST),
             origin: None,
-        })
+        };
+        Ok((frames, known.index))
     }
 
     /// This end's address; on loopback a made-up one.
@@ -201,20 +162,30 @@ impl Frames {
         self.lost
     }
 
-    /// Where a run goes; the answer to a first packet settles who the peer is.
+    /// Where a run goes. The first `Open` tells the number, the answer to a first packet settles who the peer is.
     fn destination(&mut self, run: &Run<'_>) -> io::Result<Mac> {
+        let Some(head) = run.heads.first() else { return Ok(self.gate.own) };
+        let (kind, number) = form::kind_and_number(&head.0);
+        if kind == Kind::Open as u8 {
+            if self.gate.number != Some(number) {
+                self.settle(Gate { number: Some(number), ..self.gate })?;
+            }
+            return Ok(self.gate.peer.unwrap_or(BROADCAST));
+        }
         if let Some(peer) = self.gate.peer {
             return Ok(peer);
         }
-        let kind = run.heads.first().map_or(0, |head| head.0[0]);
-        let Some((from, number)) = self.origin.filter(|_| kind != Kind::Open as u8) else { return Ok(BROADCAST) };
+        let Some((from, number)) = self.origin else { return Ok(BROADCAST) };
         if kind != Kind::Refuse as u8 {
-            let gate = Gate { peer: Some(from), number: self.gate.number.or(number), ..self.gate };
-            gate.attach(&self.socket, Keep::Whole)?;
-            gate.attach(&self.waker, Keep::Wake)?;
-            self.gate = gate;
+            self.settle(Gate { peer: Some(from), number: self.gate.number.or(number), ..self.gate })?;
         }
         Ok(from)
+    }
+
+    fn settle(&mut self, gate: Gate) -> io::Result<()> {
+        self.mailbox.guard(&gate)?;
+        self.gate = gate;
+        Ok(())
     }
 
     /// Writes what stands before the payloads of the first frames of a run; returns how many.
@@ -239,7 +210,7 @@ impl Frames {
                 thread::sleep(FULL_QUEUE);
                 Ok(true)
             }
-            Some(libc::EAGAIN) => option::ready(self.socket.as_fd(), true, PATIENCE),
+            Some(libc::EAGAIN) => option::ready(self.mailbox.socket(), true, PATIENCE),
             _ => Err(error),
         }
     }
@@ -248,9 +219,9 @@ impl Frames {
     fn take(&mut self) -> usize {
         let most = if self.gate.peer.is_some() { MOST } else { 1 };
         let mut losing = false;
-        while self.packets.len() < most && self.ring.take() {
-            let index = self.ring.taken() - 1;
-            let slot = self.ring.slot(index);
+        while self.packets.len() < most {
+            let Some(index) = self.mailbox.take() else { break };
+            let slot = self.mailbox.frame(index);
             losing |= slot.losing;
             if slot.bytes.len() < slot.length {
                 self.counters.cut += 1;
@@ -265,34 +236,10 @@ impl Frames {
             }
         }
         if losing {
-            self.count_lost();
+            self.lost += self.mailbox.take_lost();
         }
         self.counters.received += self.packets.len() as u64;
         self.packets.len()
-    }
-
-    fn count_lost(&mut self) {
-        self.lost += frames::take_counts(self.socket.as_fd()).map_or(0, |[_, dropped]| dropped);
-    }
-
-    /// Sleeps until a frame wakes, at most so long. What woke before and has been dealt with wakes nobody.
-    fn sleep(&mut self, most: Duration) -> io::Result<()> {
-        if option::ready(self.waker.as_fd(), false, most)? {
-            self.counters.receive_calls += 1;
-            if !self.forget_wakes() {
-                let error = option::get(self.waker.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)?;
-                return if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) };
-            }
-        }
-        Ok(())
-    }
-
-    /// Empties the ring of frames that wake; whether there were some.
-    fn forget_wakes(&mut self) -> bool {
-        while self.wakes.take() {}
-        let some = self.wakes.taken() > 0;
-        self.wakes.release();
-        some
     }
 
     fn block(&mut self, time: Duration) -> io::Result<usize> {
@@ -304,13 +251,13 @@ impl Frames {
                 return Ok(packets);
             }
             self.release();
-            self.forget_wakes();
+            self.mailbox.forget_wakes();
             let packets = self.take();
             let left = end.saturating_duration_since(Instant::now());
             if packets > 0 || left.is_zero() {
                 return Ok(packets);
             }
-            self.sleep(left.min(SLICE))?;
+            self.counters.receive_calls += u64::from(self.mailbox.sleep(left.min(SLICE))?);
         }
     }
 
@@ -328,7 +275,7 @@ impl Frames {
 
     fn release(&mut self) {
         self.packets.clear();
-        self.ring.release();
+        self.mailbox.release();
     }
 }
 
@@ -352,7 +299,7 @@ impl Carrier for Frames {
             let rest = run.after(gone);
             let frames = self.write_fronts(&rest, to);
             let payloads = (0..frames).map(|index| rest.payload_of(index));
-            match self.out.send(self.socket.as_fd(), PREFIX + run.head, payloads) {
+            match self.out.send(self.mailbox.socket(), PREFIX + run.head, payloads) {
                 Ok(frames) => {
                     gone += frames;
                     self.counters.sent += frames as u64;
@@ -374,28 +321,22 @@ impl Carrier for Frames {
             Wait::Spin(time) => self.spin(time),
         };
         if packets == 0 && wait != Wait::No {
-            self.count_lost();
+            self.lost += self.mailbox.take_lost();
         }
         Ok(packets)
     }
 
     fn packet(&self, index: usize) -> Packet<'_> {
         let (slot, length) = self.packets[index];
-        let packet = &self.ring.slot(slot).bytes[PREFIX..][..length];
+        let packet = &self.mailbox.frame(slot).bytes[PREFIX..][..length];
         let (head, payload) = packet.split_at(self.head.min(length));
         Packet { head, payload: Payload::Here(payload) }
     }
 }
 
-/// A packet socket that hears nothing yet.
-pub(crate) fn raw() -> io::Result<Socket> {
-    let socket = unusable::allowed(Socket::new(Domain::PACKET, Type::RAW, None))?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
-}
-
-fn ring(socket: &Socket, room: usize, slots: usize) -> io::Result<Ring> {
-    Ring::new(socket.as_fd(), room, slots)
+/// What is known of an interface that can be used.
+pub(crate) fn known(socket: BorrowedFd<'_>, interface: &str) -> io::Result<frames::Interface> {
+    unusable::usable(interface, frames::interface(socket, interface))
 }
 
 /// Most bytes of a packet.
@@ -404,10 +345,10 @@ fn packet_of(mtu: usize, wanted: usize) -> usize {
     if wanted == 0 { most } else { most.min(wanted) }
 }
 
-fn widen(socket: &Socket, bytes: usize) -> io::Result<()> {
+fn widen(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     let most = i32::try_from(bytes).unwrap_or(i32::MAX / 2);
-    option::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, most)
-        .or_else(|_| socket.set_send_buffer_size(bytes))
+    let set = |name| option::set(socket, libc::SOL_SOCKET, name, most);
+    set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF))
 }
 
 #[cfg(test)]

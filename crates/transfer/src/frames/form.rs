@@ -11,6 +11,7 @@
 //! | 18.. | packet: head and payload |
 
 use super::Mac;
+use crate::carrier::LONGEST_HEAD;
 
 /// Bytes before the packet.
 pub(super) const PREFIX: usize = 18;
@@ -53,6 +54,12 @@ impl<'a> Frame<'a> {
     pub(super) fn number(&self) -> Option<u32> {
         self.packet.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes)
     }
+}
+
+/// What a head says of which packet it is, and of which connection.
+pub(super) fn kind_and_number(head: &[u8; LONGEST_HEAD]) -> (u8, u32) {
+    let [kind, _, _, _, a, b, c, d, ..] = *head;
+    (kind, u32::from_le_bytes([a, b, c, d]))
 }
 
 /// Writes what stands before a packet of `length` bytes.

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::carrier::Head;
+use crate::{Channel, options as channel};
 use room::inside;
+use socket2::Socket;
+use stackline_proto::blast::Strategy;
 use std::process::Command;
 use std::slice;
 
@@ -31,7 +34,9 @@ in_rooms! {
     short_packets_are_filled_up_and_nothing_of_that_is_data
     connections_share_an_interface
     an_opener_speaks_to_everybody_until_it_is_answered
+    an_opener_hears_nothing_before_it_speaks
     a_refusal_settles_nothing
+    a_channel_carries_bytes_both_ways_and_closes
     frames_of_strangers_are_dropped
     frames_that_are_none_are_dropped
     frames_longer_than_a_slot_are_counted_as_cut
@@ -73,7 +78,7 @@ fn hear(carrier: &mut Frames) -> (u8, Vec<u8>) {
 
 /// Two ends that have spoken: the peers are settled.
 fn pair(near: &str, far: &str, number: u32, options: Options) -> (Frames, Frames) {
-    let mut dial = Frames::dial(near, number, options).unwrap();
+    let mut dial = Frames::dial(near, options).unwrap();
     let mut listen = Frames::listen(far, None, options).unwrap();
     say(&mut dial, Kind::Open, number, b"open");
     assert_eq!(hear(&mut listen), (Kind::Open as u8, b"open".to_vec()));
@@ -164,7 +169,7 @@ fn connections_share_an_interface() {
 }
 
 fn an_opener_speaks_to_everybody_until_it_is_answered() {
-    let mut dial = Frames::dial("lo", NUMBER, options()).unwrap();
+    let mut dial = Frames::dial("lo", options()).unwrap();
     let mut first = Frames::listen("lo", Some(NUMBER), options()).unwrap();
     let mut other = Frames::listen("lo", Some(NUMBER + 1), options()).unwrap();
     let mut second = Frames::listen("lo", None, options()).unwrap();
@@ -187,10 +192,18 @@ fn an_opener_speaks_to_everybody_until_it_is_answered() {
     assert_eq!(other.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0);
 }
 
+fn an_opener_hears_nothing_before_it_speaks() {
+    let mut dial = Frames::dial("far", options()).unwrap();
+    forger("near").send(&frame(Mac([2; 6]), dial.local(), NUMBER, b"early")).unwrap();
+    say(&mut dial, Kind::Open, NUMBER, b"");
+    forger("near").send(&frame(Mac([2; 6]), dial.local(), NUMBER, b"in time")).unwrap();
+    assert_eq!(hear(&mut dial).1, b"in time");
+}
+
 fn a_refusal_settles_nothing() {
     let mut listen = Frames::listen("far", None, options()).unwrap();
     for number in [5, 6] {
-        let mut dial = Frames::dial("near", number, options()).unwrap();
+        let mut dial = Frames::dial("near", options()).unwrap();
         say(&mut dial, Kind::Open, number, b"");
         assert_eq!(hear(&mut listen).0, Kind::Open as u8);
         say(&mut listen, Kind::Refuse, number, b"x");
@@ -226,7 +239,7 @@ fn frames_of_strangers_are_dropped() {
     forger.send(&frame(left.local(), right.local(), NUMBER, b"right")).unwrap();
     assert_eq!(hear(&mut right).1, b"right");
     // Two while the connection was made.
-    assert_eq!(frames::take_counts(right.socket.as_fd()).unwrap(), [3, 0], "the kernel left the others out");
+    assert_eq!(frames::take_counts(right.mailbox.socket()).unwrap(), [3, 0], "the kernel left the others out");
 }
 
 fn frames_that_are_none_are_dropped() {
@@ -262,7 +275,7 @@ fn frames_longer_than_a_slot_are_counted_as_cut() {
 fn the_ring_wraps() {
     let small = Options { receive_buffer: 0, ..options() };
     let (mut left, mut right) = pair("near", "far", NUMBER, small);
-    let slots = right.ring.slots();
+    let slots = right.mailbox.ring().slots();
     assert!((LEAST_SLOTS..2 * LEAST_SLOTS).contains(&slots));
     // Never a divisor of the ring, so that every slot is the first and the last of a send once.
     for round in 0..40 {
@@ -275,19 +288,17 @@ fn the_ring_wraps() {
 fn what_a_full_ring_has_no_room_for_is_lost() {
     let small = Options { receive_buffer: 0, ..options() };
     let (mut left, mut right) = pair("near", "far", NUMBER, small);
-    let packets = right.ring.slots() + 150;
+    let packets = right.mailbox.ring().slots() + 150;
     // What was heard last holds one slot.
     right.release();
-    right.forget_wakes();
+    right.mailbox.forget_wakes();
     let heads = vec![head(Kind::Data, NUMBER); packets];
     let data = bytes(packets * 10);
     assert_eq!(left.send(Run { head: HEAD, heads: &heads, payload: &data, each: 10 }).unwrap(), packets);
     // The last frame wakes: when it is here, all are, or were.
     let (wakes, end) = (packets.div_ceil(WAKE_EVERY), Instant::now() + Duration::from_secs(10));
-    while right.wakes.taken() < wakes && Instant::now() < end {
-        right.wakes.take();
-    }
-    assert_eq!(right.wakes.taken(), wakes);
+    while right.mailbox.wakes() < wakes && Instant::now() < end {}
+    assert_eq!(right.mailbox.wakes(), wakes);
     let mut came = 0;
     while came + 150 < packets {
         let n = right.receive(HEAD, &mut [], &[], Wait::No).unwrap();
@@ -332,9 +343,39 @@ fn an_interface_that_goes_down_is_an_error() {
 
 fn what_cannot_be_used_is_said_with_a_hint() {
     for name in ["none-such", "", "a-name-that-is-too-long", "n\0l"] {
-        let error = Frames::dial(name, NUMBER, options()).err().unwrap();
+        let error = Frames::dial(name, options()).err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         let why: &Unusable = error.get_ref().unwrap().downcast_ref().unwrap();
         assert!(why.message.contains(name) && why.hint.contains("ip link"));
+    }
+}
+
+/// One channel: `bytes` one way and a few back.
+fn transfer(near: &str, far: &str, bytes: usize, options: &channel::Options) {
+    let data = &self::bytes(bytes);
+    let far = Frames::listen(far, None, self::options()).unwrap();
+    thread::scope(|scope| {
+        let receiver = scope.spawn(move || {
+            let mut channel = Channel::answer(far, options).unwrap();
+            let mut into = vec![0; data.len()];
+            assert_eq!(channel.receive_into(&mut into).unwrap(), data.len());
+            assert!(into == *data, "the bytes are others");
+            channel.send(b"thanks").unwrap();
+            assert_eq!(channel.receive_into(&mut [0]).unwrap(), 0);
+        });
+        let mut channel = Channel::dial(Frames::dial(near, self::options()).unwrap(), options).unwrap();
+        channel.send(data).unwrap();
+        let mut thanks = [0; 6];
+        assert_eq!((channel.receive_into(&mut thanks).unwrap(), &thanks), (6, b"thanks"));
+        channel.close().unwrap();
+        receiver.join().unwrap();
+    });
+}
+
+fn a_channel_carries_bytes_both_ways_and_closes() {
+    for (near, far) in [("near", "far"), ("lo", "lo")] {
+        for strategy in [Strategy::Selective, Strategy::Partial, Strategy::Full] {
+            transfer(near, far, 3_000_001, &channel::Options::new(strategy));
+        }
     }
 }

@@ -1,0 +1,115 @@
+//! Where frames come in: a ring shared with the kernel, and a second socket that hears only of frames that wake.
+//!
+//! Whoever sleeps on the ring's own socket is woken for every frame, which costs both ends more than all else. So it sleeps
+//! on the second, whose filter keeps one byte of marked frames and nothing of others.
+
+use super::gate::{Gate, Keep};
+use super::unusable;
+use crate::sys::frames_ring::{Ring, Slot};
+use crate::sys::{frames, option};
+use socket2::{Domain, Socket, Type};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// Slots for frames that wake.
+const WAKES: usize = 64;
+
+/// Where frames come in.
+pub(super) struct Mailbox {
+    socket: Socket,
+    ring: Ring,
+    waker: Socket,
+    wakes: Ring,
+}
+
+/// A packet socket that hears nothing yet.
+pub(crate) fn raw() -> io::Result<Socket> {
+    let socket = unusable::allowed(Socket::new(Domain::PACKET, Type::RAW, None))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+impl Mailbox {
+    /// One without a slot yet that hears of nothing: `slots` of them for frames of up to `room` bytes.
+    pub(super) fn new(room: usize, slots: usize) -> io::Result<Self> {
+        let (socket, waker) = (raw()?, raw()?);
+        let ring = Ring::new(socket.as_fd(), room, slots)?;
+        let wakes = Ring::new(waker.as_fd(), 1, WAKES)?;
+        Ok(Self { socket, ring, waker, wakes })
+    }
+
+    /// Hears of an interface's frames of that ethertype. The kernel hands a frame to whoever was bound last first: when
+    /// somebody is woken, the frame is in the ring.
+    pub(super) fn hear(&self, interface: i32, ethertype: u16) -> io::Result<()> {
+        frames::bind(self.waker.as_fd(), interface, ethertype)?;
+        frames::bind(self.socket.as_fd(), interface, ethertype)
+    }
+
+    /// From now on nothing else is let in.
+    pub(super) fn guard(&self, gate: &Gate) -> io::Result<()> {
+        gate.attach(&self.socket, Keep::Whole)?;
+        gate.attach(&self.waker, Keep::Wake)
+    }
+
+    /// From now on nothing is let in.
+    pub(super) fn shut(&self, gate: &Gate) -> io::Result<()> {
+        gate.attach(&self.socket, Keep::Nothing)?;
+        gate.attach(&self.waker, Keep::Nothing)
+    }
+
+    /// The ring's socket, which sends as well.
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The ring.
+    pub(super) const fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// The number of the next frame, if there is one; see [`Mailbox::frame`].
+    pub(super) fn take(&mut self) -> Option<usize> {
+        self.ring.take().then(|| self.ring.taken() - 1)
+    }
+
+    /// A frame that was taken and not released.
+    pub(super) fn frame(&self, index: usize) -> Slot<'_> {
+        self.ring.slot(index)
+    }
+
+    /// What was taken is no longer looked at.
+    pub(super) fn release(&mut self) {
+        self.ring.release();
+    }
+
+    /// Frames for which there was no room since this was asked last.
+    pub(super) fn take_lost(&self) -> u64 {
+        frames::take_counts(self.socket()).map_or(0, |[_, dropped]| dropped)
+    }
+
+    /// Sleeps until a frame wakes, at most so long; whether anything woke.
+    pub(super) fn sleep(&mut self, most: Duration) -> io::Result<bool> {
+        let woken = option::ready(self.waker.as_fd(), false, most)?;
+        if woken && self.forget_wakes() == 0 {
+            let error = option::get(self.waker.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)?;
+            return if error == 0 { Ok(true) } else { Err(io::Error::from_raw_os_error(error)) };
+        }
+        Ok(woken)
+    }
+
+    /// What woke before this wakes no more; how many frames that were.
+    pub(super) fn forget_wakes(&mut self) -> usize {
+        while self.wakes.take() {}
+        let frames = self.wakes.taken();
+        self.wakes.release();
+        frames
+    }
+
+    /// Looks for frames that wake without forgetting them; how many there are.
+    #[cfg(test)]
+    pub(super) fn wakes(&mut self) -> usize {
+        while self.wakes.take() {}
+        self.wakes.taken()
+    }
+}
