@@ -427,3 +427,12 @@ impl Connection {
         [repeat, sender, receiver, silent].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 }
+
+#[cfg(test)]
+impl Connection {
+    /// As if so many blasts had gone each way before, up to a position of the streams.
+    pub(super) fn start_at(&mut self, number: u32, position: u64) {
+        self.sender.start_at(number, position);
+        self.receiver.start_at(number, position);
+    }
+}

@@ -63,6 +63,8 @@ pub struct Options {
 
 /// How long a receiver waits for the rest of a blast at least.
 const HUSH: Duration = Duration(10_000_000);
+/// Shortest interval.
+const SHORTEST: Duration = Duration(1_000);
 /// How long a peer may be silent.
 const PATIENCE: Duration = Duration(10_000_000_000);
 /// What a receiver grants.
@@ -108,6 +110,11 @@ impl Options {
         let size = u64::from(self.size).min(self.buffer) as u32;
         self.size = (size / self.packet).clamp(1, most) * self.packet;
         self.flight = self.flight.clamp(1, 1 << 15);
+        // Nothing is repeated without end at one moment.
+        self.hush = self.hush.map(|hush| hush.max(SHORTEST));
+        if let Interval::Fixed(interval) = self.interval {
+            self.interval = Interval::Fixed(interval.max(SHORTEST));
+        }
         self
     }
 }
@@ -137,7 +144,7 @@ impl Blast {
     pub fn span(&self, index: u32, packet: u32) -> (u64, u32) {
         let from = u64::from(index) * u64::from(packet);
         let bytes = u64::from(self.length).saturating_sub(from).min(u64::from(packet));
-        (self.start + from, bytes as u32)
+        (self.start.saturating_add(from), bytes as u32)
     }
 
     /// Where the next one begins.
@@ -169,5 +176,8 @@ mod tests {
         let little = Options { buffer: 3000, ..Options::blast(Strategy::Full, 1000, 64_000) };
         assert_eq!(little.fitted().size, 3000);
         assert_eq!(Options { buffer: 10, ..Options::saw(1024) }.fitted().buffer, 1024);
+        let none = Interval::Fixed(Duration::ZERO);
+        let fitted = Options { interval: none, hush: Some(Duration::ZERO), ..Options::saw(1024) }.fitted();
+        assert_eq!((fitted.interval, fitted.hush), (Interval::Fixed(SHORTEST), Some(SHORTEST)));
     }
 }

@@ -5,7 +5,7 @@
 
 use super::marks::Marks;
 use super::options::{Blast, Options, Strategy};
-use super::wire::{ASK, COMPLETE, FIN, HUSH, Header, Kind, LIMIT};
+use super::wire::{ASK, COMPLETE, FIN, HUSH, Header, Kind, LIMIT, is_before};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
@@ -277,17 +277,18 @@ impl Receiver {
         let strategy = self.options.strategy;
         let Some(landing) = self.landings[place].as_mut() else { return Arrival::Nothing };
         let index = u32::from(header.index);
-        let newer = header.round.wrapping_sub(landing.round) as i16;
+        let older = is_before(header.round, landing.round);
+        let newer = !older && header.round != landing.round;
         let forgets = matches!(strategy, Strategy::Full | Strategy::FullNak);
-        if newer < 0 && forgets && !landing.complete {
+        if older && forgets && !landing.complete {
             // Of a transmission that has been given up.
             self.seen.duplicates += 1;
             return Arrival::Nothing;
         }
-        if newer == 0 && landing.marks.count() > 0 {
+        if header.round == landing.round && landing.marks.count() > 0 {
             self.gap = Some(gap(self.gap, now - landing.heard));
         }
-        if newer > 0 {
+        if newer {
             landing.round = header.round;
             if forgets && !landing.complete {
                 landing.marks.cut(0);
@@ -489,4 +490,25 @@ fn gap(before: Option<Duration>, between: Duration) -> Duration {
 
 fn wait(hush: Duration, times: u32) -> Duration {
     Duration(hush.0.saturating_mul(1 << times.min(16)).min(HUSH_LONGEST.0.max(hush.0)))
+}
+
+#[cfg(test)]
+impl Receiver {
+    /// As if so many blasts had come before, up to a position of the stream.
+    pub(super) const fn start_at(&mut self, number: u32, position: u64) {
+        self.base = number;
+        (self.delivered, self.consumed) = (position, position);
+        self.advertised = self.limit();
+    }
+
+    /// What holds at any moment.
+    pub(super) fn check(&self) {
+        assert!(self.landings.len() <= self.options.flight as usize && self.owed.len() <= ANSWERS);
+        assert!(self.consumed <= self.delivered && self.delivered <= self.limit());
+        let landings = || self.landings.iter().flatten();
+        assert_eq!(landings().filter(|landing| !landing.complete).count(), self.open);
+        assert_eq!(landings().map(|landing| u64::from(landing.blast.length)).sum::<u64>(), self.claimed);
+        assert!(self.claimed <= self.limit() - self.delivered);
+        assert!(self.landings.back().is_none_or(Option::is_some) || self.landings.len() == 1);
+    }
 }

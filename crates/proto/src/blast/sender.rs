@@ -8,7 +8,7 @@ use super::interval::Patience;
 use super::marks::Marks;
 use super::options::{Blast, Options, Pacing, Strategy};
 use super::rate::{Answered, Rate};
-use super::wire::{ASK, COMPLETE, FIN, HUSH, Header, Kind, LIMIT};
+use super::wire::{ASK, COMPLETE, FIN, HUSH, Header, Kind, LIMIT, is_before};
 use alloc::collections::VecDeque;
 use stackline_core::time::{Duration, Instant};
 
@@ -17,6 +17,8 @@ const LOCAL: Duration = Duration(2_000_000);
 /// A sender that may not go on asks again after so long, then after twice as long, up to the longest.
 const PROBE: Duration = Duration(5_000_000);
 const PROBE_LONGEST: Duration = Duration(500_000_000);
+/// Questions that are kept in any case.
+const QUESTIONS: usize = 64;
 
 /// Consecutive packets of one blast, all full but the last of the blast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,7 +294,7 @@ impl Sender {
         let place = answer.blast.wrapping_sub(self.base) as usize;
         let Some(flying) = self.flying.get_mut(place).filter(|flying| !flying.complete) else { return };
         // A round that was never sent is answered by nobody.
-        if answer.round.wrapping_sub(flying.round) as i16 > 0 {
+        if is_before(flying.round, answer.round) {
             return;
         }
         let hush = answer.has(HUSH);
@@ -348,7 +350,7 @@ impl Sender {
     fn refused(&mut self, place: usize, answer: &Header, body: &[u8]) -> u32 {
         let options = self.options;
         let flying = &mut self.flying[place];
-        let stale = (answer.round.wrapping_sub(flying.news_from) as i16) < 0;
+        let stale = is_before(answer.round, flying.news_from);
         let total = flying.blast.packets(options.packet);
         let first = u32::from(answer.index);
         if stale || first >= total || !matches!(flying.work, Work::Done) {
@@ -512,6 +514,12 @@ impl Sender {
         flying.asked_at = Some((now, self.orders));
         let question = Question { number: flying.blast.number, round: flying.round, at: now, order: self.orders };
         self.questions.push_back(question);
+        // Those behind the first that are not open any more would be as many as there are answers in its time.
+        if self.questions.len() > QUESTIONS + 2 * self.flying.len() {
+            let mut questions = core::mem::take(&mut self.questions);
+            questions.retain(|question| self.is_open(question));
+            self.questions = questions;
+        }
     }
 
     /// Does what is due.
@@ -564,15 +572,18 @@ impl Sender {
     fn question_due(&mut self) -> Option<(Instant, Wait)> {
         loop {
             let question = *self.questions.front()?;
-            let place = question.number.wrapping_sub(self.base) as usize;
-            let open = |flying: &Flying| {
-                !flying.complete && flying.round == question.round && matches!(flying.work, Work::Done)
-            };
-            if self.flying.get(place).is_some_and(open) {
+            if self.is_open(&question) {
                 return Some(self.due(&question));
             }
             self.questions.pop_front();
         }
+    }
+
+    /// Whether an answer to it is still waited for.
+    fn is_open(&self, question: &Question) -> bool {
+        let place = question.number.wrapping_sub(self.base) as usize;
+        let asks = |flying: &Flying| !flying.complete && matches!(flying.work, Work::Done);
+        self.flying.get(place).is_some_and(|flying| asks(flying) && flying.round == question.round)
     }
 
     fn due(&self, question: &Question) -> (Instant, Wait) {
@@ -635,5 +646,34 @@ impl Flying {
         }
         let asks = next.is_none();
         Run { connection, blast: self.blast, round: self.round, first, count, asks, packet }
+    }
+}
+
+#[cfg(test)]
+impl Sender {
+    /// As if so many blasts had gone before, up to a position of the stream.
+    pub(super) fn start_at(&mut self, number: u32, position: u64) {
+        self.base = number;
+        (self.end, self.cut) = (self.end + position, position);
+        self.limit = self.limit.saturating_add(position);
+    }
+
+    /// Position up to which the stream has been cut into blasts.
+    pub(super) const fn cut(&self) -> u64 {
+        self.cut
+    }
+
+    /// What holds at any moment.
+    pub(super) fn check(&self) {
+        assert!(self.cut <= self.end && self.cut <= self.limit);
+        assert!(self.flying.len() <= self.options.flight as usize);
+        assert!(self.questions.len() <= QUESTIONS + 2 * self.flying.len().max(self.options.flight as usize));
+        assert!(self.ready.len() <= 2 * self.options.flight as usize);
+        for (place, flying) in self.flying.iter().enumerate() {
+            assert_eq!(flying.blast.number, self.base.wrapping_add(place as u32));
+            assert!(flying.arrived < flying.blast.packets(self.options.packet));
+        }
+        let pairs = self.flying.iter().zip(self.flying.iter().skip(1));
+        assert!(pairs.into_iter().all(|(one, next)| one.blast.end() == next.blast.start));
     }
 }

@@ -69,6 +69,16 @@ pub const LIMIT: u8 = 8;
 /// Said unasked, because nothing more came.
 pub const HUSH: u8 = 16;
 
+/// Rounds that a packet may be late: beyond, it is of a later round, whose number has wrapped.
+const LATE: u16 = 256;
+
+/// Whether a round of a blast is before another one. Whoever was not heard for very many rounds is believed all the same.
+#[must_use]
+pub const fn is_before(round: u16, other: u16) -> bool {
+    let late = other.wrapping_sub(round);
+    late != 0 && late <= LATE
+}
+
 /// A packet's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {

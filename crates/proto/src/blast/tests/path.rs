@@ -130,12 +130,25 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
         }
     }
 
+    /// What holds at any moment: nothing is sent beyond what was granted, nothing delivered that was not sent.
+    fn check(&self) {
+        for side in [0, 1] {
+            let (sender, receiver) = (self.ends[side].connection.sender(), self.ends[1 - side].connection.receiver());
+            sender.check();
+            receiver.check();
+            assert!(sender.cut() <= receiver.limit() || self.ends[1 - side].connection.state() != State::Open);
+            assert!(sender.acknowledged() <= receiver.delivered() && receiver.delivered() <= sender.cut());
+        }
+    }
+
     /// When the next thing happens.
     pub(super) fn next(&mut self) -> Option<Instant> {
         self.flush();
         let deadlines = [0, 1].map(|side| self.ends[side].connection.deadline(self.now).map(|(at, _)| at));
         let wake = deadlines.into_iter().flatten().min();
         let next = self.under_way.keys().next().map(|(at, _)| *at);
+        self.check();
+        assert!(wake.is_none_or(|at| at > self.now), "it wants to be asked at {wake:?} again");
         wake.into_iter().chain(next).min()
     }
 
