@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`blast`] | large transfers: stop-and-wait, sliding window, blast with four strategies of retransmission |
 //! | [`datagram`] | numbered and controlled datagrams: their form, their counting, their patience |
+//! | [`ikp`] | V's message passing: Send, Receive, Reply, MoveTo, MoveFrom |
 //! | [`tcp`] | one end of a TCP connection, as Linux has it |
 
 #![no_std]
@@ -16,4 +17,5 @@ extern crate alloc;
 
 pub mod blast;
 pub mod datagram;
+pub mod ikp;
 pub mod tcp;

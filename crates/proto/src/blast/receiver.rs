@@ -8,6 +8,7 @@ use super::options::{Blast, Options, Strategy};
 use super::wire::{ASK, COMPLETE, FIN, HUSH, Header, Kind, LIMIT, is_before};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::ops::Range;
 use stackline_core::time::{Duration, Instant};
 
 /// A receiver that has heard nothing more of a blast says so again after twice as long, up to this.
@@ -94,11 +95,23 @@ enum Say {
     Hush,
 }
 
+/// Which positions are granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grant {
+    /// So many bytes beyond what the application has taken.
+    Ahead(u64),
+    /// All up to here, one after the other.
+    Until(u64),
+    /// These, in whatever order.
+    Anywhere(u64, u64),
+}
+
 /// The receiving machine.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     options: Options,
     connection: u32,
+    grant: Grant,
     landings: VecDeque<Option<Landing>>,
     /// How many of them are not complete, and the bytes of all.
     open: usize,
@@ -109,6 +122,8 @@ pub struct Receiver {
     /// Number of the first blast that has not been delivered.
     base: u32,
     delivered: u64,
+    /// The end of the farthest blast of which something has arrived.
+    highest: u64,
     consumed: u64,
     /// The limit told last.
     advertised: u64,
@@ -128,6 +143,7 @@ impl Receiver {
         Self {
             options,
             connection,
+            grant: Grant::Ahead(options.buffer),
             landings: VecDeque::new(),
             open: 0,
             claimed: 0,
@@ -135,6 +151,7 @@ impl Receiver {
             gap: None,
             base: 0,
             delivered: 0,
+            highest: 0,
             consumed: 0,
             advertised: options.buffer,
             ended: false,
@@ -143,6 +160,21 @@ impl Receiver {
             cursor: (0, 0),
             seen: Received::default(),
         }
+    }
+
+    /// A receiver of blasts that say themselves where between two positions they belong ([`crate::ikp`]).
+    #[must_use]
+    pub fn scattered(options: &Options, connection: u32, granted: Range<u64>) -> Self {
+        let grant = Grant::Anywhere(granted.start, granted.end);
+        Self { grant, delivered: granted.start, ..Self::new(options, connection) }
+    }
+
+    /// From now on these positions are granted, and nothing else; what was arriving is given up.
+    pub fn grant(&mut self, granted: Range<u64>) {
+        self.grant = Grant::Until(granted.end);
+        (self.delivered, self.highest) = (granted.start, granted.start);
+        self.landings.clear();
+        (self.open, self.claimed) = (0, 0);
     }
 
     // --- the application's side ---
@@ -171,7 +203,10 @@ impl Receiver {
     /// As far as it grants.
     #[must_use]
     pub const fn limit(&self) -> u64 {
-        self.consumed.saturating_add(self.options.buffer)
+        match self.grant {
+            Grant::Ahead(bytes) => self.consumed.saturating_add(bytes),
+            Grant::Until(end) | Grant::Anywhere(_, end) => end,
+        }
     }
 
     /// What it has seen.
@@ -198,7 +233,8 @@ impl Receiver {
             core::iter::successors(landing.marks.next(from, false), next).map(move |at| landing.blast.span(at, packet))
         });
         let beyond = self.landings.iter().rev().flatten().next().map_or(self.delivered, |last| last.blast.end());
-        let limit = self.limit();
+        // What has arrived already is no place for anything else.
+        let limit = if beyond < self.highest { 0 } else { self.limit() };
         let new = core::iter::successors(Some(beyond), move |at| at.checked_add(u64::from(packet)));
         let new = new.take_while(move |at| *at < limit);
         missing.chain(new.map(move |at| (at, packet)))
@@ -244,9 +280,12 @@ impl Receiver {
             && payload == blast.span(index, self.options.packet).1 as usize
             && !self.ended
             && (!blast.last || blast.length == 0);
-        let granted = blast.end() <= self.limit()
-            && if place == 0 { blast.start == self.delivered } else { blast.start >= self.delivered };
-        if !fits || !granted {
+        let follows = match self.grant {
+            Grant::Anywhere(from, _) => blast.start >= from,
+            Grant::Ahead(_) | Grant::Until(_) if place == 0 => blast.start == self.delivered,
+            Grant::Ahead(_) | Grant::Until(_) => blast.start >= self.delivered,
+        };
+        if !fits || !follows || blast.end() > self.limit() {
             return None;
         }
         match self.landings.get(place) {
@@ -258,9 +297,11 @@ impl Receiver {
     /// The first packet of a blast. Blasts do not overlap: all together they are not more than what was granted.
     fn begin(&mut self, now: Instant, blast: Blast, round: u16, place: usize) -> Option<()> {
         let claimed = self.claimed + u64::from(blast.length);
-        if claimed > self.limit() - self.delivered {
+        let scattered = matches!(self.grant, Grant::Anywhere(..));
+        if !scattered && claimed > self.limit() - self.delivered {
             return None;
         }
+        self.highest = self.highest.max(blast.end());
         if self.landings.len() <= place {
             self.landings.resize_with(place + 1, || None);
         }
@@ -353,7 +394,8 @@ impl Receiver {
     /// Blasts that are complete, in order, are the application's.
     fn deliver(&mut self) {
         while let Some(Some(first)) = self.landings.front() {
-            let (length, follows) = (u64::from(first.blast.length), first.blast.start == self.delivered);
+            let length = u64::from(first.blast.length);
+            let follows = first.blast.start == self.delivered || matches!(self.grant, Grant::Anywhere(..));
             if !follows {
                 // Its sender has left out a part of the stream, or sent it in two blasts.
                 self.seen.violations += 1;

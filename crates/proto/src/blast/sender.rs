@@ -226,6 +226,17 @@ impl Sender {
         self.finish = true;
     }
 
+    /// What is handed over next lies at `position`, and all up to `limit` is granted: for data that does not go on where it
+    /// ended ([`crate::ikp`]). The receiver is known to have everything before.
+    pub fn seek(&mut self, position: u64, limit: u64) {
+        self.base = self.base.wrapping_add(self.flying.len() as u32);
+        self.flying.clear();
+        self.ready.clear();
+        self.questions.clear();
+        (self.cut, self.end, self.limit) = (position, position, limit);
+        (self.owed, self.unasked, self.probe, self.probing) = (None, None, None, false);
+    }
+
     /// Bytes up to which everything has arrived.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {

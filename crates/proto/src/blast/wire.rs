@@ -42,9 +42,11 @@ pub enum Kind {
     Reply = 17,
     /// The message has come, its reply has not been made yet.
     Pending = 18,
+    /// A range of the sender's readable segment is wanted.
+    MoveFrom = 19,
 }
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 12] = [
     Kind::Data,
     Kind::Answer,
     Kind::Probe,
@@ -56,6 +58,7 @@ const KINDS: [Kind; 11] = [
     Kind::Send,
     Kind::Reply,
     Kind::Pending,
+    Kind::MoveFrom,
 ];
 
 /// The receiver is to answer: set on the last packet of a round.

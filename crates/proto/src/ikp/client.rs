@@ -1,0 +1,444 @@
+//! Who sends: one message at a time, blocked until its reply, with segments of its memory granted meanwhile.
+//!
+//! The message is sent again whenever nothing of its transaction is heard for an interval. Where the server says that the
+//! message is pending, it is asked less and less often. What a server does outside of what was granted is refused and
+//! counted; what belongs to another transaction, or to a delivery of the message that a later one has replaced, is dropped.
+
+use super::options::Options;
+use super::wire::{self, Grants, Refusal, Send};
+use super::{Output, Run};
+use crate::blast::interval::Patience;
+use crate::blast::sender::Wait;
+use crate::blast::{self, Header, Kind, Receiver, Sender};
+use alloc::vec::Vec;
+use stackline_core::time::{Duration, Instant};
+
+/// A pending message is asked about again after twice as long each time, up to this.
+const ASKED_LONGEST: Duration = Duration(1_000_000_000);
+
+/// Where a client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing is sent.
+    Idle,
+    /// Blocked: a message awaits its reply.
+    Sending,
+    /// The last message came to nothing.
+    Failed(Failure),
+}
+
+/// Why a message came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Nothing was heard of the server for longer than the options' patience. The message may have been received or not.
+    Silent,
+    /// The server does not take it.
+    Refused(Refusal),
+}
+
+/// Why a message is not sent at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// The last one has not been replied to.
+    Busy,
+    /// It is longer than a packet; so many bytes fit.
+    Long(u32),
+}
+
+/// What to do with what arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// Its payload belongs into the writable segment, so many bytes from its beginning.
+    Place(u32),
+    /// The reply: so many bytes of message, and behind them as many of data that belong at this offset of the writable
+    /// segment.
+    Reply {
+        /// Bytes of the message.
+        message: u32,
+        /// Where the data belongs.
+        offset: u32,
+        /// Bytes of data.
+        data: u32,
+    },
+    /// Nothing: it is control, has been here before, or is of another time.
+    Nothing,
+    /// It goes beyond what was granted, or makes no sense.
+    Refused,
+}
+
+/// Why a client wants to be asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The message has to be sent, or sent again.
+    Send,
+    /// Something of a move is to be sent.
+    Move(Wait),
+    /// An answer is to be sent.
+    Answer,
+    /// The server has been silent for too long.
+    Patience,
+}
+
+/// What a client has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Messages replied to.
+    pub replies: u64,
+    /// Sends that repeated one.
+    pub repeated: u64,
+    /// Answers that a message is pending.
+    pub pending: u64,
+    /// Packets that went beyond what was granted.
+    pub violations: u64,
+    /// Packets of another transaction or delivery.
+    pub stale: u64,
+}
+
+/// A message on its way.
+#[derive(Clone, Debug)]
+struct Call {
+    message: u32,
+    grants: Grants,
+    /// Sends so far, and when the last one left.
+    sends: u32,
+    sent: Instant,
+    /// When to send again.
+    due: Instant,
+    /// Since when a Send is unanswered.
+    silent: Option<Instant>,
+    /// How often it was said to be pending since something else was heard.
+    pending: u32,
+    moves: Option<Moves>,
+}
+
+/// The moves of one delivery of the message.
+#[derive(Clone, Debug)]
+struct Moves {
+    delivery: u16,
+    receiver: Receiver,
+    sender: Sender,
+    /// Number of the last range that was asked for.
+    serial: u16,
+}
+
+/// The client's machine.
+#[derive(Clone, Debug)]
+pub struct Client {
+    options: Options,
+    connection: u32,
+    transaction: u32,
+    call: Option<Call>,
+    failure: Option<Failure>,
+    patience: Patience,
+    seen: Seen,
+}
+
+impl Client {
+    /// A client of the number `connection`, by which its server tells it from others and from who was at its address before;
+    /// `transaction` is the number of its last message.
+    #[must_use]
+    pub fn new(options: &Options, connection: u32, transaction: u32) -> Self {
+        let options = options.fitted();
+        let patience = Patience::new(options.interval);
+        Self { options, connection, transaction, call: None, failure: None, patience, seen: Seen::default() }
+    }
+
+    // --- the application's side ---
+
+    /// What holds.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        match (&self.call, self.failure) {
+            (Some(_), _) => State::Sending,
+            (None, Some(failure)) => State::Failed(failure),
+            (None, None) => State::Idle,
+        }
+    }
+
+    /// What it has seen.
+    #[must_use]
+    pub const fn seen(&self) -> Seen {
+        self.seen
+    }
+
+    /// Sends a message of so many bytes.
+    ///
+    /// # Errors
+    /// A [`Mistake`]: nothing is sent then.
+    pub fn send(&mut self, now: Instant, message: u32, grants: Grants) -> Result<(), Mistake> {
+        if self.call.is_some() {
+            return Err(Mistake::Busy);
+        }
+        if message > self.options.packet {
+            return Err(Mistake::Long(self.options.packet));
+        }
+        self.transaction = self.transaction.wrapping_add(1);
+        self.failure = None;
+        self.call =
+            Some(Call { message, grants, sends: 0, sent: now, due: now, silent: None, pending: 0, moves: None });
+        Ok(())
+    }
+
+    /// How many of the readable bytes travel with the message.
+    #[must_use]
+    pub fn carried(&self) -> u32 {
+        self.call.as_ref().map_or(0, |call| wire::carried(self.options.packet, call.message, call.grants.readable))
+    }
+
+    /// Gives the message up. It may have been received or not.
+    pub fn abandon(&mut self) {
+        self.call = None;
+    }
+
+    /// Where in the writable segment the next packets of a move probably belong, in order, and their bytes at most. Nothing
+    /// is there yet that has arrived: what lands there before [`Client::handle`] says so does no harm.
+    pub fn expected(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let call = self.call.iter().filter(|call| call.grants.writable > 0);
+        call.flat_map(|call| {
+            let writable = u64::from(call.grants.writable);
+            let packet = self.options.packet;
+            let known = call.moves.iter().flat_map(|moves| moves.receiver.expected());
+            let known = known.map(|(position, bytes)| (u64::from(wire::offset(position)), bytes));
+            // Of a move that has not begun it is guessed that it begins at the beginning.
+            let packets = if call.moves.is_some() { 0 } else { writable.div_ceil(u64::from(packet)) };
+            let guessed = (0..packets).map(move |n| (n * u64::from(packet), packet));
+            known.chain(guessed).map(move |(at, bytes)| (at as u32, (writable - at).min(u64::from(bytes)) as u32))
+        })
+    }
+
+    // --- what arrives ---
+
+    /// A packet has arrived: its header, what follows it where it is no data (of data it may be anything), and how many
+    /// bytes follow.
+    pub fn handle(&mut self, now: Instant, header: &Header, body: &[u8], payload: usize) -> Arrival {
+        if header.connection != self.connection {
+            return Arrival::Nothing;
+        }
+        let Some(call) = self.call.as_mut().filter(|call| is_of(header, self.transaction, call)) else {
+            self.seen.stale += 1;
+            return Arrival::Nothing;
+        };
+        let arrival = match header.kind {
+            Kind::Reply => call.replied(header, payload),
+            Kind::Pending => {
+                self.seen.pending += 1;
+                call.pending = call.pending.saturating_add(1);
+                Arrival::Nothing
+            }
+            Kind::Refuse => {
+                let refusal = body.first().and_then(|number| Refusal::of(*number)).unwrap_or(Refusal::Terms);
+                self.failure = Some(Failure::Refused(refusal));
+                self.call = None;
+                return Arrival::Nothing;
+            }
+            Kind::MoveFrom => call.wanted(&self.options, header, self.transaction),
+            Kind::Data => call.moved(&self.options, now, header, self.transaction, payload),
+            Kind::Answer => call.answered(now, header, body),
+            _ => return Arrival::Nothing,
+        };
+        if arrival == Arrival::Refused {
+            self.seen.violations += 1;
+        } else {
+            self.heard(now, header, arrival);
+        }
+        arrival
+    }
+
+    /// The server lives.
+    fn heard(&mut self, now: Instant, header: &Header, arrival: Arrival) {
+        let Some(call) = &mut self.call else { return };
+        let tells = matches!(header.kind, Kind::Reply | Kind::Pending) && header.round == call.round();
+        if tells && call.sends > 0 {
+            self.patience.sample(now.since(call.sent));
+        }
+        if matches!(arrival, Arrival::Reply { .. }) {
+            self.seen.replies += 1;
+            self.call = None;
+            return;
+        }
+        if header.kind != Kind::Pending {
+            call.pending = 0;
+        }
+        call.silent = None;
+        call.due = now + call.wait(&self.options, &self.patience);
+    }
+
+    // --- what leaves ---
+
+    /// What is to be sent next: a message, an answer, or at most `most` packets of a move.
+    pub fn poll(&mut self, now: Instant, most: u32) -> Option<Output> {
+        let call = self.call.as_mut()?;
+        if call.gives_up_at(&self.options).is_some_and(|at| at <= now) {
+            self.failure = Some(Failure::Silent);
+            self.call = None;
+            return None;
+        }
+        if let Some(output) = call.moves.as_mut().and_then(|moves| moves.poll(now, most)) {
+            return Some(output);
+        }
+        (call.due <= now).then(|| self.again(now))?
+    }
+
+    fn again(&mut self, now: Instant) -> Option<Output> {
+        let call = self.call.as_mut()?;
+        if call.silent.is_some() {
+            self.patience.double();
+        }
+        self.seen.repeated += u64::from(call.sends > 0);
+        call.sends = call.sends.saturating_add(1);
+        call.sent = now;
+        call.silent.get_or_insert(now);
+        call.due = now + call.wait(&self.options, &self.patience);
+        let send = Send {
+            connection: self.connection,
+            transaction: self.transaction,
+            round: call.round(),
+            once: self.options.once,
+            message: call.message,
+            grants: call.grants,
+            terms: super::options::Terms::of(&self.options),
+        };
+        Some(Output::Message(send.header()))
+    }
+
+    /// When it wants to be asked again, and why; asked after [`Client::poll`] has yielded nothing.
+    pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
+        let call = self.call.as_mut()?;
+        let give_up = call.gives_up_at(&self.options).map(|at| (at, Cause::Patience));
+        let moves = call.moves.as_mut().and_then(|moves| moves.deadline(now));
+        [Some((call.due, Cause::Send)), give_up, moves].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}
+
+/// Whether a packet belongs to this transaction and was caused by what was sent in it.
+fn is_of(header: &Header, transaction: u32, call: &Call) -> bool {
+    let (theirs, round) = match header.kind {
+        Kind::Data => (wire::transaction(header.start), header.check as u16),
+        Kind::Answer => (wire::transaction(header.start), header.length as u16),
+        Kind::MoveFrom => (header.blast, header.check as u16),
+        _ => (header.blast, header.round),
+    };
+    theirs == transaction && call.sends > 0 && call.round().wrapping_sub(round) as i16 >= 0
+}
+
+impl Call {
+    /// The number of the last Send.
+    const fn round(&self) -> u16 {
+        self.sends.wrapping_sub(1) as u16
+    }
+
+    fn wait(&self, options: &Options, patience: &Patience) -> Duration {
+        let wait = patience.timeout();
+        match options.interval {
+            blast::Interval::Fixed(_) => wait,
+            blast::Interval::Adaptive => {
+                let longest = Duration(ASKED_LONGEST.0.min(options.patience.0 / 2)).max(Duration(1));
+                Duration(wait.0.saturating_mul(1 << self.pending.min(16))).min(longest)
+            }
+        }
+    }
+
+    fn gives_up_at(&self, options: &Options) -> Option<Instant> {
+        self.silent.map(|since| since + options.patience)
+    }
+
+    fn replied(&self, header: &Header, payload: usize) -> Arrival {
+        // A later delivery of the message has begun to write: only its own reply goes with that.
+        if self.is_replaced(header.check as u16) {
+            return Arrival::Nothing;
+        }
+        let (message, data, offset) = (u32::from(header.index), header.length, header.start);
+        let whole = u64::from(message) + u64::from(data) == payload as u64;
+        let fits = u32::try_from(offset).is_ok_and(|offset| wire::inside(offset, data, self.grants.writable));
+        if whole && fits { Arrival::Reply { message, offset: offset as u32, data } } else { Arrival::Refused }
+    }
+
+    /// Whether a later delivery than this one has moved something.
+    fn is_replaced(&self, delivery: u16) -> bool {
+        self.moves.as_ref().is_some_and(|moves| (delivery.wrapping_sub(moves.delivery) as i16) < 0)
+    }
+
+    /// The moves of this delivery; `None` when a later one has begun.
+    fn moves(&mut self, options: &Options, connection: u32, transaction: u32, delivery: u16) -> Option<&mut Moves> {
+        if self.is_replaced(delivery) {
+            return None;
+        }
+        if self.moves.as_ref().is_none_or(|moves| moves.delivery != delivery) {
+            let options = options.patient_moves();
+            let granted = wire::positions(transaction, 0, self.grants.writable);
+            self.moves = Some(Moves {
+                delivery,
+                receiver: Receiver::scattered(&options, connection, granted),
+                sender: Sender::new(&options, connection, 0),
+                serial: 0,
+            });
+        }
+        self.moves.as_mut()
+    }
+
+    /// A range of the readable segment is wanted.
+    fn wanted(&mut self, options: &Options, header: &Header, transaction: u32) -> Arrival {
+        let (readable, bytes) = (self.grants.readable, header.length);
+        let Ok(from) = u32::try_from(header.start) else { return Arrival::Refused };
+        if bytes == 0 || !wire::inside(from, bytes, readable) {
+            return Arrival::Refused;
+        }
+        let moves = self.moves(options, header.connection, transaction, header.check as u16);
+        // Asked for again, it is on its way.
+        let new = moves.filter(|moves| header.index.wrapping_sub(moves.serial) as i16 > 0);
+        if let Some(moves) = new {
+            moves.serial = header.index;
+            moves.sender.seek(wire::position(transaction, from), wire::position(transaction, readable));
+            moves.sender.send(u64::from(bytes));
+        }
+        Arrival::Nothing
+    }
+
+    /// A packet for the writable segment.
+    fn moved(&mut self, options: &Options, now: Instant, header: &Header, transaction: u32, payload: usize) -> Arrival {
+        let Some(moves) = self.moves(options, header.connection, transaction, header.check as u16) else {
+            return Arrival::Nothing;
+        };
+        match moves.receiver.handle(now, header, payload) {
+            blast::Arrival::Place { position, .. } => Arrival::Place(wire::offset(position)),
+            blast::Arrival::Nothing => Arrival::Nothing,
+            blast::Arrival::Refused => Arrival::Refused,
+        }
+    }
+
+    /// What has arrived of what was wanted.
+    fn answered(&mut self, now: Instant, header: &Header, body: &[u8]) -> Arrival {
+        let moves = self.moves.as_mut().filter(|moves| moves.delivery == header.length as u16);
+        if let Some(moves) = moves {
+            moves.sender.handle(now, header, body);
+        }
+        Arrival::Nothing
+    }
+}
+
+impl Moves {
+    fn poll(&mut self, now: Instant, most: u32) -> Option<Output> {
+        if let Some((header, body)) = self.receiver.poll(now) {
+            return Some(answer(header, body, self.delivery));
+        }
+        let run = self.sender.poll(now, most)?;
+        Some(Output::Run(Run { run, delivery: self.delivery }))
+    }
+
+    fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
+        let answer = self.receiver.deadline(now).map(|at| (at, Cause::Answer));
+        let sender = self.sender.deadline(now).map(|(at, wait)| (at, Cause::Move(wait)));
+        [answer, sender].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}
+
+/// A receiver's answer, for the moves of one delivery.
+pub(super) fn answer(header: Header, body: Vec<u8>, delivery: u16) -> Output {
+    Output::Control(Header { length: u32::from(delivery), ..header }, body)
+}

@@ -1,0 +1,191 @@
+//! What is chosen for message passing, and what of it a client tells its server.
+
+use crate::blast::marks;
+use crate::blast::{self, Interval, Pacing, Strategy};
+use stackline_core::time::Duration;
+
+/// Bytes of data in a packet, as in V.
+pub const PACKET: u32 = 1024;
+/// Longest and shortest packet.
+const LONGEST: u32 = 65_000;
+const SHORTEST: u32 = 32;
+/// Bytes of a blast where nothing else is chosen: what the paper measures.
+const SIZE: u32 = 64 << 10;
+/// Most blasts of a move, and most packets of these, that are on their way.
+const FLIGHT: u32 = 1 << 10;
+const UNDER_WAY: u32 = 1 << 16;
+const PATIENCE: Duration = Duration(10_000_000_000);
+const MEMORY: Duration = Duration(30_000_000_000);
+const HUSH: Duration = Duration(10_000_000);
+/// Longer than any run.
+const NEVER: Duration = Duration(u64::MAX / 4);
+/// The form of everything here.
+const VERSION: u8 = 1;
+
+/// What is chosen. Of packets, blasts and strategy, a client's choice holds for both.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Bytes behind the header of a packet, at most: of messages and of data.
+    pub packet: u32,
+    /// What of a move is sent again.
+    pub strategy: Strategy,
+    /// Bytes of a blast of a move, at most.
+    pub size: u32,
+    /// Blasts of a move that may be on their way at once.
+    pub flight: u32,
+    /// After how long a message, or a question of a move, is sent again; fixed intervals count as half the patience at most.
+    pub interval: Interval,
+    /// A peer that is silent for so long counts as dead. One that says that the message is pending is not silent.
+    pub patience: Duration,
+    /// Whether the client asks that a message is delivered once only, while the server remembers it.
+    pub once: bool,
+    /// How long a server remembers a client that asked for that, and its reply: longer than the client's patience.
+    pub memory: Duration,
+}
+
+impl Options {
+    /// As in V: packets of 1024 bytes, what is sent again of a move begins with the first packet missing, duplicates are
+    /// delivered. Intervals adapt.
+    #[must_use]
+    pub const fn v() -> Self {
+        Self {
+            packet: PACKET,
+            strategy: Strategy::Partial,
+            size: SIZE,
+            flight: 1,
+            interval: Interval::Adaptive,
+            patience: PATIENCE,
+            once: false,
+            memory: MEMORY,
+        }
+    }
+
+    /// The same with duplicates suppressed.
+    #[must_use]
+    pub const fn once() -> Self {
+        Self { once: true, ..Self::v() }
+    }
+
+    /// The same within the bounds of the protocol.
+    #[must_use]
+    pub fn fitted(mut self) -> Self {
+        self.packet = self.packet.clamp(SHORTEST, LONGEST);
+        let each = self.moves(NEVER).fitted().size / self.packet;
+        self.size = each * self.packet;
+        self.flight = self.flight.clamp(1, FLIGHT.min(UNDER_WAY / each));
+        if let Interval::Fixed(interval) = self.interval {
+            self.interval = Interval::Fixed(Duration(interval.0.min(self.patience.0 / 2).max(1)));
+        }
+        self
+    }
+
+    /// The options of a move, whose peer may be silent for `patience`.
+    pub(crate) const fn moves(&self, patience: Duration) -> blast::Options {
+        blast::Options {
+            strategy: self.strategy,
+            packet: self.packet,
+            size: self.size,
+            flight: self.flight,
+            interval: self.interval,
+            // Fixed intervals are the paper's conditions: a receiver speaks when asked.
+            hush: if matches!(self.interval, Interval::Fixed(_)) { None } else { Some(HUSH) },
+            buffer: u32::MAX as u64,
+            patience,
+            pacing: Pacing::Off,
+            checked: false,
+        }
+    }
+
+    /// Those of a client's moves: whether its server lives, its Sends find out.
+    pub(crate) const fn patient_moves(&self) -> blast::Options {
+        self.moves(NEVER)
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::once()
+    }
+}
+
+/// What a client tells its server with every message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub(crate) packet: u32,
+    pub(crate) strategy: Strategy,
+    pub(crate) size: u32,
+    pub(crate) flight: u32,
+}
+
+const STRATEGIES: [Strategy; 4] = [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective];
+
+impl Terms {
+    /// What these options, fitted, tell.
+    pub(crate) const fn of(options: &Options) -> Self {
+        let Options { packet, strategy, size, flight, .. } = *options;
+        Self { packet, strategy, size, flight }
+    }
+
+    /// As a number.
+    pub(crate) fn pack(&self) -> u64 {
+        u64::from(self.packet)
+            | u64::from(self.size / self.packet) << 16
+            | u64::from(self.flight) << 32
+            | (self.strategy as u64) << 48
+            | u64::from(VERSION) << 56
+    }
+
+    /// From that; `None` where it is beyond any bound.
+    pub(crate) fn unpack(number: u64) -> Option<Self> {
+        let part = |shift: u32| (number >> shift & 0xffff) as u32;
+        let (packet, each, flight) = (part(0), part(16), part(32));
+        let strategy = STRATEGIES.into_iter().find(|strategy| *strategy as u64 == number >> 48 & 0xff)?;
+        let sound = number >> 56 == u64::from(VERSION)
+            && (SHORTEST..=LONGEST).contains(&packet)
+            && (1..=marks::MOST).contains(&each)
+            && (1..=FLIGHT).contains(&flight)
+            && each * flight <= UNDER_WAY;
+        sound.then_some(Self { packet, strategy, size: each * packet, flight })
+    }
+
+    /// A server's options for a client with these terms.
+    pub(crate) const fn taken(&self, own: &Options) -> Options {
+        let Self { packet, strategy, size, flight } = *self;
+        Options { packet, strategy, size, flight, ..*own }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blast::Strategy;
+    use proptest::prelude::{prop_assert_eq, proptest};
+
+    #[test]
+    fn vs_packets_are_1024_bytes() {
+        let v = Options::v().fitted();
+        assert_eq!((v.packet, v.size, v.flight, v.strategy, v.once), (1024, 64 << 10, 1, Strategy::Partial, false));
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_client_tells_is_what_holds(packet: u32, size: u32, flight: u32, strategy in 0_usize..4) {
+            let options = Options { packet, size, flight, strategy: STRATEGIES[strategy], ..Options::v() }.fitted();
+            let terms = Terms::of(&options);
+            prop_assert_eq!(Terms::unpack(terms.pack()), Some(terms));
+            let moves = terms.taken(&Options::once()).moves(PATIENCE);
+            // What both sides' machines make of it is the same.
+            let fitted = moves.fitted();
+            prop_assert_eq!((fitted.packet, fitted.size, fitted.flight), (options.packet, options.size, options.flight));
+        }
+
+        #[test]
+        fn any_number_is_sound_or_nothing(number: u64) {
+            if let Some(terms) = Terms::unpack(number) {
+                let options = terms.taken(&Options::v());
+                prop_assert_eq!(options.fitted(), options);
+                prop_assert_eq!(Terms::of(&options), terms);
+            }
+        }
+    }
+}

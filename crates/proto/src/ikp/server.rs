@@ -1,0 +1,550 @@
+//! Who receives: a server's side of one client. It takes the client's messages, moves data from and to the segments granted
+//! with them, and replies.
+//!
+//! A message that is sent again while it has no reply is answered with PENDING. After the reply it depends on what the client
+//! asked for: the reply is said again ([`Options::once`]), or the message is delivered again. Nothing moves beyond what was
+//! granted. A client that sends its next message has given up the last one, whose moves and reply come to nothing then.
+
+use super::options::{Options, Terms};
+use super::wire::{self, Grants, Refusal, Send};
+use super::{Output, Run, client};
+use crate::blast::sender::Wait;
+use crate::blast::{self, Header, Kind, Receiver, Sender};
+use alloc::vec::Vec;
+use stackline_core::time::{Duration, Instant};
+
+/// A range is asked for again after so long where intervals adapt, then after twice as long, up to the longest.
+const AGAIN: Duration = Duration(20_000_000);
+const AGAIN_LONGEST: Duration = Duration(1_000_000_000);
+
+/// A message that has been delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its transaction.
+    pub transaction: u32,
+    /// Bytes of the message, the first of the payload.
+    pub bytes: u32,
+    /// Behind them in the payload, so many of the first readable bytes.
+    pub carried: u32,
+    /// What may be read and written.
+    pub grants: Grants,
+    /// Bytes that a reply has room for, message and data.
+    pub room: u32,
+    /// It takes the place of one that was not replied to: the client has given that one up.
+    pub replaces: bool,
+}
+
+/// What to do with what arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// A message, to be received.
+    Message(Message),
+    /// Its payload belongs to the range that is being moved from the client, so many bytes from the range's beginning.
+    Place(u32),
+    /// Nothing: it is control, has been here before, or is of another time.
+    Nothing,
+    /// It goes beyond what was asked for, or makes no sense.
+    Refused,
+}
+
+/// Why a move or a reply is not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// There is no message without a reply: it was replied to, or the client has given it up.
+    Gone,
+    /// It goes beyond the segment granted, which has so many bytes.
+    Outside(u32),
+    /// It is longer than the packet that carries it, which has room for so many bytes.
+    Long(u32),
+    /// The last move has not ended.
+    Busy,
+    /// A move of this message has failed.
+    Failed,
+}
+
+/// How a move is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It goes on.
+    Going,
+    /// All its bytes have arrived.
+    Done,
+    /// The client was silent for longer than the options' patience.
+    Failed,
+    /// The client has given the message up.
+    Gone,
+}
+
+/// Why a server wants to be asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A reply, an answer or PENDING is to be sent.
+    Answer,
+    /// Something of a move is to be sent.
+    Move(Wait),
+    /// A range is to be asked for, or asked for again.
+    Ask,
+    /// The client has been silent for too long in a move.
+    Patience,
+}
+
+/// What a server has seen of a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Messages delivered, repeated ones included.
+    pub messages: u64,
+    /// Messages delivered again.
+    pub again: u64,
+    /// Sends answered with PENDING.
+    pub pending: u64,
+    /// Replies said again.
+    pub repeated: u64,
+    /// Packets that make no sense or went beyond what was asked for.
+    pub violations: u64,
+    /// Packets of another transaction or delivery.
+    pub stale: u64,
+}
+
+/// What stands of the last message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stand {
+    /// There has been none.
+    New,
+    /// It awaits its reply.
+    Open,
+    /// It was replied to, with this.
+    Replied { message: u32, data: u32, offset: u32 },
+}
+
+/// A range that is being moved from the client.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    offset: u32,
+    bytes: u32,
+    times: u32,
+    /// When to ask again; never once something has come.
+    again: Option<Instant>,
+    heard: Instant,
+}
+
+/// Which way a move goes.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    None,
+    To,
+    From(Wanted),
+    Failed,
+}
+
+/// The moves of one delivery.
+#[derive(Clone, Debug)]
+struct Moves {
+    sender: Sender,
+    receiver: Receiver,
+    serial: u16,
+}
+
+/// What is owed to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owed {
+    Nothing,
+    Pending,
+    Reply,
+    Refusal(Header, Refusal),
+}
+
+/// The server's machine for one client.
+#[derive(Clone, Debug)]
+pub struct Server {
+    own: Options,
+    options: Options,
+    connection: u32,
+    transaction: u32,
+    /// The last round of it that was heard, and the one that was delivered.
+    round: u16,
+    delivery: u16,
+    once: bool,
+    grants: Grants,
+    stand: Stand,
+    moving: Move,
+    moves: Option<Moves>,
+    owed: Owed,
+    touched: Instant,
+    seen: Seen,
+}
+
+impl Server {
+    /// The side of the client with this number, which takes packets up to the length in the options.
+    #[must_use]
+    pub fn new(options: &Options, connection: u32) -> Self {
+        let own = options.fitted();
+        Self {
+            own,
+            options: own,
+            connection,
+            transaction: 0,
+            round: 0,
+            delivery: 0,
+            once: false,
+            grants: Grants::default(),
+            stand: Stand::New,
+            moving: Move::None,
+            moves: None,
+            owed: Owed::Nothing,
+            touched: Instant(0),
+            seen: Seen::default(),
+        }
+    }
+
+    // --- the application's side ---
+
+    /// The message that awaits its reply.
+    #[must_use]
+    pub fn open(&self) -> Option<u32> {
+        (self.stand == Stand::Open).then_some(self.transaction)
+    }
+
+    /// What holds for this client.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// What it has seen.
+    #[must_use]
+    pub const fn seen(&self) -> Seen {
+        self.seen
+    }
+
+    /// Moves `bytes` to `offset` of the writable segment of this message.
+    ///
+    /// # Errors
+    /// A [`Mistake`]: nothing is moved then.
+    pub fn move_to(&mut self, transaction: u32, offset: u32, bytes: u32) -> Result<(), Mistake> {
+        self.may_move(transaction, offset, bytes, self.grants.writable)?;
+        if bytes > 0 {
+            let (transaction, writable) = (self.transaction, self.grants.writable);
+            let moves = self.moves();
+            moves.sender.seek(wire::position(transaction, offset), wire::position(transaction, writable));
+            moves.sender.send(u64::from(bytes));
+            self.moving = Move::To;
+        }
+        Ok(())
+    }
+
+    /// Moves `bytes` from `offset` of the readable segment of this message.
+    ///
+    /// # Errors
+    /// A [`Mistake`]: nothing is moved then.
+    pub fn move_from(&mut self, now: Instant, transaction: u32, offset: u32, bytes: u32) -> Result<(), Mistake> {
+        self.may_move(transaction, offset, bytes, self.grants.readable)?;
+        if bytes > 0 {
+            let transaction = self.transaction;
+            let moves = self.moves();
+            moves.serial = moves.serial.wrapping_add(1);
+            moves.receiver.grant(wire::positions(transaction, offset, bytes));
+            self.moving = Move::From(Wanted { offset, bytes, times: 0, again: Some(now), heard: now });
+        }
+        Ok(())
+    }
+
+    fn may_move(&self, transaction: u32, offset: u32, bytes: u32, granted: u32) -> Result<(), Mistake> {
+        self.is_open(transaction)?;
+        match self.moving {
+            _ if !wire::inside(offset, bytes, granted) => Err(Mistake::Outside(granted)),
+            Move::Failed => Err(Mistake::Failed),
+            Move::None => Ok(()),
+            Move::To | Move::From(_) => Err(Mistake::Busy),
+        }
+    }
+
+    fn is_open(&self, transaction: u32) -> Result<(), Mistake> {
+        if self.open() == Some(transaction) { Ok(()) } else { Err(Mistake::Gone) }
+    }
+
+    fn moves(&mut self) -> &mut Moves {
+        let (options, connection) = (self.options.moves(self.options.patience), self.connection);
+        self.moves.get_or_insert_with(|| Moves {
+            sender: Sender::new(&options, connection, 0),
+            receiver: Receiver::new(&options, connection),
+            serial: 0,
+        })
+    }
+
+    /// How the last move of this message is; without one, it is done.
+    pub fn progress(&mut self, transaction: u32) -> Progress {
+        if self.is_open(transaction).is_err() {
+            return Progress::Gone;
+        }
+        let done = match (&self.moving, &self.moves) {
+            (Move::Failed, _) => return Progress::Failed,
+            (Move::None, _) | (_, None) => true,
+            (Move::To, Some(moves)) => moves.sender.is_idle(),
+            (Move::From(wanted), Some(moves)) => {
+                moves.receiver.delivered() == wire::positions(self.transaction, wanted.offset, wanted.bytes).end
+            }
+        };
+        if done {
+            self.moving = Move::None;
+        }
+        if done { Progress::Done } else { Progress::Going }
+    }
+
+    /// Replies to this message with so many bytes of message and of data, which belongs at `offset` of the writable segment.
+    /// A move that goes on ends where it is.
+    ///
+    /// # Errors
+    /// A [`Mistake`]: the message is as it was then.
+    pub fn reply(
+        &mut self,
+        now: Instant,
+        transaction: u32,
+        message: u32,
+        offset: u32,
+        data: u32,
+    ) -> Result<(), Mistake> {
+        self.is_open(transaction)?;
+        if data > 0 && !wire::inside(offset, data, self.grants.writable) {
+            return Err(Mistake::Outside(self.grants.writable));
+        }
+        if u64::from(message) + u64::from(data) > u64::from(self.options.packet) {
+            return Err(Mistake::Long(self.options.packet));
+        }
+        let offset = if data == 0 { 0 } else { offset };
+        self.stand = Stand::Replied { message, data, offset };
+        (self.moving, self.moves, self.owed, self.touched) = (Move::None, None, Owed::Reply, now);
+        Ok(())
+    }
+
+    /// When the client may be forgotten, if it is not heard of until then: never while a message awaits its reply, and not
+    /// before [`Options::memory`] where it asked that messages are delivered once.
+    #[must_use]
+    pub fn forgotten_at(&self) -> Option<Instant> {
+        match self.stand {
+            Stand::Open => None,
+            _ if self.once => Some(self.touched + self.own.memory),
+            _ => Some(self.touched),
+        }
+    }
+
+    // --- what arrives ---
+
+    /// A packet has arrived: its header, what follows it where it is no data (of data it may be anything), and how many
+    /// bytes follow.
+    pub fn handle(&mut self, now: Instant, header: &Header, body: &[u8], payload: usize) -> Arrival {
+        if header.connection != self.connection {
+            return Arrival::Nothing;
+        }
+        let arrival = match header.kind {
+            Kind::Send => self.sent(now, header, payload),
+            Kind::Data if self.is_now(header.start, header.check) => self.moved(now, header, payload),
+            Kind::Answer if self.is_now(header.start, header.length) => {
+                if let Some(moves) = &mut self.moves {
+                    moves.sender.handle(now, header, body);
+                }
+                Arrival::Nothing
+            }
+            Kind::Data | Kind::Answer => {
+                self.seen.stale += 1;
+                Arrival::Nothing
+            }
+            _ => Arrival::Nothing,
+        };
+        self.seen.violations += u64::from(arrival == Arrival::Refused);
+        arrival
+    }
+
+    /// Whether a packet of a move is of the present message and its present delivery.
+    fn is_now(&self, position: u64, delivery: u32) -> bool {
+        self.stand == Stand::Open
+            && wire::transaction(position) == self.transaction
+            && delivery == u32::from(self.delivery)
+    }
+
+    fn sent(&mut self, now: Instant, header: &Header, payload: usize) -> Arrival {
+        let Some(terms) = Terms::unpack(header.start).filter(|terms| terms.packet <= self.own.packet) else {
+            if self.owed == Owed::Nothing {
+                self.owed = Owed::Refusal(*header, Refusal::Terms);
+            }
+            return Arrival::Refused;
+        };
+        let Some(send) = Send::read(header, terms, payload) else { return Arrival::Refused };
+        let ahead = send.transaction.wrapping_sub(self.transaction) as i32;
+        let newer = send.round.wrapping_sub(self.round) as i16 > 0;
+        match self.stand {
+            Stand::New => self.deliver(now, &send),
+            _ if ahead > 0 => self.deliver(now, &send),
+            _ if ahead < 0 => {
+                self.seen.stale += 1;
+                Arrival::Nothing
+            }
+            Stand::Open => {
+                self.hear(now, &send, newer);
+                self.owed = Owed::Pending;
+                self.seen.pending += 1;
+                Arrival::Nothing
+            }
+            Stand::Replied { .. } if self.once => {
+                self.hear(now, &send, newer);
+                self.owed = Owed::Reply;
+                self.seen.repeated += 1;
+                Arrival::Nothing
+            }
+            // What the network doubled is no second request.
+            Stand::Replied { .. } if newer => {
+                self.seen.again += 1;
+                self.deliver(now, &send)
+            }
+            Stand::Replied { .. } => Arrival::Nothing,
+        }
+    }
+
+    fn hear(&mut self, now: Instant, send: &Send, newer: bool) {
+        self.touched = now;
+        if newer {
+            self.round = send.round;
+        }
+    }
+
+    fn deliver(&mut self, now: Instant, send: &Send) -> Arrival {
+        let replaces = self.stand == Stand::Open;
+        (self.stand, self.moving, self.moves, self.owed) = (Stand::Open, Move::None, None, Owed::Nothing);
+        (self.transaction, self.round, self.delivery) = (send.transaction, send.round, send.round);
+        (self.once, self.grants, self.touched) = (send.once, send.grants, now);
+        self.options = send.terms.taken(&self.own);
+        self.seen.messages += 1;
+        Arrival::Message(Message {
+            transaction: send.transaction,
+            bytes: send.message,
+            carried: wire::carried(send.terms.packet, send.message, send.grants.readable),
+            grants: send.grants,
+            room: send.terms.packet,
+            replaces,
+        })
+    }
+
+    /// A packet of a range that is wanted.
+    fn moved(&mut self, now: Instant, header: &Header, payload: usize) -> Arrival {
+        let Some(moves) = &mut self.moves else { return Arrival::Nothing };
+        let arrival = moves.receiver.handle(now, header, payload);
+        if let Move::From(wanted) = &mut self.moving {
+            if !matches!(arrival, blast::Arrival::Refused) {
+                wanted.heard = now;
+            }
+            if let blast::Arrival::Place { position, .. } = arrival {
+                // From now on the client sends again what is lost.
+                wanted.again = None;
+                return Arrival::Place(wire::offset(position) - wanted.offset);
+            }
+        }
+        if arrival == blast::Arrival::Refused { Arrival::Refused } else { Arrival::Nothing }
+    }
+
+    /// Where in the range that is being moved from the client the next packets probably belong, in order, and their bytes.
+    pub fn expected(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let wanted = if let Move::From(wanted) = self.moving { Some(wanted) } else { None };
+        let both = wanted.into_iter().zip(&self.moves);
+        both.flat_map(|(wanted, moves)| {
+            moves.receiver.expected().map(move |(position, bytes)| {
+                let at = wire::offset(position) - wanted.offset;
+                (at, bytes.min(wanted.bytes - at))
+            })
+        })
+    }
+
+    // --- what leaves ---
+
+    /// What is to be sent next: a reply, an answer, a question, or at most `most` packets of a move.
+    pub fn poll(&mut self, now: Instant, most: u32) -> Option<Output> {
+        match core::mem::replace(&mut self.owed, Owed::Nothing) {
+            Owed::Nothing => {}
+            Owed::Pending => return Some(Output::Control(self.header(Kind::Pending), Vec::new())),
+            Owed::Reply => {
+                if let Some(header) = self.reply_header() {
+                    return Some(Output::Message(header));
+                }
+            }
+            Owed::Refusal(send, refusal) => {
+                return Some(Output::Control(Refusal::header(&send), alloc::vec![refusal as u8]));
+            }
+        }
+        self.poll_answer(now).or_else(|| self.poll_move(now, most))
+    }
+
+    fn poll_answer(&mut self, now: Instant) -> Option<Output> {
+        let (header, body) = self.moves.as_mut()?.receiver.poll(now)?;
+        Some(client::answer(header, body, self.delivery))
+    }
+
+    fn poll_move(&mut self, now: Instant, most: u32) -> Option<Output> {
+        if self.gives_up_at().is_some_and(|at| at <= now) {
+            self.moving = Move::Failed;
+            self.moves = None;
+        }
+        match &mut self.moving {
+            Move::None | Move::Failed => None,
+            Move::To => {
+                let run = self.moves.as_mut()?.sender.poll(now, most)?;
+                Some(Output::Run(Run { run, delivery: self.delivery }))
+            }
+            Move::From(wanted) => {
+                wanted.again.filter(|at| *at <= now)?;
+                wanted.again = Some(now + again(&self.options, wanted.times));
+                wanted.times = wanted.times.saturating_add(1);
+                let wanted = *wanted;
+                let serial = self.moves.as_ref()?.serial;
+                let header = Header {
+                    round: (wanted.times - 1) as u16,
+                    index: serial,
+                    length: wanted.bytes,
+                    start: u64::from(wanted.offset),
+                    check: u32::from(self.delivery),
+                    ..self.header(Kind::MoveFrom)
+                };
+                Some(Output::Control(header, Vec::new()))
+            }
+        }
+    }
+
+    const fn header(&self, kind: Kind) -> Header {
+        Header { blast: self.transaction, round: self.round, ..Header::new(kind, self.connection) }
+    }
+
+    fn reply_header(&self) -> Option<Header> {
+        let Stand::Replied { message, data, offset } = self.stand else { return None };
+        let (index, start, check) = (message as u16, u64::from(offset), u32::from(self.delivery));
+        Some(Header { index, length: data, start, check, ..self.header(Kind::Reply) })
+    }
+
+    fn gives_up_at(&mut self) -> Option<Instant> {
+        match &self.moving {
+            Move::None | Move::Failed => None,
+            Move::To => self.moves.as_mut()?.sender.gives_up_at(),
+            Move::From(wanted) => Some(wanted.heard + self.options.patience),
+        }
+    }
+
+    /// When it wants to be asked again, and why; asked after [`Server::poll`] has yielded nothing.
+    pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
+        if self.owed != Owed::Nothing {
+            return Some((now, Cause::Answer));
+        }
+        let give_up = self.gives_up_at().map(|at| (at, Cause::Patience));
+        let moves = self.moves.as_mut()?;
+        let answer = moves.receiver.deadline(now).map(|at| (at, Cause::Answer));
+        let going = match self.moving {
+            Move::To => moves.sender.deadline(now).map(|(at, wait)| (at, Cause::Move(wait))),
+            Move::From(wanted) => wanted.again.map(|at| (at, Cause::Ask)),
+            Move::None | Move::Failed => None,
+        };
+        [answer, going, give_up].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}
+
+/// How long to wait before a range is asked for again.
+fn again(options: &Options, times: u32) -> Duration {
+    match options.interval {
+        blast::Interval::Fixed(interval) => interval,
+        blast::Interval::Adaptive => Duration((AGAIN.0 << times.min(6)).min(AGAIN_LONGEST.0)),
+    }
+}

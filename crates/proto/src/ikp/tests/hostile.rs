@@ -1,0 +1,148 @@
+//! Peers that say anything: no panic, nothing outside of what was granted, nothing without bound, and who is honest is served.
+
+use crate::blast::{Header, Kind};
+use crate::ikp::client::State;
+use crate::ikp::server::{self, Progress};
+use crate::ikp::{Client, Grants, Options, Output, Server, client};
+use alloc::vec::Vec;
+use proptest::prelude::*;
+use stackline_core::time::{Duration, Instant};
+
+const GRANTS: Grants = Grants { readable: 3000, writable: 5000 };
+const KINDS: [Kind; 9] = [
+    Kind::Data,
+    Kind::Answer,
+    Kind::Probe,
+    Kind::Send,
+    Kind::Reply,
+    Kind::Pending,
+    Kind::MoveFrom,
+    Kind::Refuse,
+    Kind::Close,
+];
+
+/// A header that is often nearly right.
+fn header() -> impl Strategy<Value = Header> {
+    let small = prop_oneof![0_u32..4, Just(1024), Just(3000), Just(5000), any::<u32>()];
+    let start = prop_oneof![
+        (0_u64..6000).prop_map(|at| 1 << 32 | at),
+        0_u64..6000,
+        Just(Options::v().fitted()).prop_map(|options| crate::ikp::options::Terms::of(&options).pack()),
+        any::<u64>()
+    ];
+    let index = prop_oneof![0_u16..8, Just(32), any::<u16>()];
+    (0..KINDS.len(), any::<u8>(), 0_u16..3, 0_u32..9, small.clone(), start, index, small).prop_map(
+        |(kind, flags, round, blast, length, start, index, check)| {
+            let connection = 7 + u32::from(flags == 77);
+            Header { kind: KINDS[kind], flags, round, connection, blast, length, start, index, check }
+        },
+    )
+}
+
+/// Packets: a header, what follows it, and how much time passes first.
+fn packets() -> impl Strategy<Value = Vec<(Header, Vec<u8>, u64)>> {
+    let length = prop_oneof![0_usize..40, Just(952), Just(1024), 0_usize..2000];
+    let body = length.prop_map(|length| alloc::vec![0xa5; length]);
+    prop::collection::vec((header(), body, 0_u64..30_000_000), 0..60)
+}
+
+/// What a machine has to say now; far less than a hostile peer could ask for.
+fn drain(mut poll: impl FnMut() -> Option<Output>) -> Vec<Output> {
+    let said: Vec<_> = core::iter::from_fn(&mut poll).take(10_000).collect();
+    assert!(said.len() < 10_000);
+    said
+}
+
+proptest! {
+    #[test]
+    fn no_server_touches_a_client_beyond_its_grants(packets in packets()) {
+        let mut client = Client::new(&Options::v(), 7, 0);
+        let mut now = Instant(1);
+        client.send(now, 32, GRANTS).unwrap();
+        drain(|| client.poll(now, 64));
+        for (header, body, passed) in packets {
+            now += Duration(passed);
+            if client.state() != State::Sending {
+                break;
+            }
+            for (at, bytes) in client.expected().take(100) {
+                prop_assert!(u64::from(at) + u64::from(bytes) <= 5000);
+            }
+            match client.handle(now, &header, &body, body.len()) {
+                client::Arrival::Place(at) => prop_assert!(at as usize + body.len() <= 5000),
+                client::Arrival::Reply { message, offset, data } => {
+                    prop_assert_eq!((message + data) as usize, body.len());
+                    prop_assert!(u64::from(offset) + u64::from(data) <= 5000);
+                }
+                client::Arrival::Nothing | client::Arrival::Refused => {}
+            }
+            for output in drain(|| client.poll(now, 64)) {
+                if let Output::Run(run) = output {
+                    let (at, bytes) = run.span(run.count() - 1);
+                    prop_assert!(u64::from(at) + u64::from(bytes) <= 3000);
+                }
+            }
+            if let Some((at, _)) = client.deadline(now) {
+                prop_assert!(at > now, "it would turn in place");
+            }
+        }
+    }
+
+    #[test]
+    fn no_client_makes_a_server_go_beyond_what_it_asked_for(packets in packets(), to: bool) {
+        let mut server = Server::new(&Options::v(), 7);
+        let mut honest = Client::new(&Options::v(), 7, 0);
+        let mut now = Instant(1);
+        honest.send(now, 32, GRANTS).unwrap();
+        let Some(Output::Message(send)) = honest.poll(now, 1) else { panic!() };
+        let bytes = 32 + honest.carried() as usize;
+        prop_assert!(matches!(server.handle(now, &send, &[], bytes), server::Arrival::Message(_)));
+        if to { server.move_to(1, 100, 4000).unwrap() } else { server.move_from(now, 1, 100, 2500).unwrap() }
+        for (header, body, passed) in packets {
+            now += Duration(passed);
+            for (at, bytes) in server.expected().take(100) {
+                prop_assert!(u64::from(at) + u64::from(bytes) <= 2500);
+            }
+            match server.handle(now, &header, &body, body.len()) {
+                server::Arrival::Place(at) => prop_assert!(at as usize + body.len() <= 2500),
+                server::Arrival::Message(message) => {
+                    prop_assert_eq!((message.bytes + message.carried) as usize, body.len());
+                    prop_assert!(message.room <= 1024);
+                }
+                server::Arrival::Nothing | server::Arrival::Refused => {}
+            }
+            for output in drain(|| server.poll(now, 64)) {
+                if let Output::Run(run) = output {
+                    let (at, bytes) = run.span(run.count() - 1);
+                    prop_assert!(at >= 100 && at + bytes <= 4100);
+                }
+            }
+            if let Some((at, _)) = server.deadline(now) {
+                prop_assert!(at > now, "it would turn in place");
+            }
+            let open = server.open().unwrap_or(1);
+            prop_assert!(open == 1 || server.progress(1) == Progress::Gone);
+        }
+    }
+
+    #[test]
+    fn who_is_honest_is_served_among_strangers(packets in packets()) {
+        let mut server = Server::new(&Options::v(), 9);
+        let mut client = Client::new(&Options::v(), 9, 0);
+        let mut now = Instant(1);
+        client.send(now, 32, GRANTS).unwrap();
+        for (header, body, passed) in packets {
+            // Of other connections: 7 and 8.
+            now += Duration(passed);
+            prop_assert_eq!(server.handle(now, &header, &body, body.len()), server::Arrival::Nothing);
+            prop_assert_eq!(client.handle(now, &header, &body, body.len()), client::Arrival::Nothing);
+        }
+        let Some(Output::Message(send)) = client.poll(now, 1) else { panic!() };
+        let bytes = 32 + client.carried() as usize;
+        prop_assert!(matches!(server.handle(now, &send, &[], bytes), server::Arrival::Message(_)));
+        server.reply(now, 1, 32, 0, 0).unwrap();
+        let Some(Output::Message(reply)) = server.poll(now, 1) else { panic!() };
+        let replied = matches!(client.handle(now, &reply, &[0; 32], 32), client::Arrival::Reply { message: 32, .. });
+        prop_assert!(replied);
+    }
+}

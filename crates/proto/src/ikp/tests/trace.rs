@@ -1,0 +1,262 @@
+//! Packet by packet: what is said when, as the protocol is described. Times in us; the path takes 100.
+
+use super::world::{Act, START, World};
+use crate::blast::{Header, Interval, Kind};
+use crate::ikp::client::{Failure, State};
+use crate::ikp::{Grants, Options};
+use alloc::string::String;
+use alloc::vec::Vec;
+use stackline_core::time::Duration;
+
+/// The paper's way: fixed intervals, here of 5 ms.
+fn fixed(options: Options) -> Options {
+    let interval = Interval::Fixed(Duration(5_000_000));
+    Options { interval, patience: Duration(20_000_000), ..options }
+}
+
+/// What is said until the message has come to an end, on a path that loses what `loses` says of the nth packet (from 0).
+fn said(options: Options, message: u32, grants: Grants, script: &[Act], lost: &[usize]) -> Vec<String> {
+    let mut world = world(options, lost.to_vec());
+    world.script = script.to_vec();
+    world.send(message, grants);
+    world.finish(1000);
+    assert!(world.is_right() || world.client.state() != State::Idle);
+    world.log.take().unwrap_or_default()
+}
+
+fn world(options: Options, lost: Vec<usize>) -> World<impl FnMut(usize, &Header) -> Vec<Duration>> {
+    let mut number = 0;
+    let hand = move |_: usize, _: &Header| {
+        number += 1;
+        if lost.contains(&(number - 1)) { Vec::new() } else { alloc::vec![Duration(100_000)] }
+    };
+    let mut world = World::new(options, 1, hand);
+    world.log = Some(Vec::new());
+    world
+}
+
+const REPLY: Act = Act::Reply(32, 0, 0);
+const NONE: Grants = Grants { readable: 0, writable: 0 };
+
+#[test]
+fn a_small_call_is_one_packet_each_way() {
+    assert_eq!(
+        said(fixed(Options::v()), 32, NONE, &[REPLY], &[]),
+        ["0 -> Send 1 round 0 +32", "100 <- Reply 1 round 0 +32"]
+    );
+}
+
+#[test]
+fn data_travels_with_the_message_and_with_the_reply() {
+    let grants = Grants { readable: 5000, writable: 500 };
+    assert_eq!(
+        said(fixed(Options::v()), 32, grants, &[Act::Reply(32, 0, 500)], &[]),
+        ["0 -> Send 1 round 0 +1024", "100 <- Reply 1 round 0 +532"]
+    );
+}
+
+#[test]
+fn a_lost_send_is_sent_again() {
+    assert_eq!(
+        said(fixed(Options::v()), 32, NONE, &[REPLY], &[0]),
+        ["0 -> Send 1 round 0 +32", "5000 -> Send 1 round 1 +32", "5100 <- Reply 1 round 1 +32"]
+    );
+}
+
+#[test]
+fn a_lost_reply_is_said_again_where_duplicates_are_suppressed() {
+    let mut world = world(fixed(Options::once()), alloc::vec![1]);
+    world.script = alloc::vec![REPLY];
+    world.send(32, NONE);
+    world.finish(100);
+    assert_eq!(
+        world.log.take().unwrap(),
+        [
+            "0 -> Send 1 round 0 +32",
+            "100 <- Reply 1 round 0 +32",
+            "5000 -> Send 1 round 1 +32",
+            "5100 <- Reply 1 round 1 +32"
+        ]
+    );
+    assert_eq!((world.deliveries[&1], world.server.seen().repeated), (1, 1));
+}
+
+#[test]
+fn a_message_that_is_worked_on_is_pending() {
+    assert_eq!(
+        said(fixed(Options::v()), 32, NONE, &[Act::Think(Duration(12_000_000)), REPLY], &[]),
+        [
+            "0 -> Send 1 round 0 +32",
+            "5000 -> Send 1 round 1 +32",
+            "5100 <- Pending 1 round 1 +0",
+            "10200 -> Send 1 round 2 +32",
+            "10300 <- Pending 1 round 2 +0",
+            "12100 <- Reply 1 round 2 +32"
+        ]
+    );
+}
+
+#[test]
+fn a_pending_message_is_asked_about_less_and_less_often() {
+    let sends = said(
+        Options { patience: Duration(4_000_000_000), ..Options::v() },
+        32,
+        NONE,
+        &[Act::Think(Duration(60_000_000_000)), REPLY],
+        &[],
+    );
+    // At 1 s each from some point on: not the 600 that the first interval would make.
+    let sends = sends.iter().filter(|line| line.contains("Send")).count();
+    assert!((60..90).contains(&sends), "{sends}");
+}
+
+#[test]
+fn a_move_to_is_a_blast_and_one_answer() {
+    let grants = Grants { readable: 0, writable: 3000 };
+    assert_eq!(
+        said(fixed(Options::v()), 32, grants, &[Act::To(0, 3000), REPLY], &[]),
+        [
+            "0 -> Send 1 round 0 +32",
+            "100 <- Data 0.0 packet 0",
+            "100 <- Data 0.0 packet 1",
+            "100 <- Data 0.0 packet 2",
+            "200 -> Answer 0.0 packet 0",
+            "300 <- Reply 1 round 0 +32"
+        ]
+    );
+}
+
+#[test]
+fn what_is_lost_of_a_move_to_is_sent_again_from_the_first_packet_missing() {
+    let grants = Grants { readable: 0, writable: 3000 };
+    assert_eq!(
+        said(fixed(Options::v()), 32, grants, &[Act::To(0, 3000), REPLY], &[2]),
+        [
+            "0 -> Send 1 round 0 +32",
+            "100 <- Data 0.0 packet 0",
+            "100 <- Data 0.0 packet 1",
+            "100 <- Data 0.0 packet 2",
+            "200 -> Answer 0.0 packet 1",
+            "300 <- Data 0.1 packet 1",
+            "300 <- Data 0.1 packet 2",
+            "400 -> Answer 0.1 packet 0",
+            "500 <- Reply 1 round 0 +32"
+        ]
+    );
+}
+
+#[test]
+fn a_move_from_is_asked_for_and_comes_as_a_blast() {
+    let grants = Grants { readable: 4000, writable: 0 };
+    assert_eq!(
+        said(fixed(Options::v()), 1024, grants, &[Act::From(1000, 2000), Act::From(0, 1000), REPLY], &[]),
+        [
+            "0 -> Send 1 round 0 +1024",
+            "100 <- MoveFrom 1 round 0 +0",
+            "200 -> Data 0.0 packet 0",
+            "200 -> Data 0.0 packet 1",
+            "300 <- Answer 0.0 packet 0",
+            "300 <- MoveFrom 1 round 0 +0",
+            "400 -> Data 1.0 packet 0",
+            "500 <- Reply 1 round 0 +32"
+        ]
+    );
+}
+
+#[test]
+fn a_lost_question_is_asked_again_and_a_lost_answer_is_none_of_the_next_ranges() {
+    let grants = Grants { readable: 4000, writable: 0 };
+    // Lost: the first question, and the answer to the first range.
+    assert_eq!(
+        said(fixed(Options::v()), 1024, grants, &[Act::From(0, 1000), Act::From(3000, 1000), REPLY], &[1, 6]),
+        [
+            "0 -> Send 1 round 0 +1024",
+            "100 <- MoveFrom 1 round 0 +0",
+            "5000 -> Send 1 round 1 +1024",
+            "5100 <- Pending 1 round 1 +0",
+            "5100 <- MoveFrom 1 round 1 +0",
+            "5200 -> Data 0.0 packet 0",
+            "5300 <- Answer 0.0 packet 0",
+            "5300 <- MoveFrom 1 round 0 +0",
+            "5400 -> Data 1.0 packet 0",
+            "5500 <- Reply 1 round 1 +32"
+        ]
+    );
+}
+
+#[test]
+fn a_server_that_never_was_there_is_given_up() {
+    let mut world = world(fixed(Options::v()), (0..100).collect());
+    world.send(32, NONE);
+    world.finish(100);
+    assert_eq!(world.client.state(), State::Failed(Failure::Silent));
+    assert_eq!((world.log.take().unwrap().len(), world.now - START), (4, Duration(20_000_000)));
+    // It is over for this message only.
+    world.send(32, NONE);
+    assert_eq!(world.client.state(), State::Sending);
+}
+
+#[test]
+fn a_client_that_is_gone_ends_a_move() {
+    let mut world = world(fixed(Options::v()), Vec::new());
+    world.script = alloc::vec![Act::To(0, 3000), REPLY];
+    world.send(32, Grants { readable: 0, writable: 3000 });
+    world.client.abandon();
+    while world.step() {}
+    assert_eq!(world.server.progress(1), crate::ikp::server::Progress::Failed);
+    assert_eq!(world.now - START, Duration(20_100_000));
+}
+
+#[test]
+fn the_next_message_ends_the_last() {
+    let mut world = world(fixed(Options::once()), Vec::new());
+    world.script = alloc::vec![Act::Think(Duration(1_000_000_000)), REPLY];
+    world.send(32, NONE);
+    world.step();
+    world.client.abandon();
+    world.script = alloc::vec![REPLY];
+    world.send(32, NONE);
+    world.finish(100);
+    assert!(world.is_right());
+    let late = world.server.reply(world.now, 1, 32, 0, 0);
+    assert_eq!(late, Err(crate::ikp::server::Mistake::Gone));
+}
+
+#[test]
+fn old_packets_are_of_no_transaction() {
+    // Everything is doubled, and the copy comes three transactions later.
+    let hand = |_: usize, _: &Header| alloc::vec![Duration(100_000), Duration(1_500_000)];
+    let mut world = World::new(fixed(Options::v()), u32::MAX - 3, hand);
+    let grants = Grants { readable: 2500, writable: 3000 };
+    world.script = alloc::vec![Act::From(0, 2500), Act::To(0, 3000), REPLY];
+    for _ in 0..12 {
+        world.send(32, grants);
+        world.finish(1000);
+        assert!(world.is_right());
+    }
+    assert!(world.deliveries.values().all(|times| *times == 1));
+    assert!(world.client.seen().stale > 20 && world.server.seen().stale > 20);
+    assert_eq!((world.client.seen().violations, world.server.seen().violations), (0, 0));
+}
+
+#[test]
+fn nothing_moves_beyond_what_was_granted() {
+    use crate::ikp::server::Mistake;
+    let mut world = world(fixed(Options::v()), Vec::new());
+    world.send(32, Grants { readable: 100, writable: 200 });
+    world.step();
+    assert_eq!(world.server.move_to(1, 1, 200), Err(Mistake::Outside(200)));
+    assert_eq!(world.server.move_to(1, u32::MAX, u32::MAX), Err(Mistake::Outside(200)));
+    assert_eq!(world.server.move_from(world.now, 1, 100, 1), Err(Mistake::Outside(100)));
+    assert_eq!(world.server.reply(world.now, 1, 32, 150, 51), Err(Mistake::Outside(200)));
+    assert_eq!(world.server.reply(world.now, 1, 1000, 0, 100), Err(Mistake::Long(1024)));
+    // A server that does not keep to it is refused by the client.
+    let header = Header { blast: 1, length: 51, start: 50, index: 1, ..Header::new(Kind::MoveFrom, 7) };
+    world.put(1, &header, &[]);
+    let data = Header { length: 201, start: 1 << 32, ..Header::new(Kind::Data, 7) };
+    world.put(1, &data, &[9; 201]);
+    let reply = Header { blast: 1, length: 10, start: 195, ..Header::new(Kind::Reply, 7) };
+    world.put(1, &reply, &[9; 10]);
+    world.step();
+    assert_eq!((world.client.seen().violations, world.client.state()), (3, State::Sending));
+}

@@ -1,0 +1,161 @@
+//! What the headers say. They have the form of [`crate::blast::wire`]; their fields mean, in every packet:
+//!
+//! | field | Send | Reply | Pending, Refuse | MoveFrom | Data of a move | Answer |
+//! | --- | --- | --- | --- | --- | --- | --- |
+//! | connection | the client's number | the same | the same | the same | the same | the same |
+//! | blast | transaction | transaction | transaction | transaction | number of the blast | the same |
+//! | round | which Send of the message | the last one heard | the same | which request of this range | of the blast | the same |
+//! | flags | [`ONCE`] | | | | as in blasts | as in blasts |
+//! | index | bytes of the message | bytes of the message | 0 | number of the move | as in blasts | as in blasts |
+//! | length | bytes that may be read | bytes of data | 0 | bytes wanted | as in blasts | delivery |
+//! | start | terms | where the data belongs | 0 | where they are | position | as far as is granted |
+//! | check | bytes that may be written | delivery | 0 | delivery | delivery | as in blasts |
+//!
+//! Transactions are counted by the client and wrap. The **delivery** is the round of the Send that was received: a message
+//! that is delivered twice has two, and their moves are kept apart. A **position** is the transaction and an offset in the
+//! segment, so that a packet of one transaction fits into no other. Behind a Send's header comes the message, and then as
+//! many of the first readable bytes as the packet has room for; behind a Reply's the message, then the data.
+
+use super::options::Terms;
+use crate::blast::{Header, Kind};
+use core::ops::Range;
+
+/// The client asks that the message is delivered once only.
+pub const ONCE: u8 = 16;
+
+/// What the receiver of a message may do with the sender's memory, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grants {
+    /// Bytes of the segment it may read.
+    pub readable: u32,
+    /// Bytes of the segment it may write.
+    pub writable: u32,
+}
+
+/// Why a message is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refusal {
+    /// Its packets are longer than the server takes, or of another version.
+    Terms = 1,
+    /// The server has no room for more clients.
+    Full = 2,
+}
+
+impl Refusal {
+    /// The refusal of that number.
+    #[must_use]
+    pub fn of(number: u8) -> Option<Self> {
+        [Self::Terms, Self::Full].into_iter().find(|refusal| *refusal as u8 == number)
+    }
+
+    /// What says so to who sent a packet with this header.
+    #[must_use]
+    pub fn header(send: &Header) -> Header {
+        Header { blast: send.blast, round: send.round, ..Header::new(Kind::Refuse, send.connection) }
+    }
+}
+
+/// The position of a segment's byte in a transaction.
+#[must_use]
+pub(crate) const fn position(transaction: u32, offset: u32) -> u64 {
+    (transaction as u64) << 32 | offset as u64
+}
+
+/// The positions of a part of a segment.
+#[must_use]
+pub(crate) const fn positions(transaction: u32, offset: u32, bytes: u32) -> Range<u64> {
+    let from = position(transaction, offset);
+    from..from + bytes as u64
+}
+
+/// Where in its segment a position is.
+#[must_use]
+pub(crate) const fn offset(position: u64) -> u32 {
+    position as u32
+}
+
+/// The transaction of a position.
+#[must_use]
+pub(crate) const fn transaction(position: u64) -> u32 {
+    (position >> 32) as u32
+}
+
+/// Whether a part lies inside so many bytes.
+#[must_use]
+pub(crate) const fn inside(offset: u32, bytes: u32, all: u32) -> bool {
+    offset as u64 + bytes as u64 <= all as u64
+}
+
+/// How many of the readable bytes travel with a message.
+#[must_use]
+pub(crate) fn carried(packet: u32, message: u32, readable: u32) -> u32 {
+    packet.saturating_sub(message).min(readable)
+}
+
+/// What a Send says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Send {
+    pub(crate) connection: u32,
+    pub(crate) transaction: u32,
+    pub(crate) round: u16,
+    pub(crate) once: bool,
+    pub(crate) message: u32,
+    pub(crate) grants: Grants,
+    pub(crate) terms: Terms,
+}
+
+impl Send {
+    pub(crate) fn header(&self) -> Header {
+        Header {
+            flags: if self.once { ONCE } else { 0 },
+            round: self.round,
+            blast: self.transaction,
+            length: self.grants.readable,
+            start: self.terms.pack(),
+            index: self.message as u16,
+            check: self.grants.writable,
+            ..Header::new(Kind::Send, self.connection)
+        }
+    }
+
+    /// From a header that tells these terms, with `payload` bytes behind it; `None` where they contradict each other.
+    pub(crate) fn read(header: &Header, terms: Terms, payload: usize) -> Option<Self> {
+        let message = u32::from(header.index);
+        let grants = Grants { readable: header.length, writable: header.check };
+        let bytes = message + carried(terms.packet, message, grants.readable);
+        (message <= terms.packet && bytes as usize == payload).then_some(Self {
+            connection: header.connection,
+            transaction: header.blast,
+            round: header.round,
+            once: header.has(ONCE),
+            message,
+            grants,
+            terms,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ikp::Options;
+
+    #[test]
+    fn a_send_is_read_as_it_was_meant() {
+        let terms = Terms::of(&Options::v().fitted());
+        let grants = Grants { readable: 5000, writable: 65536 };
+        let send = Send { connection: 7, transaction: 9, round: 1, once: true, message: 32, grants, terms };
+        assert_eq!(Send::read(&send.header(), terms, 1024), Some(send));
+        assert_eq!(Send::read(&send.header(), terms, 1023), None);
+        assert_eq!(carried(1024, 32, 5000), 992);
+        assert_eq!(carried(1024, 32, 10), 10);
+    }
+
+    #[test]
+    fn positions_of_one_transaction_are_in_no_other() {
+        let all = positions(u32::MAX, 0, u32::MAX);
+        assert_eq!((transaction(all.start), transaction(all.end - 1)), (u32::MAX, u32::MAX));
+        assert!(inside(0, u32::MAX, u32::MAX) && !inside(1, u32::MAX, u32::MAX) && !inside(11, 0, 10));
+    }
+}
