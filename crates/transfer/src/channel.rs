@@ -85,8 +85,8 @@ impl<C: Carrier> Channel<C> {
     pub fn dial(carrier: C, options: &Options) -> Result<Self, Error> {
         let machine = options.fitted(carrier.facts())?;
         let nonce = random()?;
-        let [a, b, c, d] = random()?;
-        let connection = Connection::dial(BEGIN, &machine, options.token, nonce, u32::from_le_bytes([a, b, c, d]));
+        let number = options.number.map_or_else(|| random().map(u32::from_le_bytes), Ok)?;
+        let connection = Connection::dial(BEGIN, &machine, options.token, nonce, number);
         let mut channel = Self::new(Driver::new(carrier, options, connection, Side::Dials, nonce));
         channel.opened()?;
         Ok(channel)

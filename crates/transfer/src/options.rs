@@ -58,6 +58,8 @@ pub struct Options {
     pub waiting: Waiting,
     /// Whom to ask whether to end.
     pub interrupt: Option<Interrupt>,
+    /// The number of the connection that is opened; one that nobody can guess where none is chosen.
+    pub number: Option<u32>,
     /// How the socket of a UDP channel is set up.
     pub udp: udp::Options,
 }
@@ -82,7 +84,15 @@ impl Options {
     /// These options of the machine, and nothing else.
     #[must_use]
     pub const fn of(blast: blast::Options) -> Self {
-        Self { blast, token: [0; 16], key: None, waiting: Waiting::Block, interrupt: None, udp: udp::Options::new() }
+        Self {
+            blast,
+            token: [0; 16],
+            key: None,
+            waiting: Waiting::Block,
+            interrupt: None,
+            number: None,
+            udp: udp::Options::new(),
+        }
     }
 
     /// Bytes of a packet's head.

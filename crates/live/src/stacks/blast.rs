@@ -2,14 +2,19 @@
 //!
 //! Data units follow one another without framing, as both cursors know their sizes. Every data unit is acknowledged before
 //! the operation that sent it returns, so nothing has to be said at a transfer's end, and at the start of a get only.
+//!
+//! UDP carries the packets, or raw Ethernet frames do: then the responder's address is the number of its first connection.
 
 use super::stream::Receive;
 use super::{Bulk, Connection, Dialer, Listener, Protocol, Terms, ip, vanished};
 use crate::ends::{Ends, READ_BYTES};
 use crate::fault::{Fault, Result};
 use stackline_core::catalogue::StackTable;
+use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
 use stackline_proto::blast::stack;
+use stackline_transfer::carrier::Carrier;
+use stackline_transfer::frames::{self, Frames, Unusable};
 use stackline_transfer::{Channel, Error, Interrupt, Key, Options, TAIL, Waiting, udp};
 use std::collections::BTreeMap;
 use std::io;
@@ -32,12 +37,18 @@ impl Protocol for Blast {
     }
 
     fn listen(&self, terms: &Terms) -> Result<Box<dyn Listener>> {
+        if over_ethernet(&terms.stack) {
+            return Ok(Box::new(FrameListener::new(terms, self.0.name)?));
+        }
         let address = SocketAddr::new(terms.bind, ip::port(terms)?);
         let listener = stackline_transfer::Listener::bind(address, &options(terms)?).map_err(fault)?;
         Ok(Box::new(BlastListener { listener, name: self.0.name }))
     }
 
     fn dial(&self, terms: &Terms, address: &str) -> Result<Box<dyn Dialer>> {
+        if over_ethernet(&terms.stack) {
+            return Ok(Box::new(FrameDialer::new(terms, address, self.0.name)?));
+        }
         let found = ip::resolve(address)?.as_socket();
         let peer = found.ok_or_else(|| Fault::environment(format!("{address} is no address of a host")))?;
         Ok(Box::new(BlastDialer { peer, options: options(terms)?, shown: address.to_string(), name: self.0.name }))
@@ -103,15 +114,104 @@ impl Dialer for BlastDialer {
     }
 }
 
+fn over_ethernet(stack: &Stack) -> bool {
+    stack.word("carrier") == Some("ethernet")
+}
+
+fn interface(stack: &Stack) -> &str {
+    stack.word("interface").unwrap_or("lo")
+}
+
+/// Why there are no frames here.
+fn unusable(error: &io::Error) -> Fault {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Unusable>()) {
+        Some(why) => Fault::environment(why.message.clone()).hint(why.hint),
+        None => Fault::io("opening a packet socket", error),
+    }
+}
+
+/// The responder on an interface: what hears the next connection is open before the present one is answered.
+struct FrameListener {
+    interface: String,
+    options: Options,
+    first: u32,
+    /// The number of the next connection.
+    number: u32,
+    next: Frames,
+    name: &'static str,
+}
+
+impl FrameListener {
+    fn new(terms: &Terms, name: &'static str) -> Result<Self> {
+        let options = options(terms)?;
+        // Replicas and runs keep out of each other's way: who opens a connection is heard by all of them.
+        let first =
+            getrandom::u32().map_err(|e| Fault::environment(format!("this host gives no random bytes: {e}")))?;
+        let interface = interface(&terms.stack).to_string();
+        let next = hears(&interface, first)?;
+        Ok(Self { interface, options, first, number: first, next, name })
+    }
+}
+
+fn hears(interface: &str, number: u32) -> Result<Frames> {
+    Frames::listen(interface, Some(number), frames::Options::default()).map_err(|error| unusable(&error))
+}
+
+impl Listener for FrameListener {
+    fn address(&self) -> String {
+        self.first.to_string()
+    }
+
+    fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
+        self.options.interrupt = Some(interrupt(ends));
+        self.number = self.number.wrapping_add(1);
+        let carrier = std::mem::replace(&mut self.next, hears(&self.interface, self.number)?);
+        let channel = Channel::answer(carrier, &self.options).map_err(fault)?;
+        Ok(Box::new(Conversation::new(channel, self.name)))
+    }
+}
+
+/// The initiator on an interface.
+struct FrameDialer {
+    interface: String,
+    options: Options,
+    number: u32,
+    name: &'static str,
+}
+
+impl FrameDialer {
+    fn new(terms: &Terms, address: &str, name: &'static str) -> Result<Self> {
+        let number = address.rsplit(':').next().and_then(|number| number.parse().ok());
+        let number = number.ok_or_else(|| Fault::environment(format!("{address} names no connection on a network")))?;
+        Ok(Self { interface: interface(&terms.stack).to_string(), options: options(terms)?, number, name })
+    }
+}
+
+impl Dialer for FrameDialer {
+    fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
+        self.options.interrupt = Some(interrupt(ends));
+        self.options.number = Some(self.number);
+        self.number = self.number.wrapping_add(1);
+        let carrier = Frames::dial(&self.interface, frames::Options::default()).map_err(|error| unusable(&error))?;
+        let channel = Channel::dial(carrier, &self.options).map_err(|error| match error {
+            Error::Silent(_) => Fault::environment(format!("nobody answers on the interface {}", self.interface)).hint(
+                "raw Ethernet reaches hosts of the same network only; the option `interface` names the way there",
+            ),
+            error => fault(error),
+        })?;
+        Ok(Box::new(Conversation::new(channel, self.name)))
+    }
+}
+
 /// An open channel.
-struct Conversation {
-    channel: Channel,
+struct Conversation<C: Carrier> {
+    channel: Channel<C>,
     name: &'static str,
     finished: bool,
 }
 
-impl Conversation {
-    const fn new(channel: Channel, name: &'static str) -> Self {
+impl<C: Carrier> Conversation<C> {
+    const fn new(channel: Channel<C>, name: &'static str) -> Self {
         Self { channel, name, finished: false }
     }
 
@@ -149,7 +249,7 @@ impl Conversation {
     }
 }
 
-impl Connection for Conversation {
+impl<C: Carrier> Connection for Conversation<C> {
     fn send(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
         let flags = Arc::clone(&ends.flags);
         let Some(round) = ends.source.round(READ_BYTES, TAIL) else { return self.send_file(bytes, times, ends) };
@@ -209,11 +309,10 @@ impl Connection for Conversation {
 
     fn transport(&self) -> Option<Transport> {
         let facts = self.channel.facts().connection;
-        let (rtt, variation, _) = facts.rtt?;
         Some(Transport {
             retransmits: facts.sent.repeated,
-            rtt_s: rtt.seconds(),
-            rtt_var_s: Some(variation.seconds()),
+            rtt_s: facts.rtt.map_or(0.0, |(rtt, ..)| rtt.seconds()),
+            rtt_var_s: facts.rtt.map(|(_, variation, _)| variation.seconds()),
             mss_bytes: u64::from(self.channel.options().packet),
             bytes_acked: Some(facts.sent.acknowledged),
             ..Transport::default()

@@ -74,6 +74,10 @@ fn crossing(part: &Part) -> Option<Fault> {
             Fault::input(format!("the stack `{stack}` works within one host, so nothing would cross the network"));
         return Some(fault.hint("tcp and udp cross a network"));
     }
+    if part.stack.word("carrier") == Some("ethernet") {
+        let fault = Fault::input("an emulated network carries IP, so raw Ethernet frames would not cross it");
+        return Some(fault.hint("leave `carrier` out, or run it in the live or the simulated world"));
+    }
     let host = itself(part)?;
     let fault = Fault::input(format!("the host {host} would send to itself, so nothing would cross the network"));
     Some(fault.hint("FROM and TO name two hosts of the network"))
