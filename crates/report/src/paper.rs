@@ -2,7 +2,7 @@
 //!
 //! All times are seconds here and milliseconds in the text. Columns that nothing stands in are left out.
 
-use crate::figure::{ABSENT, percent};
+use crate::figure::ABSENT;
 use crate::grid::{Align, line, widths, wrap};
 use crate::json::statistics;
 use crate::table::WIDTH;
@@ -77,6 +77,8 @@ pub enum Printed {
 pub struct Simulated {
     /// In seconds.
     pub seconds: f64,
+    /// Its standard error in seconds; none where nothing is drawn.
+    pub error: Option<f64>,
     /// How many transfers it is from; one where nothing is drawn.
     pub transfers: u64,
 }
@@ -90,28 +92,48 @@ impl Row {
     }
 }
 
-/// A column: its heading and how it stands, and its text in a row.
+/// A column: its heading and what that means, how it stands, and its text in a row.
 struct Column {
     head: &'static str,
+    means: &'static str,
     align: Align,
     cell: fn(&Row, usize) -> Option<String>,
 }
 
+impl Column {
+    const fn left(head: &'static str, means: &'static str, cell: fn(&Row, usize) -> Option<String>) -> Self {
+        Self { head, means, align: Align::Left, cell }
+    }
+
+    const fn right(head: &'static str, means: &'static str, cell: fn(&Row, usize) -> Option<String>) -> Self {
+        Self { align: Align::Right, ..Self::left(head, means, cell) }
+    }
+}
+
 const COLUMNS: [Column; 10] = [
-    Column { head: "", align: Align::Left, cell: |row, _| Some(row.subject.clone()) },
-    Column { head: "packets", align: Align::Right, cell: |row, _| row.packets.map(|n| n.to_string()) },
-    Column { head: "loss", align: Align::Right, cell: |row, _| row.loss.map(|p| format!("{p:e}")) },
-    Column { head: "Tr", align: Align::Right, cell: |row, _| row.interval.as_ref().map(|(words, _)| words.clone()) },
-    Column { head: "printed", align: Align::Right, cell: |row, _| row.printed.as_ref().map(Printed::text) },
-    Column { head: "as printed", align: Align::Right, cell: |row, digits| row.as_printed.map(|s| ms(s, digits)) },
-    Column { head: "formula", align: Align::Right, cell: |row, digits| row.formula.map(|s| ms(s, digits)) },
-    Column { head: "profile", align: Align::Right, cell: |row, digits| row.profile.map(|s| ms(s, digits)) },
-    Column {
-        head: "simulated",
-        align: Align::Right,
-        cell: |row, digits| Some(format!("{}{}", ms(row.simulated?.seconds, digits), apart(row))),
-    },
-    Column { head: "here", align: Align::Right, cell: |row, _| row.measured.map(|s| units::time(s.median)) },
+    Column::left("", "", |row, _| Some(row.subject.clone())),
+    Column::right("packets", "", |row, _| row.packets.map(|n| n.to_string())),
+    Column::right("loss", "", |row, _| row.loss.map(|p| format!("{p:e}"))),
+    Column::right("Tr", "", |row, _| row.interval.as_ref().map(|(words, _)| words.clone())),
+    Column::right("printed", "in the paper; lost in all copies at hand where it says so", |row, _| {
+        row.printed.as_ref().map(Printed::text)
+    }),
+    Column::right("as printed", "the paper's formula, where another one is right", |row, digits| {
+        row.as_printed.map(|s| ms(s, digits))
+    }),
+    Column::right("formula", "the right one, with the paper's costs", |row, digits| row.formula.map(|s| ms(s, digits))),
+    Column::right(
+        "profile",
+        "the same with the costs of the host profile, which has the latency too",
+        |row, digits| row.profile.map(|s| ms(s, digits)),
+    ),
+    Column::right(
+        "simulated",
+        "that profile; in parentheses how far it is from the formula (= is equal to rounding) and the standard error of \
+         what is drawn",
+        |row, digits| Some(format!("{}{}", ms(row.simulated?.seconds, digits), apart(row))),
+    ),
+    Column::right("here", "median on this machine today", |row, _| row.measured.map(|s| units::time(s.median))),
 ];
 
 impl Printed {
@@ -127,12 +149,19 @@ fn ms(seconds: f64, digits: usize) -> String {
     format!("{:.digits$}", seconds * 1e3)
 }
 
-/// How far from the formula, behind the figure.
+/// How far from the formula, behind the figure, and how far it may be by chance.
 fn apart(row: &Row) -> String {
-    match row.apart() {
-        Some(share) if share.abs() < 5e-6 => " (=)".to_owned(),
-        Some(share) => format!(" ({}{})", if share < 0.0 { "-" } else { "+" }, percent(share.abs())),
-        None => String::new(),
+    let Some(share) = row.apart() else { return String::new() };
+    if share.abs() < SAME {
+        return " (=)".to_owned();
+    }
+    match row.simulated.and_then(|simulated| Some(simulated.error? / simulated.seconds)) {
+        // Two digits of what is uncertain, or four where it is hardly so.
+        Some(error) => {
+            let digits = if error < 1e-3 { 4 } else { 2 };
+            format!(" ({:+.digits$} ± {:.digits$} %)", 100.0 * share, 100.0 * error)
+        }
+        None => format!(" ({:+.4} %)", 100.0 * share),
     }
 }
 
@@ -140,7 +169,7 @@ fn apart(row: &Row) -> String {
 #[must_use]
 pub fn paper(paper: &Paper) -> String {
     let mut lines = vec![paper.title.clone()];
-    lines.extend(wrap(LEGEND, WIDTH));
+    lines.extend(legend(paper));
     for exhibit in &paper.exhibits {
         lines.push(String::new());
         lines.push(format!("{}: {}", exhibit.name, exhibit.title));
@@ -153,15 +182,26 @@ pub fn paper(paper: &Paper) -> String {
     lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-const LEGEND: &str = "\
-Times in ms. printed: in the paper (lost: in no copy at hand). as printed: the paper's formula, where another one is right. \
-formula: the right one, with the paper's costs. profile: with those of the host profile, which also has the latency. \
-simulated: that profile, in parentheses how far from the formula (=: less than 0.0005 %). here: median on this machine today.";
+/// Apart by less than this share is the same to rounding: times are whole nanoseconds.
+const SAME: f64 = 5e-6;
+
+/// What the headings mean that are there.
+fn legend(paper: &Paper) -> Vec<String> {
+    let there = |column: &Column| paper.exhibits.iter().any(|exhibit| exhibit.has(column));
+    let each = COLUMNS.iter().filter(|column| !column.means.is_empty() && there(column));
+    let each: Vec<String> = each.map(|column| format!("{}: {}.", column.head, column.means)).collect();
+    wrap(&format!("Times in ms. {}", each.join(" ")), WIDTH)
+}
+
+impl Exhibit {
+    fn has(&self, column: &Column) -> bool {
+        self.rows.iter().any(|row| (column.cell)(row, self.digits).is_some())
+    }
+}
 
 fn table(exhibit: &Exhibit) -> Vec<String> {
     let cell = |row: &Row, column: &Column| (column.cell)(row, exhibit.digits);
-    let there = |column: &&Column| exhibit.rows.iter().any(|row| cell(row, column).is_some());
-    let columns: Vec<&Column> = COLUMNS.iter().filter(there).collect();
+    let columns: Vec<&Column> = COLUMNS.iter().filter(|column| exhibit.has(column)).collect();
     let heads = columns.iter().map(|column| if column.head.is_empty() { exhibit.subject } else { column.head });
     let mut rows: Vec<Vec<String>> = vec![heads.map(str::to_owned).collect()];
     rows.extend(
@@ -207,6 +247,7 @@ fn row(row: &Row) -> Value {
         "formula_s": row.formula,
         "profile_s": row.profile,
         "simulated_s": row.simulated.map(|s| s.seconds),
+        "simulated_error_s": row.simulated.and_then(|s| s.error),
         "simulated_transfers": row.simulated.map(|s| s.transfers),
         "apart": row.apart(),
         "measured": statistics(row.measured.as_ref()),

@@ -35,6 +35,12 @@ Examples:
 
 Nothing is run. What no form covers is said, with its reason.";
 
+const AFTER_REPRODUCE: &str = "\
+Examples:
+  stackline reproduce                             # which papers there are
+  stackline reproduce blast --pictures figures    # Zwaenepoel 1985, with Figures 4 to 6 as SVG
+  stackline reproduce blast --profile > sun.stackline";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Carry out a specification and show what it measured
@@ -57,6 +63,9 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Show the networks of a specification, run any program on one
     Net(Net),
+    /// Make a paper's tables and figures again: printed, formula, simulated, measured here
+    #[command(after_help = AFTER_REPRODUCE)]
+    Reproduce(Reproduce),
     /// Serve a coordinator over stdin and stdout (started by `run`, here or through ssh)
     Agent(Agent),
     /// Emulate a network (started by `run` and `net exec`)
@@ -272,6 +281,35 @@ impl NetExec {
     pub(crate) fn options(&self) -> Options {
         Options::default()
     }
+}
+
+fn precision(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
+    percent.filter(|percent| (0.1..=50.0).contains(percent)).ok_or_else(|| "a number from 0.1 to 50".to_owned())
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Reproduce {
+    /// The paper; without one, which there are
+    pub(crate) paper: Option<String>,
+    /// Print the host profiles it is simulated with, as networks of the language, and do nothing else
+    #[arg(long, requires = "paper", conflicts_with_all = ["json", "pictures"])]
+    pub(crate) profile: bool,
+    /// Draw its figures as SVG into this directory
+    #[arg(long, value_name = "DIR", requires = "paper")]
+    pub(crate) pictures: Option<PathBuf>,
+    /// Root of the randomness of what is simulated
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Simulate at least so many transfers for each figure that hangs on chance
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub(crate) transfers: u64,
+    /// And so many that the standard error of each standard deviation is at most so many percent of it
+    #[arg(long, value_name = "PERCENT", default_value_t = 2.0, value_parser = precision)]
+    pub(crate) precision: f64,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]

@@ -11,6 +11,7 @@ mod net;
 mod observer;
 mod output;
 mod predict;
+mod reproduce;
 mod run;
 mod source;
 mod tap;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Agent(flags) => agent::agent(&flags),
         Command::Compare(flags) => compare::compare(&flags),
         Command::Net(flags) => net::net(&flags),
+        Command::Reproduce(flags) => reproduce::reproduce(&flags),
         Command::Emulate(flags) => net::emulate(&flags),
     };
     done.unwrap_or_else(Exit::from_error).into()

@@ -5,7 +5,7 @@ mod emulated;
 mod live;
 pub(crate) mod obeyed;
 pub(crate) mod seeds;
-mod simulated;
+pub(crate) mod simulated;
 mod traces;
 
 use crate::observer::Keeper;

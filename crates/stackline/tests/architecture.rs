@@ -21,7 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("events", &["core"]),
     ("analyze", &["core", "events", "model"]),
     ("report", &["core", "analyze"]),
-    ("stackline", &["core", "spec", "net", "model", "sim", "emu", "live", "events", "analyze", "report"]),
+    ("stackline", &["core", "spec", "net", "proto", "model", "sim", "emu", "live", "events", "analyze", "report"]),
 ];
 
 /// Crates in which no clock, file, socket or thread can be named.

@@ -15,7 +15,7 @@ fn sample() -> Paper {
                 printed: Some(Printed::Here("4.08", 4.08e-3)),
                 formula: Some(3.91e-3),
                 profile: Some(3.93e-3),
-                simulated: Some(Simulated { seconds: 3.93e-3, transfers: 1 }),
+                simulated: Some(Simulated { seconds: 3.93e-3, error: None, transfers: 1 }),
                 measured: Statistics::from_values(&[20e-6, 22e-6, 31e-6]),
                 ..bare.clone()
             },
@@ -40,7 +40,7 @@ fn sample() -> Paper {
             as_printed: Some(28.09e-3),
             formula: Some(28.00e-3),
             profile: Some(28.0e-3),
-            simulated: Some(Simulated { seconds: 27.3e-3, transfers: 10_000 }),
+            simulated: Some(Simulated { seconds: 27.3e-3, error: Some(0.21e-3), transfers: 10_000 }),
             ..Row::default()
         }],
         notes: Vec::new(),

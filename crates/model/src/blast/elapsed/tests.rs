@@ -1,3 +1,5 @@
+//! Times of error-free transfers against the paper, and against two hosts event by event.
+
 use super::*;
 use crate::blast::close;
 use alloc::format;

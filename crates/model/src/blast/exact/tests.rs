@@ -1,3 +1,5 @@
+//! The four strategies against two simulations, and against the forms of the paper where they hold.
+
 use super::*;
 use crate::blast::{close, deviation, expected};
 use proptest::{prop_assert, prop_assert_eq, proptest};

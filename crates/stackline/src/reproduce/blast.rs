@@ -1,0 +1,122 @@
+//! Zwaenepoel 1985 made again: Tables 1 to 3 and Figures 4 to 6, and the naive times of section 2.1 that lead to them.
+//!
+//! A line is built with what was printed and what the formulas give; what it asks to be simulated is a [`Case`], and is
+//! filled in afterwards.
+
+mod charts;
+mod figures;
+mod simulated;
+mod tables;
+
+use super::pictures;
+use super::profile::{Host, Profiles};
+use crate::exit::{Exit, Result};
+use crate::flags;
+use crate::output;
+use stackline_model::blast::{Costs, Strategy};
+use stackline_report::paper::{Exhibit, Paper, Row};
+
+/// D of Figures 5 and 6.
+const PACKETS: u32 = 64;
+
+/// How packets are moved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    StopAndWait,
+    SlidingWindow,
+    Blast(Strategy),
+}
+
+/// Which figure of many transfers is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quantity {
+    Mean,
+    Deviation,
+}
+
+/// Something to simulate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Case {
+    host: Host,
+    way: Way,
+    packets: u32,
+    loss: f64,
+    /// Tr in seconds.
+    interval: f64,
+    quantity: Quantity,
+}
+
+/// A row on its way.
+struct Line {
+    row: Row,
+    case: Option<Case>,
+}
+
+/// An exhibit on its way.
+struct Sheet {
+    name: &'static str,
+    title: &'static str,
+    subject: &'static str,
+    digits: usize,
+    lines: Vec<Line>,
+    notes: Vec<String>,
+}
+
+/// What both kinds of lines are made from.
+struct Hosts {
+    standalone: Costs,
+    standalone_double: Costs,
+    kernel: Costs,
+}
+
+impl Hosts {
+    fn of(profiles: &Profiles) -> Result<Self> {
+        Ok(Self {
+            standalone: profiles.costs(Host::Standalone)?,
+            standalone_double: profiles.costs(Host::StandaloneDouble)?,
+            kernel: profiles.costs(Host::Kernel)?,
+        })
+    }
+}
+
+/// Makes it again and prints it.
+pub(super) fn reproduce(flags: &flags::Reproduce) -> Result {
+    flags.pictures.as_deref().map_or(Ok(()), pictures::directory)?;
+    let profiles = Profiles::read()?;
+    let hosts = Hosts::of(&profiles)?;
+    let mut sheets = tables::sheets(&hosts);
+    sheets.extend(figures::sheets(&hosts));
+    let how = simulated::How { seed: flags.seed, transfers: flags.transfers, precision: flags.precision / 100.0 };
+    simulated::fill(sheets.iter_mut().flat_map(|sheet| &mut sheet.lines), &profiles, how)?;
+    let paper = Paper {
+        name: "blast".into(),
+        title: "Zwaenepoel 1985: Protocols for large data transfers over local networks".into(),
+        exhibits: sheets.into_iter().map(exhibit).collect(),
+    };
+    let drawn = match &flags.pictures {
+        Some(directory) => pictures::write(directory, &charts::charts(&paper))?,
+        None => Vec::new(),
+    };
+    if flags.json {
+        let mut json = stackline_report::paper_json(&paper);
+        json["pictures"] = drawn.into();
+        output::json(&json, false)?;
+    } else {
+        output::print(&stackline_report::paper(&paper))?;
+        for picture in drawn {
+            output::print(&format!("{picture}\n"))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn exhibit(sheet: Sheet) -> Exhibit {
+    Exhibit {
+        name: sheet.name.into(),
+        title: sheet.title.into(),
+        subject: sheet.subject,
+        digits: sheet.digits,
+        rows: sheet.lines.into_iter().map(|line| line.row).collect(),
+        notes: sheet.notes,
+    }
+}

@@ -1,0 +1,136 @@
+//! `stackline reproduce`: what it lists, prints, draws and refuses.
+#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn stackline(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_stackline")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn done(arguments: &[&str]) -> String {
+    let output = stackline(arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn without_a_paper_it_lists_them() {
+    assert!(done(&["reproduce"]).starts_with("blast    Zwaenepoel 1985"));
+    let json: Value = serde_json::from_str(&done(&["reproduce", "--json"])).unwrap();
+    assert_eq!(json["papers"][0]["paper"], "blast");
+}
+
+#[test]
+fn an_unknown_paper_is_wrong_input() {
+    let output = stackline(&["reproduce", "blasts"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stderr), "error: there is no paper named blasts\nhint: there are: blast\n");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn the_profiles_are_networks_of_the_language() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("sun.stackline");
+    std::fs::write(&file, done(&["reproduce", "blast", "--profile"])).unwrap();
+    let file = file.to_str().unwrap();
+    assert!(done(&["net", "show", file]).contains("network sun_kernel: 2 hosts, 1 link"));
+    assert_eq!(stackline(&["reproduce", "--profile"]).status.code(), Some(2));
+}
+
+/// The rows of an exhibit.
+fn rows<'a>(paper: &'a Value, name: &str) -> &'a [Value] {
+    let exhibit = paper["exhibits"].as_array().unwrap().iter().find(|exhibit| exhibit["name"] == name);
+    exhibit.unwrap()["rows"].as_array().unwrap()
+}
+
+fn row<'a>(paper: &'a Value, name: &str, subject: &str, packets: u32) -> &'a Value {
+    rows(paper, name).iter().find(|row| row["subject"] == subject && row["packets"] == packets).unwrap()
+}
+
+fn ms(value: &Value) -> String {
+    format!("{:.2}", 1e3 * value.as_f64().unwrap())
+}
+
+#[test]
+fn the_paper_is_made_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let pictures = directory.path().join("made/here");
+    let little = ["--precision", "20%", "--transfers", "1000"];
+    let command = ["reproduce", "blast", "--json", "--pictures", pictures.to_str().unwrap()];
+    let paper: Value = serde_json::from_str(&done(&[&command[..], &little].concat())).unwrap();
+    assert_eq!(paper["paper"], "blast");
+    printed_and_formulas(&paper);
+    simulated(&paper);
+    drawn(&paper, &pictures);
+}
+
+fn printed_and_formulas(paper: &Value) {
+    let first = row(paper, "Table 1", "stop-and-wait", 1);
+    assert_eq!((ms(&first["printed_s"]), ms(&first["formula_s"])), ("4.08".into(), "3.91".into()));
+    let window = row(paper, "Table 1", "sliding window", 1);
+    assert_eq!((&window["lost"], &window["printed_s"]), (&Value::Bool(true), &Value::Null));
+    assert_eq!((ms(&window["formula_as_printed_s"]), ms(&window["formula_s"])), ("3.74".into(), "3.91".into()));
+    let moved = row(paper, "Table 3", "MoveTo", 64);
+    assert_eq!((ms(&moved["printed_s"]), ms(&moved["formula_s"])), ("173.00".into(), "172.82".into()));
+    for row in rows(paper, "Section 2.1") {
+        assert_eq!(ms(&row["printed_s"]), ms(&row["formula_s"]));
+    }
+    let total = rows(paper, "Table 2").iter().find(|row| row["subject"] == "Total").unwrap();
+    assert_eq!((ms(&total["printed_s"]), ms(&total["formula_s"])), ("3.91".into(), "3.91".into()));
+    // To(64) of the profile with its latency is 172.79 ms.
+    let waits = rows(paper, "Figure 6").iter().find(|row| row["interval"] == "10 To(D)").unwrap();
+    assert_eq!(ms(&waits["interval_s"]), "1727.90");
+}
+
+/// Without loss it is the formula to rounding; with loss within five standard errors, none of which is large.
+fn simulated(paper: &Value) {
+    let number = |row: &Value, field: &str| row[field].as_f64().unwrap();
+    for name in ["Table 1", "Table 3", "Figure 4"] {
+        for row in rows(paper, name) {
+            let apart = (number(row, "simulated_s") - number(row, "profile_s")).abs();
+            // A nanosecond for each copy and each packet on the network.
+            assert!(apart <= 3e-9 * number(row, "packets"), "{name} {row}");
+            assert_eq!((&row["simulated_transfers"], &row["simulated_error_s"]), (&1.into(), &Value::Null));
+        }
+    }
+    for name in ["Figure 5", "Figure 6"] {
+        for row in rows(paper, name) {
+            let apart = (number(row, "simulated_s") - number(row, "profile_s")).abs();
+            let error = number(row, "simulated_error_s");
+            assert!(apart <= 5.0 * error + 1e-6, "{name} {row}");
+            assert!(error <= 0.2 * number(row, "simulated_s"), "{name} {row}");
+            assert!(row["simulated_transfers"].as_u64().unwrap() >= 1000);
+        }
+    }
+}
+
+fn drawn(paper: &Value, directory: &Path) {
+    let files: Vec<&str> = paper["pictures"].as_array().unwrap().iter().map(|path| path.as_str().unwrap()).collect();
+    assert_eq!(files.len(), 3);
+    for (file, figure) in files.into_iter().zip(["figure-4.svg", "figure-5.svg", "figure-6.svg"]) {
+        assert_eq!(Path::new(file), directory.join(figure));
+        let picture = std::fs::read_to_string(file).unwrap();
+        assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
+        assert_eq!(picture.matches("class=\"curve\"").count(), 8, "four curves, and four in the legend");
+        assert!(picture.matches("<circle ").count() >= 16, "{figure}");
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_said_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let output = stackline(&["reproduce", "blast", "--pictures", file.join("inside").to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(3));
+    let said = text(&output.stderr);
+    assert!(said.contains("cannot be written") && said.contains("hint: --pictures"), "{said}");
+    assert!(output.stdout.is_empty());
+}
