@@ -323,6 +323,8 @@ impl Connection {
                 // Asked more than once, nobody knows which one was answered (Karn).
                 if asked == 1 {
                     self.sender.sample(now.since(self.opened));
+                } else {
+                    self.sender.seems_far();
                 }
             }
             Err(refusal) => self.fail(Failure::Refused(refusal)),

@@ -14,6 +14,8 @@ use stackline_core::time::{Duration, Instant};
 
 /// Round trips shorter than this are a local network's: nothing is paced there unless asked for.
 const LOCAL: Duration = Duration(2_000_000);
+/// Most bytes that leave before anything is known of the path, where the pace depends on it.
+const FIRST: u64 = 64 << 10;
 /// A sender that may not go on asks again after so long, then after twice as long, up to the longest.
 const PROBE: Duration = Duration(5_000_000);
 const PROBE_LONGEST: Duration = Duration(500_000_000);
@@ -280,8 +282,14 @@ impl Sender {
     }
 
     fn consider_pacing(&mut self) {
-        let far = self.patience.minimum().is_some_and(|rtt| rtt > LOCAL);
-        if self.rate.is_none() && self.options.pacing == Pacing::Auto && far {
+        if self.patience.minimum().is_some_and(|rtt| rtt > LOCAL) {
+            self.seems_far();
+        }
+    }
+
+    /// The peer is not near, or the path loses: packets are paced where that is left to the sender.
+    pub fn seems_far(&mut self) {
+        if self.rate.is_none() && self.options.pacing == Pacing::Auto {
             self.rate = Some(Rate::new(self.options.packet, None));
         }
     }
@@ -479,7 +487,14 @@ impl Sender {
         if waiting == 0 {
             return (self.empty || (self.finish && !self.finished)).then_some(0);
         }
-        let wanted = waiting.min(u64::from(self.options.size));
+        let unknown = self.options.pacing == Pacing::Auto && self.patience.minimum().is_none();
+        let most = match &self.rate {
+            Some(rate) => rate.blast(self.options.flight),
+            None if unknown && !self.flying.is_empty() => return None,
+            None if unknown => FIRST,
+            None => u64::MAX,
+        };
+        let wanted = waiting.min(u64::from(self.options.size)).min(most);
         let granted = self.limit.saturating_sub(self.cut);
         // A blast that is cut short because the receiver has little room now would make many small ones.
         let enough = granted >= wanted || (self.flying.is_empty() && granted > 0);

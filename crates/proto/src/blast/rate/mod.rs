@@ -60,8 +60,8 @@ const SAMPLES: u32 = 4;
 const BESIDE: f64 = 1.5;
 /// Most that is added to a window in a round trip, as a share of it (but a packet always).
 const STEEPEST: f64 = 1.0 / 24.0;
-/// Windows that all blasts in flight hold together: those that are sent again stay for two or three round trips.
-const WINDOWS: f64 = 3.0;
+/// Windows that all blasts in flight hold together: one of which something is lost stays for two or three round trips.
+const WINDOWS: f64 = 4.0;
 /// Round trips without any answer that are silence.
 const SILENCE: f64 = 2.0;
 

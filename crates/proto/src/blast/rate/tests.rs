@@ -7,6 +7,7 @@ mod blasts;
 mod link;
 mod tcp;
 
+use crate::blast::Pacing;
 use across::{Across, Flow};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -14,8 +15,11 @@ use blasts::Blasts;
 use stackline_core::time::Instant;
 use tcp::Tcp;
 
-fn ours() -> Flow {
-    Flow::Blasts(Box::new(Blasts::new(None)))
+/// Of a full packet, what is data: 1440 of 1500 bytes, or 1448 of TCP's.
+const DATA_SHARE: f64 = 0.96;
+
+fn ours(now: Instant) -> Flow {
+    Flow::Blasts(Box::new(Blasts::new(now, Pacing::Auto, u64::MAX / 2)))
 }
 
 fn theirs(now: Instant) -> Flow {
@@ -27,6 +31,6 @@ fn shares(across: &mut Across, seconds: f64) -> Vec<f64> {
     let all = |across: &Across| -> Vec<u64> { (0..across.flows.len()).map(|n| across.useful(n)).collect() };
     let before = all(across);
     across.run(seconds);
-    let whole = across.link.rate / 8.0 * seconds;
+    let whole = across.link.rate / 8.0 * seconds * DATA_SHARE;
     before.iter().zip(all(across)).map(|(before, after)| (after - before) as f64 / whole).collect()
 }

@@ -1,6 +1,6 @@
 //! Virtual time: flows across one link, packet by packet.
 
-use super::blasts::{Answer, Blasts, PACKET, Piece};
+use super::blasts::{Blasts, Packet};
 use super::link::Link;
 use super::tcp::Tcp;
 use crate::tcp::Segment;
@@ -17,8 +17,7 @@ pub(super) enum Flow {
 
 enum What {
     Wake(usize),
-    Piece(Piece),
-    Answer(Answer),
+    Packet(usize, Packet),
     Segment(usize, Segment),
 }
 
@@ -56,11 +55,11 @@ impl Across {
         self.step(index, 1);
     }
 
-    /// Useful bytes of a flow so far.
+    /// Bytes of data of a flow that have arrived.
     pub(super) fn useful(&self, flow: usize) -> u64 {
         match &self.flows[flow] {
-            Flow::Blasts(blasts) => blasts.useful * PACKET,
-            Flow::Tcp(tcp) => tcp.got * PACKET / 1448,
+            Flow::Blasts(blasts) => blasts.arrived(),
+            Flow::Tcp(tcp) => tcp.got,
         }
     }
 
@@ -69,10 +68,10 @@ impl Across {
         blasts
     }
 
-    /// The application of a flow has so many blasts more to send.
-    pub(super) fn give(&mut self, flow: usize, blasts: u64) {
+    /// The application of a flow has so many bytes more to send.
+    pub(super) fn give(&mut self, flow: usize, bytes: u64) {
         let Flow::Blasts(of) = &mut self.flows[flow] else { panic!("not of blasts") };
-        of.left = blasts;
+        of.left = bytes;
         self.step(flow, 0);
     }
 
@@ -105,23 +104,18 @@ impl Across {
         let now = self.now;
         match &mut self.flows[flow] {
             Flow::Blasts(blasts) => {
-                let (pieces, at) = blasts.poll(now);
-                for piece in pieces {
-                    if let Some(arrival) = self.link.carry(now, PACKET) {
-                        self.plan(arrival, flow, What::Piece(piece));
+                let (packets, at) = blasts.poll(now, end);
+                for packet in packets {
+                    if let Some(arrival) = self.link.carry(now, end, packet.bytes()) {
+                        self.plan(arrival, flow, What::Packet(1 - end, packet));
                     }
                 }
-                self.wake(flow, 0, at);
+                self.wake(flow, end, at);
             }
             Flow::Tcp(tcp) => {
                 let (segments, at) = tcp.poll(now, end);
                 for segment in segments {
-                    let arrival = if end == 0 {
-                        self.link.carry(now, segment.bytes().into())
-                    } else {
-                        Some(now + self.link.delay)
-                    };
-                    if let Some(arrival) = arrival {
+                    if let Some(arrival) = self.link.carry(now, end, segment.bytes().into()) {
                         self.plan(arrival, flow, What::Segment(1 - end, segment));
                     }
                 }
@@ -140,16 +134,9 @@ impl Across {
                 self.wakes[flow][end] = None;
                 end
             }
-            (Flow::Blasts(blasts), What::Piece(piece)) => {
-                if let Some(answer) = blasts.arrives(piece) {
-                    let at = self.link.back(now);
-                    self.plan(at, flow, What::Answer(answer));
-                }
-                return;
-            }
-            (Flow::Blasts(blasts), What::Answer(answer)) => {
-                blasts.answered(now, answer);
-                0
+            (Flow::Blasts(blasts), What::Packet(end, packet)) => {
+                blasts.arrives(now, end, &packet);
+                end
             }
             (Flow::Tcp(tcp), What::Segment(end, segment)) => {
                 tcp.ends[end].handle(now, &segment);

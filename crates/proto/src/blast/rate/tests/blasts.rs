@@ -1,185 +1,84 @@
-//! A sender of blasts that repeats what an answer says is missing, and its receiver.
+//! A connection of blasts: the machines of this crate, both ends.
 
-use crate::blast::rate::{Answered, Rate};
-use alloc::collections::BTreeMap;
+use crate::blast::{Connection, HEADER, Header, Options, Output, Pacing, State, Strategy};
 use alloc::vec::Vec;
-use stackline_core::time::{Duration, Instant};
+use stackline_core::time::Instant;
 
-/// Bytes of a packet on the wire, and of its data.
-pub(super) const PACKET: u64 = 1500;
-const DATA: u64 = 1440;
-/// Most bytes of a blast, and how many may be in flight.
-const LARGEST: u64 = 512 << 10;
-const FLIGHT: u32 = 16;
+/// Bytes of data in a packet.
+pub(super) const DATA: u32 = 1440;
+/// Bytes of the headers below blast's own: IPv4 and UDP.
+const BELOW: usize = 28;
 
-/// A packet of a blast.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
-    blast: u32,
-    index: u32,
-    /// The round whose answer it asks for.
-    ask: Option<u32>,
+/// What travels: a header, the body of a control packet, bytes of data.
+#[derive(Clone, Debug)]
+pub(super) struct Packet {
+    header: Header,
+    body: Vec<u8>,
+    data: u32,
 }
 
-/// What the receiver says of a blast.
-#[derive(Clone, Debug)]
-pub(super) struct Answer {
-    blast: u32,
-    round: u32,
-    missing: Vec<u32>,
-}
-
-#[derive(Clone, Debug)]
-struct Blast {
-    packets: u32,
-    /// What has to leave in this round.
-    waiting: Vec<u32>,
-    round: u32,
-    of_round: u32,
-    /// When the answer was asked for.
-    asked: Option<Instant>,
-    missing: u32,
+impl Packet {
+    /// Bytes on the link.
+    pub(super) fn bytes(&self) -> u64 {
+        (BELOW + HEADER + self.body.len()) as u64 + u64::from(self.data)
+    }
 }
 
 /// Both ends.
-#[derive(Clone, Debug)]
 pub(super) struct Blasts {
-    pub(super) rate: Rate,
-    blasts: BTreeMap<u32, Blast>,
-    arrived: BTreeMap<u32, Vec<bool>>,
-    next: u32,
-    /// How many blasts the application still has.
+    ends: [Connection; 2],
+    /// Bytes that the application hands over next.
     pub(super) left: u64,
-    /// Round trips and their deviation in ns.
-    trip: u64,
-    deviation: u64,
-    doubled: u32,
-    /// Packets sent and packets that completed blasts had.
-    pub(super) sent: u64,
-    pub(super) useful: u64,
 }
 
 impl Blasts {
-    pub(super) fn new(ceiling: Option<f64>) -> Self {
-        Self {
-            rate: Rate::new(PACKET as u32, ceiling),
-            blasts: BTreeMap::new(),
-            arrived: BTreeMap::new(),
-            next: 0,
-            left: u64::MAX,
-            trip: 200_000_000,
-            deviation: 50_000_000,
-            doubled: 0,
-            sent: 0,
-            useful: 0,
-        }
+    /// With as many blasts in flight and as much buffer as the stack has by default; `left` bytes are to be sent.
+    pub(super) fn new(now: Instant, pacing: Pacing, left: u64) -> Self {
+        let blast = Options::blast(Strategy::Selective, DATA, 512 << 10);
+        let options = Options { pacing, flight: 8, buffer: 4 << 20, ..blast };
+        let dialling = Connection::dial(now, &options, [5; 16], [1; 16], 77);
+        Self { ends: [dialling, Connection::listen(&options, [5; 16], [2; 16])], left }
     }
 
-    /// Packets that leave now, or when to ask again.
-    pub(super) fn poll(&mut self, now: Instant) -> (Vec<Piece>, Option<Instant>) {
-        let mut pieces = Vec::new();
-        self.repeat(now);
-        while self.has_something() {
-            match self.rate.may_send(now) {
-                Ok(bytes) => {
-                    for _ in 0..(bytes / PACKET) {
-                        let Some(piece) = self.piece(now) else { break };
-                        self.rate.sent(now, PACKET);
-                        pieces.push(piece);
-                    }
-                }
-                Err(at) => return (pieces, Some(at)),
+    /// Bytes that arrived.
+    pub(super) fn arrived(&self) -> u64 {
+        self.ends[1].receiver().seen().packets * u64::from(DATA)
+    }
+
+    /// Packets that were sent again, and all.
+    pub(super) fn sent(&self) -> (u64, u64) {
+        let sent = self.ends[0].sender().seen();
+        (sent.repeated, sent.packets)
+    }
+
+    /// The rate in bit/s, once it is paced.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.ends[0].sender().rate()
+    }
+
+    /// What leaves that end now, and when to ask it again.
+    pub(super) fn poll(&mut self, now: Instant, end: usize) -> (Vec<Packet>, Option<Instant>) {
+        let connection = &mut self.ends[end];
+        if end == 0 && connection.state() == State::Open && self.left > 0 {
+            connection.send(core::mem::take(&mut self.left));
+        }
+        let mut packets = Vec::new();
+        while let Some(output) = connection.poll(now, 44) {
+            match output {
+                Output::Control(header, body) => packets.push(Packet { header, body, data: 0 }),
+                Output::Run(run) => packets.extend((0..run.count).map(|n| {
+                    let (header, data) = (run.header(n, 0), run.span(n).1);
+                    Packet { header, body: Vec::new(), data }
+                })),
             }
         }
-        let patience = self.patience();
-        let silent = self.blasts.values().filter_map(|blast| blast.asked).min().map(|asked| asked + patience);
-        (pieces, silent)
+        (packets, connection.deadline(now).map(|(at, _)| at))
     }
 
-    fn patience(&self) -> Duration {
-        Duration((self.trip + (self.deviation * 4).max(self.trip / 2).max(10_000_000)) << self.doubled.min(6))
-    }
-
-    fn repeat(&mut self, now: Instant) {
-        let patience = self.patience();
-        let mut silent = false;
-        for blast in self.blasts.values_mut() {
-            if blast.asked.is_some_and(|asked| asked + patience <= now) {
-                self.rate.silent(now);
-                silent = true;
-                blast.asked = None;
-                blast.waiting.push(blast.packets - 1);
-                (blast.round, blast.of_round) = (blast.round + 1, blast.of_round + 1);
-            }
-        }
-        self.doubled += u32::from(silent);
-    }
-
-    fn has_something(&mut self) -> bool {
-        if self.blasts.values().any(|blast| !blast.waiting.is_empty()) {
-            return true;
-        }
-        let length = self.rate.blast(FLIGHT).clamp(PACKET, LARGEST);
-        if self.blasts.len() >= FLIGHT as usize || self.left == 0 {
-            return false;
-        }
-        self.left -= 1;
-        let packets = length.div_ceil(PACKET) as u32;
-        let waiting = (0..packets).rev().collect();
-        let blast = Blast { packets, waiting, round: 0, of_round: packets, asked: None, missing: packets };
-        self.blasts.insert(self.next, blast);
-        self.arrived.insert(self.next, alloc::vec![false; packets as usize]);
-        self.next += 1;
-        true
-    }
-
-    fn piece(&mut self, now: Instant) -> Option<Piece> {
-        let (&number, blast) = self.blasts.iter_mut().find(|(_, blast)| !blast.waiting.is_empty())?;
-        let index = blast.waiting.pop()?;
-        self.sent += 1;
-        let last = blast.waiting.is_empty();
-        if last {
-            blast.asked = Some(now);
-        }
-        Some(Piece { blast: number, index, ask: last.then_some(blast.round) })
-    }
-
-    fn measure(&mut self, trip: u64) {
-        self.deviation = (self.deviation * 3 + trip.abs_diff(self.trip)) / 4;
-        self.trip = (self.trip * 7 + trip) / 8;
-        self.doubled = 0;
-    }
-
-    /// At the receiver.
-    pub(super) fn arrives(&mut self, piece: Piece) -> Option<Answer> {
-        let mut missing = Vec::new();
-        if let Some(arrived) = self.arrived.get_mut(&piece.blast) {
-            arrived[piece.index as usize] = true;
-            piece.ask?;
-            missing = (0..arrived.len() as u32).filter(|index| !arrived[*index as usize]).collect();
-            if missing.is_empty() {
-                self.arrived.remove(&piece.blast);
-            }
-        }
-        piece.ask.map(|round| Answer { blast: piece.blast, round, missing })
-    }
-
-    /// Back at the sender.
-    pub(super) fn answered(&mut self, now: Instant, answer: Answer) {
-        let Some(blast) = self.blasts.get_mut(&answer.blast) else { return };
-        let Some(asked) = blast.asked.filter(|_| blast.round == answer.round) else { return };
-        let missing = answer.missing.len() as u32;
-        self.useful += u64::from(blast.missing - missing);
-        let lost = (blast.of_round + missing).saturating_sub(blast.missing);
-        let sample = Answered { sent: asked, delivered: self.useful * DATA, packets: blast.of_round, lost };
-        blast.asked = None;
-        (blast.missing, blast.of_round, blast.round) = (missing, missing, blast.round + 1);
-        blast.waiting = answer.missing;
-        blast.waiting.reverse();
-        if missing == 0 {
-            self.blasts.remove(&answer.blast);
-        }
-        self.measure(now.since(asked).0);
-        self.rate.answered(now, sample);
+    /// A packet arrives at an end.
+    pub(super) fn arrives(&mut self, now: Instant, end: usize, packet: &Packet) {
+        let connection = &mut self.ends[end];
+        connection.handle(now, &packet.header, &packet.body, packet.data as usize + packet.body.len());
+        connection.consume(connection.receiver().delivered());
     }
 }

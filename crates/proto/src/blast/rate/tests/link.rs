@@ -14,7 +14,7 @@ pub(super) struct Link {
     pub(super) queue: f64,
     /// Probability that a packet is lost.
     pub(super) loss: f64,
-    /// An answer is late by up to so much, most by little.
+    /// What goes back is late by up to so much, most by little.
     pub(super) noise: Duration,
     free_at: Instant,
     draws: u64,
@@ -50,26 +50,18 @@ impl Link {
         (Seed::root(4).index(self.draws).0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// When a packet of so many bytes arrives, if it does.
-    pub(super) fn carry(&mut self, now: Instant, bytes: u64) -> Option<Instant> {
+    /// When a packet of so many bytes that an end sends arrives, if it does. What the second end sends finds no queue.
+    pub(super) fn carry(&mut self, now: Instant, end: usize, bytes: u64) -> Option<Instant> {
+        if end > 0 {
+            let late = self.noise.seconds() * libm::pow(self.draw(), 3.0);
+            return Some(now + self.delay + Duration::from_seconds(late));
+        }
         let waiting = self.waiting(now) * self.rate / 8.0;
         if waiting + bytes as f64 > self.queue {
             return None;
         }
         self.free_at = self.free_at.max(now) + Duration::from_seconds(bytes as f64 * 8.0 / self.rate);
-        if self.loss > 0.0 && self.draw() < self.loss {
-            return None;
-        }
-        Some(self.free_at + self.delay)
-    }
-
-    /// When what goes back arrives.
-    pub(super) fn back(&mut self, now: Instant) -> Instant {
-        let mut late = 0.0;
-        if self.noise.0 > 0 {
-            let draw = self.draw();
-            late = self.noise.seconds() * draw * draw * draw;
-        }
-        now + self.delay + Duration::from_seconds(late)
+        let lost = self.draw() < self.loss;
+        (!lost).then(|| self.free_at + self.delay)
     }
 }
