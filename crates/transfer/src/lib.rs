@@ -19,6 +19,7 @@
 //! | `inbox` | packets in: payloads that are not where they belong |
 //! | `memory` | the memory of a stream: posted, or a bounded ring |
 //! | [`seal`], `replay` | authenticated encryption; each packet counts once |
+//! | [`standalone`] | the programs of 1985 at the data link level, to be timed |
 //! | `sys` | the only unsafe code |
 
 pub mod carrier;
@@ -32,7 +33,11 @@ pub mod listener;
 mod memory;
 pub mod options;
 mod replay;
+#[cfg(test)]
+#[path = "../benches/room/mod.rs"]
+mod room;
 pub mod seal;
+pub mod standalone;
 mod sys;
 pub mod udp;
 

@@ -2,15 +2,12 @@
 
 use super::*;
 use crate::carrier::Head;
+use crate::room::inside;
 use crate::{Channel, options as channel};
-use room::inside;
 use socket2::Socket;
 use stackline_proto::blast::Strategy;
 use std::process::Command;
 use std::slice;
-
-#[path = "../../benches/room/mod.rs"]
-mod room;
 
 const HEAD: usize = 32;
 const LONG: Wait = Wait::Block(Duration::from_secs(10));

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod frames;
+pub(crate) mod frames_cores;
 pub(crate) mod frames_out;
 pub(crate) mod frames_ring;
 pub(crate) mod inward;

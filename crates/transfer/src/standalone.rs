@@ -1,0 +1,284 @@
+//! The stand-alone programs of Zwaenepoel 1985 (section 2.1.1): stop-and-wait, a sliding window and a blast at the data
+//! link level, without a header, a check or a retransmission.
+//!
+//! Two busy-waiting sides, on a processor each where there are two, exchange frames: 1024 bytes of data behind an Ethernet header, and acknowledgements of the
+//! shortest frame there is (60 bytes here, 64 with the check sequence on a wire), told apart by ethertype and length alone.
+//! Whatever goes wrong halts the transfer. Each packet is one call of `sendmmsg` in all three programs, so that what
+//! differs between them is the protocol.
+//!
+//! **What is compared.** In 1985 two processors copied packets into and out of two interfaces beside a 10 Mbit/s network;
+//! here two threads of one machine do so by system calls over a virtual link: `sender` and `receiver` are the two ends of a
+//! veth pair in this network namespace, or `lo` twice. There the call that sends also carries the frame into the other
+//! end's memory, most of the time on the sender's processor: C and T of the paper are one figure, so that a sliding window
+//! and a blast overlap sending and receiving as then, with other shares. The order of the three and their ratios are what to
+//! look at; the times are another machine's.
+
+mod cost;
+mod halt;
+mod station;
+
+pub use cost::{Costs, costs};
+pub use halt::Halt;
+
+use halt::Progress;
+use station::{Station, Wait};
+use std::iter;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Bytes of data in a packet.
+pub const DATA: usize = 1024;
+/// Transfers of each program that are not counted: the first ones find cold memory.
+pub const WARM_UP: u32 = 5;
+
+/// The three programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// Each packet is sent when the last one has been acknowledged.
+    StopAndWait,
+    /// Packets are sent one after the other, acknowledgements taken as they come: the window never closes.
+    SlidingWindow,
+    /// All packets are sent, the last one is acknowledged.
+    Blast,
+}
+
+impl Program {
+    /// All of them, the slowest of 1985 first.
+    pub const ALL: [Self; 3] = [Self::StopAndWait, Self::SlidingWindow, Self::Blast];
+
+    /// What people call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::StopAndWait => "stop-and-wait",
+            Self::SlidingWindow => "sliding window",
+            Self::Blast => "blast",
+        }
+    }
+
+    /// Whether data packet `index` of `packets` is acknowledged.
+    const fn acknowledges(self, index: u32, packets: u32) -> bool {
+        !matches!(self, Self::Blast) || index + 1 == packets
+    }
+}
+
+/// What is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup<'a> {
+    /// The interface that sends data.
+    pub sender: &'a str,
+    /// The interface that takes it: the other end of a veth pair, or `lo` again.
+    pub receiver: &'a str,
+    /// Packets of 1024 bytes in a transfer: 1 to 512 (no frame may be lost for want of room in the kernel).
+    pub packets: u32,
+    /// Transfers of each program that count.
+    pub runs: u32,
+    /// How long an acknowledgement may take: longer, and it all halts.
+    pub patience: Duration,
+}
+
+impl<'a> Setup<'a> {
+    /// A transfer of `packets`, so often, with a patience of one second.
+    #[must_use]
+    pub const fn new(sender: &'a str, receiver: &'a str, packets: u32, runs: u32) -> Self {
+        Self { sender, receiver, packets, runs, patience: Duration::from_secs(1) }
+    }
+}
+
+/// Elapsed times, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// How many.
+    pub n: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// Their standard deviation (n - 1); 0 for fewer than two.
+    pub sd: f64,
+    /// The shortest.
+    pub min: f64,
+    /// The median: what the scheduler did to a few does not move it.
+    pub median: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+impl Sample {
+    /// Of these times, in seconds; all zero without any.
+    #[must_use]
+    pub fn of(mut times: Vec<f64>) -> Self {
+        times.sort_by(f64::total_cmp);
+        let (Some(&min), Some(&max)) = (times.first(), times.last()) else { return Self::default() };
+        let n = times.len();
+        let mean = times.iter().sum::<f64>() / n as f64;
+        let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
+        let sd = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
+        let median = f64::midpoint(times[(n - 1) / 2], times[n / 2]);
+        Self { n, mean, sd, min, median, max }
+    }
+}
+
+/// Elapsed times of the three programs, from the call that sends the first packet to the last acknowledgement.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Elapsed {
+    /// Of stop-and-wait.
+    pub stop_and_wait: Sample,
+    /// Of the sliding window.
+    pub sliding_window: Sample,
+    /// Of the blast.
+    pub blast: Sample,
+}
+
+impl Elapsed {
+    /// In the order of [`Program::ALL`].
+    #[must_use]
+    pub const fn all(&self) -> [&Sample; 3] {
+        [&self.stop_and_wait, &self.sliding_window, &self.blast]
+    }
+}
+
+/// Runs the three programs in turn, so often, and returns how long each took: the times of one row of Table 1.
+///
+/// # Errors
+/// [`Halt`]: an acknowledgement did not come, data came other than it was sent, or there is no such thing as raw frames
+/// here.
+pub fn elapsed(setup: &Setup<'_>) -> Result<Elapsed, Halt> {
+    let turns = setup.runs.saturating_add(WARM_UP) as usize;
+    let programs = iter::repeat_n(Program::ALL, turns).flatten();
+    let mut times = Program::ALL.map(|_| Vec::with_capacity(turns));
+    let stations = station::pair(setup)?;
+    both(setup, stations, programs, |program, time| times[program as usize].push(time.as_secs_f64()))?;
+    let [stop_and_wait, sliding_window, blast] = times.map(|times| Sample::of(times[WARM_UP as usize..].to_vec()));
+    Ok(Elapsed { stop_and_wait, sliding_window, blast })
+}
+
+/// What the two sides know of each other.
+#[derive(Default)]
+struct Shared {
+    /// Data packets that came.
+    came: AtomicU64,
+    /// Transfers that the receiver is ready for.
+    ready: AtomicU64,
+    /// One side has halted.
+    over: AtomicBool,
+}
+
+impl Shared {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// The other side is told that this one has halted, if it has.
+    fn tell(&self, done: Result<(), Halt>) -> Result<(), Halt> {
+        done.inspect_err(|_| self.over.store(true, Ordering::Relaxed))
+    }
+}
+
+/// Tells the other side when this one panics, which would wait for ever.
+struct Alarm<'a>(&'a Shared);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.over.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Runs these programs, each side in a thread of its own on a processor of its own; says how long each took.
+fn both(
+    setup: &Setup<'_>,
+    (mut near, mut far): (Station, Station),
+    programs: impl Iterator<Item = Program> + Clone + Send,
+    mut took: impl FnMut(Program, Duration) + Send,
+) -> Result<(Station, Station), Halt> {
+    let shared = Shared::default();
+    let theirs = programs.clone();
+    let [mut here, mut there] = Wait::both();
+    thread::scope(|scope| {
+        let receiver = scope.spawn(|| {
+            let _alarm = Alarm(&shared);
+            there.settle();
+            let done = receive((&mut far, there), setup.packets, theirs, &shared);
+            shared.tell(done).map(|()| far)
+        });
+        let sender = scope.spawn(|| {
+            let _alarm = Alarm(&shared);
+            here.settle();
+            let sent = (1..).zip(programs).try_for_each(|(number, program)| {
+                here.until(|| shared.ready.load(Ordering::Acquire) >= number, || shared.is_over());
+                let begin = Instant::now();
+                transfer((&mut near, here), program, setup, &shared)?;
+                took(program, begin.elapsed());
+                Ok(())
+            });
+            shared.tell(sent).map(|()| near)
+        });
+        let (near, far) = (sender.join(), receiver.join());
+        let far = far.unwrap_or(Err(Halt::Panic))?;
+        Ok((near.unwrap_or(Err(Halt::Panic))?, far))
+    })
+}
+
+/// The sending side of one transfer.
+fn transfer(
+    (station, wait): (&mut Station, Wait),
+    program: Program,
+    setup: &Setup<'_>,
+    shared: &Shared,
+) -> Result<(), Halt> {
+    let (mut heard, before) = (0, shared.came.load(Ordering::Relaxed));
+    let end = Instant::now() + setup.patience;
+    for index in 0..setup.packets {
+        station.send_data(index)?;
+        let last = index + 1 == setup.packets;
+        let wanted = match program {
+            Program::StopAndWait => index + 1,
+            Program::SlidingWindow if last => setup.packets,
+            Program::Blast if last => 1,
+            Program::SlidingWindow | Program::Blast => 0,
+        };
+        // What is there is copied out, what has to be there is waited for.
+        while station.take_acknowledgement() {
+            heard += 1;
+        }
+        while heard < wanted {
+            if !wait.until(|| station.take_acknowledgement(), || shared.is_over() || Instant::now() >= end) {
+                let came = shared.came.load(Ordering::Relaxed) - before;
+                return Err(Halt::Late(Progress { program, packets: setup.packets, came, heard }, setup.patience));
+            }
+            heard += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The receiving side of all transfers.
+fn receive(
+    (station, wait): (&mut Station, Wait),
+    packets: u32,
+    programs: impl Iterator<Item = Program>,
+    shared: &Shared,
+) -> Result<(), Halt> {
+    for program in programs {
+        station.forget_data();
+        shared.ready.fetch_add(1, Ordering::Release);
+        for index in 0..packets {
+            if !wait.until(|| station.take_data(index), || shared.is_over()) {
+                // The sender says why.
+                return Ok(());
+            }
+            shared.came.fetch_add(1, Ordering::Relaxed);
+            if program.acknowledges(index, packets) {
+                station.send_acknowledgement()?;
+            }
+        }
+        if !station.has_all_data() {
+            return Err(Halt::Altered(program));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! One end of the stand-alone programs: an interface, the memory that data comes from or goes to, a busy wait.
+
+use super::{DATA, Halt, Sample, Setup};
+use crate::frames::{ETHERTYPE, Mac, known, raw};
+use crate::sys::frames_out::{FramesOut, LEAST};
+use crate::sys::frames_ring::Ring;
+use crate::sys::{frames, frames_cores};
+use socket2::Socket;
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+/// Most packets of a transfer.
+pub(super) const MOST: u32 = 512;
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+/// Acknowledgements go by the other local experimental ethertype.
+const ACKNOWLEDGEMENT: u16 = ETHERTYPE + 1;
+/// What an acknowledgement carries: nothing.
+const NOTHING: [u8; LEAST - ETHERNET] = [0; LEAST - ETHERNET];
+/// Looks between two questions whether to give up, some microseconds.
+const LOOKS: u32 = 256;
+/// What is timed.
+#[derive(Clone, Copy)]
+enum Part {
+    SendData,
+    TakeData,
+    SendAcknowledgement,
+    TakeAcknowledgement,
+}
+
+/// Where the times of each [`Part`] go.
+type Times = [Vec<f64>; 4];
+
+/// One end.
+pub(super) struct Station {
+    socket: Socket,
+    ring: Ring,
+    out: FramesOut,
+    /// What is sent, or shall come.
+    data: Vec<u8>,
+    /// What came.
+    memory: Vec<u8>,
+    times: Option<Times>,
+}
+
+/// The sender and the receiver.
+pub(super) fn pair(setup: &Setup<'_>) -> Result<(Station, Station), Halt> {
+    if !(1..=MOST).contains(&setup.packets) {
+        return Err(Halt::Packets(setup.packets));
+    }
+    let ends = || -> io::Result<_> {
+        let socket = raw()?;
+        let near = known(socket.as_fd(), setup.sender)?;
+        let far = known(socket.as_fd(), setup.receiver)?;
+        let sender = Station::new(near, far, (ACKNOWLEDGEMENT, ETHERTYPE), setup.packets)?;
+        let receiver = Station::new(far, near, (ETHERTYPE, ACKNOWLEDGEMENT), setup.packets)?;
+        Ok((sender, receiver))
+    };
+    ends().map_err(|error| Halt::Io("opening the stations", error))
+}
+
+/// What a transfer of so many packets carries: no two packets are the same.
+fn data(packets: u32) -> Vec<u8> {
+    (0..packets)
+        .flat_map(|packet| (0..DATA as u32).map(move |at| (packet.wrapping_mul(31) + at / 7 + at) as u8))
+        .collect()
+}
+
+/// How a side waits: busily, on a processor of its own where there are two.
+#[derive(Clone, Copy)]
+pub(super) struct Wait {
+    core: Option<usize>,
+}
+
+impl Wait {
+    /// For the sender and for the receiver.
+    pub(super) fn both() -> [Self; 2] {
+        let cores = frames_cores::allowed().unwrap_or_default();
+        let core = |side: usize| if cores.len() > 1 { Some(cores[side]) } else { None };
+        [Self { core: core(0) }, Self { core: core(1) }]
+    }
+
+    /// Brings this thread to its processor; where that is refused it shares one.
+    pub(super) fn settle(&mut self) {
+        self.core = self.core.filter(|&core| frames_cores::pin(core).is_ok());
+    }
+
+    /// Looks again and again until it is so; false when it is given up before.
+    pub(super) fn until(self, mut is_so: impl FnMut() -> bool, give_up: impl Fn() -> bool) -> bool {
+        loop {
+            for _ in 0..LOOKS {
+                if is_so() {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if give_up() {
+                return false;
+            }
+            if self.core.is_none() {
+                // The other side may be waiting for this processor.
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+impl Station {
+    /// Between `own` and `peer`: hears one ethertype, sends the other.
+    fn new(
+        own: frames::Interface,
+        peer: frames::Interface,
+        (hears, sends): (u16, u16),
+        packets: u32,
+    ) -> io::Result<Self> {
+        let socket = raw()?;
+        // Room for a whole transfer of data, or of acknowledgements.
+        let ring = Ring::new(socket.as_fd(), ETHERNET + DATA, MOST as usize)?;
+        frames::bind(socket.as_fd(), own.index, hears)?;
+        let mut out = FramesOut::new();
+        let (to, from) = (Mac(peer.address), Mac(own.address));
+        out.fronts[0].0[..ETHERNET].copy_from_slice(&[&to.0[..], &from.0, &sends.to_be_bytes()].concat());
+        let data = data(packets);
+        Ok(Self { socket, ring, out, memory: vec![0; data.len()], data, times: None })
+    }
+
+    /// From now on takes the time of each part: the clock is read twice for it.
+    pub(super) fn take_times(&mut self, expected: usize) {
+        self.times = Some([(); 4].map(|()| Vec::with_capacity(expected)));
+    }
+
+    /// The times taken, without the first `leave_out` of each part: of sending data, taking data, sending an
+    /// acknowledgement, taking one.
+    pub(super) fn times(self, leave_out: usize) -> [Sample; 4] {
+        self.times.unwrap_or_default().map(|times| Sample::of(times.get(leave_out..).unwrap_or_default().to_vec()))
+    }
+
+    /// What came is forgotten.
+    pub(super) fn forget_data(&mut self) {
+        self.memory.fill(0);
+    }
+
+    /// Whether all data is here, as it was sent.
+    pub(super) fn has_all_data(&self) -> bool {
+        self.memory == self.data
+    }
+
+    /// Sends one packet of data.
+    pub(super) fn send_data(&mut self, index: u32) -> Result<(), Halt> {
+        let at = index as usize * DATA;
+        self.timed(Part::SendData, |station| {
+            let payload = &station.data[at..][..DATA];
+            station.out.send(station.socket.as_fd(), ETHERNET, [payload].into_iter())
+        })
+    }
+
+    /// Sends an acknowledgement.
+    pub(super) fn send_acknowledgement(&mut self) -> Result<(), Halt> {
+        self.timed(Part::SendAcknowledgement, |station| {
+            station.out.send(station.socket.as_fd(), ETHERNET, [&NOTHING[..]].into_iter())
+        })
+    }
+
+    /// Copies a packet of data to its place, if one is there: they come in order or not at all.
+    pub(super) fn take_data(&mut self, index: u32) -> bool {
+        let at = index as usize * DATA;
+        let begin = self.begin();
+        self.take(Part::TakeData, begin, |frame, memory| match frame.split_at_checked(ETHERNET) {
+            Some((_, data)) if data.len() == DATA => {
+                memory[at..][..DATA].copy_from_slice(data);
+                true
+            }
+            _ => false,
+        })
+    }
+
+    /// Copies an acknowledgement out, if one is there.
+    pub(super) fn take_acknowledgement(&mut self) -> bool {
+        let begin = self.begin();
+        self.take(Part::TakeAcknowledgement, begin, |frame, _| {
+            let copy: Option<[u8; LEAST]> = frame.try_into().ok();
+            std::hint::black_box(copy).is_some()
+        })
+    }
+
+    fn take(&mut self, part: Part, begin: Option<Instant>, copy: impl FnOnce(&[u8], &mut [u8]) -> bool) -> bool {
+        if !self.ring.take() {
+            return false;
+        }
+        let taken = copy(self.ring.slot(0).bytes, &mut self.memory);
+        self.ring.release();
+        self.end(part, begin);
+        taken
+    }
+
+    fn timed(&mut self, part: Part, send: impl FnOnce(&mut Self) -> io::Result<usize>) -> Result<(), Halt> {
+        let begin = self.begin();
+        send(self).map_err(|error| Halt::Io("sending a frame", error))?;
+        self.end(part, begin);
+        Ok(())
+    }
+
+    fn begin(&self) -> Option<Instant> {
+        self.times.is_some().then(Instant::now)
+    }
+
+    fn end(&mut self, part: Part, begin: Option<Instant>) {
+        if let (Some(times), Some(begin)) = (&mut self.times, begin) {
+            times[part as usize].push(begin.elapsed().as_secs_f64());
+        }
+    }
+}
