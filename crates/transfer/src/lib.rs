@@ -13,6 +13,7 @@
 //! | [`error`] | what can go wrong |
 //! | [`carrier`] | what carries packets between two ends: the contract |
 //! | [`frames`] | the raw Ethernet carrier: an ethertype of our own, a ring shared with the kernel |
+//! | [`ikp`] | V's message passing: Send, Receive, Reply, MoveTo, MoveFrom |
 //! | [`udp`] | the UDP carrier: offload both ways, fallbacks |
 //! | `drive` | the loop between machine and carrier |
 //! | `link` | packets out: heads, seals, what the carrier did not take at once |
@@ -27,6 +28,7 @@ pub mod channel;
 mod drive;
 pub mod error;
 pub mod frames;
+pub mod ikp;
 mod inbox;
 mod link;
 pub mod listener;

@@ -75,6 +75,7 @@ pub struct Udp {
     single_reads: u32,
     timeout: Option<Duration>,
     v6: bool,
+    connected: bool,
 }
 
 /// Where the packets of the last read are.
@@ -111,11 +112,24 @@ impl Udp {
     /// # Errors
     /// What the kernel says of the socket or its route.
     pub fn over(socket: Socket, options: Options) -> io::Result<Self> {
+        Self::new(socket, options, true)
+    }
+
+    /// Over a socket that is bound and not connected: packets go where [`Udp::turn_to`] said last, and a call that receives
+    /// brings packets of one sender.
+    ///
+    /// # Errors
+    /// What the kernel says of the socket.
+    pub(crate) fn bound(socket: Socket, options: Options) -> io::Result<Self> {
+        Self::new(socket, options, false)
+    }
+
+    fn new(socket: Socket, options: Options, connected: bool) -> io::Result<Self> {
         let v6 = socket.local_addr()?.is_ipv6();
         widen(&socket, options)?;
         discover(socket.as_fd(), v6, libc::IP_PMTUDISC_DO)?;
         let joined_in = options.offload && option::set(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
-        let route = packet_of(socket.as_fd(), v6)?;
+        let route = if connected { packet_of(socket.as_fd(), v6)? } else { LONGEST };
         let facts = Facts {
             name: "udp",
             packet: if options.packet == 0 { route } else { options.packet.min(LONGEST) },
@@ -126,7 +140,7 @@ impl Udp {
         Ok(Self {
             socket,
             outward: Outward::new(),
-            inward: Inward::new(),
+            inward: if connected { Inward::new() } else { Inward::named() },
             facts,
             counters: Counters::default(),
             layout: Layout::Slots { head: 0 },
@@ -135,7 +149,18 @@ impl Udp {
             single_reads: if joined_in { 0 } else { SINGLE_READS },
             timeout: None,
             v6,
+            connected,
         })
+    }
+
+    /// From now on packets go there.
+    pub(crate) fn turn_to(&mut self, peer: SocketAddr) {
+        self.outward.to = Some(SockAddr::from(peer));
+    }
+
+    /// Where the packets that came last are from.
+    pub(crate) fn sender(&self) -> Option<SocketAddr> {
+        self.inward.sender()?.as_socket()
     }
 
     /// This end's address.
@@ -183,7 +208,8 @@ impl Udp {
 
     /// The route's MTU fell: packets under way go in fragments, and later ones shall be shorter.
     fn shrink(&mut self) -> io::Result<bool> {
-        let packet = packet_of(self.socket.as_fd(), self.v6)?;
+        // What each route of many carries is not known.
+        let packet = if self.connected { packet_of(self.socket.as_fd(), self.v6)? } else { self.facts.packet };
         if self.facts.joined_out == 1 && packet >= self.facts.packet {
             return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
         }
@@ -196,7 +222,7 @@ impl Udp {
 
     /// One read; 0 when nothing is there (or came in the time the socket waits).
     fn take(&mut self, head: usize, into: &mut [u8], places: &[Place], flags: i32) -> io::Result<usize> {
-        let packets = if self.single_reads < SINGLE_READS {
+        let packets = if self.single_reads < SINGLE_READS || !self.connected {
             self.take_joined(head, into, places, flags)
         } else {
             self.take_many(head, into, places, flags)

@@ -114,6 +114,8 @@ enum Stand {
     Open,
     /// It was replied to, with this.
     Replied { message: u32, data: u32, offset: u32 },
+    /// It will never be: nothing of it is answered.
+    Ignored,
 }
 
 /// A range that is being moved from the client.
@@ -316,6 +318,14 @@ impl Server {
         Ok(())
     }
 
+    /// Never replies to this message: its client will find nobody who answers, and give it up.
+    pub fn ignore(&mut self, transaction: u32) {
+        if self.is_open(transaction).is_ok() {
+            self.stand = Stand::Ignored;
+            (self.moving, self.moves, self.owed) = (Move::None, None, Owed::Nothing);
+        }
+    }
+
     /// When the client may be forgotten, if it is not heard of until then: never while a message awaits its reply, and not
     /// before [`Options::memory`] where it asked that messages are delivered once.
     #[must_use]
@@ -395,7 +405,7 @@ impl Server {
                 self.seen.again += 1;
                 self.deliver(now, &send)
             }
-            Stand::Replied { .. } => Arrival::Nothing,
+            Stand::Replied { .. } | Stand::Ignored => Arrival::Nothing,
         }
     }
 

@@ -5,8 +5,9 @@
 
 use super::length;
 use crate::carrier::{Head, LONGEST_HEAD, Place};
+use socket2::SockAddr;
 use std::io;
-use std::mem::zeroed;
+use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Spare room behind every message.
@@ -38,6 +39,8 @@ pub(crate) struct Inward {
     vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
     control: [Control; MESSAGES],
+    /// Room for the address a message came from, where that is wanted.
+    name: Option<libc::sockaddr_storage>,
 }
 
 // SAFETY: the raw pointers inside are written at the beginning of every call and used by none but that.
@@ -52,7 +55,29 @@ impl Inward {
             vectors: Vec::with_capacity(3 * PLACES + 1),
             headers: Vec::with_capacity(MESSAGES),
             control: [Control([0; 64]); MESSAGES],
+            name: None,
         }
+    }
+
+    /// The same for a socket that is not connected: messages come with the address of their sender.
+    pub(crate) fn named() -> Self {
+        // SAFETY: an address of no family is all zeros.
+        Self { name: Some(unsafe { zeroed() }), ..Self::new() }
+    }
+
+    /// Where the last message of [`Inward::joined`] came from.
+    pub(crate) fn sender(&self) -> Option<SockAddr> {
+        let header = &self.headers.first()?.msg_hdr;
+        let name = self.name.filter(|_| header.msg_namelen > 0)?;
+        // SAFETY: the storage is as large as any address, and the kernel wrote one of that length.
+        let made = unsafe {
+            SockAddr::try_init(|storage, length| {
+                storage.cast::<libc::sockaddr_storage>().write(name);
+                *length = header.msg_namelen;
+                Ok(())
+            })
+        };
+        made.ok().map(|((), address)| address)
     }
 
     /// The head that went to place `index`.
@@ -161,6 +186,10 @@ impl Inward {
         message.msg_hdr.msg_iovlen = n;
         message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
         message.msg_hdr.msg_controllen = control.0.len();
+        if let Some(name) = &mut self.name {
+            message.msg_hdr.msg_name = (&raw mut *name).cast();
+            message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        }
         self.headers.push(message);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::length;
 use crate::carrier::Run;
+use socket2::SockAddr;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -20,6 +21,8 @@ pub(crate) struct Outward {
     vectors: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
     control: [Control; MESSAGES],
+    /// Where packets go, where the socket is not connected.
+    pub(crate) to: Option<SockAddr>,
 }
 
 // SAFETY: the raw pointers inside are written at the beginning of every call and used by none but that.
@@ -32,6 +35,7 @@ impl Outward {
             vectors: Vec::with_capacity(2 * PACKETS),
             messages: Vec::with_capacity(MESSAGES),
             control: [Control([0; 24]); MESSAGES],
+            to: None,
         }
     }
 
@@ -80,6 +84,10 @@ impl Outward {
         let mut message: libc::mmsghdr = unsafe { zeroed() };
         message.msg_hdr.msg_iov = &raw mut self.vectors[2 * from];
         message.msg_hdr.msg_iovlen = 2 * n;
+        if let Some(to) = &self.to {
+            message.msg_hdr.msg_name = to.as_ptr().cast_mut().cast();
+            message.msg_hdr.msg_namelen = to.len();
+        }
         if segment > 0 {
             message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
             let size = size_of::<u16>() as u32;

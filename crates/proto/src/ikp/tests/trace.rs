@@ -223,6 +223,21 @@ fn the_next_message_ends_the_last() {
 }
 
 #[test]
+fn a_message_that_is_ignored_is_given_up() {
+    let mut world = world(fixed(Options::once()), Vec::new());
+    world.send(32, NONE);
+    world.step();
+    world.server.ignore(1);
+    world.finish(100);
+    assert_eq!(world.client.state(), State::Failed(Failure::Silent));
+    // Not so the next one.
+    world.script = alloc::vec![REPLY];
+    world.send(32, NONE);
+    world.finish(100);
+    assert!(world.is_right());
+}
+
+#[test]
 fn old_packets_are_of_no_transaction() {
     // Everything is doubled, and the copy comes three transactions later.
     let hand = |_: usize, _: &Header| alloc::vec![Duration(100_000), Duration(1_500_000)];

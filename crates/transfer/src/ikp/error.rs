@@ -1,0 +1,120 @@
+//! What can go wrong: one sentence each, with the cause and what to try.
+
+use stackline_core::time::Duration;
+use stackline_proto::ikp::client;
+use stackline_proto::ikp::server::Mistake;
+use stackline_proto::ikp::wire::Refusal;
+use std::fmt;
+use std::io;
+
+/// Why a send, a move or a reply failed. Client and server can be used on after any of them.
+#[derive(Debug)]
+pub enum Error {
+    /// Nobody receives at that address: its host says so.
+    Nobody,
+    /// The peer has said nothing for longer than the options allow. The message may have been received or not.
+    Silent(Duration),
+    /// The server does not take the message.
+    Refused(Refusal),
+    /// The client has given the message up, or has been replied to.
+    Gone,
+    /// A move of this request has failed before.
+    Failed,
+    /// A move or the data of a reply goes beyond the segment granted.
+    Outside {
+        /// Bytes of the segment.
+        granted: usize,
+    },
+    /// A message or reply is longer than its packet, or a segment longer than 4 GiB.
+    Long {
+        /// Bytes there is room for.
+        room: usize,
+    },
+    /// The reply came and is longer than the memory for it. It is lost, what was moved is there.
+    Reply {
+        /// Bytes of the reply.
+        bytes: usize,
+    },
+    /// The path does not carry packets as long as the options ask for.
+    Packet {
+        /// Bytes of data in a packet, asked for.
+        packet: usize,
+        /// Bytes of data a packet carries there at most.
+        room: usize,
+    },
+    /// It was asked to end (see [`super::Options::interrupt`]).
+    Interrupted,
+    /// A system call failed, or the path is broken.
+    Io(&'static str, io::Error),
+}
+
+impl Error {
+    /// What a carrier's error means.
+    pub(super) fn of(what: &'static str, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Self::Nobody,
+            _ => Self::Io(what, error),
+        }
+    }
+}
+
+impl From<Mistake> for Error {
+    fn from(mistake: Mistake) -> Self {
+        match mistake {
+            // A request moves one thing after the other: what is still on its way is of one that was given up.
+            Mistake::Gone | Mistake::Busy => Self::Gone,
+            Mistake::Outside(granted) => Self::Outside { granted: granted as usize },
+            Mistake::Long(room) => Self::Long { room: room as usize },
+            Mistake::Failed => Self::Failed,
+        }
+    }
+}
+
+impl From<client::Mistake> for Error {
+    fn from(mistake: client::Mistake) -> Self {
+        match mistake {
+            client::Mistake::Busy => Self::Interrupted,
+            client::Mistake::Long(room) => Self::Long { room: room as usize },
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nobody => f.write_str("nobody receives there; hint: start the server first, and see its port"),
+            Self::Silent(patience) => write!(
+                f,
+                "the peer has said nothing for {patience}; hint: see whether it runs and whether a firewall drops its packets"
+            ),
+            Self::Refused(Refusal::Terms) => f.write_str(
+                "the server takes no packets that long; hint: give both sides the same packet size and version",
+            ),
+            Self::Refused(Refusal::Full) => f.write_str(
+                "the server has no room for one more client; hint: let it know more clients, or forget them sooner",
+            ),
+            Self::Gone => f.write_str("the client has given this message up"),
+            Self::Failed => f.write_str("a move of this request has failed before; hint: drop the request"),
+            Self::Outside { granted } => write!(f, "it goes beyond the segment granted, which has {granted} B"),
+            Self::Long { room } => {
+                write!(f, "it is longer than the {room} B there is room for; hint: grant a segment for what is longer")
+            }
+            Self::Reply { bytes } => write!(f, "the reply of {bytes} B is longer than the memory for it"),
+            Self::Packet { packet, room } => write!(
+                f,
+                "packets with {packet} B of data are not carried on this path: at most {room} B are; hint: ask for less, or raise the MTU"
+            ),
+            Self::Interrupted => f.write_str("it was ended before it was done"),
+            Self::Io(what, error) => write!(f, "{what} failed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(_, error) => Some(error),
+            _ => None,
+        }
+    }
+}

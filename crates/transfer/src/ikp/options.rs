@@ -1,0 +1,54 @@
+//! What is chosen for message passing, beside the protocol's own options.
+
+use super::error::Error;
+use crate::carrier::Facts;
+use crate::options::{Interrupt, Waiting};
+use crate::udp;
+use stackline_proto::blast::HEADER;
+pub use stackline_proto::ikp::Options as Protocol;
+
+/// What is chosen for a client or a server.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What the protocol does. Of packets, blasts, strategy and suppression of duplicates, a client's choice holds for both
+    /// sides; a server takes packets of at most its own choice.
+    pub protocol: Protocol,
+    /// How to wait for packets.
+    pub waiting: Waiting,
+    /// Whom to ask whether to end.
+    pub interrupt: Option<Interrupt>,
+    /// Most clients a server knows at a time.
+    pub clients: usize,
+    /// How the socket is set up.
+    pub udp: udp::Options,
+}
+
+impl Options {
+    /// This protocol, and 1024 clients at most.
+    #[must_use]
+    pub const fn new(protocol: Protocol) -> Self {
+        Self { protocol, waiting: Waiting::Block, interrupt: None, clients: 1024, udp: udp::Options::new() }
+    }
+
+    /// As in V: messages are delivered at least once.
+    #[must_use]
+    pub const fn v() -> Self {
+        Self::new(Protocol::v())
+    }
+
+    /// The protocol's options on a path.
+    pub(super) fn fitted(&self, facts: Facts) -> Result<Protocol, Error> {
+        let protocol = self.protocol.fitted();
+        let most = facts.packet.saturating_sub(HEADER);
+        if protocol.packet as usize > most {
+            return Err(Error::Packet { packet: protocol.packet as usize, room: most });
+        }
+        Ok(protocol)
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new(Protocol::once())
+    }
+}

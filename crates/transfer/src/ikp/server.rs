@@ -1,0 +1,504 @@
+//! Who receives messages, moves data and replies: many clients on one socket, one thread.
+
+use super::error::Error;
+use super::options::{Options, Protocol};
+use super::table::{Refused, Seat, Table};
+use super::{Clock, LOOK, Out, is_interruption, part, train};
+use crate::carrier::{Carrier, Wait};
+use crate::inbox::Inbox;
+use crate::memory::{Posted, Staging};
+use crate::options::Waiting;
+use crate::udp::Udp;
+use socket2::{Domain, Socket, Type};
+use stackline_core::time::{Duration, Instant};
+use stackline_proto::blast::{HEADER, Header, Kind};
+use stackline_proto::ikp::Output;
+use stackline_proto::ikp::server::{Arrival, Message, Mistake, Progress, Seen};
+use stackline_proto::ikp::wire::Refusal;
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::SocketAddr;
+use std::time;
+
+/// Runs that are sent before answers are looked for.
+const RUNS: u32 = 8;
+
+/// Receives messages from many clients. See [the module](super).
+///
+/// ```no_run
+/// use stackline_transfer::ikp::{Options, Server};
+///
+/// let mut server = Server::bind("10.0.0.5:7000".parse()?, &Options::default())?;
+/// loop {
+///     let mut request = server.receive()?;
+///     let mut data = vec![0; request.readable()];
+///     request.move_from(0, &mut data)?;
+///     request.reply(b"stored")?;
+/// }
+/// # #[allow(unreachable_code)]
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Server {
+    carrier: Udp,
+    protocol: Protocol,
+    table: Table,
+    /// Seats whose message waits to be received, in the order they came.
+    queue: VecDeque<usize>,
+    out: Out,
+    inbox: Inbox,
+    staging: Staging,
+    waiting: Waiting,
+    clock: Clock,
+    looked: Instant,
+    refused: Refused,
+}
+
+/// A message that has been received. Its client is blocked until the reply.
+///
+/// Dropped without one it is never replied to: its client is told nothing any more, and gives up after its patience. To reply
+/// later, keep a [`Ticket`] of it.
+#[must_use = "its client waits for a reply"]
+pub struct Request<'a> {
+    server: &'a mut Server,
+    ticket: Ticket,
+    /// Whether the message may still be ignored when this is dropped.
+    open: bool,
+}
+
+/// A request to be replied to later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    seat: usize,
+    transaction: u32,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Receives at this address, which has to be the one that clients reach it at: on a host with several, bind to one. With
+    /// port 0 at any free one, see [`Server::local`].
+    ///
+    /// # Errors
+    /// [`Error::Packet`] and [`Error::Io`].
+    pub fn bind(address: SocketAddr, options: &Options) -> Result<Self, Error> {
+        let bound = || {
+            let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
+            socket.bind(&address.into())?;
+            Udp::bound(socket, options.udp)
+        };
+        let carrier = bound().map_err(|error| Error::Io("binding", error))?;
+        let protocol = options.fitted(carrier.facts())?;
+        Ok(Self {
+            carrier,
+            protocol,
+            table: Table::new(options.clients),
+            queue: VecDeque::new(),
+            out: Out::new(options.interrupt.clone()),
+            inbox: Inbox::default(),
+            staging: Staging::new(1),
+            waiting: options.waiting,
+            clock: Clock::start(),
+            looked: Instant(0),
+            refused: Refused::default(),
+        })
+    }
+
+    /// Where it receives.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn local(&self) -> Result<SocketAddr, Error> {
+        self.carrier.local().map_err(|error| Error::Io("asking for the address", error))
+    }
+
+    /// Waits for the next message, without a bound.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] and [`Error::Io`].
+    pub fn receive(&mut self) -> Result<Request<'_>, Error> {
+        loop {
+            if let Some(ticket) = self.next() {
+                return Ok(Request { server: self, ticket, open: true });
+            }
+            self.pause(Duration(u64::MAX))?;
+        }
+    }
+
+    /// Waits for the next message, at most so long.
+    ///
+    /// # Errors
+    /// As [`Server::receive`].
+    pub fn receive_within(&mut self, most: time::Duration) -> Result<Option<Request<'_>>, Error> {
+        let until = self.clock.now() + Duration(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX));
+        loop {
+            if let Some(ticket) = self.next() {
+                return Ok(Some(Request { server: self, ticket, open: true }));
+            }
+            let left = until.since(self.clock.now());
+            if left == Duration::ZERO {
+                return Ok(None);
+            }
+            self.pause(left)?;
+        }
+    }
+
+    /// Takes what has come and answers whoever repeats a message; never waits. For a server that works long on something
+    /// else, to be called more often than its clients' patience. Messages that come stay to be received.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] and [`Error::Io`].
+    pub fn attend(&mut self) -> Result<(), Error> {
+        while self.take(None, &mut Posted::once(&mut [], 0), Wait::No)? > 0 {}
+        Ok(())
+    }
+
+    /// The request of a ticket; `None` when its client has given it up.
+    pub fn again(&mut self, ticket: Ticket) -> Option<Request<'_>> {
+        let seat = self.table.seats.get(ticket.seat)?;
+        let same = seat.address == ticket.address && seat.machine.open() == Some(ticket.transaction);
+        same.then_some(Request { server: self, ticket, open: true })
+    }
+
+    /// What it turned away.
+    #[must_use]
+    pub const fn refused(&self) -> Refused {
+        self.refused
+    }
+
+    /// How many clients it knows.
+    #[must_use]
+    pub fn clients(&self) -> usize {
+        self.table.seats.len()
+    }
+
+    /// The next message that waits.
+    fn next(&mut self) -> Option<Ticket> {
+        while let Some(seat) = self.queue.pop_front() {
+            let known = &mut self.table.seats[seat];
+            if let Some(transaction) = known.machine.open().filter(|_| std::mem::take(&mut known.waits)) {
+                return Some(Ticket { seat, transaction, address: known.address });
+            }
+        }
+        None
+    }
+
+    /// Waits for packets, outside of any move.
+    fn pause(&mut self, most: Duration) -> Result<(), Error> {
+        let wait = self.wait(most)?;
+        self.take(None, &mut Posted::once(&mut [], 0), wait).map(|_| ())
+    }
+
+    fn wait(&mut self, most: Duration) -> Result<Wait, Error> {
+        if self.out.interrupt.is_some() {
+            let now = self.clock.now();
+            if now.since(self.looked) >= LOOK {
+                self.looked = now;
+                self.out.look()?;
+            }
+        }
+        let time = time::Duration::from_nanos(most.min(LOOK).0);
+        Ok(match self.waiting {
+            _ if time.is_zero() => Wait::No,
+            Waiting::Block => Wait::Block(time),
+            Waiting::Spin => Wait::Spin(time),
+        })
+    }
+
+    // --- moves ---
+
+    /// Goes on until the move of this request has ended. `data` is what is moved to `offset` of the client's segment.
+    fn move_on(&mut self, ticket: Ticket, data: &[u8], offset: u32, posted: &mut Posted<'_>) -> Result<(), Error> {
+        loop {
+            let now = self.clock.now();
+            let all = self.flush(ticket.seat, now, data, offset)?;
+            let machine = &mut self.table.seats[ticket.seat].machine;
+            match machine.progress(ticket.transaction) {
+                Progress::Done => return Ok(()),
+                Progress::Failed => return Err(Error::Silent(machine.options().patience)),
+                Progress::Gone => return Err(Error::Gone),
+                Progress::Going => {}
+            }
+            let until = machine.deadline(now).map_or(LOOK, |(at, _)| at.since(now));
+            let wait = self.wait(if all { until } else { Duration::ZERO })?;
+            self.take(Some(ticket.seat), posted, wait)?;
+        }
+    }
+
+    // --- what leaves ---
+
+    /// Sends what is to be sent to a client, but for a bound on what goes between two looks for answers; whether that was
+    /// all.
+    fn flush(&mut self, seat: usize, now: Instant, data: &[u8], offset: u32) -> Result<bool, Error> {
+        let Self { table, carrier, out, refused, .. } = self;
+        let seat = &mut table.seats[seat];
+        let most = train(carrier, seat.machine.options().packet);
+        for _ in 0..RUNS {
+            let Some(output) = seat.machine.poll(now, most) else { return Ok(true) };
+            carrier.turn_to(seat.address);
+            let sent = match output {
+                Output::Control(header, body) => out.packet(carrier, &header, &body),
+                Output::Message(header) => out.packet(carrier, &header, &seat.reply),
+                Output::Run(run) => {
+                    let (from, to) = part(&run);
+                    out.run(carrier, &run, &data[from - offset as usize..to - offset as usize])
+                }
+            };
+            match sent {
+                // One client's route is no reason to leave the others.
+                Err(Error::Io(..) | Error::Nobody) => refused.unsent += 1,
+                sent => sent?,
+            }
+        }
+        Ok(false)
+    }
+
+    // --- what arrives ---
+
+    /// Takes packets; those of the client that moves data here land in its memory. How many came.
+    fn take(&mut self, moving: Option<usize>, posted: &mut Posted<'_>, wait: Wait) -> Result<usize, Error> {
+        let machine = moving.map(|seat| &self.table.seats[seat].machine);
+        let expected = machine.into_iter().flat_map(|machine| machine.expected());
+        self.inbox.expect(posted, expected.map(|(at, bytes)| (u64::from(at), bytes)));
+        let packets = match self.carrier.receive(HEADER, posted.into, &self.inbox.places, wait) {
+            Ok(packets) => packets,
+            Err(error) if is_interruption(&error) => return self.out.look().map(|()| 0),
+            Err(error) => return Err(Error::of("receiving", error)),
+        };
+        if packets == 0 {
+            return Ok(0);
+        }
+        let Some(sender) = self.carrier.sender() else {
+            self.refused.strange += packets as u64;
+            return Ok(packets);
+        };
+        let now = self.clock.now();
+        for index in 0..packets {
+            self.arrive(now, sender, (index, packets), moving, posted)?;
+        }
+        Ok(packets)
+    }
+
+    fn arrive(
+        &mut self,
+        now: Instant,
+        sender: SocketAddr,
+        (index, packets): (usize, usize),
+        moving: Option<usize>,
+        posted: &mut Posted<'_>,
+    ) -> Result<(), Error> {
+        let Some(header) = Header::read(self.carrier.packet(index).head) else {
+            self.refused.strange += 1;
+            return Ok(());
+        };
+        let Some(seat) = self.seat(now, sender, &header)? else { return Ok(()) };
+        let Self { table, carrier, inbox, staging, queue, .. } = self;
+        let known = &mut table.seats[seat];
+        let payload = carrier.packet(index).payload;
+        let at = inbox.find(payload, index);
+        let body = if header.kind == Kind::Data { &[] } else { inbox.payload(payload, at, posted) };
+        match known.machine.handle(now, &header, body, payload.length()) {
+            Arrival::Nothing | Arrival::Refused => {}
+            Arrival::Place(from) if moving == Some(seat) => {
+                inbox.put(carrier, (index, packets), at, u64::from(from), posted, staging);
+                return Ok(());
+            }
+            Arrival::Place(_) => return Ok(()),
+            Arrival::Message(message) => {
+                known.message = Some(message);
+                known.body.clear();
+                known.body.extend_from_slice(body);
+                if !std::mem::replace(&mut known.waits, true) {
+                    queue.push_back(seat);
+                }
+                return Ok(());
+            }
+        }
+        // A move sends what is its own.
+        if moving == Some(seat) {
+            return Ok(());
+        }
+        self.flush(seat, now, &[], 0).map(|_| ())
+    }
+
+    /// The seat of who sent this packet, a new one where it is a new client's message.
+    fn seat(&mut self, now: Instant, sender: SocketAddr, header: &Header) -> Result<Option<usize>, Error> {
+        if let Some(seat) = self.table.find(sender, header.connection) {
+            return Ok(Some(seat));
+        }
+        if header.kind != Kind::Send {
+            self.refused.unknown += 1;
+            return Ok(None);
+        }
+        if let Some(seat) = self.table.seat(now, &self.protocol, sender, header.connection) {
+            return Ok(Some(seat));
+        }
+        self.refused.full += 1;
+        self.carrier.turn_to(sender);
+        match self.out.packet(&mut self.carrier, &Refusal::header(header), &[Refusal::Full as u8]) {
+            Err(Error::Interrupted) => Err(Error::Interrupted),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("clients", &self.clients())
+            .field("refused", &self.refused)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Request<'_> {
+    /// What came, as long as the client has not given it up for its next message.
+    fn seat(&self) -> Option<(&Seat, &Message)> {
+        let seat = &self.server.table.seats[self.ticket.seat];
+        let message = seat.message.as_ref().filter(|message| message.transaction == self.ticket.transaction)?;
+        (seat.address == self.ticket.address).then_some((seat, message))
+    }
+
+    /// The message. Empty, like everything else of it, when the client has given it up and sent another.
+    #[must_use]
+    pub fn message(&self) -> &[u8] {
+        self.seat().map_or(&[], |(seat, message)| &seat.body[..message.bytes as usize])
+    }
+
+    /// The first bytes of the readable segment, as many as came with the message: [`Request::move_from`] does not ask for
+    /// them again.
+    #[must_use]
+    pub fn carried(&self) -> &[u8] {
+        self.seat().map_or(&[], |(seat, message)| &seat.body[message.bytes as usize..])
+    }
+
+    /// Bytes of the segment that may be read.
+    #[must_use]
+    pub fn readable(&self) -> usize {
+        self.seat().map_or(0, |(_, message)| message.grants.readable as usize)
+    }
+
+    /// Bytes of the segment that may be written.
+    #[must_use]
+    pub fn writable(&self) -> usize {
+        self.seat().map_or(0, |(_, message)| message.grants.writable as usize)
+    }
+
+    /// Bytes that a reply has room for, message and data together.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.seat().map_or(0, |(_, message)| message.room as usize)
+    }
+
+    /// Whether the client still waits.
+    fn waits(&self) -> Result<(), Error> {
+        self.seat().map(|_| ()).ok_or(Error::Gone)
+    }
+
+    /// Who sent it.
+    #[must_use]
+    pub const fn client(&self) -> SocketAddr {
+        self.ticket.address
+    }
+
+    /// What the protocol has seen of this client.
+    #[must_use]
+    pub fn seen(&self) -> Seen {
+        self.server.table.seats[self.ticket.seat].machine.seen()
+    }
+
+    /// Moves data to `offset` of the client's writable segment; returns when all of it is there.
+    ///
+    /// # Errors
+    /// [`Error::Outside`]: nothing was moved. [`Error::Gone`]: the client has given the message up. [`Error::Silent`]: the
+    /// client was, in the middle of the move; further moves of this request fail with [`Error::Failed`].
+    /// [`Error::Interrupted`], after which the request cannot move anything, and [`Error::Io`].
+    pub fn move_to(&mut self, offset: usize, data: &[u8]) -> Result<(), Error> {
+        self.waits()?;
+        let (offset, bytes) = span(offset, data.len(), self.writable())?;
+        let machine = &mut self.server.table.seats[self.ticket.seat].machine;
+        machine.move_to(self.ticket.transaction, offset, bytes)?;
+        self.server.move_on(self.ticket, data, offset, &mut Posted::once(&mut [], 0))
+    }
+
+    /// Moves what is at `offset` of the client's readable segment here; returns when all of it is there. What came with the
+    /// message is not asked for.
+    ///
+    /// # Errors
+    /// As [`Request::move_to`].
+    pub fn move_from(&mut self, offset: usize, into: &mut [u8]) -> Result<(), Error> {
+        self.waits()?;
+        span(offset, into.len(), self.readable())?;
+        let here = self.carried().get(offset..).unwrap_or_default();
+        let (ready, into) = into.split_at_mut(here.len().min(into.len()));
+        ready.copy_from_slice(&here[..ready.len()]);
+        let (offset, bytes) = span(offset + ready.len(), into.len(), self.readable())?;
+        let now = self.server.clock.now();
+        let machine = &mut self.server.table.seats[self.ticket.seat].machine;
+        machine.move_from(now, self.ticket.transaction, offset, bytes)?;
+        self.server.move_on(self.ticket, &[], 0, &mut Posted::once(into, 0))
+    }
+
+    /// Replies, which lets the client go on.
+    ///
+    /// # Errors
+    /// [`Error::Long`]: more than [`Request::room`]. [`Error::Gone`]: the client has given the message up.
+    /// [`Error::Interrupted`] and [`Error::Io`].
+    pub fn reply(self, message: &[u8]) -> Result<(), Error> {
+        self.reply_with(message, 0, &[])
+    }
+
+    /// Replies with data in the same packet, which belongs at `offset` of the client's writable segment.
+    ///
+    /// # Errors
+    /// As [`Request::reply`], and [`Error::Outside`].
+    pub fn reply_with(mut self, message: &[u8], offset: usize, data: &[u8]) -> Result<(), Error> {
+        self.waits()?;
+        let room = self.room();
+        if message.len() + data.len() > room {
+            return Err(Error::Long { room });
+        }
+        let (offset, bytes) = if data.is_empty() { (0, 0) } else { span(offset, data.len(), self.writable())? };
+        let now = self.server.clock.now();
+        let Ticket { seat, transaction, .. } = self.ticket;
+        let known = &mut self.server.table.seats[seat];
+        known.machine.reply(now, transaction, message.len() as u32, offset, bytes)?;
+        self.open = false;
+        known.reply.clear();
+        known.reply.extend_from_slice(message);
+        known.reply.extend_from_slice(data);
+        self.server.flush(seat, now, &[], 0).map(|_| ())
+    }
+
+    /// Leaves the client blocked, to be replied to later: see [`Server::again`].
+    #[must_use]
+    pub fn later(mut self) -> Ticket {
+        self.open = false;
+        self.ticket
+    }
+}
+
+impl Drop for Request<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            self.server.table.seats[self.ticket.seat].machine.ignore(self.ticket.transaction);
+        }
+    }
+}
+
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("client", &self.client())
+            .field("message", &self.message())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A part of a segment that has `granted` bytes.
+fn span(offset: usize, bytes: usize, granted: usize) -> Result<(u32, u32), Error> {
+    let outside = Mistake::Outside(u32::try_from(granted).unwrap_or(u32::MAX));
+    let end = offset.checked_add(bytes).filter(|end| *end <= granted).ok_or(outside)?;
+    match (u32::try_from(offset), u32::try_from(end - offset)) {
+        (Ok(offset), Ok(bytes)) => Ok((offset, bytes)),
+        _ => Err(outside.into()),
+    }
+}

@@ -1,0 +1,91 @@
+//! The clients a server knows: a bounded table by address and number.
+//!
+//! Who asked that messages are delivered once is remembered for the time the options say; others may make room for
+//! somebody new as soon as they have their reply. When nobody may, a newcomer is turned away.
+
+use super::options::Protocol;
+use stackline_core::time::Instant;
+use stackline_proto::ikp;
+use stackline_proto::ikp::server::Message;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::SocketAddr;
+
+/// A client, its last message and the last reply to it.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) address: SocketAddr,
+    connection: u32,
+    pub(super) machine: ikp::Server,
+    pub(super) message: Option<Message>,
+    /// The message and the data that came with it.
+    pub(super) body: Vec<u8>,
+    pub(super) reply: Vec<u8>,
+    /// Whether the message waits to be received.
+    pub(super) waits: bool,
+}
+
+/// What a server turned away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// Messages of new clients, for want of room.
+    pub full: u64,
+    /// Packets that had no header that is known, or came from nowhere.
+    pub strange: u64,
+    /// Packets of nobody who is known.
+    pub unknown: u64,
+    /// Packets to a client that its route did not take.
+    pub unsent: u64,
+}
+
+/// The table.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) seats: Vec<Seat>,
+    numbers: HashMap<(SocketAddr, u32), usize>,
+    most: usize,
+    last: usize,
+}
+
+impl Table {
+    pub(super) fn new(most: usize) -> Self {
+        Self { seats: Vec::new(), numbers: HashMap::new(), most: most.max(1), last: 0 }
+    }
+
+    /// The seat of a client.
+    pub(super) fn find(&mut self, address: SocketAddr, connection: u32) -> Option<usize> {
+        let is = |seat: &Seat| seat.connection == connection && seat.address == address;
+        if self.seats.get(self.last).is_some_and(is) {
+            return Some(self.last);
+        }
+        self.last = *self.numbers.get(&(address, connection))?;
+        Some(self.last)
+    }
+
+    /// A seat for a new client; `None` when all are taken.
+    pub(super) fn seat(
+        &mut self,
+        now: Instant,
+        protocol: &Protocol,
+        address: SocketAddr,
+        connection: u32,
+    ) -> Option<usize> {
+        let free = |seat: &Seat| seat.machine.forgotten_at().is_some_and(|at| at <= now);
+        let place = if self.seats.len() < self.most { self.seats.len() } else { self.seats.iter().position(free)? };
+        let machine = ikp::Server::new(protocol, connection);
+        if let Some(seat) = self.seats.get_mut(place) {
+            self.numbers.remove(&(seat.address, seat.connection));
+            (seat.address, seat.connection, seat.machine) = (address, connection, machine);
+            (seat.message, seat.waits) = (None, false);
+        } else {
+            let (body, reply) = (Vec::new(), Vec::new());
+            self.seats.push(Seat { address, connection, machine, message: None, body, reply, waits: false });
+        }
+        match self.numbers.entry((address, connection)) {
+            Entry::Vacant(entry) => *entry.insert(place),
+            Entry::Occupied(entry) => *entry.get(),
+        };
+        self.last = place;
+        Some(place)
+    }
+}
