@@ -15,7 +15,7 @@
 //! | that empties no queue, three times | somebody fills it: plays TCP until the queue is gone | Copa's mode switch |
 //! | so, and a loss | window x 0.7 | RFC 9438 |
 //! | losses clearly above 3 % | window x the share that arrived | BBRv3, at 2 % |
-//! | silence | window / 2, and starts again from there | RFC 6298 |
+//! | silence | window / 2, four times at most, and starts again from there | RFC 5681 |
 //!
 //! The target is an eighth of the base round trip between 4 and 16 ms (HyStart++, RFC 9406), or half of the delay at which
 //! the queue overflowed of late. The base is the least round trip of 5 to 10 s (BBR), so a longer route is believed in time.
@@ -64,6 +64,9 @@ const STEEPEST: f64 = 1.0 / 24.0;
 const WINDOWS: f64 = 4.0;
 /// Round trips without any answer that are silence.
 const SILENCE: f64 = 2.0;
+/// How often in a row it is answered by a smaller window: later only single questions leave, and what was sent before would
+/// take too long to leave again.
+const SILENCES: u32 = 4;
 
 /// What the answer to a round tells.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +112,7 @@ pub struct Rate {
     excess: f64,
     delivered: u64,
     heard: Instant,
+    silences: u32,
 }
 
 impl Rate {
@@ -130,6 +134,7 @@ impl Rate {
             excess: 0.0,
             delivered: 0,
             heard: Instant(0),
+            silences: 0,
         }
     }
 
@@ -161,7 +166,7 @@ impl Rate {
         let trip = now.since(sample.sent).seconds().max(1e-6);
         let path = self.measure(now, trip, sample.sent);
         self.delivered = self.delivered.max(sample.delivered);
-        self.heard = now;
+        (self.heard, self.silences) = (now, 0);
         if !self.round.stale {
             self.round.note(trip, sample.lost);
             if let Some(left) = self.loses(&sample) {
@@ -268,7 +273,8 @@ impl Rate {
     /// A round was not answered in time. Its question may just be lost: it is silence when no other was answered either.
     pub fn silent(&mut self, now: Instant) {
         let since = self.heard.max(self.round.begun);
-        if now.since(since).seconds() > SILENCE * self.trip() {
+        if now.since(since).seconds() > SILENCE * self.trip() && self.silences < SILENCES {
+            self.silences += 1;
             self.cut(now, self.window / 2.0);
             self.phase = Phase::Starting;
         }
