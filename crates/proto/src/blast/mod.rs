@@ -21,6 +21,8 @@
 //! | [`connection`] | one end: opening, both directions, closing |
 
 pub mod connection;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod interval;
 pub mod marks;
 pub mod options;

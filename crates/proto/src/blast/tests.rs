@@ -1,5 +1,6 @@
 //! Both ends of a connection over a path that loses, repeats and reorders, every byte followed.
 
+mod hostile;
 mod numbers;
 mod path;
 mod schedules;

@@ -1,0 +1,366 @@
+//! Two ends of a connection, and whatever bytes say happens between them: for the fuzz target and the tests, which share
+//! this walk. Nothing is promised.
+//!
+//! The first byte chooses what is agreed upon, and whether it is only **strangers** who forge: they do not know the
+//! connection's number, or claim what was never granted. These must change nothing: everything that was handed over arrives.
+//! Who knows the number may spoil the connection, but neither panics a machine, nor makes it wake for ever at one moment, nor
+//! makes it deliver bytes that never came.
+
+use super::terms::{Refusal, Terms};
+use super::wire::{Header, Kind};
+use super::{Arrival, Blast, Connection, Interval, Options, Output, State, Strategy};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use stackline_core::time::{Duration, Instant};
+
+const ID: u32 = 77;
+const TOKEN: [u8; 16] = [5; 16];
+/// Bytes each side hands over at most.
+const MOST: u64 = 4000;
+
+/// A packet on its way: its header, what follows it where it is no data, how many bytes follow.
+type Packet = (Header, Vec<u8>, usize);
+
+struct End {
+    connection: Connection,
+    handed: u64,
+    finished: bool,
+    /// Which bytes of the peer's stream have been given a place.
+    placed: Vec<bool>,
+    /// Blasts that wait for a verdict.
+    checks: Vec<u32>,
+}
+
+struct Walk<'a> {
+    bytes: core::slice::Iter<'a, u8>,
+    ends: [End; 2],
+    /// What is on its way to each side.
+    under_way: [VecDeque<Packet>; 2],
+    last: Header,
+    /// The last packet of data each side has sent.
+    data: [Header; 2],
+    now: Instant,
+    strangers: bool,
+}
+
+/// Walks what the bytes say.
+///
+/// # Panics
+/// When something holds no longer that should.
+pub fn packets(bytes: &[u8]) {
+    let mut walk = Walk::new(bytes);
+    while let Some(what) = walk.bytes.next() {
+        walk.one(*what);
+    }
+    if walk.strangers {
+        walk.end();
+    }
+}
+
+fn options(choice: u8, sizes: u8) -> Options {
+    let strategies = [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective];
+    let packet = [1, 7, 100, 64][usize::from(sizes & 3)];
+    let size = packet * [1, 5, 8, 70][usize::from(sizes >> 2 & 3)];
+    let fixed = Interval::Fixed(Duration(3_000_000));
+    Options {
+        flight: [1, 2, 5, 40][usize::from(sizes >> 4 & 3)],
+        buffer: [50, 300, 1000, 1 << 20][usize::from(sizes >> 6)],
+        interval: if choice & 4 == 0 { Interval::Adaptive } else { fixed },
+        hush: if choice & 8 == 0 { Some(Duration(1_000_000)) } else { None },
+        checked: choice & 16 != 0,
+        patience: Duration(if choice & 32 == 0 { u64::MAX / 4 } else { 50_000_000 }),
+        ..Options::blast(strategies[usize::from(choice & 3)], packet, size)
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        let mut bytes = bytes.iter();
+        let mut next = || bytes.next().copied().unwrap_or(0);
+        let (choice, sizes) = (next(), next());
+        let strangers = choice & 64 != 0;
+        let options = options(if strangers { choice & !32 } else { choice }, sizes);
+        let now = Instant(1_000_000_000);
+        let end = |connection| End { connection, handed: 0, finished: false, placed: Vec::new(), checks: Vec::new() };
+        let dials = end(Connection::dial(now, &options, TOKEN, [1; 16], ID));
+        let listens = end(Connection::listen(&options, TOKEN, [2; 16]));
+        let under_way = [VecDeque::new(), VecDeque::new()];
+        let last = Header::new(Kind::Data, ID);
+        let mut walk = Walk { bytes, ends: [dials, listens], under_way, last, data: [last; 2], now, strangers };
+        walk.flush();
+        if choice & 128 != 0 {
+            walk.deliver_all();
+        }
+        walk
+    }
+
+    fn next(&mut self) -> u8 {
+        self.bytes.next().copied().unwrap_or(0)
+    }
+
+    /// One thing happens; its top bit says on which side.
+    fn one(&mut self, what: u8) {
+        let side = usize::from(what >> 7);
+        match what & 0x1f {
+            0..=5 => self.deliver(side),
+            6 => drop(self.under_way[side].pop_front()),
+            7 => self.double(side),
+            8 => self.under_way[side].rotate_left(usize::from(!self.under_way[side].is_empty())),
+            9..=11 => self.hand_over(side),
+            12 | 13 => self.take(side),
+            14..=16 => self.wake(),
+            17 => self.pass(),
+            18 | 19 => self.forge(side),
+            20 => self.spoil(side),
+            21 | 27 => self.answer(side),
+            28 | 29 => self.data(side),
+            22 => self.claim(side),
+            23 => self.judge(side, what & 0x60 == 0),
+            24 => self.finish(side),
+            25 if !self.strangers => self.ends[side].connection.close(self.now),
+            26 => self.stranger_opens(side),
+            _ => self.deliver_all(),
+        }
+        self.flush();
+    }
+
+    // --- what honest ends and their path do ---
+
+    fn deliver(&mut self, side: usize) {
+        let Some((header, body, payload)) = self.under_way[side].pop_front() else { return };
+        self.arrive(side, &header, &body, payload);
+    }
+
+    fn arrive(&mut self, side: usize, header: &Header, body: &[u8], payload: usize) -> Arrival {
+        let end = &mut self.ends[side];
+        let arrival = end.connection.handle(self.now, header, body, payload);
+        if let Arrival::Place { position, check } = arrival {
+            let from = usize::try_from(position).expect("nothing beyond what was granted");
+            assert!(position + payload as u64 <= end.connection.receiver().limit());
+            if end.placed.len() < from + payload {
+                end.placed.resize(from + payload, false);
+            }
+            end.placed[from..from + payload].fill(true);
+            end.checks.extend(check.map(|check| check.blast.number));
+        }
+        let delivered = usize::try_from(end.connection.receiver().delivered()).unwrap_or(usize::MAX);
+        assert!(end.placed.get(..delivered).is_some_and(|placed| placed.iter().all(|placed| *placed)));
+        arrival
+    }
+
+    fn double(&mut self, side: usize) {
+        let copy = self.under_way[side].front().cloned();
+        self.under_way[side].extend(copy);
+    }
+
+    fn hand_over(&mut self, side: usize) {
+        let bytes = u64::from(self.next()) * 3;
+        let end = &mut self.ends[side];
+        if !end.finished && end.handed + bytes <= MOST {
+            end.handed += bytes;
+            end.connection.send(bytes);
+        }
+    }
+
+    fn take(&mut self, side: usize) {
+        let connection = &mut self.ends[side].connection;
+        connection.consume(connection.receiver().delivered());
+    }
+
+    /// Time goes on to when somebody wants to be asked.
+    fn wake(&mut self) {
+        let now = self.now;
+        let deadlines = self.ends.each_mut().map(|end| end.connection.deadline(now).map(|(at, _)| at));
+        self.now = deadlines.into_iter().flatten().min().unwrap_or(now);
+    }
+
+    fn pass(&mut self) {
+        let time = Duration(u64::from(self.next()) * 200_000);
+        self.now += time;
+    }
+
+    fn judge(&mut self, side: usize, wrong: bool) {
+        for number in core::mem::take(&mut self.ends[side].checks) {
+            self.ends[side].connection.checked(number, !wrong);
+        }
+    }
+
+    fn finish(&mut self, side: usize) {
+        self.ends[side].finished = true;
+        self.ends[side].connection.finish();
+    }
+
+    fn deliver_all(&mut self) {
+        for _ in 0..50 {
+            for side in [0, 1] {
+                while !self.under_way[side].is_empty() {
+                    self.deliver(side);
+                }
+            }
+            self.flush();
+            if self.under_way.iter().all(VecDeque::is_empty) {
+                return;
+            }
+        }
+    }
+
+    /// What wants to leave does; then nobody wants to be asked at once again.
+    fn flush(&mut self) {
+        for side in [0, 1] {
+            let mut outputs = 0;
+            while let Some(output) = self.ends[side].connection.poll(self.now, 5) {
+                outputs += 1;
+                assert!(outputs < 20_000, "it never ends");
+                self.leave(side, output);
+            }
+            let again = self.ends[side].connection.deadline(self.now);
+            assert!(again.is_none_or(|(at, _)| at > self.now), "{again:?}");
+            // A path holds so many; the first ones are lost.
+            let many = self.under_way[side].len().saturating_sub(5000);
+            self.under_way[side].drain(..many);
+        }
+    }
+
+    fn leave(&mut self, side: usize, output: Output) {
+        let to = &mut self.under_way[1 - side];
+        match output {
+            Output::Control(header, body) => {
+                let bytes = body.len();
+                self.last = header;
+                to.push_back((header, body, bytes));
+            }
+            Output::Run(run) => {
+                assert!(run.count > 0);
+                for n in 0..run.count {
+                    let (position, bytes) = run.span(n);
+                    assert!(position + u64::from(bytes) <= self.ends[side].handed);
+                    self.last = run.header(n, 0);
+                    self.data[side] = self.last;
+                    to.push_back((run.header(n, 0), Vec::new(), bytes as usize));
+                }
+            }
+        }
+    }
+
+    // --- what others do ---
+
+    /// Any header, and a few bytes.
+    fn forge(&mut self, side: usize) {
+        let bytes: Vec<u8> = (0..40).map(|_| self.next()).collect();
+        let Some(header) = Header::read(&bytes) else { return };
+        self.forged(side, header, &bytes[32..], usize::from(bytes[27]));
+    }
+
+    /// A header like the last honest one, with one thing changed.
+    fn spoil(&mut self, side: usize) {
+        let (which, value) = (self.next(), self.next());
+        let mut bytes = self.last.write();
+        bytes[usize::from(which & 31)] ^= value;
+        let Some(header) = Header::read(&bytes) else { return };
+        let payload = usize::from(self.next());
+        self.forged(side, header, &[value; 3], payload);
+    }
+
+    /// An answer to what was sent just now, or nearly so, with any body.
+    fn answer(&mut self, side: usize) {
+        let Header { blast, round, index, .. } = self.data[side];
+        let (near, what) = (self.next(), self.next());
+        let header = Header {
+            blast: blast.wrapping_sub(u32::from(near & 3)).wrapping_add(u32::from(near >> 2 & 1)),
+            round: round.wrapping_sub(u16::from(near >> 3 & 3)).wrapping_add(u16::from(near >> 5 & 1)),
+            index: index.saturating_sub(u16::from(what & 15)),
+            flags: [0, 0, 0, 4, 8, 16, 20, 255][usize::from(near >> 5)],
+            start: u64::from(self.next()) * 4,
+            ..Header::new(Kind::Answer, ID)
+        };
+        let body: Vec<u8> = (0..what >> 6).map(|_| self.next()).collect();
+        self.forged(side, header, &body, body.len());
+    }
+
+    /// Data like what the other side sent just now, of a blast near it or elsewhere.
+    fn data(&mut self, side: usize) {
+        let like = self.data[1 - side];
+        let (near, what) = (self.next(), self.next());
+        let length = if what & 1 == 0 { like.length } else { u32::from(self.next()) };
+        let away = if what & 2 == 0 { u64::from(like.length) } else { u64::from(self.next()) };
+        let number = like.blast.wrapping_add(u32::from(near & 3));
+        let start = like.start + u64::from(near & 3) * away;
+        let index = if what & 4 == 0 { u16::from(near >> 4) } else { like.index };
+        let header = Header {
+            blast: number,
+            length,
+            start,
+            index,
+            flags: what >> 6 & 3 & if length == 0 { 3 } else { 1 },
+            round: like.round.wrapping_add(u16::from(what >> 4 & 3)).wrapping_sub(1),
+            ..Header::new(Kind::Data, ID)
+        };
+        let packet = self.ends[side].connection.options().packet;
+        let (_, bytes) = Blast { number, start, length, last: false }.span(u32::from(index), packet);
+        self.forged(side, header, &[], bytes as usize);
+    }
+
+    fn forged(&mut self, side: usize, mut header: Header, body: &[u8], payload: usize) {
+        if self.strangers && header.connection == ID {
+            header.connection += 1;
+        }
+        let arrival = self.arrive(side, &header, body, payload);
+        assert!(arrival == Arrival::Nothing || !self.strangers);
+    }
+
+    /// Data that was never granted, in the name of the connection.
+    fn claim(&mut self, side: usize) {
+        let (blast, flags) = (u32::from(self.next()), self.next());
+        let limit = self.ends[side].connection.receiver().limit();
+        let length = 1 + u32::from(self.next());
+        let start = [limit, limit.saturating_sub(u64::from(length)) + 1, u64::MAX - u64::from(length), u64::MAX]
+            [blast as usize & 3];
+        let index = u16::from(flags >> 2 & 3);
+        let number = self.data[1 - side].blast.wrapping_add(blast & 3);
+        let header = Header { blast: number, flags, length, start, index, ..Header::new(Kind::Data, ID) };
+        let arrival = self.arrive(side, &header, &[], self.ends[side].connection.options().packet as usize);
+        assert!(!matches!(arrival, Arrival::Place { .. }), "{arrival:?}");
+    }
+
+    /// Somebody else opens: with a wrong token, or too late.
+    fn stranger_opens(&mut self, side: usize) {
+        if self.ends[1].connection.state() == State::Listening {
+            return;
+        }
+        let token = if self.next() & 1 == 0 { TOKEN } else { [6; 16] };
+        let terms = Terms::of(&options(self.next(), self.next()), token, [3; 16]).write();
+        let kind = [Kind::Open, Kind::Accept, Kind::Refuse][usize::from(self.next()) % 3];
+        let body = if kind == Kind::Refuse { &[Refusal::Busy as u8][..] } else { &terms };
+        self.arrive(side, &Header::new(kind, ID + 1), body, body.len());
+    }
+
+    // --- how it ends ---
+
+    /// Nothing is lost any more, everything is taken and found right: everything arrives.
+    fn end(&mut self) {
+        for _ in 0..20_000 {
+            for side in [0, 1] {
+                while !self.under_way[side].is_empty() {
+                    self.deliver(side);
+                }
+                self.judge(side, false);
+                self.take(side);
+            }
+            self.flush();
+            if self.under_way.iter().all(VecDeque::is_empty) {
+                let done = |end: &End| end.connection.state() == State::Open && end.connection.sender().is_idle();
+                if self.ends.iter().all(done) {
+                    break;
+                }
+                self.wake();
+                self.flush();
+            }
+        }
+        for side in [0, 1] {
+            let (from, to) = (&self.ends[side], &self.ends[1 - side].connection);
+            assert_eq!(to.receiver().delivered(), from.handed, "{:?} {:?}", to.facts(), from.connection);
+            assert_eq!(to.receiver().ended(), from.finished);
+            assert_eq!(to.state(), State::Open);
+        }
+    }
+}

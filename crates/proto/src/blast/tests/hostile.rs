@@ -1,0 +1,39 @@
+//! Packets that no honest peer sends, mixed into what two honest ones do.
+//!
+//! `STACKLINE_SCHEDULES=1000000 cargo test --release -p stackline-proto hostile` walks more of it.
+
+use crate::blast::fuzzing::packets;
+use alloc::vec::Vec;
+use rand_core::Rng;
+use stackline_core::random::Seed;
+
+extern crate std;
+
+/// Random bytes, of which the first one is as given in the bits of `fixed`.
+fn walks(name: &str, fixed: u8, value: u8) {
+    let cases = std::env::var("STACKLINE_SCHEDULES").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
+    for number in 0..cases {
+        let mut draw = Seed::root(11).child(name).index(number).generator();
+        let length = 20 + draw.next_u64() % 400;
+        let mut bytes: Vec<u8> = (0..length).map(|_| draw.next_u64() as u8).collect();
+        bytes[0] = bytes[0] & !fixed | value;
+        if std::panic::catch_unwind(|| packets(&bytes)).is_err() {
+            panic!("{name} {number}: {bytes:?}");
+        }
+    }
+}
+
+#[test]
+fn hostile_strangers_change_nothing() {
+    walks("strangers", 64, 64);
+}
+
+#[test]
+fn hostile_peers_break_nothing() {
+    walks("peers", 64, 0);
+}
+
+#[test]
+fn hostile_packets_in_an_open_connection_break_nothing() {
+    walks("open", 64 | 128, 128);
+}
