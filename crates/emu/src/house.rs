@@ -60,6 +60,13 @@ pub fn build(network: &Network) -> Result<(House, Vec<Leg>)> {
     Ok((House { user, hosts: hosts.collect() }, legs))
 }
 
+/// Moves this process to a network of its own in which there is loopback and nothing else: for what is measured between
+/// two threads. At the start of the process, while it has one thread.
+pub fn alone() -> Result<()> {
+    namespace::leave()?;
+    settle_centre()
+}
+
 /// Whether any queue marks packets instead of dropping them.
 fn marks(network: &Network) -> bool {
     let of_links = network.links.iter().map(|link| &link.queue);

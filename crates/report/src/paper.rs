@@ -4,10 +4,9 @@
 
 use crate::figure::ABSENT;
 use crate::grid::{Align, line, widths, wrap};
-use crate::json::statistics;
 use crate::table::WIDTH;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json as object};
-use stackline_analyze::Statistics;
 use stackline_core::units;
 
 /// What of a paper was made again.
@@ -59,8 +58,8 @@ pub struct Row {
     pub profile: Option<f64>,
     /// The simulation of that profile.
     pub simulated: Option<Simulated>,
-    /// On this machine, its median is what counts.
-    pub measured: Option<Statistics>,
+    /// On this machine.
+    pub measured: Option<Measured>,
 }
 
 /// A figure of the paper.
@@ -81,6 +80,23 @@ pub struct Simulated {
     pub error: Option<f64>,
     /// How many transfers it is from; one where nothing is drawn.
     pub transfers: u64,
+}
+
+/// Transfers on this machine, all in seconds. The median is what counts: what the scheduler did to a few does not move it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// How many.
+    pub n: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// Their standard deviation (n - 1).
+    pub sd: f64,
+    /// The shortest.
+    pub min: f64,
+    /// The median.
+    pub median: f64,
+    /// The longest.
+    pub max: f64,
 }
 
 impl Row {
@@ -250,7 +266,7 @@ fn row(row: &Row) -> Value {
         "simulated_error_s": row.simulated.and_then(|s| s.error),
         "simulated_transfers": row.simulated.map(|s| s.transfers),
         "apart": row.apart(),
-        "measured": statistics(row.measured.as_ref()),
+        "measured": row.measured,
     })
 }
 

@@ -71,6 +71,9 @@ pub(crate) enum Command {
     /// Emulate a network (started by `run` and `net exec`)
     #[command(hide = true)]
     Emulate(Emulate),
+    /// Measure what a paper's tables ask for (started by `reproduce`)
+    #[command(hide = true)]
+    Measure(Measure),
 }
 
 /// Where the specification is and what replaces parts of it.
@@ -307,9 +310,19 @@ pub(crate) struct Reproduce {
     /// And so many that the standard error of each standard deviation is at most so many percent of it
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0, value_parser = precision)]
     pub(crate) precision: f64,
+    /// Measure so many transfers of each kind on this machine; 0 for none
+    #[arg(long, value_name = "NUMBER", default_value_t = 500, value_parser = clap::value_parser!(u32).range(..=100_000))]
+    pub(crate) runs: u32,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Measure {
+    /// Transfers of each kind
+    #[arg(long)]
+    pub(crate) runs: u32,
 }
 
 #[derive(Args, Debug)]

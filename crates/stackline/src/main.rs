@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Net(flags) => net::net(&flags),
         Command::Reproduce(flags) => reproduce::reproduce(&flags),
         Command::Emulate(flags) => net::emulate(&flags),
+        Command::Measure(flags) => reproduce::measure(&flags),
     };
     done.unwrap_or_else(Exit::from_error).into()
 }

@@ -1,12 +1,14 @@
 //! `stackline reproduce`: the tables and figures of a paper, beside what was printed.
 
 mod blast;
+mod here;
 mod pictures;
 mod profile;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
+pub(crate) use here::measure;
 
 /// A paper whose experiments can be made again.
 struct Known {

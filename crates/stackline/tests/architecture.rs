@@ -21,7 +21,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("events", &["core"]),
     ("analyze", &["core", "events", "model"]),
     ("report", &["core", "analyze"]),
-    ("stackline", &["core", "spec", "net", "proto", "model", "sim", "emu", "live", "events", "analyze", "report"]),
+    (
+        "stackline",
+        &["core", "spec", "net", "proto", "transfer", "model", "sim", "emu", "live", "events", "analyze", "report"],
+    ),
 ];
 
 /// Crates in which no clock, file, socket or thread can be named.

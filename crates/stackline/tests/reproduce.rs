@@ -44,10 +44,12 @@ fn the_profiles_are_networks_of_the_language() {
     assert_eq!(stackline(&["reproduce", "--profile"]).status.code(), Some(2));
 }
 
-/// The rows of an exhibit.
+fn exhibit<'a>(paper: &'a Value, name: &str) -> &'a Value {
+    paper["exhibits"].as_array().unwrap().iter().find(|exhibit| exhibit["name"] == name).unwrap()
+}
+
 fn rows<'a>(paper: &'a Value, name: &str) -> &'a [Value] {
-    let exhibit = paper["exhibits"].as_array().unwrap().iter().find(|exhibit| exhibit["name"] == name);
-    exhibit.unwrap()["rows"].as_array().unwrap()
+    exhibit(paper, name)["rows"].as_array().unwrap()
 }
 
 fn row<'a>(paper: &'a Value, name: &str, subject: &str, packets: u32) -> &'a Value {
@@ -62,12 +64,13 @@ fn ms(value: &Value) -> String {
 fn the_paper_is_made_again() {
     let directory = tempfile::tempdir().unwrap();
     let pictures = directory.path().join("made/here");
-    let little = ["--precision", "20%", "--transfers", "1000"];
+    let little = ["--precision", "20%", "--transfers", "1000", "--runs", "20"];
     let command = ["reproduce", "blast", "--json", "--pictures", pictures.to_str().unwrap()];
     let paper: Value = serde_json::from_str(&done(&[&command[..], &little].concat())).unwrap();
     assert_eq!(paper["paper"], "blast");
     printed_and_formulas(&paper);
     simulated(&paper);
+    measured(&paper);
     drawn(&paper, &pictures);
 }
 
@@ -87,6 +90,22 @@ fn printed_and_formulas(paper: &Value) {
     // To(64) of the profile with its latency is 172.79 ms.
     let waits = rows(paper, "Figure 6").iter().find(|row| row["interval"] == "10 To(D)").unwrap();
     assert_eq!(ms(&waits["interval_s"]), "1727.90");
+}
+
+/// Times of this machine, or why there are none: not every machine lets its users have a network.
+fn measured(paper: &Value) {
+    for name in ["Table 1", "Table 3"] {
+        let reasons = exhibit(paper, name)["notes"].as_array().unwrap();
+        let refused = reasons.iter().any(|note| note.as_str().unwrap().starts_with("Not measured here: "));
+        for row in rows(paper, name) {
+            let times = &row["measured"];
+            assert_eq!(times.is_null(), refused, "{name} {row}");
+            if !refused {
+                let [min, median, max] = ["min", "median", "max"].map(|figure| times[figure].as_f64().unwrap());
+                assert!(times["n"] == 20 && 0.0 < min && min <= median && median <= max, "{name} {row}");
+            }
+        }
+    }
 }
 
 /// Without loss it is the formula to rounding; with loss within five standard errors, none of which is large.

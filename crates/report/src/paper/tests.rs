@@ -16,7 +16,7 @@ fn sample() -> Paper {
                 formula: Some(3.91e-3),
                 profile: Some(3.93e-3),
                 simulated: Some(Simulated { seconds: 3.93e-3, error: None, transfers: 1 }),
-                measured: Statistics::from_values(&[20e-6, 22e-6, 31e-6]),
+                measured: Some(Measured { n: 3, mean: 24.3e-6, sd: 5.9e-6, min: 20e-6, median: 22e-6, max: 31e-6 }),
                 ..bare.clone()
             },
             Row { packets: Some(64), printed: Some(Printed::Lost), formula: Some(0.250_24), ..bare.clone() },

@@ -5,9 +5,11 @@
 
 mod charts;
 mod figures;
+mod measured;
 mod simulated;
 mod tables;
 
+use super::here::here;
 use super::pictures;
 use super::profile::{Host, Profiles};
 use crate::exit::{Exit, Result};
@@ -86,6 +88,9 @@ pub(super) fn reproduce(flags: &flags::Reproduce) -> Result {
     let hosts = Hosts::of(&profiles)?;
     let mut sheets = tables::sheets(&hosts);
     sheets.extend(figures::sheets(&hosts));
+    if flags.runs > 0 {
+        measured::fill(&mut sheets, &here(flags.runs));
+    }
     let how = simulated::How { seed: flags.seed, transfers: flags.transfers, precision: flags.precision / 100.0 };
     simulated::fill(sheets.iter_mut().flat_map(|sheet| &mut sheet.lines), &profiles, how)?;
     let paper = Paper {

@@ -1,13 +1,14 @@
 //! Section 2.1 and Tables 1 to 3: transfers without an error.
 
 use super::{Case, Hosts, Line, Quantity, Sheet, Way};
+use crate::reproduce::here::NUMBERS;
 use crate::reproduce::profile::Host;
 use stackline_model::blast::elapsed::{sliding_window_printed, utilisation, utilisation_limit};
 use stackline_model::blast::{Costs, Protocol, Strategy, naive};
 use stackline_report::paper::{Printed, Row};
 
-/// N of Tables 1 and 3.
-const NUMBERS: [u32; 4] = [1, 4, 16, 64];
+/// The last row of Table 2.
+pub(super) const OBSERVED: &str = "Observed elapsed time";
 
 /// All of them, in the order of the paper.
 pub(super) fn sheets(hosts: &Hosts) -> Vec<Sheet> {
@@ -137,7 +138,7 @@ fn table_2(hosts: &Hosts) -> Sheet {
         ..Row::default()
     };
     let observed = Row {
-        subject: "Observed elapsed time".into(),
+        subject: OBSERVED.into(),
         printed: Some(Printed::Here("4.08", 4.08e-3)),
         formula: Some(sum),
         profile: Some(Protocol::StopAndWait.elapsed(&hosts.standalone, 1)),
