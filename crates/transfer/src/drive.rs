@@ -9,18 +9,22 @@ use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::link::Link;
 use crate::memory::{self, Posted, Staging};
+use crate::nap::{self, Naps};
 use crate::options::{Options, Waiting};
 use crate::seal::{Side, Verdict};
 use stackline_core::time::{Duration, Instant};
 use stackline_proto::blast::terms::Nonce;
 use stackline_proto::blast::{Arrival, Check, Connection, Failure, Header, Kind, Output, State};
 use std::io::{self, ErrorKind};
+use std::thread;
 use std::time;
 
 /// Whoever may end the operation is asked so often, and so long a wait is at most.
 const LOOK: Duration = Duration(20_000_000);
 /// Runs that are sent before answers are looked for.
 const RUNS: u32 = 8;
+/// Fewer packets than that are no row.
+const LEAST_ROW: usize = 4;
 
 /// What an operation has in hand: bytes to send and memory to receive into.
 pub(crate) struct Work<'a> {
@@ -81,6 +85,7 @@ pub(crate) struct Driver<C> {
     /// When the peer was heard last, and asked last whether it is there.
     heard: Instant,
     asked: Instant,
+    naps: Naps,
 }
 
 /// The moment a driver is made, on its own clock.
@@ -102,6 +107,7 @@ impl<C: Carrier> Driver<C> {
             looked: BEGIN,
             heard: BEGIN,
             asked: BEGIN,
+            naps: Naps::new(),
         }
     }
 
@@ -199,9 +205,10 @@ impl<C: Carrier> Driver<C> {
     }
 
     fn take(&mut self, work: &mut Work<'_>, wait: Wait) -> Result<(), Error> {
-        self.inbox.expect(&work.posted, self.connection.receiver().expected());
-        let into = &mut *work.posted.into;
-        let packets = match self.link.carrier.receive(self.link.head, into, &self.inbox.places, wait) {
+        let packet = self.connection.options().packet as usize;
+        let most = self.link.places(packet);
+        self.inbox.expect(&work.posted, self.connection.receiver().expected_rows(), packet, most);
+        let packets = match self.receive(work, wait) {
             Ok(packets) => packets,
             Err(error) if error.kind() == ErrorKind::Interrupted => return self.link.look(),
             Err(error) => return self.fails(error),
@@ -210,12 +217,35 @@ impl<C: Carrier> Driver<C> {
             return Ok(());
         }
         let now = self.now();
-        for index in 0..packets {
-            self.arrive(now, (index, packets), &mut work.posted);
+        self.naps.came(packets as u64 * packet as u64);
+        let mut index = 0;
+        while index < packets {
+            let row = if self.link.seal.is_none() { self.row(now, index, packets, &work.posted) } else { 0 };
+            if row == 0 {
+                self.arrive(now, (index, packets), &mut work.posted);
+            }
+            index += row.max(1);
         }
         let delivered = self.connection.receiver().delivered();
         self.connection.consume(delivered.min(work.posted.end()));
         Ok(())
+    }
+
+    /// One read. In the middle of a long transfer it naps instead of being woken.
+    fn receive(&mut self, work: &mut Work<'_>, wait: Wait) -> io::Result<usize> {
+        let (carrier, head, places) = (&mut self.link.carrier, self.link.head, &self.inbox.places);
+        let receiver = self.connection.receiver();
+        let long = work.posted.end().saturating_sub(receiver.delivered()) > nap::REST;
+        if long && matches!(wait, Wait::Block(_)) && carrier.facts().joined_in {
+            let packets = carrier.receive(head, work.posted.into, places, Wait::No)?;
+            if packets > 0 {
+                return Ok(packets);
+            }
+            if let Some(time) = self.naps.next(self.connection.options().buffer) {
+                thread::sleep(time);
+            }
+        }
+        carrier.receive(head, work.posted.into, places, wait)
     }
 
     /// A path that fails while the connection is being closed is no loss.
@@ -226,6 +256,27 @@ impl<C: Carrier> Driver<C> {
         let goodbye = Header::new(Kind::Closed, self.connection.id());
         self.connection.handle(self.now(), &goodbye, &[], 0);
         Ok(())
+    }
+
+    /// Takes packets from `index` on as a row where they are one, in their places; how many.
+    fn row(&mut self, now: Instant, index: usize, packets: usize, posted: &Posted<'_>) -> usize {
+        let packet = self.connection.options().packet as usize;
+        let row = self.inbox.row(&self.link.carrier, index, packets, packet);
+        if row < LEAST_ROW {
+            return 0;
+        }
+        let Some(header) = Header::read(self.link.carrier.packet(index).head) else { return 0 };
+        let position = header.start.saturating_add(u64::from(header.index) * packet as u64);
+        if posted.place(position) != Some(self.inbox.places[index].at) {
+            return 0;
+        }
+        match self.connection.handle_row(now, &header, row as u32) {
+            Some(_) => {
+                self.heard = now;
+                row
+            }
+            None => 0,
+        }
     }
 
     /// Packet `index` of those that came.

@@ -6,9 +6,7 @@
 use crate::carrier::{Carrier, Payload, Place};
 use crate::memory::{self, Posted, Staging};
 use crate::seal::{Seal, Verdict};
-
-/// Most packets of one read that are received in place.
-const PLACES: usize = 128;
+use stackline_proto::blast::wire;
 
 /// Where a payload is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,18 +35,52 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Chooses places for the next read: where the stream positions lie in the memory posted.
-    pub(crate) fn expect(&mut self, posted: &Posted<'_>, expected: impl Iterator<Item = (u64, u32)>) {
+    /// Chooses at most `most` places for the next read: where rows of packets of `packet` bytes, by stream position and bytes,
+    /// lie in the memory posted.
+    pub(crate) fn expect(
+        &mut self,
+        posted: &Posted<'_>,
+        rows: impl Iterator<Item = (u64, u64)>,
+        packet: usize,
+        most: usize,
+    ) {
         self.places.clear();
         self.aside_from = None;
-        for (position, bytes) in expected.take(PLACES) {
-            let Some(at) = posted.place(position) else { return };
-            let length = (bytes as usize).min(posted.room(position));
-            self.places.push(Place { at, length });
-            if length < bytes as usize {
-                return;
+        for (mut position, mut bytes) in rows {
+            while bytes > 0 {
+                let Some(at) = posted.place(position) else { return };
+                let row = posted.room(position).min(usize::try_from(bytes).unwrap_or(usize::MAX));
+                // The last one is short where the blast ends, or the memory.
+                let wanted = row.div_ceil(packet).min(most - self.places.len());
+                let place = |n: usize| Place { at: at + n * packet, length: packet.min(row - n * packet) };
+                self.places.extend((0..wanted).map(place));
+                if self.places.len() == most || row % packet > 0 && row as u64 != bytes {
+                    return;
+                }
+                position += row as u64;
+                bytes -= row as u64;
             }
         }
+    }
+
+    /// How many of `packets` packets from `index` on are a row: full data packets of one blast that follow each other, in
+    /// places that do so too, and none of them asks.
+    pub(crate) fn row<C: Carrier>(&self, carrier: &C, index: usize, packets: usize, packet: usize) -> usize {
+        if self.aside_from.is_some() {
+            return 0;
+        }
+        let Some((&first, places)) = self.places.get(index..).and_then(<[Place]>::split_first) else { return 0 };
+        let head = carrier.packet(index);
+        if head.payload != Payload::Placed(packet) || !wire::begins_row(head.head) {
+            return 0;
+        }
+        let follows = |(n, place): &(usize, &Place)| {
+            let next = carrier.packet(index + n + 1);
+            place.at == first.at + (n + 1) * packet
+                && next.payload == head.payload
+                && wire::follows(head.head, next.head, *n as u16 + 1)
+        };
+        1 + places[..places.len().min(packets - index - 1)].iter().enumerate().take_while(follows).count()
     }
 
     /// Where the payload of a packet is now.

@@ -18,6 +18,7 @@
 //! | `drive` | the loop between machine and carrier |
 //! | `link` | packets out: heads, seals, what the carrier did not take at once |
 //! | `inbox` | packets in: payloads that are not where they belong |
+//! | `nap` | a receiver that sleeps instead of being woken |
 //! | `memory` | the memory of a stream: posted, or a bounded ring |
 //! | [`seal`], `replay` | authenticated encryption; each packet counts once |
 //! | [`standalone`] | the programs of 1985 at the data link level, to be timed |
@@ -33,6 +34,7 @@ mod inbox;
 mod link;
 pub mod listener;
 mod memory;
+mod nap;
 pub mod options;
 mod replay;
 #[cfg(test)]

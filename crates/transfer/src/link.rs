@@ -8,6 +8,8 @@ use stackline_proto::blast::{self, HEADER, Header};
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
+/// Most bytes that the kernel takes or brings as one.
+const LONGEST: usize = 65_507;
 /// Most packets of a run.
 const PACKETS: usize = 128;
 /// Where the index is in a header, and its flags.
@@ -42,7 +44,13 @@ impl<C: Carrier> Link<C> {
     /// Packets with so many bytes of data that go as one.
     pub(crate) fn train(&self, packet: u32) -> u32 {
         let bytes = packet as usize + self.head;
-        (65_507 / bytes).min(self.carrier.facts().joined_out).clamp(1, PACKETS) as u32
+        (LONGEST / bytes).min(self.carrier.facts().joined_out).clamp(1, PACKETS) as u32
+    }
+
+    /// How many packets with so many bytes of data one read can bring, as far as places for them are worth it.
+    pub(crate) fn places(&self, packet: usize) -> usize {
+        let joined = self.carrier.facts().joined_in;
+        if joined { (LONGEST / (packet + self.head)).clamp(1, PACKETS) } else { PACKETS }
     }
 
     /// Whether somebody wants the operation to end.

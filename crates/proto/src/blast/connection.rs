@@ -276,6 +276,11 @@ impl Connection {
         Arrival::Nothing
     }
 
+    /// Full packets of a blast that follow each other have arrived; see [`Receiver::handle_row`].
+    pub fn handle_row(&mut self, now: Instant, header: &Header, count: u32) -> Option<u64> {
+        if self.is_open() { self.receiver.handle_row(now, header, count) } else { None }
+    }
+
     const fn is_open(&self) -> bool {
         matches!(self.state, State::Open | State::Closing)
     }

@@ -71,6 +71,18 @@ impl Marks {
         true
     }
 
+    /// Puts `count` indices from `first` on in; false, and nothing is changed, when one of them was there or is none.
+    pub fn put_row(&mut self, first: u32, count: u32) -> bool {
+        let free = first.checked_add(count).is_some_and(|end| end <= self.bound)
+            && self.next(first, true).is_none_or(|taken| taken - first >= count);
+        if free {
+            (first..first + count).for_each(|index| {
+                self.put(index);
+            });
+        }
+        free
+    }
+
     /// Takes out everything from `index` on.
     pub fn cut(&mut self, index: u32) {
         for at in index..self.bound {

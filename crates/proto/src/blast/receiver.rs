@@ -218,6 +218,15 @@ impl Receiver {
     /// Stream positions where the next packets probably belong, in order, and their bytes at most: what is missing from the
     /// last arrival on, then what comes after everything known. For receiving straight into the destination.
     pub fn expected(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let packet = u64::from(self.options.packet);
+        self.expected_rows().flat_map(move |(from, bytes)| {
+            let at = move |n: u64| (from.saturating_add(n * packet), packet.min(bytes - n * packet) as u32);
+            (0..bytes.div_ceil(packet)).map(at)
+        })
+    }
+
+    /// The same, packets that follow each other together: the position of the first, and all their bytes.
+    pub fn expected_rows(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let packet = self.options.packet;
         let places = if self.open == 0 { 0 } else { self.landings.len() };
         let known = self.landings.iter().take(places).flatten().filter(|landing| !landing.complete);
@@ -229,15 +238,20 @@ impl Receiver {
                 1.. => 0,
                 _ => landing.marks.bound(),
             };
-            let next = |at: &u32| landing.marks.next(at + 1, false);
-            core::iter::successors(landing.marks.next(from, false), next).map(move |at| landing.blast.span(at, packet))
+            let row = move |from: u32| {
+                let first = landing.marks.next(from, false)?;
+                Some((first, landing.marks.next(first, true).unwrap_or(landing.marks.bound())))
+            };
+            core::iter::successors(row(from), move |(_, end)| row(*end)).map(move |(first, end)| {
+                let ((from, _), (last, bytes)) =
+                    (landing.blast.span(first, packet), landing.blast.span(end - 1, packet));
+                (from, (last - from).saturating_add(u64::from(bytes)))
+            })
         });
         let beyond = self.landings.iter().rev().flatten().next().map_or(self.delivered, |last| last.blast.end());
         // What has arrived already is no place for anything else.
         let limit = if beyond < self.highest { 0 } else { self.limit() };
-        let new = core::iter::successors(Some(beyond), move |at| at.checked_add(u64::from(packet)));
-        let new = new.take_while(move |at| *at < limit);
-        missing.chain(new.map(move |at| (at, packet)))
+        missing.chain((beyond < limit).then(|| (beyond, limit - beyond)))
     }
 
     // --- what arrives ---
@@ -268,6 +282,35 @@ impl Receiver {
                 Arrival::Refused
             }
         }
+    }
+
+    /// Packets of a blast that follow each other have arrived: `count` full ones, of which the first has this header and none
+    /// asks. Returns the first one's position where they are taken as a row; `None`, and nothing has changed, where each has
+    /// to be [handled](Self::handle) by itself.
+    pub fn handle_row(&mut self, now: Instant, header: &Header, count: u32) -> Option<u64> {
+        let place = header.blast.wrapping_sub(self.base) as usize;
+        let packet = self.options.packet;
+        let landing = self.landings.get_mut(place)?.as_mut()?;
+        let blast = Blast { number: header.blast, start: header.start, length: header.length, last: header.has(FIN) };
+        let first = u32::from(header.index);
+        let known = header.kind == Kind::Data
+            && header.connection == self.connection
+            && !header.has(ASK)
+            && (landing.blast, landing.round) == (blast, header.round)
+            && !self.ended;
+        // One that completes the blast, or is the short last one, is handled by itself.
+        let ends = landing.marks.count() + count >= landing.marks.bound() || first + count >= landing.marks.bound();
+        if !known || ends || count == 0 || !landing.marks.put_row(first, count) {
+            return None;
+        }
+        if landing.marks.count() > count {
+            self.gap = Some(gap(self.gap, now - landing.heard));
+        }
+        (landing.heard, landing.said, landing.hushed) = (now, now, 0);
+        self.heard = now;
+        self.cursor = (header.blast, first + count);
+        self.seen.packets += u64::from(count);
+        Some(landing.blast.span(first, packet).0)
     }
 
     /// The blast a packet belongs to, if what the packet says agrees with everything known.

@@ -3,6 +3,7 @@
 mod hostile;
 mod numbers;
 mod path;
+mod rows;
 mod schedules;
 mod script;
 mod traces;

@@ -157,6 +157,24 @@ impl Header {
     }
 }
 
+/// Whether the bytes of a header are those of a data packet that does not ask.
+#[must_use]
+#[inline]
+pub fn begins_row(header: &[u8]) -> bool {
+    header.len() >= HEADER && header[0] == Kind::Data as u8 && header[1] & ASK == 0
+}
+
+/// Whether the bytes of two headers differ in nothing but the index, which is `ahead` more in the second.
+#[must_use]
+#[inline]
+pub fn follows(first: &[u8], second: &[u8], ahead: u16) -> bool {
+    let (Some(first), Some(second)) = (first.first_chunk::<HEADER>(), second.first_chunk::<HEADER>()) else {
+        return false;
+    };
+    let index = |header: &[u8; HEADER]| u16::from_le_bytes([header[24], header[25]]);
+    first[..24] == second[..24] && first[26..] == second[26..] && index(first).checked_add(ahead) == Some(index(second))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +186,19 @@ mod tests {
                                    length: u32, start: u64, index: u16, check: u32) {
             let header = Header { kind: KINDS[kind], flags, round, connection, blast, length, start, index, check };
             prop_assert_eq!(Header::read(&header.write()), Some(header));
+        }
+
+        #[test]
+        fn headers_follow_when_only_the_index_goes_on(index: u16, ahead: u16, bit in 0..8 * HEADER, flags: u8) {
+            let first = Header { index, flags, start: 77, ..Header::new(Kind::Data, 7) };
+            let second = Header { index: index.wrapping_add(ahead), ..first };
+            let fits = index.checked_add(ahead).is_some();
+            prop_assert_eq!(follows(&first.write(), &second.write(), ahead), fits);
+            let mut changed = second.write();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(!follows(&first.write(), &changed, ahead));
+            prop_assert!(!follows(&first.write()[..31], &second.write(), ahead));
+            prop_assert_eq!(begins_row(&first.write()), flags & ASK == 0);
         }
 
         #[test]

@@ -14,6 +14,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 pub(crate) const SPARE: usize = 1 << 16;
 /// Most packets of one call that go to places.
 pub(crate) const PLACES: usize = 128;
+/// With fewer places, most of what comes is no data.
+const FEW: usize = 16;
 /// Most messages of one call.
 pub(crate) const MESSAGES: usize = 64;
 
@@ -30,6 +32,10 @@ pub(crate) struct Message {
     pub(crate) segment: usize,
     /// Whether the kernel cut it.
     pub(crate) cut: bool,
+}
+
+fn vector(bytes: &mut [u8]) -> libc::iovec {
+    libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() }
 }
 
 /// Buffers, vectors and message headers of one call, kept so that no call allocates.
@@ -101,9 +107,11 @@ impl Inward {
     ) -> io::Result<Message> {
         self.vectors.clear();
         self.headers.clear();
-        for (index, place) in places[..places.len().min(PLACES)].iter().enumerate() {
-            self.pair(head, index, into, *place);
-        }
+        let pairs = self.heads.iter_mut().zip(places).flat_map(|(room, place)| {
+            let payload = &mut into[place.at..][..place.length];
+            [vector(&mut room.0[..head]), vector(payload)]
+        });
+        self.vectors.extend(pairs);
         self.tail(0);
         self.header(0, self.vectors.len());
         let message = &raw mut self.headers[0].msg_hdr;
@@ -126,7 +134,9 @@ impl Inward {
         self.vectors.clear();
         self.headers.clear();
         let mut counts = [0; MESSAGES];
-        for (index, count) in counts.iter_mut().enumerate() {
+        // Not more than are expected: what comes beyond would have to be copied.
+        let messages = if places.len() < FEW { MESSAGES } else { places.len().min(MESSAGES) };
+        for (index, count) in counts[..messages].iter_mut().enumerate() {
             let from = self.vectors.len();
             if let Some(place) = places.get(index) {
                 self.pair(head, index, into, *place);
@@ -135,7 +145,7 @@ impl Inward {
             *count = self.vectors.len() - from;
         }
         let mut from = 0;
-        for count in counts {
+        for count in counts.into_iter().take(messages) {
             self.header(from, count);
             from += count;
         }
@@ -165,16 +175,13 @@ impl Inward {
 
     /// Head `index` and a place, behind the vectors there are.
     fn pair(&mut self, head: usize, index: usize, into: &mut [u8], place: Place) {
-        let head = &mut self.heads[index].0[..head];
-        let payload = &mut into[place.at..][..place.length];
-        self.vectors.push(libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: head.len() });
-        self.vectors.push(libc::iovec { iov_base: payload.as_mut_ptr().cast(), iov_len: payload.len() });
+        self.vectors.push(vector(&mut self.heads[index].0[..head]));
+        self.vectors.push(vector(&mut into[place.at..][..place.length]));
     }
 
     /// The spare room of message `index`, behind the vectors there are.
     fn tail(&mut self, index: usize) {
-        let spare = &mut self.spare[index * SPARE..][..SPARE];
-        self.vectors.push(libc::iovec { iov_base: spare.as_mut_ptr().cast(), iov_len: spare.len() });
+        self.vectors.push(vector(&mut self.spare[index * SPARE..][..SPARE]));
     }
 
     /// A message of `n` vectors from number `from` on. The vectors must not move afterwards.

@@ -12,6 +12,10 @@ const MESSAGES: usize = 64;
 /// Most packets of one call.
 pub(crate) const PACKETS: usize = 512;
 
+const fn vector(bytes: &[u8]) -> libc::iovec {
+    libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
+}
+
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; 24]);
@@ -69,12 +73,15 @@ impl Outward {
     /// Two vectors a packet, so that packet i has numbers 2i and 2i + 1.
     fn fill(&mut self, run: &Run<'_>, packets: usize) {
         self.vectors.clear();
-        for (index, head) in run.heads[..packets].iter().enumerate() {
-            let payload = run.payload_of(index);
-            let head = &head.0[..run.head];
-            self.vectors.push(libc::iovec { iov_base: head.as_ptr().cast_mut().cast(), iov_len: head.len() });
-            self.vectors.push(libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() });
-        }
+        // The last payload may be empty, or longer than the others where it is the only one.
+        let each = if packets == 1 && run.heads.len() == 1 { run.payload.len() } else { run.each };
+        let payloads = run.payload.chunks(each.max(1)).chain(std::iter::once(&[][..]));
+        self.vectors.extend(
+            run.heads[..packets]
+                .iter()
+                .zip(payloads)
+                .flat_map(|(head, payload)| [vector(&head.0[..run.head]), vector(payload)]),
+        );
     }
 
     /// Packets `from..from + n` as one message, cut at `segment` bytes unless that is 0.
