@@ -8,7 +8,7 @@ use super::options::Options;
 use super::receiver::{Arrival, Received, Receiver};
 use super::sender::{Run, Sender, Sent, Wait};
 use super::terms::{Nonce, Refusal, Terms, Token};
-use super::wire::{Header, Kind};
+use super::wire::{FIN, Header, Kind};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
@@ -264,7 +264,7 @@ impl Connection {
                 let refusal = body.first().and_then(|byte| Refusal::of(*byte)).unwrap_or(Refusal::Terms);
                 self.fail(Failure::Refused(refusal));
             }
-            Kind::Close if self.is_of(header) => self.closed_by_peer(),
+            Kind::Close if self.is_of(header) => self.closed_by_peer(header),
             Kind::Closed if self.is_of(header) && self.state == State::Closing => self.end(),
             Kind::Answer if self.is_open() => {
                 self.sender.handle(now, header, body);
@@ -342,7 +342,10 @@ impl Connection {
         self.repeat = None;
     }
 
-    fn closed_by_peer(&mut self) {
+    fn closed_by_peer(&mut self, close: &Header) {
+        if self.is_open() {
+            self.sender.closed(close.start, close.has(FIN));
+        }
         self.reply = Some((Kind::Closed, self.id, 0));
         self.heard_close = true;
         self.end();
@@ -365,14 +368,18 @@ impl Connection {
 
     /// What is to be sent next: control, or at most `most` packets of a blast.
     pub fn poll(&mut self, now: Instant, most: u32) -> Option<Output> {
-        if let Some(control) = self.poll_control(now) {
+        if let Some(reply) = self.poll_reply() {
+            return Some(reply);
+        }
+        // Before it is said that the connection is closed: the peer waits for them.
+        if let Some((header, body)) = self.is_open().then(|| self.receiver.poll(now)).flatten() {
+            return Some(Output::Control(header, body));
+        }
+        if let Some(control) = self.poll_repeat(now) {
             return Some(control);
         }
         if !self.is_open() {
             return None;
-        }
-        if let Some((header, body)) = self.receiver.poll(now) {
-            return Some(Output::Control(header, body));
         }
         if self.gives_up_at().is_some_and(|at| at <= now) {
             self.fail(Failure::Silent);
@@ -389,15 +396,17 @@ impl Connection {
         [self.sender.gives_up_at(), self.receiver.gives_up_at()].into_iter().flatten().min()
     }
 
-    fn poll_control(&mut self, now: Instant) -> Option<Output> {
-        if let Some((kind, connection, reason)) = self.reply.take() {
-            let body = match kind {
-                Kind::Accept => self.terms(),
-                Kind::Refuse => alloc::vec![reason],
-                _ => Vec::new(),
-            };
-            return Some(Output::Control(Header::new(kind, connection), body));
-        }
+    fn poll_reply(&mut self) -> Option<Output> {
+        let (kind, connection, reason) = self.reply.take()?;
+        let body = match kind {
+            Kind::Accept => self.terms(),
+            Kind::Refuse => alloc::vec![reason],
+            _ => Vec::new(),
+        };
+        Some(Output::Control(Header::new(kind, connection), body))
+    }
+
+    fn poll_repeat(&mut self, now: Instant) -> Option<Output> {
         let repeat = self.repeat.as_mut()?;
         if repeat.until <= now {
             match self.state {
@@ -409,9 +418,13 @@ impl Connection {
         if !repeat.due(now) {
             return None;
         }
-        let opening = self.state == State::Opening;
-        let (kind, body) = if opening { (Kind::Open, self.terms()) } else { (Kind::Close, Vec::new()) };
-        Some(Output::Control(Header::new(kind, self.id), body))
+        if self.state == State::Opening {
+            return Some(Output::Control(Header::new(Kind::Open, self.id), self.terms()));
+        }
+        // What has arrived, since the answers that told it may be lost.
+        let flags = if self.receiver.ended() { FIN } else { 0 };
+        let close = Header { flags, start: self.receiver.delivered(), ..Header::new(Kind::Close, self.id) };
+        Some(Output::Control(close, Vec::new()))
     }
 
     fn terms(&self) -> Vec<u8> {

@@ -334,6 +334,17 @@ impl Sender {
         }
     }
 
+    /// The peer has closed the connection when everything before that position had arrived, perhaps the end of the stream as
+    /// well: where that is all there was, nothing is left to do, whether it was answered or not.
+    pub(super) fn closed(&mut self, position: u64, ended: bool) {
+        if self.cut != self.end || position < self.end || self.empty || (self.finish && !ended) {
+            return;
+        }
+        self.base = self.base.wrapping_add(self.flying.len() as u32);
+        self.flying.clear();
+        self.finished = self.finish;
+    }
+
     fn raise_limit(&mut self, limit: u64) {
         if limit > self.limit {
             self.limit = limit;

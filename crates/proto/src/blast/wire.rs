@@ -12,6 +12,8 @@
 //! | 24..26 | index | of the packet in the blast | first missing packet |
 //! | 26..28 | spare | 0 | 0 |
 //! | 28..32 | check | CRC-32C of the blast, with [`ASK`], where agreed | how many are missing |
+//!
+//! [`Kind::Close`] says in `start` and with [`FIN`] what its sender has received: up to where, and whether to the end.
 
 /// Bytes of a header.
 pub const HEADER: usize = 32;

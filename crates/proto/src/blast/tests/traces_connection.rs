@@ -2,7 +2,7 @@
 
 use super::script::{ALL, MS, Script, fixed};
 use crate::blast::terms::{Refusal, Terms};
-use crate::blast::wire::Header;
+use crate::blast::wire::{ASK, Header};
 use crate::blast::{Connection, Failure, Kind, Options, Output, State, Strategy};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
@@ -212,4 +212,43 @@ fn an_opening_that_is_given_up_is_taken_back() {
     script.until(1005);
     assert_eq!(script.state(0), State::Closed);
     assert_eq!(script.until(60_000), [] as [&str; 0]);
+}
+
+#[test]
+fn whoever_closes_says_what_has_arrived() {
+    // The answer to the last blast is lost, and nobody is there any more to answer it again.
+    let mut script = Script::open(options());
+    script.lose(&["<0.0", "<1.0"]);
+    script.path.send(0, 2000);
+    script.end(0).finish();
+    assert_eq!(script.until(1), ["0 -> 0.0 0 1?", "1 <- (0.0 all)"]);
+    assert!(!script.end(0).sender().is_idle());
+    script.close(1);
+    // The end of the stream has not come.
+    assert_eq!(script.until(2), ["1 <- Close", "2 -> Closed"]);
+    assert!(script.state(0) == State::Closed && !script.end(0).sender().is_idle());
+
+    let mut script = Script::open(options());
+    script.lose(&["<0.0"]);
+    script.path.send(0, 2000);
+    assert_eq!(script.until(1), ["0 -> 0.0 0 1?", "1 <- (0.0 all)"]);
+    script.close(1);
+    script.until(2);
+    assert!(script.state(0) == State::Closed && script.end(0).sender().is_idle());
+    assert_eq!(script.end(0).facts().sent.acknowledged, 2000);
+}
+
+#[test]
+fn an_answer_goes_before_the_word_that_it_is_closed() {
+    let now = Instant(0);
+    let mut end = Connection::listen(&options(), [5; 16], [0; 16]);
+    let terms = Terms::of(&options(), [5; 16], [0; 16]).write();
+    assert_eq!(says(&mut end, now, &Header::new(Kind::Open, 77), &terms), Some((Kind::Accept, 77)));
+    end.handle(now, &Header { flags: ASK, length: 10, ..Header::new(Kind::Data, 77) }, &[], 10);
+    end.close(now);
+    let said = [(); 3].map(|()| match end.poll(now, 1) {
+        Some(Output::Control(header, _)) => Some((header.kind, header.start)),
+        _ => None,
+    });
+    assert_eq!(said, [Some((Kind::Answer, options().buffer)), Some((Kind::Close, 10)), None]);
 }
