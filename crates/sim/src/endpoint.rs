@@ -122,8 +122,10 @@ impl Endpoint {
             Operation::AwaitConnectIndication => self.accept().await,
             Operation::DisconnectRequest => self.disconnect().await,
             Operation::AwaitDisconnectIndication => self.await_disconnect().await,
-            Operation::StartBulkGet | Operation::StartBulkPut => self.open()?.start_bulk().await,
-            Operation::AwaitStartBulkGet | Operation::AwaitStartBulkPut => self.await_start_bulk(cursor).await,
+            Operation::StartBulkGet => self.open()?.start_bulk(Bulk::Get).await,
+            Operation::StartBulkPut => self.open()?.start_bulk(Bulk::Put).await,
+            Operation::AwaitStartBulkGet => self.await_start_bulk(Bulk::Get, cursor).await,
+            Operation::AwaitStartBulkPut => self.await_start_bulk(Bulk::Put, cursor).await,
             Operation::StopBulkGet => self.stop_bulk(Bulk::Get).await,
             Operation::StopBulkPut => self.stop_bulk(Bulk::Put).await,
             Operation::AwaitStopBulkGet => self.open()?.await_stop_bulk(Bulk::Get).await,
@@ -240,8 +242,8 @@ impl Endpoint {
         Ok(())
     }
 
-    async fn await_start_bulk(&mut self, cursor: &mut Cursor) -> Result<()> {
-        if !self.open()?.await_start_bulk().await? {
+    async fn await_start_bulk(&mut self, way: Bulk, cursor: &mut Cursor) -> Result<()> {
+        if !self.open()?.await_start_bulk(way).await? {
             return self.stream_ended(cursor);
         }
         self.hear();

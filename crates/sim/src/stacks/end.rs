@@ -1,8 +1,10 @@
-//! One end of a connection that brings a byte stream, of whichever stack: what `stream` and the engine need of it.
+//! One end of a connection, of whichever stack: what the engine needs of it, and what `stream` needs of one that brings a byte
+//! stream.
 //!
-//! A stack adds itself with a variant and a pair that is [`Streams`]; nothing here decides anything.
+//! A stack adds itself with a variant, and where its connections are byte streams with a pair that is [`Streams`]; nothing
+//! here decides anything.
 
-use super::{quic, tcp};
+use super::{blast, quic, tcp};
 use crate::fault::Failure;
 use crate::world::World;
 use stackline_core::record::Transport;
@@ -55,16 +57,17 @@ pub(super) trait Streams {
     ///
     /// # Errors
     /// A [`Failure`] when the stack takes none.
-    fn dial(&self, world: &Rc<World>) -> Result<End, Failure>;
+    fn dial(&self, world: &Rc<World>) -> Result<StreamEnd, Failure>;
     /// Takes the next connection that came about.
-    fn accept(&self) -> Option<End>;
+    fn accept(&self) -> Option<StreamEnd>;
 }
 
-/// One end of a connection.
+/// One end of a connection, as the engine sees it.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
     Tcp(Rc<tcp::End>),
     Quic(Rc<quic::End>),
+    Blast(Rc<blast::End>),
 }
 
 /// The same call to the end of any stack.
@@ -73,13 +76,12 @@ macro_rules! of_any {
         match $end {
             End::Tcp($name) => $call,
             End::Quic($name) => $call,
+            End::Blast($name) => $call,
         }
     };
 }
 
 impl End {
-    // --- the engine's side ---
-
     /// It is off the list of those that may have something to send.
     pub(crate) fn untouch(&self) {
         of_any!(self, end => end.touched.set(false));
@@ -99,44 +101,61 @@ impl End {
     pub(crate) fn pair(&self) -> u32 {
         of_any!(self, end => end.pair())
     }
+}
 
-    // --- the application's side ---
+/// One end of a byte stream, as the application sees it.
+#[derive(Clone, Debug)]
+pub(crate) enum StreamEnd {
+    Tcp(Rc<tcp::End>),
+    Quic(Rc<quic::End>),
+}
 
+/// The same call to the end of any byte stream.
+macro_rules! of_stream {
+    ($end:expr, $name:ident => $call:expr) => {
+        match $end {
+            StreamEnd::Tcp($name) => $call,
+            StreamEnd::Quic($name) => $call,
+        }
+    };
+}
+
+impl StreamEnd {
     /// Whether the connection came about; nothing while that is not known.
     pub(super) fn answered(&self) -> Option<bool> {
-        of_any!(self, end => end.answered())
+        of_stream!(self, end => end.answered())
     }
 
     /// Puts so many bytes into the send buffer as there is room for; `None` when the connection is broken.
     pub(super) fn send(&self, bytes: usize, world: &World) -> Option<usize> {
-        of_any!(self, end => end.send(bytes, world))
+        of_stream!(self, end => end.send(bytes, world))
     }
 
     /// Takes at most so many bytes out of the receive buffer.
     pub(super) fn receive(&self, most: usize, world: &World) -> Got {
-        of_any!(self, end => end.receive(most, world))
+        of_stream!(self, end => end.receive(most, world))
     }
 
     /// Closes the own half.
     pub(super) fn close(&self, world: &World) {
-        of_any!(self, end => end.close(world));
+        of_stream!(self, end => end.close(world));
     }
 
     /// The application lets go of it.
     pub(super) fn abandon(&self, world: &World) {
-        of_any!(self, end => end.abandon(world));
+        of_stream!(self, end => end.abandon(world));
     }
 
     /// What is held back for company goes on at once.
     pub(super) fn push(&self, world: &World) {
-        of_any!(self, end => end.push(world));
+        of_stream!(self, end => end.push(world));
     }
 
     pub(super) fn transport(&self, now: Instant) -> Transport {
-        of_any!(self, end => end.transport(now))
+        of_stream!(self, end => end.transport(now))
     }
 
     pub(super) fn settings(&self, now: Instant) -> BTreeMap<String, String> {
-        of_any!(self, end => end.settings(now))
+        of_stream!(self, end => end.settings(now))
     }
 }

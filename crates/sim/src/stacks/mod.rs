@@ -14,8 +14,10 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+pub(crate) mod blast;
 pub(crate) mod end;
 pub(crate) mod linux_tcp;
+mod outlet;
 pub(crate) mod quic;
 pub(crate) mod segments;
 pub(crate) mod smol;
@@ -79,6 +81,7 @@ pub(crate) enum Pair {
     Tcp(Rc<tcp::TcpPair>),
     Udp(Rc<udp::UdpPair>),
     Quic(Rc<quic::QuicPair>),
+    Blast(Rc<blast::BlastPair>),
 }
 
 impl Pair {
@@ -89,6 +92,7 @@ impl Pair {
             "tcp" | "smoltcp" => Ok(Self::Tcp(Rc::new(tcp::TcpPair::new(route, stack, seed, introduces)))),
             "udp" => Ok(Self::Udp(Rc::new(udp::UdpPair::new(route, stack, seed)))),
             "quic" => Ok(Self::Quic(Rc::new(quic::QuicPair::new(route, stack, seed, introduces)?))),
+            "saw" | "window" | "blast" => Ok(Self::Blast(Rc::new(blast::BlastPair::new(route, stack, seed)?))),
             name => Err(unknown(name)),
         }
     }
@@ -99,6 +103,7 @@ impl Pair {
             Self::Tcp(pair) => pair.arrived(side, packet, world),
             Self::Udp(pair) => pair.arrived(side, packet, world),
             Self::Quic(pair) => pair.arrived(side, packet, world),
+            Self::Blast(pair) => pair.arrived(side, packet, world),
         }
     }
 
@@ -107,6 +112,7 @@ impl Pair {
         match self {
             Self::Tcp(pair) => pair.timer(connection, side, world),
             Self::Quic(pair) => pair.timer(connection, side, world),
+            Self::Blast(pair) => pair.timer(connection, side, world),
             Self::Udp(_) => {}
         }
     }
@@ -116,6 +122,7 @@ impl Pair {
         match (self, end) {
             (Self::Tcp(pair), end::End::Tcp(end)) => pair.forget(end),
             (Self::Quic(pair), end::End::Quic(end)) => pair.forget(&end),
+            (Self::Blast(pair), end::End::Blast(end)) => pair.forget(&end),
             _ => {}
         }
     }
@@ -125,13 +132,14 @@ impl Pair {
             Self::Tcp(pair) => &pair.route,
             Self::Udp(pair) => &pair.route,
             Self::Quic(pair) => &pair.route,
+            Self::Blast(pair) => &pair.route,
         };
         if route.nodes[0].0 == node.0 { Side::Initiator } else { Side::Responder }
     }
 
     /// Whether it has to know when packets have left their hosts.
     pub(crate) const fn wants_departures(&self) -> bool {
-        matches!(self, Self::Udp(_))
+        matches!(self, Self::Udp(_) | Self::Blast(_))
     }
 
     /// A packet of that side has left its host, or never will.
@@ -139,13 +147,14 @@ impl Pair {
         match self {
             Self::Tcp(_) | Self::Quic(_) => {}
             Self::Udp(pair) => pair.departed(side, at, bytes, world),
+            Self::Blast(pair) => pair.departed(side, at, bytes, world),
         }
     }
 
     /// An endpoint is done: nobody listens at that side any more.
     fn close(&self, side: Side) {
         match self {
-            Self::Tcp(_) | Self::Quic(_) => {}
+            Self::Tcp(_) | Self::Quic(_) | Self::Blast(_) => {}
             Self::Udp(pair) => pair.close(side),
         }
     }
@@ -176,6 +185,7 @@ impl Door {
         match &self.pair {
             Pair::Tcp(pair) => stream::Stream::connect(&**pair, desk).await.map(Connection::Stream),
             Pair::Quic(pair) => stream::Stream::connect(&**pair, desk).await.map(Connection::Stream),
+            Pair::Blast(pair) => blast::Transfers::connect(pair, desk).await.map(Connection::Transfers),
             Pair::Udp(pair) => {
                 let datagrams = udp::Datagrams::connect(pair, desk).await?;
                 Ok(Connection::Datagrams(Box::new(datagrams)))
@@ -189,6 +199,7 @@ impl Door {
         match &self.pair {
             Pair::Tcp(pair) => stream::Stream::accept(&**pair, desk).await.map(Connection::Stream),
             Pair::Quic(pair) => stream::Stream::accept(&**pair, desk).await.map(Connection::Stream),
+            Pair::Blast(pair) => blast::Transfers::accept(pair, desk).await.map(Connection::Transfers),
             Pair::Udp(pair) => {
                 let datagrams = udp::Datagrams::accept(pair, desk, first).await?;
                 Ok(Connection::Datagrams(Box::new(datagrams)))
@@ -202,6 +213,7 @@ impl Door {
 pub(crate) enum Connection {
     Stream(stream::Stream),
     Datagrams(Box<udp::Datagrams>),
+    Transfers(blast::Transfers),
 }
 
 impl Connection {
@@ -210,6 +222,7 @@ impl Connection {
         match self {
             Self::Stream(stream) => stream.send(bytes, times).await,
             Self::Datagrams(datagrams) => datagrams.send(bytes, times).await,
+            Self::Transfers(transfers) => transfers.send(bytes, times).await,
         }
     }
 
@@ -218,6 +231,7 @@ impl Connection {
         match self {
             Self::Stream(stream) => stream.receive(bytes, times).await,
             Self::Datagrams(datagrams) => datagrams.receive(times).await,
+            Self::Transfers(transfers) => transfers.receive(bytes, times).await,
         }
     }
 
@@ -226,13 +240,14 @@ impl Connection {
         match self {
             Self::Stream(stream) => stream.call(request, response).await,
             Self::Datagrams(datagrams) => datagrams.call(request, response, since).await,
+            Self::Transfers(transfers) => transfers.call(request, response).await,
         }
     }
 
     /// Whether the peer has closed the connection, or its half of it.
     pub(crate) fn closed(&self) -> bool {
         match self {
-            Self::Stream(_) => true,
+            Self::Stream(_) | Self::Transfers(_) => true,
             Self::Datagrams(datagrams) => datagrams.closed(),
         }
     }
@@ -242,6 +257,7 @@ impl Connection {
         match self {
             Self::Stream(stream) => Ok(stream.receive(bytes, 1).await? == 1),
             Self::Datagrams(datagrams) => datagrams.await_call().await,
+            Self::Transfers(transfers) => Ok(transfers.receive(bytes, 1).await? == 1),
         }
     }
 
@@ -250,22 +266,31 @@ impl Connection {
         match self {
             Self::Stream(stream) => stream.send(bytes, 1).await.map(drop),
             Self::Datagrams(datagrams) => datagrams.reply(bytes).await,
+            Self::Transfers(transfers) => {
+                transfers.reply(bytes);
+                Ok(())
+            }
         }
     }
 
     /// `StartBulkGet` and `StartBulkPut`.
-    pub(crate) async fn start_bulk(&mut self) -> Result<()> {
+    pub(crate) async fn start_bulk(&mut self, way: Bulk) -> Result<()> {
         match self {
             Self::Stream(stream) => stream.start_bulk().await,
             Self::Datagrams(datagrams) => datagrams.start_bulk().await,
+            Self::Transfers(transfers) => {
+                transfers.start_bulk(way);
+                Ok(())
+            }
         }
     }
 
     /// `AwaitStartBulkGet` and `AwaitStartBulkPut`: false when the peer ended its stream.
-    pub(crate) async fn await_start_bulk(&mut self) -> Result<bool> {
+    pub(crate) async fn await_start_bulk(&mut self, way: Bulk) -> Result<bool> {
         match self {
             Self::Stream(stream) => stream.await_start_bulk().await,
             Self::Datagrams(datagrams) => datagrams.await_start_bulk().await,
+            Self::Transfers(transfers) => transfers.await_start_bulk(way).await,
         }
     }
 
@@ -274,6 +299,8 @@ impl Connection {
         match self {
             Self::Stream(stream) => stream.stop_bulk(way).await,
             Self::Datagrams(datagrams) => datagrams.stop_bulk(way).await,
+            // What was sent is acknowledged.
+            Self::Transfers(_) => Ok(()),
         }
     }
 
@@ -282,6 +309,7 @@ impl Connection {
         match self {
             Self::Stream(stream) => stream.await_stop_bulk(way).await,
             Self::Datagrams(datagrams) => datagrams.await_stop_bulk(way).await,
+            Self::Transfers(_) => Ok(()),
         }
     }
 
@@ -293,6 +321,7 @@ impl Connection {
                 Ok(())
             }
             Self::Datagrams(datagrams) => datagrams.end_stream().await,
+            Self::Transfers(transfers) => transfers.end_stream().await,
         }
     }
 
@@ -304,6 +333,7 @@ impl Connection {
                 Ok(())
             }
             Self::Datagrams(datagrams) => datagrams.disconnect().await,
+            Self::Transfers(transfers) => transfers.disconnect().await,
         }
     }
 
@@ -312,6 +342,7 @@ impl Connection {
         match self {
             Self::Stream(stream) => stream.await_disconnect().await,
             Self::Datagrams(datagrams) => datagrams.await_disconnect().await,
+            Self::Transfers(transfers) => transfers.await_disconnect().await,
         }
     }
 
@@ -319,6 +350,7 @@ impl Connection {
     pub(crate) fn transport(&self) -> Option<Transport> {
         match self {
             Self::Stream(stream) => Some(stream.transport()),
+            Self::Transfers(transfers) => Some(transfers.transport()),
             Self::Datagrams(_) => None,
         }
     }
@@ -328,13 +360,14 @@ impl Connection {
         match self {
             Self::Stream(stream) => stream.settings(),
             Self::Datagrams(datagrams) => datagrams.settings(),
+            Self::Transfers(transfers) => transfers.settings(),
         }
     }
 
     /// What did not arrive in order, where that can happen.
     pub(crate) fn losses(&self) -> Option<Losses> {
         match self {
-            Self::Stream(_) => None,
+            Self::Stream(_) | Self::Transfers(_) => None,
             Self::Datagrams(datagrams) => datagrams.losses(),
         }
     }
@@ -342,13 +375,14 @@ impl Connection {
     /// Bytes of data units that really arrived, where the cursor cannot know because some were lost.
     pub(crate) fn received_bytes(&self) -> Option<u64> {
         match self {
-            Self::Stream(_) => None,
+            Self::Stream(_) | Self::Transfers(_) => None,
             Self::Datagrams(datagrams) => datagrams.received_bytes(),
         }
     }
 }
 
-const ALL: &[&StackTable] = &[&linux_tcp::TABLE, &smol::TABLE, &udp::TABLE, &quic::TABLE];
+static ALL: &[&StackTable] =
+    &[&linux_tcp::TABLE, &smol::TABLE, &udp::TABLE, &quic::TABLE, &blast::SAW, &blast::WINDOW, &blast::BLAST];
 
 /// The tables of all simulated stacks.
 #[must_use]
@@ -374,6 +408,7 @@ pub(crate) fn untold(name: &str) -> (&'static [&'static str], &'static str) {
     match name {
         "smoltcp" => (smol::UNTOLD, "smoltcp does not tell"),
         "quic" => (quic::UNTOLD, "quinn-proto does not tell"),
+        "saw" | "window" | "blast" => (blast::UNTOLD, "the protocol has no such thing"),
         _ => (&[], ""),
     }
 }
@@ -395,7 +430,10 @@ pub(crate) fn check(stack: &Stack) -> std::result::Result<(), Failure> {
                 .hint(option.help.to_string()));
         }
     }
-    Ok(())
+    match stack.name.as_str() {
+        "saw" | "window" | "blast" => blast::check(stack),
+        _ => Ok(()),
+    }
 }
 
 fn fits(kind: OptionKind, value: &OptionValue) -> bool {

@@ -2,7 +2,7 @@
 //! one after the other without framing, one byte that starts a bulk transfer and one that confirms a put.
 
 use super::Bulk;
-use super::end::{End, Got, Streams};
+use super::end::{Got, StreamEnd, Streams};
 use crate::fault::{Failure, Result, vanished};
 use crate::world::{Desk, World};
 use stackline_core::record::Transport;
@@ -24,7 +24,7 @@ const PATIENCE_LATER: Duration = Duration(127_000_000_000);
 /// An open stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    end: End,
+    end: StreamEnd,
     desk: Rc<Desk>,
     /// Bytes taken from the socket that belong to later data units.
     ahead: u64,
@@ -38,7 +38,7 @@ impl Drop for Stream {
 }
 
 impl Stream {
-    fn new(end: End, desk: &Rc<Desk>) -> Self {
+    fn new(end: StreamEnd, desk: &Rc<Desk>) -> Self {
         Self { end, desk: Rc::clone(desk), ahead: 0, ended: false }
     }
 

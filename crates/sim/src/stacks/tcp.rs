@@ -208,19 +208,19 @@ impl Streams for TcpPair {
         &self.introductions
     }
 
-    fn dial(&self, world: &Rc<World>) -> Result<end::End, Failure> {
+    fn dial(&self, world: &Rc<World>) -> Result<end::StreamEnd, Failure> {
         let connection = self.dialled.get();
         self.dialled.set(connection + 1);
         let end = self.end(connection, Side::Initiator, world.now());
         end.dial(self.ports(connection), world.now());
         end.touch(world);
-        Ok(end::End::Tcp(end))
+        Ok(end::StreamEnd::Tcp(end))
     }
 
-    fn accept(&self) -> Option<end::End> {
+    fn accept(&self) -> Option<end::StreamEnd> {
         let mut backlog = self.backlog.borrow_mut();
         let ready = backlog.iter().position(|end| !matches!(end.state(), State::Listen | State::SynReceived))?;
-        backlog.remove(ready).map(end::End::Tcp)
+        backlog.remove(ready).map(end::StreamEnd::Tcp)
     }
 }
 

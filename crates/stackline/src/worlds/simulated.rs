@@ -75,7 +75,7 @@ impl Place for Simulated<'_> {
 
     fn environment(&mut self, _: bool) -> Value {
         json!({
-            "mechanisms": ["virtual time", "net: the network model", "tcp: proto, as Linux", "smoltcp", "quic: quinn-proto"],
+            "mechanisms": ["virtual time", "net: the network model", "tcp: proto, as Linux", "smoltcp", "quic: quinn-proto", "saw, window, blast: proto"],
             "runs": self.runs,
             "events": self.events,
             "digest": format!("{:016x}", self.digest),

@@ -40,6 +40,22 @@ fn the_same_seed_goes_the_same_way() {
 }
 
 #[test]
+fn one_specification_runs_over_every_way_to_move_data() {
+    let lossy = PAIR.replace("6 ms;", "6 ms loss 0.5% jitter uniform(0, 0.002) reordering duplicate 1%;");
+    let stacks = "saw, window, blast(full), blast(full_nak), blast(partial), blast(selective), tcp";
+    let types = ["bulk_put 10000*20", "bulk_get 10000*20", "rr 32, 4000*20", "connect_disconnect 0*5"];
+    let measurements = types.map(|what| format!("2 from a to b {what} over {stacks} across n;"));
+    let text = format!("{lossy} {}", measurements.join(" "));
+    let place = Place::new();
+    place.stackline(&["run", "-e", &text, "--in", "simulated", "--check-determinism"]).succeeds();
+    let journal = std::fs::read_to_string(place.kept().0.join("runs.jsonl")).unwrap();
+    assert_eq!(journal.lines().count(), 2 * 7 * 4);
+    let told = place.stackline(&["stacks", "blast", "--in", "simulated"]);
+    let told = &told.succeeds().out;
+    assert!(told.contains("selective") && told.contains("AwaitStartBulkGet") && !told.contains("carrier"), "{told}");
+}
+
+#[test]
 fn every_example_runs() {
     for example in ["dumbbell", "lan-wan", "satellite", "magic"] {
         let place = Place::new();

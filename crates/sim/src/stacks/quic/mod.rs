@@ -293,7 +293,7 @@ impl Streams for QuicPair {
         &self.introductions
     }
 
-    fn dial(&self, world: &Rc<World>) -> Result<end::End, Failure> {
+    fn dial(&self, world: &Rc<World>) -> Result<end::StreamEnd, Failure> {
         let number = self.dialled.replace(self.dialled.get() + 1);
         let half = self.half(Side::Initiator);
         let asking = self.asking.clone();
@@ -301,16 +301,16 @@ impl Streams for QuicPair {
         let made = made.map_err(|error| Failure::new(format!("a connection cannot be asked for: {error}")))?;
         let end = self.end(number, Side::Initiator, made);
         end.touch(world);
-        Ok(end::End::Quic(end))
+        Ok(end::StreamEnd::Quic(end))
     }
 
-    fn accept(&self) -> Option<end::End> {
+    fn accept(&self) -> Option<end::StreamEnd> {
         let mut backlog = self.backlog.borrow_mut();
         // In the order they were asked for: the first one introduces itself, and the end of its handshake may be lost.
         while backlog.front().is_some_and(|end| end.failed()) {
             backlog.pop_front();
         }
         backlog.front().filter(|end| end.answered() == Some(true))?;
-        backlog.pop_front().map(end::End::Quic)
+        backlog.pop_front().map(end::StreamEnd::Quic)
     }
 }

@@ -1,5 +1,6 @@
-//! A UDP socket: what waits to be received, what waits to leave, fragments that wait for the others of their datagram.
+//! A UDP socket: what waits to be received, fragments that wait for the others of their datagram.
 
+use super::super::outlet::Outlet;
 use super::super::{Route, other, place};
 use crate::datagram::{Body, Datagram, ICMP, UDP, Whole, ipv4};
 use crate::world::World;
@@ -39,7 +40,7 @@ pub(super) struct Socket {
     side: Side,
     endpoint: u32,
     mtu: usize,
-    send_room: u64,
+    outlet: Outlet,
     receive_room: u64,
     closed: Cell<bool>,
     state: RefCell<State>,
@@ -50,13 +51,6 @@ struct State {
     inbox: VecDeque<Received>,
     /// Bytes in it.
     waiting: u64,
-    /// Bytes that were handed to the interface and have not left.
-    outstanding: u64,
-    /// When some of them will have, in order.
-    departures: VecDeque<(Instant, u32)>,
-    /// A sender waits, and whether it waits for a moment that is not known yet.
-    blocked: bool,
-    in_the_dark: bool,
     identification: u16,
     incomplete: VecDeque<Incomplete>,
 }
@@ -69,28 +63,6 @@ struct Incomplete {
     arrived: Vec<bool>,
 }
 
-impl State {
-    /// Bytes that have not left by now.
-    fn outstanding(&mut self, now: Instant) -> u64 {
-        while let Some((at, bytes)) = self.departures.front()
-            && *at <= now
-        {
-            self.outstanding = self.outstanding.saturating_sub(u64::from(*bytes));
-            self.departures.pop_front();
-        }
-        self.outstanding
-    }
-
-    /// When no more than `room` bytes will be left, as far as it is known.
-    fn when(&self, room: u64) -> Option<Instant> {
-        let mut left = self.outstanding;
-        self.departures.iter().find_map(|(at, bytes)| {
-            left = left.saturating_sub(u64::from(*bytes));
-            (left <= room).then_some(*at)
-        })
-    }
-}
-
 impl Socket {
     pub(super) fn new(route: &Route, side: Side, send_room: u64, receive_room: u64) -> Self {
         Self {
@@ -100,7 +72,7 @@ impl Socket {
             side,
             endpoint: route.endpoint(side),
             mtu: usize::try_from(route.mtu).unwrap_or(usize::MAX).max(64),
-            send_room: send_room.min(route.rooms[place(side)]),
+            outlet: Outlet::new(send_room.min(route.rooms[place(side)])),
             receive_room,
             closed: Cell::new(false),
             state: RefCell::default(),
@@ -116,35 +88,19 @@ impl Socket {
     }
 
     pub(super) const fn rooms(&self) -> (u64, u64) {
-        (self.send_room, self.receive_room)
+        (self.outlet.bytes(), self.receive_room)
     }
 
     // --- what leaves ---
 
-    /// Whether there is room to send. Without it the sender waits until half of it is free again, as in Linux; it is then
-    /// looked at at the moment returned, if that is known.
+    /// See [`Outlet::room`].
     pub(super) fn room(&self, world: &World) -> Result<(), Option<Instant>> {
-        let mut state = self.state.borrow_mut();
-        let outstanding = state.outstanding(world.now());
-        let enough = if state.blocked { outstanding <= self.send_room / 2 } else { outstanding < self.send_room };
-        state.blocked = !enough;
-        let when = if enough { None } else { state.when(self.send_room / 2) };
-        let dark = !enough && when.is_none();
-        if dark != state.in_the_dark {
-            state.in_the_dark = dark;
-            let blocked = world.blocked.get();
-            world.blocked.set(if dark { blocked + 1 } else { blocked - 1 });
-        }
-        if enough { Ok(()) } else { Err(when) }
+        self.outlet.room(world)
     }
 
     /// A packet has left the host at `at`, or never will.
     pub(super) fn departed(&self, at: Instant, bytes: u32, world: &World) {
-        let mut state = self.state.borrow_mut();
-        // Nearly always the last: only what was dropped comes out of order.
-        let place = state.departures.iter().rposition(|(earlier, _)| *earlier <= at).map_or(0, |place| place + 1);
-        state.departures.insert(place, (at, bytes));
-        if state.blocked && state.in_the_dark {
+        if self.outlet.departed(at, bytes) {
             world.wake(self.endpoint);
         }
     }
@@ -202,7 +158,7 @@ impl Socket {
 
     fn hand_over(&self, header: &[u8], length: usize, body: Body, world: &World) {
         if !matches!(body, Body::Refused) {
-            self.state.borrow_mut().outstanding += length as u64;
+            self.outlet.handed(length as u64);
         }
         let payload = Datagram::new(self.pair, 0, header, body);
         let (from, to, flow) = (self.from, self.to, self.pair);

@@ -1,0 +1,329 @@
+//! One end of a connection: the machine of `proto::blast`, what its application has handed over and taken, and when it is
+//! looked at again. It decides nothing of the protocol.
+
+use super::super::end::{self, Got};
+use super::super::outlet::Outlet;
+use super::wire::Wire;
+use crate::datagram::Datagram;
+use crate::fault::Failure;
+use crate::world::{Timer, World};
+use stackline_core::program::Side;
+use stackline_core::record::Transport;
+use stackline_core::time::Instant;
+use stackline_proto::blast::{Arrival, Connection, Failure as Broken, Options, Output, State};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+/// What is asked of a connection together, handed to its machine no sooner than it can be cut into whole blasts: at a time
+/// limit what has not been handed over stays.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stretch {
+    unit: u64,
+    left: u64,
+}
+
+struct Machine {
+    connection: Connection,
+    stretch: Stretch,
+    /// Whether the last packet sent was the last of its round: the next may be the first of a blast.
+    between: bool,
+    /// Stream position up to which the application has taken what arrived.
+    taken: u64,
+}
+
+impl Machine {
+    /// Hands over what the next blast can take.
+    fn top_up(&mut self) {
+        let Stretch { unit, left } = self.stretch;
+        let room = u64::from(self.connection.options().size).saturating_sub(self.connection.sender().waiting());
+        if left == 0 || room == 0 || !self.between || self.connection.state() != State::Open {
+            return;
+        }
+        let units = room.div_ceil(unit.max(1)).min(left);
+        self.connection.send(unit.saturating_mul(units));
+        self.stretch.left -= units;
+    }
+
+    /// What an application may wait for.
+    fn seen(&self) -> (State, u64, bool, bool) {
+        let (sender, receiver) = (self.connection.sender(), self.connection.receiver());
+        (self.connection.state(), receiver.delivered(), receiver.ended(), sender.is_idle())
+    }
+
+    const fn is_over(&self) -> bool {
+        matches!(self.connection.state(), State::Closed | State::Failed(_))
+    }
+}
+
+/// One end of a connection.
+pub(crate) struct End {
+    pub(in crate::stacks) touched: Cell<bool>,
+    wire: Wire,
+    side: Side,
+    number: u32,
+    endpoint: u32,
+    outlet: Rc<Outlet>,
+    /// The application has let go of it.
+    orphan: Cell<bool>,
+    /// Something waits for room in the host's interface.
+    blocked: Cell<bool>,
+    /// The earliest timer that has not come yet.
+    alarm: Cell<Option<Instant>>,
+    machine: RefCell<Machine>,
+}
+
+impl fmt::Debug for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} of connection {} of pair {}", self.side, self.number, self.wire.pair)
+    }
+}
+
+impl End {
+    pub(super) fn new(
+        wire: Wire,
+        outlet: &Rc<Outlet>,
+        (side, endpoint): (Side, u32),
+        number: u32,
+        connection: Connection,
+    ) -> Self {
+        let machine = Machine { connection, stretch: Stretch::default(), between: true, taken: 0 };
+        Self {
+            touched: Cell::new(false),
+            wire,
+            side,
+            number,
+            endpoint,
+            outlet: Rc::clone(outlet),
+            orphan: Cell::new(false),
+            blocked: Cell::new(false),
+            alarm: Cell::new(None),
+            machine: RefCell::new(machine),
+        }
+    }
+
+    pub(super) const fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub(super) const fn side(&self) -> Side {
+        self.side
+    }
+
+    /// There may be something to send.
+    pub(super) fn touch(self: &Rc<Self>, world: &World) {
+        if !self.touched.replace(true) {
+            world.touch(end::End::Blast(Rc::clone(self)));
+        }
+    }
+
+    /// Nobody needs it any more; what a peer may still ask its pair answers.
+    pub(in crate::stacks) fn is_over(&self) -> bool {
+        self.orphan.get() && !self.blocked.get() && self.machine.borrow().is_over()
+    }
+
+    /// Its pair's number.
+    pub(in crate::stacks) const fn pair(&self) -> u32 {
+        self.wire.pair
+    }
+
+    // --- the network's side ---
+
+    pub(super) fn arrived(self: &Rc<Self>, datagram: &Datagram, world: &World) {
+        let Some(arrived) = self.wire.read(datagram) else { return };
+        let mut machine = self.machine.borrow_mut();
+        let before = machine.seen();
+        let came = machine.connection.handle(world.now(), &arrived.header, arrived.body, arrived.payload);
+        if let Arrival::Place { check: Some(check), .. } = came {
+            // Nothing in a simulated network spoils a byte.
+            machine.connection.checked(check.blast.number, true);
+        }
+        self.touch(world);
+        if machine.seen() != before {
+            world.wake(self.endpoint);
+        }
+    }
+
+    pub(super) fn rang(self: &Rc<Self>, world: &World) {
+        if self.alarm.get().is_some_and(|alarm| alarm <= world.now()) {
+            self.alarm.set(None);
+        }
+        self.touch(world);
+    }
+
+    /// There may be room in the host's interface.
+    pub(super) fn departed(self: &Rc<Self>, world: &World) {
+        if self.blocked.get() {
+            self.touch(world);
+        }
+    }
+
+    /// Sends what there is to send and room for, and sets the next timer.
+    pub(in crate::stacks) fn flush(&self, world: &World) {
+        let mut machine = self.machine.borrow_mut();
+        let state = machine.connection.state();
+        let next = self.send_all(&mut machine, world);
+        if machine.connection.state() != state {
+            // It was given up: whoever waits for it has to know.
+            world.wake(self.endpoint);
+        }
+        if let Some(next) = next
+            && self.alarm.get().is_none_or(|alarm| next < alarm)
+        {
+            self.alarm.set(Some(next));
+            world.set_timer(next, Timer::End { pair: self.wire.pair, connection: self.number, side: self.side });
+        }
+    }
+
+    /// When it wants to be looked at again.
+    fn send_all(&self, machine: &mut Machine, world: &World) -> Option<Instant> {
+        let now = world.now();
+        loop {
+            machine.top_up();
+            let next = machine.connection.deadline(now).map(|(at, _)| at);
+            let wants = next.is_some_and(|at| at <= now);
+            let room = if wants { self.outlet.room(world) } else { Ok(()) };
+            self.blocked.set(room.is_err());
+            match room {
+                Err(when) => return when,
+                Ok(()) if !wants => return next,
+                Ok(()) => {}
+            }
+            match machine.connection.poll(now, 1) {
+                Some(Output::Run(run)) => {
+                    machine.between = run.asks;
+                    self.send(self.wire.data(&run.header(0, 0), run.span(0).1), world);
+                }
+                Some(Output::Control(header, body)) => self.send(self.wire.control(&header, body), world),
+                None => return machine.connection.deadline(now).map(|(at, _)| at),
+            }
+        }
+    }
+
+    fn send(&self, packet: stackline_net::Packet<Datagram>, world: &World) {
+        self.outlet.handed(packet.bytes());
+        world.send(packet);
+    }
+
+    // --- the application's side ---
+
+    /// Whether the connection came about; nothing while that is not known.
+    pub(super) fn answered(&self) -> Option<bool> {
+        match self.machine.borrow().connection.state() {
+            State::Listening | State::Opening => None,
+            State::Open | State::Closing => Some(true),
+            State::Closed | State::Failed(_) => Some(false),
+        }
+    }
+
+    /// Asks for so many data units to be sent.
+    pub(super) fn begin(self: &Rc<Self>, unit: u64, times: u64, world: &World) {
+        let mut machine = self.machine.borrow_mut();
+        if unit > 0 {
+            machine.stretch = Stretch { unit, left: times };
+        }
+        self.touch(world);
+    }
+
+    /// Sends no more of them; how many were not begun.
+    pub(super) fn stop_short(&self) -> u64 {
+        std::mem::take(&mut self.machine.borrow_mut().stretch.left)
+    }
+
+    /// Hands over bytes that nobody waits for.
+    pub(super) fn hand_over(self: &Rc<Self>, bytes: u64, world: &World) {
+        if bytes > 0 {
+            self.machine.borrow_mut().connection.send(bytes);
+            self.touch(world);
+        }
+    }
+
+    /// Whether everything asked for has arrived at the peer; nothing while that is not known. The peer may have closed the
+    /// connection first.
+    pub(super) fn is_sent(&self) -> Option<bool> {
+        let machine = self.machine.borrow();
+        let sent = machine.stretch.left == 0 && machine.connection.sender().is_idle();
+        if sent || machine.is_over() { Some(sent) } else { None }
+    }
+
+    /// Whether there is something to take; false at the end of the stream, nothing while that is not known.
+    pub(super) fn has_come(&self) -> Option<bool> {
+        let machine = self.machine.borrow();
+        let receiver = machine.connection.receiver();
+        let comes = receiver.delivered() > machine.taken;
+        if comes || receiver.ended() || machine.is_over() { Some(comes) } else { None }
+    }
+
+    /// Takes at most so many bytes.
+    pub(super) fn take(self: &Rc<Self>, most: u64, world: &World) -> Got {
+        let Some(comes) = self.has_come() else { return Got::Nothing };
+        let mut machine = self.machine.borrow_mut();
+        if !comes {
+            return if matches!(machine.connection.state(), State::Failed(_)) { Got::Broken } else { Got::End };
+        }
+        let bytes = (machine.connection.receiver().delivered() - machine.taken).min(most);
+        machine.taken += bytes;
+        let position = machine.taken;
+        machine.connection.consume(position);
+        self.touch(world);
+        Got::Bytes(usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
+    /// Nothing more comes from this side.
+    pub(super) fn finish(self: &Rc<Self>, world: &World) {
+        self.machine.borrow_mut().connection.finish();
+        self.touch(world);
+    }
+
+    /// Closes the connection once everything has arrived.
+    pub(super) fn close(self: &Rc<Self>, world: &World) {
+        self.machine.borrow_mut().connection.close(world.now());
+        self.touch(world);
+    }
+
+    /// Whether the connection is closed, by either side, or broken.
+    pub(super) fn is_closed(&self) -> bool {
+        self.machine.borrow().is_over()
+    }
+
+    /// The application lets go of it.
+    pub(super) fn abandon(self: &Rc<Self>, world: &World) {
+        self.orphan.set(true);
+        self.close(world);
+    }
+
+    /// Why it broke, where it did.
+    pub(super) fn broken(&self) -> Option<Failure> {
+        let machine = self.machine.borrow();
+        let State::Failed(why) = machine.connection.state() else { return None };
+        let patience = machine.connection.options().patience;
+        Some(match why {
+            Broken::Silent => Failure::new(format!("the peer has been silent for {patience}"))
+                .hint("it ended, or the network loses everything; the option `patience` says how long is waited"),
+            Broken::Refused(refusal) => Failure::new(format!("the peer refuses the connection: {refusal:?}"))
+                .hint("both sides need the same stack with the same options"),
+        })
+    }
+
+    pub(super) fn options(&self) -> Options {
+        *self.machine.borrow().connection.options()
+    }
+
+    pub(super) fn transport(&self) -> Transport {
+        let machine = self.machine.borrow();
+        let facts = machine.connection.facts();
+        let (rtt, variation) = facts.rtt.map_or_else(Default::default, |(rtt, variation, _)| (rtt, variation));
+        Transport {
+            retransmits: facts.sent.repeated,
+            rtt_s: rtt.seconds(),
+            rtt_var_s: Some(variation.seconds()),
+            cwnd_segments: None,
+            mss_bytes: u64::from(machine.connection.options().packet),
+            busy_s: None,
+            receive_window_limited_s: None,
+            send_buffer_limited_s: None,
+            bytes_acked: Some(facts.sent.acknowledged),
+            bytes_received: machine.connection.receiver().delivered(),
+        }
+    }
+}

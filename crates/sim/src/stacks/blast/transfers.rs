@@ -1,0 +1,158 @@
+//! The communication operations over a connection: what is sent is waited for until the peer has all of it, what arrives is
+//! taken out of the stream.
+
+use super::super::Bulk;
+use super::super::end::Got;
+use super::{BlastPair, End};
+use crate::fault::{Failure, Fault, Result, vanished};
+use crate::world::{Desk, World};
+use stackline_core::record::Transport;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Transfers {
+    pair: Rc<BlastPair>,
+    end: Rc<End>,
+    desk: Rc<Desk>,
+}
+
+impl Drop for Transfers {
+    fn drop(&mut self) {
+        self.end.abandon(&self.desk.world);
+    }
+}
+
+impl Transfers {
+    fn new(pair: &Rc<BlastPair>, end: Rc<End>, desk: &Rc<Desk>) -> Self {
+        Self { pair: Rc::clone(pair), end, desk: Rc::clone(desk) }
+    }
+
+    /// Asks for a connection until it is accepted.
+    pub(in crate::stacks) async fn connect(pair: &Rc<BlastPair>, desk: &Rc<Desk>) -> Result<Self> {
+        let connection = Self::new(pair, pair.dial(&desk.world), desk);
+        match desk.until("its connection to be answered", || connection.end.answered()).await? {
+            true => Ok(connection),
+            false => Err(connection.lost("before it was open")),
+        }
+    }
+
+    /// Waits for one.
+    pub(in crate::stacks) async fn accept(pair: &Rc<BlastPair>, desk: &Rc<Desk>) -> Result<Self> {
+        let end = desk.until("a connection", || pair.accept()).await?;
+        Ok(Self::new(pair, end, desk))
+    }
+
+    fn world(&self) -> &World {
+        &self.desk.world
+    }
+
+    /// Why it goes no further.
+    fn lost(&self, when: &str) -> Fault {
+        self.end.broken().map_or_else(|| vanished(when), Fault::from)
+    }
+
+    /// Waits until the peer has everything.
+    async fn acknowledged(&self) -> Result<()> {
+        match self.desk.until("its data to be acknowledged", || self.end.is_sent()).await? {
+            true => Ok(()),
+            false => Err(self.lost("while data was on its way")),
+        }
+    }
+
+    /// Takes at most `most` bytes; 0 at the end of the stream.
+    async fn take(&self, most: u64, what: &'static str) -> Result<u64> {
+        let step = || match self.end.take(most, self.world()) {
+            Got::Nothing => None,
+            got => Some(got),
+        };
+        match self.desk.until(what, step).await? {
+            Got::Bytes(n) => Ok(n as u64),
+            Got::Broken => Err(self.lost("while data was on its way")),
+            Got::Nothing | Got::End => Ok(0),
+        }
+    }
+
+    pub(in crate::stacks) async fn send(&self, bytes: u64, times: u64) -> Result<u64> {
+        self.end.begin(bytes, times, self.world());
+        let mut left = 0;
+        let sent = || {
+            if times > 1 && self.desk.job.flags.limit() {
+                left += self.end.stop_short();
+            }
+            self.end.is_sent()
+        };
+        match self.desk.until("its data to be acknowledged", sent).await? {
+            true => Ok(times - left),
+            false => Err(self.lost("while data was on its way")),
+        }
+    }
+
+    pub(in crate::stacks) async fn receive(&self, bytes: u64, times: u64) -> Result<u64> {
+        let wanted = bytes.saturating_mul(times);
+        let mut have = 0;
+        while have < wanted {
+            let got = self.take(wanted - have, "data units").await?;
+            if got == 0 {
+                return if have.is_multiple_of(bytes) { Ok(have / bytes) } else { Err(vanished("inside a data unit")) };
+            }
+            have += got;
+        }
+        Ok(times)
+    }
+
+    pub(in crate::stacks) async fn call(&self, request: u64, response: u64) -> Result<bool> {
+        self.end.hand_over(request, self.world());
+        if self.receive(response, 1).await? == 1 { Ok(true) } else { Err(vanished("before the response came")) }
+    }
+
+    pub(in crate::stacks) fn reply(&self, bytes: u64) {
+        self.end.hand_over(bytes, self.world());
+    }
+
+    pub(in crate::stacks) fn start_bulk(&self, way: Bulk) {
+        if way == Bulk::Get {
+            self.end.hand_over(1, self.world());
+        }
+    }
+
+    pub(in crate::stacks) async fn await_start_bulk(&self, way: Bulk) -> Result<bool> {
+        let what = "a bulk transfer to start";
+        match way {
+            Bulk::Get => Ok(self.take(1, what).await? == 1),
+            Bulk::Put => self.desk.until(what, || self.end.has_come()).await,
+        }
+    }
+
+    pub(in crate::stacks) async fn end_stream(&self) -> Result<()> {
+        self.end.finish(self.world());
+        if self.end.is_closed() { Ok(()) } else { self.acknowledged().await }
+    }
+
+    pub(in crate::stacks) async fn disconnect(self) -> Result<()> {
+        self.end.close(self.world());
+        self.closed().await
+    }
+
+    pub(in crate::stacks) async fn await_disconnect(&self) -> Result<()> {
+        self.closed().await?;
+        match self.end.has_come() {
+            Some(true) => Err(Failure::new("the peer sent data after the last data unit").into()),
+            _ => Ok(()),
+        }
+    }
+
+    async fn closed(&self) -> Result<()> {
+        self.desk.until("the connection to be closed", || self.end.is_closed().then_some(())).await?;
+        self.end.broken().map_or(Ok(()), |failure| Err(failure.into()))
+    }
+
+    pub(in crate::stacks) fn transport(&self) -> Transport {
+        self.end.transport()
+    }
+
+    pub(in crate::stacks) fn settings(&self) -> BTreeMap<String, String> {
+        self.pair.settings(&self.end.options())
+    }
+}

@@ -1,0 +1,101 @@
+//! How a packet of the protocol travels: behind an IPv4 and a UDP header, its own header as it is on every carrier, then
+//! what it carries. Data is counted and not carried, as nobody reads it; what a seal would add is counted as well.
+
+use crate::datagram::{Body, Datagram, UDP, ipv4};
+use stackline_net::{Ecn, Node, Packet, Segments};
+use stackline_proto::blast::wire::{HEADER, Header};
+
+/// IP and UDP headers.
+pub(super) const BELOW: usize = 28;
+/// What a sealed packet is longer by: a number and a tag.
+pub(super) const SEAL: u32 = 24;
+/// Never fragmented.
+const DO_NOT_FRAGMENT: u16 = 1 << 14;
+
+/// Who sends to whom.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wire {
+    pub(super) pair: u32,
+    pub(super) nodes: [Node; 2],
+    pub(super) ports: [u16; 2],
+    /// Bytes behind each packet.
+    pub(super) seal: u32,
+}
+
+/// What has arrived.
+#[derive(Debug)]
+pub(super) struct Arrived<'d> {
+    pub(super) header: Header,
+    /// What follows the header of a packet without data.
+    pub(super) body: &'d [u8],
+    /// How many bytes follow.
+    pub(super) payload: usize,
+}
+
+impl Wire {
+    /// A packet with so many bytes of data.
+    pub(super) fn data(&self, header: &Header, bytes: u32) -> Packet<Datagram> {
+        self.packet(header, bytes, Body::Zeros(bytes + self.seal))
+    }
+
+    /// A packet without data.
+    pub(super) fn control(&self, header: &Header, mut body: Vec<u8>) -> Packet<Datagram> {
+        let bytes = body.len() as u32;
+        if body.is_empty() {
+            return self.data(header, 0);
+        }
+        body.resize((bytes + self.seal) as usize, 0);
+        self.packet(header, bytes, Body::Bytes(body.as_slice().into()))
+    }
+
+    fn packet(&self, header: &Header, bytes: u32, body: Body) -> Packet<Datagram> {
+        let length = BELOW + HEADER + (bytes + self.seal) as usize;
+        let [from, to] = self.nodes;
+        let mut headers = [0; BELOW + HEADER];
+        headers[..20].copy_from_slice(&ipv4(from, to, UDP, length, 0, DO_NOT_FRAGMENT));
+        headers[20..22].copy_from_slice(&self.ports[0].to_be_bytes());
+        headers[22..24].copy_from_slice(&self.ports[1].to_be_bytes());
+        headers[24..26].copy_from_slice(&((length - 20) as u16).to_be_bytes());
+        headers[BELOW..].copy_from_slice(&header.write());
+        let payload = Datagram::new(self.pair, header.connection, &headers, body);
+        let (flow, segments) = (self.pair, Segments::one(length as u32));
+        Packet { number: 0, from, to, flow, ecn: Ecn::NotCapable, segments, payload }
+    }
+
+    /// What is in a packet that has arrived.
+    pub(super) fn read<'d>(&self, datagram: &'d Datagram) -> Option<Arrived<'d>> {
+        let header = Header::read(datagram.header().get(BELOW..)?)?;
+        let payload = datagram.carried().checked_sub(self.seal as usize)?;
+        let body = match datagram.body() {
+            Body::Bytes(bytes) => bytes.get(..payload)?,
+            _ => &[],
+        };
+        Some(Arrived { header, body, payload })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_proto::blast::Kind;
+
+    #[test]
+    fn what_is_sent_is_read_and_as_long_as_it_says() {
+        for seal in [0, SEAL] {
+            let wire = Wire { pair: 3, nodes: [Node(0), Node(1)], ports: [40_000, 4000], seal };
+            let header = Header { blast: 7, ..Header::new(Kind::Answer, 5) };
+            for body in [vec![], vec![1, 2, 3]] {
+                let packet = wire.control(&header, body.clone());
+                let arrived = wire.read(&packet.payload).unwrap();
+                assert_eq!((arrived.header, arrived.body, arrived.payload), (header, &body[..], body.len()));
+                assert_eq!(packet.bytes() as usize, 60 + body.len() + seal as usize);
+                assert_eq!(packet.payload.bytes().len(), packet.bytes() as usize);
+            }
+            let packet = wire.data(&header, 1000);
+            assert_eq!(wire.read(&packet.payload).map(|arrived| arrived.payload), Some(1000));
+            let bytes = packet.payload.bytes();
+            assert_eq!((bytes.len(), Header::read(&bytes[28..])), (1060 + seal as usize, Some(header)));
+            assert_eq!(bytes[20..26], [0x9c, 0x40, 0x0f, 0xa0, 4, 16 + seal as u8]);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What of a host's socket waits in its interface: a sender waits for room there rather than that its own host drops.
+
+use crate::world::World;
+use stackline_core::time::Instant;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+/// Bytes that were handed to an interface and have not left.
+#[derive(Debug)]
+pub(super) struct Outlet {
+    room: u64,
+    state: RefCell<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    outstanding: u64,
+    /// When some of them will have left, in order.
+    departures: VecDeque<(Instant, u32)>,
+    /// A sender waits, and whether it waits for a moment that is not known yet.
+    blocked: bool,
+    in_the_dark: bool,
+}
+
+impl State {
+    /// Bytes that have not left by now.
+    fn outstanding(&mut self, now: Instant) -> u64 {
+        while let Some((at, bytes)) = self.departures.front()
+            && *at <= now
+        {
+            self.outstanding = self.outstanding.saturating_sub(u64::from(*bytes));
+            self.departures.pop_front();
+        }
+        self.outstanding
+    }
+
+    /// When no more than `room` bytes will be left, as far as it is known.
+    fn when(&self, room: u64) -> Option<Instant> {
+        let mut left = self.outstanding;
+        self.departures.iter().find_map(|(at, bytes)| {
+            left = left.saturating_sub(u64::from(*bytes));
+            (left <= room).then_some(*at)
+        })
+    }
+}
+
+impl Outlet {
+    /// One that holds `room` bytes.
+    pub(super) fn new(room: u64) -> Self {
+        Self { room, state: RefCell::default() }
+    }
+
+    /// Bytes it holds.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.room
+    }
+
+    /// Whether there is room to send. Without it the sender waits until half of it is free again, as in Linux; it is then
+    /// looked at at the moment returned, if that is known.
+    pub(super) fn room(&self, world: &World) -> Result<(), Option<Instant>> {
+        let mut state = self.state.borrow_mut();
+        let outstanding = state.outstanding(world.now());
+        let enough = if state.blocked { outstanding <= self.room / 2 } else { outstanding < self.room };
+        state.blocked = !enough;
+        let when = if enough { None } else { state.when(self.room / 2) };
+        let dark = !enough && when.is_none();
+        if dark != state.in_the_dark {
+            state.in_the_dark = dark;
+            let blocked = world.blocked.get();
+            world.blocked.set(if dark { blocked + 1 } else { blocked - 1 });
+        }
+        if enough { Ok(()) } else { Err(when) }
+    }
+
+    /// So many bytes were handed to the interface.
+    pub(super) fn handed(&self, bytes: u64) {
+        self.state.borrow_mut().outstanding += bytes;
+    }
+
+    /// A packet has left the host at `at`, or never will. Whether somebody waits who has to look again.
+    pub(super) fn departed(&self, at: Instant, bytes: u32) -> bool {
+        let mut state = self.state.borrow_mut();
+        // Nearly always the last: only what was dropped comes out of order.
+        let place = state.departures.iter().rposition(|(earlier, _)| *earlier <= at).map_or(0, |place| place + 1);
+        state.departures.insert(place, (at, bytes));
+        state.blocked && state.in_the_dark
+    }
+}

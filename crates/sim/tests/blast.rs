@@ -1,0 +1,213 @@
+//! Stop-and-wait, sliding window and blast in virtual time: what they carry, their options, what they tell of themselves.
+
+mod common;
+use common::{WAN, refused, response, run, runs, throughput};
+
+const ALL: [&str; 6] =
+    ["saw", "window", "blast(full, size = 16 KiB)", "blast(full_nak)", "blast(partial)", "blast(selective)"];
+const LOSSY: &str =
+    "network wan { host a, b; link a - b 10 Mbit/s 2 ms loss 0.5% jitter uniform(0, 2 ms) reordering duplicate 2%; }\n";
+/// Headers on the wire: IPv4, UDP and the protocol's own.
+const HEADERS: f64 = 60.0;
+
+/// Seconds that so many bytes take at 10 Mbit/s.
+fn on_the_link(bytes: f64) -> f64 {
+    bytes * 8.0 / 10e6
+}
+
+fn close(got: f64, expected: f64, share: f64) {
+    assert!((got - expected).abs() <= share * expected, "{got}, expected {expected} within {share}");
+}
+
+#[test]
+fn every_application_type_runs_over_each_whatever_the_link_does() {
+    for (network, stack) in [WAN, LOSSY].into_iter().flat_map(|network| ALL.map(|stack| (network, stack))) {
+        for what in ["bulk_get 10000*40", "bulk_put 10000*40", "stream 500*40 uniform(0, 5 ms)"] {
+            let record = run(&format!("{network}1 from a to b {what} over {stack} across wan;")).records.remove(0);
+            let expected = if what.starts_with("bulk") { 400_000 } else { 20_000 };
+            assert_eq!((record.data_bytes(), record.limited), (expected, false), "{what} over {stack}");
+            assert!(record.initiator.notes.is_empty() && record.responder.notes.is_empty(), "{record:?}");
+        }
+        let calls = run(&format!("{network}1 from a to b rr 32, 3000*40 over {stack} across wan;"));
+        assert_eq!(calls.records[0].calls.n(), 40, "{stack}");
+        let connections = run(&format!("{network}1 from a to b connect_disconnect 0*20 over {stack} across wan;"));
+        assert_eq!(connections.records[0].connects.n(), 20, "{stack}");
+    }
+}
+
+#[test]
+fn stop_and_wait_takes_a_round_trip_a_packet() {
+    let outcome = run(&format!("{WAN}1 from a to b bulk_put 1440*100 over saw across wan;"));
+    let each = on_the_link(1440.0 + HEADERS) + on_the_link(HEADERS) + 0.020;
+    close(outcome.records[0].elapsed_ns as f64 / 1e9, 100.0 * each, 1e-9);
+}
+
+#[test]
+fn a_response_takes_two_delays_and_two_packets() {
+    for stack in ALL {
+        let outcome = run(&format!("{WAN}1 from a to b rr 32, 1000*50 over {stack} across wan;"));
+        let packets = on_the_link(32.0 + HEADERS) + on_the_link(1000.0 + HEADERS);
+        // The acknowledgement of the request goes before its response, that of the response before the next request.
+        let answers = on_the_link(HEADERS) * 99.0 / 50.0;
+        close(response(&outcome.records[0]), 0.020 + packets + answers, 1e-6);
+    }
+}
+
+#[test]
+fn connecting_and_disconnecting_take_a_round_trip_each() {
+    let near = "network wan { host a, b; link a - b 10 Mbit/s 5 ms; }\n";
+    let outcome = run(&format!("{near}1 from a to b connect_disconnect 0*50 over saw across wan;"));
+    let bytes = 2.0 * (HEADERS + 56.0) + 2.0 * HEADERS;
+    close(outcome.records[0].connects.sum as f64 / 50e9, 0.020 + on_the_link(bytes), 1e-6);
+}
+
+#[test]
+fn blasts_and_an_open_window_fill_the_link() {
+    for stack in ["window(pacing = off)", "blast(pacing = off)", "blast(partial, pacing = off)"] {
+        for what in ["bulk_get", "bulk_put"] {
+            let outcome = run(&format!("{WAN}1 from a to b {what} 10000*1000 over {stack} across wan;"));
+            let (got, best) = (throughput(&outcome.records[0]), 10e6 * 1440.0 / 1500.0);
+            assert!(got < best && got > 0.9 * best, "{what} over {stack}: {got}");
+        }
+    }
+    // Blasts of 45 packets, each waited for.
+    let outcome = run(&format!("{WAN}1 from a to b bulk_put 64800*10 over blast(full, pacing = off) across wan;"));
+    let each = on_the_link(45.0 * 1500.0) + on_the_link(HEADERS) + 0.020;
+    close(outcome.records[0].elapsed_ns as f64 / 1e9, 10.0 * each, 1e-9);
+}
+
+#[test]
+fn what_is_lost_is_sent_again_by_strategy() {
+    let lossy = "network wan { host a, b; link a -> b 10 Mbit/s 1 ms loss 1%; link b -> a 10 Mbit/s 1 ms; }\n";
+    let again = |stack: &str| {
+        let text = format!("{lossy}1 from a to b bulk_put 64800*40 over {stack} across wan;");
+        let record = run(&text).records.remove(0);
+        let (before, after) = record.initiator.transport.expect("it tells");
+        assert_eq!(after.bytes_acked, Some(40 * 64_800));
+        assert_eq!(before.retransmits, 0);
+        after.retransmits
+    };
+    let [full, full_nak, partial, selective, window] =
+        ["blast(full)", "blast(full_nak)", "blast(partial)", "blast(selective)", "window"].map(again);
+    // 1800 packets, of which one in a hundred is lost and perhaps a packet that asks is repeated with it.
+    assert!((10..60).contains(&selective) && (10..60).contains(&window), "{selective} {window}");
+    assert!(selective < partial && partial < full_nak, "{selective} {partial} {full_nak}");
+    assert!(full > 200 && full_nak > 200, "{full} {full_nak}");
+}
+
+#[test]
+fn a_time_limit_ends_a_run_and_its_stream() {
+    for stack in ALL.map(|stack| stack.replace("selective", "selective, pacing = off")) {
+        for what in ["bulk_put 10000*100000", "bulk_get 10000*100000", "rr 32*100000", "connect_disconnect 0*100000"] {
+            let text = format!("{WAN}1 timelimit 1 from a to b {what} over {stack} across wan;");
+            let record = run(&text).records.remove(0);
+            assert!(record.limited, "{what} over {stack}");
+            let seconds = record.elapsed_ns as f64 / 1e9;
+            assert!((0.99..1.4).contains(&seconds), "{what} over {stack}: {seconds}");
+        }
+    }
+}
+
+#[test]
+fn loads_replicas_and_other_stacks_go_beside_it() {
+    for stack in ["saw", "blast"] {
+        let text = format!(
+            "{WAN}1 background across wan: from a to b rr 32*20 over {stack} | 3 from a to b bulk_put 10000*5 over {stack};"
+        );
+        let loaded = run(&text);
+        assert_eq!(loaded.records[0].calls.n(), 20);
+        assert!(loaded.records[1].responder.received_bytes > 50_000, "the load of {stack} goes on");
+    }
+    let all = ALL.map(|stack| format!("from a to b bulk_get 10000*20 over {stack}")).join(" | ");
+    let outcome = run(&format!("{LOSSY}1 parallel across wan: {all} | from a to b bulk_get 10000*20 over tcp;"));
+    assert!(outcome.records.len() == 7 && outcome.records.iter().all(|record| record.data_bytes() == 200_000));
+    let many = run(&format!("{WAN}1 total over blast across wan: 1000 from a to b bulk_put 5000*2;"));
+    assert_eq!(many.records[0].responder.received_bytes, 10_000_000);
+}
+
+#[test]
+fn a_host_with_little_room_does_not_drop_its_own_packets() {
+    let narrow = "network wan { host a, b; link a - b 10 Mbit/s 10 ms queue 8 KiB; }\n";
+    for stack in ["window", "blast(pacing = off)"] {
+        let outcome = run(&format!("{narrow}1 from a to b bulk_put 10000*100 over {stack} across wan;"));
+        assert_eq!(outcome.ports.iter().map(|port| port.dropped()).sum::<u64>(), 0, "{stack}");
+        assert_eq!(outcome.records[0].initiator.transport.expect("it tells").1.retransmits, 0, "{stack}");
+    }
+}
+
+#[test]
+fn a_receiver_that_is_busy_is_waited_for() {
+    let busy = "procedure busy { initiator { ConnectRequest; StartMeasurement; repeat count { DataRequest(unit); } \
+        StopMeasurement; DisconnectRequest; } responder { AwaitConnectIndication; Delay(constant(30 s)); \
+        repeat count { AwaitDataIndication(unit); } AwaitDisconnectIndication; } }\n";
+    let outcome = run(&format!("{busy}{WAN}1 from a to b busy 10000*100 over blast(buffer = 64 KiB) across wan;"));
+    let seconds = outcome.records[0].elapsed_ns as f64 / 1e9;
+    // It asks now and then whether it may go on, so the peer is not taken for dead.
+    assert!((30.0..33.0).contains(&seconds), "{seconds}");
+    assert_eq!(outcome.records[0].responder.received_bytes, 1_000_000);
+}
+
+#[test]
+fn what_is_in_force_is_told() {
+    let text = format!(
+        "{WAN}1 from a to b bulk_put 1000*10 over blast(partial, size = 32 KiB, flight = 2, sealed) across wan;"
+    );
+    let record = run(&text).records.remove(0);
+    for side in [&record.initiator, &record.responder] {
+        let told = |name: &str| side.settings.get(name).map(String::as_str);
+        assert_eq!([told("strategy"), told("flight"), told("sealed")], [Some("partial"), Some("2"), Some("on")]);
+        assert_eq!([told("packet"), told("interval")], [Some("1416 B"), Some("adaptive")], "{:?}", side.settings);
+    }
+    assert!(record.absent.contains_key("transport.cwnd_segments"));
+    assert!(!record.absent.contains_key("transport.bytes_acked"));
+    let (_, transport) = record.initiator.transport.expect("it tells");
+    // The packets of a blast leave together, and the last one asks.
+    assert!((0.020..0.032).contains(&transport.rtt_s), "{transport:?}");
+    // What a seal adds, a packet and its answer.
+    let time = |stack: &str| {
+        run(&format!("{WAN}1 from a to b bulk_put 1000*10 over {stack} across wan;")).records[0].elapsed_ns
+    };
+    let apart = time("saw(packet = 1000, sealed)") - time("saw(packet = 1000)");
+    assert_eq!(apart, 10 * 2 * 24 * 800);
+    assert_eq!(time("blast(checked)"), time("blast"));
+}
+
+#[test]
+fn fixed_intervals_are_the_papers() {
+    // The second data packet is lost, and asked for again 100 ms after it left.
+    let lossy = "network wan { host a, b; link a -> b 10 Mbit/s 1 ms loss every 3; link b -> a 10 Mbit/s 1 ms; }\n";
+    let text =
+        |network: &str| format!("{network}1 from a to b bulk_put 1440*3 over saw(interval = 100 ms) across wan;");
+    let without = run(&text(&lossy.replace(" loss every 3", "")));
+    let with = run(&text(lossy));
+    assert_eq!(with.records[0].elapsed_ns - without.records[0].elapsed_ns, 100_000_000);
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_hint() {
+    for (stack, cause) in [
+        ("blast(full, partial)", "blast is either full or partial, not both"),
+        ("window(packet = 9000)", "a packet with 9000 B of data is not carried on this path: at most 1440 B are"),
+    ] {
+        let failure = refused(&format!("{WAN}1 from a to b bulk_put 1000*10 over {stack} across wan;"));
+        assert!(failure.message.contains(cause), "{failure}");
+        assert!(failure.hint.is_some());
+    }
+    let dead = "network wan { host a, b; link a -> b 10 Mbit/s 1 ms; link b -> a 10 Mbit/s 1 ms loss every 1; }\n";
+    let failure = refused(&format!("{dead}1 from a to b rr 32*10 over blast(patience = 2 s) across wan;"));
+    assert!(failure.message.ends_with("the peer has been silent for 2.00 s"), "{failure}");
+}
+
+#[test]
+fn one_seed_one_digest() {
+    let text = |seed: u32, stack: &str| {
+        let lossy = "network wan { host a, b; link a - b 10 Mbit/s 10 ms loss 2% jitter exponential(1 ms); }";
+        format!("seed {seed};\n{lossy}\n2 from a to b bulk_get exponential(5000)*100 over {stack} across wan;")
+    };
+    for stack in ["saw", "window", "blast"] {
+        let digests = |seed| runs(&text(seed, stack)).expect("it ends").iter().map(|o| o.digest).collect::<Vec<_>>();
+        assert_eq!(digests(1), digests(1));
+        assert_ne!(digests(1)[0], digests(1)[1]);
+        assert_ne!(digests(1), digests(2));
+    }
+}
