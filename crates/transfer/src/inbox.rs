@@ -8,6 +8,9 @@ use crate::memory::{self, Posted, Staging};
 use crate::seal::{Seal, Verdict};
 use stackline_proto::blast::wire;
 
+/// Most packets of one read that are received in place.
+const PLACES: usize = 128;
+
 /// Where a payload is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum At {
@@ -61,6 +64,12 @@ impl Inbox {
                 bytes -= row as u64;
             }
         }
+    }
+
+    /// The same for packets by themselves: their stream positions and bytes.
+    pub(crate) fn expect_each(&mut self, posted: &Posted<'_>, packets: impl Iterator<Item = (u64, u32)>) {
+        let rows = packets.map(|(position, bytes)| (position, u64::from(bytes)));
+        self.expect(posted, rows, usize::MAX, PLACES);
     }
 
     /// How many of `packets` packets from `index` on are a row: full data packets of one blast that follow each other, in

@@ -205,7 +205,7 @@ impl<C: Carrier> Client<C> {
     /// Takes what comes; the length of the reply when it is among it.
     fn take(&mut self, posted: &mut Posted<'_>, reply: &mut [u8], wait: Wait) -> Result<Option<usize>, Error> {
         let expected = self.machine.expected().map(|(at, bytes)| (u64::from(at), bytes));
-        self.inbox.expect(posted, expected);
+        self.inbox.expect_each(posted, expected);
         let packets = match self.carrier.receive(HEADER, posted.into, &self.inbox.places, wait) {
             Ok(packets) => packets,
             Err(error) if is_interruption(&error) => return self.out.look().map(|()| None),

@@ -257,7 +257,7 @@ impl Server {
     fn take(&mut self, moving: Option<usize>, posted: &mut Posted<'_>, wait: Wait) -> Result<usize, Error> {
         let machine = moving.map(|seat| &self.table.seats[seat].machine);
         let expected = machine.into_iter().flat_map(|machine| machine.expected());
-        self.inbox.expect(posted, expected.map(|(at, bytes)| (u64::from(at), bytes)));
+        self.inbox.expect_each(posted, expected.map(|(at, bytes)| (u64::from(at), bytes)));
         let packets = match self.carrier.receive(HEADER, posted.into, &self.inbox.places, wait) {
             Ok(packets) => packets,
             Err(error) if is_interruption(&error) => return self.out.look().map(|()| 0),
