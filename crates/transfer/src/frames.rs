@@ -63,7 +63,8 @@ pub struct Options {
     pub receive_buffer: usize,
     /// Send buffer asked of the kernel, in bytes.
     pub send_buffer: usize,
-    /// Most bytes of a packet, head and payload; 0 for what the interface's MTU allows. Slots of the ring are as long.
+    /// Most bytes of a packet, head and payload; 0 for what the interface's MTU allows. Slots of the ring are as long
+    /// whatever comes: say so where packets will be much shorter, as over loopback, and there is room for more.
     pub packet: usize,
     /// Of the frames.
     pub ethertype: u16,

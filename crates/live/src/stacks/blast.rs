@@ -13,7 +13,8 @@ use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
 use stackline_proto::blast::stack;
-use stackline_transfer::carrier::Carrier;
+use stackline_proto::blast::terms::TERMS;
+use stackline_transfer::carrier::{Carrier, LONGEST_HEAD};
 use stackline_transfer::frames::{self, Frames, Unusable};
 use stackline_transfer::{Channel, Error, Interrupt, Key, Options, TAIL, Waiting, udp};
 use std::collections::BTreeMap;
@@ -148,13 +149,23 @@ impl FrameListener {
         let first =
             getrandom::u32().map_err(|e| Fault::environment(format!("this host gives no random bytes: {e}")))?;
         let interface = interface(&terms.stack).to_string();
-        let next = hears(&interface, first)?;
+        let next = hears(&interface, first, &options)?;
         Ok(Self { interface, options, first, number: first, next, name })
     }
 }
 
-fn hears(interface: &str, number: u32) -> Result<Frames> {
-    Frames::listen(interface, Some(number), frames::Options::default()).map_err(|error| unusable(&error))
+fn hears(interface: &str, number: u32, options: &Options) -> Result<Frames> {
+    Frames::listen(interface, Some(number), frames_of(options)).map_err(|error| unusable(&error))
+}
+
+/// Room for frames as long as packets will be, and no longer: so many more of them there is room for.
+fn frames_of(options: &Options) -> frames::Options {
+    let packet = match options.blast.packet as usize {
+        0 => 0,
+        // What opens a connection has to fit too.
+        data => data.max(TERMS) + LONGEST_HEAD,
+    };
+    frames::Options { packet, ..frames::Options::default() }
 }
 
 impl Listener for FrameListener {
@@ -165,7 +176,7 @@ impl Listener for FrameListener {
     fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
         self.options.interrupt = Some(interrupt(ends));
         self.number = self.number.wrapping_add(1);
-        let carrier = std::mem::replace(&mut self.next, hears(&self.interface, self.number)?);
+        let carrier = std::mem::replace(&mut self.next, hears(&self.interface, self.number, &self.options)?);
         let channel = Channel::answer(carrier, &self.options).map_err(fault)?;
         Ok(Box::new(Conversation::new(channel, self.name)))
     }
@@ -192,7 +203,7 @@ impl Dialer for FrameDialer {
         self.options.interrupt = Some(interrupt(ends));
         self.options.number = Some(self.number);
         self.number = self.number.wrapping_add(1);
-        let carrier = Frames::dial(&self.interface, frames::Options::default()).map_err(|error| unusable(&error))?;
+        let carrier = Frames::dial(&self.interface, frames_of(&self.options)).map_err(|error| unusable(&error))?;
         let channel = Channel::dial(carrier, &self.options).map_err(|error| match error {
             Error::Silent(_) => Fault::environment(format!("nobody answers on the interface {}", self.interface)).hint(
                 "raw Ethernet reaches hosts of the same network only; the option `interface` names the way there",
@@ -327,7 +338,8 @@ impl<C: Carrier> Connection for Conversation<C> {
         let carrier = self.channel.facts().carrier;
         let on = |on: bool| if on { "on" } else { "off" }.to_string();
         settings.insert("carrier".into(), carrier.name.into());
-        settings.insert("gso".into(), on(carrier.joined_out > 1));
+        // Frames go many in a call, but each by itself.
+        settings.insert("gso".into(), on(carrier.name == "udp" && carrier.joined_out > 1));
         settings.insert("gro".into(), on(carrier.joined_in));
         settings.insert("receive_buffer".into(), format!("{} B", carrier.receive_buffer));
         settings

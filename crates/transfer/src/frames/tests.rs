@@ -347,10 +347,10 @@ fn what_cannot_be_used_is_said_with_a_hint() {
     }
 }
 
-/// One channel: `bytes` one way and a few back.
-fn transfer(near: &str, far: &str, bytes: usize, options: &channel::Options) {
-    let data = &self::bytes(bytes);
-    let far = Frames::listen(far, None, self::options()).unwrap();
+/// One channel: 3 MB one way and a few bytes back.
+fn transfer(near: &str, far: &str, frames: Options, options: &channel::Options) {
+    let data = &bytes(3_000_001);
+    let far = Frames::listen(far, None, frames).unwrap();
     thread::scope(|scope| {
         let receiver = scope.spawn(move || {
             let mut channel = Channel::answer(far, options).unwrap();
@@ -360,7 +360,7 @@ fn transfer(near: &str, far: &str, bytes: usize, options: &channel::Options) {
             channel.send(b"thanks").unwrap();
             assert_eq!(channel.receive_into(&mut [0]).unwrap(), 0);
         });
-        let mut channel = Channel::dial(Frames::dial(near, self::options()).unwrap(), options).unwrap();
+        let mut channel = Channel::dial(Frames::dial(near, frames).unwrap(), options).unwrap();
         channel.send(data).unwrap();
         let mut thanks = [0; 6];
         assert_eq!((channel.receive_into(&mut thanks).unwrap(), &thanks), (6, b"thanks"));
@@ -370,9 +370,12 @@ fn transfer(near: &str, far: &str, bytes: usize, options: &channel::Options) {
 }
 
 fn a_channel_carries_bytes_both_ways_and_closes() {
-    for (near, far) in [("near", "far"), ("lo", "lo")] {
+    for (near, far, packet) in [("near", "far", 0), ("lo", "lo", 0), ("lo", "lo", 1024)] {
         for strategy in [Strategy::Selective, Strategy::Partial, Strategy::Full] {
-            transfer(near, far, 3_000_001, &channel::Options::new(strategy));
+            let frames = Options { packet: if packet == 0 { 0 } else { packet + LONGEST_HEAD }, ..options() };
+            let mut options = channel::Options::new(strategy);
+            options.blast.packet = packet as u32;
+            transfer(near, far, frames, &options);
         }
     }
 }
