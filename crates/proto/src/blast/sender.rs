@@ -383,7 +383,9 @@ impl Sender {
         let stale = is_before(answer.round, flying.news_from);
         let total = flying.blast.packets(options.packet);
         let first = u32::from(answer.index);
-        if stale || first >= total || !matches!(flying.work, Work::Done) {
+        // A repetition that has not left yet gives way to what is known now; any other round is sent first.
+        let waits = !matches!(flying.work, Work::Done);
+        if stale || first >= total || (waits && answer.round == flying.round) {
             return 0;
         }
         let forgets = matches!(options.strategy, Strategy::Full | Strategy::FullNak);
@@ -397,14 +399,20 @@ impl Sender {
                 (Work::Those(missing, first), count)
             }
         };
-        flying.begin(work, packets);
+        if waits {
+            (flying.work, flying.packets) = (work, packets);
+        } else {
+            flying.begin(work, packets);
+        }
         flying.news_from = flying.round;
         let arrived = if forgets { 0 } else { total - packets };
         if arrived > flying.arrived {
             self.arrived += u64::from(arrived - flying.arrived) * u64::from(options.packet);
             flying.arrived = arrived;
         }
-        self.enqueue(answer.blast);
+        if !waits {
+            self.enqueue(answer.blast);
+        }
         self.seen.refusals += 1;
         answer.check.clamp(1, total)
     }

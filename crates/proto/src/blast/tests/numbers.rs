@@ -96,7 +96,7 @@ fn numbers_of_blasts_wrap() {
         path.ends.iter_mut().for_each(|end| end.connection.start_at(u32::MAX - 3, 0));
         path.send(0, 5000);
         path.send(1, 3000);
-        path.finish(10_000);
+        path.finish(10_000, || None);
         assert!(path.arrived(0, 5000) && path.arrived(1, 3000));
     }
 }

@@ -1,7 +1,7 @@
 //! A path in virtual time between two ends, and the bytes that travel on it. Data is real: what is delivered is compared.
 
 use crate::blast::wire::{HEADER, Header, Kind};
-use crate::blast::{Arrival, Connection, Options, Output, State};
+use crate::blast::{Arrival, Check, Connection, Options, Output, State};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
@@ -9,6 +9,11 @@ use stackline_core::time::{Duration, Instant};
 /// The byte at a position of a side's stream.
 pub(super) fn byte(side: usize, position: u64) -> u8 {
     ((position ^ (position >> 7)).wrapping_mul(167) as u8).wrapping_add(side as u8 * 91)
+}
+
+/// A check over the bytes of a blast.
+fn sum(bytes: impl Iterator<Item = u8>) -> u32 {
+    bytes.fold(7, |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)))
 }
 
 /// What becomes of a packet: how long each copy of it takes.
@@ -20,6 +25,8 @@ pub(super) struct End {
     pub(super) memory: Vec<u8>,
     /// Whether the application takes what arrives at once.
     pub(super) takes: bool,
+    /// As far as it has, otherwise.
+    taken: u64,
 }
 
 /// A packet that one side sent.
@@ -42,6 +49,8 @@ pub(super) struct Path<F> {
     /// How long a packet occupies the path, and until when it is occupied each way.
     pub(super) slot: Duration,
     free: [Instant; 2],
+    /// Of so many packets of data one arrives with a wrong byte; none where it is 0.
+    pub(super) spoil: u64,
     under_way: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     order: u64,
 }
@@ -51,7 +60,7 @@ pub(super) const START: Instant = Instant(1_000_000_000);
 impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
     pub(super) fn new(options: [Options; 2], hand: F) -> Self {
         let token = [5; 16];
-        let end = |connection| End { connection, memory: Vec::new(), takes: true };
+        let end = |connection| End { connection, memory: Vec::new(), takes: true, taken: 0 };
         let dialling = Connection::dial(START, &options[0], token, [1; 16], 77);
         let listening = Connection::listen(&options[1], token, [2; 16]);
         Self {
@@ -62,6 +71,7 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
             log: None,
             slot: Duration::ZERO,
             free: [START; 2],
+            spoil: 0,
             under_way: BTreeMap::new(),
             order: 0,
         }
@@ -88,6 +98,10 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
         }
         let mut packet = header.write().to_vec();
         packet.extend_from_slice(body);
+        let nth = self.sent[side].checked_rem(self.spoil);
+        if header.kind == Kind::Data && packet.len() > HEADER && nth == Some(0) {
+            packet[HEADER] ^= 0x55;
+        }
         self.free[side] = self.free[side].max(self.now) + self.slot;
         for delay in fate {
             self.order += 1;
@@ -101,11 +115,12 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
                 match output {
                     Output::Control(header, body) => self.put(side, &header, &body),
                     Output::Run(run) => {
+                        let check = sum((run.blast.start..run.blast.end()).map(|at| byte(side, at)));
                         for n in 0..run.count {
                             let (position, bytes) = run.span(n);
                             let body: Vec<u8> =
                                 (position..position + u64::from(bytes)).map(|at| byte(side, at)).collect();
-                            self.put(side, &run.header(n, 0), &body);
+                            self.put(side, &run.header(n, check), &body);
                         }
                     }
                 }
@@ -118,12 +133,16 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
         let payload = &packet[HEADER..];
         let body = if header.kind == Kind::Data { &[][..] } else { payload };
         let end = &mut self.ends[side];
-        if let Arrival::Place { position, .. } = end.connection.handle(self.now, &header, body, payload.len()) {
+        if let Arrival::Place { position, check } = end.connection.handle(self.now, &header, body, payload.len()) {
             let from = position as usize;
             if end.memory.len() < from + payload.len() {
                 end.memory.resize(from + payload.len(), 0xee);
             }
             end.memory[from..from + payload.len()].copy_from_slice(payload);
+            if let Some(Check { blast, wanted }) = check {
+                let bytes = &end.memory[blast.start as usize..blast.end() as usize];
+                end.connection.checked(blast.number, sum(bytes.iter().copied()) == wanted);
+            }
         }
         if end.takes {
             end.connection.consume(end.connection.receiver().delivered());
@@ -164,15 +183,22 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
         true
     }
 
-    /// Goes on until both are done with sending; panics when that takes more steps than it ever should.
-    pub(super) fn finish(&mut self, steps: usize) {
+    /// Goes on until both are done with sending; panics when that takes more steps than it ever should. Applications that
+    /// do not take at once take something when `take` says so: a part of what is there, in 256ths.
+    pub(super) fn finish(&mut self, steps: usize, mut take: impl FnMut() -> Option<u8>) {
         for _ in 0..steps {
             let idle = |end: &End| end.connection.sender().is_idle() && end.connection.state() == State::Open;
             if self.ends.iter().all(idle) || !self.step() {
                 return;
             }
+            for end in self.ends.iter_mut().filter(|end| !end.takes) {
+                let Some(part) = take() else { continue };
+                let there = end.connection.receiver().delivered() - end.taken;
+                end.taken += (there * (u64::from(part) + 1)).div_ceil(256);
+                end.connection.consume(end.taken);
+            }
         }
-        panic!("not done after {steps} steps at {}: {:#?}", self.now, self.ends[0].connection.sender());
+        panic!("not done after {steps} steps at {}: {:#?}", self.now, self.ends[0].connection);
     }
 
     /// Whether everything one side was given to send has arrived, byte by byte.

@@ -1,10 +1,12 @@
-//! Random schedules of loss, duplication, delay and reordering: nothing is lost, nothing comes twice, it always ends.
+//! Random schedules of loss, duplication, delay, reordering and corruption, of buffers and of applications that take late:
+//! nothing is lost, nothing comes twice, it always ends.
 //!
 //! `STACKLINE_SCHEDULES=100000 cargo test --release -p stackline-proto schedules` walks more of them.
 
-use super::path::{Path, START};
+use super::path::{Fate, Path, START};
+use crate::blast::connection::FAREWELL;
 use crate::blast::wire::Header;
-use crate::blast::{Interval, Options, State, Strategy};
+use crate::blast::{Interval, Options, Pacing, State, Strategy};
 use alloc::vec::Vec;
 use rand_core::Rng;
 use stackline_core::random::Seed;
@@ -16,6 +18,27 @@ fn schedules() -> u64 {
     std::env::var("STACKLINE_SCHEDULES").ok().and_then(|text| text.parse().ok()).unwrap_or(150)
 }
 
+/// What is agreed upon in one schedule, where `below` draws.
+fn vary(options: Options, base: u64, jitter: u64, below: &mut impl FnMut(u64) -> u64) -> Options {
+    let fixed = below(3) == 0;
+    let interval = if fixed { Interval::Fixed(Duration(2 * base + 2 * jitter)) } else { Interval::Adaptive };
+    let pacing = match below(6) {
+        0 => Pacing::Ceiling(1e6 * (1 + below(1000)) as f64),
+        1 => Pacing::Auto,
+        _ => Pacing::Off,
+    };
+    // A third has room for little more than a packet, or for a part of a blast.
+    let buffer = match below(6) {
+        0 => 1 + below(3 * u64::from(options.packet)),
+        1 => 1 + below(2 * u64::from(options.size)),
+        _ => options.buffer,
+    };
+    let flight = if options.flight > 1 && below(2) == 0 { 1 + below(8) as u32 } else { options.flight };
+    let hush = options.hush.filter(|_| !fixed || below(2) == 0);
+    let patience = Duration(u64::MAX / 4);
+    Options { interval, pacing, buffer, flight, hush, patience, checked: below(4) == 0, ..options }
+}
+
 /// One random schedule for one kind of connection.
 fn one(options: Options, seed: Seed) {
     let mut draw = seed.generator();
@@ -23,19 +46,13 @@ fn one(options: Options, seed: Seed) {
     let [loss, double, late] = [below(30), below(10), below(20)];
     let base = 20_000 + below(2_000_000);
     let jitter = 1 + below(3 * base);
-    let mut sizes = Vec::new();
-    for _ in 0..1 + below(3) {
-        sizes.push(match below(5) {
-            0 => 0,
-            1 => 1,
-            2 => u64::from(options.packet),
-            _ => below(40_000),
-        });
-    }
-    let back = below(2) * below(5_000);
-    let fixed = below(3) == 0;
-    let interval = if fixed { Interval::Fixed(Duration(2 * base + 2 * jitter)) } else { Interval::Adaptive };
-    let options = Options { interval, patience: Duration(u64::MAX / 4), ..options };
+    let sizes: Vec<u64> = (0..1 + below(3)).map(|_| size(&options, below(5), below(40_000))).collect();
+    let back = below(2) * below(20_000);
+    let options = vary(options, base, jitter, &mut below);
+    // A fixed interval that is shorter than its blast takes fills a path without end.
+    let slow = u64::from(options.interval == Interval::Adaptive);
+    let (slot, spoil) = (slow * below(2) * below(100_000), 300 + below(3000));
+    let at_once = [below(4) > 0, below(4) > 0];
     let fate = move |_: usize, _: &Header| {
         if below(100) < loss {
             return Vec::new();
@@ -44,27 +61,44 @@ fn one(options: Options, seed: Seed) {
         (0..copies).map(|_| Duration(base + if below(100) < late { below(jitter) } else { 0 })).collect()
     };
     let mut path = Path::new([options; 2], fate);
+    (path.slot, path.spoil) = (Duration(slot), if options.checked { spoil } else { 0 });
     path.open();
-    for size in &sizes {
+    (path.ends[0].takes, path.ends[1].takes) = (at_once[0], at_once[1]);
+    let mut application = seed.child("application").generator();
+    for (place, size) in sizes.iter().enumerate() {
         path.send(0, *size);
         path.send(1, back);
-        path.finish(400_000);
+        if place + 1 == sizes.len() {
+            path.ends.iter_mut().for_each(|end| end.connection.finish());
+        }
+        path.finish(400_000, || (application.next_u64() % 8 == 0).then(|| application.next_u64() as u8));
     }
-    let total = sizes.iter().sum();
-    let backs = back * sizes.len() as u64;
-    assert!(path.arrived(0, total), "{options:?} {sizes:?} {:?}", path.ends[1].connection.facts());
-    assert!(path.arrived(1, backs), "{options:?} back {back}");
+    arrived(&mut path, sizes.iter().sum(), back * sizes.len() as u64);
+}
+
+/// Everything has arrived each way, nothing else, and the connection can be closed.
+fn arrived<F: FnMut(usize, &Header) -> Fate>(path: &mut Path<F>, total: u64, back: u64) {
+    let options = *path.ends[0].connection.options();
+    assert!(path.arrived(0, total), "{options:?} {total} {:?}", path.ends[1].connection.facts());
+    assert!(path.arrived(1, back), "{options:?} back {back}");
+    assert!(path.ends.iter().all(|end| end.connection.receiver().ended()));
     let facts = path.ends.each_ref().map(|end| end.connection.facts());
     assert!(facts.iter().all(|facts| facts.received.violations == 0), "{facts:?}");
     let now = path.now;
     path.ends[0].connection.close(now);
-    for _ in 0..100 {
-        if !path.step() {
-            break;
-        }
-    }
+    while path.ends[0].connection.state() != State::Closed && path.step() {}
+    assert!(path.now <= now + FAREWELL);
     assert_eq!(path.ends[0].connection.state(), State::Closed);
     assert!(path.now < START + Duration(3_600_000_000_000), "it took {}", path.now - START);
+}
+
+fn size(options: &Options, kind: u64, any: u64) -> u64 {
+    match kind {
+        0 => 0,
+        1 => 1,
+        2 => u64::from(options.packet),
+        _ => any,
+    }
 }
 
 fn all(name: &str, options: Options) {

@@ -1,7 +1,7 @@
 //! Traces of what bounds a transfer: the receiver's buffer, its patience with silence, and the sender's.
 
 use super::script::{ALL, MS, Script, fixed};
-use crate::blast::{Failure, Interval, Options, State, Strategy};
+use crate::blast::{Failure, Interval, Options, Pacing, State, Strategy};
 use stackline_core::time::Duration;
 
 const SILENT: State = State::Failed(Failure::Silent);
@@ -96,6 +96,19 @@ fn an_interval_shorter_than_the_round_trip_repeats_in_vain_but_ends() {
         script.until(100);
         assert!(script.path.arrived(0, 12_000) && script.end(0).sender().is_idle(), "{strategy:?}");
     }
+}
+
+#[test]
+fn a_repetition_that_the_pace_holds_back_gives_way_to_a_refusal() {
+    // A packet of 1000 bytes every 80 ms; the round trip of 2 ms is longer than the interval.
+    let interval = Interval::Fixed(Duration(MS));
+    let options = Options { interval, pacing: Pacing::Ceiling(1e5), ..fixed(Strategy::Selective, 4) };
+    let mut script = Script::open(options);
+    script.lose(&[">3.0:0"]);
+    script.path.send(0, 20_000);
+    let lines = script.until(10_000);
+    assert!(script.path.arrived(0, 20_000) && script.end(0).sender().is_idle());
+    assert!(script.end(0).facts().sent.repeated < 5, "{lines:#?}");
 }
 
 #[test]
