@@ -71,7 +71,7 @@ fn one(options: Options, seed: Seed) {
         if place + 1 == sizes.len() {
             path.ends.iter_mut().for_each(|end| end.connection.finish());
         }
-        path.finish(400_000, || (application.next_u64() % 8 == 0).then(|| application.next_u64() as u8));
+        path.finish(400_000, || application.next_u64().is_multiple_of(8).then(|| application.next_u64() as u8));
     }
     arrived(&mut path, sizes.iter().sum(), back * sizes.len() as u64);
 }
