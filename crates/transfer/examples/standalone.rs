@@ -15,7 +15,14 @@ use std::process::ExitCode;
 const SIZES: [u32; 4] = [1, 4, 16, 64];
 const RUNS: u32 = 500;
 
-fn main() -> Result<ExitCode, Box<dyn Error>> {
+fn main() -> ExitCode {
+    run().unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run() -> Result<ExitCode, Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runs = words.first().map_or(Ok(RUNS), |word| word.parse())?;

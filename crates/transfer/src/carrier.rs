@@ -130,6 +130,8 @@ pub struct Counters {
     pub receive_calls: u64,
     /// Packets that were longer than any may be: cut by the kernel, and dropped.
     pub cut: u64,
+    /// Packets that came and for which there was no room, as far as the kernel has told.
+    pub lost: u64,
     /// Times a joined run was refused and sent again in single packets.
     pub fallbacks: u64,
 }

@@ -88,7 +88,6 @@ pub struct Frames {
     ethertype: u16,
     facts: Facts,
     counters: Counters,
-    lost: u64,
     head: usize,
     /// Slot and bytes of the packets of the last receive.
     packets: Vec<(usize, usize)>,
@@ -138,7 +137,6 @@ impl Frames {
             ethertype: options.ethertype,
             facts: Facts { name: "ethernet", packet, joined_out, joined_in: false, receive_buffer },
             counters: Counters::default(),
-            lost: 0,
             head: 0,
             packets: Vec::with_capacity(MOST),
             origin: None,
@@ -156,13 +154,6 @@ impl Frames {
     #[must_use]
     pub const fn peer(&self) -> Option<Mac> {
         self.gate.peer
-    }
-
-    /// Frames for which the ring had no room, as far as the kernel has been asked: it is whenever it says that there were
-    /// some, and whenever a wait ended without a packet.
-    #[must_use]
-    pub const fn lost(&self) -> u64 {
-        self.lost
     }
 
     /// Where a run goes. The first `Open` tells the number, the answer to a first packet settles who the peer is.
@@ -239,7 +230,7 @@ impl Frames {
             }
         }
         if losing {
-            self.lost += self.mailbox.take_lost();
+            self.counters.lost += self.mailbox.take_lost();
         }
         self.counters.received += self.packets.len() as u64;
         self.packets.len()
@@ -323,8 +314,9 @@ impl Carrier for Frames {
             Wait::Block(time) => self.block(time)?,
             Wait::Spin(time) => self.spin(time),
         };
+        // The kernel says by itself that there was no room, with the next frame; so there may be none.
         if packets == 0 && wait != Wait::No {
-            self.lost += self.mailbox.take_lost();
+            self.counters.lost += self.mailbox.take_lost();
         }
         Ok(packets)
     }

@@ -32,6 +32,7 @@ in_rooms! {
     connections_share_an_interface
     an_opener_speaks_to_everybody_until_it_is_answered
     an_opener_hears_nothing_before_it_speaks
+    an_opener_that_knows_its_peer_speaks_to_nobody_else
     a_refusal_settles_nothing
     a_channel_carries_bytes_both_ways_and_closes
     frames_of_strangers_are_dropped
@@ -197,6 +198,18 @@ fn an_opener_hears_nothing_before_it_speaks() {
     assert_eq!(hear(&mut dial).1, b"in time");
 }
 
+fn an_opener_that_knows_its_peer_speaks_to_nobody_else() {
+    let mut listen = Frames::listen("lo", None, options()).unwrap();
+    let mut other = Frames::listen("lo", None, options()).unwrap();
+    let mut dial = Frames::dial("lo", Options { peer: Some(listen.local()), ..options() }).unwrap();
+    say(&mut dial, Kind::Open, NUMBER, b"open");
+    assert_eq!(hear(&mut listen).1, b"open");
+    say(&mut other, Kind::Accept, NUMBER, b"not asked");
+    say(&mut listen, Kind::Accept, NUMBER, b"accept");
+    assert_eq!(hear(&mut dial).1, b"accept");
+    assert_eq!(other.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0);
+}
+
 fn a_refusal_settles_nothing() {
     let mut listen = Frames::listen("far", None, options()).unwrap();
     for number in [5, 6] {
@@ -279,7 +292,7 @@ fn the_ring_wraps() {
         let packets = 97 + round % 3;
         crosses(&mut left, &mut right, packets, &bytes(packets * 100 + round), 100);
     }
-    assert_eq!(right.lost(), 0);
+    assert_eq!(right.counters().lost, 0);
 }
 
 fn what_a_full_ring_has_no_room_for_is_lost() {
@@ -303,7 +316,7 @@ fn what_a_full_ring_has_no_room_for_is_lost() {
         came += n;
     }
     assert_eq!(right.receive(HEAD, &mut [], &[], Wait::Block(Duration::from_millis(1))).unwrap(), 0);
-    assert_eq!((came + 150, right.lost()), (packets, 150));
+    assert_eq!((came + 150, right.counters().lost), (packets, 150));
     crosses(&mut left, &mut right, 100, &data[..1000], 10);
 }
 
