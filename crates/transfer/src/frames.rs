@@ -9,12 +9,12 @@
 //! waits for answers can bear. Frames that leave through a ring were not faster, so there is none
 //! (`benches/frames` measures what is left of these).
 //!
-//! **Who is spoken to.** Whoever opens a connection broadcasts `Open`, which tells its number, until somebody answers;
-//! whoever waits for one answers where the last packet came from. With the first packet that is neither `Open` nor `Refuse` the
-//! peer and the number are settled; until then one packet comes at a time, afterwards nothing but the peer's packets of
-//! that connection. So this carrier, unlike others, looks at two things of a head: its kind and its number. Several
-//! connections can share an interface. Several that wait on one interface should be told their number beforehand, as every
-//! broadcast reaches all of them.
+//! **Who is spoken to.** Whoever opens a connection speaks to everybody until somebody answers; its first packet tells the
+//! number, and until then it hears nothing. Whoever waits for one hears only what begins something (`Open`, `Send`), and
+//! answers where the last packet came from. With the first packet that is neither `Open` nor `Refuse` the peer and the
+//! number are settled; until then one packet comes at a time, afterwards nothing but the peer's packets of that connection.
+//! So this carrier, unlike others, looks at two things of a head: its kind and its number. Several connections can share an
+//! interface. Several that wait on one interface should be told their number beforehand, as every broadcast reaches all.
 //!
 //! Nothing is kept secret and a station can claim any address: that is for the sealing of connections.
 
@@ -22,10 +22,12 @@ mod form;
 mod gate;
 mod mac;
 mod mailbox;
+mod options;
 mod unusable;
 
 pub use mac::{BROADCAST, Mac};
 pub(crate) use mailbox::raw;
+pub use options::{ETHERTYPE, Options};
 pub use unusable::Unusable;
 
 use crate::carrier::{Carrier, Counters, Facts, LONGEST_HEAD, Packet, Payload, Place, Run, Wait};
@@ -39,9 +41,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// For experiments within one network (IEEE 802, local experimental ethertype 1).
-pub const ETHERTYPE: u16 = 0x88B5;
 
 /// Most packets of one receive; what is behind them stays where it is.
 const MOST: usize = 256;
@@ -57,28 +56,6 @@ const TRIES: u32 = 4;
 const FULL_QUEUE: Duration = Duration::from_micros(100);
 /// The longest sleep before the ring is looked at again: the frame that would have woken may be lost.
 const SLICE: Duration = Duration::from_millis(2);
-
-/// How a carrier is set up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Bytes of the ring for what comes; at least 256 slots are made.
-    pub receive_buffer: usize,
-    /// Send buffer asked of the kernel, in bytes.
-    pub send_buffer: usize,
-    /// Most bytes of a packet, head and payload; 0 for what the interface's MTU allows. Slots of the ring are as long
-    /// whatever comes: say so where packets will be much shorter, as over loopback, and there is room for more.
-    pub packet: usize,
-    /// Of the frames.
-    pub ethertype: u16,
-    /// Where the peer is, when that is known to whoever opens; nothing is broadcast then.
-    pub peer: Option<Mac>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { receive_buffer: 4 << 20, send_buffer: 4 << 20, packet: 0, ethertype: ETHERTYPE, peer: None }
-    }
-}
 
 /// One end of a connection over frames.
 pub struct Frames {
@@ -96,13 +73,13 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// The end that opens a connection over that interface. The number of the connection is that of the first `Open`.
+    /// The end that opens a connection over that interface. Its first packet tells the number of the connection.
     ///
     /// # Errors
     /// [`Unusable`] inside: the right to open packet sockets is missing, there is no such interface, it is down or no
     /// Ethernet. Others: what the kernel says.
     pub fn dial(interface: &str, options: Options) -> io::Result<Self> {
-        let (frames, index) = Self::open(interface, options.peer, None, options)?;
+        let (frames, index) = Self::open(interface, (options.peer, None), options)?;
         frames.mailbox.shut(&frames.gate)?;
         frames.mailbox.hear(index, frames.ethertype)?;
         Ok(frames)
@@ -114,14 +91,15 @@ impl Frames {
     /// # Errors
     /// See [`Frames::dial`].
     pub fn listen(interface: &str, number: Option<u32>, options: Options) -> io::Result<Self> {
-        let (frames, index) = Self::open(interface, None, number, options)?;
+        let (mut frames, index) = Self::open(interface, (None, number), options)?;
+        frames.gate.beginnings = true;
         frames.mailbox.guard(&frames.gate)?;
         frames.mailbox.hear(index, frames.ethertype)?;
         Ok(frames)
     }
 
     /// One that hears nothing yet, and the number of its interface.
-    fn open(interface: &str, peer: Option<Mac>, number: Option<u32>, options: Options) -> io::Result<(Self, i32)> {
+    fn open(interface: &str, (peer, number): (Option<Mac>, Option<u32>), options: Options) -> io::Result<(Self, i32)> {
         let known = known(raw()?.as_fd(), interface)?;
         let loopback = known.kind == libc::ARPHRD_LOOPBACK;
         let own = if loopback { Mac::made_up() } else { Mac(known.address) };
@@ -133,7 +111,7 @@ impl Frames {
         let frames = Self {
             mailbox,
             out: FramesOut::new(),
-            gate: Gate { own, peer, number },
+            gate: Gate { own, peer, number, beginnings: false },
             ethertype: options.ethertype,
             facts: Facts { name: "ethernet", packet, joined_out, joined_in: false, receive_buffer },
             counters: Counters::default(),
@@ -156,24 +134,25 @@ impl Frames {
         self.gate.peer
     }
 
-    /// Where a run goes. The first `Open` tells the number, the answer to a first packet settles who the peer is.
+    /// Where a run goes. The first packet of who opens tells the number, the first answer settles who the peer is.
     fn destination(&mut self, run: &Run<'_>) -> io::Result<Mac> {
         let Some(head) = run.heads.first() else { return Ok(self.gate.own) };
         let (kind, number) = form::kind_and_number(&head.0);
-        if kind == Kind::Open as u8 {
-            if self.gate.number != Some(number) {
-                self.settle(Gate { number: Some(number), ..self.gate })?;
+        let dials = !self.gate.beginnings && self.gate.number != Some(number);
+        if dials && (kind == Kind::Open as u8 || self.gate.number.is_none()) {
+            self.settle(Gate { number: Some(number), ..self.gate })?;
+        }
+        match (self.gate.peer, self.origin) {
+            (Some(peer), _) => Ok(peer),
+            (None, Some((from, number))) if kind != Kind::Open as u8 => {
+                if kind != Kind::Refuse as u8 {
+                    let number = self.gate.number.or(number);
+                    self.settle(Gate { peer: Some(from), number, beginnings: false, ..self.gate })?;
+                }
+                Ok(from)
             }
-            return Ok(self.gate.peer.unwrap_or(BROADCAST));
+            (None, _) => Ok(BROADCAST),
         }
-        if let Some(peer) = self.gate.peer {
-            return Ok(peer);
-        }
-        let Some((from, number)) = self.origin else { return Ok(BROADCAST) };
-        if kind != Kind::Refuse as u8 {
-            self.settle(Gate { peer: Some(from), number: self.gate.number.or(number), ..self.gate })?;
-        }
-        Ok(from)
     }
 
     fn settle(&mut self, gate: Gate) -> io::Result<()> {

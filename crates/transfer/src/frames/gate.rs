@@ -1,8 +1,9 @@
 //! Whose frames are let in: a check of ours, and the same as a classic BPF program, so that others' frames take no room.
 
-use super::form::{FORM, FORM_AT, Frame, MARKS_AT, NUMBER_AT, WAKE};
+use super::form::{FORM, FORM_AT, Frame, MARKS_AT, NUMBER_AT, PREFIX, WAKE};
 use super::{BROADCAST, Mac};
 use socket2::{SockFilter, Socket};
+use stackline_proto::blast::Kind;
 use std::io;
 
 /// Classic BPF: loads at a place, jumps, ends.
@@ -35,7 +36,12 @@ pub(super) struct Gate {
     pub(super) peer: Option<Mac>,
     /// The only connection spoken of, once that is known.
     pub(super) number: Option<u32>,
+    /// Whether only packets that begin something are let in: who waits to be spoken to hears nothing of what others say.
+    pub(super) beginnings: bool,
 }
+
+/// What is said by who has not been spoken to.
+const BEGINNINGS: [Kind; 2] = [Kind::Open, Kind::Send];
 
 impl Gate {
     /// Whether a frame is let in.
@@ -44,6 +50,7 @@ impl Gate {
             && frame.from != self.own
             && self.peer.is_none_or(|peer| frame.from == peer)
             && self.number.is_none_or(|number| frame.number() == Some(number))
+            && (!self.beginnings || BEGINNINGS.iter().any(|kind| frame.packet.first() == Some(&(*kind as u8))))
     }
 
     /// Has the kernel let in no others on that socket.
@@ -68,6 +75,12 @@ impl Gate {
             if let Some(number) = self.number {
                 // The kernel loads big-endian.
                 steps.must(LOAD_4, NUMBER_AT, number.swap_bytes());
+            }
+            if self.beginnings {
+                let [one, other] = BEGINNINGS;
+                steps.push(LOAD_1, 0, 0, PREFIX as u32);
+                steps.push(EQUAL, 1, 0, one as u32);
+                steps.push(EQUAL, 0, DROP, other as u32);
             }
         }
         match keep {
@@ -133,7 +146,7 @@ impl Steps {
 
 #[cfg(test)]
 mod tests {
-    use super::super::form::{self, PREFIX};
+    use super::super::form;
     use super::*;
     use proptest::prelude::*;
 
@@ -176,19 +189,22 @@ mod tests {
     }
 
     fn gate() -> impl Strategy<Value = Gate> {
-        (mac(), prop::option::of(mac()), prop::option::of(0_u32..2)).prop_map(|(own, peer, number)| Gate {
+        let number = prop::option::of((0_u32..2).prop_map(|number| number << 24 | 7));
+        (mac(), prop::option::of(mac()), number, any::<bool>()).prop_map(|(own, peer, number, beginnings)| Gate {
             own,
             peer,
-            number: number.map(|number| number << 24 | 7),
+            number,
+            beginnings,
         })
     }
 
     fn frame() -> impl Strategy<Value = Vec<u8>> {
         let number = (0_u32..2).prop_map(|number| (number << 24 | 7).to_le_bytes());
-        (mac(), mac(), number, 0_u8..2, 0_u16..30).prop_map(|(to, from, number, marks, length)| {
+        let kind = prop::sample::select(vec![Kind::Data, Kind::Open, Kind::Send]);
+        (mac(), mac(), kind, number, 0_u8..2, 0_u16..30).prop_map(|(to, from, kind, number, marks, length)| {
             let mut prefix = [0; PREFIX];
             form::write(&mut prefix, to, from, ETHERTYPE, length, marks);
-            let packet: Vec<u8> = [[9; 4], number].concat().into_iter().cycle().take(length.into()).collect();
+            let packet: Vec<u8> = [[kind as u8; 4], number].concat().into_iter().cycle().take(length.into()).collect();
             let mut frame = [&prefix[..], &packet].concat();
             frame.resize(frame.len().max(60), 0);
             frame
@@ -201,7 +217,7 @@ mod tests {
             let lets = gate.lets(&Frame::read(&frame, ETHERTYPE).unwrap());
             let whole = keeps(&gate.program(Keep::Whole), &frame);
             prop_assert!(!lets || whole == u32::MAX);
-            // The kernel does not look whether a number lies inside the packet or in what fills the frame up.
+            // The kernel does not look whether kind and number lie inside the packet or in what fills the frame up.
             prop_assert!(lets || whole == 0 || frame[14] < 8);
             prop_assert_eq!(keeps(&gate.program(Keep::Wake), &frame), u32::from(whole > 0 && frame[MARKS_AT] & WAKE > 0));
             prop_assert_eq!(keeps(&gate.program(Keep::Nothing), &frame), 0);

@@ -32,6 +32,8 @@ in_rooms! {
     connections_share_an_interface
     an_opener_speaks_to_everybody_until_it_is_answered
     an_opener_hears_nothing_before_it_speaks
+    who_waits_hears_only_beginnings
+    a_message_opens_too
     an_opener_that_knows_its_peer_speaks_to_nobody_else
     a_refusal_settles_nothing
     a_channel_carries_bytes_both_ways_and_closes
@@ -196,6 +198,32 @@ fn an_opener_hears_nothing_before_it_speaks() {
     say(&mut dial, Kind::Open, NUMBER, b"");
     forger("near").send(&frame(Mac([2; 6]), dial.local(), NUMBER, b"in time")).unwrap();
     assert_eq!(hear(&mut dial).1, b"in time");
+}
+
+fn who_waits_hears_only_beginnings() {
+    let (mut left, right) = veth();
+    let mut listen = Frames::listen("far", None, options()).unwrap();
+    say(&mut left, Kind::Data, NUMBER, b"for another");
+    forger("near").send(&frame(left.local(), BROADCAST, NUMBER, b"not a beginning")).unwrap();
+    let mut dial = Frames::dial("near", options()).unwrap();
+    say(&mut dial, Kind::Open, 9, b"open");
+    assert_eq!(hear(&mut listen), (Kind::Open as u8, b"open".to_vec()));
+    assert_eq!(frames::take_counts(listen.mailbox.socket()).unwrap(), [1, 0], "the kernel left the others out");
+    assert_eq!(right.local(), listen.local());
+}
+
+fn a_message_opens_too() {
+    let mut client = Frames::dial("near", options()).unwrap();
+    let mut server = Frames::listen("far", None, options()).unwrap();
+    for message in [b"first", b"again"] {
+        say(&mut client, Kind::Send, NUMBER, message);
+        assert_eq!(hear(&mut server), (Kind::Send as u8, message.to_vec()));
+    }
+    say(&mut server, Kind::Reply, NUMBER, b"reply");
+    assert_eq!(hear(&mut client).1, b"reply");
+    say(&mut client, Kind::Send, NUMBER, b"next");
+    assert_eq!(hear(&mut server).1, b"next");
+    assert_eq!((client.peer(), server.peer()), (Some(server.local()), Some(client.local())));
 }
 
 fn an_opener_that_knows_its_peer_speaks_to_nobody_else() {

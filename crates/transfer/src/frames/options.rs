@@ -1,0 +1,28 @@
+//! What is chosen for frames.
+
+use super::Mac;
+
+/// For experiments within one network (IEEE 802, local experimental ethertype 1).
+pub const ETHERTYPE: u16 = 0x88B5;
+
+/// How a carrier is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes of the ring for what comes; at least 256 slots are made.
+    pub receive_buffer: usize,
+    /// Send buffer asked of the kernel, in bytes.
+    pub send_buffer: usize,
+    /// Most bytes of a packet, head and payload; 0 for what the interface's MTU allows. Slots of the ring are as long
+    /// whatever comes: say so where packets will be much shorter, as over loopback, and there is room for more.
+    pub packet: usize,
+    /// Of the frames.
+    pub ethertype: u16,
+    /// Where the peer is, when that is known to whoever opens; nothing is broadcast then.
+    pub peer: Option<Mac>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { receive_buffer: 4 << 20, send_buffer: 4 << 20, packet: 0, ethertype: ETHERTYPE, peer: None }
+    }
+}
