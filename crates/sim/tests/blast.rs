@@ -2,6 +2,8 @@
 
 mod common;
 use common::{WAN, refused, response, run, runs, throughput};
+use stackline_core::record::SideRecord;
+use std::fmt::Write as _;
 
 const ALL: [&str; 6] =
     ["saw", "window", "blast(full, size = 16 KiB)", "blast(full_nak)", "blast(partial)", "blast(selective)"];
@@ -238,4 +240,36 @@ fn one_seed_one_digest() {
         assert_ne!(digests(1)[0], digests(1)[1]);
         assert_ne!(digests(1), digests(2));
     }
+}
+
+/// Under the paper's conditions, fixed intervals and no pace, pinned to the last digit; `UPDATE_GOLDEN=1` writes them anew.
+#[test]
+fn the_same_text_gives_the_same_to_the_last_digit() {
+    let lossy = "network wan { host a, b; link a - b 10 Mbit/s 10 ms loss 1%; }\n";
+    let mut table = String::new();
+    for (network, name) in [(WAN, "clean"), (lossy, "1% loss")] {
+        for what in ["bulk_get 10000*50", "bulk_put 10000*50", "rr 32*50", "connect_disconnect 0*20"] {
+            for stack in ALL {
+                let (stack, options) = stack.trim_end_matches(')').split_once('(').unwrap_or((stack, ""));
+                let stack = format!("{stack}(interval = 0.2, {options})").replace(", )", ")");
+                let outcome = run(&format!("{network}1 from a to b {what} over {stack} across wan;"));
+                let record = &outcome.records[0];
+                let again = |side: &SideRecord| side.transport.map_or(0, |(_, after)| after.retransmits);
+                let _ = writeln!(
+                    table,
+                    "{name:<8} {stack:<42} {what:<24} {:>11} ns  {:>7} B  {:>3} calls  {:>3} packets again",
+                    record.elapsed_ns,
+                    record.data_bytes(),
+                    record.calls.n() + record.connects.n(),
+                    again(&record.initiator) + again(&record.responder),
+                );
+            }
+        }
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/blast.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path, &table).expect("the tests are written to");
+    }
+    let pinned = std::fs::read_to_string(path).expect("the pinned results");
+    assert!(table == pinned, "the results are others than those in blast.txt:\n{table}");
 }
