@@ -247,7 +247,8 @@ impl<'t> Endpoint<'t> {
     fn send(&mut self, bytes: u64, times: u64) -> Result<()> {
         let (connection, ends) = self.open()?;
         let done = connection.send(bytes as usize, times, ends)?;
-        self.unconfirmed = true;
+        let confirmed = connection.confirms();
+        self.unconfirmed = !confirmed;
         if self.measuring() {
             self.seen.record.sent_units += done;
             self.seen.record.sent_bytes += done * bytes;

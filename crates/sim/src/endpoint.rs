@@ -163,8 +163,10 @@ impl Endpoint {
     // --- data ---
 
     async fn send(&mut self, bytes: u64, times: u64) -> Result<()> {
-        let done = self.open()?.send(bytes, times).await?;
-        self.unconfirmed = true;
+        let connection = self.open()?;
+        let done = connection.send(bytes, times).await?;
+        let confirmed = connection.confirms();
+        self.unconfirmed = !confirmed;
         if self.measuring() {
             self.seen.record.sent_units += done;
             self.seen.record.sent_bytes += done * bytes;

@@ -175,6 +175,7 @@ fn a_receiver_that_is_busy_is_waited_for() {
     // It asks now and then whether it may go on, so the peer is not taken for dead.
     assert!((30.0..33.0).contains(&seconds), "{seconds}");
     assert_eq!(outcome.records[0].responder.received_bytes, 1_000_000);
+    assert!(outcome.records[0].initiator.notes.is_empty(), "what was sent is confirmed");
 }
 
 #[test]

@@ -279,6 +279,10 @@ impl<C: Carrier> Connection for Conversation<C> {
         if got.is_multiple_of(unit) { Ok(got / unit) } else { Err(vanished("inside a data unit")) }
     }
 
+    fn confirms(&self) -> bool {
+        true
+    }
+
     fn start_bulk(&mut self, way: Bulk, _: &mut Ends) -> Result<()> {
         match way {
             Bulk::Get => self.channel.send(&[1]).map_err(fault),

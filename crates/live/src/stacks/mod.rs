@@ -115,6 +115,10 @@ pub trait Connection: Send {
         let _ = ends;
         Ok(())
     }
+    /// Whether `send` returns only when the peer has everything.
+    fn confirms(&self) -> bool {
+        false
+    }
     /// Whether the peer has closed the connection, or its half of it.
     fn closed(&self) -> bool {
         true

@@ -226,6 +226,11 @@ impl Connection {
         }
     }
 
+    /// Whether `send` returns only when the peer has everything.
+    pub(crate) const fn confirms(&self) -> bool {
+        matches!(self, Self::Transfers(_))
+    }
+
     /// `AwaitDataIndication`, `times` times. How many arrived: fewer when the peer ended its stream.
     pub(crate) async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
         match self {
