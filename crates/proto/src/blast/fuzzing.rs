@@ -7,9 +7,10 @@
 //! makes it deliver bytes that never came.
 
 use super::terms::{Refusal, Terms};
-use super::wire::{Header, Kind};
+use super::wire::{ASK, Header, Kind};
 use super::{Arrival, Blast, Connection, Interval, Options, Output, State, Strategy};
 use alloc::collections::VecDeque;
+use alloc::format;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
@@ -119,6 +120,7 @@ impl<'a> Walk<'a> {
             24 => self.finish(side),
             25 if !self.strangers => self.ends[side].connection.close(self.now),
             26 => self.stranger_opens(side),
+            30 => self.row(side),
             _ => self.deliver_all(),
         }
         self.flush();
@@ -129,6 +131,33 @@ impl<'a> Walk<'a> {
     fn deliver(&mut self, side: usize) {
         let Some((header, body, payload)) = self.under_way[side].pop_front() else { return };
         self.arrive(side, &header, &body, payload);
+    }
+
+    /// Packets that follow each other arrive as one step: it is as if each had arrived by itself, or nothing happens.
+    fn row(&mut self, side: usize) {
+        let packet = self.ends[side].connection.options().packet as usize;
+        let Some((first, ..)) = self.under_way[side].front().cloned() else { return };
+        let follows = |(n, (header, _, payload)): &(usize, &Packet)| {
+            let like = Header { index: first.index.wrapping_add(*n as u16), ..first };
+            *payload == packet && header.kind == Kind::Data && !header.has(ASK) && *header == like
+        };
+        let count = self.under_way[side].iter().enumerate().take_while(follows).count();
+        if count == 0 {
+            return;
+        }
+        let before = self.ends[side].connection.clone();
+        let row = self.ends[side].connection.handle_row(self.now, &first, count as u32);
+        let after = core::mem::replace(&mut self.ends[side].connection, before);
+        let Some(row) = row else {
+            assert_eq!(format!("{after:?}"), format!("{:?}", self.ends[side].connection));
+            return;
+        };
+        for n in 0..count {
+            let Some((header, body, payload)) = self.under_way[side].pop_front() else { return };
+            let position = row + (n * packet) as u64;
+            assert_eq!(self.arrive(side, &header, &body, payload), Arrival::Place { position, check: None });
+        }
+        assert_eq!(format!("{after:?}"), format!("{:?}", self.ends[side].connection));
     }
 
     fn arrive(&mut self, side: usize, header: &Header, body: &[u8], payload: usize) -> Arrival {
