@@ -1,8 +1,9 @@
 //! Raw Ethernet frames over a veth pair at an MTU of 1500: the carrier beside bare loops of `sendmmsg` and `recvmmsg`, and
-//! beside `send` and `recv`; then the order of 1985, by the stand-alone programs and by channels. A B A B in one run,
+//! beside `send` and `recv`; bulk by a channel; then the order of 1985, by the stand-alone programs and by channels. A B A B in one run,
 //! medians printed. `cargo bench -p stackline-transfer --bench frames`, on a quiet machine; in a network of its own, for
 //! which no rights are needed where users may make namespaces; a number as argument is how many rounds.
 
+mod bulk;
 mod flood;
 mod order;
 #[path = "../room/mod.rs"]
@@ -26,6 +27,7 @@ fn main() -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
     }
     floods(rounds)?;
+    bulk::row(rounds)?;
     order::table(rounds)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -53,7 +55,6 @@ fn floods(rounds: usize) -> Result<(), Failure> {
             );
         }
     }
-    println!();
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use socket2::Socket;
 use stackline_proto::blast::Strategy;
 use std::process::Command;
 use std::slice;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const HEAD: usize = 32;
 const LONG: Wait = Wait::Block(Duration::from_secs(10));
@@ -42,6 +43,7 @@ in_rooms! {
     frames_longer_than_a_slot_are_counted_as_cut
     the_ring_wraps
     what_a_full_ring_has_no_room_for_is_lost
+    a_frame_is_there_when_it_wakes
     a_frame_that_wakes_nobody_is_found_all_the_same
     waits_end
     an_interface_that_goes_down_is_an_error
@@ -346,6 +348,38 @@ fn what_a_full_ring_has_no_room_for_is_lost() {
     assert_eq!(right.receive(HEAD, &mut [], &[], Wait::Block(Duration::from_millis(1))).unwrap(), 0);
     assert_eq!((came + 150, right.counters().lost), (packets, 150));
     crosses(&mut left, &mut right, 100, &data[..1000], 10);
+}
+
+fn a_frame_is_there_when_it_wakes() {
+    const FRAMES: u32 = 500;
+    let (mut left, mut right) = veth();
+    right.release();
+    right.mailbox.forget_wakes();
+    let (ready, mut early) = (AtomicU32::new(0), 0);
+    thread::scope(|scope| {
+        // From another thread, so that this one looks while the kernel is between the two sockets.
+        scope.spawn(|| {
+            for frame in 1..=FRAMES {
+                while ready.load(Ordering::Acquire) < frame {
+                    thread::yield_now();
+                }
+                say(&mut left, Kind::Data, NUMBER, b"");
+            }
+        });
+        for frame in 1..=FRAMES {
+            ready.store(frame, Ordering::Release);
+            while right.mailbox.wakes() == 0 {
+                std::hint::spin_loop();
+            }
+            if right.mailbox.take().is_none() {
+                early += 1;
+                while right.mailbox.take().is_none() {}
+            }
+            right.mailbox.release();
+            right.mailbox.forget_wakes();
+        }
+    });
+    assert_eq!(early, 0, "frames that woke before they were there");
 }
 
 fn a_frame_that_wakes_nobody_is_found_all_the_same() {
