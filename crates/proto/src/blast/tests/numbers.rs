@@ -105,8 +105,8 @@ fn numbers_of_blasts_wrap() {
 fn rounds_wrap_and_whoever_was_away_for_long_is_believed() {
     let interval = Interval::Fixed(Duration(10 * MS));
     for strategy in STRATEGIES {
-        // Away for so many intervals: half of the rounds there are, all of them, and around.
-        for away in [300, 32_700, 32_800, 49_000, 65_535, 65_536, 65_537, 70_000] {
+        // Away for so many intervals: some, more than half of the rounds there are, and all of them.
+        for away in [300, 32_800, 49_000, 65_536] {
             let patience = Duration(u64::MAX / 4);
             let options = Options { interval, patience, hush: None, ..Options::blast(strategy, 1000, 4000) };
             let (mut sender, mut receiver) = pair(&options);
