@@ -14,8 +14,9 @@ use crate::options::{Options, Waiting};
 use crate::seal::{Side, Verdict};
 use stackline_core::time::{Duration, Instant};
 use stackline_proto::blast::terms::Nonce;
-use stackline_proto::blast::{Arrival, Check, Connection, Failure, Header, Kind, Output, State};
+use stackline_proto::blast::{Arrival, Check, Connection, Failure, Header, Kind, Output, Run, State};
 use std::io::{self, ErrorKind};
+use std::mem;
 use std::thread;
 use std::time;
 
@@ -85,7 +86,35 @@ pub(crate) struct Driver<C> {
     /// When the peer was heard last, and asked last whether it is there.
     heard: Instant,
     asked: Instant,
+    /// Whether the peer's host has said that it is gone.
+    refused: bool,
     naps: Naps,
+}
+
+/// Packets that leave as one: their stream positions, how many, and bytes of each but the last.
+#[derive(Default)]
+struct Train {
+    from: u64,
+    to: u64,
+    packets: u32,
+    each: u32,
+}
+
+impl Train {
+    /// Whether packets can follow: in the stream, and behind full ones only.
+    fn goes_on_with(&self, run: &Run) -> bool {
+        let full = self.from + u64::from(self.packets) * u64::from(self.each);
+        self.packets > 0 && run.span(0).0 == self.to && self.to == full
+    }
+
+    fn add(&mut self, run: &Run) {
+        let (last, bytes) = run.span(run.count - 1);
+        if self.packets == 0 {
+            (self.from, self.each) = (run.span(0).0, run.packet);
+        }
+        self.to = last + u64::from(bytes);
+        self.packets += run.count;
+    }
 }
 
 /// The moment a driver is made, on its own clock.
@@ -107,6 +136,7 @@ impl<C: Carrier> Driver<C> {
             looked: BEGIN,
             heard: BEGIN,
             asked: BEGIN,
+            refused: false,
             naps: Naps::new(),
         }
     }
@@ -119,9 +149,10 @@ impl<C: Carrier> Driver<C> {
     pub(crate) fn drive(&mut self, work: &mut Work<'_>, done: impl Fn(&Connection) -> bool) -> Result<(), Error> {
         // Whoever was busy elsewhere has not listened.
         self.heard = self.now();
+        self.refused = false;
         loop {
             let now = self.now();
-            let all = self.flush(now, work)?;
+            let all = self.send_out(now, work)?;
             match self.connection.state() {
                 State::Failed(Failure::Silent) => return Err(Error::Silent(self.connection.options().patience)),
                 State::Failed(Failure::Refused(refusal)) => return Err(Error::Refused(refusal)),
@@ -129,8 +160,22 @@ impl<C: Carrier> Driver<C> {
                 _ if all && done(&self.connection) => return Ok(()),
                 _ => {}
             }
-            let wait = if all { self.wait(now)? } else { Wait::No };
+            let wait = if all && !self.refused { self.wait(now)? } else { Wait::No };
             self.take(work, wait)?;
+        }
+    }
+
+    /// Sends, until the peer's host says that it is gone: what it sent before may still wait to be read.
+    fn send_out(&mut self, now: Instant, work: &Work<'_>) -> Result<bool, Error> {
+        if self.refused {
+            return Ok(true);
+        }
+        match self.flush(now, work) {
+            Err(Error::Gone) => {
+                self.refused = true;
+                Ok(true)
+            }
+            all => all,
         }
     }
 
@@ -150,23 +195,47 @@ impl<C: Carrier> Driver<C> {
     // --- what leaves ---
 
     /// Sends what the machine wants sent, but for a bound on what goes between two looks for answers; whether that was all.
+    /// Runs that follow each other in the stream leave as one, whichever blasts they are of.
     pub(crate) fn flush(&mut self, now: Instant, work: &Work<'_>) -> Result<bool, Error> {
         self.agree();
         let most = self.link.train(self.connection.options().packet);
-        for _ in 0..RUNS {
-            match self.connection.poll(now, most) {
+        let mut train = Train::default();
+        let mut departed = 0;
+        while departed < RUNS {
+            match self.connection.poll(now, most - train.packets) {
                 Some(Output::Run(run)) => {
-                    let (position, _) = run.span(0);
-                    let (last, bytes) = run.span(run.count - 1);
+                    if !train.goes_on_with(&run) {
+                        departed += self.depart(work, &mut train)?;
+                    }
                     let checks = run.asks && self.connection.options().checked;
                     let check = if checks { work.check(run.blast.start, run.blast.end())? } else { 0 };
-                    self.link.run(&run, work.slice(position, last + u64::from(bytes))?, check)?;
+                    self.link.queue(&run, check, train.packets as usize);
+                    train.add(&run);
+                    if train.packets == most {
+                        departed += self.depart(work, &mut train)?;
+                    }
                 }
-                Some(Output::Control(header, body)) => self.link.control(&header, &body)?,
-                None => return self.keep_alive(now).map(|()| true),
+                Some(Output::Control(header, body)) => {
+                    departed += 1 + self.depart(work, &mut train)?;
+                    self.link.control(&header, &body)?;
+                }
+                None => {
+                    self.depart(work, &mut train)?;
+                    return self.keep_alive(now).map(|()| true);
+                }
             }
         }
+        self.depart(work, &mut train)?;
         Ok(false)
+    }
+
+    /// Sends what was put together; how many trains that were.
+    fn depart(&mut self, work: &Work<'_>, train: &mut Train) -> Result<u32, Error> {
+        let Train { from, to, packets, each } = mem::take(train);
+        if packets == 0 {
+            return Ok(0);
+        }
+        self.link.send(packets as usize, work.slice(from, to)?, each as usize).map(|()| 1)
     }
 
     /// Asks a peer that has been silent for long whether it is there: whoever only receives would never know.
@@ -211,10 +280,15 @@ impl<C: Carrier> Driver<C> {
         let packets = match self.receive(work, wait) {
             Ok(packets) => packets,
             Err(error) if error.kind() == ErrorKind::Interrupted => return self.link.look(),
+            // The kernel tells this before it hands out what came before.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused && !self.refused => {
+                self.refused = true;
+                return Ok(());
+            }
             Err(error) => return self.fails(error),
         };
         if packets == 0 {
-            return Ok(());
+            return if self.refused { self.fails(ErrorKind::ConnectionRefused.into()) } else { Ok(()) };
         }
         let now = self.now();
         self.naps.came(packets as u64 * packet as u64);

@@ -67,20 +67,22 @@ impl<C: Carrier> Link<C> {
         self.send(1, body, body.len())
     }
 
-    /// Sends packets of a blast; `data` is theirs, and `check` goes with the one that asks.
-    pub(crate) fn run(&mut self, run: &blast::Run, data: &[u8], check: u32) -> Result<(), Error> {
-        let packets = run.count as usize;
+    /// Writes the heads of packets that are to be sent as the next ones behind `queued` others; `check` goes with the one that
+    /// asks.
+    pub(crate) fn queue(&mut self, run: &blast::Run, check: u32, queued: usize) {
         let first = run.header(0, check).write();
-        for (n, head) in self.heads[..packets].iter_mut().enumerate() {
+        let heads = &mut self.heads[queued..queued + run.count as usize];
+        for (n, head) in heads.iter_mut().enumerate() {
             head.0[..HEADER].copy_from_slice(&first);
             head.0[INDEX].copy_from_slice(&((run.first as usize + n) as u16).to_le_bytes());
         }
-        let last = run.header(run.count - 1, check).write();
-        self.heads[packets - 1].0[..HEADER].copy_from_slice(&last);
-        self.send(packets, data, run.packet as usize)
+        if let Some(last) = heads.last_mut() {
+            last.0[..HEADER].copy_from_slice(&run.header(run.count - 1, check).write());
+        }
     }
 
-    fn send(&mut self, packets: usize, data: &[u8], each: usize) -> Result<(), Error> {
+    /// Sends the packets whose heads were written, with `each` bytes of `data` but the last.
+    pub(crate) fn send(&mut self, packets: usize, data: &[u8], each: usize) -> Result<(), Error> {
         if let Some(seal) = &mut self.seal {
             self.scratch.clear();
             self.scratch.extend_from_slice(data);

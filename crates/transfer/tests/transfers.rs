@@ -287,6 +287,25 @@ fn a_peer_that_died_is_noticed_whatever_this_end_does() {
 }
 
 #[test]
+fn what_came_before_the_peer_went_is_received() {
+    let [mut server, mut client] = open(&ethernet(Options::default()));
+    let data = bytes(100_000);
+    thread::scope(|scope| {
+        let sender = scope.spawn(|| server.send(&data));
+        assert!(client.await_data().unwrap());
+        let mut into = vec![0; data.len()];
+        assert_eq!(client.receive_into(&mut into).unwrap(), data.len());
+        assert!(into == data);
+        sender.join().unwrap().unwrap();
+    });
+    // Its farewell waits in this end's socket when its host says that nobody is there any more.
+    drop(server);
+    let socket = std::os::fd::AsFd::as_fd(client.carrier());
+    nix::sys::socket::send(socket.as_raw_fd(), b"anybody there?", nix::sys::socket::MsgFlags::empty()).unwrap();
+    assert_eq!(client.receive_into(&mut [0]).unwrap(), 0, "the end of the stream, not an error");
+}
+
+#[test]
 fn a_peer_that_is_silent_is_given_up_whatever_this_end_does() {
     for sends in [true, false] {
         let [server, mut client] = open(&impatient(Options::default()));

@@ -1,0 +1,150 @@
+//! Transfers between two network namespaces at MTU 1500 beside kernel TCP with CUBIC: A B A B in one run, medians, processor
+//! time of both threads beside wall time. `cargo bench -p stackline-transfer --bench bulk -- [ROUNDS] [NAME...]`, as root.
+//!
+//! Bulk is 1 GiB from memory to memory, every byte compared, with a core for each side; small is 64 KiB a time on a
+//! connection that is open, until the sender knows that all of it is there. Names leave out what is not named.
+
+mod blast;
+mod net;
+mod tcp;
+
+use net::Pair;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use std::error::Error;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
+
+/// Bytes of a bulk transfer, and of a small one.
+const BULK: usize = 1 << 30;
+const SMALL: usize = 64 << 10;
+/// Small transfers in a round.
+const TIMES: usize = 1000;
+
+/// Whatever went wrong.
+pub(crate) type Failure = Box<dyn Error + Send + Sync>;
+
+/// One end of a connection.
+pub(crate) trait Side {
+    /// Sends all and waits until the other side says that it has it.
+    fn send(&mut self, data: &[u8]) -> Result<(), Failure>;
+    /// Receives all and says so.
+    fn receive(&mut self, into: &mut [u8]) -> Result<(), Failure>;
+}
+
+/// Whichever way that end was made.
+pub(crate) type Made = Result<Box<dyn Side>, Failure>;
+
+/// What carries data, and how both ends of it are made.
+struct Mover {
+    name: &'static str,
+    listen: fn(&dyn Fn()) -> Made,
+    connect: fn() -> Made,
+}
+
+const MOVERS: [Mover; 5] = [
+    Mover { name: "tcp", listen: tcp::listen, connect: tcp::connect },
+    Mover { name: "blast", listen: blast::usual::listen, connect: blast::usual::connect },
+    Mover { name: "spin", listen: blast::spin::listen, connect: blast::spin::connect },
+    Mover { name: "checked", listen: blast::check::listen, connect: blast::check::connect },
+    Mover { name: "sealed", listen: blast::seal::listen, connect: blast::seal::connect },
+];
+
+/// Seconds: each transfer, and processor time of both sides in all.
+#[derive(Clone, Debug, Default)]
+struct Measured {
+    transfers: Vec<f64>,
+    sender: f64,
+    receiver: f64,
+}
+
+/// Processor time of this thread in seconds.
+fn processor() -> Result<f64, Failure> {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
+    Ok((usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6)
+}
+
+/// Sends `data` so many times over one connection.
+fn measure(pair: &Pair, mover: &Mover, data: &[u8], into: &mut [u8], times: usize) -> Result<Measured, Failure> {
+    thread::scope(|scope| {
+        let (ready, is_ready) = mpsc::channel();
+        let receiver = scope.spawn(move || -> Result<f64, Failure> {
+            pair.enter(1)?;
+            let mut side = (mover.listen)(&|| ready.send(()).unwrap_or_default())?;
+            let before = processor()?;
+            (0..times).try_for_each(|_| side.receive(into))?;
+            Ok(processor()? - before)
+        });
+        let sender = scope.spawn(move || -> Result<Measured, Failure> {
+            pair.enter(0)?;
+            is_ready.recv()?;
+            let mut side = (mover.connect)()?;
+            let before = processor()?;
+            let mut transfers = Vec::with_capacity(times);
+            for _ in 0..times {
+                let begin = Instant::now();
+                side.send(data)?;
+                transfers.push(begin.elapsed().as_secs_f64());
+            }
+            Ok(Measured { transfers, sender: processor()? - before, receiver: 0.0 })
+        });
+        let sender = sender.join().map_err(|_| "the sender panicked")?;
+        let receiver = receiver.join().map_err(|_| "the receiver panicked")?;
+        Ok(Measured { receiver: receiver?, ..sender? })
+    })
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// One line for each mover, and each figure's ratio to the first one's.
+fn print(movers: &[&Mover], all: &[Vec<Measured>], unit: &str, figure: impl Fn(&Measured) -> f64) {
+    let of = |rounds: &[Measured], what: &dyn Fn(&Measured) -> f64| median(rounds.iter().map(what));
+    let line = |rounds: &[Measured]| {
+        let processor = of(rounds, &|m| m.sender + m.receiver);
+        [of(rounds, &figure), of(rounds, &|m| m.sender), of(rounds, &|m| m.receiver), processor]
+    };
+    println!(
+        "{:<10} {unit:>14} {:>10} {:>10} {:>10} {:>14} {:>10}",
+        "", "sender s", "receiver s", "both s", "ratio", "of both"
+    );
+    let base = line(&all[0]);
+    for (mover, rounds) in movers.iter().zip(all) {
+        let [figure, sender, receiver, both] = line(rounds);
+        let (ratio, of_both) = (figure / base[0], both / base[3]);
+        let name = mover.name;
+        println!(
+            "{name:<10} {figure:>14.2} {sender:>10.3} {receiver:>10.3} {both:>10.3} {ratio:>14.2} {of_both:>10.2}"
+        );
+    }
+}
+
+fn main() -> Result<(), Failure> {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let rounds = words.iter().find_map(|word| word.parse().ok()).unwrap_or(9);
+    let named = |mover: &&Mover| words.iter().any(|word| word == mover.name);
+    let any = MOVERS.iter().any(|mover| named(&mover));
+    let movers: Vec<&Mover> = MOVERS.iter().filter(|mover| !any || mover.name == "tcp" || named(mover)).collect();
+    let pair = Pair::new()?;
+    let data: Vec<u8> = (0..BULK as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let mut into = vec![1; BULK];
+    let mut bulk = vec![Vec::new(); movers.len()];
+    let mut small = bulk.clone();
+    for _ in 0..rounds {
+        for (number, mover) in movers.iter().enumerate() {
+            into.fill(0);
+            bulk[number].push(measure(&pair, mover, &data, &mut into, 1)?);
+            assert!(into == data, "other bytes came by {}", mover.name);
+            small[number].push(measure(&pair, mover, &data[..SMALL], &mut into[..SMALL], TIMES)?);
+        }
+    }
+    println!("1 GiB, MTU 1500, {rounds} rounds");
+    print(&movers, &bulk, "Gbit/s", |m| BULK as f64 * 8e-9 / median(m.transfers.iter().copied()));
+    println!("\n64 KiB and one acknowledgement, {TIMES} times in each round");
+    print(&movers, &small, "median us", |m| 1e6 * median(m.transfers.iter().copied()));
+    Ok(())
+}
