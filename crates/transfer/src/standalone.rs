@@ -1,17 +1,18 @@
 //! The stand-alone programs of Zwaenepoel 1985 (section 2.1.1): stop-and-wait, a sliding window and a blast at the data
 //! link level, without a header, a check or a retransmission.
 //!
-//! Two busy-waiting sides, on a processor each where there are two, exchange frames: 1024 bytes of data behind an Ethernet header, and acknowledgements of the
-//! shortest frame there is (60 bytes here, 64 with the check sequence on a wire), told apart by ethertype and length alone.
-//! Whatever goes wrong halts the transfer. Each packet is one call of `sendmmsg` in all three programs, so that what
-//! differs between them is the protocol.
+//! Two busy-waiting sides, on a processor each where there are two, exchange frames: 1024 bytes of data behind an Ethernet
+//! header, and acknowledgements of the shortest frame there is (60 bytes here, 64 with the check sequence on a wire), told
+//! apart by ethertype and length alone. Whatever goes wrong halts the transfer. Each packet is one call of `sendmmsg` in all
+//! three programs, so that what differs between them is the protocol.
 //!
 //! **What is compared.** In 1985 two processors copied packets into and out of two interfaces beside a 10 Mbit/s network;
 //! here two threads of one machine do so by system calls over a virtual link: `sender` and `receiver` are the two ends of a
 //! veth pair in this network namespace, or `lo` twice. There the call that sends also carries the frame into the other
 //! end's memory, most of the time on the sender's processor: C and T of the paper are one figure, so that a sliding window
 //! and a blast overlap sending and receiving as then, with other shares. The order of the three and their ratios are what to
-//! look at; the times are another machine's.
+//! look at; the times are another machine's. The caller brings the network: its own thread's network namespace, in which it
+//! may open packet sockets (`examples/standalone` makes one, without any rights, in a process of its own).
 
 mod cost;
 mod halt;
