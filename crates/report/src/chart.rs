@@ -229,11 +229,13 @@ fn drawn(chart: &Chart, curve: &Curve, colour: &str, dashes: &str, out: &mut Str
     }
     let _ = write!(
         out,
-        "<g clip-path=\"url(#inside)\"><title>{}</title><path class=\"curve\" stroke=\"{colour}\" \
+        "<g><title>{}</title><path class=\"curve\" clip-path=\"url(#inside)\" stroke=\"{colour}\" \
          stroke-dasharray=\"{dashes}\" d=\"{path}\"/>",
         escaped(&curve.name)
     );
-    for (across, up) in &curve.points {
+    // A point on the frame is whole; one beyond it is left out.
+    let inside = |axis: &Axis, value: f64| (-1e-9..=1.0 + 1e-9).contains(&axis.share(value));
+    for (across, up) in curve.points.iter().filter(|point| inside(&chart.x, point.0) && inside(&chart.y, point.1)) {
         let (across, up) = (x(chart, *across), y(chart, *up));
         let _ = write!(out, "<circle class=\"point\" cx=\"{across:.1}\" cy=\"{up:.1}\" r=\"4\" fill=\"{colour}\"/>");
     }

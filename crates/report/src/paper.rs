@@ -16,6 +16,8 @@ pub struct Paper {
     pub name: String,
     /// Author, year and title.
     pub title: String,
+    /// What holds for all of it, such as the costs of the machines that are simulated.
+    pub notes: Vec<String>,
     /// In the order of the paper.
     pub exhibits: Vec<Exhibit>,
 }
@@ -186,6 +188,7 @@ fn apart(row: &Row) -> String {
 pub fn paper(paper: &Paper) -> String {
     let mut lines = vec![paper.title.clone()];
     lines.extend(legend(paper));
+    lines.extend(paper.notes.iter().flat_map(|note| wrap(note, WIDTH)));
     for exhibit in &paper.exhibits {
         lines.push(String::new());
         lines.push(format!("{}: {}", exhibit.name, exhibit.title));
@@ -234,7 +237,7 @@ fn table(exhibit: &Exhibit) -> Vec<String> {
 #[must_use]
 pub fn paper_json(paper: &Paper) -> Value {
     let exhibits: Vec<Value> = paper.exhibits.iter().map(exhibit).collect();
-    object!({ "paper": paper.name, "title": paper.title, "exhibits": exhibits })
+    object!({ "paper": paper.name, "title": paper.title, "notes": paper.notes, "exhibits": exhibits })
 }
 
 fn exhibit(exhibit: &Exhibit) -> Value {

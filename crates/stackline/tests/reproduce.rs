@@ -138,7 +138,10 @@ fn drawn(paper: &Value, directory: &Path) {
         let picture = std::fs::read_to_string(file).unwrap();
         assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
         assert_eq!(picture.matches("class=\"curve\"").count(), 8, "four curves, and four in the legend");
-        assert!(picture.matches("<circle ").count() >= 16, "{figure}");
+        // Of Figure 5 two lie far above, with long intervals at 1e-2, and one that is drawn lies near the edge.
+        let points = picture.matches("<circle ").count();
+        let expected = [("figure-4.svg", 24..=24), ("figure-5.svg", 13..=14), ("figure-6.svg", 16..=16)];
+        assert!(expected.iter().any(|(name, range)| *name == figure && range.contains(&points)), "{figure} {points}");
     }
 }
 

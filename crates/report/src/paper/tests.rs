@@ -45,7 +45,8 @@ fn sample() -> Paper {
         }],
         notes: Vec::new(),
     };
-    Paper { name: "blast".into(), title: "Author 1985: title".into(), exhibits: vec![elapsed, deviation] }
+    let notes = vec!["The profile: C 1.35 ms.".into()];
+    Paper { name: "blast".into(), title: "Author 1985: title".into(), notes, exhibits: vec![elapsed, deviation] }
 }
 
 #[test]

@@ -84,6 +84,25 @@ impl Hosts {
 /// Makes it again and prints it.
 pub(super) fn reproduce(flags: &flags::Reproduce) -> Result {
     flags.pictures.as_deref().map_or(Ok(()), pictures::directory)?;
+    let paper = again(flags)?;
+    let drawn = match &flags.pictures {
+        Some(directory) => pictures::write(directory, &charts::charts(&paper))?,
+        None => Vec::new(),
+    };
+    if flags.json {
+        let mut json = stackline_report::paper_json(&paper);
+        json["pictures"] = drawn.into();
+        json["seed"] = flags.seed.into();
+        output::json(&json, false)?;
+    } else {
+        let drawn = drawn.into_iter().map(|picture| picture + "\n");
+        output::print(&(stackline_report::paper(&paper) + &drawn.collect::<String>()))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// All columns of all exhibits.
+fn again(flags: &flags::Reproduce) -> Result<Paper> {
     let profiles = Profiles::read()?;
     let hosts = Hosts::of(&profiles)?;
     let mut sheets = tables::sheets(&hosts);
@@ -93,26 +112,28 @@ pub(super) fn reproduce(flags: &flags::Reproduce) -> Result {
     }
     let how = simulated::How { seed: flags.seed, transfers: flags.transfers, precision: flags.precision / 100.0 };
     simulated::fill(sheets.iter_mut().flat_map(|sheet| &mut sheet.lines), &profiles, how)?;
-    let paper = Paper {
+    Ok(Paper {
         name: "blast".into(),
         title: "Zwaenepoel 1985: Protocols for large data transfers over local networks".into(),
+        notes: vec![costs(&hosts), format!("What is drawn hangs on the seed {}.", flags.seed)],
         exhibits: sheets.into_iter().map(exhibit).collect(),
-    };
-    let drawn = match &flags.pictures {
-        Some(directory) => pictures::write(directory, &charts::charts(&paper))?,
-        None => Vec::new(),
-    };
-    if flags.json {
-        let mut json = stackline_report::paper_json(&paper);
-        json["pictures"] = drawn.into();
-        output::json(&json, false)?;
-    } else {
-        output::print(&stackline_report::paper(&paper))?;
-        for picture in drawn {
-            output::print(&format!("{picture}\n"))?;
-        }
-    }
-    Ok(Exit::Done)
+    })
+}
+
+/// What the profiles cost, in one sentence.
+fn costs(hosts: &Hosts) -> String {
+    let ms = |seconds: f64| format!("{} ms", (seconds * 1e7).round() / 1e4);
+    let Costs { copy_data, copy_ack, send_data, send_ack, latency } = hosts.standalone;
+    format!(
+        "Host profiles (--profile prints them): C {}, Ca {}, T {}, Ta {}, latency {}; in the V kernel C {}, Ca {}.",
+        ms(copy_data),
+        ms(copy_ack),
+        ms(send_data),
+        ms(send_ack),
+        ms(latency),
+        ms(hosts.kernel.copy_data),
+        ms(hosts.kernel.copy_ack)
+    )
 }
 
 fn exhibit(sheet: Sheet) -> Exhibit {

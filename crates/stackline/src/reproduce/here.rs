@@ -68,7 +68,10 @@ pub(crate) fn measure(flags: &flags::Measure) -> Result {
             standalone: standalone(runs).map_err(|halt| halt.to_string()),
             moves: moves(runs).map_err(|error| error.to_string()),
         },
-        Err(refusal) => Here::none(&refusal.message),
+        Err(refusal) => {
+            let hint = refusal.hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
+            Here::none(&format!("{}{hint}", refusal.message))
+        }
     };
     output::json(&here, false)?;
     Ok(Exit::Done)

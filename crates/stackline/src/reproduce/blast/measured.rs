@@ -61,7 +61,7 @@ fn parts(standalone: &Standalone) -> String {
     let [send, take, answer, heard] = standalone.parts.map(|part| time(part.median));
     format!(
         "Here copying into the interface and transmitting are one call: {send} for data, {answer} for the ack; copying out \
-         takes {take} and {heard}. Together {}.",
+         takes {take} and {heard}. Together {}, with a reading of the clock in each.",
         time(sum)
     )
 }
