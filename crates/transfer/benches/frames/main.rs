@@ -1,7 +1,7 @@
 //! Raw Ethernet frames over a veth pair at an MTU of 1500: the carrier beside bare loops of `sendmmsg` and `recvmmsg`, and
-//! beside `send` and `recv`; bulk by a channel; then the order of 1985, by the stand-alone programs and by channels. A B A B in one run,
-//! medians printed. `cargo bench -p stackline-transfer --bench frames`, on a quiet machine; in a network of its own, for
-//! which no rights are needed where users may make namespaces; a number as argument is how many rounds.
+//! beside `send` and `recv`; bulk by a channel; then the order of 1985, by the stand-alone programs and by channels. A B A
+//! B in one run, medians printed. `cargo bench -p stackline-transfer --bench frames`, on a quiet machine; in a network of
+//! its own, for which no rights are needed where users may make namespaces; a number as argument is how many rounds.
 
 mod bulk;
 mod flood;

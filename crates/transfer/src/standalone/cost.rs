@@ -4,7 +4,8 @@ use super::{Halt, Program, Sample, Setup, WARM_UP, both, elapsed, station};
 use std::iter;
 
 /// What the parts of a stop-and-wait exchange of one packet take, in seconds. Each includes one reading of the clock (some
-/// 20 to 50 ns). The time a frame is on the network is in the call that sends it, and cannot be told apart on a virtual link.
+/// 20 to 50 ns). The time a frame is on the network is in the call that sends it: on a virtual link it cannot be told
+/// apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Costs {
     /// The call that sends a data packet: C and T at the sender's interface.
