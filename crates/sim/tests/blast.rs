@@ -126,6 +126,17 @@ fn what_is_lost_is_sent_again_by_strategy() {
 }
 
 #[test]
+fn silence_that_means_no_is_not_taken_for_a_dead_peer() {
+    // Three of four blasts lose something, and with full retransmission nobody says so.
+    let lossy = "network wan { host a, b; link a -> b 10 Mbit/s 0.1 ms loss 3%; link b -> a 10 Mbit/s 0.1 ms; }\n";
+    for outcome in
+        runs(&format!("{lossy}6 from a to b bulk_put 64800*4 over blast(full) across wan;")).expect("it ends")
+    {
+        assert_eq!(outcome.records[0].data_bytes(), 4 * 64_800);
+    }
+}
+
+#[test]
 fn a_time_limit_ends_a_run_and_its_stream() {
     for stack in ALL.map(|stack| stack.replace("selective", "selective, pacing = off")) {
         for what in ["bulk_put 10000*100000", "bulk_get 10000*100000", "rr 32*100000", "connect_disconnect 0*100000"] {

@@ -9,6 +9,8 @@ use stackline_core::time::Duration;
 const FIRST: u64 = 100_000_000;
 /// At least so much above the smoothed round trip: what a receiver that sleeps, or shares its processor, takes to wake.
 const LEAST: u64 = 4_000_000;
+/// So often the interval is doubled while nothing is heard.
+pub const MOST_DOUBLED: u32 = 16;
 /// Longest.
 const LONGEST: u64 = 8_000_000_000;
 
@@ -42,9 +44,9 @@ impl Patience {
         self.smoothed = self.smoothed - self.smoothed / 8 + sample / 8;
     }
 
-    /// It was too short.
-    pub fn double(&mut self) {
-        self.doubled = (self.doubled + 1).min(16);
+    /// It was too short, or there was nothing to be said: twice as long from now on, at most `most` times in a row.
+    pub fn double(&mut self, most: u32) {
+        self.doubled = (self.doubled + 1).min(most);
     }
 
     /// How long to wait for an answer.
@@ -95,17 +97,27 @@ mod tests {
         assert_eq!(patience.timeout(), Duration(FIRST));
         (0..100).for_each(|_| patience.sample(Duration(50_000)));
         assert_eq!(patience.timeout(), Duration(50_000 + LEAST));
-        patience.double();
+        patience.double(MOST_DOUBLED);
         assert_eq!(patience.timeout(), Duration(2 * (50_000 + LEAST)));
         patience.sample(Duration(50_000));
         assert_eq!(patience.timeout(), Duration(50_000 + LEAST));
     }
 
     #[test]
+    fn it_is_doubled_no_more_often_than_it_may() {
+        let mut patience = Patience::new(Interval::Adaptive);
+        (0..100).for_each(|_| patience.sample(Duration(50_000)));
+        (0..3).for_each(|_| patience.double(1));
+        assert_eq!(patience.timeout(), Duration(2 * (50_000 + LEAST)));
+        (0..100).for_each(|_| patience.double(MOST_DOUBLED));
+        assert_eq!(patience.timeout(), Duration(LONGEST));
+    }
+
+    #[test]
     fn a_fixed_interval_is_never_anything_else() {
         let mut patience = Patience::new(Interval::Fixed(Duration(7)));
         patience.sample(Duration(50_000));
-        patience.double();
+        patience.double(MOST_DOUBLED);
         assert_eq!((patience.timeout(), patience.overtaken()), (Duration(7), None));
     }
 }

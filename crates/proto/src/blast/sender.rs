@@ -4,7 +4,7 @@
 //! It never sees data: what it yields says which bytes of the stream the carrier is to send. It never sends beyond what the
 //! receiver has granted.
 
-use super::interval::Patience;
+use super::interval::{MOST_DOUBLED, Patience};
 use super::marks::Marks;
 use super::options::{Blast, Options, Pacing, Strategy};
 use super::rate::{Answered, Rate};
@@ -16,6 +16,8 @@ use stackline_core::time::{Duration, Instant};
 const LOCAL: Duration = Duration(2_000_000);
 /// Most bytes that leave before anything is known of the path, where the pace depends on it.
 const FIRST: u64 = 64 << 10;
+/// With full retransmission the interval is doubled once at most.
+const FULL_DOUBLED: u32 = 1;
 /// A sender that may not go on asks again after so long, then after twice as long, up to the longest.
 const PROBE: Duration = Duration(5_000_000);
 const PROBE_LONGEST: Duration = Duration(500_000_000);
@@ -580,7 +582,10 @@ impl Sender {
 
     fn unanswered(&mut self, now: Instant, question: Question, wait: Wait) {
         if wait == Wait::Timeout {
-            self.patience.double();
+            // A receiver that never refuses is silent whenever something is missing: that alone is no reason to wait longer
+            // and longer.
+            let silent = self.options.strategy == Strategy::Full;
+            self.patience.double(if silent { FULL_DOUBLED } else { MOST_DOUBLED });
             if let Some(rate) = &mut self.rate {
                 rate.silent(now);
             }

@@ -7,7 +7,7 @@
 use super::options::Options;
 use super::wire::{self, Grants, Refusal, Send};
 use super::{Output, Run};
-use crate::blast::interval::Patience;
+use crate::blast::interval::{MOST_DOUBLED, Patience};
 use crate::blast::sender::Wait;
 use crate::blast::{self, Header, Kind, Receiver, Sender};
 use alloc::vec::Vec;
@@ -288,7 +288,7 @@ impl Client {
     fn again(&mut self, now: Instant) -> Option<Output> {
         let call = self.call.as_mut()?;
         if call.silent.is_some() {
-            self.patience.double();
+            self.patience.double(MOST_DOUBLED);
         }
         self.seen.repeated += u64::from(call.sends > 0);
         call.sends = call.sends.saturating_add(1);
