@@ -163,6 +163,16 @@ pub trait Carrier: Send {
     /// When a place reaches beyond `into`, or `head` is beyond [`LONGEST_HEAD`].
     fn receive(&mut self, head: usize, into: &mut [u8], places: &[Place], wait: Wait) -> io::Result<usize>;
 
+    /// A hint: whether many packets are about to come, as of a large transfer, or single ones, which a carrier may take with
+    /// less ado.
+    ///
+    /// # Errors
+    /// The path is broken.
+    fn expect_many(&mut self, many: bool) -> io::Result<()> {
+        let _ = many;
+        Ok(())
+    }
+
     /// Packet `index` of those that the last [`Carrier::receive`] returned.
     ///
     /// # Panics

@@ -73,6 +73,8 @@ pub struct Udp {
     /// Where the packets of a call that took many are.
     slots: Vec<Slot>,
     single_reads: u32,
+    /// Whether packets come one by one, and few of them.
+    few: bool,
     timeout: Option<Duration>,
     v6: bool,
     connected: bool,
@@ -147,6 +149,7 @@ impl Udp {
             line: Vec::new(),
             slots: Vec::new(),
             single_reads: if joined_in { 0 } else { SINGLE_READS },
+            few: false,
             timeout: None,
             v6,
             connected,
@@ -222,7 +225,9 @@ impl Udp {
 
     /// One read; 0 when nothing is there (or came in the time the socket waits).
     fn take(&mut self, head: usize, into: &mut [u8], places: &[Place], flags: i32) -> io::Result<usize> {
-        let packets = if self.single_reads < SINGLE_READS || !self.connected {
+        let packets = if self.few && places.is_empty() {
+            self.take_single(head, flags)
+        } else if self.single_reads < SINGLE_READS || !self.connected {
             self.take_joined(head, into, places, flags)
         } else {
             self.take_many(head, into, places, flags)
@@ -236,6 +241,12 @@ impl Udp {
             }
             error => error,
         }
+    }
+
+    fn take_single(&mut self, head: usize, flags: i32) -> io::Result<usize> {
+        let message = self.inward.single(self.socket.as_fd(), flags)?;
+        self.layout = Layout::Joined { head, message, placed: 0 };
+        Ok(1)
     }
 
     fn take_joined(&mut self, head: usize, into: &mut [u8], places: &[Place], flags: i32) -> io::Result<usize> {
@@ -374,6 +385,14 @@ impl Carrier for Udp {
                 }
             }
         }
+    }
+
+    fn expect_many(&mut self, many: bool) -> io::Result<()> {
+        if self.few == many && self.facts.joined_in {
+            option::set(self.socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, i32::from(many))?;
+        }
+        self.few = !many;
+        Ok(())
     }
 
     fn packet(&self, index: usize) -> Packet<'_> {

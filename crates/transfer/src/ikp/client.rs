@@ -121,8 +121,9 @@ impl<C: Carrier> Client<C> {
         let bytes = |segment: &[u8]| u32::try_from(segment.len()).map_err(|_| Error::Long { room: u32::MAX as usize });
         let grants = Grants { readable: bytes(segments.readable)?, writable: bytes(segments.writable)? };
         let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
-        self.machine.send(self.clock.now(), length, grants)?;
-        let replied = self.exchange(message, segments, reply);
+        let now = self.clock.now();
+        self.machine.send(now, length, grants)?;
+        let replied = self.exchange(now, message, segments, reply);
         if replied.is_err() {
             self.machine.abandon();
         }
@@ -141,11 +142,18 @@ impl<C: Carrier> Client<C> {
         &self.carrier
     }
 
-    fn exchange(&mut self, message: &[u8], segments: Segments<'_>, reply: &mut [u8]) -> Result<usize, Error> {
+    fn exchange(
+        &mut self,
+        mut now: Instant,
+        message: &[u8],
+        segments: Segments<'_>,
+        reply: &mut [u8],
+    ) -> Result<usize, Error> {
         let Segments { readable, writable } = segments;
+        let many = writable.len() > self.machine.options().packet as usize;
+        self.carrier.expect_many(many).map_err(|error| Error::of("receiving", error))?;
         let mut posted = Posted::once(writable, 0);
         loop {
-            let now = self.clock.now();
             self.flush(now, message, readable)?;
             if let State::Failed(failure) = self.machine.state() {
                 return Err(match failure {
@@ -157,6 +165,7 @@ impl<C: Carrier> Client<C> {
             if let Some(bytes) = self.take(&mut posted, reply, wait)? {
                 return Ok(bytes);
             }
+            now = self.clock.now();
         }
     }
 

@@ -85,7 +85,8 @@ impl Server {
             socket.bind(&address.into())?;
             Udp::bound(socket, options.udp)
         };
-        let carrier = bound().map_err(|error| Error::Io("binding", error))?;
+        let mut carrier = bound().map_err(|error| Error::Io("binding", error))?;
+        carrier.expect_many(false).map_err(|error| Error::Io("binding", error))?;
         let protocol = options.fitted(carrier.facts())?;
         Ok(Self {
             carrier,
@@ -434,7 +435,17 @@ impl Request<'_> {
         let now = self.server.clock.now();
         let machine = &mut self.server.table.seats[self.ticket.seat].machine;
         machine.move_from(now, self.ticket.transaction, offset, bytes)?;
-        self.server.move_on(self.ticket, &[], 0, &mut Posted::once(into, 0))
+        let many =
+            |server: &mut Server, many| server.carrier.expect_many(many).map_err(|error| Error::of("receiving", error));
+        let worth = bytes > 2 * machine.options().packet;
+        if worth {
+            many(self.server, true)?;
+        }
+        let moved = self.server.move_on(self.ticket, &[], 0, &mut Posted::once(into, 0));
+        if worth {
+            many(self.server, false)?;
+        }
+        moved
     }
 
     /// Replies, which lets the client go on.

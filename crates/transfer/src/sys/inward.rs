@@ -47,6 +47,7 @@ pub(crate) struct Inward {
     control: [Control; MESSAGES],
     /// Room for the address a message came from, where that is wanted.
     name: Option<libc::sockaddr_storage>,
+    name_length: libc::socklen_t,
 }
 
 // SAFETY: the raw pointers inside are written at the beginning of every call and used by none but that.
@@ -62,6 +63,7 @@ impl Inward {
             headers: Vec::with_capacity(MESSAGES),
             control: [Control([0; 64]); MESSAGES],
             name: None,
+            name_length: 0,
         }
     }
 
@@ -71,15 +73,14 @@ impl Inward {
         Self { name: Some(unsafe { zeroed() }), ..Self::new() }
     }
 
-    /// Where the last message of [`Inward::joined`] came from.
+    /// Where the last message of [`Inward::joined`] or [`Inward::single`] came from.
     pub(crate) fn sender(&self) -> Option<SockAddr> {
-        let header = &self.headers.first()?.msg_hdr;
-        let name = self.name.filter(|_| header.msg_namelen > 0)?;
+        let name = self.name.filter(|_| self.name_length > 0)?;
         // SAFETY: the storage is as large as any address, and the kernel wrote one of that length.
         let made = unsafe {
             SockAddr::try_init(|storage, length| {
                 storage.cast::<libc::sockaddr_storage>().write(name);
-                *length = header.msg_namelen;
+                *length = self.name_length;
                 Ok(())
             })
         };
@@ -118,7 +119,22 @@ impl Inward {
         // SAFETY: the message points at live vectors, these into memory borrowed or owned for this call.
         let bytes = length(unsafe { libc::recvmsg(fd.as_raw_fd(), message, flags) })?;
         self.headers[0].msg_len = bytes as u32;
+        self.name_length = self.headers[0].msg_hdr.msg_namelen;
         Ok(self.message(0))
+    }
+
+    /// One message that is one packet, to the spare room; on a socket that joins none.
+    pub(crate) fn single(&mut self, fd: BorrowedFd<'_>, flags: i32) -> io::Result<Message> {
+        let spare = &mut self.spare[..SPARE];
+        let mut room = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        let name = self.name.as_mut().map(|name| &raw mut *name);
+        let (to, from) = (spare.as_mut_ptr().cast(), name.unwrap_or(std::ptr::null_mut()));
+        let length_there = if from.is_null() { std::ptr::null_mut() } else { &raw mut room };
+        // SAFETY: the pointers are to live memory of the lengths given, or null for an address that is not wanted.
+        let got = unsafe { libc::recvfrom(fd.as_raw_fd(), to, SPARE, flags, from.cast(), length_there) };
+        let bytes = length(got)?;
+        self.name_length = if from.is_null() { 0 } else { room };
+        Ok(Message { bytes, segment: bytes.max(1), cut: false })
     }
 
     /// Up to [`MESSAGES`] messages: message i to head i and place i (or to no place), the rest to its spare room. With

@@ -16,6 +16,9 @@ const fn vector(bytes: &[u8]) -> libc::iovec {
     libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
 }
 
+/// A packet of so many bytes costs less to copy than to describe.
+const SHORT: usize = 1 << 11;
+
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; 24]);
@@ -25,6 +28,8 @@ pub(crate) struct Outward {
     vectors: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
     control: [Control; MESSAGES],
+    /// A short packet.
+    short: [u8; SHORT],
     /// Where packets go, where the socket is not connected.
     pub(crate) to: Option<SockAddr>,
 }
@@ -39,6 +44,7 @@ impl Outward {
             vectors: Vec::with_capacity(2 * PACKETS),
             messages: Vec::with_capacity(MESSAGES),
             control: [Control([0; 24]); MESSAGES],
+            short: [0; SHORT],
             to: None,
         }
     }
@@ -46,6 +52,11 @@ impl Outward {
     /// Sends a run as messages of `joined` packets, which the kernel cuts into packets again; returns how many packets it
     /// took. Never waits.
     pub(crate) fn send(&mut self, fd: BorrowedFd<'_>, run: Run<'_>, joined: usize) -> io::Result<usize> {
+        if let [head] = run.heads
+            && run.head + run.payload.len() <= SHORT
+        {
+            return self.send_short(fd, &head.0[..run.head], run.payload);
+        }
         let joined = joined.clamp(1, PACKETS);
         let packets = run.heads.len().min(PACKETS).min(joined * MESSAGES);
         self.fill(&run, packets);
@@ -68,6 +79,18 @@ impl Outward {
         // SAFETY: as above, for each of the n messages.
         let sent = unsafe { libc::sendmmsg(fd, self.messages.as_mut_ptr(), n, flags) };
         Ok((length(sent as isize)? * joined).min(packets))
+    }
+
+    /// One packet, put together here.
+    fn send_short(&mut self, fd: BorrowedFd<'_>, head: &[u8], payload: &[u8]) -> io::Result<usize> {
+        let bytes = head.len() + payload.len();
+        self.short[..head.len()].copy_from_slice(head);
+        self.short[head.len()..bytes].copy_from_slice(payload);
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+        let (to, room) = self.to.as_ref().map_or((std::ptr::null(), 0), |to| (to.as_ptr(), to.len()));
+        // SAFETY: the pointers are to live memory of the lengths given, or null for an address that is not needed.
+        let sent = unsafe { libc::sendto(fd.as_raw_fd(), self.short.as_ptr().cast(), bytes, flags, to.cast(), room) };
+        length(sent).map(|_| 1)
     }
 
     /// Two vectors a packet, so that packet i has numbers 2i and 2i + 1.
