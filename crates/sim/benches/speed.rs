@@ -1,6 +1,6 @@
 //! How fast the simulated world is, in CPU seconds of this process: `cargo bench -p stackline-sim`. A number behind it is
 //! the most flows there are, `tcp` leaves the rest out (`cargo bench -p stackline-sim -- tcp 1000`), `quic` measures that instead,
-//! with and without cryptography.
+//! with and without cryptography, and so does `blast`.
 //!
 //! It measures nothing but itself: no figure depends on a clock, every run is the same.
 
@@ -24,8 +24,12 @@ const MOST_AT_10_MBIT_S: u64 = 100;
 fn main() {
     let most = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(10_000);
     let asked = |stack: &str| std::env::args().any(|word| word == stack);
-    let stacks = if asked("quic") { ["quic", "quic(crypto = null)"].as_slice() } else { &["tcp"] };
-    if !asked("tcp") && !asked("quic") {
+    let stacks = match (asked("quic"), asked("blast")) {
+        (true, _) => ["quic", "quic(crypto = null)"].as_slice(),
+        (_, true) => &["blast"],
+        _ => &["tcp"],
+    };
+    if !asked("tcp") && !asked("quic") && !asked("blast") {
         println!("{:<28} {:>12}", "agenda, hold model", "Mevents/CPU-s");
         for pending in [1_000, 1_000_000] {
             println!("{:<28} {:>12.1}", format!("  {pending} pending"), hold(pending) / 1e6);
