@@ -24,6 +24,8 @@ use std::time;
 const LOOK: Duration = Duration(20_000_000);
 /// Runs that are sent before answers are looked for.
 const RUNS: u32 = 8;
+/// As few packets are worth two trains.
+const TWO: u32 = 16;
 /// Fewer packets than that are no row.
 const LEAST_ROW: usize = 4;
 
@@ -88,6 +90,8 @@ pub(crate) struct Driver<C> {
     asked: Instant,
     /// Whether the peer's host has said that it is gone.
     refused: bool,
+    /// Whether nothing has been sent in this operation.
+    rested: bool,
     naps: Naps,
 }
 
@@ -117,6 +121,15 @@ impl Train {
     }
 }
 
+/// Packets of a train where `bytes` are sent to an end that sleeps: two halves rather than one train and a rest, so that it
+/// wakes and takes the first half while the second is copied.
+fn first(bytes: u64, packet: u32, long: u32) -> u32 {
+    match u32::try_from(bytes.div_ceil(u64::from(packet))) {
+        Ok(packets) if packets >= TWO && packets < 2 * long => packets.div_ceil(2).min(long),
+        _ => long,
+    }
+}
+
 /// The moment a driver is made, on its own clock.
 pub(crate) const BEGIN: Instant = Instant(1);
 
@@ -137,6 +150,7 @@ impl<C: Carrier> Driver<C> {
             heard: BEGIN,
             asked: BEGIN,
             refused: false,
+            rested: true,
             naps: Naps::new(),
         }
     }
@@ -150,6 +164,7 @@ impl<C: Carrier> Driver<C> {
         // Whoever was busy elsewhere has not listened.
         self.heard = self.now();
         self.refused = false;
+        self.rested = true;
         loop {
             let now = self.now();
             let all = self.send_out(now, work)?;
@@ -198,7 +213,10 @@ impl<C: Carrier> Driver<C> {
     /// Runs that follow each other in the stream leave as one, whichever blasts they are of.
     pub(crate) fn flush(&mut self, now: Instant, work: &Work<'_>) -> Result<bool, Error> {
         self.agree();
-        let most = self.link.train(self.connection.options().packet);
+        let packet = self.connection.options().packet;
+        let long = self.link.train(packet);
+        let rested = mem::take(&mut self.rested);
+        let most = if rested { first(self.connection.sender().waiting(), packet, long) } else { long };
         let mut train = Train::default();
         let mut departed = 0;
         while departed < RUNS {
@@ -400,5 +418,20 @@ impl<C: Carrier> Driver<C> {
         self.connection.handle(now, header, body, body.len());
         self.heard = now;
         self.agree();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_more_than_one_train_and_less_than_two_goes_in_halves() {
+        assert_eq!(first(65_536, 1440, 44), 23);
+        assert_eq!(first(20_000, 1440, 44), 44, "few packets go at once");
+        assert_eq!(first(40_000, 1440, 44), 14);
+        assert_eq!(first(1 << 30, 1440, 44), 44);
+        assert_eq!(first(u64::MAX, 1, 128), 128);
+        assert_eq!(first(3, 65_475, 1), 1);
     }
 }

@@ -107,7 +107,7 @@ impl Options {
     pub(crate) fn fitted(&self, facts: Facts) -> Result<blast::Options, Error> {
         let most = u32::try_from(facts.packet.saturating_sub(self.head())).unwrap_or(u32::MAX);
         let least = terms::TERMS as u32;
-        let packet = if self.blast.packet == 0 { whole_lines(most) } else { self.blast.packet };
+        let packet = if self.blast.packet == 0 { most } else { self.blast.packet };
         if packet > most || most < least {
             let what = format!("packets with {packet} B of data are not carried on this path: at most {most} B are");
             return Err(Error::Options(format!("{what}; hint: leave the packet's size out, or raise the MTU")));
@@ -117,9 +117,4 @@ impl Options {
         let buffer = if self.blast.buffer == 0 { granted } else { self.blast.buffer.min(granted) };
         Ok(blast::Options { packet, buffer, ..self.blast }.fitted())
     }
-}
-
-/// Rounded down to whole cache lines where that costs little: what is copied between the kernel and memory is aligned then.
-const fn whole_lines(bytes: u32) -> u32 {
-    if bytes < 1024 { bytes } else { bytes - bytes % 64 }
 }

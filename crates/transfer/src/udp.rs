@@ -26,7 +26,8 @@ const JOINED: usize = 128;
 const JOINED_BEFORE: usize = 64;
 /// How long a send waits for room, and the longest that a receive waits at a time.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// The kernel counts a socket's time-outs in ticks of 1 to 10 ms; shorter waits go through `ppoll`.
+/// The kernel counts a socket's time-outs in ticks, of 4 ms mostly; shorter waits go through `ppoll`, which is one more call.
+const TICK: Duration = Duration::from_millis(4);
 const TICKS: Duration = Duration::from_millis(12);
 /// Pause after the device's queue was full.
 const FULL_QUEUE: Duration = Duration::from_micros(100);
@@ -311,7 +312,7 @@ impl Udp {
     /// Waits in the receive call itself.
     fn wait_for(&mut self, time: Duration) -> io::Result<()> {
         // Few values, so that the option is seldom set; waiting less than was said is the caller's to repeat.
-        let time = if time >= PATIENCE { PATIENCE } else { TICKS };
+        let time = [PATIENCE, TICKS].into_iter().find(|wait| time >= *wait).unwrap_or(TICK);
         if self.timeout != Some(time) {
             self.socket.set_read_timeout(Some(time))?;
             self.timeout = Some(time);
@@ -363,14 +364,13 @@ impl Carrier for Udp {
         self.slots.clear();
         match wait {
             Wait::No => self.take(head, into, places, libc::MSG_DONTWAIT),
-            Wait::Block(time) if time >= TICKS => {
+            Wait::Block(time) if time >= TICK => {
                 self.wait_for(time)?;
                 self.take(head, into, places, 0)
             }
             Wait::Block(time) => {
-                let packets = self.take(head, into, places, libc::MSG_DONTWAIT)?;
-                if packets > 0 || !option::ready(self.socket.as_fd(), false, time)? {
-                    return Ok(packets);
+                if !option::ready(self.socket.as_fd(), false, time)? {
+                    return Ok(0);
                 }
                 self.take(head, into, places, libc::MSG_DONTWAIT)
             }

@@ -193,7 +193,7 @@ fn waits_end() {
     for wait in [Wait::No, Wait::Block(Duration::from_micros(100)), Wait::Spin(Duration::from_micros(100))] {
         assert_eq!(left.receive(HEAD, &mut [], &[], wait).unwrap(), 0);
     }
-    assert_eq!(left.receive(HEAD, &mut [], &[], Wait::Block(TICKS)).unwrap(), 0);
+    assert_eq!(left.receive(HEAD, &mut [], &[], Wait::Block(TICK)).unwrap(), 0);
 }
 
 #[test]

@@ -19,6 +19,9 @@ const FEW: usize = 16;
 /// Most messages of one call.
 pub(crate) const MESSAGES: usize = 64;
 
+/// No timeout.
+const NO_TIME: *const libc::timespec = std::ptr::null();
+
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; 64]);
@@ -117,7 +120,7 @@ impl Inward {
         self.header(0, self.vectors.len());
         let message = &raw mut self.headers[0].msg_hdr;
         // SAFETY: the message points at live vectors, these into memory borrowed or owned for this call.
-        let bytes = length(unsafe { libc::recvmsg(fd.as_raw_fd(), message, flags) })?;
+        let bytes = length(unsafe { libc::syscall(libc::SYS_recvmsg, fd.as_raw_fd(), message, flags) } as isize)?;
         self.headers[0].msg_len = bytes as u32;
         self.name_length = self.headers[0].msg_hdr.msg_namelen;
         Ok(self.message(0))
@@ -168,7 +171,7 @@ impl Inward {
         let n = self.headers.len() as u32;
         // SAFETY: as above, for each of the n messages; no timeout is given.
         let got =
-            unsafe { libc::recvmmsg(fd.as_raw_fd(), self.headers.as_mut_ptr(), n, flags as _, std::ptr::null_mut()) };
+            unsafe { libc::syscall(libc::SYS_recvmmsg, fd.as_raw_fd(), self.headers.as_mut_ptr(), n, flags, NO_TIME) };
         length(got as isize)
     }
 

@@ -1,4 +1,6 @@
 //! Runs of packets into a socket without a copy: vectors of heads and payloads, `UDP_SEGMENT`, `sendmmsg`.
+//!
+//! Straight into the kernel: libc's functions are cancellation points, which a process with threads pays for at every call.
 
 use super::length;
 use crate::carrier::Run;
@@ -72,12 +74,12 @@ impl Outward {
         let fd = fd.as_raw_fd();
         if let [one] = &self.messages[..] {
             // SAFETY: the message points at live vectors, these into memory borrowed for this call.
-            length(unsafe { libc::sendmsg(fd, &raw const one.msg_hdr, flags) })?;
+            length(unsafe { libc::syscall(libc::SYS_sendmsg, fd, &raw const one.msg_hdr, flags) } as isize)?;
             return Ok(packets);
         }
         let n = self.messages.len() as u32;
         // SAFETY: as above, for each of the n messages.
-        let sent = unsafe { libc::sendmmsg(fd, self.messages.as_mut_ptr(), n, flags) };
+        let sent = unsafe { libc::syscall(libc::SYS_sendmmsg, fd, self.messages.as_mut_ptr(), n, flags) };
         Ok((length(sent as isize)? * joined).min(packets))
     }
 
