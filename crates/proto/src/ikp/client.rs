@@ -167,6 +167,12 @@ impl Client {
         self.seen
     }
 
+    /// Its estimate of round trips: from a message to its reply, or to the word that it is pending.
+    #[must_use]
+    pub const fn patience(&self) -> &Patience {
+        &self.patience
+    }
+
     /// Sends a message of so many bytes.
     ///
     /// # Errors

@@ -28,10 +28,12 @@
 //! | [`wire`] | what the headers of messages say |
 //! | [`client`] | who sends, and grants |
 //! | [`server`] | who receives, moves and replies: its side of one client |
+//! | [`stack`] | the stack of the language that they are |
 
 pub mod client;
 pub mod options;
 pub mod server;
+pub mod stack;
 pub mod wire;
 
 #[cfg(test)]

@@ -1,0 +1,288 @@
+//! The stack of the language that this is: `ikp`, its options, and what an operation of the language becomes. The same in
+//! every world.
+//!
+//! The initiator is always the client: an operation of the responder is what it does with the client's next message. What a
+//! message asks for is its first byte ([`Verb`]), then comes its number: where duplicates are delivered, the responder
+//! recognises a message it has dealt with and gives the same answer again, without counting it twice.
+
+use super::options::{Options, PACKET};
+use crate::blast::{Interval, Strategy};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
+use stackline_core::plan::Stack;
+use stackline_core::time::Duration;
+
+/// How the four strategies are written.
+const STRATEGIES: [(&str, Strategy); 4] = [
+    ("full", Strategy::Full),
+    ("full_nak", Strategy::FullNak),
+    ("partial", Strategy::Partial),
+    ("selective", Strategy::Selective),
+];
+
+const fn flag(name: &'static str, help: &'static str) -> OptionTable {
+    OptionTable { name, kind: OptionKind::Flag, default: "off", help }
+}
+
+const fn option(name: &'static str, kind: OptionKind, default: &'static str, help: &'static str) -> OptionTable {
+    OptionTable { name, kind, default, help }
+}
+
+/// V's message passing.
+pub const TABLE: StackTable = StackTable {
+    name: "ikp",
+    summary: "V's message passing: Send, Receive, Reply, with data moved by blasts (Zwaenepoel 1985, Lantz 1984)",
+    least_unit: 1,
+    largest_unit: 1 << 30,
+    least_bulk_unit: 1,
+    reliable: true,
+    one_host: false,
+    files: true,
+    options: &[
+        option("packet", OptionKind::Bytes, "1024 B", "bytes of messages or data in a packet"),
+        flag("full", "what is incomplete of a blast is sent again as a whole, after the interval"),
+        flag("full_nak", "the same as soon as the receiver says so"),
+        flag("partial", "what is sent again begins with the first packet that is missing; the default"),
+        flag("selective", "only what is missing is sent again"),
+        option("size", OptionKind::Bytes, "64 KiB", "bytes of a blast in a move"),
+        option("flight", OptionKind::Number(1, 1024), "1", "blasts of a move that may be on their way"),
+        option(
+            "interval",
+            OptionKind::Time,
+            "by the round trips measured",
+            "how long an answer is waited for: fixed, as in the paper",
+        ),
+        option(
+            "patience",
+            OptionKind::Time,
+            "10 s",
+            "a peer that is silent for so long counts as dead, also one whose procedure is busy elsewhere",
+        ),
+        option(
+            "duplicates",
+            OptionKind::Word(&["suppressed", "allowed"]),
+            "suppressed",
+            "allowed: a message whose reply was lost is delivered again, as in V; its effect is counted once",
+        ),
+        option(
+            "receive",
+            OptionKind::Word(&["block", "spin"]),
+            "block",
+            "block: sleep until something comes; spin: ask again and again",
+        ),
+        option(
+            "port",
+            OptionKind::Number(1, 65_535),
+            "any free one",
+            "first port of the responders; each replica takes the next",
+        ),
+    ],
+    mapping: &[
+        Mapping { operation: "ConnectRequest", services: "Send with the token, until the Reply" },
+        Mapping { operation: "AwaitConnectIndication", services: "Receive of that, Reply" },
+        Mapping { operation: "DataRequest (initiator)", services: "Send with a readable segment, until the Reply" },
+        Mapping { operation: "AwaitDataIndication (responder)", services: "Receive, MoveFrom, Reply" },
+        Mapping { operation: "DataRequest (responder)", services: "Receive, MoveTo, Reply" },
+        Mapping {
+            operation: "AwaitDataIndication (initiator)",
+            services: "Send with a writable segment, until the Reply",
+        },
+        Mapping { operation: "RPCCall", services: "Send with the request to be read and room for the response" },
+        Mapping { operation: "RPCAwaitCallInd", services: "Receive, MoveFrom of what did not come with the message" },
+        Mapping { operation: "RPCReturn", services: "MoveTo, Reply; one packet where the response fits into it" },
+        Mapping { operation: "StartBulkGet, StartBulkPut", services: "nothing: the first Send says it" },
+        Mapping { operation: "AwaitStartBulkGet, AwaitStartBulkPut", services: "Receive" },
+        Mapping { operation: "StopBulkGet, StopBulkPut", services: "nothing: every data unit is replied to" },
+        Mapping {
+            operation: "end of stream (time limit)",
+            services: "a Send that says so; of the responder, the Reply",
+        },
+        Mapping { operation: "DisconnectRequest", services: "Send, until the Reply" },
+        Mapping { operation: "AwaitDisconnectIndication", services: "Receive, Reply" },
+    ],
+};
+
+/// What a stack asks for, where packets carry `packet` bytes of data at most; 0 where that is not known yet.
+///
+/// # Errors
+/// A sentence, when the options contradict each other or the path.
+pub fn options(stack: &Stack, packet: u32) -> Result<Options, String> {
+    let most = if packet == 0 { u64::from(u32::MAX) } else { u64::from(packet) };
+    let wanted = stack.number("packet").unwrap_or(u64::from(PACKET));
+    if wanted < Options::SHORTEST || wanted > most {
+        let least = Options::SHORTEST;
+        return Err(format!("a packet with {wanted} B of data is not carried on this path: {least} to {most} B are"));
+    }
+    let number =
+        |name: &str, usual: u32| stack.number(name).map_or(usual, |written| u32::try_from(written).unwrap_or(u32::MAX));
+    let base = Options::once();
+    let patience = stack.seconds("patience").map_or(base.patience, Duration::from_seconds);
+    Ok(Options {
+        packet: wanted as u32,
+        strategy: strategy(stack)?,
+        size: number("size", base.size),
+        flight: number("flight", base.flight),
+        interval: stack.seconds("interval").map(Duration::from_seconds).map_or(Interval::Adaptive, Interval::Fixed),
+        patience,
+        once: stack.word("duplicates") != Some("allowed"),
+        memory: base.memory.max(Duration(patience.0.saturating_mul(3))),
+    }
+    .fitted())
+}
+
+fn strategy(stack: &Stack) -> Result<Strategy, String> {
+    let written: Vec<_> = STRATEGIES.iter().filter(|(name, _)| stack.flag(name)).collect();
+    match written.as_slice() {
+        [] => Ok(Strategy::Partial),
+        [(_, strategy)] => Ok(*strategy),
+        [(one, _), (other, _), ..] => Err(format!("ikp is either {one} or {other}, not both")),
+    }
+}
+
+/// What is in force, by option name.
+#[must_use]
+pub fn settings(options: &Options) -> Vec<(&'static str, String)> {
+    let bytes = |bytes: u32| stackline_core::units::size(u64::from(bytes));
+    let strategy = STRATEGIES.iter().find(|(_, strategy)| *strategy == options.strategy);
+    let interval = match options.interval {
+        Interval::Fixed(interval) => interval.to_string(),
+        Interval::Adaptive => "adaptive".to_string(),
+    };
+    alloc::vec![
+        ("packet", bytes(options.packet)),
+        ("strategy", strategy.map_or("", |(name, _)| name).to_string()),
+        ("size", bytes(options.size)),
+        ("flight", options.flight.to_string()),
+        ("interval", interval),
+        ("duplicates", if options.once { "suppressed" } else { "allowed" }.to_string()),
+    ]
+}
+
+/// Bytes of a message that carries no token, and of one that does.
+pub const MESSAGE: usize = 9;
+/// Bytes of the message that connects.
+pub const CONNECT: usize = MESSAGE + 16;
+
+/// What a message asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Verb {
+    /// A connection; the token follows.
+    Connect = 1,
+    /// The data unit that may be read is to be taken.
+    Put = 2,
+    /// A data unit is to be moved to what may be written.
+    Get = 3,
+    /// Both: a request to be taken, a response to be moved.
+    Call = 4,
+    /// Nothing: no more data units come.
+    End = 5,
+    /// The connection is over.
+    Close = 6,
+    /// The client waits for the server to end the connection.
+    Closing = 7,
+}
+
+const VERBS: [Verb; 7] = [Verb::Connect, Verb::Put, Verb::Get, Verb::Call, Verb::End, Verb::Close, Verb::Closing];
+
+impl Verb {
+    /// The message of that number which asks for this.
+    #[must_use]
+    pub fn message(self, number: u64) -> [u8; MESSAGE] {
+        let mut message = [self as u8; MESSAGE];
+        message[1..].copy_from_slice(&number.to_le_bytes());
+        message
+    }
+
+    /// The message that connects.
+    #[must_use]
+    pub fn connect(token: &[u8; 16]) -> [u8; CONNECT] {
+        let mut message = [0; CONNECT];
+        message[..MESSAGE].copy_from_slice(&Self::Connect.message(0));
+        message[MESSAGE..].copy_from_slice(token);
+        message
+    }
+
+    /// What a message asks for, its number, and the token it shows; `None` where it is none.
+    #[must_use]
+    pub fn read(message: &[u8]) -> Option<(Self, u64, &[u8])> {
+        let (said, token) = message.split_first_chunk::<MESSAGE>()?;
+        let verb = VERBS.into_iter().find(|verb| *verb as u8 == said[0])?;
+        let number = u64::from_le_bytes([said[1], said[2], said[3], said[4], said[5], said[6], said[7], said[8]]);
+        (token.len() == if verb == Self::Connect { 16 } else { 0 }).then_some((verb, number, token))
+    }
+}
+
+/// What a reply says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Answer {
+    /// It has been done.
+    Done = 1,
+    /// No more data units come.
+    Over = 2,
+}
+
+impl Answer {
+    /// What a reply says; `None` where it is none.
+    #[must_use]
+    pub fn read(reply: &[u8]) -> Option<Self> {
+        match reply {
+            [1] => Some(Self::Done),
+            [2] => Some(Self::Over),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop, prop_assert_eq, proptest};
+    use stackline_core::catalogue::OptionValue;
+
+    fn written(options: &[(&str, OptionValue)]) -> Stack {
+        let options = options.iter().map(|(name, value)| ((*name).to_string(), value.clone())).collect();
+        Stack { name: "ikp".to_string(), options }
+    }
+
+    #[test]
+    fn the_words_of_the_language_choose_the_machine() {
+        let plain = options(&Stack::plain("ikp"), 1440).unwrap();
+        assert_eq!((plain.packet, plain.strategy, plain.once), (1024, Strategy::Partial, true));
+        let v = written(&[("duplicates", OptionValue::Word("allowed".into())), ("selective", OptionValue::Set)]);
+        let v = options(&v, 1440).unwrap();
+        assert_eq!((v.strategy, v.once), (Strategy::Selective, false));
+        let fixed = options(&written(&[("interval", OptionValue::Seconds(0.1))]), 0).unwrap();
+        assert_eq!(fixed.interval, Interval::Fixed(Duration(100_000_000)));
+    }
+
+    #[test]
+    fn contradictions_are_told() {
+        let both = written(&[("full", OptionValue::Set), ("partial", OptionValue::Set)]);
+        assert_eq!(options(&both, 1440).unwrap_err(), "ikp is either full or partial, not both");
+        let long = options(&written(&[("packet", OptionValue::Number(9000))]), 1440).unwrap_err();
+        assert!(long.contains("32 to 1440 B"), "{long}");
+    }
+
+    #[test]
+    fn a_message_is_read_as_it_was_meant() {
+        for verb in VERBS.into_iter().skip(1) {
+            assert_eq!(Verb::read(&verb.message(7)), Some((verb, 7, &[][..])));
+        }
+        assert_eq!(Verb::read(&Verb::connect(&[9; 16])), Some((Verb::Connect, 0, &[9; 16][..])));
+        assert_eq!(Answer::read(&[Answer::Over as u8]), Some(Answer::Over));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_message_or_not(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            if let Some((verb, number, token)) = Verb::read(&bytes) {
+                prop_assert_eq!(&verb.message(number)[..], &bytes[..MESSAGE]);
+                prop_assert_eq!(token, &bytes[MESSAGE..]);
+            }
+        }
+    }
+}
