@@ -29,7 +29,7 @@ fn an_agent_that_is_killed() {
 #[test]
 fn an_agent_that_is_killed_within_a_long_run() {
     for (application, which) in [("bulk_get", 0), ("bulk_get", 1), ("bulk_put", 0), ("bulk_put", 1)] {
-        for stack in ["unix", "udp(batch = 16)"] {
+        for stack in ["unix", "udp(batch = 16)", "blast", "saw(packet = 500)"] {
             let place = Place::new();
             let started = place.running(&format!("1 rr 32*10; 1 {application} 1000*1000000000 over {stack}"));
             started.has_kept(1).agents(2)[which].signal(Signal::SIGKILL);
@@ -59,6 +59,8 @@ fn an_interruption_within_a_long_run() {
     for measurement in [
         "1 bulk_get 1000*1000000000 over unix",
         "1 bulk_put 1000*1000000000 over udp(gso)",
+        "1 bulk_put 1000*1000000000 over blast",
+        "1 bulk_get 1000*1000000000 over window(sealed)",
         "1 rr 32*10 constant(1000)",
         waits,
     ] {

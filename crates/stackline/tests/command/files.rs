@@ -15,6 +15,10 @@ fn run(place: &Place, text: &str) -> Finished {
     place.stackline(&["run", "--files", "data", "-e", text])
 }
 
+/// Stacks that receive out of order and send again.
+const BLASTS: [&str; 4] =
+    ["saw", "window(n = 4)", "blast(partial, size = 20000)", "blast(checked, sealed, packet = 1000, size = 30000)"];
+
 /// What `units` units of `size` bytes from `data/in` are: the file again and again.
 fn expected(place: &Place, size: usize, units: usize) -> Vec<u8> {
     let file = fs::read(place.path("data/in")).unwrap();
@@ -25,7 +29,10 @@ fn expected(place: &Place, size: usize, units: usize) -> Vec<u8> {
 fn files_arrive_byte_for_byte() {
     let place = place();
     // The last is longer than the file, which then starts again.
-    for (stack, size, units) in [("tcp", 1000, 100), ("unix", 1000, 100), ("tcp", 4096, 100), ("unix", 70_001, 7)] {
+    for (stack, size, units) in [("tcp", 1000, 100), ("unix", 1000, 100), ("tcp", 4096, 100), ("unix", 70_001, 7)]
+        .into_iter()
+        .chain(BLASTS.map(|stack| (stack, 4096, 100)))
+    {
         for application in ["bulk_get", "bulk_put"] {
             let text = format!("2 {application} {size}*{units} < file in > file out over {stack}");
             run(&place, &text).succeeds();

@@ -5,6 +5,7 @@
 
 mod support;
 
+mod blasts;
 mod composers;
 mod death;
 mod emulated;

@@ -47,7 +47,7 @@ pub(crate) struct Inward {
     spare: Vec<u8>,
     vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
-    control: [Control; MESSAGES],
+    control: Box<[Control]>,
     /// Room for the address a message came from, where that is wanted.
     name: Option<libc::sockaddr_storage>,
     name_length: libc::socklen_t,
@@ -64,7 +64,7 @@ impl Inward {
             spare: vec![0; MESSAGES * SPARE],
             vectors: Vec::with_capacity(3 * PLACES + 1),
             headers: Vec::with_capacity(MESSAGES),
-            control: [Control([0; 64]); MESSAGES],
+            control: vec![Control([0; 64]); MESSAGES].into(),
             name: None,
             name_length: 0,
         }

@@ -25,13 +25,13 @@ const SHORT: usize = 1 << 11;
 #[repr(C, align(8))]
 struct Control([u8; 24]);
 
-/// The vectors and message headers of one call, kept so that no call allocates.
+/// The vectors and message headers of one call, kept so that no call allocates: on the heap, as endpoints have small stacks.
 pub(crate) struct Outward {
     vectors: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
-    control: [Control; MESSAGES],
+    control: Box<[Control]>,
     /// A short packet.
-    short: [u8; SHORT],
+    short: Box<[u8]>,
     /// Where packets go, where the socket is not connected.
     pub(crate) to: Option<SockAddr>,
 }
@@ -45,8 +45,8 @@ impl Outward {
         Self {
             vectors: Vec::with_capacity(2 * PACKETS),
             messages: Vec::with_capacity(MESSAGES),
-            control: [Control([0; 24]); MESSAGES],
-            short: [0; SHORT],
+            control: vec![Control([0; 24]); MESSAGES].into(),
+            short: vec![0; SHORT].into(),
             to: None,
         }
     }
