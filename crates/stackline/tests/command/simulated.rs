@@ -57,7 +57,7 @@ fn one_specification_runs_over_every_way_to_move_data() {
 
 #[test]
 fn every_example_runs() {
-    for example in ["dumbbell", "lan-wan", "satellite", "magic"] {
+    for example in ["dumbbell", "lan-wan", "satellite", "magic", "blast"] {
         let place = Place::new();
         let file = format!("{}/../../examples/{example}.stackline", env!("CARGO_MANIFEST_DIR"));
         let told = place.stackline(&["run", &file, "--in", "simulated", "--json"]);
