@@ -112,13 +112,13 @@ fn figure_5(hosts: &Hosts) -> Sheet {
         subject: "protocol",
         digits: 2,
         lines: cases.map(line).collect(),
-        notes: vec![crossings(), BETTER.into()],
+        notes: vec![crossings(), APART.into()],
     }
 }
 
-/// Why a simulation may be below the formula.
-const BETTER: &str = "Where much is lost the simulated machines do a little better than the formulas: a receiver that has \
-                      everything answers a blast that is sent again even where that arrives in part.";
+/// Why simulation and formula part.
+const APART: &str = "Where much is lost machines and model part a little. One reason: a receiver that has everything \
+                      answers a blast that is sent again even where that arrives in part.";
 
 /// Where the blast becomes the slower.
 fn crossings() -> String {
@@ -190,7 +190,7 @@ fn figure_6(hosts: &Hosts) -> Sheet {
                 .into(),
             "The paper drew partial and selective from simulations; the formula is the exact solution of their recursion."
                 .into(),
-            BETTER.into(),
+            APART.into(),
         ],
     }
 }
