@@ -15,6 +15,7 @@
 //! | [`frames`] | the raw Ethernet carrier: an ethertype of our own, a ring shared with the kernel |
 //! | [`ikp`] | V's message passing: Send, Receive, Reply, MoveTo, MoveFrom |
 //! | [`udp`] | the UDP carrier: offload both ways, fallbacks |
+//! | `warm` | memory in the cache before the kernel copies |
 //! | `drive` | the loop between machine and carrier |
 //! | `link` | packets out: heads, seals, what the carrier did not take at once |
 //! | `inbox` | packets in: payloads that are not where they belong |
@@ -44,6 +45,7 @@ pub mod seal;
 pub mod standalone;
 mod sys;
 pub mod udp;
+mod warm;
 
 pub use channel::{Channel, Facts};
 pub use drive::Dropped;

@@ -8,6 +8,7 @@ use crate::carrier::{Carrier, Counters, Facts, LONGEST_HEAD, Packet, Payload, Pl
 use crate::sys::inward::{self, Inward, Message};
 use crate::sys::option;
 use crate::sys::outward::{self, Outward};
+use crate::warm::{self, Warm};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -33,6 +34,12 @@ const TICKS: Duration = Duration::from_millis(12);
 const FULL_QUEUE: Duration = Duration::from_micros(100);
 /// So many reads in a row that brought one full packet each, and many are taken with one call from then on.
 const SINGLE_READS: u32 = 8;
+
+/// Bytes that are worth bringing into the cache.
+const MUCH: usize = 16 << 10;
+
+/// Packets shorter than that are received into memory that was brought in; the kernel is fast with longer ones.
+const SHORT: usize = 4 << 10;
 
 /// How a socket is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +84,8 @@ pub struct Udp {
     /// Whether packets come one by one, and few of them.
     few: bool,
     timeout: Option<Duration>,
+    /// Memory that was brought into the cache to be received into.
+    warm: Warm,
     v6: bool,
     connected: bool,
 }
@@ -152,6 +161,7 @@ impl Udp {
             single_reads: if joined_in { 0 } else { SINGLE_READS },
             few: false,
             timeout: None,
+            warm: Warm::default(),
             v6,
             connected,
         })
@@ -339,6 +349,9 @@ impl Carrier for Udp {
     fn send(&mut self, run: Run<'_>) -> io::Result<usize> {
         let mut gone = 0;
         let mut tries = 0;
+        if run.payload.len() >= MUCH {
+            warm::warm(run.payload);
+        }
         while gone < run.heads.len() {
             let rest = run.after(gone);
             let joined = self.joined(run.head + run.each);
@@ -362,6 +375,9 @@ impl Carrier for Udp {
     fn receive(&mut self, head: usize, into: &mut [u8], places: &[Place], wait: Wait) -> io::Result<usize> {
         self.line.clear();
         self.slots.clear();
+        if places.len() > 1 && places[0].length < SHORT {
+            self.warm.places(into, places);
+        }
         match wait {
             Wait::No => self.take(head, into, places, libc::MSG_DONTWAIT),
             Wait::Block(time) if time >= TICK => {

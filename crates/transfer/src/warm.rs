@@ -1,0 +1,74 @@
+//! Brings memory into the processor's cache before the kernel copies to or from it in short pieces.
+//!
+//! The kernel copies with one string instruction a piece, which waits for memory at every packet anew; loads that do not
+//! depend on each other wait for many lines at once. For 1 GiB that is in no cache, in packets of 1440 bytes, it takes a fifth
+//! of the processor time of both sides away (and more than putting packets together in memory of our own does).
+
+use crate::carrier::Place;
+use std::ops::Range;
+
+/// Bytes of a cache line; where it is longer, only time is lost.
+const LINE: usize = 64;
+/// More than that is not worth it: the first lines would have left when they are needed.
+const MOST: usize = 1 << 18;
+
+/// Reads one byte of every line.
+pub(crate) fn warm(bytes: &[u8]) {
+    let mut sum = 0;
+    for at in (0..bytes.len()).step_by(LINE) {
+        sum ^= bytes[at];
+    }
+    std::hint::black_box(sum);
+}
+
+/// Memory that is about to be written, read after read.
+#[derive(Debug, Default)]
+pub(crate) struct Warm {
+    /// Addresses that have been brought in.
+    done: Range<usize>,
+}
+
+impl Warm {
+    /// Brings in the places that were not brought in for the read before.
+    pub(crate) fn places(&mut self, into: &[u8], places: &[Place]) {
+        let (Some(first), Some(last)) = (places.first(), places.last()) else { return };
+        let Some(memory) = into.get(first.at..last.at + last.length).filter(|memory| memory.len() <= MOST) else {
+            return;
+        };
+        let begin = memory.as_ptr().addr();
+        let end = begin + memory.len();
+        let from = if self.done.contains(&begin) { self.done.end.min(end) } else { begin };
+        warm(&memory[from - begin..]);
+        self.done = begin..end.max(from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(at: usize, length: usize) -> Place {
+        Place { at, length }
+    }
+
+    #[test]
+    fn what_was_brought_in_is_left_alone() {
+        let memory = vec![0; 1 << 20];
+        let begin = memory.as_ptr().addr();
+        let mut warm = Warm::default();
+        warm.places(&memory, &[]);
+        assert_eq!(warm.done, 0..0);
+        warm.places(&memory, &[place(0, 1000), place(1000, 1000)]);
+        assert_eq!(warm.done, begin..begin + 2000);
+        warm.places(&memory, &[place(1000, 1000), place(2000, 1000)]);
+        assert_eq!(warm.done, begin + 1000..begin + 3000);
+        // Less than before, then elsewhere, then in no order, then too much.
+        warm.places(&memory, &[place(1500, 10)]);
+        assert_eq!(warm.done, begin + 1500..begin + 1510);
+        warm.places(&memory, &[place(0, 10)]);
+        assert_eq!(warm.done, begin..begin + 10);
+        warm.places(&memory, &[place(5000, 10), place(0, 10)]);
+        warm.places(&memory, &[place(0, 1 << 20)]);
+        assert_eq!(warm.done, begin..begin + 10);
+    }
+}
