@@ -391,6 +391,7 @@ mod tests {
     use super::*;
     use crate::sys::option;
     use socket2::{Domain, Socket, Type};
+    use stackline_core::time::Duration;
     use std::net::Ipv4Addr;
     use std::os::fd::AsFd;
     use std::thread;
@@ -430,6 +431,35 @@ mod tests {
                 channel.close().unwrap();
             },
         );
+    }
+
+    #[test]
+    fn whoever_was_away_hears_what_waits_before_it_finds_the_peer_silent() {
+        let of = |patience| {
+            let mut options = Options::default();
+            options.blast = blast::Options { packet: 500, size: 20_000, flight: 8, patience, ..options.blast };
+            options
+        };
+        let (patient, hasty) = (Duration(10_000_000_000), Duration(100_000_000));
+        let listener = crate::Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &of(hasty)).unwrap();
+        let address = listener.local().unwrap();
+        thread::scope(|scope| {
+            let server = scope.spawn(move || {
+                let mut channel = listener.accept().unwrap();
+                let mut into = vec![0; 400_000];
+                for piece in into.chunks_mut(99_999) {
+                    channel.receive_into(piece).unwrap();
+                    // Longer than its own patience.
+                    thread::sleep(std::time::Duration::from_millis(150));
+                }
+                assert!(into.iter().all(|byte| *byte == 7));
+                channel.await_close().unwrap()
+            });
+            let mut channel = Channel::connect(address, &of(patient)).unwrap();
+            channel.send(&vec![7; 400_000]).unwrap();
+            channel.close().unwrap();
+            assert!(server.join().unwrap());
+        });
     }
 
     #[test]

@@ -161,10 +161,15 @@ impl<C: Carrier> Driver<C> {
 
     /// Goes on until `done`, or until the connection is closed.
     pub(crate) fn drive(&mut self, work: &mut Work<'_>, done: impl Fn(&Connection) -> bool) -> Result<(), Error> {
-        // Whoever was busy elsewhere has not listened.
-        self.heard = self.now();
+        // Whoever was busy elsewhere has not listened: what waits is heard before anybody is found silent.
+        let begun = self.now();
+        let away = begun.since(self.heard) > LOOK;
+        self.heard = begun;
         self.refused = false;
         self.rested = true;
+        if away && self.connection.state() != State::Opening {
+            self.take(work, Wait::No)?;
+        }
         loop {
             let now = self.now();
             let all = self.send_out(now, work)?;
