@@ -203,3 +203,26 @@ fn an_empty_datagram_is_a_packet_without_a_head() {
     assert_eq!(left.receive(HEAD, &mut [0; 10], &[Place { at: 0, length: 10 }], LONG).unwrap(), 1);
     assert!(left.packet(0).head.is_empty() && left.packet(0).payload.length() == 0);
 }
+
+fn loopback_carries(bytes: usize) {
+    let mtu = ["link", "set", "lo", "mtu", &bytes.to_string()].map(str::to_string);
+    assert!(std::process::Command::new("ip").args(mtu).status().unwrap().success());
+}
+
+#[test]
+fn packets_that_became_too_long_on_the_way_go_in_fragments() {
+    crate::room::inside(
+        &format!("{}::packets_that_became_too_long_on_the_way_go_in_fragments", module_path!()),
+        || {
+            loopback_carries(1500);
+            let (mut left, mut right) = pair_over(v4(), Options::default());
+            assert_eq!(left.facts().packet, HEAD + EACH);
+            crosses(&mut left, &mut right, 41, 40 * EACH + 17, &places(44));
+            loopback_carries(1300);
+            crosses(&mut left, &mut right, 41, 40 * EACH + 17, &places(44));
+            assert_eq!((left.facts().packet, left.facts().joined_out, left.counters().fallbacks), (1272, 1, 1));
+            crosses(&mut left, &mut right, 41, 40 * EACH + 17, &places(44));
+            assert_eq!(left.counters().fallbacks, 1);
+        },
+    );
+}
