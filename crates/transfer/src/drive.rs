@@ -168,6 +168,7 @@ impl<C: Carrier> Driver<C> {
         self.refused = false;
         self.rested = true;
         if away && self.connection.state() != State::Opening {
+            self.connection.attend(begun);
             self.take(work, Wait::No)?;
         }
         loop {

@@ -252,6 +252,12 @@ impl Connection {
         }
     }
 
+    /// A driver that was away listens again: the silence so far is not the peer's.
+    pub fn attend(&mut self, now: Instant) {
+        self.sender.attend(now);
+        self.receiver.attend(now);
+    }
+
     // --- what arrives ---
 
     /// A packet has arrived: its header, what follows it where it is no data (of data it may be anything), and how many

@@ -558,6 +558,11 @@ impl Receiver {
         open.map(|landing| landing.said + wait(hush, landing.hushed)).min()
     }
 
+    /// Nobody has listened until now: the silence so far is not the sender's.
+    pub fn attend(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
     /// When the sender will have been silent for too long in the middle of a blast.
     #[must_use]
     pub fn gives_up_at(&self) -> Option<Instant> {

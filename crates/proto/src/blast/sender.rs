@@ -658,6 +658,11 @@ impl Sender {
         [send, question, probe, give_up].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
+    /// Nobody has listened until now: the silence so far is not the receiver's.
+    pub fn attend(&mut self, now: Instant) {
+        self.owed = self.owed.map(|_| now);
+    }
+
     /// When the peer will have been silent for too long.
     pub fn gives_up_at(&mut self) -> Option<Instant> {
         let waits = self.question_due().is_some() || self.probing;
