@@ -1,12 +1,13 @@
 //! A channel: a reliable stream of bytes each way between two ends, for a thread that blocks.
 
 use crate::carrier::{self, Carrier};
-use crate::drive::{BEGIN, Driver, Dropped, Work};
+use crate::drive::{BEGIN, Driver, Dropped};
 use crate::error::Error;
 use crate::memory::{Posted, TAIL};
 use crate::options::Options;
 use crate::seal::Side;
 use crate::udp::Udp;
+use crate::work::Work;
 use ring::rand::{SecureRandom, SystemRandom};
 use stackline_proto::blast::{self, Connection, Header, State};
 use std::fmt;

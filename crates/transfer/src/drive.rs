@@ -12,9 +12,11 @@ use crate::memory::{self, Posted, Staging};
 use crate::nap::{self, Naps};
 use crate::options::{Options, Waiting};
 use crate::seal::{Side, Verdict};
+use crate::train::{Train, first};
+use crate::work::Work;
 use stackline_core::time::{Duration, Instant};
 use stackline_proto::blast::terms::Nonce;
-use stackline_proto::blast::{Arrival, Check, Connection, Failure, Header, Kind, Output, Run, State};
+use stackline_proto::blast::{Arrival, Check, Connection, Failure, Header, Kind, Output, State};
 use std::io::{self, ErrorKind};
 use std::mem;
 use std::thread;
@@ -24,43 +26,8 @@ use std::time;
 const LOOK: Duration = Duration(20_000_000);
 /// Runs that are sent before answers are looked for.
 const RUNS: u32 = 8;
-/// As few packets are worth two trains.
-const TWO: u32 = 16;
 /// Fewer packets than that are no row.
 const LEAST_ROW: usize = 4;
-
-/// What an operation has in hand: bytes to send and memory to receive into.
-pub(crate) struct Work<'a> {
-    /// Bytes to send, whose first one is at stream position `from`; after `round` of them they begin again.
-    pub(crate) data: &'a [u8],
-    pub(crate) from: u64,
-    pub(crate) round: usize,
-    /// Where to receive.
-    pub(crate) posted: Posted<'a>,
-}
-
-impl Work<'_> {
-    /// Stream positions `from..to` of what is sent.
-    fn slice(&self, from: u64, to: u64) -> Result<&[u8], Error> {
-        let (begin, length) = (from.checked_sub(self.from), to.saturating_sub(from) as usize);
-        let begin = begin.map(|begin| (begin % self.round.max(1) as u64) as usize);
-        begin.and_then(|begin| self.data.get(begin..begin + length)).ok_or(Error::Broken)
-    }
-}
-
-impl Work<'_> {
-    /// CRC-32C of stream positions `from..to` of what is sent.
-    fn check(&self, from: u64, to: u64) -> Result<u32, Error> {
-        let mut sum = 0;
-        let mut at = from;
-        while at < to {
-            let next = to.min(at + memory::TAIL as u64);
-            sum = crc32c::crc32c_append(sum, self.slice(at, next)?);
-            at = next;
-        }
-        Ok(sum)
-    }
-}
 
 /// Packets that arrived and were dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,41 +60,6 @@ pub(crate) struct Driver<C> {
     /// Whether nothing has been sent in this operation.
     rested: bool,
     naps: Naps,
-}
-
-/// Packets that leave as one: their stream positions, how many, and bytes of each but the last.
-#[derive(Default)]
-struct Train {
-    from: u64,
-    to: u64,
-    packets: u32,
-    each: u32,
-}
-
-impl Train {
-    /// Whether packets can follow: in the stream, and behind full ones only.
-    fn goes_on_with(&self, run: &Run) -> bool {
-        let full = self.from + u64::from(self.packets) * u64::from(self.each);
-        self.packets > 0 && run.span(0).0 == self.to && self.to == full
-    }
-
-    fn add(&mut self, run: &Run) {
-        let (last, bytes) = run.span(run.count - 1);
-        if self.packets == 0 {
-            (self.from, self.each) = (run.span(0).0, run.packet);
-        }
-        self.to = last + u64::from(bytes);
-        self.packets += run.count;
-    }
-}
-
-/// Packets of a train where `bytes` are sent to an end that sleeps: two halves rather than one train and a rest, so that it
-/// wakes and takes the first half while the second is copied.
-fn first(bytes: u64, packet: u32, long: u32) -> u32 {
-    match u32::try_from(bytes.div_ceil(u64::from(packet))) {
-        Ok(packets) if packets >= TWO && packets < 2 * long => packets.div_ceil(2).min(long),
-        _ => long,
-    }
 }
 
 /// The moment a driver is made, on its own clock.
@@ -424,20 +356,5 @@ impl<C: Carrier> Driver<C> {
         self.connection.handle(now, header, body, body.len());
         self.heard = now;
         self.agree();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_more_than_one_train_and_less_than_two_goes_in_halves() {
-        assert_eq!(first(65_536, 1440, 44), 23);
-        assert_eq!(first(20_000, 1440, 44), 44, "few packets go at once");
-        assert_eq!(first(40_000, 1440, 44), 14);
-        assert_eq!(first(1 << 30, 1440, 44), 44);
-        assert_eq!(first(u64::MAX, 1, 128), 128);
-        assert_eq!(first(3, 65_475, 1), 1);
     }
 }

@@ -17,6 +17,7 @@
 //! | [`udp`] | the UDP carrier: offload both ways, fallbacks |
 //! | `warm` | memory in the cache before the kernel copies |
 //! | `drive` | the loop between machine and carrier |
+//! | `work`, `train` | what an operation has in hand; packets that leave in one call |
 //! | `link` | packets out: heads, seals, what the carrier did not take at once |
 //! | `inbox` | packets in: payloads that are not where they belong |
 //! | `nap` | a receiver that sleeps instead of being woken |
@@ -44,8 +45,10 @@ mod room;
 pub mod seal;
 pub mod standalone;
 mod sys;
+mod train;
 pub mod udp;
 mod warm;
+mod work;
 
 pub use channel::{Channel, Facts};
 pub use drive::Dropped;

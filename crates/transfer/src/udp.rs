@@ -4,11 +4,18 @@
 //! read straight into the places where it is expected. Where offload is refused, the same packets are sent again at once,
 //! one by one, and the refusal is told. IPv4 and IPv6.
 
+mod setup;
+#[cfg(test)]
+mod tests;
+
+pub use setup::Options;
+
 use crate::carrier::{Carrier, Counters, Facts, LONGEST_HEAD, Packet, Payload, Place, Run, Wait};
 use crate::sys::inward::{self, Inward, Message};
 use crate::sys::option;
 use crate::sys::outward::{self, Outward};
 use crate::warm::{self, Warm};
+use setup::{LONGEST, address, discover, packet_of, widen};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -17,11 +24,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest UDP payload over IPv4, which is shorter than over IPv6.
-const LONGEST: usize = 65_507;
-/// Headers of IP and UDP.
-const HEADERS_V4: usize = 28;
-const HEADERS_V6: usize = 48;
 /// Most packets that any kernel takes as one (6.9 and later; 64 before).
 const JOINED: usize = 128;
 const JOINED_BEFORE: usize = 64;
@@ -34,39 +36,10 @@ const TICKS: Duration = Duration::from_millis(12);
 const FULL_QUEUE: Duration = Duration::from_micros(100);
 /// So many reads in a row that brought one full packet each, and many are taken with one call from then on.
 const SINGLE_READS: u32 = 8;
-
 /// Bytes that are worth bringing into the cache.
 const MUCH: usize = 16 << 10;
-
 /// Packets shorter than that are received into memory that was brought in; the kernel is fast with longer ones.
 const SHORT: usize = 4 << 10;
-
-/// How a socket is set up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Receive buffer asked of the kernel, in bytes; beyond `net.core.rmem_max` only with `CAP_NET_ADMIN`.
-    pub receive_buffer: usize,
-    /// Send buffer asked of the kernel, in bytes.
-    pub send_buffer: usize,
-    /// Most bytes of a packet, head and payload; 0 for what the route's MTU allows.
-    pub packet: usize,
-    /// Whether the kernel is asked to cut what is sent and to join what comes.
-    pub offload: bool,
-}
-
-impl Options {
-    /// Buffers of 4 MiB, packets as the route has them, offload where there is any.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { receive_buffer: 4 << 20, send_buffer: 4 << 20, packet: 0, offload: true }
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self::new()
-    }
-}
 
 /// A connected UDP socket that carries packets.
 pub struct Udp {
@@ -448,46 +421,5 @@ fn fits(head: usize, places: &[Place], message: Message, placed: usize) -> bool 
         if index + 1 == packets { last <= room } else { message.segment == room }
     })
 }
-
-/// Asks for buffers: by force where that is allowed, else as large as the kernel gives.
-fn widen(socket: &Socket, options: Options) -> io::Result<()> {
-    let fd = socket.as_fd();
-    let most = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX / 2);
-    if option::set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, most(options.receive_buffer)).is_err() {
-        socket.set_recv_buffer_size(options.receive_buffer)?;
-    }
-    if option::set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, most(options.send_buffer)).is_err() {
-        socket.set_send_buffer_size(options.send_buffer)?;
-    }
-    Ok(())
-}
-
-/// What to do with packets longer than the route's MTU.
-fn discover(fd: BorrowedFd<'_>, v6: bool, what: i32) -> io::Result<()> {
-    if v6 {
-        option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, what)
-    } else {
-        option::set(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, what)
-    }
-}
-
-/// Longest packet of a connected socket that needs no fragments.
-fn packet_of(fd: BorrowedFd<'_>, v6: bool) -> io::Result<usize> {
-    let (level, name, headers) = if v6 {
-        (libc::IPPROTO_IPV6, libc::IPV6_MTU, HEADERS_V6)
-    } else {
-        (libc::IPPROTO_IP, libc::IP_MTU, HEADERS_V4)
-    };
-    let mtu = usize::try_from(option::get(fd, level, name)?).unwrap_or_default();
-    Ok(mtu.saturating_sub(headers).clamp(LONGEST_HEAD, LONGEST))
-}
-
-fn address(address: SockAddr) -> io::Result<SocketAddr> {
-    address.as_socket().ok_or_else(|| io::Error::other("the socket has no internet address"))
-}
-
-#[cfg(test)]
-#[path = "udp_tests.rs"]
-mod tests;
 
 const _: () = assert!(JOINED <= inward::PLACES && outward::PACKETS >= JOINED);

@@ -1,0 +1,56 @@
+//! Packets that leave in one call: runs that follow each other in the stream, whichever blasts they are of.
+
+use stackline_proto::blast::Run;
+
+/// As few packets are worth two trains.
+const TWO: u32 = 16;
+
+/// Packets that leave as one: their stream positions, how many, and bytes of each but the last.
+#[derive(Default)]
+pub(crate) struct Train {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) packets: u32,
+    pub(crate) each: u32,
+}
+
+impl Train {
+    /// Whether packets can follow: in the stream, and behind full ones only.
+    pub(crate) fn goes_on_with(&self, run: &Run) -> bool {
+        let full = self.from + u64::from(self.packets) * u64::from(self.each);
+        self.packets > 0 && run.span(0).0 == self.to && self.to == full
+    }
+
+    pub(crate) fn add(&mut self, run: &Run) {
+        let (last, bytes) = run.span(run.count - 1);
+        if self.packets == 0 {
+            (self.from, self.each) = (run.span(0).0, run.packet);
+        }
+        self.to = last + u64::from(bytes);
+        self.packets += run.count;
+    }
+}
+
+/// Packets of a train where `bytes` are sent to an end that sleeps: two halves rather than one train and a rest, so that it
+/// wakes and takes the first half while the second is copied.
+pub(crate) fn first(bytes: u64, packet: u32, long: u32) -> u32 {
+    match u32::try_from(bytes.div_ceil(u64::from(packet))) {
+        Ok(packets) if packets >= TWO && packets < 2 * long => packets.div_ceil(2).min(long),
+        _ => long,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_more_than_one_train_and_less_than_two_goes_in_halves() {
+        assert_eq!(first(65_536, 1440, 44), 23);
+        assert_eq!(first(20_000, 1440, 44), 44, "few packets go at once");
+        assert_eq!(first(40_000, 1440, 44), 14);
+        assert_eq!(first(1 << 30, 1440, 44), 44);
+        assert_eq!(first(u64::MAX, 1, 128), 128);
+        assert_eq!(first(3, 65_475, 1), 1);
+    }
+}

@@ -1,0 +1,78 @@
+//! How a UDP socket is set up: buffers, what is done with packets that are too long, and how long they may be.
+
+use crate::carrier::LONGEST_HEAD;
+use crate::sys::option;
+use socket2::{SockAddr, Socket};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Longest UDP payload over IPv4, which is shorter than over IPv6.
+pub(super) const LONGEST: usize = 65_507;
+/// Headers of IP and UDP.
+const HEADERS_V4: usize = 28;
+const HEADERS_V6: usize = 48;
+
+/// How a socket is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Receive buffer asked of the kernel, in bytes; beyond `net.core.rmem_max` only with `CAP_NET_ADMIN`.
+    pub receive_buffer: usize,
+    /// Send buffer asked of the kernel, in bytes.
+    pub send_buffer: usize,
+    /// Most bytes of a packet, head and payload; 0 for what the route's MTU allows.
+    pub packet: usize,
+    /// Whether the kernel is asked to cut what is sent and to join what comes.
+    pub offload: bool,
+}
+
+impl Options {
+    /// Buffers of 4 MiB, packets as the route has them, offload where there is any.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { receive_buffer: 4 << 20, send_buffer: 4 << 20, packet: 0, offload: true }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Asks for buffers: by force where that is allowed, else as large as the kernel gives.
+pub(super) fn widen(socket: &Socket, options: Options) -> io::Result<()> {
+    let fd = socket.as_fd();
+    let most = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX / 2);
+    if option::set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, most(options.receive_buffer)).is_err() {
+        socket.set_recv_buffer_size(options.receive_buffer)?;
+    }
+    if option::set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, most(options.send_buffer)).is_err() {
+        socket.set_send_buffer_size(options.send_buffer)?;
+    }
+    Ok(())
+}
+
+/// What to do with packets longer than the route's MTU.
+pub(super) fn discover(fd: BorrowedFd<'_>, v6: bool, what: i32) -> io::Result<()> {
+    if v6 {
+        option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, what)
+    } else {
+        option::set(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, what)
+    }
+}
+
+/// Longest packet of a connected socket that needs no fragments.
+pub(super) fn packet_of(fd: BorrowedFd<'_>, v6: bool) -> io::Result<usize> {
+    let (level, name, headers) = if v6 {
+        (libc::IPPROTO_IPV6, libc::IPV6_MTU, HEADERS_V6)
+    } else {
+        (libc::IPPROTO_IP, libc::IP_MTU, HEADERS_V4)
+    };
+    let mtu = usize::try_from(option::get(fd, level, name)?).unwrap_or_default();
+    Ok(mtu.saturating_sub(headers).clamp(LONGEST_HEAD, LONGEST))
+}
+
+pub(super) fn address(address: SockAddr) -> io::Result<SocketAddr> {
+    address.as_socket().ok_or_else(|| io::Error::other("the socket has no internet address"))
+}
