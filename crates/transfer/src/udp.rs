@@ -211,7 +211,7 @@ impl Udp {
     fn take(&mut self, head: usize, into: &mut [u8], places: &[Place], flags: i32) -> io::Result<usize> {
         let packets = if self.few && places.is_empty() {
             self.take_single(head, flags)
-        } else if self.single_reads < SINGLE_READS || !self.connected {
+        } else if self.single_reads < SINGLE_READS || self.few || !self.connected {
             self.take_joined(head, into, places, flags)
         } else {
             self.take_many(head, into, places, flags)

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time;
 use support::{Manners, Rough, bytes, loopback};
 
-const SIZES: [usize; 8] = [0, 1, 991, 1024, 1025, 65_536, 65_537, 1 << 20];
+const SIZES: [usize; 8] = [0, 1, 1024, 1043, 1044, 65_536, 65_537, 1 << 20];
 
 /// A server at work. Messages may be delivered more than once, so it is told when to end.
 struct Serving {
@@ -122,7 +122,7 @@ fn a_small_call_is_one_packet_and_one_system_call_each_way() {
 #[test]
 fn data_comes_and_goes_with_the_messages_where_it_fits() {
     let serving = Serving::start(&Options::v(), |request| {
-        assert_eq!((request.carried(), request.room()), (&bytes(700)[..], 1024));
+        assert_eq!((request.carried(), request.room()), (&bytes(700)[..], 1056));
         let turned: Vec<u8> = request.carried().iter().rev().copied().collect();
         request.reply_with(b"turned", 100, &turned)
     });
@@ -187,14 +187,14 @@ fn nothing_goes_beyond_what_was_granted() {
     let replied = client.send(b"", segments, &mut [0; 32]);
     assert!(matches!(replied, Err(Error::Reply { bytes: 40 })));
     assert_eq!(back[50..], [5; 50]);
-    assert!(matches!(client.send(&[0; 1025], Segments::none(), &mut []), Err(Error::Long { room: 1024 })));
+    assert!(matches!(client.send(&[0; 1057], Segments::none(), &mut []), Err(Error::Long { room: 1056 })));
     serving.end();
 }
 
 #[test]
 fn an_answer_that_is_too_long_for_its_packet_is_told() {
     let serving = Serving::start(&Options::default(), |request| {
-        assert!(matches!(request.reply_with(&[0; 1000], 0, &[0; 100]), Err(Error::Long { room: 1024 })));
+        assert!(matches!(request.reply_with(&[0; 1000], 0, &[0; 100]), Err(Error::Long { room: 1056 })));
         Ok(())
     });
     let patience = Duration(50_000_000);
@@ -231,7 +231,7 @@ fn a_client_that_is_gone_ends_the_move_to_it() {
     let socket = UdpSocket::bind(loopback()).unwrap();
     let header = sent(&options);
     let mut packet = header.write().to_vec();
-    packet.resize(HEADER + 1024, 0);
+    packet.resize(HEADER + 1056, 0);
     socket.send_to(&packet, serving.address).unwrap();
     serving.end();
 }

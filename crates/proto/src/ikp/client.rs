@@ -181,8 +181,8 @@ impl Client {
         if self.call.is_some() {
             return Err(Mistake::Busy);
         }
-        if message > self.options.packet {
-            return Err(Mistake::Long(self.options.packet));
+        if message > self.options.room() {
+            return Err(Mistake::Long(self.options.room()));
         }
         self.transaction = self.transaction.wrapping_add(1);
         self.failure = None;

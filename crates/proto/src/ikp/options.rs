@@ -6,6 +6,8 @@ use stackline_core::time::Duration;
 
 /// Bytes of data in a packet, as in V.
 pub const PACKET: u32 = 1024;
+/// Bytes of a message that travel beside a packet's data, as in V: a page and the word about it are one packet.
+pub const BESIDE: u32 = 32;
 /// Longest and shortest packet.
 const LONGEST: u32 = 65_000;
 const SHORTEST: u32 = 32;
@@ -25,7 +27,7 @@ const VERSION: u8 = 1;
 /// What is chosen. Of packets, blasts and strategy, a client's choice holds for both.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Bytes behind the header of a packet, at most: of messages and of data.
+    /// Bytes of data in a packet, at most. Messages and replies have [`BESIDE`] more, message and data together.
     pub packet: u32,
     /// What of a move is sent again.
     pub strategy: Strategy,
@@ -67,6 +69,12 @@ impl Options {
     #[must_use]
     pub const fn once() -> Self {
         Self { once: true, ..Self::v() }
+    }
+
+    /// Bytes that a message, or a reply, and the data that travels with it have room for.
+    #[must_use]
+    pub const fn room(&self) -> u32 {
+        self.packet + BESIDE
     }
 
     /// The same within the bounds of the protocol.

@@ -292,6 +292,12 @@ impl Server {
         if done { Progress::Done } else { Progress::Going }
     }
 
+    /// Whether a move of the message that awaits its reply has failed.
+    #[must_use]
+    pub const fn has_failed(&self) -> bool {
+        matches!(self.moving, Move::Failed)
+    }
+
     /// Replies to this message with so many bytes of message and of data, which belongs at `offset` of the writable segment.
     /// A move that goes on ends where it is.
     ///
@@ -309,8 +315,8 @@ impl Server {
         if data > 0 && !wire::inside(offset, data, self.grants.writable) {
             return Err(Mistake::Outside(self.grants.writable));
         }
-        if u64::from(message) + u64::from(data) > u64::from(self.options.packet) {
-            return Err(Mistake::Long(self.options.packet));
+        if u64::from(message) + u64::from(data) > u64::from(self.options.room()) {
+            return Err(Mistake::Long(self.options.room()));
         }
         let offset = if data == 0 { 0 } else { offset };
         self.stand = Stand::Replied { message, data, offset };
@@ -428,7 +434,7 @@ impl Server {
             bytes: send.message,
             carried: wire::carried(send.terms.packet, send.message, send.grants.readable),
             grants: send.grants,
-            room: send.terms.packet,
+            room: self.options.room(),
             replaces,
         })
     }

@@ -33,7 +33,7 @@ const fn option(name: &'static str, kind: OptionKind, default: &'static str, hel
 /// V's message passing.
 pub const TABLE: StackTable = StackTable {
     name: "ikp",
-    summary: "V's message passing: Send, Receive, Reply, with data moved by blasts (Zwaenepoel 1985, Lantz 1984)",
+    summary: "V's message passing: Send, Receive, Reply, with data moved by blasts (Lantz 1985, Zwaenepoel 1985)",
     least_unit: 1,
     largest_unit: 1 << 30,
     least_bulk_unit: 1,
@@ -41,7 +41,7 @@ pub const TABLE: StackTable = StackTable {
     one_host: false,
     files: true,
     options: &[
-        option("packet", OptionKind::Bytes, "1024 B", "bytes of messages or data in a packet"),
+        option("packet", OptionKind::Bytes, "1024 B", "bytes of data in a packet; a message of 32 B travels beside it"),
         flag("full", "what is incomplete of a blast is sent again as a whole, after the interval"),
         flag("full_nak", "the same as soon as the receiver says so"),
         flag("partial", "what is sent again begins with the first packet that is missing; the default"),
@@ -217,21 +217,29 @@ impl Verb {
 
 /// What a reply says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Answer {
-    /// It has been done.
-    Done = 1,
+    /// It has been done: the reply is empty.
+    Done,
     /// No more data units come.
-    Over = 2,
+    Over,
 }
 
 impl Answer {
+    /// The reply that says so.
+    #[must_use]
+    pub const fn reply(self) -> &'static [u8] {
+        match self {
+            Self::Done => &[],
+            Self::Over => &[1],
+        }
+    }
+
     /// What a reply says; `None` where it is none.
     #[must_use]
     pub fn read(reply: &[u8]) -> Option<Self> {
         match reply {
-            [1] => Some(Self::Done),
-            [2] => Some(Self::Over),
+            [] => Some(Self::Done),
+            [1] => Some(Self::Over),
             _ => None,
         }
     }
@@ -273,7 +281,9 @@ mod tests {
             assert_eq!(Verb::read(&verb.message(7)), Some((verb, 7, &[][..])));
         }
         assert_eq!(Verb::read(&Verb::connect(&[9; 16])), Some((Verb::Connect, 0, &[9; 16][..])));
-        assert_eq!(Answer::read(&[Answer::Over as u8]), Some(Answer::Over));
+        for answer in [Answer::Done, Answer::Over] {
+            assert_eq!(Answer::read(answer.reply()), Some(answer));
+        }
     }
 
     proptest! {

@@ -16,7 +16,7 @@
 //! segment, so that a packet of one transaction fits into no other. Behind a Send's header comes the message, and then as
 //! many of the first readable bytes as the packet has room for; behind a Reply's the message, then the data.
 
-use super::options::Terms;
+use super::options::{BESIDE, Terms};
 use crate::blast::{Header, Kind};
 use core::ops::Range;
 
@@ -90,7 +90,7 @@ pub(crate) const fn inside(offset: u32, bytes: u32, all: u32) -> bool {
 /// How many of the readable bytes travel with a message.
 #[must_use]
 pub(crate) fn carried(packet: u32, message: u32, readable: u32) -> u32 {
-    packet.saturating_sub(message).min(readable)
+    (packet + BESIDE).saturating_sub(message).min(readable)
 }
 
 /// What a Send says.
@@ -124,7 +124,7 @@ impl Send {
         let message = u32::from(header.index);
         let grants = Grants { readable: header.length, writable: header.check };
         let bytes = message + carried(terms.packet, message, grants.readable);
-        (message <= terms.packet && bytes as usize == payload).then_some(Self {
+        (message <= terms.packet + BESIDE && bytes as usize == payload).then_some(Self {
             connection: header.connection,
             transaction: header.blast,
             round: header.round,
@@ -146,9 +146,9 @@ mod tests {
         let terms = Terms::of(&Options::v().fitted());
         let grants = Grants { readable: 5000, writable: 65536 };
         let send = Send { connection: 7, transaction: 9, round: 1, once: true, message: 32, grants, terms };
-        assert_eq!(Send::read(&send.header(), terms, 1024), Some(send));
-        assert_eq!(Send::read(&send.header(), terms, 1023), None);
-        assert_eq!(carried(1024, 32, 5000), 992);
+        assert_eq!(Send::read(&send.header(), terms, 1056), Some(send));
+        assert_eq!(Send::read(&send.header(), terms, 1055), None);
+        assert_eq!(carried(1024, 32, 5000), 1024);
         assert_eq!(carried(1024, 32, 10), 10);
     }
 

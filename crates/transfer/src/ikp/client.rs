@@ -1,7 +1,7 @@
 //! Who sends messages: one at a time, blocked until the reply.
 
 use super::error::Error;
-use super::options::Options;
+use super::options::{Options, Protocol};
 use super::{Clock, LOOK, Out, is_interruption, part, train};
 use crate::carrier::{Carrier, Wait};
 use crate::inbox::Inbox;
@@ -10,6 +10,7 @@ use crate::options::Waiting;
 use crate::udp::Udp;
 use ring::rand::{SecureRandom, SystemRandom};
 use stackline_core::time::{Duration, Instant};
+use stackline_proto::blast::interval::Patience;
 use stackline_proto::blast::{HEADER, Header, Interval, Kind};
 use stackline_proto::ikp::client::{Arrival, Cause, Failure, Seen, State};
 use stackline_proto::ikp::{self, Grants, Output};
@@ -134,6 +135,18 @@ impl<C: Carrier> Client<C> {
     #[must_use]
     pub const fn seen(&self) -> Seen {
         self.machine.seen()
+    }
+
+    /// What of the protocol's options holds.
+    #[must_use]
+    pub const fn options(&self) -> &Protocol {
+        self.machine.options()
+    }
+
+    /// Its estimate of round trips.
+    #[must_use]
+    pub const fn patience(&self) -> &Patience {
+        self.machine.patience()
     }
 
     /// The carrier underneath.

@@ -28,8 +28,8 @@
 //!
 //! # How much fits where
 //!
-//! Messages and replies are at most a packet, 1024 bytes as in V ([`Protocol::packet`]). What a packet has room for beside
-//! its message is used: the first bytes of the readable segment travel with the message, and [`Request::reply_with`] puts
+//! A packet holds 1024 bytes of data as in V ([`Protocol::packet`]) and a message of 32 bytes beside them; a longer message
+//! takes from the data's room. What a message leaves of its packet is used: the first bytes of the readable segment travel with the message, and [`Request::reply_with`] puts
 //! data into the reply. So a small call is one packet each way, and one system call on each side for each. Segments are up
 //! to 4 GiB.
 //!

@@ -6,6 +6,7 @@ use crate::options::{Interrupt, Waiting};
 use crate::udp;
 use stackline_proto::blast::HEADER;
 pub use stackline_proto::ikp::Options as Protocol;
+use stackline_proto::ikp::options::BESIDE;
 
 /// What is chosen for a client or a server.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ impl Options {
     /// The protocol's options on a path.
     pub(super) fn fitted(&self, facts: Facts) -> Result<Protocol, Error> {
         let protocol = self.protocol.fitted();
-        let most = facts.packet.saturating_sub(HEADER);
+        let most = facts.packet.saturating_sub(HEADER + BESIDE as usize);
         if protocol.packet as usize > most {
             return Err(Error::Packet { packet: protocol.packet as usize, room: most });
         }

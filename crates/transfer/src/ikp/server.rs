@@ -400,6 +400,12 @@ impl Request<'_> {
         self.ticket.address
     }
 
+    /// The number by which its client is told from others at the same address, and from who was there before.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.server.table.seats[self.ticket.seat].connection
+    }
+
     /// What the protocol has seen of this client.
     #[must_use]
     pub fn seen(&self) -> Seen {

@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) address: SocketAddr,
-    connection: u32,
+    pub(super) connection: u32,
     pub(super) machine: ikp::Server,
     pub(super) message: Option<Message>,
     /// The message and the data that came with it.

@@ -107,7 +107,7 @@ proptest! {
                 server::Arrival::Place(at) => prop_assert!(at as usize + body.len() <= 2500),
                 server::Arrival::Message(message) => {
                     prop_assert_eq!((message.bytes + message.carried) as usize, body.len());
-                    prop_assert!(message.room <= 1024);
+                    prop_assert!(message.room <= 1056);
                 }
                 server::Arrival::Nothing | server::Arrival::Refused => {}
             }

@@ -18,7 +18,7 @@ fn schedules() -> u64 {
 }
 
 /// What a server's process may do, by chance.
-fn script(below: &mut impl FnMut(u64) -> u64, grants: Grants, packet: u32) -> Vec<Act> {
+fn script(below: &mut impl FnMut(u64) -> u64, grants: Grants, room: u32) -> Vec<Act> {
     let part = |all: u32, below: &mut dyn FnMut(u64) -> u64| {
         let from = below(u64::from(all) + 1) as u32;
         (from, below(u64::from(all - from) + 1) as u32)
@@ -38,8 +38,8 @@ fn script(below: &mut impl FnMut(u64) -> u64, grants: Grants, packet: u32) -> Ve
         });
     }
     let (from, bytes) = part(grants.writable, below);
-    let message = 1 + below(u64::from(packet)) as u32;
-    acts.push(Act::Reply(message, from, bytes.min(packet - message)));
+    let message = 1 + below(u64::from(room)) as u32;
+    acts.push(Act::Reply(message, from, bytes.min(room - message)));
     acts
 }
 
@@ -67,8 +67,8 @@ fn one(options: Options, seed: Seed) {
     for _ in 0..4 {
         let size = |below: &mut dyn FnMut(u64) -> u64| [0, below(300), below(20_000)][below(3) as usize] as u32;
         let grants = Grants { readable: size(&mut below), writable: size(&mut below) };
-        world.script = script(&mut below, grants, options.packet);
-        world.send(below(u64::from(options.packet) + 1) as u32, grants);
+        world.script = script(&mut below, grants, options.room());
+        world.send(below(u64::from(options.room()) + 1) as u32, grants);
         world.finish(400_000);
         assert_eq!(world.client.state(), State::Idle);
         assert!(world.is_right(), "{options:?} {grants:?} {:?} {:?}", world.script, world.client.seen());

@@ -51,7 +51,7 @@ fn data_travels_with_the_message_and_with_the_reply() {
     let grants = Grants { readable: 5000, writable: 500 };
     assert_eq!(
         said(fixed(Options::v()), 32, grants, &[Act::Reply(32, 0, 500)], &[]),
-        ["0 -> Send 1 round 0 +1024", "100 <- Reply 1 round 0 +532"]
+        ["0 -> Send 1 round 0 +1056", "100 <- Reply 1 round 0 +532"]
     );
 }
 
@@ -149,9 +149,9 @@ fn what_is_lost_of_a_move_to_is_sent_again_from_the_first_packet_missing() {
 fn a_move_from_is_asked_for_and_comes_as_a_blast() {
     let grants = Grants { readable: 4000, writable: 0 };
     assert_eq!(
-        said(fixed(Options::v()), 1024, grants, &[Act::From(1000, 2000), Act::From(0, 1000), REPLY], &[]),
+        said(fixed(Options::v()), 1056, grants, &[Act::From(1000, 2000), Act::From(0, 1000), REPLY], &[]),
         [
-            "0 -> Send 1 round 0 +1024",
+            "0 -> Send 1 round 0 +1056",
             "100 <- MoveFrom 1 round 0 +0",
             "200 -> Data 0.0 packet 0",
             "200 -> Data 0.0 packet 1",
@@ -168,11 +168,11 @@ fn a_lost_question_is_asked_again_and_a_lost_answer_is_none_of_the_next_ranges()
     let grants = Grants { readable: 4000, writable: 0 };
     // Lost: the first question, and the answer to the first range.
     assert_eq!(
-        said(fixed(Options::v()), 1024, grants, &[Act::From(0, 1000), Act::From(3000, 1000), REPLY], &[1, 6]),
+        said(fixed(Options::v()), 1056, grants, &[Act::From(0, 1000), Act::From(3000, 1000), REPLY], &[1, 6]),
         [
-            "0 -> Send 1 round 0 +1024",
+            "0 -> Send 1 round 0 +1056",
             "100 <- MoveFrom 1 round 0 +0",
-            "5000 -> Send 1 round 1 +1024",
+            "5000 -> Send 1 round 1 +1056",
             "5100 <- Pending 1 round 1 +0",
             "5100 <- MoveFrom 1 round 1 +0",
             "5200 -> Data 0.0 packet 0",
@@ -264,7 +264,7 @@ fn nothing_moves_beyond_what_was_granted() {
     assert_eq!(world.server.move_to(1, u32::MAX, u32::MAX), Err(Mistake::Outside(200)));
     assert_eq!(world.server.move_from(world.now, 1, 100, 1), Err(Mistake::Outside(100)));
     assert_eq!(world.server.reply(world.now, 1, 32, 150, 51), Err(Mistake::Outside(200)));
-    assert_eq!(world.server.reply(world.now, 1, 1000, 0, 100), Err(Mistake::Long(1024)));
+    assert_eq!(world.server.reply(world.now, 1, 1000, 0, 100), Err(Mistake::Long(1056)));
     // A server that does not keep to it is refused by the client.
     let header = Header { blast: 1, length: 51, start: 50, index: 1, ..Header::new(Kind::MoveFrom, 7) };
     world.put(1, &header, &[]);
