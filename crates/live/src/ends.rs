@@ -194,7 +194,8 @@ impl Place {
         Some(bytes)
     }
 
-    fn room(&mut self, wanted: usize) -> &mut [u8] {
+    /// Room for so many arriving bytes.
+    pub(crate) fn room(&mut self, wanted: usize) -> &mut [u8] {
         match self {
             Self::Memory(bytes) | Self::File { bytes, .. } => {
                 Self::grow(bytes, wanted);

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 mod blast;
+mod ikp;
 mod introduction;
 mod ip;
 mod mptcp;
@@ -199,7 +200,7 @@ pub(crate) fn vanished(when: &str) -> Fault {
 }
 
 const ALL: &[&dyn Protocol] =
-    &[&tcp::Tcp, &mptcp::Mptcp, &unix::Unix, &udp::Udp, &blast::SAW, &blast::WINDOW, &blast::BLAST];
+    &[&tcp::Tcp, &mptcp::Mptcp, &unix::Unix, &udp::Udp, &blast::SAW, &blast::WINDOW, &blast::BLAST, &ikp::Ikp];
 
 /// The stack of that name.
 #[must_use]

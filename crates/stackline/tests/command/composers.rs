@@ -9,7 +9,7 @@ fn parts(measured: &[Value]) -> Vec<&str> {
 
 #[test]
 fn the_load_goes_on_until_the_measured_part_is_done() {
-    for stack in ["tcp", "unix", "udp"] {
+    for stack in ["tcp", "unix", "udp", "ikp"] {
         let measured = Place::new().measure(&format!(
             "2 background: rr 32*500 constant(200 us) | 2 bulk_get 1024*10 over {stack} | rr 100*5 over {stack}; \
              1 priority background over {stack}: bulk_put 1000*5000 | rr 32*10"
@@ -55,7 +55,7 @@ fn a_time_limit_ends_every_application_type_over_every_stack() {
     if !mptcp {
         skip("mptcp: the kernel lacks it or it is switched off");
     }
-    for stack in ["tcp", "unix", "mptcp", "udp", "udp(batch = 16)", "udp(gso)"] {
+    for stack in ["tcp", "unix", "mptcp", "udp", "udp(batch = 16)", "udp(gso)", "ikp", "ikp(duplicates = allowed)"] {
         if stack == "mptcp" && !mptcp {
             continue;
         }

@@ -16,8 +16,13 @@ fn run(place: &Place, text: &str) -> Finished {
 }
 
 /// Stacks that receive out of order and send again.
-const BLASTS: [&str; 4] =
-    ["saw", "window(n = 4)", "blast(partial, size = 20000)", "blast(checked, sealed, packet = 1000, size = 30000)"];
+const BLASTS: [&str; 5] = [
+    "saw",
+    "window(n = 4)",
+    "blast(partial, size = 20000)",
+    "blast(checked, sealed, packet = 1000, size = 30000)",
+    "ikp",
+];
 
 /// What `units` units of `size` bytes from `data/in` are: the file again and again.
 fn expected(place: &Place, size: usize, units: usize) -> Vec<u8> {
