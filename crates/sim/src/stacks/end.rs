@@ -4,7 +4,7 @@
 //! A stack adds itself with a variant, and where its connections are byte streams with a pair that is [`Streams`]; nothing
 //! here decides anything.
 
-use super::{blast, quic, tcp};
+use super::{blast, ikp, quic, tcp};
 use crate::fault::Failure;
 use crate::world::World;
 use stackline_core::record::Transport;
@@ -68,6 +68,7 @@ pub(crate) enum End {
     Tcp(Rc<tcp::End>),
     Quic(Rc<quic::End>),
     Blast(Rc<blast::End>),
+    Ikp(Rc<ikp::End>),
 }
 
 /// The same call to the end of any stack.
@@ -77,6 +78,7 @@ macro_rules! of_any {
             End::Tcp($name) => $call,
             End::Quic($name) => $call,
             End::Blast($name) => $call,
+            End::Ikp($name) => $call,
         }
     };
 }

@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 pub(crate) mod blast;
 pub(crate) mod end;
+pub(crate) mod ikp;
 pub(crate) mod linux_tcp;
 mod outlet;
 pub(crate) mod quic;
@@ -82,6 +83,7 @@ pub(crate) enum Pair {
     Udp(Rc<udp::UdpPair>),
     Quic(Rc<quic::QuicPair>),
     Blast(Rc<blast::BlastPair>),
+    Ikp(Rc<ikp::IkpPair>),
 }
 
 impl Pair {
@@ -93,6 +95,7 @@ impl Pair {
             "udp" => Ok(Self::Udp(Rc::new(udp::UdpPair::new(route, stack, seed)))),
             "quic" => Ok(Self::Quic(Rc::new(quic::QuicPair::new(route, stack, seed, introduces)?))),
             "saw" | "window" | "blast" => Ok(Self::Blast(Rc::new(blast::BlastPair::new(route, stack, seed)?))),
+            "ikp" => Ok(Self::Ikp(Rc::new(ikp::IkpPair::new(route, stack, seed)?))),
             name => Err(unknown(name)),
         }
     }
@@ -104,6 +107,7 @@ impl Pair {
             Self::Udp(pair) => pair.arrived(side, packet, world),
             Self::Quic(pair) => pair.arrived(side, packet, world),
             Self::Blast(pair) => pair.arrived(side, packet, world),
+            Self::Ikp(pair) => pair.arrived(side, packet, world),
         }
     }
 
@@ -113,6 +117,7 @@ impl Pair {
             Self::Tcp(pair) => pair.timer(connection, side, world),
             Self::Quic(pair) => pair.timer(connection, side, world),
             Self::Blast(pair) => pair.timer(connection, side, world),
+            Self::Ikp(pair) => pair.timer(connection, side, world),
             Self::Udp(_) => {}
         }
     }
@@ -123,6 +128,7 @@ impl Pair {
             (Self::Tcp(pair), end::End::Tcp(end)) => pair.forget(end),
             (Self::Quic(pair), end::End::Quic(end)) => pair.forget(&end),
             (Self::Blast(pair), end::End::Blast(end)) => pair.forget(&end),
+            (Self::Ikp(pair), end::End::Ikp(end)) => pair.forget(&end),
             _ => {}
         }
     }
@@ -133,13 +139,14 @@ impl Pair {
             Self::Udp(pair) => &pair.route,
             Self::Quic(pair) => &pair.route,
             Self::Blast(pair) => &pair.route,
+            Self::Ikp(pair) => &pair.route,
         };
         if route.nodes[0].0 == node.0 { Side::Initiator } else { Side::Responder }
     }
 
     /// Whether it has to know when packets have left their hosts.
     pub(crate) const fn wants_departures(&self) -> bool {
-        matches!(self, Self::Udp(_) | Self::Blast(_))
+        matches!(self, Self::Udp(_) | Self::Blast(_) | Self::Ikp(_))
     }
 
     /// A packet of that side has left its host, or never will.
@@ -148,13 +155,14 @@ impl Pair {
             Self::Tcp(_) | Self::Quic(_) => {}
             Self::Udp(pair) => pair.departed(side, at, bytes, world),
             Self::Blast(pair) => pair.departed(side, at, bytes, world),
+            Self::Ikp(pair) => pair.departed(side, at, bytes, world),
         }
     }
 
     /// An endpoint is done: nobody listens at that side any more.
     fn close(&self, side: Side) {
         match self {
-            Self::Tcp(_) | Self::Quic(_) | Self::Blast(_) => {}
+            Self::Tcp(_) | Self::Quic(_) | Self::Blast(_) | Self::Ikp(_) => {}
             Self::Udp(pair) => pair.close(side),
         }
     }
@@ -186,6 +194,7 @@ impl Door {
             Pair::Tcp(pair) => stream::Stream::connect(&**pair, desk).await.map(Connection::Stream),
             Pair::Quic(pair) => stream::Stream::connect(&**pair, desk).await.map(Connection::Stream),
             Pair::Blast(pair) => blast::Transfers::connect(pair, desk).await.map(Connection::Transfers),
+            Pair::Ikp(pair) => ikp::Calls::connect(pair, desk).await.map(|calls| Connection::Calls(Box::new(calls))),
             Pair::Udp(pair) => {
                 let datagrams = udp::Datagrams::connect(pair, desk).await?;
                 Ok(Connection::Datagrams(Box::new(datagrams)))
@@ -200,6 +209,7 @@ impl Door {
             Pair::Tcp(pair) => stream::Stream::accept(&**pair, desk).await.map(Connection::Stream),
             Pair::Quic(pair) => stream::Stream::accept(&**pair, desk).await.map(Connection::Stream),
             Pair::Blast(pair) => blast::Transfers::accept(pair, desk).await.map(Connection::Transfers),
+            Pair::Ikp(pair) => ikp::Calls::accept(pair, desk).await.map(|calls| Connection::Calls(Box::new(calls))),
             Pair::Udp(pair) => {
                 let datagrams = udp::Datagrams::accept(pair, desk, first).await?;
                 Ok(Connection::Datagrams(Box::new(datagrams)))
@@ -214,6 +224,7 @@ pub(crate) enum Connection {
     Stream(stream::Stream),
     Datagrams(Box<udp::Datagrams>),
     Transfers(blast::Transfers),
+    Calls(Box<ikp::Calls>),
 }
 
 impl Connection {
@@ -223,12 +234,13 @@ impl Connection {
             Self::Stream(stream) => stream.send(bytes, times).await,
             Self::Datagrams(datagrams) => datagrams.send(bytes, times).await,
             Self::Transfers(transfers) => transfers.send(bytes, times).await,
+            Self::Calls(calls) => calls.send(bytes, times).await,
         }
     }
 
     /// Whether `send` returns only when the peer has everything.
     pub(crate) const fn confirms(&self) -> bool {
-        matches!(self, Self::Transfers(_))
+        matches!(self, Self::Transfers(_) | Self::Calls(_))
     }
 
     /// `AwaitDataIndication`, `times` times. How many arrived: fewer when the peer ended its stream.
@@ -237,6 +249,7 @@ impl Connection {
             Self::Stream(stream) => stream.receive(bytes, times).await,
             Self::Datagrams(datagrams) => datagrams.receive(times).await,
             Self::Transfers(transfers) => transfers.receive(bytes, times).await,
+            Self::Calls(calls) => calls.receive(bytes, times).await,
         }
     }
 
@@ -246,13 +259,14 @@ impl Connection {
             Self::Stream(stream) => stream.call(request, response).await,
             Self::Datagrams(datagrams) => datagrams.call(request, response, since).await,
             Self::Transfers(transfers) => transfers.call(request, response).await,
+            Self::Calls(calls) => calls.call(request, response).await,
         }
     }
 
     /// Whether the peer has closed the connection, or its half of it.
     pub(crate) fn closed(&self) -> bool {
         match self {
-            Self::Stream(_) | Self::Transfers(_) => true,
+            Self::Stream(_) | Self::Transfers(_) | Self::Calls(_) => true,
             Self::Datagrams(datagrams) => datagrams.closed(),
         }
     }
@@ -263,6 +277,7 @@ impl Connection {
             Self::Stream(stream) => Ok(stream.receive(bytes, 1).await? == 1),
             Self::Datagrams(datagrams) => datagrams.await_call().await,
             Self::Transfers(transfers) => Ok(transfers.receive(bytes, 1).await? == 1),
+            Self::Calls(calls) => calls.await_call(bytes).await,
         }
     }
 
@@ -275,6 +290,7 @@ impl Connection {
                 transfers.reply(bytes);
                 Ok(())
             }
+            Self::Calls(calls) => calls.reply(bytes).await,
         }
     }
 
@@ -287,6 +303,7 @@ impl Connection {
                 transfers.start_bulk(way);
                 Ok(())
             }
+            Self::Calls(_) => Ok(()),
         }
     }
 
@@ -296,6 +313,7 @@ impl Connection {
             Self::Stream(stream) => stream.await_start_bulk().await,
             Self::Datagrams(datagrams) => datagrams.await_start_bulk().await,
             Self::Transfers(transfers) => transfers.await_start_bulk(way).await,
+            Self::Calls(calls) => calls.await_start_bulk(way).await,
         }
     }
 
@@ -305,7 +323,7 @@ impl Connection {
             Self::Stream(stream) => stream.stop_bulk(way).await,
             Self::Datagrams(datagrams) => datagrams.stop_bulk(way).await,
             // What was sent is acknowledged.
-            Self::Transfers(_) => Ok(()),
+            Self::Transfers(_) | Self::Calls(_) => Ok(()),
         }
     }
 
@@ -314,7 +332,7 @@ impl Connection {
         match self {
             Self::Stream(stream) => stream.await_stop_bulk(way).await,
             Self::Datagrams(datagrams) => datagrams.await_stop_bulk(way).await,
-            Self::Transfers(_) => Ok(()),
+            Self::Transfers(_) | Self::Calls(_) => Ok(()),
         }
     }
 
@@ -327,6 +345,7 @@ impl Connection {
             }
             Self::Datagrams(datagrams) => datagrams.end_stream().await,
             Self::Transfers(transfers) => transfers.end_stream().await,
+            Self::Calls(calls) => calls.end_stream().await,
         }
     }
 
@@ -339,6 +358,7 @@ impl Connection {
             }
             Self::Datagrams(datagrams) => datagrams.disconnect().await,
             Self::Transfers(transfers) => transfers.disconnect().await,
+            Self::Calls(calls) => calls.disconnect().await,
         }
     }
 
@@ -348,6 +368,7 @@ impl Connection {
             Self::Stream(stream) => stream.await_disconnect().await,
             Self::Datagrams(datagrams) => datagrams.await_disconnect().await,
             Self::Transfers(transfers) => transfers.await_disconnect().await,
+            Self::Calls(calls) => calls.await_disconnect().await,
         }
     }
 
@@ -356,6 +377,7 @@ impl Connection {
         match self {
             Self::Stream(stream) => Some(stream.transport()),
             Self::Transfers(transfers) => Some(transfers.transport()),
+            Self::Calls(calls) => calls.transport(),
             Self::Datagrams(_) => None,
         }
     }
@@ -366,13 +388,14 @@ impl Connection {
             Self::Stream(stream) => stream.settings(),
             Self::Datagrams(datagrams) => datagrams.settings(),
             Self::Transfers(transfers) => transfers.settings(),
+            Self::Calls(calls) => calls.settings(),
         }
     }
 
     /// What did not arrive in order, where that can happen.
     pub(crate) fn losses(&self) -> Option<Losses> {
         match self {
-            Self::Stream(_) | Self::Transfers(_) => None,
+            Self::Stream(_) | Self::Transfers(_) | Self::Calls(_) => None,
             Self::Datagrams(datagrams) => datagrams.losses(),
         }
     }
@@ -380,14 +403,22 @@ impl Connection {
     /// Bytes of data units that really arrived, where the cursor cannot know because some were lost.
     pub(crate) fn received_bytes(&self) -> Option<u64> {
         match self {
-            Self::Stream(_) | Self::Transfers(_) => None,
+            Self::Stream(_) | Self::Transfers(_) | Self::Calls(_) => None,
             Self::Datagrams(datagrams) => datagrams.received_bytes(),
         }
     }
 }
 
-static ALL: &[&StackTable] =
-    &[&linux_tcp::TABLE, &smol::TABLE, &udp::TABLE, &quic::TABLE, &blast::SAW, &blast::WINDOW, &blast::BLAST];
+static ALL: &[&StackTable] = &[
+    &linux_tcp::TABLE,
+    &smol::TABLE,
+    &udp::TABLE,
+    &quic::TABLE,
+    &blast::SAW,
+    &blast::WINDOW,
+    &blast::BLAST,
+    &ikp::TABLE,
+];
 
 /// The tables of all simulated stacks.
 #[must_use]
@@ -414,6 +445,7 @@ pub(crate) fn untold(name: &str) -> (&'static [&'static str], &'static str) {
         "smoltcp" => (smol::UNTOLD, "smoltcp does not tell"),
         "quic" => (quic::UNTOLD, "quinn-proto does not tell"),
         "saw" | "window" | "blast" => (blast::UNTOLD, "the protocol has no such thing"),
+        "ikp" => (ikp::UNTOLD, "the protocol has no such thing"),
         _ => (&[], ""),
     }
 }
@@ -437,6 +469,7 @@ pub(crate) fn check(stack: &Stack) -> std::result::Result<(), Failure> {
     }
     match stack.name.as_str() {
         "saw" | "window" | "blast" => blast::check(stack),
+        "ikp" => ikp::check(stack),
         _ => Ok(()),
     }
 }

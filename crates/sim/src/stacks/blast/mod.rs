@@ -5,7 +5,7 @@
 
 mod end;
 mod transfers;
-mod wire;
+pub(super) mod wire;
 
 pub(crate) use end::End;
 pub(super) use transfers::Transfers;
@@ -29,7 +29,7 @@ use wire::{BELOW, SEAL, Wire};
 
 /// The options of a stack that mean something here, in this order. There is no processor that could wait in two ways, no
 /// port that could be taken, and everything that travels is an IPv4 packet.
-const fn kept<const N: usize>(table: &StackTable, names: [&str; N]) -> [OptionTable; N] {
+pub(super) const fn kept<const N: usize>(table: &StackTable, names: [&str; N]) -> [OptionTable; N] {
     let mut kept = [table.options[0]; N];
     let mut at = 0;
     while at < N {

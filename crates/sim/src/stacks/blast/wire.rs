@@ -6,40 +6,40 @@ use stackline_net::{Ecn, Node, Packet, Segments};
 use stackline_proto::blast::wire::{HEADER, Header};
 
 /// IP and UDP headers.
-pub(super) const BELOW: usize = 28;
+pub(in crate::stacks) const BELOW: usize = 28;
 /// What a sealed packet is longer by: a number and a tag.
-pub(super) const SEAL: u32 = 24;
+pub(in crate::stacks) const SEAL: u32 = 24;
 /// Never fragmented.
 const DO_NOT_FRAGMENT: u16 = 1 << 14;
 
 /// Who sends to whom.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wire {
-    pub(super) pair: u32,
-    pub(super) nodes: [Node; 2],
-    pub(super) ports: [u16; 2],
+pub(in crate::stacks) struct Wire {
+    pub(in crate::stacks) pair: u32,
+    pub(in crate::stacks) nodes: [Node; 2],
+    pub(in crate::stacks) ports: [u16; 2],
     /// Bytes behind each packet.
-    pub(super) seal: u32,
+    pub(in crate::stacks) seal: u32,
 }
 
 /// What has arrived.
 #[derive(Debug)]
-pub(super) struct Arrived<'d> {
-    pub(super) header: Header,
+pub(in crate::stacks) struct Arrived<'d> {
+    pub(in crate::stacks) header: Header,
     /// What follows the header of a packet without data.
-    pub(super) body: &'d [u8],
+    pub(in crate::stacks) body: &'d [u8],
     /// How many bytes follow.
-    pub(super) payload: usize,
+    pub(in crate::stacks) payload: usize,
 }
 
 impl Wire {
     /// A packet with so many bytes of data.
-    pub(super) fn data(&self, header: &Header, bytes: u32) -> Packet<Datagram> {
+    pub(in crate::stacks) fn data(&self, header: &Header, bytes: u32) -> Packet<Datagram> {
         self.packet(header, bytes, Body::Zeros(bytes + self.seal))
     }
 
     /// A packet without data.
-    pub(super) fn control(&self, header: &Header, mut body: Vec<u8>) -> Packet<Datagram> {
+    pub(in crate::stacks) fn control(&self, header: &Header, mut body: Vec<u8>) -> Packet<Datagram> {
         let bytes = body.len() as u32;
         if body.is_empty() {
             return self.data(header, 0);
@@ -63,7 +63,7 @@ impl Wire {
     }
 
     /// What is in a packet that has arrived.
-    pub(super) fn read<'d>(&self, datagram: &'d Datagram) -> Option<Arrived<'d>> {
+    pub(in crate::stacks) fn read<'d>(&self, datagram: &'d Datagram) -> Option<Arrived<'d>> {
         let header = Header::read(datagram.header().get(BELOW..)?)?;
         let payload = datagram.carried().checked_sub(self.seal as usize)?;
         let body = match datagram.body() {

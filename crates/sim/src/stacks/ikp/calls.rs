@@ -1,0 +1,308 @@
+//! The communication operations: those of the initiator are messages, those of the responder what it does with the client's
+//! next message (`proto::ikp::stack` has the table).
+
+use super::super::Bulk;
+use super::end::Come;
+use super::{End, IkpPair};
+use crate::fault::{Failure, Fault, Result, vanished};
+use crate::world::{Desk, World};
+use stackline_core::program::Side;
+use stackline_core::record::Transport;
+use stackline_proto::ikp::Grants;
+use stackline_proto::ikp::server::Mistake;
+use stackline_proto::ikp::stack::{Answer, Verb};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// What was answered last: a message that comes again is answered so again.
+#[derive(Clone, Copy, Debug)]
+struct Answered {
+    number: u64,
+    moved: u64,
+    answer: Answer,
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    pair: Rc<IkpPair>,
+    end: Rc<End>,
+    desk: Rc<Desk>,
+    /// Of the initiator's last message.
+    number: u64,
+    /// The peer has said that no more comes; it has closed the connection.
+    over: bool,
+    closed: bool,
+    /// A message that has been looked at, and a call whose response is awaited.
+    waits: Option<Come>,
+    call: Option<Come>,
+    last: Answered,
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        self.end.abandon(&self.desk.world);
+    }
+}
+
+impl Calls {
+    fn new(pair: &Rc<IkpPair>, end: Rc<End>, desk: &Rc<Desk>) -> Self {
+        let last = Answered { number: 0, moved: 0, answer: Answer::Done };
+        let (pair, desk) = (Rc::clone(pair), Rc::clone(desk));
+        Self { pair, end, desk, number: 0, over: false, closed: false, waits: None, call: None, last }
+    }
+
+    /// Shows the token until it is replied to.
+    pub(in crate::stacks) async fn connect(pair: &Rc<IkpPair>, desk: &Rc<Desk>) -> Result<Self> {
+        let calls = Self::new(pair, pair.dial(), desk);
+        calls.end.ask(&Verb::connect(&pair.token), Grants::default(), &desk.world);
+        calls.answered("its connection to be answered").await?;
+        Ok(calls)
+    }
+
+    /// Waits for who shows it.
+    pub(in crate::stacks) async fn accept(pair: &Rc<IkpPair>, desk: &Rc<Desk>) -> Result<Self> {
+        let end = desk.until("a connection", || pair.accept()).await?;
+        let calls = Self::new(pair, end, desk);
+        let first = calls.end.take().filter(|come| come.verb == Verb::Connect && calls.end.token() == pair.token);
+        let first = first.ok_or_else(|| vanished("before it was open"))?;
+        calls.end.reply(&first.message, Answer::Done, 0, &desk.world).map_err(mistake)?;
+        Ok(calls)
+    }
+
+    fn world(&self) -> &World {
+        &self.desk.world
+    }
+
+    fn asks(&self) -> bool {
+        self.end.side() == Side::Initiator
+    }
+
+    // --- the initiator ---
+
+    async fn answered(&self, what: &'static str) -> Result<Answer> {
+        self.desk.until(what, || self.end.answer()).await?.map_err(Fault::from)
+    }
+
+    async fn ask(&mut self, verb: Verb, readable: u64, writable: u64, what: &'static str) -> Result<Answer> {
+        self.number += 1;
+        let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+        let grants = Grants { readable: bytes(readable), writable: bytes(writable) };
+        self.end.ask(&verb.message(self.number), grants, self.world());
+        self.answered(what).await
+    }
+
+    // --- the responder ---
+
+    /// The client's next message.
+    async fn next(&mut self, what: &'static str) -> Result<Come> {
+        if let Some(come) = self.waits.take() {
+            return Ok(come);
+        }
+        loop {
+            let come = self.desk.until(what, || self.end.take()).await?;
+            if come.number > self.last.number {
+                return Ok(come);
+            }
+            if come.number == self.last.number {
+                let Answered { moved, answer, .. } = self.last;
+                self.reply_to(come, moved, answer).await?;
+            }
+        }
+    }
+
+    /// Moves so many bytes to the client and answers.
+    async fn reply_to(&mut self, come: Come, moved: u64, answer: Answer) -> Result<()> {
+        self.last = Answered { number: come.number, moved, answer };
+        let bytes = u32::try_from(moved).unwrap_or(u32::MAX);
+        if bytes > come.message.grants.writable {
+            return Err(Failure::new("the peer has room for a data unit of another size").into());
+        }
+        let together = answer.reply().len() as u64 + moved <= u64::from(come.message.room);
+        if !together {
+            self.end.begin_move(&come.message, bytes, self.world()).map_err(mistake)?;
+            self.moved(&come).await?;
+        }
+        let beside = if together { bytes } else { 0 };
+        self.end.reply(&come.message, answer, beside, self.world()).map_err(mistake)
+    }
+
+    async fn moved(&self, come: &Come) -> Result<()> {
+        match self.desk.until("its data to be moved", || self.end.moved(&come.message)).await? {
+            true => Ok(()),
+            false => Err(vanished("while data was on its way")),
+        }
+    }
+
+    /// Takes the data unit that comes with a message.
+    async fn take(&self, come: &Come, bytes: u64) -> Result<()> {
+        if u64::from(come.message.grants.readable) != bytes {
+            return Err(Failure::new("the peer's data unit has another size").into());
+        }
+        self.end.begin_take(&come.message, bytes as u32, self.world()).map_err(mistake)?;
+        self.moved(come).await
+    }
+
+    /// A message that is not what an operation waits for.
+    async fn unexpected(&mut self, come: Come, awaited: &str) -> Result<()> {
+        match come.verb {
+            Verb::End => {
+                self.over = true;
+                self.reply_to(come, 0, Answer::Done).await
+            }
+            Verb::Close | Verb::Closing => {
+                (self.waits, self.closed) = (Some(come), true);
+                Ok(())
+            }
+            verb => Err(Failure::new(format!(
+                "both sides wait: the responder for {awaited}, the initiator in {verb:?}"
+            ))
+            .hint("V's message passing takes one message after the other; let one side send while the other receives")
+            .into()),
+        }
+    }
+
+    const fn ended(&self) -> bool {
+        self.over || self.closed
+    }
+
+    // --- both ---
+
+    pub(in crate::stacks) async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        for done in 0..times {
+            if times > 1 && self.desk.job.flags.limit() {
+                return Ok(done);
+            }
+            if self.asks() {
+                self.ask(Verb::Put, bytes, 0, "its data to be taken").await?;
+                continue;
+            }
+            let come = self.next("data to be asked for").await?;
+            if come.verb != Verb::Get {
+                self.unexpected(come, "Get").await?;
+                return Err(vanished("while data was on its way"));
+            }
+            self.reply_to(come, bytes, Answer::Done).await?;
+        }
+        Ok(times)
+    }
+
+    pub(in crate::stacks) async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        for done in 0..times {
+            if self.ended() {
+                return Ok(done);
+            }
+            if self.asks() {
+                self.over = self.ask(Verb::Get, 0, bytes, "data units").await? == Answer::Over;
+                if self.over {
+                    return Ok(done);
+                }
+                continue;
+            }
+            let come = self.next("data units").await?;
+            if come.verb != Verb::Put {
+                self.unexpected(come, "Put").await?;
+                return Ok(done);
+            }
+            self.take(&come, bytes).await?;
+            self.reply_to(come, 0, Answer::Done).await?;
+        }
+        Ok(times)
+    }
+
+    pub(in crate::stacks) async fn call(&mut self, request: u64, response: u64) -> Result<bool> {
+        match self.ask(Verb::Call, request, response, "a response").await? {
+            Answer::Done => Ok(true),
+            Answer::Over => Err(vanished("before the response came")),
+        }
+    }
+
+    pub(in crate::stacks) async fn await_call(&mut self, bytes: u64) -> Result<bool> {
+        if self.ended() {
+            return Ok(false);
+        }
+        let come = self.next("a call").await?;
+        if come.verb != Verb::Call {
+            return self.unexpected(come, "Call").await.map(|()| false);
+        }
+        self.take(&come, bytes).await?;
+        self.call = Some(come);
+        Ok(true)
+    }
+
+    pub(in crate::stacks) async fn reply(&mut self, bytes: u64) -> Result<()> {
+        let Some(come) = self.call.take() else { return Err(Failure::new("no call awaits a response").into()) };
+        self.reply_to(come, bytes, Answer::Done).await
+    }
+
+    pub(in crate::stacks) async fn await_start_bulk(&mut self, way: Bulk) -> Result<bool> {
+        if self.ended() {
+            return Ok(false);
+        }
+        let come = self.next("a bulk transfer to start").await?;
+        let begins = come.verb == if way == Bulk::Get { Verb::Get } else { Verb::Put };
+        if begins {
+            self.waits = Some(come);
+        } else {
+            self.unexpected(come, "a transfer").await?;
+        }
+        Ok(begins)
+    }
+
+    pub(in crate::stacks) async fn end_stream(&mut self) -> Result<()> {
+        if self.asks() {
+            return self.ask(Verb::End, 0, 0, "its end to be heard").await.map(drop);
+        }
+        if self.closed {
+            return Ok(());
+        }
+        let come = self.next("a message").await?;
+        match come.verb {
+            Verb::Get | Verb::Call => self.reply_to(come, 0, Answer::Over).await,
+            _ => {
+                self.waits = Some(come);
+                Ok(())
+            }
+        }
+    }
+
+    pub(in crate::stacks) async fn disconnect(mut self) -> Result<()> {
+        if self.asks() {
+            return self.ask(Verb::Close, 0, 0, "the connection to be closed").await.map(drop);
+        }
+        let come = self.next("the connection to be closed").await?;
+        match come.verb {
+            Verb::Closing | Verb::Close => self.reply_to(come, 0, Answer::Done).await,
+            _ => self.unexpected(come, "the end").await,
+        }
+    }
+
+    pub(in crate::stacks) async fn await_disconnect(&mut self) -> Result<()> {
+        if self.asks() {
+            return self.ask(Verb::Closing, 0, 0, "the connection to be closed").await.map(drop);
+        }
+        loop {
+            let come = self.next("the connection to be closed").await?;
+            match come.verb {
+                Verb::Close => return self.reply_to(come, 0, Answer::Done).await,
+                Verb::End => self.unexpected(come, "the end").await?,
+                _ => return Err(Failure::new("the peer sent data after the last data unit").into()),
+            }
+        }
+    }
+
+    pub(in crate::stacks) fn transport(&self) -> Option<Transport> {
+        self.end.transport()
+    }
+
+    pub(in crate::stacks) fn settings(&self) -> BTreeMap<String, String> {
+        self.pair.settings()
+    }
+}
+
+fn mistake(mistake: Mistake) -> Fault {
+    match mistake {
+        Mistake::Gone | Mistake::Failed | Mistake::Busy => vanished("while a message was on its way"),
+        Mistake::Outside(_) | Mistake::Long(_) => Failure::new("the peer's data unit has another size").into(),
+    }
+}

@@ -1,0 +1,362 @@
+//! One end of a connection: the machine of `proto::ikp`, what its application says, and when it is looked at again. It
+//! decides nothing of the protocol.
+
+use super::super::blast::wire::Wire;
+use super::super::end;
+use super::super::outlet::Outlet;
+use crate::datagram::Datagram;
+use crate::fault::Failure;
+use crate::world::{Timer, World};
+use stackline_core::program::Side;
+use stackline_core::record::Transport;
+use stackline_core::time::Instant;
+use stackline_proto::ikp::client::{self, State};
+use stackline_proto::ikp::server::{self, Message, Mistake, Progress};
+use stackline_proto::ikp::stack::{Answer, Verb};
+use stackline_proto::ikp::{Client, Grants, Output, Server};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+/// Which side's machine it is.
+pub(super) enum Role {
+    Client(Box<Client>),
+    Server(Box<Server>),
+}
+
+/// A message that has come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Come {
+    pub(super) message: Message,
+    pub(super) verb: Verb,
+    pub(super) number: u64,
+}
+
+struct Machine {
+    role: Role,
+    /// The message, of a client; the last reply, of a server.
+    said: Vec<u8>,
+    /// What was answered; what has come.
+    answer: Option<Answer>,
+    come: Option<Come>,
+    token: Vec<u8>,
+}
+
+impl Machine {
+    fn deadline(&mut self, now: Instant) -> Option<Instant> {
+        match &mut self.role {
+            Role::Client(client) => client.deadline(now).map(|(at, _)| at),
+            Role::Server(server) => server.deadline(now).map(|(at, _)| at),
+        }
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Output> {
+        match &mut self.role {
+            Role::Client(client) => client.poll(now, 1),
+            Role::Server(server) => server.poll(now, 1),
+        }
+    }
+}
+
+/// One end of a connection.
+pub(crate) struct End {
+    pub(in crate::stacks) touched: Cell<bool>,
+    wire: Wire,
+    side: Side,
+    number: u32,
+    endpoint: u32,
+    outlet: Rc<Outlet>,
+    /// The application has let go of it.
+    orphan: Cell<bool>,
+    /// Something waits for room in the host's interface.
+    blocked: Cell<bool>,
+    /// The earliest timer that has not come yet.
+    alarm: Cell<Option<Instant>>,
+    machine: RefCell<Machine>,
+}
+
+impl fmt::Debug for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} of client {} of pair {}", self.side, self.number, self.wire.pair)
+    }
+}
+
+impl End {
+    pub(super) fn new(wire: Wire, outlet: &Rc<Outlet>, (side, endpoint): (Side, u32), number: u32, role: Role) -> Self {
+        let machine = Machine { role, said: Vec::new(), answer: None, come: None, token: Vec::new() };
+        Self {
+            touched: Cell::new(false),
+            wire,
+            side,
+            number,
+            endpoint,
+            outlet: Rc::clone(outlet),
+            orphan: Cell::new(false),
+            blocked: Cell::new(false),
+            alarm: Cell::new(None),
+            machine: RefCell::new(machine),
+        }
+    }
+
+    pub(super) const fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub(super) const fn side(&self) -> Side {
+        self.side
+    }
+
+    /// There may be something to send.
+    fn touch(self: &Rc<Self>, world: &World) {
+        if !self.touched.replace(true) {
+            world.touch(end::End::Ikp(Rc::clone(self)));
+        }
+    }
+
+    /// Nobody needs it any more; what a client may still ask its pair answers.
+    pub(in crate::stacks) fn is_over(&self) -> bool {
+        self.orphan.get() && !self.blocked.get()
+    }
+
+    /// Its pair's number.
+    pub(in crate::stacks) const fn pair(&self) -> u32 {
+        self.wire.pair
+    }
+
+    // --- the network's side ---
+
+    pub(super) fn arrived(self: &Rc<Self>, datagram: &Datagram, world: &World) {
+        let Some(arrived) = self.wire.read(datagram) else { return };
+        let mut machine = self.machine.borrow_mut();
+        let Machine { role, answer, come, token, .. } = &mut *machine;
+        match role {
+            Role::Client(client) => {
+                if let client::Arrival::Reply { message, .. } =
+                    client.handle(world.now(), &arrived.header, arrived.body, arrived.payload)
+                {
+                    *answer = Answer::read(arrived.body.get(..message as usize).unwrap_or_default());
+                    world.wake(self.endpoint);
+                }
+            }
+            Role::Server(server) => {
+                match server.handle(world.now(), &arrived.header, arrived.body, arrived.payload) {
+                    server::Arrival::Message(message) => {
+                        let said = arrived.body.get(..message.bytes as usize).unwrap_or_default();
+                        *come = Verb::read(said).map(|(verb, number, shown)| {
+                            *token = shown.to_vec();
+                            Come { message, verb, number }
+                        });
+                        world.wake(self.endpoint);
+                    }
+                    server::Arrival::Refused => {}
+                    // A move may have ended with it.
+                    server::Arrival::Place(_) | server::Arrival::Nothing => world.wake(self.endpoint),
+                }
+            }
+        }
+        self.touch(world);
+    }
+
+    pub(super) fn rang(self: &Rc<Self>, world: &World) {
+        if self.alarm.get().is_some_and(|alarm| alarm <= world.now()) {
+            self.alarm.set(None);
+        }
+        self.touch(world);
+    }
+
+    /// There may be room in the host's interface.
+    pub(super) fn departed(self: &Rc<Self>, world: &World) {
+        if self.blocked.get() {
+            self.touch(world);
+        }
+    }
+
+    /// Sends what there is to send and room for, and sets the next timer.
+    pub(in crate::stacks) fn flush(&self, world: &World) {
+        let mut machine = self.machine.borrow_mut();
+        let before = self.is_given_up(&machine);
+        let next = self.send_all(&mut machine, world);
+        if self.is_given_up(&machine) != before {
+            // Whoever waits for it has to know.
+            world.wake(self.endpoint);
+        }
+        if let Some(next) = next
+            && self.alarm.get().is_none_or(|alarm| next < alarm)
+        {
+            self.alarm.set(Some(next));
+            world.set_timer(next, Timer::End { pair: self.wire.pair, connection: self.number, side: self.side });
+        }
+    }
+
+    /// Whether a client has given its message up, or a server waits for nothing more of a move.
+    fn is_given_up(&self, machine: &Machine) -> bool {
+        match &machine.role {
+            Role::Client(client) => matches!(client.state(), State::Failed(_)),
+            Role::Server(server) => server.has_failed(),
+        }
+    }
+
+    /// When it wants to be looked at again.
+    fn send_all(&self, machine: &mut Machine, world: &World) -> Option<Instant> {
+        let now = world.now();
+        loop {
+            let next = machine.deadline(now);
+            let wants = next.is_some_and(|at| at <= now);
+            let room = if wants { self.outlet.room(world) } else { Ok(()) };
+            self.blocked.set(room.is_err());
+            match room {
+                Err(when) => return when,
+                Ok(()) if !wants => return next,
+                Ok(()) => {}
+            }
+            match machine.poll(now) {
+                Some(Output::Run(run)) => self.send(self.wire.data(&run.header(0), run.span(0).1), world),
+                Some(Output::Control(header, body)) => self.send(self.wire.control(&header, body), world),
+                Some(Output::Message(header)) => {
+                    let mut body = machine.said.clone();
+                    let beside = match &machine.role {
+                        Role::Client(client) => client.carried(),
+                        Role::Server(_) => header.length,
+                    };
+                    body.resize(body.len() + beside as usize, 0);
+                    self.send(self.wire.control(&header, body), world);
+                }
+                None => return machine.deadline(now).filter(|at| *at > now),
+            }
+        }
+    }
+
+    fn send(&self, packet: stackline_net::Packet<Datagram>, world: &World) {
+        self.outlet.handed(packet.bytes());
+        world.send(packet);
+    }
+
+    // --- the initiator's side ---
+
+    /// Sends a message.
+    pub(super) fn ask(self: &Rc<Self>, message: &[u8], grants: Grants, world: &World) {
+        let mut machine = self.machine.borrow_mut();
+        let Machine { role, said, answer, .. } = &mut *machine;
+        if let Role::Client(client) = role
+            && client.send(world.now(), message.len() as u32, grants).is_ok()
+        {
+            said.clear();
+            said.extend_from_slice(message);
+            *answer = None;
+        }
+        self.touch(world);
+    }
+
+    /// What was answered; nothing while that is not known.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub(super) fn answer(&self) -> Option<Result<Answer, Failure>> {
+        let machine = self.machine.borrow();
+        let Role::Client(client) = &machine.role else { return None };
+        match client.state() {
+            State::Sending => None,
+            State::Failed(why) => Some(Err(self.failed(why, client))),
+            State::Idle => {
+                let none = || Failure::new("the peer's reply makes no sense");
+                Some(machine.answer.ok_or_else(none))
+            }
+        }
+    }
+
+    fn failed(&self, why: client::Failure, client: &Client) -> Failure {
+        match why {
+            client::Failure::Silent => {
+                Failure::new(format!("the peer has been silent for {}", client.options().patience))
+                    .hint("it ended, or the network loses everything; the option `patience` says how long is waited")
+            }
+            client::Failure::Refused(refusal) => Failure::new(format!("the peer refuses the message: {refusal:?}"))
+                .hint("both sides need the same stack with the same options"),
+        }
+    }
+
+    pub(super) fn transport(&self) -> Option<Transport> {
+        let machine = self.machine.borrow();
+        let Role::Client(client) = &machine.role else { return None };
+        let (seen, patience) = (client.seen(), client.patience());
+        Some(Transport {
+            retransmits: seen.repeated,
+            rtt_s: patience.smoothed().unwrap_or_default().seconds(),
+            rtt_var_s: Some(patience.variation().seconds()),
+            mss_bytes: u64::from(client.options().packet),
+            ..Transport::default()
+        })
+    }
+
+    // --- the responder's side ---
+
+    /// The message that has come.
+    pub(super) fn take(&self) -> Option<Come> {
+        self.machine.borrow_mut().come.take()
+    }
+
+    /// The token that the last message showed.
+    pub(super) fn token(&self) -> Vec<u8> {
+        self.machine.borrow().token.clone()
+    }
+
+    fn serve<T>(self: &Rc<Self>, world: &World, work: impl FnOnce(&mut Server, &mut Vec<u8>) -> T) -> Option<T> {
+        let mut machine = self.machine.borrow_mut();
+        let Machine { role, said, .. } = &mut *machine;
+        let done = if let Role::Server(server) = role { Some(work(server, said)) } else { None };
+        self.touch(world);
+        done
+    }
+
+    /// Begins to take so many bytes of what may be read, but for those that came with the message.
+    pub(super) fn begin_take(self: &Rc<Self>, message: &Message, bytes: u32, world: &World) -> Result<(), Mistake> {
+        let here = message.carried.min(bytes);
+        let moved = |server: &mut Server, _: &mut Vec<u8>| {
+            server.move_from(world.now(), message.transaction, here, bytes - here)
+        };
+        self.serve(world, moved).unwrap_or(Err(Mistake::Gone))
+    }
+
+    /// Begins to move so many bytes to what may be written.
+    pub(super) fn begin_move(self: &Rc<Self>, message: &Message, bytes: u32, world: &World) -> Result<(), Mistake> {
+        let moved = |server: &mut Server, _: &mut Vec<u8>| server.move_to(message.transaction, 0, bytes);
+        self.serve(world, moved).unwrap_or(Err(Mistake::Gone))
+    }
+
+    /// Whether the move has ended well; nothing while it goes on.
+    pub(super) fn moved(self: &Rc<Self>, message: &Message) -> Option<bool> {
+        let mut machine = self.machine.borrow_mut();
+        let Role::Server(server) = &mut machine.role else { return Some(false) };
+        match server.progress(message.transaction) {
+            Progress::Going => None,
+            progress => Some(progress == Progress::Done),
+        }
+    }
+
+    /// Replies, with so many bytes of data in the same packet.
+    pub(super) fn reply(
+        self: &Rc<Self>,
+        message: &Message,
+        answer: Answer,
+        data: u32,
+        world: &World,
+    ) -> Result<(), Mistake> {
+        let replied = |server: &mut Server, said: &mut Vec<u8>| {
+            let bytes = answer.reply().len() as u32;
+            server.reply(world.now(), message.transaction, bytes, 0, data)?;
+            said.clear();
+            said.extend_from_slice(answer.reply());
+            Ok(())
+        };
+        self.serve(world, replied).unwrap_or(Err(Mistake::Gone))
+    }
+
+    /// The application lets go of it.
+    pub(super) fn abandon(self: &Rc<Self>, world: &World) {
+        self.orphan.set(true);
+        if let Role::Client(client) = &mut self.machine.borrow_mut().role {
+            client.abandon();
+        }
+        self.touch(world);
+    }
+}

@@ -1,0 +1,172 @@
+//! `ikp`: the machines of `proto::ikp` over UDP, packet by packet as in the live world.
+//!
+//! The machines go on by themselves, as if a kernel ran them: a peer that does something else still says that a message is
+//! pending.
+
+mod calls;
+mod end;
+
+pub(super) use calls::Calls;
+pub(crate) use end::End;
+
+use super::blast::kept;
+use super::blast::wire::{BELOW, Wire};
+use super::outlet::Outlet;
+use super::{Route, other, place};
+use crate::datagram::Datagram;
+use crate::fault::Failure;
+use crate::world::World;
+use stackline_core::catalogue::{OptionTable, StackTable};
+use stackline_core::plan::Stack;
+use stackline_core::program::Side;
+use stackline_net::Packet;
+use stackline_proto::blast::wire::{HEADER, Header, Kind};
+use stackline_proto::datagram::Token;
+use stackline_proto::ikp::options::BESIDE;
+use stackline_proto::ikp::stack::{self as words, Verb};
+use stackline_proto::ikp::{Client, Options, Server};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+static OPTIONS: [OptionTable; 10] = kept(
+    &words::TABLE,
+    ["packet", "full", "full_nak", "partial", "selective", "size", "flight", "interval", "patience", "duplicates"],
+);
+
+pub(super) static TABLE: StackTable = StackTable { options: &OPTIONS, files: false, ..words::TABLE };
+
+/// What a transport record leaves out, and why.
+pub(super) const UNTOLD: &[&str] =
+    &["cwnd_segments", "busy_s", "receive_window_limited_s", "send_buffer_limited_s", "bytes_acked"];
+
+/// What of a socket may wait in its host's interface, as Linux sets it out.
+const SEND_BUFFER: u64 = 212_992;
+/// Largest packet of the network layer.
+const LARGEST_PACKET: u64 = 65_535;
+/// Ports of the two sides; every pair has its own.
+const PORTS: [u32; 2] = [32_768, 1024];
+const PORT_RANGE: u32 = 28_000;
+
+/// Whether the options go together, on whatever path.
+///
+/// # Errors
+/// A [`Failure`] that names those that do not.
+pub(super) fn check(stack: &Stack) -> Result<(), Failure> {
+    let hint = "leave all but one of them out: full, full_nak, partial or selective";
+    words::options(stack, 0).map(drop).map_err(|cause| Failure::new(cause).hint(hint))
+}
+
+/// The connections of a pair, one after the other.
+#[derive(Debug)]
+pub(crate) struct IkpPair {
+    pub(crate) route: Route,
+    options: Options,
+    token: Token,
+    wires: [Wire; 2],
+    outlets: [Rc<Outlet>; 2],
+    ends: [RefCell<Vec<Rc<End>>>; 2],
+    /// Clients that came and were not accepted yet.
+    backlog: RefCell<VecDeque<Rc<End>>>,
+    /// Clients so far, and those seen by the responder.
+    dialled: Cell<u32>,
+    seen: Cell<u32>,
+}
+
+impl IkpPair {
+    /// # Errors
+    /// A [`Failure`] when the packets do not fit the path.
+    pub(super) fn new(route: Route, stack: &Stack, seed: u64) -> Result<Self, Failure> {
+        let headers = (BELOW + HEADER) as u64 + u64::from(BESIDE);
+        let packet = u32::try_from(route.mtu.min(LARGEST_PACKET).saturating_sub(headers)).unwrap_or(0);
+        let hint = "ask for a `packet` that the path carries, or give its links a larger `mtu`";
+        let options = words::options(stack, packet.max(1)).map_err(|cause| Failure::new(cause).hint(hint))?;
+        let ports = PORTS.map(|first| (first + route.pair % PORT_RANGE) as u16);
+        let wire = |side| {
+            let (near, far) = (place(side), place(other(side)));
+            let (nodes, ports) = ([route.nodes[near], route.nodes[far]], [ports[near], ports[far]]);
+            Wire { pair: route.pair, nodes, ports, seal: 0 }
+        };
+        let mut token = Token::default();
+        token[..8].copy_from_slice(&seed.to_le_bytes());
+        Ok(Self {
+            options,
+            token,
+            wires: [wire(Side::Initiator), wire(Side::Responder)],
+            outlets: route.rooms.map(|room| Rc::new(Outlet::new(room.min(SEND_BUFFER)))),
+            ends: [RefCell::default(), RefCell::default()],
+            backlog: RefCell::default(),
+            dialled: Cell::new(0),
+            seen: Cell::new(0),
+            route,
+        })
+    }
+
+    fn end(&self, side: Side, number: u32, role: end::Role) -> Rc<End> {
+        let at = place(side);
+        let end = End::new(self.wires[at], &self.outlets[at], (side, self.route.endpoint(side)), number, role);
+        let end = Rc::new(end);
+        self.ends[at].borrow_mut().push(Rc::clone(&end));
+        end
+    }
+
+    fn find(&self, number: u32, side: Side) -> Option<Rc<End>> {
+        self.ends[place(side)].borrow().iter().rev().find(|end| end.number() == number).map(Rc::clone)
+    }
+
+    pub(super) fn arrived(&self, side: Side, packet: &Packet<Datagram>, world: &World) {
+        let number = packet.payload.connection;
+        if let Some(end) = self.find(number, side) {
+            return end.arrived(&packet.payload, world);
+        }
+        let wire = &self.wires[place(side)];
+        let Some(arrived) = wire.read(&packet.payload) else { return };
+        if side != Side::Responder || arrived.header.kind != Kind::Send {
+            return;
+        }
+        if number >= self.seen.get() {
+            self.seen.set(number + 1);
+            let server = Server::new(&self.options, number);
+            let end = self.end(side, number, end::Role::Server(Box::new(server)));
+            self.backlog.borrow_mut().push_back(Rc::clone(&end));
+            return end.arrived(&packet.payload, world);
+        }
+        // Of a connection that is over, whose last reply was lost.
+        let Header { blast, round, .. } = arrived.header;
+        if let Some((Verb::Close | Verb::Closing, ..)) = Verb::read(arrived.body) {
+            let reply = Header { blast, round, check: u32::from(round), ..Header::new(Kind::Reply, number) };
+            world.send(wire.control(&reply, Vec::new()));
+        }
+    }
+
+    pub(super) fn timer(&self, number: u32, side: Side, world: &World) {
+        if let Some(end) = self.find(number, side) {
+            end.rang(world);
+        }
+    }
+
+    pub(super) fn departed(&self, side: Side, at: stackline_core::time::Instant, bytes: u32, world: &World) {
+        if self.outlets[place(side)].departed(at, bytes) {
+            self.ends[place(side)].borrow().iter().for_each(|end| end.departed(world));
+        }
+    }
+
+    /// Lets go of an end that is over.
+    pub(super) fn forget(&self, end: &Rc<End>) {
+        self.ends[place(end.side())].borrow_mut().retain(|known| !Rc::ptr_eq(known, end));
+    }
+
+    fn dial(&self) -> Rc<End> {
+        let number = self.dialled.replace(self.dialled.get() + 1);
+        let client = Client::new(&self.options, number, 0);
+        self.end(Side::Initiator, number, end::Role::Client(Box::new(client)))
+    }
+
+    fn accept(&self) -> Option<Rc<End>> {
+        self.backlog.borrow_mut().pop_front()
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        words::settings(&self.options).into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    }
+}
