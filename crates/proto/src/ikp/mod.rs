@@ -31,6 +31,8 @@
 //! | [`stack`] | the stack of the language that they are |
 
 pub mod client;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod options;
 pub mod server;
 pub mod stack;

@@ -54,6 +54,15 @@ fn drain(mut poll: impl FnMut() -> Option<Output>) -> Vec<Output> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_between_them_holds(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        crate::ikp::fuzzing::packets(&bytes);
+    }
+}
+
+proptest! {
     #[test]
     fn no_server_touches_a_client_beyond_its_grants(packets in packets()) {
         let mut client = Client::new(&Options::v(), 7, 0);

@@ -1,0 +1,271 @@
+//! A client, its server, and whatever bytes say happens between them: for the fuzz target and the tests, which share this
+//! walk. Nothing is promised.
+//!
+//! The first byte chooses what the client asks for, and whether it is only **strangers** who forge: they do not know the
+//! client's number. These must change nothing: the message is replied to. Who knows the number may spoil the exchange, but
+//! neither panics a machine, nor makes it turn in place, nor reaches a byte that was not granted.
+
+use super::server::{self, Progress};
+use super::{Client, Grants, Options, Output, Server, client};
+use crate::blast::{Header, Interval, Kind, Strategy};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use stackline_core::time::{Duration, Instant};
+
+const NUMBER: u32 = 77;
+/// Bytes of a message.
+const MESSAGE: u32 = 20;
+
+/// A packet on its way: its header, what follows it, or as many bytes of data.
+type Packet = (Header, Vec<u8>, usize);
+
+struct Walk<'a> {
+    bytes: core::slice::Iter<'a, u8>,
+    client: Client,
+    server: Server,
+    grants: Grants,
+    /// What is on its way to the client, and to the server.
+    under_way: [VecDeque<Packet>; 2],
+    last: Header,
+    replied: bool,
+    now: Instant,
+    strangers: bool,
+}
+
+/// Walks what the bytes say.
+///
+/// # Panics
+/// When something holds no longer that should.
+pub fn packets(bytes: &[u8]) {
+    let mut walk = Walk::new(bytes);
+    while let Some(what) = walk.bytes.next() {
+        walk.one(*what);
+    }
+    if walk.strangers {
+        walk.end();
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        let mut bytes = bytes.iter();
+        let mut next = || bytes.next().copied().unwrap_or(0);
+        let (choice, sizes) = (next(), next());
+        let strategies = [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective];
+        let fixed = Interval::Fixed(Duration(3_000_000));
+        let strangers = choice & 64 != 0;
+        let options = Options {
+            packet: 32 + u32::from(sizes & 3) * 20,
+            size: [32, 200, 1000, 4000][usize::from(sizes >> 2 & 3)],
+            flight: [1, 2, 5, 40][usize::from(sizes >> 4 & 3)],
+            strategy: strategies[usize::from(choice & 3)],
+            interval: if choice & 4 == 0 { Interval::Adaptive } else { fixed },
+            patience: Duration(if choice & 8 == 0 || strangers { u64::MAX / 4 } else { 50_000_000 }),
+            once: choice & 16 != 0,
+            ..Options::v()
+        };
+        let grants = Grants { readable: u32::from(next()) * 3, writable: u32::from(next()) * 3 };
+        let first = if choice & 32 == 0 { 0 } else { u32::MAX };
+        let (client, server) = (Client::new(&options, NUMBER, first), Server::new(&options, NUMBER));
+        let (under_way, last) = ([VecDeque::new(), VecDeque::new()], Header::new(Kind::Send, NUMBER));
+        let now = Instant(1_000_000_000);
+        let mut walk = Walk { bytes, client, server, grants, under_way, last, replied: false, now, strangers };
+        walk.send();
+        walk.flush();
+        walk
+    }
+
+    fn next(&mut self) -> u8 {
+        self.bytes.next().copied().unwrap_or(0)
+    }
+
+    fn send(&mut self) {
+        if self.client.send(self.now, MESSAGE, self.grants).is_ok() {
+            self.replied = false;
+        }
+    }
+
+    /// One thing happens; its top bit says on which side.
+    fn one(&mut self, what: u8) {
+        let side = usize::from(what >> 7);
+        match what & 0x1f {
+            0..=5 => self.deliver(side),
+            6 => drop(self.under_way[side].pop_front()),
+            7 => {
+                let copy = self.under_way[side].front().cloned();
+                self.under_way[side].extend(copy);
+            }
+            8 => self.under_way[side].rotate_left(usize::from(!self.under_way[side].is_empty())),
+            9..=13 => self.serve(),
+            14..=16 => self.wake(),
+            17 => {
+                let time = Duration(u64::from(self.next()) * 200_000);
+                self.now += time;
+            }
+            18..=20 => self.forge(side),
+            21..=26 => self.spoil(side),
+            27 if !self.strangers => self.client.abandon(),
+            28 if !self.strangers => self.server.ignore(self.server.open().unwrap_or(0)),
+            _ => self.send(),
+        }
+        self.flush();
+    }
+
+    fn deliver(&mut self, side: usize) {
+        let Some((header, body, payload)) = self.under_way[side].pop_front() else { return };
+        self.arrive(side, &header, &body, payload);
+    }
+
+    /// Whether it was dropped without a word.
+    fn arrive(&mut self, side: usize, header: &Header, body: &[u8], payload: usize) -> bool {
+        if side == 0 {
+            let writable = self.grants.writable as usize;
+            match self.client.handle(self.now, header, body, payload) {
+                client::Arrival::Place(at) => assert!(at as usize + payload <= writable),
+                client::Arrival::Reply { message, offset, data } => {
+                    assert!(message as usize + data as usize == payload);
+                    assert!(offset as usize + data as usize <= writable);
+                    self.replied = true;
+                }
+                client::Arrival::Refused => {}
+                client::Arrival::Nothing => return true,
+            }
+            return false;
+        }
+        let most: u64 = self.server.expected().map(|(_, bytes)| u64::from(bytes)).take(100).sum();
+        assert!(most <= 100 * 65_536);
+        match self.server.handle(self.now, header, body, payload) {
+            server::Arrival::Message(message) => {
+                assert_eq!(message.bytes as usize + message.carried as usize, payload);
+                assert!(message.carried <= message.grants.readable);
+            }
+            server::Arrival::Place(at) => assert!(at as usize + payload <= 255 * 3),
+            server::Arrival::Refused => {}
+            server::Arrival::Nothing => return true,
+        }
+        false
+    }
+
+    /// The server's process does something with the message it has.
+    fn serve(&mut self) {
+        let (what, from, bytes) = (self.next(), u32::from(self.next()) * 3, u32::from(self.next()) * 3);
+        let Some(transaction) = self.server.open() else { return };
+        let now = self.now;
+        let done = match what & 3 {
+            0 => self.server.move_to(transaction, from, bytes),
+            1 => self.server.move_from(now, transaction, from, bytes),
+            2 => self.server.reply(now, transaction, u32::from(what >> 2), from, bytes),
+            _ => {
+                self.server.progress(transaction);
+                Ok(())
+            }
+        };
+        if let Err(server::Mistake::Outside(granted)) = done {
+            assert!(u64::from(from) + u64::from(bytes) > u64::from(granted));
+        }
+    }
+
+    fn wake(&mut self) {
+        let deadlines =
+            [self.client.deadline(self.now).map(|(at, _)| at), self.server.deadline(self.now).map(|(at, _)| at)];
+        self.now = deadlines.into_iter().flatten().min().unwrap_or(self.now);
+    }
+
+    /// What wants to leave does; then nobody wants to be asked at once again.
+    fn flush(&mut self) {
+        for side in [0, 1] {
+            let mut outputs = 0;
+            while let Some(output) =
+                if side == 0 { self.client.poll(self.now, 5) } else { self.server.poll(self.now, 5) }
+            {
+                outputs += 1;
+                assert!(outputs < 5_000, "it never ends");
+                self.leave(side, output);
+            }
+            let again = if side == 0 {
+                self.client.deadline(self.now).map(|(at, _)| at)
+            } else {
+                self.server.deadline(self.now).map(|(at, _)| at)
+            };
+            assert!(again.is_none_or(|at| at > self.now), "it turns in place");
+            // A path holds so many; the first ones are lost.
+            let many = self.under_way[side].len().saturating_sub(500);
+            self.under_way[side].drain(..many);
+        }
+    }
+
+    fn leave(&mut self, side: usize, output: Output) {
+        let granted = if side == 0 { self.grants.readable } else { u32::MAX };
+        let to = &mut self.under_way[1 - side];
+        match output {
+            Output::Control(header, body) => {
+                let bytes = body.len();
+                self.last = header;
+                to.push_back((header, body, bytes));
+            }
+            Output::Message(header) => {
+                let beside = if side == 0 { self.client.carried() } else { header.length };
+                self.last = header;
+                to.push_back((header, Vec::new(), usize::from(header.index) + beside as usize));
+            }
+            Output::Run(run) => {
+                for n in 0..run.count() {
+                    let (at, bytes) = run.span(n);
+                    assert!(u64::from(at) + u64::from(bytes) <= u64::from(granted));
+                    self.last = run.header(n);
+                    to.push_back((run.header(n), Vec::new(), bytes as usize));
+                }
+            }
+        }
+    }
+
+    /// Any header, and a few bytes.
+    fn forge(&mut self, side: usize) {
+        let bytes: Vec<u8> = (0..40).map(|_| self.next()).collect();
+        let Some(header) = Header::read(&bytes) else { return };
+        self.forged(side, header, &bytes[32..], 8);
+    }
+
+    /// A header like the last honest one, with one thing changed.
+    fn spoil(&mut self, side: usize) {
+        let (which, value, payload) = (self.next(), self.next(), self.next());
+        let mut bytes = self.last.write();
+        bytes[usize::from(which & 31)] ^= value;
+        let Some(header) = Header::read(&bytes) else { return };
+        self.forged(side, header, &[value; 3], usize::from(payload));
+    }
+
+    fn forged(&mut self, side: usize, mut header: Header, body: &[u8], payload: usize) {
+        if self.strangers && header.connection == NUMBER {
+            header.connection += 1;
+        }
+        let dropped = self.arrive(side, &header, body, payload);
+        assert!(dropped || !self.strangers);
+    }
+
+    /// Nothing is lost any more, and the server's process replies: the client goes on.
+    fn end(&mut self) {
+        for _ in 0..5_000 {
+            if self.client.state() == client::State::Idle {
+                return assert!(self.replied);
+            }
+            for side in [0, 1] {
+                while !self.under_way[side].is_empty() {
+                    self.deliver(side);
+                }
+            }
+            if let Some(transaction) = self.server.open()
+                && self.server.progress(transaction) == Progress::Done
+            {
+                let replied = self.server.reply(self.now, transaction, 1, 0, 0);
+                assert!(replied.is_ok());
+            }
+            self.flush();
+            if self.under_way.iter().all(VecDeque::is_empty) {
+                self.wake();
+                self.flush();
+            }
+        }
+        panic!("no reply: {:?} {:?}", self.client, self.server);
+    }
+}
