@@ -113,7 +113,8 @@ impl<C: Carrier> Driver<C> {
                 _ if all && done(&self.connection) => return Ok(()),
                 _ => {}
             }
-            let wait = if all && !self.refused { self.wait(now)? } else { Wait::No };
+            self.look(now)?;
+            let wait = if all && !self.refused { self.wait(now) } else { Wait::No };
             self.take(work, wait)?;
         }
     }
@@ -214,19 +215,24 @@ impl<C: Carrier> Driver<C> {
 
     // --- what arrives ---
 
-    /// How long to wait; whoever may end the operation has been asked.
-    fn wait(&mut self, now: Instant) -> Result<Wait, Error> {
-        if now.since(self.looked) >= LOOK {
-            self.looked = now;
-            self.link.look()?;
+    /// Asks, now and then, whether the operation is to end: also one that never has to wait.
+    fn look(&mut self, now: Instant) -> Result<(), Error> {
+        if now.since(self.looked) < LOOK {
+            return Ok(());
         }
+        self.looked = now;
+        self.link.look()
+    }
+
+    /// How long to wait.
+    fn wait(&mut self, now: Instant) -> Wait {
         let until = self.connection.deadline(now).map_or(LOOK, |(at, _)| at.since(now)).min(LOOK);
         let time = time::Duration::from_nanos(until.0);
-        Ok(match self.waiting {
+        match self.waiting {
             _ if time.is_zero() => Wait::No,
             Waiting::Block => Wait::Block(time),
             Waiting::Spin => Wait::Spin(time),
-        })
+        }
     }
 
     fn take(&mut self, work: &mut Work<'_>, wait: Wait) -> Result<(), Error> {

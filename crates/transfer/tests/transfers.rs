@@ -339,3 +339,24 @@ fn whoever_asks_to_end_is_obeyed() {
     assert!(matches!(listener.accept(), Err(Error::Interrupted)));
     drop(client);
 }
+
+#[test]
+fn a_transfer_without_an_end_is_ended_on_both_sides() {
+    use stackline_transfer::{Interrupt, TAIL};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    // Asked every 20 ms by each side: some time passes first.
+    let looks = Arc::new(AtomicU32::new(0));
+    let asked = Arc::clone(&looks);
+    let interrupt = Interrupt::new(move || asked.fetch_add(1, Ordering::Relaxed) > 10);
+    let [mut server, mut client] = open(&ethernet(Options { interrupt: Some(interrupt), ..Options::default() }));
+    thread::scope(|scope| {
+        let receiver = scope.spawn(move || server.receive_round(&mut vec![0; 1 << 20], u64::MAX / 2));
+        let sent = client.send_round(&vec![7; (1 << 20) + TAIL], u64::MAX / 2, 1, || false);
+        drop(client);
+        // Whoever is asked second may find the other one gone.
+        let ends = [sent, receiver.join().unwrap()];
+        assert!(ends.iter().all(|end| matches!(end, Err(Error::Interrupted | Error::Gone))), "{ends:?}");
+        assert!(ends.iter().any(|end| matches!(end, Err(Error::Interrupted))), "{ends:?}");
+    });
+}
