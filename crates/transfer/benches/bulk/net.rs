@@ -15,19 +15,25 @@ pub(crate) const SERVER: &str = "10.55.0.2";
 /// A pair of namespaces, the sender's first.
 pub(crate) struct Pair([File; 2]);
 
-/// Runs `ip` in a namespace.
-fn ip(space: &File, words: &str) -> Result<(), Failure> {
+/// Runs a program in a namespace.
+fn run(space: &File, program: &str, words: &[&str]) -> Result<(), Failure> {
     let output = thread::scope(|scope| {
         let run = || -> Result<_, Failure> {
             setns(space, CloneFlags::CLONE_NEWNET)?;
-            Ok(Command::new("ip").args(words.split_whitespace()).output()?)
+            let output = Command::new(program).args(words).output();
+            Ok(output.map_err(|error| format!("{program}: {error}"))?)
         };
         scope.spawn(run).join().map_err(|_| "a thread panicked")?
     })?;
     if output.status.success() {
         return Ok(());
     }
-    Err(format!("ip {words}: {}", String::from_utf8_lossy(&output.stderr).trim()).into())
+    Err(format!("{program} {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim()).into())
+}
+
+/// Runs `ip` in a namespace.
+fn ip(space: &File, words: &str) -> Result<(), Failure> {
+    run(space, "ip", &words.split_whitespace().collect::<Vec<_>>())
 }
 
 fn space() -> Result<File, Failure> {
@@ -51,6 +57,12 @@ impl Pair {
             ip(space, "link set v0 up")?;
         }
         Ok(pair)
+    }
+
+    /// Runs a program in the namespace of a side.
+    #[allow(dead_code, reason = "one of the benchmarks needs it")]
+    pub(crate) fn run(&self, side: usize, program: &str, words: &[&str]) -> Result<(), Failure> {
+        run(&self.0[side], program, words)
     }
 
     /// Puts the calling thread into a namespace and onto a core of its own.
