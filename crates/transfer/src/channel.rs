@@ -87,7 +87,7 @@ impl<C: Carrier> Channel<C> {
         let machine = options.fitted(carrier.facts())?;
         let nonce = random()?;
         let number = options.number.map_or_else(|| random().map(u32::from_le_bytes), Ok)?;
-        let connection = Connection::dial(BEGIN, &machine, options.token, nonce, number);
+        let connection = Connection::dial(BEGIN, &machine, options.shown(), nonce, number);
         let mut channel = Self::new(Driver::new(carrier, options, connection, Side::Dials, nonce));
         channel.opened()?;
         Ok(channel)
@@ -120,7 +120,7 @@ impl<C: Carrier> Channel<C> {
     fn listening(carrier: C, options: &Options) -> Result<Self, Error> {
         let machine = options.fitted(carrier.facts())?;
         let nonce = random()?;
-        let connection = Connection::listen(&machine, options.token, nonce);
+        let connection = Connection::listen(&machine, options.shown(), nonce);
         Ok(Self::new(Driver::new(carrier, options, connection, Side::Answers, nonce)))
     }
 
@@ -334,6 +334,12 @@ impl<C: Carrier> Channel<C> {
     #[must_use]
     pub const fn options(&self) -> &blast::Options {
         self.driver.connection.options()
+    }
+
+    /// Whether every packet is encrypted and authenticated.
+    #[must_use]
+    pub const fn is_sealed(&self) -> bool {
+        self.driver.link.seal.is_some()
     }
 
     /// What it has seen.

@@ -94,7 +94,7 @@ impl Listener {
         let header = Header::read(head).filter(|header| header.kind == Kind::Open)?;
         let genuine = |key| Seal::new(key).open(head, body) == Verdict::Genuine;
         let known = self.options.key.as_ref().is_none_or(genuine);
-        (known && body.len() == TERMS && Terms::read(body, &self.options.token).is_some()).then_some((header, &*body))
+        (known && body.len() == TERMS && Terms::read(body, &self.options.shown()).is_some()).then_some((header, &*body))
     }
 
     fn is_new(&self, from: SocketAddr, connection: u32) -> bool {

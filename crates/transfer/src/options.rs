@@ -50,7 +50,8 @@ impl fmt::Debug for Interrupt {
 pub struct Options {
     /// The machine's options; a `packet` or `buffer` of 0 is what the carrier can do.
     pub blast: blast::Options,
-    /// Proof that a connection belongs to those who speak. It travels in clear: against those who listen, seal.
+    /// Proof that a connection belongs to those who speak. It travels in clear where there is no key; with a key something
+    /// derived from both does, so that token and key may be one secret.
     pub token: terms::Token,
     /// Encrypts and authenticates every packet with keys derived from this one.
     pub key: Option<Key>,
@@ -93,6 +94,11 @@ impl Options {
             number: None,
             udp: udp::Options::new(),
         }
+    }
+
+    /// What is shown as proof: the token, or with a key what only those who have that can make of the token.
+    pub(crate) fn shown(&self) -> terms::Token {
+        self.key.as_ref().map_or(self.token, |key| key.proof(&self.token))
     }
 
     /// Bytes of a packet's head.

@@ -2,8 +2,9 @@
 //!
 //! Session keys, one a direction, come from the key and fresh random bytes of both ends (HKDF-SHA-256, RFC 5869); a packet's
 //! header and its number are authenticated, its payload is encrypted as well (AES-128-GCM, the number is the nonce). The
-//! packets that open a connection travel in clear with a MAC (HMAC-SHA-256, 16 bytes of it). A number counts once. It hides
-//! neither sizes nor times, and whoever gets hold of the key later can read what was recorded.
+//! packets that open a connection travel in clear with a MAC (HMAC-SHA-256, 16 bytes of it), and the token that they show is
+//! derived too. A number counts once. It hides neither sizes nor times, and whoever gets hold of the key later can read what
+//! was recorded.
 
 use crate::carrier::Head;
 use crate::replay::Window;
@@ -29,6 +30,11 @@ impl Key {
     #[must_use]
     pub fn new(secret: &[u8]) -> Self {
         Self(secret.to_vec())
+    }
+
+    /// What is shown instead of a token: it says nothing about the key, nor about what else is derived from that.
+    pub(crate) fn proof(&self, token: &terms::Token) -> terms::Token {
+        derive(&self.0, token, b"stackline blast token")
     }
 }
 

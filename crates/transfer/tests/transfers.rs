@@ -10,7 +10,7 @@ use stackline_transfer::{Channel, Error, Key, Listener, Options, Waiting};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::thread;
-use support::{Manners, Rough, bytes, carriers, ethernet, loopback, over, strategies, through_a_listener};
+use support::{Manners, Rough, Tapped, bytes, carriers, ethernet, loopback, over, strategies, through_a_listener};
 
 const MANY: usize = 10_000_000;
 
@@ -132,6 +132,33 @@ fn sealed_packets_are_refused_when_forged_or_replayed() {
     let (facts, _) = over_a_bad_path(&options, manners, 3_000_000);
     assert!(facts.dropped.forged > 0 && facts.dropped.replayed > 0, "{:?}", facts.dropped);
     assert_eq!(facts.connection.received.violations, 0, "the machine never saw them");
+}
+
+#[test]
+fn a_secret_that_is_token_and_key_never_travels_where_it_is_sealed() {
+    let secret = *b"what both know..";
+    let data = [secret, secret].concat();
+    let travelled = |key: Option<Key>| {
+        let options = ethernet(Options { token: secret, key, ..Options::default() });
+        let [left, right] = carriers(&options).map(Tapped::new);
+        let heard = [left.heard.clone(), right.heard.clone()];
+        let serve = |mut channel: Channel<Tapped>| {
+            let mut into = vec![0; data.len()];
+            channel.receive_into(&mut into)?;
+            channel.send(&into)?;
+            channel.await_close().map(drop)
+        };
+        let ask = |mut channel: Channel<Tapped>| {
+            assert_eq!(channel.is_sealed(), options.key.is_some());
+            channel.send(&data)?;
+            channel.receive_into(&mut vec![0; data.len()])?;
+            channel.close()
+        };
+        over(left, right, &options, serve, ask);
+        heard.map(|heard| heard.lock().unwrap().windows(secret.len()).any(|window| window == secret))
+    };
+    assert_eq!(travelled(None), [true, true], "what is looked for is found where it is");
+    assert_eq!(travelled(Some(Key::new(&secret))), [false, false]);
 }
 
 #[test]

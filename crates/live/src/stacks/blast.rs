@@ -56,7 +56,8 @@ impl Protocol for Blast {
     }
 }
 
-/// What the channel is asked for; what the path decides stays open.
+/// What the channel is asked for; what the path decides stays open. Where it is sealed, the token is the secret that keys are
+/// made from, and what is shown of it is derived: it never travels.
 fn options(terms: &Terms) -> Result<Options> {
     let stack = &terms.stack;
     let machine = stack::options(stack, 0, 0).map_err(|what| {
@@ -345,6 +346,7 @@ impl<C: Carrier> Connection for Conversation<C> {
         // Frames go many in a call, but each by itself.
         settings.insert("gso".into(), on(carrier.name == "udp" && carrier.joined_out > 1));
         settings.insert("gro".into(), on(carrier.joined_in));
+        settings.insert("sealed".into(), on(self.channel.is_sealed()));
         settings.insert("receive_buffer".into(), format!("{} B", carrier.receive_buffer));
         settings
     }

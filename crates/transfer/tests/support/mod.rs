@@ -1,4 +1,5 @@
-//! What the tests share: bytes, two ends on loopback, and a carrier on which packets get lost, come twice or change.
+//! What the tests share: bytes, two ends on loopback, and carriers: one on which packets get lost, come twice or change, and
+//! one that is listened to.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use socket2::{Domain, Socket, Type};
@@ -8,6 +9,7 @@ use stackline_transfer::udp::{self, Udp};
 use stackline_transfer::{Channel, Error, Listener, Options};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// Packets as on an Ethernet.
@@ -176,6 +178,46 @@ impl<C: Carrier> Carrier for Rough<C> {
             self.mistreat(run.head, *head, run.payload_of(index))?;
         }
         Ok(run.heads.len())
+    }
+
+    fn receive(&mut self, head: usize, into: &mut [u8], places: &[Place], wait: Wait) -> io::Result<usize> {
+        self.inner.receive(head, into, places, wait)
+    }
+
+    fn packet(&self, index: usize) -> Packet<'_> {
+        self.inner.packet(index)
+    }
+}
+
+/// A carrier somebody listens to.
+pub(crate) struct Tapped {
+    inner: Udp,
+    /// Every byte that went out.
+    pub(crate) heard: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Tapped {
+    pub(crate) fn new(inner: Udp) -> Self {
+        Self { inner, heard: Arc::default() }
+    }
+}
+
+impl Carrier for Tapped {
+    fn facts(&self) -> Facts {
+        self.inner.facts()
+    }
+
+    fn counters(&self) -> Counters {
+        self.inner.counters()
+    }
+
+    fn send(&mut self, run: Run<'_>) -> io::Result<usize> {
+        let mut heard = self.heard.lock().unwrap();
+        for (index, head) in run.heads.iter().enumerate() {
+            heard.extend_from_slice(&head.0[..run.head]);
+            heard.extend_from_slice(run.payload_of(index));
+        }
+        self.inner.send(run)
     }
 
     fn receive(&mut self, head: usize, into: &mut [u8], places: &[Place], wait: Wait) -> io::Result<usize> {
