@@ -1,8 +1,8 @@
 //! Authenticated encryption of every packet with a key both ends have beforehand.
 //!
 //! Session keys, one a direction, come from the key and fresh random bytes of both ends (HKDF-SHA-256, RFC 5869); a packet's
-//! header and its number are authenticated, its payload is encrypted as well (AES-128-GCM, the number is the nonce). The
-//! packets that open a connection travel in clear with a MAC (HMAC-SHA-256, 16 bytes of it), and the token that they show is
+//! header and its number are authenticated, its payload is encrypted as well (AES-128-GCM, the number is the nonce). A key is
+//! good for 2^24 packets, which keeps the limits of RFC 8446, 5.5: then comes the next one of that direction. The packets that open a connection travel in clear with a MAC (HMAC-SHA-256, 16 bytes of it), and the token that they show is
 //! derived too. A number counts once. It hides neither sizes nor times, and whoever gets hold of the key later can read what
 //! was recorded.
 
@@ -20,6 +20,8 @@ const TAG: usize = 16;
 /// Bytes of a sealed packet's head: header, number, tag.
 pub(crate) const HEAD: usize = HEADER + NUMBER + TAG;
 const CLEAR: usize = HEADER + NUMBER;
+/// Two to the power of so many packets are sealed with one key.
+const EPOCH: u32 = 24;
 
 /// A secret that both ends have beforehand: any bytes that nobody can guess, 16 random ones or more.
 #[derive(Clone)]
@@ -67,10 +69,33 @@ pub(crate) struct Seal {
 }
 
 struct Session {
-    out: LessSafeKey,
-    back: LessSafeKey,
+    out: Outward,
+    back: Inward,
     number: u64,
     window: Window,
+}
+
+/// What keys of one direction are made from.
+struct Direction {
+    secret: Vec<u8>,
+    salt: Vec<u8>,
+    from: &'static [u8],
+}
+
+/// The key of the packets that leave now.
+struct Outward {
+    direction: Direction,
+    epoch: u64,
+    key: LessSafeKey,
+}
+
+/// Keys of the packets that may come: of the epoch of the highest number so far, and of those beside it. The next one is
+/// here beforehand, so that nobody makes this end derive keys with numbers it has not used.
+struct Inward {
+    direction: Direction,
+    epoch: u64,
+    /// Epoch e is at e modulo 3.
+    keys: [Option<LessSafeKey>; 3],
 }
 
 struct Length(usize);
@@ -90,9 +115,50 @@ fn derive<const N: usize>(secret: &[u8], salt: &[u8], purpose: &[u8]) -> [u8; N]
     bytes
 }
 
-fn cipher(secret: &[u8], salt: &[u8], purpose: &[u8]) -> Option<LessSafeKey> {
-    let bytes: [u8; 16] = derive(secret, salt, purpose);
-    UnboundKey::new(&AES_128_GCM, &bytes).ok().map(LessSafeKey::new)
+const fn epoch(number: u64) -> u64 {
+    number >> EPOCH
+}
+
+impl Direction {
+    fn key(&self, epoch: u64) -> Option<LessSafeKey> {
+        let purpose = [self.from, &epoch.to_le_bytes()].concat();
+        let bytes: [u8; 16] = derive(&self.secret, &self.salt, &purpose);
+        UnboundKey::new(&AES_128_GCM, &bytes).ok().map(LessSafeKey::new)
+    }
+}
+
+impl Outward {
+    fn new(direction: Direction) -> Option<Self> {
+        direction.key(0).map(|key| Self { direction, epoch: 0, key })
+    }
+
+    fn key(&mut self, epoch: u64) -> Option<&LessSafeKey> {
+        if epoch != self.epoch {
+            self.key = self.direction.key(epoch)?;
+            self.epoch = epoch;
+        }
+        Some(&self.key)
+    }
+}
+
+impl Inward {
+    fn new(direction: Direction) -> Self {
+        let keys = [direction.key(0), direction.key(1), None];
+        Self { direction, epoch: 0, keys }
+    }
+
+    fn key(&self, epoch: u64) -> Option<&LessSafeKey> {
+        let near = epoch.abs_diff(self.epoch) <= 1;
+        near.then(|| self.keys[(epoch % 3) as usize].as_ref()).flatten()
+    }
+
+    /// A packet of that epoch was genuine.
+    fn came(&mut self, epoch: u64) {
+        if epoch > self.epoch {
+            self.epoch = epoch;
+            self.keys[((epoch + 1) % 3) as usize] = self.direction.key(epoch + 1);
+        }
+    }
 }
 
 fn nonce(number: u64) -> Nonce {
@@ -115,13 +181,15 @@ impl Seal {
     /// Makes the session's keys from what both ends drew.
     pub(crate) fn open_session(&mut self, side: Side, dials: &terms::Nonce, answers: &terms::Nonce) {
         let salt = [*dials, *answers].concat();
-        let from_dialling = cipher(&self.key.0, &salt, b"stackline blast from the dialling end");
-        let from_answering = cipher(&self.key.0, &salt, b"stackline blast from the answering end");
+        let from = |from| Direction { secret: self.key.0.clone(), salt: salt.clone(), from };
+        let dialling = from(b"stackline blast from the dialling end");
+        let answering = from(b"stackline blast from the answering end");
         let (out, back) = match side {
-            Side::Dials => (from_dialling, from_answering),
-            Side::Answers => (from_answering, from_dialling),
+            Side::Dials => (dialling, answering),
+            Side::Answers => (answering, dialling),
         };
-        self.session = out.zip(back).map(|(out, back)| Session { out, back, number: 0, window: Window::new() });
+        let (out, back) = (Outward::new(out), Inward::new(back));
+        self.session = out.map(|out| Session { out, back, number: 0, window: Window::new() });
     }
 
     /// Seals a packet whose head has its header; the payload is encrypted in place. False when there are no keys to do it
@@ -138,9 +206,8 @@ impl Seal {
         session.number = number;
         head.0[HEADER..CLEAR].copy_from_slice(&number.to_le_bytes());
         let (clear, rest) = head.0.split_at_mut(CLEAR);
-        let Ok(tag) = session.out.seal_in_place_separate_tag(nonce(number), Aad::from(clear), payload) else {
-            return false;
-        };
+        let Some(key) = session.out.key(epoch(number)) else { return false };
+        let Ok(tag) = key.seal_in_place_separate_tag(nonce(number), Aad::from(clear), payload) else { return false };
         rest[..TAG].copy_from_slice(tag.as_ref());
         true
     }
@@ -167,10 +234,11 @@ impl Seal {
             return Verdict::Replayed;
         }
         let Ok(tag) = Tag::try_from(tag) else { return Verdict::Forged };
-        let opened = session.back.open_in_place_separate_tag(nonce(number), Aad::from(clear), tag, payload, 0..);
-        if opened.is_err() {
+        let Some(key) = session.back.key(epoch(number)) else { return Verdict::Forged };
+        if key.open_in_place_separate_tag(nonce(number), Aad::from(clear), tag, payload, 0..).is_err() {
             return Verdict::Forged;
         }
+        session.back.came(epoch(number));
         session.window.mark(number);
         Verdict::Genuine
     }
@@ -205,6 +273,62 @@ mod tests {
         assert_eq!(right.open(&head.0[..HEAD], &mut payload), Verdict::Genuine);
         assert_eq!(&payload, b"some bytes of data");
         assert_eq!(right.open(&head.0[..HEAD], &mut again), Verdict::Replayed);
+    }
+
+    /// What `left` says as packet `number`.
+    fn sealed(left: &mut Seal, number: u64) -> (Head, [u8; 8]) {
+        let (mut head, mut payload) = (head(Kind::Data), number.to_le_bytes());
+        left.session.as_mut().unwrap().number = number - 1;
+        assert!(left.seal(&mut head, &mut payload));
+        (head, payload)
+    }
+
+    fn opened(right: &mut Seal, (head, payload): &(Head, [u8; 8])) -> (Verdict, u64) {
+        let mut payload = *payload;
+        (right.open(&head.0[..HEAD], &mut payload), u64::from_le_bytes(payload))
+    }
+
+    #[test]
+    fn every_epoch_has_a_key_of_its_own() {
+        let (left, _) = pair();
+        let direction = &left.session.as_ref().unwrap().out.direction;
+        let tags = [0, 1, 2, 1 << 32].map(|epoch| {
+            let key = direction.key(epoch).unwrap();
+            key.seal_in_place_separate_tag(nonce(7), Aad::empty(), &mut []).unwrap().as_ref().to_vec()
+        });
+        for (n, tag) in tags.iter().enumerate() {
+            assert!(!tags[..n].contains(tag), "the same number is sealed alike in two epochs");
+        }
+    }
+
+    #[test]
+    fn packets_on_both_sides_of_an_epochs_border_are_opened_in_any_order() {
+        let (mut left, mut right) = pair();
+        // More than the three keys that are kept, so that their places are used again.
+        for border in (1..6_u64).map(|epoch| epoch << EPOCH) {
+            let offsets = [1, 0, 5000, -1, 3, -9000, 2, -2];
+            for offset in offsets {
+                let number = border.checked_add_signed(offset).unwrap();
+                let packet = sealed(&mut left, number);
+                assert_eq!(opened(&mut right, &packet), (Verdict::Genuine, number));
+                assert_eq!(opened(&mut right, &packet).0, Verdict::Replayed);
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_of_a_far_epoch_opens_nothing_and_changes_nothing() {
+        let (mut left, mut right) = pair();
+        let far = sealed(&mut left, 2 << EPOCH);
+        assert_eq!(opened(&mut right, &far).0, Verdict::Forged);
+        // The number of the next epoch on a packet of another one.
+        let mut lies = sealed(&mut left, 5);
+        lies.0.0[HEADER..CLEAR].copy_from_slice(&((1_u64 << EPOCH) + 5).to_le_bytes());
+        assert_eq!(opened(&mut right, &lies).0, Verdict::Forged);
+        assert_eq!(right.session.as_ref().unwrap().back.epoch, 0);
+        let next = sealed(&mut left, 1 << EPOCH);
+        assert_eq!(opened(&mut right, &next).0, Verdict::Genuine);
+        assert_eq!(opened(&mut right, &far).0, Verdict::Genuine);
     }
 
     #[test]
