@@ -4,95 +4,20 @@
 //! message is pending, it is asked less and less often. What a server does outside of what was granted is refused and
 //! counted; what belongs to another transaction, or to a delivery of the message that a later one has replaced, is dropped.
 
+mod told;
+
+pub use told::{Arrival, Cause, Failure, Mistake, Seen, State};
+
 use super::options::Options;
 use super::wire::{self, Grants, Refusal, Send};
 use super::{Output, Run};
 use crate::blast::interval::{MOST_DOUBLED, Patience};
-use crate::blast::sender::Wait;
 use crate::blast::{self, Header, Kind, Receiver, Sender};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
 /// A pending message is asked about again after twice as long each time, up to this.
 const ASKED_LONGEST: Duration = Duration(1_000_000_000);
-
-/// Where a client is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Nothing is sent.
-    Idle,
-    /// Blocked: a message awaits its reply.
-    Sending,
-    /// The last message came to nothing.
-    Failed(Failure),
-}
-
-/// Why a message came to nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// Nothing was heard of the server for longer than the options' patience. The message may have been received or not.
-    Silent,
-    /// The server does not take it.
-    Refused(Refusal),
-}
-
-/// Why a message is not sent at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mistake {
-    /// The last one has not been replied to.
-    Busy,
-    /// It is longer than a packet; so many bytes fit.
-    Long(u32),
-}
-
-/// What to do with what arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
-    /// Its payload belongs into the writable segment, so many bytes from its beginning.
-    Place(u32),
-    /// The reply: so many bytes of message, and behind them as many of data that belong at this offset of the writable
-    /// segment.
-    Reply {
-        /// Bytes of the message.
-        message: u32,
-        /// Where the data belongs.
-        offset: u32,
-        /// Bytes of data.
-        data: u32,
-    },
-    /// Nothing: it is control, has been here before, or is of another time.
-    Nothing,
-    /// It goes beyond what was granted, or makes no sense.
-    Refused,
-}
-
-/// Why a client wants to be asked again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The message has to be sent, or sent again.
-    Send,
-    /// Something of a move is to be sent.
-    Move(Wait),
-    /// An answer is to be sent.
-    Answer,
-    /// The server has been silent for too long.
-    Patience,
-}
-
-/// What a client has seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// Messages replied to.
-    pub replies: u64,
-    /// Sends that repeated one.
-    pub repeated: u64,
-    /// Answers that a message is pending.
-    pub pending: u64,
-    /// Packets that went beyond what was granted.
-    pub violations: u64,
-    /// Packets of another transaction or delivery.
-    pub stale: u64,
-}
 
 /// A message on its way.
 #[derive(Clone, Debug)]

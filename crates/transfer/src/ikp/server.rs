@@ -1,8 +1,12 @@
 //! Who receives messages, moves data and replies: many clients on one socket, one thread.
 
+mod request;
+
+pub use request::{Request, Ticket};
+
 use super::error::Error;
 use super::options::{Options, Protocol};
-use super::table::{Refused, Seat, Table};
+use super::table::{Refused, Table};
 use super::{Clock, LOOK, Out, is_interruption, part, train};
 use crate::carrier::{Carrier, Wait};
 use crate::inbox::Inbox;
@@ -13,7 +17,7 @@ use socket2::{Domain, Socket, Type};
 use stackline_core::time::{Duration, Instant};
 use stackline_proto::blast::{HEADER, Header, Kind};
 use stackline_proto::ikp::Output;
-use stackline_proto::ikp::server::{Arrival, Message, Mistake, Progress, Seen};
+use stackline_proto::ikp::server::{Arrival, Progress};
 use stackline_proto::ikp::wire::Refusal;
 use std::collections::VecDeque;
 use std::fmt;
@@ -51,26 +55,6 @@ pub struct Server {
     clock: Clock,
     looked: Instant,
     refused: Refused,
-}
-
-/// A message that has been received. Its client is blocked until the reply.
-///
-/// Dropped without one it is never replied to: its client is told nothing any more, and gives up after its patience. To reply
-/// later, keep a [`Ticket`] of it.
-#[must_use = "its client waits for a reply"]
-pub struct Request<'a> {
-    server: &'a mut Server,
-    ticket: Ticket,
-    /// Whether the message may still be ignored when this is dropped.
-    open: bool,
-}
-
-/// A request to be replied to later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket {
-    seat: usize,
-    transaction: u32,
-    address: SocketAddr,
 }
 
 impl Server {
@@ -347,175 +331,5 @@ impl fmt::Debug for Server {
             .field("clients", &self.clients())
             .field("refused", &self.refused)
             .finish_non_exhaustive()
-    }
-}
-
-impl Request<'_> {
-    /// What came, as long as the client has not given it up for its next message.
-    fn seat(&self) -> Option<(&Seat, &Message)> {
-        let seat = &self.server.table.seats[self.ticket.seat];
-        let message = seat.message.as_ref().filter(|message| message.transaction == self.ticket.transaction)?;
-        (seat.address == self.ticket.address).then_some((seat, message))
-    }
-
-    /// The message. Empty, like everything else of it, when the client has given it up and sent another.
-    #[must_use]
-    pub fn message(&self) -> &[u8] {
-        self.seat().map_or(&[], |(seat, message)| &seat.body[..message.bytes as usize])
-    }
-
-    /// The first bytes of the readable segment, as many as came with the message: [`Request::move_from`] does not ask for
-    /// them again.
-    #[must_use]
-    pub fn carried(&self) -> &[u8] {
-        self.seat().map_or(&[], |(seat, message)| &seat.body[message.bytes as usize..])
-    }
-
-    /// Bytes of the segment that may be read.
-    #[must_use]
-    pub fn readable(&self) -> usize {
-        self.seat().map_or(0, |(_, message)| message.grants.readable as usize)
-    }
-
-    /// Bytes of the segment that may be written.
-    #[must_use]
-    pub fn writable(&self) -> usize {
-        self.seat().map_or(0, |(_, message)| message.grants.writable as usize)
-    }
-
-    /// Bytes that a reply has room for, message and data together.
-    #[must_use]
-    pub fn room(&self) -> usize {
-        self.seat().map_or(0, |(_, message)| message.room as usize)
-    }
-
-    /// Whether the client still waits.
-    fn waits(&self) -> Result<(), Error> {
-        self.seat().map(|_| ()).ok_or(Error::Gone)
-    }
-
-    /// Who sent it.
-    #[must_use]
-    pub const fn client(&self) -> SocketAddr {
-        self.ticket.address
-    }
-
-    /// The number by which its client is told from others at the same address, and from who was there before.
-    #[must_use]
-    pub fn number(&self) -> u32 {
-        self.server.table.seats[self.ticket.seat].connection
-    }
-
-    /// What the protocol has seen of this client.
-    #[must_use]
-    pub fn seen(&self) -> Seen {
-        self.server.table.seats[self.ticket.seat].machine.seen()
-    }
-
-    /// Moves data to `offset` of the client's writable segment; returns when all of it is there.
-    ///
-    /// # Errors
-    /// [`Error::Outside`]: nothing was moved. [`Error::Gone`]: the client has given the message up. [`Error::Silent`]: the
-    /// client was, in the middle of the move; further moves of this request fail with [`Error::Failed`].
-    /// [`Error::Interrupted`], after which the request cannot move anything, and [`Error::Io`].
-    pub fn move_to(&mut self, offset: usize, data: &[u8]) -> Result<(), Error> {
-        self.waits()?;
-        let (offset, bytes) = span(offset, data.len(), self.writable())?;
-        let machine = &mut self.server.table.seats[self.ticket.seat].machine;
-        machine.move_to(self.ticket.transaction, offset, bytes)?;
-        self.server.move_on(self.ticket, data, offset, &mut Posted::once(&mut [], 0))
-    }
-
-    /// Moves what is at `offset` of the client's readable segment here; returns when all of it is there. What came with the
-    /// message is not asked for.
-    ///
-    /// # Errors
-    /// As [`Request::move_to`].
-    pub fn move_from(&mut self, offset: usize, into: &mut [u8]) -> Result<(), Error> {
-        self.waits()?;
-        span(offset, into.len(), self.readable())?;
-        let here = self.carried().get(offset..).unwrap_or_default();
-        let (ready, into) = into.split_at_mut(here.len().min(into.len()));
-        ready.copy_from_slice(&here[..ready.len()]);
-        let (offset, bytes) = span(offset + ready.len(), into.len(), self.readable())?;
-        let now = self.server.clock.now();
-        let machine = &mut self.server.table.seats[self.ticket.seat].machine;
-        machine.move_from(now, self.ticket.transaction, offset, bytes)?;
-        let many =
-            |server: &mut Server, many| server.carrier.expect_many(many).map_err(|error| Error::of("receiving", error));
-        let worth = bytes > 2 * machine.options().packet;
-        if worth {
-            many(self.server, true)?;
-        }
-        let moved = self.server.move_on(self.ticket, &[], 0, &mut Posted::once(into, 0));
-        if worth {
-            many(self.server, false)?;
-        }
-        moved
-    }
-
-    /// Replies, which lets the client go on.
-    ///
-    /// # Errors
-    /// [`Error::Long`]: more than [`Request::room`]. [`Error::Gone`]: the client has given the message up.
-    /// [`Error::Interrupted`] and [`Error::Io`].
-    pub fn reply(self, message: &[u8]) -> Result<(), Error> {
-        self.reply_with(message, 0, &[])
-    }
-
-    /// Replies with data in the same packet, which belongs at `offset` of the client's writable segment.
-    ///
-    /// # Errors
-    /// As [`Request::reply`], and [`Error::Outside`].
-    pub fn reply_with(mut self, message: &[u8], offset: usize, data: &[u8]) -> Result<(), Error> {
-        self.waits()?;
-        let room = self.room();
-        if message.len() + data.len() > room {
-            return Err(Error::Long { room });
-        }
-        let (offset, bytes) = if data.is_empty() { (0, 0) } else { span(offset, data.len(), self.writable())? };
-        let now = self.server.clock.now();
-        let Ticket { seat, transaction, .. } = self.ticket;
-        let known = &mut self.server.table.seats[seat];
-        known.machine.reply(now, transaction, message.len() as u32, offset, bytes)?;
-        self.open = false;
-        known.reply.clear();
-        known.reply.extend_from_slice(message);
-        known.reply.extend_from_slice(data);
-        self.server.flush(seat, now, &[], 0).map(|_| ())
-    }
-
-    /// Leaves the client blocked, to be replied to later: see [`Server::again`].
-    #[must_use]
-    pub fn later(mut self) -> Ticket {
-        self.open = false;
-        self.ticket
-    }
-}
-
-impl Drop for Request<'_> {
-    fn drop(&mut self) {
-        if self.open {
-            self.server.table.seats[self.ticket.seat].machine.ignore(self.ticket.transaction);
-        }
-    }
-}
-
-impl fmt::Debug for Request<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
-            .field("client", &self.client())
-            .field("message", &self.message())
-            .finish_non_exhaustive()
-    }
-}
-
-/// A part of a segment that has `granted` bytes.
-fn span(offset: usize, bytes: usize, granted: usize) -> Result<(u32, u32), Error> {
-    let outside = Mistake::Outside(u32::try_from(granted).unwrap_or(u32::MAX));
-    let end = offset.checked_add(bytes).filter(|end| *end <= granted).ok_or(outside)?;
-    match (u32::try_from(offset), u32::try_from(end - offset)) {
-        (Ok(offset), Ok(bytes)) => Ok((offset, bytes)),
-        _ => Err(outside.into()),
     }
 }

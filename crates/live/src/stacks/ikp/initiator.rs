@@ -1,0 +1,139 @@
+//! The initiator: the client, whose every operation is a message.
+
+use super::super::{Bulk, Connection, vanished};
+use super::{fault, reading, settings, writing};
+use crate::ends::Ends;
+use crate::fault::{Fault, Result};
+use stackline_core::record::Transport;
+use stackline_core::time::Instant;
+use stackline_proto::ikp::stack::{Answer, Verb};
+use stackline_transfer::carrier::Carrier;
+use stackline_transfer::ikp::{Client, Error, Segments};
+use std::collections::BTreeMap;
+
+/// The client.
+pub(super) struct Initiator {
+    client: Client,
+    /// Of the last message.
+    number: u64,
+    /// The responder has said that no more comes.
+    over: bool,
+}
+
+impl Initiator {
+    pub(super) const fn new(client: Client) -> Self {
+        Self { client, number: 0, over: false }
+    }
+
+    fn ask(&mut self, verb: Verb, segments: Segments<'_>) -> Result<Answer> {
+        self.number += 1;
+        let mut reply = [0; 1];
+        let bytes = self.client.send(&verb.message(self.number), segments, &mut reply).map_err(fault)?;
+        let answer = Answer::read(&reply[..bytes]);
+        answer.ok_or_else(|| Fault::measurement("the peer's reply makes no sense"))
+    }
+
+    /// Ends the connection. A peer that is gone has ended it as well: the last reply is the one that may be lost for good.
+    fn part(&mut self, verb: Verb) -> Result<()> {
+        self.number += 1;
+        match self.client.send(&verb.message(self.number), Segments::none(), &mut []) {
+            Ok(_) | Err(Error::Nobody | Error::Silent(_)) => Ok(()),
+            Err(error) => Err(fault(error)),
+        }
+    }
+}
+
+impl Connection for Initiator {
+    fn send(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+        for done in 0..times {
+            if times > 1 && ends.flags.limit() {
+                return Ok(done);
+            }
+            let unit = ends.source.outgoing(bytes).map_err(|error| reading(&error))?;
+            self.ask(Verb::Put, Segments::readable(unit))?;
+        }
+        Ok(times)
+    }
+
+    fn receive(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+        for done in 0..times {
+            if self.over {
+                return Ok(done);
+            }
+            let room = ends.destination.room(bytes);
+            match self.ask(Verb::Get, Segments::writable(room))? {
+                Answer::Done => ends.arrived(bytes).map_err(|error| writing(&error))?,
+                Answer::Over => {
+                    self.over = true;
+                    return Ok(done);
+                }
+            }
+        }
+        Ok(times)
+    }
+
+    fn call(&mut self, request: usize, response: usize, _: Instant, ends: &mut Ends) -> Result<bool> {
+        let readable = ends.source.outgoing(request).map_err(|error| reading(&error))?;
+        let writable = ends.destination.room(response);
+        match self.ask(Verb::Call, Segments { readable, writable })? {
+            Answer::Done => ends.arrived(response).map(|()| true).map_err(|error| writing(&error)),
+            Answer::Over => Err(vanished("before the response came")),
+        }
+    }
+
+    fn confirms(&self) -> bool {
+        true
+    }
+
+    fn start_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+        Ok(())
+    }
+
+    fn await_start_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<bool> {
+        Ok(!self.over)
+    }
+
+    fn stop_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+        Ok(())
+    }
+
+    fn await_stop_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+        Ok(())
+    }
+
+    fn end_stream(&mut self, _: &mut Ends) -> Result<()> {
+        self.ask(Verb::End, Segments::none()).map(drop)
+    }
+
+    fn disconnect(mut self: Box<Self>, _: &mut Ends) -> Result<()> {
+        self.part(Verb::Close)
+    }
+
+    fn await_disconnect(&mut self, _: &mut Ends) -> Result<()> {
+        self.part(Verb::Closing)
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        let (seen, patience) = (self.client.seen(), self.client.patience());
+        Some(Transport {
+            retransmits: seen.repeated,
+            rtt_s: patience.smoothed().unwrap_or_default().seconds(),
+            rtt_var_s: Some(patience.variation().seconds()),
+            mss_bytes: u64::from(self.client.options().packet),
+            ..Transport::default()
+        })
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        let mut settings = settings(self.client.options());
+        let facts = self.client.carrier().facts();
+        settings.insert("receive_buffer".into(), format!("{} B", facts.receive_buffer));
+        settings
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let violations = self.client.seen().violations;
+        let note = || format!("{violations} packets went beyond what was granted and were dropped");
+        (violations > 0).then(note).into_iter().collect()
+    }
+}

@@ -1,0 +1,261 @@
+//! The responder: the server, whose every operation is what it does with the client's next message.
+
+use super::super::{Bulk, Connection, vanished};
+use super::{Machine, Peer, fault, lock, peer_of, reading, settings, writing};
+use crate::ends::Ends;
+use crate::fault::{Fault, Result};
+use stackline_proto::ikp::stack::{Answer, Verb};
+use stackline_transfer::ikp::{Error, Request, Server, Ticket};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// Largest piece of a data unit that it takes at once, in bytes.
+const PIECE: usize = 1 << 20;
+
+/// A message of the client that is not replied to yet.
+#[derive(Clone, Copy)]
+struct Message {
+    ticket: Ticket,
+    verb: Verb,
+    number: u64,
+}
+
+/// What was answered last: a message that comes again is answered so again.
+#[derive(Clone, Copy)]
+struct Answered {
+    number: u64,
+    moved: usize,
+    answer: Answer,
+}
+
+/// The server, for one client.
+pub(super) struct Responder {
+    server: Arc<Mutex<Server>>,
+    peer: Peer,
+    machine: Machine,
+    /// A message that has been looked at, and a call whose response is awaited.
+    waits: Option<Message>,
+    call: Option<Message>,
+    last: Answered,
+    /// The client has said that no more comes; it has closed the connection.
+    over: bool,
+    closed: bool,
+}
+
+impl Responder {
+    pub(super) const fn new(server: Arc<Mutex<Server>>, peer: Peer, machine: Machine) -> Self {
+        let last = Answered { number: 0, moved: 0, answer: Answer::Done };
+        Self { server, peer, machine, waits: None, call: None, last, over: false, closed: false }
+    }
+
+    /// The client's next message.
+    fn next(&mut self, ends: &mut Ends) -> Result<Message> {
+        if let Some(message) = self.waits.take() {
+            return Ok(message);
+        }
+        loop {
+            let again = {
+                let mut server = lock(&self.server);
+                let request = server.receive().map_err(fault)?;
+                let from = peer_of(&request);
+                // Of strangers nothing is known, whatever they say.
+                let Some((verb, number, _)) = Verb::read(request.message()).filter(|_| from == self.peer) else {
+                    continue;
+                };
+                let message = Message { ticket: request.later(), verb, number };
+                if number > self.last.number {
+                    return Ok(message);
+                }
+                message
+            };
+            if again.number == self.last.number {
+                self.answer(again, self.last.moved, self.last.answer, ends)?;
+            } else {
+                self.with(again.ticket, |request| drop(request));
+            }
+        }
+    }
+
+    fn with<T>(&self, ticket: Ticket, work: impl FnOnce(Request<'_>) -> T) -> Option<T> {
+        lock(&self.server).again(ticket).map(work)
+    }
+
+    /// Moves so much of the source to the client and answers. A client that has given the message up asks again.
+    fn answer(&mut self, message: Message, moved: usize, answer: Answer, ends: &mut Ends) -> Result<()> {
+        self.last = Answered { number: message.number, moved, answer };
+        let data = if moved > 0 { ends.source.outgoing(moved).map_err(|error| reading(&error))? } else { &mut [] };
+        let replied = self.with(message.ticket, |mut request| {
+            if request.writable() < data.len() {
+                return Err(Error::Outside { granted: request.writable() });
+            }
+            if answer.reply().len() + data.len() <= request.room() {
+                return request.reply_with(answer.reply(), 0, data);
+            }
+            request.move_to(0, data)?;
+            request.reply(answer.reply())
+        });
+        replied.unwrap_or(Err(Error::Gone)).map_err(fault)
+    }
+
+    /// Takes the data unit that comes with a message; the message waits on.
+    fn take(&mut self, message: Message, bytes: usize, ends: &mut Ends) -> Result<()> {
+        let mut from = 0;
+        while from < bytes {
+            let room = ends.room((bytes - from).min(PIECE));
+            let most = room.len();
+            let taken = self.with(message.ticket, |mut request| {
+                if request.readable() != bytes {
+                    let _ = request.later();
+                    return Err(Fault::measurement("the peer's data unit has another size"));
+                }
+                let moved = request.move_from(from, room).map_err(fault);
+                let _ = request.later();
+                moved
+            });
+            taken.unwrap_or_else(|| Err(fault(Error::Gone)))?;
+            ends.arrived(most).map_err(|error| writing(&error))?;
+            from += most;
+        }
+        Ok(())
+    }
+
+    /// A message that is not what an operation waits for.
+    fn unexpected(&mut self, message: Message, awaited: &str, ends: &mut Ends) -> Result<()> {
+        match message.verb {
+            Verb::End => {
+                self.over = true;
+                self.answer(message, 0, Answer::Done, ends)
+            }
+            Verb::Close | Verb::Closing => {
+                (self.waits, self.closed) = (Some(message), true);
+                Ok(())
+            }
+            verb => Err(Fault::measurement(format!(
+                "both sides wait: the responder for {awaited}, the initiator in {verb:?}"
+            ))
+            .hint("V's message passing takes one message after the other; let one side send while the other receives")),
+        }
+    }
+
+    const fn ended(&self) -> bool {
+        self.over || self.closed
+    }
+}
+
+impl Connection for Responder {
+    fn send(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+        for done in 0..times {
+            if times > 1 && ends.flags.limit() {
+                return Ok(done);
+            }
+            let message = self.next(ends)?;
+            if message.verb != Verb::Get {
+                self.unexpected(message, "Get", ends)?;
+                return Err(vanished("while data was on its way"));
+            }
+            self.answer(message, bytes, Answer::Done, ends)?;
+        }
+        Ok(times)
+    }
+
+    fn receive(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+        for done in 0..times {
+            if self.ended() {
+                return Ok(done);
+            }
+            let message = self.next(ends)?;
+            if message.verb != Verb::Put {
+                self.unexpected(message, "Put", ends)?;
+                return Ok(done);
+            }
+            self.take(message, bytes, ends)?;
+            self.answer(message, 0, Answer::Done, ends)?;
+        }
+        Ok(times)
+    }
+
+    fn await_call(&mut self, bytes: usize, ends: &mut Ends) -> Result<bool> {
+        if self.ended() {
+            return Ok(false);
+        }
+        let message = self.next(ends)?;
+        if message.verb != Verb::Call {
+            return self.unexpected(message, "Call", ends).map(|()| false);
+        }
+        self.take(message, bytes, ends)?;
+        self.call = Some(message);
+        Ok(true)
+    }
+
+    fn reply(&mut self, bytes: usize, ends: &mut Ends) -> Result<()> {
+        let Some(message) = self.call.take() else { return Err(Fault::measurement("no call awaits a response")) };
+        self.answer(message, bytes, Answer::Done, ends)
+    }
+
+    fn confirms(&self) -> bool {
+        true
+    }
+
+    fn start_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+        Ok(())
+    }
+
+    fn await_start_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<bool> {
+        if self.ended() {
+            return Ok(false);
+        }
+        let message = self.next(ends)?;
+        let begins = message.verb == if way == Bulk::Get { Verb::Get } else { Verb::Put };
+        if begins {
+            self.waits = Some(message);
+        } else {
+            self.unexpected(message, "a transfer", ends)?;
+        }
+        Ok(begins)
+    }
+
+    fn stop_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+        Ok(())
+    }
+
+    fn await_stop_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+        Ok(())
+    }
+
+    fn end_stream(&mut self, ends: &mut Ends) -> Result<()> {
+        if self.closed {
+            return Ok(());
+        }
+        let message = self.next(ends)?;
+        match message.verb {
+            Verb::Get | Verb::Call => self.answer(message, 0, Answer::Over, ends),
+            _ => {
+                self.waits = Some(message);
+                Ok(())
+            }
+        }
+    }
+
+    fn disconnect(mut self: Box<Self>, ends: &mut Ends) -> Result<()> {
+        let message = self.next(ends)?;
+        match message.verb {
+            Verb::Closing | Verb::Close => self.answer(message, 0, Answer::Done, ends),
+            _ => self.unexpected(message, "the end", ends),
+        }
+    }
+
+    fn await_disconnect(&mut self, ends: &mut Ends) -> Result<()> {
+        loop {
+            let message = self.next(ends)?;
+            match message.verb {
+                Verb::Close => return self.answer(message, 0, Answer::Done, ends),
+                Verb::End => self.unexpected(message, "the end", ends)?,
+                _ => return Err(Fault::measurement("the peer sent data after the last data unit")),
+            }
+        }
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        settings(&self.machine)
+    }
+}
