@@ -8,12 +8,6 @@ use stackline_proto::blast::{self, HEADER, Strategy, terms};
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes of a blast by default; what is sent again as a whole has to be small.
-const SIZE: u32 = 512 << 10;
-const SIZE_WHOLE: u32 = 64 << 10;
-/// Blasts in flight by default.
-const FLIGHT: u32 = 8;
-
 /// How a channel waits for packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Waiting {
@@ -72,14 +66,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Blasts with this strategy: of 512 KiB, 8 in flight, for [`Strategy::Selective`]; of 64 KiB for the others, one in
-    /// flight where a blast is sent again as a whole.
+    /// Blasts with this strategy as [`blast::Options::usual`] has them.
     #[must_use]
     pub const fn new(strategy: Strategy) -> Self {
-        let size = if matches!(strategy, Strategy::Selective) { SIZE } else { SIZE_WHOLE };
-        let flight = if matches!(strategy, Strategy::Full | Strategy::FullNak) { 1 } else { FLIGHT };
-        let blast = blast::Options { flight, buffer: 0, ..blast::Options::blast(strategy, 0, size) };
-        Self::of(blast)
+        Self::of(blast::Options { buffer: 0, ..blast::Options::usual(strategy, 0) })
     }
 
     /// These options of the machine, and nothing else.

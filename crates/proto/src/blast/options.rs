@@ -69,6 +69,11 @@ const SHORTEST: Duration = Duration(1_000);
 const PATIENCE: Duration = Duration(10_000_000_000);
 /// What a receiver grants.
 const BUFFER: u64 = 1 << 20;
+/// Bytes of a blast where nothing is chosen; where more than what is missing comes again it has to be small.
+const SIZE: u32 = 512 << 10;
+const SIZE_WHOLE: u32 = 64 << 10;
+/// Blasts in flight where nothing is chosen.
+const FLIGHT: u32 = 8;
 
 impl Options {
     /// Blasts of `size` bytes in packets of `packet` bytes, one after the other, with adaptive intervals.
@@ -86,6 +91,16 @@ impl Options {
             pacing: Pacing::Off,
             checked: false,
         }
+    }
+
+    /// Blasts as they are where nothing but the strategy is chosen, in packets of `packet` bytes: of 512 KiB for
+    /// [`Strategy::Selective`], of 64 KiB for the others; 8 in flight, but for [`Strategy::Full`] and [`Strategy::FullNak`]
+    /// one, as in the paper (Zwaenepoel 1985, section 3.2). Everything else is as [`Options::blast`] has it.
+    #[must_use]
+    pub const fn usual(strategy: Strategy, packet: u32) -> Self {
+        let size = if matches!(strategy, Strategy::Selective) { SIZE } else { SIZE_WHOLE };
+        let flight = if matches!(strategy, Strategy::Full | Strategy::FullNak) { 1 } else { FLIGHT };
+        Self { flight, ..Self::blast(strategy, packet, size) }
     }
 
     /// Stop-and-wait: each packet is a blast, acknowledged before the next leaves.

@@ -9,11 +9,6 @@ use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
 use stackline_core::plan::Stack;
 use stackline_core::time::Duration;
 
-/// Bytes of a blast where nothing is written: what is sent again as a whole has to be small.
-const SIZE: u64 = 512 << 10;
-const SIZE_WHOLE: u64 = 64 << 10;
-/// Blasts in flight where nothing is written.
-const FLIGHT: u64 = 8;
 /// A window that never closes.
 const NEVER: u64 = 1 << 15;
 /// How the four strategies are written.
@@ -212,12 +207,10 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, Strin
         "saw" => Options::saw(packet),
         "window" => Options::window(packet, whole(number("n", NEVER))),
         _ => {
-            let strategy = strategy(stack)?;
-            let again_whole = matches!(strategy, Strategy::Full | Strategy::FullNak);
-            let size = if strategy == Strategy::Selective { SIZE } else { SIZE_WHOLE };
-            let flight = number("flight", if again_whole { 1 } else { FLIGHT });
-            let blast = Options::blast(strategy, packet, whole(number("size", size)));
-            Options { flight: whole(flight), ..blast }
+            let usual = Options::usual(strategy(stack)?, packet);
+            let size = whole(number("size", u64::from(usual.size)));
+            let flight = whole(number("flight", u64::from(usual.flight)));
+            Options { size, flight, ..usual }
         }
     };
     let interval = stack.seconds("interval").map(Duration::from_seconds);
@@ -308,6 +301,22 @@ mod tests {
         let fixed =
             options(&written("saw", &[("interval", OptionValue::Seconds(0.1))]), 1440, 4 << 20).unwrap().fitted();
         assert_eq!((fixed.hush, fixed.pacing, fixed.flight), (None, Pacing::Off, 1));
+    }
+
+    #[test]
+    fn the_table_tells_what_is_usual() {
+        let usual = STRATEGIES.map(|(_, strategy)| Options::usual(strategy, 1024));
+        let [full, full_nak, partial, selective] = &usual;
+        let told = |name: &str| BLAST.options.iter().find(|option| option.name == name).unwrap().default;
+        let bytes = |options: &Options| stackline_core::units::size(u64::from(options.size));
+        assert_eq!(
+            told("size"),
+            format!("{}; {} where more than the missing is sent again", bytes(selective), bytes(full))
+        );
+        assert_eq!((full.size, full.size), (full_nak.size, partial.size));
+        let flights = format!("{}; {} for full and full_nak, as in the paper", selective.flight, full.flight);
+        assert_eq!(told("flight"), flights);
+        assert_eq!((full.flight, selective.flight), (full_nak.flight, partial.flight));
     }
 
     #[test]
