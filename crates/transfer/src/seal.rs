@@ -244,6 +244,8 @@ impl Seal {
     }
 }
 
+const _: () = assert!(HEAD == HEADER + stackline_proto::blast::wire::SEAL);
+
 #[cfg(test)]
 mod tests {
     use super::*;

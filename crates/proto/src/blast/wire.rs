@@ -17,6 +17,8 @@
 
 /// Bytes of a header.
 pub const HEADER: usize = 32;
+/// Bytes between header and payload of a packet that is sealed: its number (8) and the tag of its encryption (16).
+pub const SEAL: usize = 8 + 16;
 
 /// What a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

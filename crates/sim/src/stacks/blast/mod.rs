@@ -19,13 +19,13 @@ use stackline_core::catalogue::{OptionTable, StackTable};
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
 use stackline_net::Packet;
-use stackline_proto::blast::wire::{HEADER, Header, Kind};
+use stackline_proto::blast::wire::{HEADER, Header, Kind, SEAL};
 use stackline_proto::blast::{Connection, Options, stack as words};
 use stackline_proto::datagram::Token;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use wire::{BELOW, SEAL, Wire};
+use wire::{BELOW, Wire};
 
 /// The options of a stack that mean something here, in this order. There is no processor that could wait in two ways, no
 /// port that could be taken, and everything that travels is an IPv4 packet.
@@ -126,7 +126,7 @@ impl BlastPair {
     /// # Errors
     /// A [`Failure`] when the packets do not fit the path.
     pub(super) fn new(route: Route, stack: &Stack, seed: u64) -> Result<Self, Failure> {
-        let seal = if stack.flag("sealed") { SEAL } else { 0 };
+        let seal = if stack.flag("sealed") { SEAL as u32 } else { 0 };
         let headers = (BELOW + HEADER) as u64 + u64::from(seal);
         let packet = u32::try_from(route.mtu.min(LARGEST_PACKET).saturating_sub(headers)).unwrap_or(0);
         let hint = "leave `packet` out for what the path carries, or give its links a larger `mtu`";

@@ -7,8 +7,6 @@ use stackline_proto::blast::wire::{HEADER, Header};
 
 /// IP and UDP headers.
 pub(in crate::stacks) const BELOW: usize = 28;
-/// What a sealed packet is longer by: a number and a tag.
-pub(in crate::stacks) const SEAL: u32 = 24;
 /// Never fragmented.
 const DO_NOT_FRAGMENT: u16 = 1 << 14;
 
@@ -78,10 +76,11 @@ impl Wire {
 mod tests {
     use super::*;
     use stackline_proto::blast::Kind;
+    use stackline_proto::blast::wire::SEAL;
 
     #[test]
     fn what_is_sent_is_read_and_as_long_as_it_says() {
-        for seal in [0, SEAL] {
+        for seal in [0, SEAL as u32] {
             let wire = Wire { pair: 3, nodes: [Node(0), Node(1)], ports: [40_000, 4000], seal };
             let header = Header { blast: 7, ..Header::new(Kind::Answer, 5) };
             for body in [vec![], vec![1, 2, 3]] {
