@@ -115,7 +115,9 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
                 match output {
                     Output::Control(header, body) => self.put(side, &header, &body),
                     Output::Run(run) => {
-                        let check = sum((run.blast.start..run.blast.end()).map(|at| byte(side, at)));
+                        // Only the packet that asks carries it.
+                        let bytes = run.asks.then_some(run.blast.start..run.blast.end()).into_iter().flatten();
+                        let check = sum(bytes.map(|at| byte(side, at)));
                         for n in 0..run.count {
                             let (position, bytes) = run.span(n);
                             let body: Vec<u8> =
