@@ -20,6 +20,8 @@ use std::net::SocketAddr;
 /// of the channel's own, at most as much as was granted (`buffer` of the options); beyond that the peer's sends wait.
 ///
 /// Nothing happens between two calls: a peer that sends while this end is in none waits, and gives up after its patience.
+/// A channel that is dropped closes; one that is dropped after it failed, or in the middle of an operation, tells the peer so
+/// once, and what the peer is in ends with [`Error::Closed`].
 ///
 /// ```
 /// use stackline_transfer::{Channel, Listener, Options};
@@ -152,7 +154,8 @@ impl<C: Carrier> Channel<C> {
     /// where the stream ends, because the peer has finished or closed.
     ///
     /// # Errors
-    /// [`Error::Gone`] or [`Error::Silent`] when the peer is dead. The channel is of no use afterwards.
+    /// [`Error::Gone`] or [`Error::Silent`] when the peer is dead, [`Error::Closed`] when it gave up. The channel is of no use
+    /// afterwards.
     pub fn receive_into(&mut self, into: &mut [u8]) -> Result<usize, Error> {
         self.broken()?;
         let end = self.taken + into.len() as u64;
@@ -375,9 +378,13 @@ fn random<const N: usize>() -> Result<[u8; N], Error> {
 }
 
 impl<C: Carrier> Drop for Channel<C> {
-    /// Tells the peer once, without waiting.
+    /// Tells the peer once, without waiting. One whose channel broke would else wait its whole patience: where a listener is
+    /// at the same address, its host does not say that nobody is there.
     fn drop(&mut self) {
-        if self.broken || self.driver.connection.state() != State::Open {
+        if self.broken {
+            return self.driver.abort();
+        }
+        if self.driver.connection.state() != State::Open {
             return;
         }
         let now = self.driver.now();

@@ -16,6 +16,7 @@ use crate::train::{Train, first};
 use crate::work::Work;
 use stackline_core::time::{Duration, Instant};
 use stackline_proto::blast::terms::Nonce;
+use stackline_proto::blast::wire::{ABORT, FIN};
 use stackline_proto::blast::{Arrival, Check, Connection, Failure, Header, Kind, Output, State};
 use std::io::{self, ErrorKind};
 use std::mem;
@@ -57,6 +58,8 @@ pub(crate) struct Driver<C> {
     asked: Instant,
     /// Whether the peer's host has said that it is gone.
     refused: bool,
+    /// Whether the peer has given up.
+    aborted: bool,
     /// Whether nothing has been sent in this operation.
     rested: bool,
     naps: Naps,
@@ -82,6 +85,7 @@ impl<C: Carrier> Driver<C> {
             heard: BEGIN,
             asked: BEGIN,
             refused: false,
+            aborted: false,
             rested: true,
             naps: Naps::new(),
         }
@@ -109,6 +113,10 @@ impl<C: Carrier> Driver<C> {
             match self.connection.state() {
                 State::Failed(Failure::Silent) => return Err(Error::Silent(self.connection.options().patience)),
                 State::Failed(Failure::Refused(refusal)) => return Err(Error::Refused(refusal)),
+                State::Closed if self.aborted && !done(&self.connection) => {
+                    // Both may have been asked to end.
+                    return self.link.look().and(Err(Error::Closed));
+                }
                 State::Closed => return Ok(()),
                 _ if all && done(&self.connection) => return Ok(()),
                 _ => {}
@@ -211,6 +219,18 @@ impl<C: Carrier> Driver<C> {
             return self.link.control(&Header::new(Kind::Probe, self.connection.id()), &[]);
         }
         Ok(())
+    }
+
+    /// Tells a peer that still waits that nobody is here any more.
+    pub(crate) fn abort(&mut self) {
+        let waits = matches!(self.connection.state(), State::Opening | State::Open | State::Failed(Failure::Silent));
+        if waits {
+            let fin = if self.connection.receiver().ended() { FIN } else { 0 };
+            let start = self.connection.receiver().delivered();
+            let close = Header { flags: ABORT | fin, start, ..Header::new(Kind::Close, self.connection.id()) };
+            self.link.tries_once();
+            let _ = self.link.control(&close, &[]);
+        }
     }
 
     // --- what arrives ---
@@ -331,7 +351,9 @@ impl<C: Carrier> Driver<C> {
             Kind::Data => &[],
             _ => self.inbox.payload(packet.payload, at, posted),
         };
+        let was_open = self.connection.state() == State::Open;
         let arrival = self.connection.handle(now, &header, body, packet.payload.length());
+        self.aborted |= was_open && header.has(ABORT) && self.connection.closed_by_the_peer();
         self.heard = now;
         if header.kind != Kind::Data {
             // The next packet may need the keys that this one brought.

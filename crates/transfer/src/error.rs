@@ -14,7 +14,7 @@ pub enum Error {
     Silent(Duration),
     /// The peer does not want the connection.
     Refused(Refusal),
-    /// The peer closed the channel while data was on its way to it.
+    /// The peer closed the channel while data was on its way to it, or gave up in the middle of an operation.
     Closed,
     /// It was asked to end (see [`crate::options::Options::interrupt`]).
     Interrupted,
@@ -51,7 +51,7 @@ impl fmt::Display for Error {
                 f.write_str("the peer wants other terms; hint: give both sides the same strategy and checks")
             }
             Self::Refused(Refusal::Busy) => f.write_str("the peer is in another connection; hint: close that first"),
-            Self::Closed => f.write_str("the peer closed the channel before everything sent had arrived"),
+            Self::Closed => f.write_str("the peer closed the channel before everything had arrived"),
             Self::Interrupted => f.write_str("it was ended before it was done"),
             Self::Broken => f.write_str("the channel failed before; hint: open another one"),
             Self::Options(what) => f.write_str(what),

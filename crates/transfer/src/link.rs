@@ -61,6 +61,11 @@ impl<C: Carrier> Link<C> {
         }
     }
 
+    /// From now on what the carrier does not take is not tried again.
+    pub(crate) fn tries_once(&mut self) {
+        self.interrupt = Some(Interrupt::new(|| true));
+    }
+
     /// Sends a packet without data of the stream.
     pub(crate) fn control(&mut self, header: &Header, body: &[u8]) -> Result<(), Error> {
         self.heads[0].0[..HEADER].copy_from_slice(&header.write());

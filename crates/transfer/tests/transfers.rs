@@ -9,6 +9,8 @@ use stackline_transfer::udp::{self, Udp};
 use stackline_transfer::{Channel, Error, Key, Listener, Options, Waiting};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use support::{Manners, Rough, Tapped, bytes, carriers, ethernet, loopback, over, strategies, through_a_listener};
 
@@ -351,10 +353,44 @@ fn a_channel_that_is_dropped_ends_the_stream_of_its_peer() {
 }
 
 #[test]
+fn a_channel_that_is_dropped_when_it_broke_tells_its_peer() {
+    use stackline_transfer::Interrupt;
+    for key in [None, Some(Key::new(b"a secret of both"))] {
+        // Packets that nobody takes are more than any socket holds.
+        let (data, mut into) = (bytes(MANY), [0; 10]);
+        for does in 0..4 {
+            let options = Options { key: key.clone(), ..Options::default() };
+            let mut listener = Listener::bind(loopback(), &options).unwrap();
+            let ended = Arc::new(AtomicBool::new(false));
+            let asked = Arc::clone(&ended);
+            listener.interrupted_by(Interrupt::new(move || asked.load(Ordering::Relaxed)));
+            let address = listener.local().unwrap();
+            thread::scope(|scope| {
+                let server = scope.spawn(|| {
+                    let mut server = listener.accept().unwrap();
+                    ended.store(true, Ordering::Relaxed);
+                    assert!(matches!(server.receive_into(&mut vec![0; 2 * MANY]), Err(Error::Interrupted)));
+                });
+                let mut client = Channel::connect(address, &options).unwrap();
+                // It has come before the server waits, or while it does.
+                let result = match does {
+                    0 => client.send(&data),
+                    1 => client.receive_into(&mut into).map(drop),
+                    2 => client.await_data().map(drop),
+                    _ => client.await_close().map(drop),
+                };
+                // The listener is there still: nobody but the channel itself tells it.
+                assert!(matches!(result, Err(Error::Closed)), "{does}: {result:?}");
+                server.join().unwrap();
+            });
+            drop(listener);
+        }
+    }
+}
+
+#[test]
 fn whoever_asks_to_end_is_obeyed() {
     use stackline_transfer::Interrupt;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
     let flag = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&flag);
     let options =

@@ -13,7 +13,8 @@
 //! | 26..28 | spare | 0 | 0 |
 //! | 28..32 | check | CRC-32C of the blast, with [`ASK`], where agreed | how many are missing |
 //!
-//! [`Kind::Close`] says in `start` and with [`FIN`] what its sender has received: up to where, and whether to the end.
+//! [`Kind::Close`] says in `start` and with [`FIN`] what its sender has received: up to where, and whether to the end. With
+//! [`ABORT`] it has given up.
 
 /// Bytes of a header.
 pub const HEADER: usize = 32;
@@ -75,6 +76,8 @@ pub const COMPLETE: u8 = 4;
 pub const LIMIT: u8 = 8;
 /// Said unasked, because nothing more came.
 pub const HUSH: u8 = 16;
+/// With [`Kind::Close`]: its sender gives up, and what it has sent may not be all that it wanted to.
+pub const ABORT: u8 = 32;
 
 /// Rounds that a packet may be late: beyond, it is of a later round, whose number has wrapped.
 const LATE: u16 = 256;
