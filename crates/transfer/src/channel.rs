@@ -3,6 +3,7 @@
 use crate::carrier::{self, Carrier};
 use crate::drive::{BEGIN, Driver, Dropped};
 use crate::error::Error;
+use crate::listener::Life;
 use crate::memory::{Posted, TAIL};
 use crate::options::Options;
 use crate::seal::Side;
@@ -47,6 +48,8 @@ use std::net::SocketAddr;
 /// ```
 pub struct Channel<C: Carrier = Udp> {
     driver: Driver<C>,
+    /// The listener may look at it; it ends after the socket.
+    life: Option<Life>,
     /// Stream positions: up to here the application has handed over, and taken.
     sent: u64,
     taken: u64,
@@ -127,7 +130,13 @@ impl<C: Carrier> Channel<C> {
     }
 
     const fn new(driver: Driver<C>) -> Self {
-        Self { driver, sent: 0, taken: 0, broken: false }
+        Self { driver, life: None, sent: 0, taken: 0, broken: false }
+    }
+
+    /// The same, whose end can be noticed.
+    pub(crate) fn living(mut self, life: Life) -> Self {
+        self.life = Some(life);
+        self
     }
 
     /// Nothing to send, nothing to receive into.

@@ -1,5 +1,12 @@
 //! Waits for connections over UDP: one bound socket hears who wants one, each channel gets a connected socket of its own at
 //! the same address, which the kernel prefers for that peer's packets (`SO_REUSEPORT`).
+//!
+//! A peer whose end of a channel is gone comes here as well when it did not hear the farewell: it is told once more. Where
+//! packets are sealed nobody can say it any more, as the session's keys went with the channel.
+
+mod known;
+
+pub(crate) use known::Life;
 
 use crate::carrier::LONGEST_HEAD;
 use crate::channel::Channel;
@@ -8,27 +15,25 @@ use crate::options::{Interrupt, Options};
 use crate::seal::{Seal, Verdict};
 use crate::sys::option;
 use crate::udp::Udp;
+use known::Known;
 use socket2::{Domain, Protocol, Socket, Type};
-use stackline_proto::blast::terms::{TERMS, Terms};
-use stackline_proto::blast::{Header, Kind};
-use std::collections::VecDeque;
+use stackline_proto::blast::terms::{Nonce, Terms};
+use stackline_proto::blast::{HEADER, Header, Kind};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Whoever may end the waiting is asked so often.
 const LOOK: Duration = Duration::from_millis(20);
-/// Connections that are remembered, so that one asked for twice is opened once.
-const REMEMBERED: usize = 1024;
 
 /// Hears who wants a connection. Its address has to be one that peers reach it at: on a host with several, bind to one.
 pub struct Listener {
     socket: UdpSocket,
     options: Options,
-    seen: Mutex<VecDeque<(SocketAddr, u32)>>,
+    known: Mutex<Known>,
     unopened: AtomicU64,
 }
 
@@ -51,7 +56,7 @@ impl Listener {
         Ok(Self {
             socket: socket.into(),
             options: options.clone(),
-            seen: Mutex::default(),
+            known: Mutex::default(),
             unopened: AtomicU64::new(0),
         })
     }
@@ -77,7 +82,7 @@ impl Listener {
     }
 
     /// Waits for the next connection, without a bound. Packets that show neither the token nor (where there is a key) that
-    /// their sender knows it are dropped without a word; a peer that cannot be answered is counted, and the others go on.
+    /// their sender knows it are dropped without a word, as is a sealed one that was here before; a peer that cannot be answered is counted, and the others go on.
     ///
     /// # Errors
     /// [`Error::Interrupted`], and what the kernel says of the listening socket.
@@ -106,45 +111,52 @@ impl Listener {
 
     /// A packet has come; the channel, when it opens one.
     fn hear(&self, from: SocketAddr, packet: &mut [u8]) -> Result<Option<Channel>, Error> {
-        let Some((header, body)) = self.asks(packet) else { return Ok(None) };
-        if !self.is_new(from, header.connection) {
+        if let Some(number) = self.closes(packet) {
+            self.say_closed(from, number);
             return Ok(None);
         }
+        let Some((header, body, nonce)) = self.asks(packet) else { return Ok(None) };
+        let nonce = self.options.key.as_ref().map(|_| nonce);
+        let Some(life) = self.known().begin(from, header.connection, nonce) else { return Ok(None) };
         match self.open(from, &header, body) {
-            Err(Error::Interrupted) => Err(Error::Interrupted),
-            // One peer's route, or its terms, are no reason to leave the others. It will ask again.
-            Err(_) => {
-                self.forget(from, header.connection);
+            Err(error) => {
+                self.known().forget(from, header.connection);
+                if matches!(error, Error::Interrupted) {
+                    return Err(error);
+                }
+                // One peer's route, or its terms, are no reason to leave the others. It will ask again.
                 self.unopened.fetch_add(1, Ordering::Relaxed);
                 Ok(None)
             }
-            Ok(channel) => Ok(Some(channel)),
+            Ok(channel) => Ok(Some(channel.living(life))),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which connection an unsealed packet closes.
+    fn closes(&self, packet: &[u8]) -> Option<u32> {
+        let header = Header::read(packet).filter(|_| self.options.key.is_none() && packet.len() == HEADER)?;
+        (header.kind == Kind::Close).then_some(header.connection)
+    }
+
+    /// Says to who closes a connection that it is closed, if it was here and is over. It asks again where this is lost.
+    fn say_closed(&self, from: SocketAddr, number: u32) {
+        if self.known().is_over(from, number) {
+            let _ = self.socket.send_to(&Header::new(Kind::Closed, number).write(), from);
         }
     }
 
     /// What a packet says that asks for a connection.
-    fn asks<'a>(&self, packet: &'a mut [u8]) -> Option<(Header, &'a [u8])> {
+    fn asks<'a>(&self, packet: &'a mut [u8]) -> Option<(Header, &'a [u8], Nonce)> {
         let (head, body) = packet.split_at_mut_checked(self.options.head())?;
         let header = Header::read(head).filter(|header| header.kind == Kind::Open)?;
         let genuine = |key| Seal::new(key).open(head, body) == Verdict::Genuine;
         let known = self.options.key.as_ref().is_none_or(genuine);
-        (known && body.len() == TERMS && Terms::read(body, &self.options.shown()).is_some()).then_some((header, &*body))
-    }
-
-    fn is_new(&self, from: SocketAddr, connection: u32) -> bool {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.contains(&(from, connection)) {
-            return false;
-        }
-        if seen.len() == REMEMBERED {
-            seen.pop_front();
-        }
-        seen.push_back((from, connection));
-        true
-    }
-
-    fn forget(&self, from: SocketAddr, connection: u32) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).retain(|seen| *seen != (from, connection));
+        let terms = Terms::read(body, &self.options.shown()).filter(|_| known)?;
+        Some((header, body, terms.nonce))
     }
 
     fn open(&self, from: SocketAddr, header: &Header, body: &[u8]) -> Result<Channel, Error> {
@@ -164,7 +176,10 @@ const _: () = assert!(LONGEST_HEAD >= crate::seal::HEAD);
 mod tests {
     use super::*;
     use crate::carrier::Head;
-    use stackline_proto::blast::{self, HEADER};
+    use crate::seal::Key;
+    use stackline_core::time::{Duration, Instant};
+    use stackline_proto::blast::connection::FAREWELL;
+    use stackline_proto::blast::{self, Connection, Output, State};
     use std::net::Ipv4Addr;
     use std::thread;
 
@@ -201,5 +216,66 @@ mod tests {
             assert!(server.join().unwrap());
         });
         assert_eq!(listener.unopened(), 2);
+    }
+
+    #[test]
+    fn a_sealed_opening_that_was_recorded_opens_nothing_from_elsewhere() {
+        for key in [None, Some(Key::new(b"a secret of both"))] {
+            let options = Options { key, ..Options::default() };
+            let listener = Listener::bind(loopback(), &options).unwrap();
+            let sockets = [0, 1].map(|_| UdpSocket::bind(loopback()).unwrap());
+            let [here, there] = sockets.each_ref().map(|socket| socket.local_addr().unwrap());
+            let opens = |from, packet: &[u8]| listener.hear(from, &mut packet.to_vec()).unwrap().is_some();
+            let packet = asking(&options, 7, [1; 16]);
+            assert!(opens(here, &packet) && !opens(here, &packet));
+            assert_eq!(opens(there, &packet), options.key.is_none());
+            assert!(opens(there, &asking(&options, 8, [2; 16])));
+            assert_eq!(listener.unopened(), 0);
+        }
+    }
+
+    /// What the machine of a peer says next goes to the listener.
+    fn says(listener: &Listener, from: SocketAddr, peer: &mut Connection, now: Instant) -> Option<Channel> {
+        let Some(Output::Control(header, body)) = peer.poll(now, 1) else { panic!("nothing is said") };
+        listener.hear(from, &mut [&header.write()[..], &body].concat()).unwrap()
+    }
+
+    /// What has come goes to the machine of the peer; how much that was.
+    fn hears(socket: &UdpSocket, peer: &mut Connection, now: Instant) -> usize {
+        let mut packet = [0; 100];
+        let mut count = 0;
+        while let Ok(length) = socket.recv(&mut packet) {
+            let header = Header::read(&packet[..length]).unwrap();
+            peer.handle(now, &header, &packet[HEADER..length], length - HEADER);
+            count += 1;
+        }
+        count
+    }
+
+    #[test]
+    fn a_peer_that_missed_the_farewell_is_told_again() {
+        let options = Options::default();
+        let listener = Listener::bind(loopback(), &options).unwrap();
+        let socket = UdpSocket::bind(loopback()).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let from = socket.local_addr().unwrap();
+        let machine = blast::Options { packet: 1000, buffer: 1 << 20, ..options.blast };
+        let (begin, nothing) = (Instant(1), (0, State::Closing));
+        let mut peer = Connection::dial(begin, &machine, options.token, [1; 16], 7);
+        let channel = says(&listener, from, &mut peer, begin).unwrap();
+        assert_eq!((hears(&socket, &mut peer, begin), peer.state()), (1, State::Open));
+        peer.close(begin);
+        // The channel may still want to hear it itself.
+        assert!(says(&listener, from, &mut peer, begin).is_none());
+        assert_eq!((hears(&socket, &mut peer, begin), peer.state()), nothing);
+        // What it says at its end is lost.
+        drop(channel);
+        while socket.recv(&mut [0; 100]).is_ok() {}
+        assert!(listener.hear(from, &mut Header::new(Kind::Close, 8).write()).unwrap().is_none());
+        assert_eq!((hears(&socket, &mut peer, begin), peer.state()), nothing, "there was no such connection");
+        let (again, _) = peer.deadline(begin).unwrap();
+        assert!(again < begin + Duration(FAREWELL.0 / 10));
+        assert!(says(&listener, from, &mut peer, again).is_none());
+        assert_eq!((hears(&socket, &mut peer, again), peer.state()), (1, State::Closed));
     }
 }
