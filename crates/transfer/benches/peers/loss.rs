@@ -3,9 +3,9 @@
 use crate::Failure;
 use crate::net::Pair;
 
-/// From now on `lost` packets of 1000 are lost. The sender's processor cuts what it sends into packets before they go over
-/// the veth pair, and nothing joins them: what is dropped is one packet and not up to 64 KiB of them. `steered`: packets are
-/// received on the core of their own side; else the kernel does that on the core of who sent them.
+/// From now on `lost` packets of 1000 are lost. The sender's processor cuts what it sends into packets before they go
+/// over the veth pair, and nothing joins them: what is dropped is one packet and not up to 64 KiB of them. `steered`:
+/// packets are received on the core of their own side; else the kernel does that on the core of who sent them.
 pub(crate) fn set(pair: &Pair, lost: f64, steered: bool) -> Result<(), Failure> {
     const HINT: &str = "hint: apt-get install ethtool nftables";
     let run = |side, program, words: &str| {

@@ -1,17 +1,17 @@
-//! Selective blasts over UDP beside what else moves bulk from memory to memory, in one run, in turns, between two network
-//! namespaces at MTU 1500 with a core for each side. As root:
+//! Selective blasts over UDP beside what else moves bulk from memory to memory, in one run, in turns, between two
+//! network namespaces at MTU 1500 with a core for each side. As root:
 //!
 //! ```text
 //! cargo bench -p stackline-transfer --bench peers -- [WORD...] [--quinn] [--udt] [--unsteered] [--rounds N] [--mib N]
 //! ```
 //!
-//! Where packets are lost they go one by one, and each side's core does what the kernel has to do for its side, as a host
-//! would; `--unsteered` leaves all of that to the core of whoever sends a packet.
+//! Where packets are lost they go one by one, and each side's core does what the kernel has to do for its side, as a
+//! host would; `--unsteered` leaves all of that to the core of whoever sends a packet.
 //!
-//! A word keeps the cases that have it in their name. Kernel TCP with CUBIC is always there. quinn is built (and fetched)
-//! only when asked for, UDT only where Debian's `libudt-dev` is installed: neither is a dependency of the workspace, each is
-//! a program of its own that runs in the same namespaces. Every turn begins with an open connection and ends when the sender
-//! knows that everything is there; processor time is that of both ends, of all their threads.
+//! A word keeps the cases that have it in their name. Kernel TCP with CUBIC is always there. quinn is built (and
+//! fetched) only when asked for, UDT only where Debian's `libudt-dev` is installed: neither is a dependency of the
+//! workspace, each is a program of its own that runs in the same namespaces. Every turn begins with an open connection
+//! and ends when the sender knows that everything is there; processor time is that of both ends, of all their threads.
 
 #[path = "../bulk/blast.rs"]
 #[allow(dead_code, reason = "the other benchmark has more ways of being used")]
@@ -32,7 +32,8 @@ use outside::Program;
 use std::process::ExitCode;
 use table::Turn;
 
-/// What is compared, and what is asked of it: how many times as fast as a peer, what part of its processor time, at most.
+/// What is compared, and what is asked of it: how many times as fast as a peer, what part of its processor time, at
+/// most.
 pub(crate) struct Case {
     name: &'static str,
     /// Packets of 1000 that are lost on their way to the receiver.
@@ -58,13 +59,14 @@ const LOSSY: [Goal; 2] = [
     Goal { peer: "quinn", faster: Some(3.0), processor: None },
 ];
 const CASES: [Case; 3] = [
-    Case { name: "clean", lost: 0.0, mib: 1024, goals: &CLEAN },
+    Case { name: "clean", lost: 0.0, mib: 512, goals: &CLEAN },
     Case { name: "0.1 % lost", lost: 1.0, mib: 256, goals: &LOSSY },
     Case { name: "1.0 % lost", lost: 10.0, mib: 256, goals: &LOSSY },
 ];
 const BLAST: Mover = Mover { name: "blast", listen: blast::usual::listen, connect: blast::usual::connect };
 const TCP: Mover = Mover { name: "tcp", listen: tcp::listen, connect: tcp::connect };
-const USAGE: &str = "cargo bench -p stackline-transfer --bench peers -- [WORD...] [--quinn] [--udt] [--unsteered] [--rounds N] [--mib N]";
+const USAGE: &str = "cargo bench -p stackline-transfer --bench peers -- [WORD...] [--quinn] [--udt] [--unsteered] \
+                     [--rounds N] [--mib N]";
 
 #[derive(Default)]
 struct Options {

@@ -1,5 +1,5 @@
-//! Peers that are programs of their own, built here: one for each end, in the namespaces and on the cores of the two sides.
-//! Each says its wall time and processor time itself.
+//! Peers that are programs of their own, built here: one for each end, in the namespaces and on the cores of the two
+//! sides. Each says its wall time and processor time itself.
 
 use crate::Failure;
 use crate::net::{Pair, SERVER};

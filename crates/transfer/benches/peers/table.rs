@@ -1,6 +1,6 @@
 //! What came out: medians of all rounds, and whether blasts do what is asked of them beside each peer, round by round.
 
-use crate::{Case, Goal, Peer, median};
+use crate::{BLAST, Case, Goal, Peer, median};
 
 /// One transfer: seconds of wall time, and of the processor's at both ends.
 #[derive(Clone, Copy, Debug)]
@@ -16,9 +16,9 @@ impl Turn {
     }
 }
 
-/// Prints a case. The first peer is ours.
+/// Prints a case. The first peer is ours, if it is there.
 pub(crate) fn print(case: &Case, bytes: usize, peers: &[Peer]) {
-    let Some((ours, others)) = peers.split_first() else { return };
+    let Some((ours, others)) = peers.split_first().filter(|(first, _)| first.name == BLAST.name) else { return };
     println!("\n{}: {} MiB, MTU 1500, medians of {} rounds", case.name, bytes >> 20, ours.turns.len());
     println!(
         "  {:<6} {:>28} {:>30} {:>8} {:>8}   blast's speed, and CPU, in parts of it",

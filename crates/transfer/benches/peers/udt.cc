@@ -1,14 +1,14 @@
 // UDT4 as a peer: one end of one transfer over one stream socket, from memory to memory.
 //
-// `udt receive ADDRESS:PORT BYTES` says `ready` once it listens; `udt send ADDRESS:PORT BYTES` connects. At the end each says how
-// many seconds it took, wall time and the processor's, from the open connection until the sender knows that everything is
-// there. Receivers compare every byte, after that. UDT gets socket buffers of 4 MiB; everything else is its default.
+// `udt receive ADDRESS:PORT BYTES` says `ready` once it listens; `udt send ADDRESS:PORT BYTES` connects. At the end each
+// says how many seconds it took, wall time and the processor's, from the open connection until the sender knows that
+// everything is there. Receivers compare every byte, after that. UDT gets socket buffers of 4 MiB; everything else is its
+// default.
 
 #include <arpa/inet.h>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -48,7 +48,9 @@ struct Clock {
 /// Bytes that every peer sends.
 std::vector<char> pattern(std::size_t bytes) {
     std::vector<char> data(bytes);
-    for (std::size_t i = 0; i < bytes; i++) data[i] = static_cast<char>(static_cast<std::uint32_t>(i) * 2654435761u >> 13);
+    for (std::size_t i = 0; i < bytes; i++) {
+        data[i] = static_cast<char>(static_cast<std::uint32_t>(i) * 2654435761u >> 13);
+    }
     return data;
 }
 
@@ -113,7 +115,8 @@ int main(int count, char** words) try {
     address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(where.substr(colon + 1))));
     UDT::startup();
     const bool receives = std::strcmp(words[1], "receive") == 0;
-    (receives ? receive_all : send_all)(reinterpret_cast<const sockaddr*>(&address), std::strtoul(words[3], nullptr, 10));
+    const auto end = receives ? receive_all : send_all;
+    end(reinterpret_cast<const sockaddr*>(&address), std::stoul(words[3]));
     UDT::cleanup();
 } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

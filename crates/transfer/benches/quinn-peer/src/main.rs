@@ -1,11 +1,11 @@
 //! quinn as a peer: one end of one transfer over one stream, from memory to memory.
 //!
-//! `quinn-peer receive ADDRESS BYTES` says `ready` once it listens; `quinn-peer send ADDRESS BYTES` connects. At the end each
-//! says how many seconds it took, wall time and the processor's, from the open connection until the sender knows that
-//! everything is there. Receivers compare every byte, after that.
+//! `quinn-peer receive ADDRESS BYTES` says `ready` once it listens; `quinn-peer send ADDRESS BYTES` connects. At the
+//! end each says how many seconds it took, wall time and the processor's, from the open connection until the sender
+//! knows that everything is there. Receivers compare every byte, after that.
 //!
-//! quinn gets what is good for it: CUBIC (its default), the packets the path carries from the beginning, socket buffers of
-//! 4 MiB, the cheapest cipher suite, and its sender hands over memory that is not copied.
+//! quinn gets what is good for it: CUBIC (its default), the packets the path carries from the beginning, socket buffers
+//! of 4 MiB, the cheapest cipher suite, and its sender hands over memory that is not copied.
 
 mod tls;
 
