@@ -196,12 +196,12 @@ impl<C: Carrier> Channel<C> {
         Err(Error::Closed)
     }
 
-    /// Sends `total` bytes out of memory that is used round and round, from call to call: its last [`TAIL`] bytes repeat its
-    /// first ones. Ends
-    /// early, after whole units of `unit` bytes, once `stop` says so; returns how many bytes the peer has.
+    /// Sends `total` bytes out of memory that is used round and round, from call to call: it is longer than [`TAIL`], and its
+    /// last [`TAIL`] bytes repeat its first ones. Ends early, after whole units of `unit` bytes, once `stop` says so; returns
+    /// how many bytes the peer has.
     ///
     /// # Errors
-    /// As [`Channel::send`].
+    /// As [`Channel::send`]; [`Error::Options`] when the memory is too short, and nothing has been sent then.
     pub fn send_round(
         &mut self,
         data: &[u8],
@@ -210,14 +210,14 @@ impl<C: Carrier> Channel<C> {
         mut stop: impl FnMut() -> bool,
     ) -> Result<u64, Error> {
         self.broken()?;
-        let round = data.len().saturating_sub(TAIL);
+        let round = round(data.len())?;
         let size = u64::from(self.options().size);
         let step = size * u64::from(self.options().flight);
         let (mut handed, mut last) = (0, false);
         while !last {
             let more = (total - handed).min(step);
             last = more == total - handed || stop();
-            let whole = if last { (handed + more).next_multiple_of(unit.max(1)).min(total) - handed } else { more };
+            let whole = if last { whole_units(handed + more, unit, total) - handed } else { more };
             self.driver.connection.send(whole);
             handed += whole;
             let work = Work { data, from: 0, round, posted: Posted::once(&mut [], self.taken) };
@@ -233,16 +233,18 @@ impl<C: Carrier> Channel<C> {
     }
 
     /// Takes the next `bytes` bytes of the peer's stream into memory that is used round and round, for bytes that nobody
-    /// reads; its last [`TAIL`] bytes take what begins just before. Returns how many came: fewer only where the stream ends.
+    /// reads; it is longer than [`TAIL`], and its last [`TAIL`] bytes take what begins just before. Returns how many came:
+    /// fewer only where the stream ends.
     ///
     /// # Errors
-    /// As [`Channel::receive_into`].
+    /// As [`Channel::receive_into`]; [`Error::Options`] when the memory is too short, and nothing has been taken then.
     pub fn receive_round(&mut self, into: &mut [u8], bytes: u64) -> Result<u64, Error> {
         self.broken()?;
+        round(into.len())?;
         if self.options().checked {
             return self.receive_pieces(into, bytes);
         }
-        let end = self.taken + bytes;
+        let end = self.taken.saturating_add(bytes);
         let posted = Posted::round(into, self.taken, bytes);
         let work = Work { data: &[], from: self.sent, round: 0, posted };
         self.run(work, move |connection| has(connection, end)).map(|got| got as u64)
@@ -378,6 +380,18 @@ fn has(connection: &Connection, end: u64) -> bool {
     connection.receiver().delivered() >= end || connection.receiver().ended()
 }
 
+/// Bytes of a round in memory of so many bytes.
+fn round(memory: usize) -> Result<usize, Error> {
+    let round = memory.checked_sub(TAIL).filter(|round| *round > 0);
+    let short = || format!("{memory} B of memory cannot be used round and round; hint: lend more than {TAIL} B");
+    round.ok_or_else(|| Error::Options(short()))
+}
+
+/// So many bytes, and those that complete the last unit: at most all there are.
+fn whole_units(bytes: u64, unit: u64, total: u64) -> u64 {
+    bytes.checked_next_multiple_of(unit.max(1)).map_or(total, |whole| whole.min(total))
+}
+
 /// Bytes nobody can guess.
 fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
@@ -457,13 +471,42 @@ mod tests {
     }
 
     #[test]
+    fn memory_too_short_for_rounds_is_refused_and_numbers_beyond_all_streams_are_not() {
+        let data = vec![7; 1000 + TAIL];
+        both(
+            |mut channel| {
+                for short in [0, 1, TAIL] {
+                    let refused = channel.receive_round(&mut data.clone()[..short], 1);
+                    assert!(matches!(refused, Err(Error::Options(_))), "{short}: {refused:?}");
+                }
+                // Behind what has been taken, the end is beyond the last position of all.
+                assert_eq!(channel.receive_into(&mut [0; 10]).unwrap(), 10);
+                assert_eq!(channel.receive_round(&mut data.clone(), u64::MAX).unwrap(), 99_990);
+                assert!(channel.await_close().unwrap());
+            },
+            |mut channel| {
+                for short in [0, 1, TAIL] {
+                    let refused = channel.send_round(&data[..short], 1, 1, || false);
+                    assert!(matches!(refused, Err(Error::Options(_))), "{short}: {refused:?}");
+                }
+                assert_eq!(channel.send_round(&data, 100_000, u64::MAX, || false).unwrap(), 100_000);
+                channel.close().unwrap();
+            },
+        );
+        let mut memory = [0; 10];
+        assert_eq!(Posted::round(&mut memory, 7, u64::MAX).end(), u64::MAX);
+        assert_eq!(whole_units(u64::MAX - 1, 10, u64::MAX), u64::MAX);
+        assert_eq!([whole_units(71, 10, 100), whole_units(71, 10, 75), whole_units(71, 0, 75)], [80, 75, 71]);
+    }
+
+    #[test]
     fn whoever_was_away_hears_what_waits_before_it_finds_the_peer_silent() {
         let of = |patience| {
             let mut options = Options::default();
             options.blast = blast::Options { packet: 500, size: 20_000, flight: 8, patience, ..options.blast };
             options
         };
-        let (patient, hasty) = (Duration(10_000_000_000), Duration(100_000_000));
+        let (patient, hasty) = (Duration(10_000_000_000), Duration(400_000_000));
         let listener = crate::Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &of(hasty)).unwrap();
         let address = listener.local().unwrap();
         thread::scope(|scope| {
@@ -473,7 +516,7 @@ mod tests {
                 for piece in into.chunks_mut(99_999) {
                     channel.receive_into(piece).unwrap();
                     // Longer than its own patience.
-                    thread::sleep(std::time::Duration::from_millis(150));
+                    thread::sleep(std::time::Duration::from_millis(450));
                 }
                 assert!(into.iter().all(|byte| *byte == 7));
                 channel.await_close().unwrap()

@@ -45,7 +45,7 @@ impl<'a> Posted<'a> {
 
     /// The position behind its last byte.
     pub(crate) const fn end(&self) -> u64 {
-        self.base + self.bytes
+        self.base.saturating_add(self.bytes)
     }
 
     /// Where a position is in it; `None` when it lies elsewhere.
