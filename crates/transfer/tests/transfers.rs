@@ -267,9 +267,14 @@ fn impatient(options: Options) -> Options {
     Options { blast: blast::Options { patience: Duration(100_000_000), ..options.blast }, ..options }
 }
 
+/// Patient enough to be connected on a busy host.
+fn rather_impatient(options: Options) -> Options {
+    Options { blast: blast::Options { patience: Duration(2_000_000_000), ..options.blast }, ..options }
+}
+
 #[test]
 fn another_token_and_another_key_are_not_answered() {
-    let options = impatient(Options { key: Some(Key::new(b"a secret of both")), ..Options::default() });
+    let options = Options { key: Some(Key::new(b"a secret of both")), ..Options::default() };
     let listener = Listener::bind(loopback(), &options).unwrap();
     let address = listener.local().unwrap();
     thread::scope(|scope| {
@@ -279,7 +284,7 @@ fn another_token_and_another_key_are_not_answered() {
             Options { key: Some(Key::new(b"another")), ..options.clone() },
             Options { key: None, ..options.clone() },
         ] {
-            assert!(matches!(Channel::connect(address, &other), Err(Error::Silent(_))));
+            assert!(matches!(Channel::connect(address, &impatient(other)), Err(Error::Silent(_))));
         }
         drop(Channel::connect(address, &options).unwrap());
     });
@@ -305,7 +310,7 @@ fn open(options: &Options) -> [Channel; 2] {
 #[test]
 fn a_peer_that_died_is_noticed_whatever_this_end_does() {
     for sends in [true, false] {
-        let [server, mut client] = open(&impatient(Options::default()));
+        let [server, mut client] = open(&rather_impatient(Options::default()));
         // Its socket goes without a word.
         nix::unistd::close(std::os::fd::AsFd::as_fd(server.carrier()).as_raw_fd()).unwrap();
         std::mem::forget(server);
@@ -337,7 +342,7 @@ fn what_came_before_the_peer_went_is_received() {
 #[test]
 fn a_peer_that_is_silent_is_given_up_whatever_this_end_does() {
     for sends in [true, false] {
-        let [server, mut client] = open(&impatient(Options::default()));
+        let [server, mut client] = open(&rather_impatient(Options::default()));
         let result = if sends { client.send(&[1; 1000]) } else { client.receive_into(&mut [0]).map(drop) };
         assert!(matches!(result, Err(Error::Silent(_))), "{result:?}");
         drop(server);
