@@ -16,16 +16,21 @@
 //! | [`interval`] | how long an answer is waited for |
 //! | [`rate`] | how fast packets leave beyond a local network |
 //! | [`sender`], [`receiver`] | the machines of one direction |
+//! | `flying`, `questions` | a blast on its way; when answers are due |
+//! | `landing` | a blast that is arriving |
 //! | [`stack`] | the stacks of the language they are, and their options |
 //! | [`terms`] | what two ends agree upon |
 //! | [`connection`] | one end: opening, both directions, closing |
 
 pub mod connection;
+mod flying;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod interval;
+mod landing;
 pub mod marks;
 pub mod options;
+mod questions;
 pub mod rate;
 pub mod receiver;
 pub mod sender;

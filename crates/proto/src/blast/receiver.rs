@@ -3,7 +3,7 @@
 //!
 //! It never sees data. Whatever a packet claims is checked against what was agreed and granted before it counts.
 
-use super::marks::Marks;
+use super::landing::Landing;
 use super::options::{Blast, Options, Strategy};
 use super::wire::{ASK, COMPLETE, FIN, HUSH, Header, Kind, LIMIT, is_before};
 use alloc::collections::VecDeque;
@@ -11,8 +11,6 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use stackline_core::time::{Duration, Instant};
 
-/// A receiver that has heard nothing more of a blast says so again after twice as long, up to this.
-const HUSH_LONGEST: Duration = Duration(1_000_000_000);
 /// Packets that come one after the other may be later than the last ones by this factor.
 const GAPS: u64 = 4;
 /// Answers that may wait; a peer that asks faster is answered later.
@@ -41,24 +39,6 @@ pub struct Check {
     pub blast: Blast,
     /// What its sender computed.
     pub wanted: u32,
-}
-
-/// A blast that is arriving.
-#[derive(Clone, Debug)]
-struct Landing {
-    blast: Blast,
-    marks: Marks,
-    round: u16,
-    /// The last round that was asked about, and its check.
-    asked: Option<u16>,
-    check: u32,
-    /// When the last packet came, and when it was said unasked that something is missing, how often.
-    heard: Instant,
-    said: Instant,
-    hushed: u32,
-    /// Whether it is complete, and waits for the driver's verdict.
-    complete: bool,
-    unchecked: bool,
 }
 
 /// What a receiver has seen.
@@ -306,7 +286,7 @@ impl Receiver {
         if landing.marks.count() > count {
             self.gap = Some(gap(self.gap, now - landing.heard));
         }
-        (landing.heard, landing.said, landing.hushed) = (now, now, 0);
+        landing.hear(now);
         self.heard = now;
         self.cursor = (header.blast, first + count);
         self.seen.packets += u64::from(count);
@@ -348,11 +328,7 @@ impl Receiver {
         if self.landings.len() <= place {
             self.landings.resize_with(place + 1, || None);
         }
-        let marks = Marks::none(blast.packets(self.options.packet));
-        let (heard, said) = (now, now);
-        let (asked, check, hushed, complete, unchecked) = (None, 0, 0, false, false);
-        let landing = Landing { blast, marks, round, asked, check, heard, said, hushed, complete, unchecked };
-        self.landings[place] = Some(landing);
+        self.landings[place] = Some(Landing::new(now, blast, round, blast.packets(self.options.packet)));
         (self.claimed, self.open) = (claimed, self.open + 1);
         Some(())
     }
@@ -379,7 +355,7 @@ impl Receiver {
                 landing.asked = None;
             }
         }
-        (landing.heard, landing.said, landing.hushed) = (now, now, 0);
+        landing.hear(now);
         self.heard = now;
         if header.has(ASK) {
             landing.asked = Some(header.round);
@@ -538,7 +514,7 @@ impl Receiver {
     fn ring(&mut self, now: Instant) {
         let Some(hush) = self.hush() else { return };
         for landing in self.landings.iter_mut().flatten().filter(|landing| !landing.complete) {
-            if landing.said + wait(hush, landing.hushed) <= now && self.owed.len() < ANSWERS {
+            if landing.says_at(hush) <= now && self.owed.len() < ANSWERS {
                 (landing.said, landing.hushed) = (now, landing.hushed + 1);
                 let (number, round) = (landing.blast.number, landing.round);
                 self.owed.push_back(Owed { number, round, kind: Say::Hush });
@@ -555,7 +531,7 @@ impl Receiver {
         }
         let hush = self.hush()?;
         let open = self.landings.iter().flatten().filter(|landing| !landing.complete);
-        open.map(|landing| landing.said + wait(hush, landing.hushed)).min()
+        open.map(|landing| landing.says_at(hush)).min()
     }
 
     /// Nobody has listened until now: the silence so far is not the sender's.
@@ -576,10 +552,6 @@ fn gap(before: Option<Duration>, between: Duration) -> Duration {
     let before = before.unwrap_or_default().0;
     let less = if between == Duration::ZERO { before } else { before - before / 16 + between.0 / 16 };
     Duration(between.0.max(less))
-}
-
-fn wait(hush: Duration, times: u32) -> Duration {
-    Duration(hush.0.saturating_mul(1 << times.min(16)).min(HUSH_LONGEST.0.max(hush.0)))
 }
 
 #[cfg(test)]

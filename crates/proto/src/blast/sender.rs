@@ -4,9 +4,11 @@
 //! It never sees data: what it yields says which bytes of the stream the carrier is to send. It never sends beyond what the
 //! receiver has granted.
 
+use super::flying::{Flying, Work};
 use super::interval::{MOST_DOUBLED, Patience};
 use super::marks::Marks;
 use super::options::{Blast, Options, Pacing, Strategy};
+use super::questions::{Question, Questions};
 use super::rate::{Answered, Rate};
 use super::wire::{ASK, COMPLETE, FIN, HUSH, Header, Kind, LIMIT, is_before};
 use alloc::collections::VecDeque;
@@ -21,8 +23,6 @@ const FULL_DOUBLED: u32 = 1;
 /// A sender that may not go on asks again after so long, then after twice as long, up to the longest.
 const PROBE: Duration = Duration(5_000_000);
 const PROBE_LONGEST: Duration = Duration(500_000_000);
-/// Questions that are kept in any case.
-const QUESTIONS: usize = 64;
 
 /// Consecutive packets of one blast, all full but the last of the blast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,43 +88,6 @@ pub enum Wait {
     Patience,
 }
 
-/// What is left to send of a round.
-#[derive(Clone, Debug)]
-enum Work {
-    Done,
-    /// Everything from here on.
-    From(u32),
-    /// These, from here on.
-    Those(Marks, u32),
-}
-
-/// A blast on its way.
-#[derive(Clone, Debug)]
-struct Flying {
-    blast: Blast,
-    round: u16,
-    /// What is missing is believed of rounds from this one on: earlier ones were answered by sending it.
-    news_from: u16,
-    work: Work,
-    /// The packet that asked last.
-    asked: u32,
-    /// Packets of the round, and when and as which question of all its question left.
-    packets: u32,
-    asked_at: Option<(Instant, u64)>,
-    /// Packets known to have arrived.
-    arrived: u32,
-    complete: bool,
-}
-
-/// A question on its way, in the order they left.
-#[derive(Clone, Copy, Debug)]
-struct Question {
-    number: u32,
-    round: u16,
-    at: Instant,
-    order: u64,
-}
-
 /// What a sender has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
@@ -160,9 +123,7 @@ pub struct Sender {
     finished: bool,
     /// Blasts with work, in the order they are to be served.
     ready: VecDeque<u32>,
-    questions: VecDeque<Question>,
-    orders: u64,
-    answered_order: u64,
+    questions: Questions,
     patience: Patience,
     rate: Option<Rate>,
     /// When a blocked sender asks again, and how long it waited last.
@@ -197,9 +158,7 @@ impl Sender {
             finish: false,
             finished: false,
             ready: VecDeque::new(),
-            questions: VecDeque::new(),
-            orders: 0,
-            answered_order: 0,
+            questions: Questions::default(),
             patience: Patience::new(options.interval),
             rate,
             probe: None,
@@ -357,7 +316,7 @@ impl Sender {
 
     fn measure(&mut self, now: Instant, (asked_at, order): (Instant, u64), packets: u32, lost: u32) {
         self.patience.sample(now.since(asked_at));
-        self.answered_order = self.answered_order.max(order);
+        self.questions.answered(order);
         self.consider_pacing();
         let delivered = self.arrived;
         if let Some(rate) = &mut self.rate {
@@ -470,17 +429,7 @@ impl Sender {
         }
         let blast = self.next_blast()?;
         let packets = blast.packets(self.options.packet);
-        self.flying.push_back(Flying {
-            blast,
-            round: 0,
-            news_from: 0,
-            work: Work::From(0),
-            asked: 0,
-            packets,
-            asked_at: None,
-            arrived: 0,
-            complete: false,
-        });
+        self.flying.push_back(Flying::new(blast, packets));
         self.ready.push_back(blast.number);
         Some(self.flying.len() - 1)
     }
@@ -556,17 +505,11 @@ impl Sender {
             let silent = self.unasked.take().zip(self.owed).map_or(Duration::ZERO, |(until, since)| until - since);
             self.owed = Some(Instant(now.0.saturating_sub(silent.0)));
         }
-        self.orders += 1;
         let flying = &mut self.flying[place];
-        flying.asked_at = Some((now, self.orders));
-        let question = Question { number: flying.blast.number, round: flying.round, at: now, order: self.orders };
-        self.questions.push_back(question);
-        // Those behind the first that are not open any more would be as many as there are answers in its time.
-        if self.questions.len() > QUESTIONS + 2 * self.flying.len() {
-            let mut questions = core::mem::take(&mut self.questions);
-            questions.retain(|question| self.is_open(question));
-            self.questions = questions;
-        }
+        let order = self.questions.ask(flying.blast.number, flying.round, now);
+        flying.asked_at = Some((now, order));
+        let (flying, base) = (&self.flying, self.base);
+        self.questions.thin(flying.len(), |question| is_open(flying, base, question));
     }
 
     /// Does what is due.
@@ -575,7 +518,7 @@ impl Sender {
             if at > now {
                 return;
             }
-            let Some(question) = self.questions.pop_front() else { return };
+            let Some(question) = self.questions.pop() else { return };
             self.unanswered(now, question, wait);
         }
     }
@@ -620,28 +563,8 @@ impl Sender {
 
     /// When the first question that is still open is due; questions that are not open any more go.
     fn question_due(&mut self) -> Option<(Instant, Wait)> {
-        loop {
-            let question = *self.questions.front()?;
-            if self.is_open(&question) {
-                return Some(self.due(&question));
-            }
-            self.questions.pop_front();
-        }
-    }
-
-    /// Whether an answer to it is still waited for.
-    fn is_open(&self, question: &Question) -> bool {
-        let place = question.number.wrapping_sub(self.base) as usize;
-        let asks = |flying: &Flying| !flying.complete && matches!(flying.work, Work::Done);
-        self.flying.get(place).is_some_and(|flying| asks(flying) && flying.round == question.round)
-    }
-
-    fn due(&self, question: &Question) -> (Instant, Wait) {
-        let timeout = question.at + self.patience.timeout();
-        match self.patience.overtaken().filter(|_| question.order < self.answered_order) {
-            Some(wait) if question.at + wait < timeout => (question.at + wait, Wait::Overtaken),
-            _ => (timeout, Wait::Timeout),
-        }
+        let (flying, base) = (&self.flying, self.base);
+        self.questions.due(&self.patience, |question| is_open(flying, base, question))
     }
 
     /// When it wants to be asked again, and why. Asked after [`Sender::poll`] has yielded nothing.
@@ -670,38 +593,10 @@ impl Sender {
     }
 }
 
-impl Flying {
-    /// A new round begins.
-    fn begin(&mut self, work: Work, packets: u32) {
-        self.round = self.round.wrapping_add(1);
-        (self.work, self.packets, self.asked_at) = (work, packets, None);
-    }
-
-    /// Takes the next packets of the round.
-    fn take(&mut self, most: u32, total: u32, connection: u32, packet: u32) -> Run {
-        let (first, count, next) = match &self.work {
-            Work::Done => (0, 0, None),
-            Work::From(from) => {
-                let count = most.min(total - from);
-                (*from, count, (from + count < total).then_some(from + count))
-            }
-            Work::Those(marks, from) => {
-                let first = marks.next(*from, true).unwrap_or(0);
-                let until = marks.next(first, false).unwrap_or(total);
-                let count = most.min(until - first);
-                (first, count, marks.next(first + count, true))
-            }
-        };
-        match (&mut self.work, next) {
-            (Work::From(from) | Work::Those(_, from), Some(next)) => *from = next,
-            (work, _) => {
-                self.asked = first + count - 1;
-                *work = Work::Done;
-            }
-        }
-        let asks = next.is_none();
-        Run { connection, blast: self.blast, round: self.round, first, count, asks, packet }
-    }
+/// Whether an answer to a question is still waited for, where these blasts fly, the first one with number `base`.
+fn is_open(flying: &VecDeque<Flying>, base: u32, question: &Question) -> bool {
+    let place = question.number.wrapping_sub(base) as usize;
+    flying.get(place).is_some_and(|flying| flying.waits(question.round))
 }
 
 #[cfg(test)]
@@ -722,7 +617,7 @@ impl Sender {
     pub(super) fn check(&self) {
         assert!(self.cut <= self.end && self.cut <= self.limit);
         assert!(self.flying.len() <= self.options.flight as usize);
-        assert!(self.questions.len() <= QUESTIONS + 2 * self.flying.len().max(self.options.flight as usize));
+        self.questions.check(self.flying.len().max(self.options.flight as usize));
         assert!(self.ready.len() <= 2 * self.options.flight as usize);
         for (place, flying) in self.flying.iter().enumerate() {
             assert_eq!(flying.blast.number, self.base.wrapping_add(place as u32));
