@@ -3,11 +3,10 @@
 //! What leaves goes in one call for many frames, heads and payloads from where they lie. What comes is put by the kernel
 //! into memory shared with it, where it stays until the next [`Carrier::receive`]. Whoever sleeps is not woken for every
 //! frame: a second socket hears only of frames that the sender marked, the last one of every send and now and then one
-//! before. Other ways were measured, on a veth pair at an MTU of 1500, processor time of both ends per GiB: this one 1.9 s;
-//! `recvmmsg` straight into place 2.2 s; the ring alone (`TPACKET_V2`) 6 s, all of it waking; blocks of frames
-//! (`TPACKET_V3`) 1.4 s, but nobody hears of a block before it is full or a millisecond is over, which no protocol that
-//! waits for answers can bear. Frames that leave through a ring were not faster, so there is none
-//! (`benches/frames` measures what is left of these).
+//! before. The ring's own socket (`TPACKET_V2`) would wake it for every one, and waking costs both ends more than all else.
+//! Blocks of frames (`TPACKET_V3`) wake seldom, but nobody hears of a block before it is full or a millisecond is over, which
+//! no protocol that waits for answers can bear. Nothing leaves through a ring: it would have to be copied there first
+//! (`benches/frames` has this carrier beside bare loops of `sendmmsg` and `recvmmsg`).
 //!
 //! **Who is spoken to.** Whoever opens a connection speaks to everybody until somebody answers; its first packet tells the
 //! number, and until then it hears nothing. Whoever waits for one hears only what begins something (`Open`, `Send`), and
