@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Bytes of the longest head a carrier has to take.
 pub const LONGEST_HEAD: usize = 64;
 
+/// Whoever may end an operation is asked so often: the longest that a call of the kernel waits, for packets or for room.
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
+
 /// Room for a packet's head, on a cache line of its own; how many of its bytes count is said beside it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]

@@ -29,7 +29,7 @@ pub(crate) use mailbox::raw;
 pub use options::{ETHERTYPE, Options};
 pub use unusable::Unusable;
 
-use crate::carrier::{Carrier, Counters, Facts, LONGEST_HEAD, Packet, Payload, Place, Run, Wait};
+use crate::carrier::{Carrier, Counters, Facts, LONGEST_HEAD, LOOK, Packet, Payload, Place, Run, Wait};
 use crate::sys::frames_out::{self, FramesOut};
 use crate::sys::{frames, option};
 use form::{ETHERNET, Frame, OURS, PREFIX, WAKE};
@@ -47,8 +47,6 @@ const MOST: usize = 256;
 const LEAST_SLOTS: usize = 256;
 /// Every so many frames one wakes the receiver, so that it works while the others are on their way.
 const WAKE_EVERY: usize = 64;
-/// How long a send waits for room.
-const PATIENCE: Duration = Duration::from_millis(20);
 /// How often a send is tried without a frame having gone.
 const TRIES: u32 = 4;
 /// Pause after the device's queue was full.
@@ -182,7 +180,7 @@ impl Frames {
                 thread::sleep(FULL_QUEUE);
                 Ok(true)
             }
-            Some(libc::EAGAIN) => option::ready(self.mailbox.socket(), true, PATIENCE),
+            Some(libc::EAGAIN) => option::ready(self.mailbox.socket(), true, LOOK),
             _ => Err(error),
         }
     }

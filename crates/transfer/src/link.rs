@@ -4,14 +4,11 @@ use crate::carrier::{Carrier, Head, Run};
 use crate::error::Error;
 use crate::options::{Interrupt, Options};
 use crate::seal::Seal;
+use crate::train::{PACKETS, joined};
 use stackline_proto::blast::{self, HEADER, Header};
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-/// Most bytes that the kernel takes or brings as one.
-const LONGEST: usize = 65_507;
-/// Most packets of a run.
-const PACKETS: usize = 128;
 /// Where the index is in a header, and its flags.
 const INDEX: std::ops::Range<usize> = 24..26;
 /// A carrier that takes nothing for so long is broken.
@@ -43,14 +40,12 @@ impl<C: Carrier> Link<C> {
 
     /// Packets with so many bytes of data that go as one.
     pub(crate) fn train(&self, packet: u32) -> u32 {
-        let bytes = packet as usize + self.head;
-        (LONGEST / bytes).min(self.carrier.facts().joined_out).clamp(1, PACKETS) as u32
+        joined(packet as usize + self.head, self.carrier.facts().joined_out.min(PACKETS)) as u32
     }
 
     /// How many packets with so many bytes of data one read can bring, as far as places for them are worth it.
     pub(crate) fn places(&self, packet: usize) -> usize {
-        let joined = self.carrier.facts().joined_in;
-        if joined { (LONGEST / (packet + self.head)).clamp(1, PACKETS) } else { PACKETS }
+        if self.carrier.facts().joined_in { joined(packet + self.head, PACKETS) } else { PACKETS }
     }
 
     /// Whether somebody wants the operation to end.

@@ -1,7 +1,13 @@
-//! Packets that leave in one call: runs that follow each other in the stream, whichever blasts they are of.
+//! Packets that leave in one call: runs that follow each other in the stream, whichever blasts they are of, and how many can
+//! go or come as one. It sends nothing.
 
 use stackline_proto::blast::Run;
 
+/// Bytes of the longest UDP payload over IPv4, which is shorter than over IPv6 (RFC 768, RFC 791): no kernel takes or brings
+/// more as one.
+pub(crate) const LONGEST: usize = 65_507;
+/// Most packets of a train, and most places for those that come.
+pub(crate) const PACKETS: usize = 128;
 /// As few packets are worth two trains.
 const TWO: u32 = 16;
 
@@ -31,6 +37,11 @@ impl Train {
     }
 }
 
+/// How many packets of so many bytes, head and payload, can go or come as one: at most `most`, at least one.
+pub(crate) fn joined(bytes: usize, most: usize) -> usize {
+    (LONGEST / bytes.max(1)).min(most).max(1)
+}
+
 /// Packets of a train where `bytes` are sent to an end that sleeps: two halves rather than one train and a rest, so that it
 /// wakes and takes the first half while the second is copied.
 pub(crate) fn first(bytes: u64, packet: u32, long: u32) -> u32 {
@@ -43,6 +54,12 @@ pub(crate) fn first(bytes: u64, packet: u32, long: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_many_go_as_one_as_the_longest_payload_holds() {
+        assert_eq!([joined(1472, PACKETS), joined(100, PACKETS), joined(1472, 10)], [44, 128, 10]);
+        assert_eq!([joined(LONGEST, PACKETS), joined(LONGEST + 1, PACKETS), joined(0, 0)], [1; 3]);
+    }
 
     #[test]
     fn what_is_more_than_one_train_and_less_than_two_goes_in_halves() {

@@ -10,12 +10,13 @@ mod tests;
 
 pub use setup::Options;
 
-use crate::carrier::{Carrier, Counters, Facts, LONGEST_HEAD, Packet, Payload, Place, Run, Wait};
+use crate::carrier::{Carrier, Counters, Facts, LONGEST_HEAD, LOOK, Packet, Payload, Place, Run, Wait};
 use crate::sys::inward::{self, Inward, Message};
 use crate::sys::option;
 use crate::sys::outward::{self, Outward};
+use crate::train::{self, LONGEST};
 use crate::warm::{self, Warm};
-use setup::{LONGEST, address, discover, packet_of, widen};
+use setup::{address, discover, packet_of, widen};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -27,8 +28,6 @@ use std::time::{Duration, Instant};
 /// Most packets that any kernel takes as one (6.9 and later; 64 before).
 const JOINED: usize = 128;
 const JOINED_BEFORE: usize = 64;
-/// How long a send waits for room, and the longest that a receive waits at a time.
-const PATIENCE: Duration = Duration::from_millis(20);
 /// The kernel counts a socket's time-outs in ticks, of 4 ms mostly; shorter waits go through `ppoll`, which is one more call.
 const TICK: Duration = Duration::from_millis(4);
 const TICKS: Duration = Duration::from_millis(12);
@@ -166,11 +165,6 @@ impl Udp {
         address(self.socket.peer_addr()?)
     }
 
-    /// Packets of `bytes` that go as one.
-    fn joined(&self, bytes: usize) -> usize {
-        self.facts.joined_out.min(LONGEST / bytes.max(1)).max(1)
-    }
-
     /// What a refused send means; whether the same packets shall be sent again at once.
     fn refused(&mut self, error: &io::Error, joined: bool) -> io::Result<bool> {
         match error.raw_os_error() {
@@ -188,7 +182,7 @@ impl Udp {
                 thread::sleep(FULL_QUEUE);
                 Ok(false)
             }
-            Some(libc::EAGAIN) => option::ready(self.socket.as_fd(), true, PATIENCE),
+            Some(libc::EAGAIN) => option::ready(self.socket.as_fd(), true, LOOK),
             _ => Err(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO))),
         }
     }
@@ -295,7 +289,7 @@ impl Udp {
     /// Waits in the receive call itself.
     fn wait_for(&mut self, time: Duration) -> io::Result<()> {
         // Few values, so that the option is seldom set; waiting less than was said is the caller's to repeat.
-        let time = [PATIENCE, TICKS].into_iter().find(|wait| time >= *wait).unwrap_or(TICK);
+        let time = [LOOK, TICKS].into_iter().find(|wait| time >= *wait).unwrap_or(TICK);
         if self.timeout != Some(time) {
             self.socket.set_read_timeout(Some(time))?;
             self.timeout = Some(time);
@@ -327,7 +321,7 @@ impl Carrier for Udp {
         }
         while gone < run.heads.len() {
             let rest = run.after(gone);
-            let joined = self.joined(run.head + run.each);
+            let joined = train::joined(run.head + run.each, self.facts.joined_out);
             match self.outward.send(self.socket.as_fd(), rest, joined) {
                 Ok(packets) => {
                     gone += packets;

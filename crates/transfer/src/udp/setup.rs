@@ -2,13 +2,12 @@
 
 use crate::carrier::LONGEST_HEAD;
 use crate::sys::option;
+use crate::train::LONGEST;
 use socket2::{SockAddr, Socket};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Longest UDP payload over IPv4, which is shorter than over IPv6.
-pub(super) const LONGEST: usize = 65_507;
 /// Headers of IP and UDP.
 const HEADERS_V4: usize = 28;
 const HEADERS_V6: usize = 48;
