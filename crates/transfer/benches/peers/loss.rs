@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::net::Pair;
+use std::fs;
 
 /// From now on `lost` packets of 1000 are lost. The sender's processor cuts what it sends into packets before they go
 /// over the veth pair, and nothing joins them: what is dropped is one packet and not up to 64 KiB of them. `steered`:
@@ -30,4 +31,11 @@ fn steer(pair: &Pair, side: usize) -> Result<(), Failure> {
     let cores = 1 << side;
     let script = format!("mount -t sysfs none /sys && echo {cores:x} > /sys/class/net/v0/queues/rx-0/rps_cpus");
     pair.run(side, "unshare", &["--mount", "sh", "-c", &script])
+}
+
+/// Packets that the backlogs of all cores have had no room for so far, whoever sent them.
+pub(crate) fn overflown() -> u64 {
+    let lines = fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default();
+    let of = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
+    lines.lines().filter_map(of).sum()
 }

@@ -2,11 +2,12 @@
 //! network namespaces at MTU 1500 with a core for each side. As root:
 //!
 //! ```text
-//! cargo bench -p stackline-transfer --bench peers -- [WORD...] [--quinn] [--udt] [--unsteered] [--rounds N] [--mib N]
+//! cargo bench -p stackline-transfer --bench peers -- [WORD...] [--quinn] [--udt] [--steered] [--rounds N] [--mib N]
 //! ```
 //!
-//! Where packets are lost they go one by one, and each side's core does what the kernel has to do for its side, as a
-//! host would; `--unsteered` leaves all of that to the core of whoever sends a packet.
+//! Where packets are lost they go one by one; then the kernel does most of the receiver's work on the core of whoever
+//! sends. `--steered` has each side's core do what is to be done for its side, as a host would; what the kernel drops more
+//! because its backlog is full is counted and said.
 //!
 //! A word keeps the cases that have it in their name. Kernel TCP with CUBIC is always there. quinn is built (and
 //! fetched) only when asked for, UDT only where Debian's `libudt-dev` is installed: neither is a dependency of the
@@ -65,7 +66,7 @@ const CASES: [Case; 3] = [
 ];
 const BLAST: Mover = Mover { name: "blast", listen: blast::usual::listen, connect: blast::usual::connect };
 const TCP: Mover = Mover { name: "tcp", listen: tcp::listen, connect: tcp::connect };
-const USAGE: &str = "cargo bench -p stackline-transfer --bench peers -- [WORD...] [--quinn] [--udt] [--unsteered] \
+const USAGE: &str = "cargo bench -p stackline-transfer --bench peers -- [WORD...] [--quinn] [--udt] [--steered] \
                      [--rounds N] [--mib N]";
 
 #[derive(Default)]
@@ -73,7 +74,7 @@ struct Options {
     words: Vec<String>,
     quinn: bool,
     udt: bool,
-    unsteered: bool,
+    steered: bool,
     rounds: usize,
     mib: Option<usize>,
 }
@@ -90,7 +91,7 @@ fn options() -> Result<Options, String> {
             "--bench" => {} // cargo adds it
             "--quinn" => options.quinn = true,
             "--udt" => options.udt = true,
-            "--unsteered" => options.unsteered = true,
+            "--steered" => options.steered = true,
             "--rounds" => options.rounds = number()?,
             "--mib" => options.mib = Some(number()?),
             flag if flag.starts_with('-') => return Err(format!("`{flag}` is no flag of this benchmark")),
@@ -105,6 +106,8 @@ pub(crate) struct Peer {
     name: &'static str,
     how: How,
     turns: Vec<Turn>,
+    /// Packets that the kernel's backlog had no room for, in all turns.
+    overflown: u64,
 }
 
 /// Where it runs: in threads of this program, or as two of another.
@@ -143,25 +146,30 @@ fn main() -> ExitCode {
 fn compare(case: &Case, programs: &[Program], options: &Options) -> Result<(), Failure> {
     let pair = Pair::new()?;
     if case.lost > 0.0 {
-        loss::set(&pair, case.lost, !options.unsteered)?;
+        loss::set(&pair, case.lost, options.steered)?;
     }
     let bytes = options.mib.unwrap_or(case.mib) << 20;
     let data: Vec<u8> = (0..bytes as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let mut into = vec![1; bytes];
-    let peer = |name, how| Peer { name, how, turns: Vec::new() };
+    let peer = |name, how| Peer { name, how, turns: Vec::new(), overflown: 0 };
     let mut peers = vec![peer(BLAST.name, How::Inside(BLAST)), peer(TCP.name, How::Inside(TCP))];
     let named = |name: &str| case.goals.iter().any(|goal| goal.peer == name);
     let outside = programs.iter().filter(|program| named(program.name));
     peers.extend(outside.map(|program| peer(program.name, How::Outside(program.clone()))));
     for _ in 0..options.rounds {
-        let take = |mut peer: Peer| match turn(&pair, &peer.how, &data, &mut into) {
-            Ok(turn) => {
-                peer.turns.push(turn);
-                Some(peer)
-            }
-            Err(reason) => {
-                println!("{} left out of {}: {reason}", peer.name, case.name);
-                None
+        let take = |mut peer: Peer| {
+            let before = loss::overflown();
+            let turn = turn(&pair, &peer.how, &data, &mut into);
+            peer.overflown += loss::overflown() - before;
+            match turn {
+                Ok(turn) => {
+                    peer.turns.push(turn);
+                    Some(peer)
+                }
+                Err(reason) => {
+                    println!("{} left out of {}: {reason}", peer.name, case.name);
+                    None
+                }
             }
         };
         peers = peers.into_iter().filter_map(take).collect();

@@ -29,6 +29,9 @@ pub(crate) fn print(case: &Case, bytes: usize, peers: &[Peer]) {
         let goal = case.goals.iter().find(|goal| goal.peer == peer.name);
         line(peer, bytes, goal.map_or(String::new(), |goal| verdicts(goal, &ours.turns, &peer.turns)));
     }
+    for Peer { name, overflown, .. } in peers.iter().filter(|peer| peer.overflown > 0) {
+        println!("  {name}: the kernel dropped {overflown} packets more in all rounds, its backlog being full");
+    }
 }
 
 fn line(peer: &Peer, bytes: usize, verdicts: String) {
