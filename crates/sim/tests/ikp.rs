@@ -66,6 +66,15 @@ fn a_page_is_moved_by_a_blast_and_replied_to() {
 }
 
 #[test]
+fn who_is_moving_its_data_asks_for_no_reply() {
+    for what in ["bulk_put", "bulk_get"] {
+        let outcome = run(&format!("{WAN}1 from a to b {what} 200000*10 over ikp across wan;"));
+        let transport = outcome.records[0].initiator.transport.map(|(_, after)| after.retransmits);
+        assert_eq!(transport, Some(0), "{what}");
+    }
+}
+
+#[test]
 fn connecting_and_disconnecting_are_a_message_each() {
     let near = "network wan { host a, b; link a - b 10 Mbit/s 5 ms; }\n";
     let outcome = run(&format!("{near}1 from a to b connect_disconnect 0*50 over ikp across wan;"));

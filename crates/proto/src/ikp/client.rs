@@ -211,6 +211,11 @@ impl Client {
             return None;
         }
         if let Some(output) = call.moves.as_mut().and_then(|moves| moves.poll(now, most)) {
+            if matches!(&output, Output::Run(run) if run.is_first()) {
+                // Whoever sends what it was asked for can expect no reply yet. What is sent again may be so in vain.
+                let answered = call.moves.as_ref().map_or(Duration::ZERO, |moves| moves.sender.patience().timeout());
+                call.due = call.due.max(now + call.wait(&self.options, &self.patience).max(answered));
+            }
             return Some(output);
         }
         (call.due <= now).then(|| self.again(now))?

@@ -74,6 +74,11 @@ impl Run {
         self.run.count
     }
 
+    /// Whether its packets are sent for the first time.
+    const fn is_first(&self) -> bool {
+        self.run.round == 0
+    }
+
     /// The header of its `n`th packet.
     #[must_use]
     #[inline]
