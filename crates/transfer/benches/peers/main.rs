@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Where packets are lost they go one by one; then the kernel does most of the receiver's work on the core of whoever
-//! sends. `--steered` has each side's core do what is to be done for its side, as a host would; what the kernel drops more
-//! because its backlog is full is counted and said.
+//! sends. `--steered` has each side's core do what is to be done for its side, as a host would; what the kernel drops
+//! more because its backlog is full is counted and said.
 //!
 //! A word keeps the cases that have it in their name. Kernel TCP with CUBIC is always there. quinn is built (and
 //! fetched) only when asked for, UDT only where Debian's `libudt-dev` is installed: neither is a dependency of the

@@ -1,9 +1,9 @@
 // UDT4 as a peer: one end of one transfer over one stream socket, from memory to memory.
 //
-// `udt receive ADDRESS:PORT BYTES` says `ready` once it listens; `udt send ADDRESS:PORT BYTES` connects. At the end each
-// says how many seconds it took, wall time and the processor's, from the open connection until the sender knows that
-// everything is there. Receivers compare every byte, after that. UDT gets socket buffers of 4 MiB; everything else is its
-// default.
+// `udt receive ADDRESS:PORT BYTES` says `ready` once it listens; `udt send ADDRESS:PORT BYTES` connects. At the end
+// each says how many seconds it took, wall time and the processor's, from the open connection until the sender knows
+// that everything is there. Receivers compare every byte, after that. UDT gets socket buffers of 4 MiB; everything else
+// is its default.
 
 #include <arpa/inet.h>
 #include <chrono>
