@@ -15,7 +15,7 @@ use stackline_core::time::Duration;
 extern crate std;
 
 fn schedules() -> u64 {
-    std::env::var("STACKLINE_SCHEDULES").ok().and_then(|text| text.parse().ok()).unwrap_or(150)
+    std::env::var("STACKLINE_SCHEDULES").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
 }
 
 /// What is agreed upon in one schedule, where `below` draws.

@@ -34,8 +34,7 @@ pub(super) struct Blasts {
 impl Blasts {
     /// With as many blasts in flight and as much buffer as the stack has by default; `left` bytes are to be sent.
     pub(super) fn new(now: Instant, pacing: Pacing, left: u64) -> Self {
-        let blast = Options::blast(Strategy::Selective, DATA, 512 << 10);
-        let options = Options { pacing, flight: 8, buffer: 4 << 20, ..blast };
+        let options = Options { pacing, buffer: 4 << 20, ..Options::usual(Strategy::Selective, DATA) };
         let dialling = Connection::dial(now, &options, [5; 16], [1; 16], 77);
         Self { ends: [dialling, Connection::listen(&options, [5; 16], [2; 16])], left }
     }

@@ -52,6 +52,10 @@ impl Link {
 
     /// When a packet of so many bytes that an end sends arrives, if it does. What the second end sends finds no queue.
     pub(super) fn carry(&mut self, now: Instant, end: usize, bytes: u64) -> Option<Instant> {
+        if end > 0 && self.noise == Duration::ZERO {
+            self.draws += 1;
+            return Some(now + self.delay);
+        }
         if end > 0 {
             let late = self.noise.seconds() * libm::pow(self.draw(), 3.0);
             return Some(now + self.delay + Duration::from_seconds(late));
