@@ -295,3 +295,41 @@ fn strangers_do_no_harm() {
     let server = serving.end();
     assert!(server.refused().unknown > 0 && server.refused().strange > 0);
 }
+
+#[test]
+fn a_move_that_was_interrupted_is_over_and_its_request_is_not() {
+    use stackline_transfer::Interrupt;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    for to in [true, false] {
+        let ended = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&ended);
+        let interrupt = Interrupt::new(move || asked.load(Ordering::Relaxed));
+        let mut server =
+            Server::bind(loopback(), &Options { interrupt: Some(interrupt), ..Options::default() }).unwrap();
+        let address = server.local().unwrap();
+        let client = thread::spawn(move || {
+            let mut client = Client::connect(address, &Options::default()).unwrap();
+            let (mut into, from) = (vec![0; 1 << 24], vec![7; 1 << 24]);
+            let segments = Segments { readable: &from, writable: &mut into };
+            client.send(b"both", segments, &mut [0; 32]).unwrap()
+        });
+        let mut request = server.receive().unwrap();
+        ended.store(true, Ordering::Relaxed);
+        let mut memory = vec![1; 1 << 24];
+        let moved = if to { request.move_to(0, &memory) } else { request.move_from(0, &mut memory) };
+        assert!(matches!(moved, Err(Error::Interrupted)), "{moved:?}");
+        let ticket = request.later();
+        ended.store(false, Ordering::Relaxed);
+        // What is left of the move is nobody's: the server goes on, and only the reply is missing.
+        for _ in 0..20 {
+            assert!(server.receive_within(time::Duration::from_millis(2)).unwrap().is_none());
+        }
+        server.again(ticket).unwrap().reply(b"no").unwrap();
+        while !client.is_finished() {
+            server.receive_within(time::Duration::from_millis(2)).unwrap();
+        }
+        assert_eq!(client.join().unwrap(), 2);
+    }
+}

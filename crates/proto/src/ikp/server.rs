@@ -207,6 +207,13 @@ impl Server {
         if done { Progress::Done } else { Progress::Going }
     }
 
+    /// Gives the move that goes on up: whoever drove it could not go on. Nothing more is moved for this message.
+    pub fn abandon(&mut self, transaction: u32) {
+        if self.is_open(transaction).is_ok() && !matches!(self.moving, Move::None) {
+            (self.moving, self.moves) = (Move::Failed, None);
+        }
+    }
+
     /// Whether a move of the message that awaits its reply has failed.
     #[must_use]
     pub const fn has_failed(&self) -> bool {

@@ -190,8 +190,17 @@ impl Server {
 
     // --- moves ---
 
-    /// Goes on until the move of this request has ended. `data` is what is moved to `offset` of the client's segment.
+    /// Goes on until the move of this request has ended, or cannot go on: then nobody lends its memory any more.
     fn move_on(&mut self, ticket: Ticket, data: &[u8], offset: u32, posted: &mut Posted<'_>) -> Result<(), Error> {
+        let moved = self.try_to_move(ticket, data, offset, posted);
+        if moved.is_err() {
+            self.table.seats[ticket.seat].machine.abandon(ticket.transaction);
+        }
+        moved
+    }
+
+    /// `data` is what is moved to `offset` of the client's segment.
+    fn try_to_move(&mut self, ticket: Ticket, data: &[u8], offset: u32, posted: &mut Posted<'_>) -> Result<(), Error> {
         loop {
             let now = self.clock.now();
             let all = self.flush(ticket.seat, now, data, offset)?;
