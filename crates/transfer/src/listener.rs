@@ -29,6 +29,9 @@ use std::time::Duration;
 /// Whoever may end the waiting is asked so often.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// More packets than fit into a new socket.
+const WAITING: usize = 4096;
+
 /// Hears who wants a connection. Its address has to be one that peers reach it at: on a host with several, bind to one.
 pub struct Listener {
     socket: UdpSocket,
@@ -42,6 +45,18 @@ fn bound(address: SocketAddr) -> std::io::Result<Socket> {
     socket.set_reuse_port(true)?;
     socket.bind(&address.into())?;
     Ok(socket)
+}
+
+/// Connects a bound socket. What came to it from anybody before it was connected is nothing of that peer's: dropped, and said
+/// again by who opens a connection.
+fn turned_to(socket: Socket, peer: SocketAddr) -> std::io::Result<Socket> {
+    socket.connect(&peer.into())?;
+    let socket = UdpSocket::from(socket);
+    socket.set_nonblocking(true)?;
+    let came = (0..WAITING).take_while(|_| socket.recv(&mut [0]).is_ok());
+    came.for_each(drop);
+    socket.set_nonblocking(false)?;
+    Ok(socket.into())
 }
 
 impl Listener {
@@ -162,8 +177,7 @@ impl Listener {
     fn open(&self, from: SocketAddr, header: &Header, body: &[u8]) -> Result<Channel, Error> {
         let connected = || {
             let socket = bound(self.socket.local_addr()?)?;
-            socket.connect(&from.into())?;
-            Udp::over(socket, self.options.udp)
+            Udp::over(turned_to(socket, from)?, self.options.udp)
         };
         let carrier = connected().map_err(|error| Error::Io("accepting", error))?;
         Channel::answer_to(carrier, &self.options, header, body)
@@ -232,6 +246,21 @@ mod tests {
             assert!(opens(there, &asking(&options, 8, [2; 16])));
             assert_eq!(listener.unopened(), 0);
         }
+    }
+
+    #[test]
+    fn what_strangers_said_before_a_socket_was_connected_is_dropped() {
+        let [peer, stranger] = [0, 1].map(|_| UdpSocket::bind(loopback()).unwrap());
+        let socket = bound(loopback()).unwrap();
+        let address = socket.local_addr().unwrap().as_socket().unwrap();
+        for _ in 0..3 {
+            stranger.send_to(b"before", address).unwrap();
+        }
+        let socket = UdpSocket::from(turned_to(socket, peer.local_addr().unwrap()).unwrap());
+        peer.send_to(b"after", address).unwrap();
+        let mut packet = [0; 10];
+        let length = socket.recv(&mut packet).unwrap();
+        assert_eq!(packet[..length], *b"after");
     }
 
     /// What the machine of a peer says next goes to the listener.
