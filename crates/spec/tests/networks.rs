@@ -10,7 +10,7 @@ use stackline_core::network::{
 };
 use stackline_core::plan::World;
 use stackline_core::time::Duration;
-use stackline_spec::{Overrides, check, format};
+use stackline_spec::{Context, Overrides, check, format};
 
 const MS: u64 = 1_000_000;
 
@@ -244,9 +244,11 @@ fn what_has_no_effect_is_doubted() {
 
 #[test]
 fn every_example_is_right_in_every_world() {
+    let stacks = common::stacks_of_examples();
     for (name, text) in examples() {
         for world in [None, Some(World::Simulated), Some(World::Emulated)] {
-            let checked = check(&text, &common::context(), &Overrides { world, ..Overrides::default() });
+            let context = Context { stacks: &stacks, simulated: &stacks, ..common::context() };
+            let checked = check(&text, &context, &Overrides { world, ..Overrides::default() });
             let Some(plan) = checked.plan else { panic!("{name}: {}", shown(&text, &checked.diagnostics)) };
             assert!(!plan.measurements.is_empty(), "{name}");
             for measurement in &plan.measurements {

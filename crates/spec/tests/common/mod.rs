@@ -42,6 +42,27 @@ pub(crate) const STACKS: &[StackTable] = &[
     stack("blast", &[option("selective", OptionKind::Flag)]),
 ];
 
+/// Stacks of the examples that the other tests leave out.
+const TRANSFERS: [StackTable; 3] = [
+    stack("saw", &[option("packet", OptionKind::Bytes)]),
+    stack("window", &[option("packet", OptionKind::Bytes)]),
+    stack(
+        "blast",
+        &[
+            option("packet", OptionKind::Bytes),
+            option("full", OptionKind::Flag),
+            option("full_nak", OptionKind::Flag),
+            option("partial", OptionKind::Flag),
+            option("selective", OptionKind::Flag),
+        ],
+    ),
+];
+
+/// What the examples need.
+pub(crate) fn stacks_of_examples() -> Vec<StackTable> {
+    STACKS.iter().filter(|stack| stack.name != "blast").chain(&TRANSFERS).copied().collect()
+}
+
 pub(crate) fn read_file(path: &str) -> Result<String, String> {
     match path {
         "sizes.txt" => Ok("# bytes\n64\n1500 # an Ethernet frame\n\n".into()),
