@@ -11,7 +11,8 @@ use std::time::Duration;
 pub const LONGEST_HEAD: usize = 64;
 
 /// Whoever may end an operation is asked so often: the longest that a call of the kernel waits, for packets or for room.
-pub(crate) const LOOK: Duration = Duration::from_millis(20);
+pub(crate) const LOOK: Duration = Duration::from_nanos(LOOK_NS);
+pub(crate) const LOOK_NS: u64 = 20_000_000;
 
 /// Room for a packet's head, on a cache line of its own; how many of its bytes count is said beside it.
 #[derive(Clone, Copy, Debug)]

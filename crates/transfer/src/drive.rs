@@ -4,7 +4,7 @@
 //! Packets are received straight into the places where the machine expects them. One that was expected elsewhere (after a
 //! loss, a repetition) is moved; nothing else is copied.
 
-use crate::carrier::{Carrier, Wait};
+use crate::carrier::{Carrier, LOOK_NS, Wait};
 use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::link::Link;
@@ -24,7 +24,7 @@ use std::thread;
 use std::time;
 
 /// Whoever may end the operation is asked so often, and so long a wait is at most.
-const LOOK: Duration = Duration(20_000_000);
+const LOOK: Duration = Duration(LOOK_NS);
 /// Runs that are sent before answers are looked for.
 const RUNS: u32 = 8;
 /// Fewer packets than that are no row.

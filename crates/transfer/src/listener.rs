@@ -8,7 +8,7 @@ mod known;
 
 pub(crate) use known::Life;
 
-use crate::carrier::LONGEST_HEAD;
+use crate::carrier::{LONGEST_HEAD, LOOK};
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::options::{Interrupt, Options};
@@ -24,10 +24,6 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-/// Whoever may end the waiting is asked so often.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// More packets than fit into a new socket.
 const WAITING: usize = 4096;

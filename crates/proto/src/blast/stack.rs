@@ -19,7 +19,7 @@ const STRATEGIES: [(&str, Strategy); 4] = [
     ("selective", Strategy::Selective),
 ];
 
-const fn flag(name: &'static str, help: &'static str) -> OptionTable {
+pub(crate) const fn flag(name: &'static str, help: &'static str) -> OptionTable {
     OptionTable { name, kind: OptionKind::Flag, default: "off", help }
 }
 
@@ -29,7 +29,7 @@ const PACKET: OptionTable = OptionTable {
     default: "what the path carries",
     help: "bytes of data in a packet",
 };
-const INTERVAL: OptionTable = OptionTable {
+pub(crate) const INTERVAL: OptionTable = OptionTable {
     name: "interval",
     kind: OptionKind::Time,
     default: "by the round trips measured",
@@ -41,7 +41,7 @@ const BUFFER: OptionTable = OptionTable {
     default: "4 MiB, or what the host grants",
     help: "bytes a receiver grants; never more is on its way",
 };
-const PATIENCE: OptionTable = OptionTable {
+pub(crate) const PATIENCE: OptionTable = OptionTable {
     name: "patience",
     kind: OptionKind::Time,
     default: "10 s",
@@ -62,7 +62,7 @@ const RATE: OptionTable = OptionTable {
 const CHECKED: OptionTable = flag("checked", "a CRC-32C over each blast; a blast that is wrong comes again");
 const SEALED: OptionTable =
     flag("sealed", "authenticated encryption of every packet with a key made from the run's secret");
-const RECEIVE: OptionTable = OptionTable {
+pub(crate) const RECEIVE: OptionTable = OptionTable {
     name: "receive",
     kind: OptionKind::Word(&["block", "spin"]),
     default: "block",
@@ -80,7 +80,7 @@ const INTERFACE: OptionTable = OptionTable {
     default: "lo",
     help: "the interface of raw Ethernet frames",
 };
-const PORT: OptionTable = OptionTable {
+pub(crate) const PORT: OptionTable = OptionTable {
     name: "port",
     kind: OptionKind::Number(1, 65_535),
     default: "any free one",
@@ -207,7 +207,7 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, Strin
         "saw" => Options::saw(packet),
         "window" => Options::window(packet, whole(number("n", NEVER))),
         _ => {
-            let usual = Options::usual(strategy(stack)?, packet);
+            let usual = Options::usual(strategy(stack, Strategy::Selective)?, packet);
             let size = whole(number("size", u64::from(usual.size)));
             let flight = whole(number("flight", u64::from(usual.flight)));
             Options { size, flight, ..usual }
@@ -232,13 +232,19 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, Strin
     })
 }
 
-fn strategy(stack: &Stack) -> Result<Strategy, String> {
+/// The strategy that is written, or the usual one.
+pub(crate) fn strategy(stack: &Stack, usual: Strategy) -> Result<Strategy, String> {
     let written: Vec<_> = STRATEGIES.iter().filter(|(name, _)| stack.flag(name)).collect();
     match written.as_slice() {
-        [] => Ok(Strategy::Selective),
+        [] => Ok(usual),
         [(_, strategy)] => Ok(*strategy),
-        [(one, _), (other, _), ..] => Err(format!("blast is either {one} or {other}, not both")),
+        [(one, _), (other, _), ..] => Err(format!("{} is either {one} or {other}, not both", stack.name)),
     }
+}
+
+/// How a strategy is written.
+pub(crate) fn name(strategy: Strategy) -> &'static str {
+    STRATEGIES.iter().find(|(_, known)| *known == strategy).map_or("", |(name, _)| name)
 }
 
 /// What is in force, by option name.
@@ -260,8 +266,7 @@ pub fn settings(stack: &str, options: &Options) -> Vec<(&'static str, String)> {
         "saw" => {}
         "window" => settings.push(("n", options.flight.to_string())),
         _ => {
-            let strategy = STRATEGIES.iter().find(|(_, strategy)| *strategy == options.strategy);
-            settings.push(("strategy", strategy.map_or("", |(name, _)| name).to_string()));
+            settings.push(("strategy", name(options.strategy).to_string()));
             settings.push(("size", bytes(u64::from(options.size))));
             settings.push(("flight", options.flight.to_string()));
             settings.push(("checked", if options.checked { "on" } else { "off" }.to_string()));

@@ -6,6 +6,7 @@
 //! recognises a message it has dealt with and gives the same answer again, without counting it twice.
 
 use super::options::{Options, PACKET};
+use crate::blast::stack::{INTERVAL, PATIENCE, PORT, RECEIVE, flag, name, strategy};
 use crate::blast::{Interval, Strategy};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -13,18 +14,6 @@ use alloc::vec::Vec;
 use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
 use stackline_core::plan::Stack;
 use stackline_core::time::Duration;
-
-/// How the four strategies are written.
-const STRATEGIES: [(&str, Strategy); 4] = [
-    ("full", Strategy::Full),
-    ("full_nak", Strategy::FullNak),
-    ("partial", Strategy::Partial),
-    ("selective", Strategy::Selective),
-];
-
-const fn flag(name: &'static str, help: &'static str) -> OptionTable {
-    OptionTable { name, kind: OptionKind::Flag, default: "off", help }
-}
 
 const fn option(name: &'static str, kind: OptionKind, default: &'static str, help: &'static str) -> OptionTable {
     OptionTable { name, kind, default, help }
@@ -48,36 +37,16 @@ pub const TABLE: StackTable = StackTable {
         flag("selective", "only what is missing is sent again"),
         option("size", OptionKind::Bytes, "64 KiB", "bytes of a blast in a move"),
         option("flight", OptionKind::Number(1, 1024), "1", "blasts of a move that may be on their way"),
-        option(
-            "interval",
-            OptionKind::Time,
-            "by the round trips measured",
-            "how long an answer is waited for: fixed, as in the paper",
-        ),
-        option(
-            "patience",
-            OptionKind::Time,
-            "10 s",
-            "a peer that is silent for so long counts as dead, also one whose procedure is busy elsewhere",
-        ),
+        INTERVAL,
+        PATIENCE,
         option(
             "duplicates",
             OptionKind::Word(&["suppressed", "allowed"]),
             "suppressed",
             "allowed: a message whose reply was lost is delivered again, as in V; its effect is counted once",
         ),
-        option(
-            "receive",
-            OptionKind::Word(&["block", "spin"]),
-            "block",
-            "block: sleep until something comes; spin: ask again and again",
-        ),
-        option(
-            "port",
-            OptionKind::Number(1, 65_535),
-            "any free one",
-            "first port of the responders; each replica takes the next",
-        ),
+        RECEIVE,
+        PORT,
     ],
     mapping: &[
         Mapping { operation: "ConnectRequest", services: "Send with the token, until the Reply" },
@@ -121,7 +90,7 @@ pub fn options(stack: &Stack, packet: u32) -> Result<Options, String> {
     let patience = stack.seconds("patience").map_or(base.patience, Duration::from_seconds);
     Ok(Options {
         packet: wanted as u32,
-        strategy: strategy(stack)?,
+        strategy: strategy(stack, Strategy::Partial)?,
         size: number("size", base.size),
         flight: number("flight", base.flight),
         interval: stack.seconds("interval").map(Duration::from_seconds).map_or(Interval::Adaptive, Interval::Fixed),
@@ -132,27 +101,17 @@ pub fn options(stack: &Stack, packet: u32) -> Result<Options, String> {
     .fitted())
 }
 
-fn strategy(stack: &Stack) -> Result<Strategy, String> {
-    let written: Vec<_> = STRATEGIES.iter().filter(|(name, _)| stack.flag(name)).collect();
-    match written.as_slice() {
-        [] => Ok(Strategy::Partial),
-        [(_, strategy)] => Ok(*strategy),
-        [(one, _), (other, _), ..] => Err(format!("ikp is either {one} or {other}, not both")),
-    }
-}
-
 /// What is in force, by option name.
 #[must_use]
 pub fn settings(options: &Options) -> Vec<(&'static str, String)> {
     let bytes = |bytes: u32| stackline_core::units::size(u64::from(bytes));
-    let strategy = STRATEGIES.iter().find(|(_, strategy)| *strategy == options.strategy);
     let interval = match options.interval {
         Interval::Fixed(interval) => interval.to_string(),
         Interval::Adaptive => "adaptive".to_string(),
     };
     alloc::vec![
         ("packet", bytes(options.packet)),
-        ("strategy", strategy.map_or("", |(name, _)| name).to_string()),
+        ("strategy", name(options.strategy).to_string()),
         ("size", bytes(options.size)),
         ("flight", options.flight.to_string()),
         ("interval", interval),

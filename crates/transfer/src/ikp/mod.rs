@@ -59,20 +59,17 @@ pub use options::{Options, Protocol};
 pub use server::{Request, Server, Ticket};
 pub use table::Refused;
 
-use crate::carrier::{Carrier, Head, Run};
+use crate::carrier::{Carrier, Head, LOOK_NS, Run};
 use crate::options::Interrupt;
+use crate::train::{self, PACKETS};
 use stackline_core::time::{Duration, Instant};
 use stackline_proto::blast::{HEADER, Header};
 use stackline_proto::ikp;
 use std::io::{self, ErrorKind};
 use std::time;
 
-/// Most packets of a run.
-const PACKETS: usize = 128;
-/// Longest UDP payload, which is as much as goes as one.
-const JOINED: usize = 65_507;
 /// Whoever may end the operation is asked so often, and so long a wait is at most.
-const LOOK: Duration = Duration(20_000_000);
+const LOOK: Duration = Duration(LOOK_NS);
 
 /// A clock that starts when it is made.
 #[derive(Clone, Copy, Debug)]
@@ -142,7 +139,7 @@ impl Out {
 /// Packets of so many bytes of data that go as one.
 fn train(carrier: &impl Carrier, packet: u32) -> u32 {
     let joined = carrier.facts().joined_out;
-    (JOINED / (packet as usize + HEADER)).min(joined).clamp(1, PACKETS) as u32
+    train::joined(packet as usize + HEADER, joined.min(PACKETS)) as u32
 }
 
 /// The part of a segment that a run is about.
