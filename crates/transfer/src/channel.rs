@@ -211,8 +211,9 @@ impl<C: Carrier> Channel<C> {
     ) -> Result<u64, Error> {
         self.broken()?;
         let round = round(data.len())?;
+        // Little more than the machine can cut at once: what was handed over has to arrive after a stop.
         let size = u64::from(self.options().size);
-        let step = size * u64::from(self.options().flight);
+        let step = size * u64::from(self.options().flight).min((TAIL as u64 / size).max(1));
         let (mut handed, mut last) = (0, false);
         while !last {
             let more = (total - handed).min(step);
@@ -221,7 +222,7 @@ impl<C: Carrier> Channel<C> {
             self.driver.connection.send(whole);
             handed += whole;
             let work = Work { data, from: 0, round, posted: Posted::once(&mut [], self.taken) };
-            let (idle, low) = (last, size);
+            let (idle, low) = (last, step);
             self.run(work, |connection| {
                 let sender = connection.sender();
                 if idle { sender.is_idle() } else { sender.waiting() <= low }
