@@ -1,7 +1,7 @@
 //! Stop-and-wait, sliding window and blast in virtual time: what they carry, their options, what they tell of themselves.
 
 mod common;
-use common::{WAN, refused, response, run, runs, throughput};
+use common::{WAN, close, every_application_type, on_the_link, refused, response, run, runs, throughput};
 use stackline_core::record::SideRecord;
 use std::fmt::Write as _;
 
@@ -12,29 +12,9 @@ const LOSSY: &str =
 /// Headers on the wire: IPv4, UDP and the protocol's own.
 const HEADERS: f64 = 60.0;
 
-/// Seconds that so many bytes take at 10 Mbit/s.
-fn on_the_link(bytes: f64) -> f64 {
-    bytes * 8.0 / 10e6
-}
-
-fn close(got: f64, expected: f64, share: f64) {
-    assert!((got - expected).abs() <= share * expected, "{got}, expected {expected} within {share}");
-}
-
 #[test]
 fn every_application_type_runs_over_each_whatever_the_link_does() {
-    for (network, stack) in [WAN, LOSSY].into_iter().flat_map(|network| ALL.map(|stack| (network, stack))) {
-        for what in ["bulk_get 10000*40", "bulk_put 10000*40", "stream 500*40 uniform(0, 5 ms)"] {
-            let record = run(&format!("{network}1 from a to b {what} over {stack} across wan;")).records.remove(0);
-            let expected = if what.starts_with("bulk") { 400_000 } else { 20_000 };
-            assert_eq!((record.data_bytes(), record.limited), (expected, false), "{what} over {stack}");
-            assert!(record.initiator.notes.is_empty() && record.responder.notes.is_empty(), "{record:?}");
-        }
-        let calls = run(&format!("{network}1 from a to b rr 32, 3000*40 over {stack} across wan;"));
-        assert_eq!(calls.records[0].calls.n(), 40, "{stack}");
-        let connections = run(&format!("{network}1 from a to b connect_disconnect 0*20 over {stack} across wan;"));
-        assert_eq!(connections.records[0].connects.n(), 20, "{stack}");
-    }
+    every_application_type(&[WAN, LOSSY], &ALL);
 }
 
 #[test]

@@ -1,17 +1,8 @@
 //! Results in virtual time, against what a sheet of paper says, and pinned to the last digit.
 
 mod common;
-use common::{WAN, response, run, throughput};
+use common::{WAN, close, on_the_link, response, run, throughput};
 use std::fmt::Write as _;
-
-/// Seconds that so many bytes take at 10 Mbit/s.
-fn on_the_link(bytes: f64) -> f64 {
-    bytes * 8.0 / 10e6
-}
-
-fn close(got: f64, expected: f64, share: f64) {
-    assert!((got - expected).abs() <= share * expected, "{got}, expected {expected} within {share}");
-}
 
 #[test]
 fn a_response_takes_two_delays_and_two_packets() {

@@ -9,6 +9,16 @@ use stackline_spec::{Context, Overrides, check};
 /// 10 Mbit/s and 10 ms one way, without an end to its queue.
 pub(crate) const WAN: &str = "network wan { host a, b; link a - b 10 Mbit/s 10 ms; }\n";
 
+/// Seconds that so many bytes take at 10 Mbit/s.
+pub(crate) fn on_the_link(bytes: f64) -> f64 {
+    bytes * 8.0 / 10e6
+}
+
+/// Within a share of what is expected.
+pub(crate) fn close(got: f64, expected: f64, share: f64) {
+    assert!((got - expected).abs() <= share * expected, "{got}, expected {expected} within {share}");
+}
+
 /// Carries out every run of a text's first measurement.
 pub(crate) fn runs(text: &str) -> Result<Vec<Outcome>, Failure> {
     runs_within(text, Limits::default())
@@ -53,4 +63,20 @@ pub(crate) fn throughput(record: &RunRecord) -> f64 {
 /// Mean of a part's response times in seconds.
 pub(crate) fn response(record: &RunRecord) -> f64 {
     record.calls.sum as f64 / record.calls.n() as f64 / 1e9
+}
+
+/// Everything arrives over each stack on each network, in every application type.
+pub(crate) fn every_application_type(networks: &[&str], stacks: &[&str]) {
+    for (network, stack) in networks.iter().flat_map(|network| stacks.iter().map(move |stack| (network, stack))) {
+        for what in ["bulk_get 10000*40", "bulk_put 10000*40", "stream 500*40 uniform(0, 5 ms)"] {
+            let record = run(&format!("{network}1 from a to b {what} over {stack} across wan;")).records.remove(0);
+            let expected = if what.starts_with("bulk") { 400_000 } else { 20_000 };
+            assert_eq!((record.data_bytes(), record.limited), (expected, false), "{what} over {stack}");
+            assert!(record.initiator.notes.is_empty() && record.responder.notes.is_empty(), "{record:?}");
+        }
+        let calls = run(&format!("{network}1 from a to b rr 32, 3000*40 over {stack} across wan;"));
+        assert_eq!(calls.records[0].calls.n(), 40, "{stack}");
+        let connections = run(&format!("{network}1 from a to b connect_disconnect 0*20 over {stack} across wan;"));
+        assert_eq!(connections.records[0].connects.n(), 20, "{stack}");
+    }
 }

@@ -11,7 +11,7 @@ pub(crate) use end::End;
 pub(super) use transfers::Transfers;
 
 use super::outlet::Outlet;
-use super::{Route, other, place};
+use super::{Route, place};
 use crate::datagram::Datagram;
 use crate::fault::Failure;
 use crate::world::World;
@@ -84,13 +84,6 @@ pub(super) const UNTOLD: &[&str] = &["cwnd_segments", "busy_s", "receive_window_
 
 /// What a receiver grants where nothing is written.
 const BUFFER: u64 = 4 << 20;
-/// What of a socket may wait in its host's interface, as Linux sets it out.
-const SEND_BUFFER: u64 = 212_992;
-/// Largest packet of the network layer.
-const LARGEST_PACKET: u64 = 65_535;
-/// Ports of the two sides; every pair has its own.
-const PORTS: [u32; 2] = [32_768, 1024];
-const PORT_RANGE: u32 = 28_000;
 
 fn options(stack: &Stack, packet: u32) -> Result<Options, String> {
     words::options(stack, packet, stack.number("buffer").unwrap_or(BUFFER))
@@ -128,27 +121,19 @@ impl BlastPair {
     pub(super) fn new(route: Route, stack: &Stack, seed: u64) -> Result<Self, Failure> {
         let seal = if stack.flag("sealed") { SEAL as u32 } else { 0 };
         let headers = (BELOW + HEADER) as u64 + u64::from(seal);
-        let packet = u32::try_from(route.mtu.min(LARGEST_PACKET).saturating_sub(headers)).unwrap_or(0);
+        let packet = wire::room(&route, headers);
         let hint = "leave `packet` out for what the path carries, or give its links a larger `mtu`";
         if packet == 0 {
             let cause = format!("a path whose largest packet has {} B has no room behind {headers} B", route.mtu);
             return Err(Failure::new(cause).hint(hint));
         }
         let options = options(stack, packet).map_err(|cause| Failure::new(cause).hint(hint))?;
-        let ports = PORTS.map(|first| (first + route.pair % PORT_RANGE) as u16);
-        let wire = |side| {
-            let (near, far) = (place(side), place(other(side)));
-            let (nodes, ports) = ([route.nodes[near], route.nodes[far]], [ports[near], ports[far]]);
-            Wire { pair: route.pair, nodes, ports, seal }
-        };
-        let mut token = Token::default();
-        token[..8].copy_from_slice(&seed.to_le_bytes());
         Ok(Self {
             name: stack.name.clone(),
             options,
-            token,
-            wires: [wire(Side::Initiator), wire(Side::Responder)],
-            outlets: route.rooms.map(|room| Rc::new(Outlet::new(room.min(SEND_BUFFER)))),
+            token: wire::token(seed),
+            wires: Wire::both(&route, seal),
+            outlets: wire::outlets(&route),
             ends: [RefCell::default(), RefCell::default()],
             backlog: RefCell::default(),
             dialled: Cell::new(0),

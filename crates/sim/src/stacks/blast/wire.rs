@@ -1,12 +1,23 @@
 //! How a packet of the protocol travels: behind an IPv4 and a UDP header, its own header as it is on every carrier, then
 //! what it carries. Data is counted and not carried, as nobody reads it; what a seal would add is counted as well.
 
+use super::super::Route;
+use super::super::outlet::Outlet;
 use crate::datagram::{Body, Datagram, UDP, ipv4};
 use stackline_net::{Ecn, Node, Packet, Segments};
 use stackline_proto::blast::wire::{HEADER, Header};
+use stackline_proto::datagram::Token;
+use std::rc::Rc;
 
 /// IP and UDP headers.
 pub(in crate::stacks) const BELOW: usize = 28;
+/// What of a socket may wait in its host's interface, as Linux sets it out.
+const SEND_BUFFER: u64 = 212_992;
+/// Largest packet of the network layer.
+const LARGEST_PACKET: u64 = 65_535;
+/// Ports of the two sides; every pair has its own.
+const PORTS: [u32; 2] = [32_768, 1024];
+const PORT_RANGE: u32 = 28_000;
 /// Never fragmented.
 const DO_NOT_FRAGMENT: u16 = 1 << 14;
 
@@ -30,7 +41,33 @@ pub(in crate::stacks) struct Arrived<'d> {
     pub(in crate::stacks) payload: usize,
 }
 
+/// Bytes of data that a packet of a pair can carry behind so many bytes of headers and what else it has to hold.
+pub(in crate::stacks) fn room(route: &Route, headers: u64) -> u32 {
+    u32::try_from(route.mtu.min(LARGEST_PACKET).saturating_sub(headers)).unwrap_or(0)
+}
+
+/// What waits at each side for its host's interface.
+pub(in crate::stacks) fn outlets(route: &Route) -> [Rc<Outlet>; 2] {
+    route.rooms.map(|room| Rc::new(Outlet::new(room.min(SEND_BUFFER))))
+}
+
+/// Proof that packets are of one run.
+pub(in crate::stacks) fn token(seed: u64) -> Token {
+    let mut token = Token::default();
+    token[..8].copy_from_slice(&seed.to_le_bytes());
+    token
+}
+
 impl Wire {
+    /// Those of the initiator and the responder of a pair.
+    pub(in crate::stacks) fn both(route: &Route, seal: u32) -> [Self; 2] {
+        let ports = PORTS.map(|first| (first + route.pair % PORT_RANGE) as u16);
+        [[0, 1], [1, 0]].map(|[near, far]| {
+            let (nodes, ports) = ([route.nodes[near], route.nodes[far]], [ports[near], ports[far]]);
+            Self { pair: route.pair, nodes, ports, seal }
+        })
+    }
+
     /// A packet with so many bytes of data.
     pub(in crate::stacks) fn data(&self, header: &Header, bytes: u32) -> Packet<Datagram> {
         self.packet(header, bytes, Body::Zeros(bytes + self.seal))

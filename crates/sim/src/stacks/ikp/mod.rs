@@ -10,9 +10,9 @@ pub(super) use calls::Calls;
 pub(crate) use end::End;
 
 use super::blast::kept;
-use super::blast::wire::{BELOW, Wire};
+use super::blast::wire::{self, BELOW, Wire};
 use super::outlet::Outlet;
-use super::{Route, other, place};
+use super::{Route, place};
 use crate::datagram::Datagram;
 use crate::fault::Failure;
 use crate::world::World;
@@ -39,14 +39,6 @@ pub(super) static TABLE: StackTable = StackTable { options: &OPTIONS, files: fal
 /// What a transport record leaves out, and why.
 pub(super) const UNTOLD: &[&str] =
     &["cwnd_segments", "busy_s", "receive_window_limited_s", "send_buffer_limited_s", "bytes_acked"];
-
-/// What of a socket may wait in its host's interface, as Linux sets it out.
-const SEND_BUFFER: u64 = 212_992;
-/// Largest packet of the network layer.
-const LARGEST_PACKET: u64 = 65_535;
-/// Ports of the two sides; every pair has its own.
-const PORTS: [u32; 2] = [32_768, 1024];
-const PORT_RANGE: u32 = 28_000;
 
 /// Whether the options go together, on whatever path.
 ///
@@ -78,22 +70,14 @@ impl IkpPair {
     /// A [`Failure`] when the packets do not fit the path.
     pub(super) fn new(route: Route, stack: &Stack, seed: u64) -> Result<Self, Failure> {
         let headers = (BELOW + HEADER) as u64 + u64::from(BESIDE);
-        let packet = u32::try_from(route.mtu.min(LARGEST_PACKET).saturating_sub(headers)).unwrap_or(0);
+        let packet = wire::room(&route, headers);
         let hint = "ask for a `packet` that the path carries, or give its links a larger `mtu`";
         let options = words::options(stack, packet.max(1)).map_err(|cause| Failure::new(cause).hint(hint))?;
-        let ports = PORTS.map(|first| (first + route.pair % PORT_RANGE) as u16);
-        let wire = |side| {
-            let (near, far) = (place(side), place(other(side)));
-            let (nodes, ports) = ([route.nodes[near], route.nodes[far]], [ports[near], ports[far]]);
-            Wire { pair: route.pair, nodes, ports, seal: 0 }
-        };
-        let mut token = Token::default();
-        token[..8].copy_from_slice(&seed.to_le_bytes());
         Ok(Self {
             options,
-            token,
-            wires: [wire(Side::Initiator), wire(Side::Responder)],
-            outlets: route.rooms.map(|room| Rc::new(Outlet::new(room.min(SEND_BUFFER)))),
+            token: wire::token(seed),
+            wires: Wire::both(&route, 0),
+            outlets: wire::outlets(&route),
             ends: [RefCell::default(), RefCell::default()],
             backlog: RefCell::default(),
             dialled: Cell::new(0),
