@@ -12,14 +12,20 @@
 //! | [`interval`] | when `until` is reached |
 //! | [`compare`](mod@compare) | one run against another |
 //! | [`network`] | what a modelled network did, and how well an emulated one kept its times |
+//! | [`lifelines`](mod@lifelines) | what a lifeline is |
+//! | [`assemble`] | events to lifelines |
+//! | [`findings`] | what limits a run, with its evidence |
 //! | [`predicted`] | predictions beside what was measured |
 
+pub mod assemble;
 pub mod bimodal;
 pub mod compare;
 mod costs;
+pub mod findings;
 mod flags;
 mod groups;
 pub mod interval;
+pub mod lifelines;
 mod machines;
 pub mod network;
 pub mod predicted;

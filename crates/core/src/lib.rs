@@ -16,6 +16,7 @@
 //! | [`network`] | a declared network, as plain data |
 //! | [`catalogue`] | what a stack can do and which options it takes |
 //! | [`record`] | what one run yielded |
+//! | [`trace`] | what is known about a run's events |
 
 #![no_std]
 
@@ -31,4 +32,5 @@ pub mod program;
 pub mod random;
 pub mod record;
 pub mod time;
+pub mod trace;
 pub mod units;

@@ -1,32 +1,44 @@
-//! The run directory and its `results.parquet`: the one promised format of what was done and what it yielded.
+//! Events: what one is, how a program emits one for a few nanoseconds, and its text and binary forms.
 //!
-//! It keeps and gives back records exactly; it never measures, summarises or prints. The only clock it knows is the
-//! moment a run started, which the caller passes in.
+//! It never decides where files lie, never sorts, joins or judges: run directories are `stackline-runs`, answers are
+//! `stackline-analyze`. It depends on nothing, so any program can be instrumented with it.
+//!
+//! ```
+//! use stackline_events::{Memory, Recorder, event};
+//! let kept = Memory::default();
+//! let recorder = Recorder::start("khons", kept.clone()).unwrap();
+//! event!("APP_SEND", 17, 4, 0, 1500);
+//! let totals = recorder.stop();
+//! assert_eq!((totals.recorded, totals.lost), (1, 0));
+//! ```
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`directory`] | writing a run directory while a run goes on |
-//! | [`run`] | reading one back, complete or not |
-//! | [`columns`] | the table of columns of `results.parquet` |
-//! | [`results`] | that table to Parquet and back |
-//! | [`text`] | an event, its text form, files of events |
-//! | [`pcapng`] | packets for tshark and Wireshark |
-//! | [`status`] | whether a run is complete |
-//! | [`error`] | one sentence, a cause and a hint |
+//! | [`recorder`] | start here: [`event!`], the threads' rings, the thread that drains them |
+//! | [`catalogue`] | every keyword of stackline, what its data are |
+//! | [`unit`] | ids of data units, streams and flows |
+//! | [`value`] | one data field |
+//! | [`keyword`] | names as numbers |
+//! | [`tape`] | records one after the other: the binary form |
+//! | `ring` | words from one thread to one other |
+//! | [`text`] | NetLogger's text form |
+//! | [`table`] | many events, column by column |
+//! | [`clock`] | the time an event is stamped with |
 
-pub mod columns;
-pub mod directory;
-pub mod error;
-mod files;
-pub mod pcapng;
-pub mod results;
-pub mod run;
-pub mod status;
+pub mod catalogue;
+pub mod clock;
+pub mod keyword;
+pub mod recorder;
+mod ring;
+pub mod table;
+pub mod tape;
 pub mod text;
-mod utc;
+pub mod unit;
+pub mod value;
 
-pub use directory::RunDirectory;
-pub use error::Error;
-pub use run::{Run, names, runs_root};
-pub use status::Status;
-pub use text::{Event, events_path, read_events, write_events};
+pub use keyword::Keyword;
+pub use recorder::{Memory, Recorder, Sink, Totals};
+pub use table::Table;
+pub use tape::{Record, Tape};
+pub use text::Event;
+pub use value::Value;

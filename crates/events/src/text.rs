@@ -1,20 +1,19 @@
-//! An event and its text form, as NetLogger (Tierney et al. 1996) printed it:
+//! The text form, as NetLogger (Tierney et al. 1996, section 3.1) printed it:
 //! `KEYWORD; host; seconds; nanoseconds; data; data; ...`
 //!
-//! What is written reads back equal. A field holds no semicolon, no control character and no blank at its ends: such an
-//! event is refused when written, never changed. Events of a run lie in `RUN/events/`, one file a host or network, sorted
-//! by time; a binary form for many of them is to come beside this one.
+//! What is written reads back equal. What would not (a semicolon, a control character, a blank at an end of a field, a `#`
+//! that would begin a comment) is written as `%` and two hexadecimal digits, `%3B` for a semicolon; a `%` is written as
+//! `%25` only where it would be read as one of these. Other text with `%` in it stays as it is, both ways.
 
-use crate::{Error, files};
+use crate::value::Value;
+use std::borrow::Cow;
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::BufRead;
 
 const NANOS: u64 = 1_000_000_000;
 
 /// The longest line that is read, in bytes.
-const LONGEST: u64 = 1 << 20;
+pub const LONGEST: u64 = 1 << 20;
 
 /// One thing that happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,25 +32,14 @@ impl Event {
     /// Its line, without the end of it.
     ///
     /// # Errors
-    /// One sentence: which field cannot be written, and why.
+    /// One sentence, when keyword or host are empty.
     pub fn line(&self) -> Result<String, String> {
         for (what, field) in [("keyword", &self.keyword), ("host", &self.host)] {
             if field.is_empty() {
                 return Err(format!("an event has an empty {what}"));
             }
         }
-        if self.keyword.starts_with('#') {
-            return Err(format!("the keyword {:?} would make its line a comment", self.keyword));
-        }
-        if let Some(field) = self.fields().find(|field| !writable(field)) {
-            let what = "a semicolon, a control character or a blank at an end";
-            return Err(format!("the field {field:?} has {what}"));
-        }
         Ok(self.to_string())
-    }
-
-    fn fields(&self) -> impl Iterator<Item = &String> {
-        [&self.keyword, &self.host].into_iter().chain(&self.data)
     }
 
     /// Reads a line, without the end of it. Blanks around fields and a semicolon behind the last one are no part of them.
@@ -66,23 +54,26 @@ impl Event {
             field
                 .ok_or_else(|| format!("there is no {what}; expected `KEYWORD; host; seconds; nanoseconds; data; ...`"))
         };
-        let (keyword, host) = (next("keyword")?.to_owned(), next("host")?.to_owned());
+        let (keyword, host) = (plain(next("keyword")?).into_owned(), plain(next("host")?).into_owned());
         let (seconds, nanos) = (number(next("number of seconds")?)?, number(next("number of nanoseconds")?)?);
         if nanos >= NANOS {
             return Err(format!("{nanos} ns are a second or more"));
         }
         let at_ns = seconds.checked_mul(NANOS).and_then(|whole| whole.checked_add(nanos));
         let at_ns = at_ns.ok_or_else(|| format!("{seconds} s are more than 584 years"))?;
-        let event = Self { keyword, host, at_ns, data: fields.map(str::to_owned).collect() };
-        event.line().map(|_| event)
+        Ok(Self { keyword, host, at_ns, data: fields.map(|field| plain(field).into_owned()).collect() })
     }
 }
 
 impl fmt::Display for Event {
     /// The line; [`Event::line`] also says whether it reads back equal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}; {}; {}", self.keyword, self.host, self.at_ns / NANOS, self.at_ns % NANOS)?;
-        self.data.iter().try_for_each(|field| write!(f, "; {field}"))?;
+        let keyword = match self.keyword.strip_prefix('#') {
+            Some(rest) => Cow::Owned(format!("%23{}", escaped(rest))),
+            None => escaped(&self.keyword),
+        };
+        write!(f, "{keyword}; {}; {}; {}", escaped(&self.host), self.at_ns / NANOS, self.at_ns % NANOS)?;
+        self.data.iter().try_for_each(|field| write!(f, "; {}", escaped(field)))?;
         // An empty last field would be taken for the end of the one before.
         if self.data.last().is_some_and(String::is_empty) { f.write_str(";") } else { Ok(()) }
     }
@@ -95,10 +86,66 @@ impl std::str::FromStr for Event {
     }
 }
 
+/// The line of an event at hand in parts.
+#[must_use]
+pub fn line(keyword: &str, host: &str, at_ns: u64, values: &[Value<'_>]) -> String {
+    let data = values.iter().map(ToString::to_string).collect();
+    Event { keyword: keyword.to_owned(), host: host.to_owned(), at_ns, data }.to_string()
+}
+
 const BLANK: [char; 2] = [' ', '\t'];
 
-fn writable(field: &str) -> bool {
-    !field.contains(|c: char| c == ';' || c.is_control()) && field.trim_matches(BLANK).len() == field.len()
+/// Whether a character is written as its code: what ends a field or a line, or would be taken for one.
+fn special(c: char) -> bool {
+    matches!(c, ';' | '%' | '#' | ' ') || c.is_ascii_control()
+}
+
+/// A field as it is written.
+#[must_use]
+pub fn escaped(field: &str) -> Cow<'_, str> {
+    let edges = field.trim_matches(BLANK).len() != field.len();
+    if !edges && !field.contains(|c: char| matches!(c, ';' | '%') || c.is_control()) {
+        return Cow::Borrowed(field);
+    }
+    let mut text = String::with_capacity(field.len() + 8);
+    let last = field.len();
+    let (begin, end) = (last - field.trim_start_matches(BLANK).len(), field.trim_end_matches(BLANK).len());
+    for (at, c) in field.char_indices() {
+        let blank = BLANK.contains(&c) && (at < begin || at >= end);
+        let code = c == ';' || c.is_ascii_control() || blank || (c == '%' && decoded(&field[at..]).is_some());
+        if code {
+            text.push_str(&format!("%{:02X}", u32::from(c)));
+        } else {
+            text.push(c);
+        }
+    }
+    Cow::Owned(text)
+}
+
+/// A field as it was meant.
+#[must_use]
+pub fn plain(field: &str) -> Cow<'_, str> {
+    if !field.contains('%') {
+        return Cow::Borrowed(field);
+    }
+    let mut text = String::with_capacity(field.len());
+    let mut rest = field;
+    while let Some(c) = rest.chars().next() {
+        let (meant, length) = decoded(rest).map_or((c, c.len_utf8()), |meant| (meant, 3));
+        text.push(meant);
+        rest = &rest[length..];
+    }
+    Cow::Owned(text)
+}
+
+/// The character behind `%` and two digits at the beginning of a text, when it is one that is written so.
+fn decoded(text: &str) -> Option<char> {
+    let digits = text.strip_prefix('%')?.get(..2)?;
+    if !digits.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte)) {
+        return None;
+    }
+    let c = char::from(u8::from_str_radix(digits, 16).ok()?);
+    special(c).then_some(c)
 }
 
 fn number(text: &str) -> Result<u64, String> {
@@ -107,60 +154,27 @@ fn number(text: &str) -> Result<u64, String> {
     value.ok_or_else(|| format!("`{}` is not a whole number that fits", text.escape_debug()))
 }
 
-/// Where the events of a host or a network of a run lie.
-///
-/// # Errors
-/// When that is no name of one.
-pub fn events_path(run: &Path, of: &str) -> Result<PathBuf, Error> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if of.is_empty() || of.starts_with('.') || !of.chars().all(plain) {
-        let message = format!("`{}` is not the name of a host or network", of.escape_debug());
-        return Err(Error::new(message, "letters, digits, `_`, `-` and `.` make one"));
+/// A line that is no event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// What was read.
+    pub name: String,
+    /// Its line, from 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub cause: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, line {}, is not an event: {}", self.name, self.line, self.cause)
     }
-    Ok(run.join(files::EVENTS).join(format!("{of}.events")))
 }
 
-/// Writes a file of events, whole or not at all, and the directory it lies in. Returns how many.
-///
-/// # Errors
-/// When it cannot be written, an event cannot be, or one is earlier than the one before.
-pub fn write_events<'e>(path: &Path, events: impl IntoIterator<Item = &'e Event>) -> Result<u64, Error> {
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory).map_err(|cause| Error::writing(path, &cause))?;
-    }
-    let mut count = 0;
-    files::replace(path, |file| {
-        let mut out = BufWriter::new(file);
-        let mut latest = 0;
-        for event in events {
-            let line = event.line().map_err(|cause| refused(path, &cause))?;
-            if event.at_ns < latest {
-                return Err(refused(path, &format!("an event at {} ns comes behind one at {latest} ns", event.at_ns)));
-            }
-            latest = event.at_ns;
-            writeln!(out, "{line}").map_err(|cause| Error::writing(path, &cause))?;
-            count += 1;
-        }
-        out.flush().map_err(|cause| Error::writing(path, &cause))
-    })?;
-    Ok(count)
-}
+impl std::error::Error for Mistake {}
 
-fn refused(path: &Path, cause: &str) -> Error {
-    let hint = "this is a mistake of the monitor point that made the event; please report it";
-    Error::new(format!("cannot write {}", path.display()), hint).because(&cause)
-}
-
-/// Reads a file of events one by one; lines that are empty or begin with `#` are passed over.
-///
-/// # Errors
-/// When it cannot be opened.
-pub fn read_events(path: &Path) -> Result<Events<BufReader<File>>, Error> {
-    let file = File::open(path).map_err(|cause| Error::reading(path, &cause))?;
-    Ok(Events::new(BufReader::new(file), &path.display().to_string()))
-}
-
-/// Events out of text, or what is wrong with a line and which; a mistake ends nothing.
+/// Events out of text, or what is wrong with a line and which; a mistake ends nothing. Lines that are empty or begin with `#`
+/// are passed over.
 #[derive(Debug)]
 pub struct Events<R> {
     from: R,
@@ -175,23 +189,22 @@ impl<R: BufRead> Events<R> {
         Self { from, name: name.to_owned(), line: 0, ended: false }
     }
 
-    fn mistake(&self, cause: &dyn fmt::Display) -> Error {
-        let hint = "an event is `KEYWORD; host; seconds; nanoseconds; data; ...`";
-        Error::new(format!("{}, line {}, is not an event", self.name, self.line), hint).because(cause)
+    fn mistake(&self, cause: impl fmt::Display) -> Mistake {
+        Mistake { name: self.name.clone(), line: self.line, cause: cause.to_string() }
     }
 
-    fn event(&mut self, bytes: &[u8]) -> Option<Result<Event, Error>> {
+    fn event(&self, bytes: &[u8]) -> Option<Result<Event, Mistake>> {
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => text.trim_end_matches(['\n', '\r']),
-            Err(_) => return Some(Err(self.mistake(&"it is not UTF-8"))),
+            Err(_) => return Some(Err(self.mistake("it is not UTF-8"))),
         };
         let passed = text.trim_matches(BLANK).is_empty() || text.starts_with('#');
-        (!passed).then(|| Event::parse(text).map_err(|cause| self.mistake(&cause)))
+        (!passed).then(|| Event::parse(text).map_err(|cause| self.mistake(cause)))
     }
 }
 
 impl<R: BufRead> Iterator for Events<R> {
-    type Item = Result<Event, Error>;
+    type Item = Result<Event, Mistake>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut bytes = Vec::new();
@@ -203,7 +216,7 @@ impl<R: BufRead> Iterator for Events<R> {
                 Ok(0) => self.ended = true,
                 Ok(length) if length as u64 == LONGEST && !bytes.ends_with(b"\n") => {
                     self.ended = true;
-                    return Some(Err(self.mistake(&"it is longer than 1 MiB")));
+                    return Some(Err(self.mistake("it is longer than 1 MiB")));
                 }
                 Ok(_) => {
                     if let Some(found) = self.event(&bytes) {
@@ -212,7 +225,7 @@ impl<R: BufRead> Iterator for Events<R> {
                 }
                 Err(cause) => {
                     self.ended = true;
-                    return Some(Err(self.mistake(&cause)));
+                    return Some(Err(self.mistake(cause)));
                 }
             }
         }

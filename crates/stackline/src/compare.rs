@@ -4,7 +4,7 @@ use crate::exit::{Exit, Result};
 use crate::flags;
 use crate::output;
 use stackline_analyze::Summary;
-use stackline_events::Run;
+use stackline_runs::Run;
 use std::collections::BTreeMap;
 use std::path::Path;
 

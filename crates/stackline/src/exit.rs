@@ -112,8 +112,8 @@ impl From<stackline_emu::refusal::Refusal> for Error {
     }
 }
 
-impl From<stackline_events::Error> for Error {
-    fn from(error: stackline_events::Error) -> Self {
+impl From<stackline_runs::Error> for Error {
+    fn from(error: stackline_runs::Error) -> Self {
         Self { exit: Exit::Environment, message: error.to_string(), hint: Some(error.hint) }
     }
 }

@@ -121,6 +121,9 @@ pub(crate) struct Run {
     /// Simulated: make every run twice, to see that both go the same way
     #[arg(long)]
     pub(crate) check_determinism: bool,
+    /// Keep events of everything: operations, system calls, protocols, the network, the machines
+    #[arg(long, conflicts_with_all = ["seeds", "check_determinism"])]
+    pub(crate) trace: bool,
     /// Keep every event of the modelled network
     #[arg(long)]
     pub(crate) events: bool,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use stackline_core::course::Turn;
 use stackline_core::plan::{Plan, Warmup, World};
 use stackline_core::record::RunRecord;
-use stackline_events::RunDirectory;
+use stackline_runs::RunDirectory;
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub(crate) struct Keeper<'p> {
     records: Vec<RunRecord>,
     bar: ProgressBar,
     /// The first thing that could not be kept.
-    trouble: Option<stackline_events::Error>,
+    trouble: Option<stackline_runs::Error>,
 }
 
 impl<'p> Keeper<'p> {
@@ -58,11 +58,7 @@ impl<'p> Keeper<'p> {
     }
 
     /// Closes the run directory.
-    pub(crate) fn finish(
-        self,
-        complete: bool,
-        reason: Option<&str>,
-    ) -> Result<Vec<RunRecord>, stackline_events::Error> {
+    pub(crate) fn finish(self, complete: bool, reason: Option<&str>) -> Result<Vec<RunRecord>, stackline_runs::Error> {
         self.bar.finish_and_clear();
         self.directory.finish(&self.records, complete, reason)?;
         self.trouble.map_or(Ok(self.records), Err)

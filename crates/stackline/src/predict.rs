@@ -5,7 +5,7 @@ use crate::flags;
 use crate::output;
 use crate::source::Source;
 use stackline_analyze::predicted::beside;
-use stackline_events::Run;
+use stackline_runs::Run;
 
 /// Predicts every measurement that crosses a network.
 pub(crate) fn predict(flags: &flags::Predict) -> Result {

@@ -10,10 +10,10 @@ use crate::worlds::{Ground, Traces, Worlds, default_network, obeyed, seeds};
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::{RunRecord, WakeUp};
 use stackline_core::units;
-use stackline_events::{RunDirectory, runs_root};
 use stackline_live::fault::{Blame, Fault};
 use stackline_live::launch::Launcher;
 use stackline_report::{Header, TableOptions};
+use stackline_runs::{RunDirectory, runs_root};
 use std::io::{IsTerminal, stdout};
 use std::path::Path;
 use std::sync::Arc;
@@ -117,6 +117,7 @@ fn carry_out(flags: &flags::Run, plan: &Plan, keeper: &mut Keeper<'_>) -> (Optio
     };
     keeper.environment(worlds.environment(false));
     let failed = worlds.carry_out(keeper).err();
+    let failed = failed.or(worlds.finish().err());
     if failed.as_ref().is_none_or(|fault| fault.blame != Blame::Ended) {
         keeper.environment(worlds.environment(true));
     }
@@ -147,6 +148,7 @@ fn ground<'p>(
         interrupted,
         traces: Traces {
             directory: keeper.directory().to_path_buf(),
+            trace: flags.trace,
             events: flags.events,
             capture: flags.capture.clone(),
         },

@@ -6,10 +6,12 @@
 
 use stackline_core::network::{Network, Rate};
 use stackline_core::time::Instant;
-use stackline_events::pcapng::{Capture, Interface, Settings, Writer, Written};
-use stackline_events::{Error, Event, write_events};
+use stackline_events::{Event, Table};
 use stackline_net::{Happening, Packet, Place, Port, Reason, Tap};
 use stackline_report::topology::port_name;
+use stackline_runs::Error;
+use stackline_runs::events::write_table;
+use stackline_runs::pcapng::{Capture, Interface, Settings, Writer, Written};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -139,15 +141,14 @@ impl Log {
         self.latest = self.latest.max(seen.at);
     }
 
-    /// By time; what there was no room for is the last of them.
-    fn events(mut self, names: &Names, network: &str) -> Vec<Event> {
-        self.seen.sort_by_key(|seen| seen.at);
-        let mut events: Vec<Event> = self.seen.iter().map(|seen| seen.event(names)).collect();
+    /// What there was no room for is the last of them.
+    fn table(&self, names: &Names, network: &str) -> Table {
+        let mut table = Table::default();
+        self.seen.iter().for_each(|seen| table.push_event(&seen.event(names)));
         if self.lost > 0 {
-            let (host, data) = (network.to_owned(), vec![self.lost.to_string()]);
-            events.push(Event { keyword: "NET_EVENTS_LOST".into(), host, at_ns: self.latest.0, data });
+            table.push("NET_EVENTS_LOST", network, self.latest.0, &[self.lost.into()]);
         }
-        events
+        table
     }
 }
 
@@ -286,7 +287,7 @@ impl Recorder {
     /// When one of them cannot be written.
     pub(crate) fn finish(self, events: &Path) -> Result<(u64, Written), Error> {
         let (names, network) = (&self.names, &self.network);
-        let count = self.log.map_or(Ok(0), |log| write_events(events, &log.events(names, network)))?;
+        let count = self.log.map_or(Ok(0), |log| write_table(events, &log.table(names, network)))?;
         let failed = |cause: io::Error| Error {
             message: "the captured packets cannot be written".into(),
             cause: Some(cause.to_string()),
@@ -330,6 +331,7 @@ mod tests {
     use super::*;
     use stackline_core::network::{Host, Link, Switch};
     use stackline_net::{Ecn, Node, Segments};
+    use stackline_runs::events::read_table;
 
     struct Fake;
 
@@ -361,14 +363,14 @@ mod tests {
     /// Tells it of these, in that order, and gives the events and how many packets were captured.
     fn recorded(recorder: Recorder, happenings: &[(u64, Place, Happening, u64)]) -> (Vec<String>, Written) {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("events/wan.events");
+        let path = directory.path().join("events/wan.parquet");
         let mut recorder = recorder;
         for (at, place, what, number) in happenings {
             recorder.see(Instant(*at), *place, *what, &packet(*number));
         }
         let (count, written) = recorder.finish(&path).unwrap();
-        let lines: Vec<String> =
-            std::fs::read_to_string(&path).unwrap_or_default().lines().map(str::to_owned).collect();
+        let table = if count > 0 { read_table(&path).unwrap() } else { Table::default() };
+        let lines: Vec<String> = (0..table.len()).map(|row| table.event(row).to_string()).collect();
         assert_eq!(lines.len() as u64, count);
         (lines, written)
     }

@@ -7,6 +7,7 @@ pub(crate) mod obeyed;
 pub(crate) mod seeds;
 pub(crate) mod simulated;
 mod traces;
+mod tracing;
 
 use crate::observer::Keeper;
 use emulated::Emulated;
@@ -23,6 +24,7 @@ use stackline_live::launch::Launcher;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 pub(crate) use traces::Traces;
+use tracing::{Traced, Tracer, Tracing};
 
 /// What a run yielded.
 pub(crate) struct Made {
@@ -30,22 +32,29 @@ pub(crate) struct Made {
     pub(crate) records: Vec<RunRecord>,
     /// How long it took, in the time of its world.
     pub(crate) took: Duration,
+    /// Its events, when it was traced.
+    pub(crate) traced: Option<Traced>,
 }
 
 impl Made {
     /// Of records that all get what the network did.
-    fn across(mut records: Vec<RunRecord>, took: Duration, network: &NetworkRecord) -> Self {
-        for record in &mut records {
+    fn across(mut self, network: &NetworkRecord) -> Self {
+        for record in &mut self.records {
             record.network = Some(network.clone());
         }
-        Self { records, took }
+        self
     }
+}
+
+/// Events that cannot be written.
+fn unkept(error: stackline_runs::Error) -> Fault {
+    Fault::environment(error.to_string()).hint(error.hint)
 }
 
 /// A place where runs are made.
 trait Place {
-    /// Makes one run.
-    fn make(&mut self, turn: &Turn<'_>) -> Result<Made, Fault>;
+    /// Makes one run, traced when it is told how.
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&Tracing>) -> Result<Made, Fault>;
     /// What is known of it for `environment.json`: once before the first run, once after the last.
     fn environment(&mut self, done: bool) -> Value;
     /// What waking a core costs there.
@@ -68,6 +77,7 @@ pub(crate) struct Ground<'p> {
 /// Every world that a plan needs.
 pub(crate) struct Worlds<'p> {
     plan: &'p Plan,
+    tracer: Option<Tracer>,
     live: Option<Live<'p>>,
     emulated: Option<Emulated<'p>>,
     simulated: Option<Simulated<'p>>,
@@ -84,7 +94,8 @@ impl<'p> Worlds<'p> {
         let emulated = wants(World::Emulated).then(|| Emulated::open(ground)).transpose()?;
         let simulated = wants(World::Simulated);
         let simulated = simulated.then(|| Simulated::new(ground.plan, ground.traces.clone(), ground.twice));
-        Ok(Self { plan: ground.plan, live, emulated, simulated })
+        let tracer = ground.traces.trace.then(|| Tracer::new(&ground.traces.directory));
+        Ok(Self { plan: ground.plan, tracer, live, emulated, simulated })
     }
 
     /// Makes all runs, each told to the keeper.
@@ -95,11 +106,23 @@ impl<'p> Worlds<'p> {
         let mut course = Course::new(self.plan, self.plan.seed);
         while let Some(turn) = course.next(|measurement| keeper.enough(measurement)) {
             keeper.begins(&turn);
-            let made = self.place(turn.measurement.world)?.make(&turn)?;
+            let tracing = self.tracer.as_mut().map(|tracer| tracer.begin(&turn));
+            let made = self.place(turn.measurement.world)?.make(&turn, tracing.as_ref())?;
+            if let (Some(tracer), Some(traced)) = (&mut self.tracer, made.traced) {
+                tracer.done(&turn, traced).map_err(unkept)?;
+            }
             course.took(made.took);
             keeper.done(&made.records);
         }
         Ok(())
+    }
+
+    /// Keeps what was traced, however the runs ended.
+    ///
+    /// # Errors
+    /// A [`Fault`] when it cannot be written.
+    pub(crate) fn finish(&mut self) -> Result<(), Fault> {
+        self.tracer.take().map_or(Ok(()), |tracer| tracer.finish("").map_err(unkept))
     }
 
     fn place(&mut self, world: World) -> Result<&mut dyn Place, Fault> {

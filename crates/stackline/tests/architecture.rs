@@ -14,16 +14,20 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("net", &["core"]),
     ("model", &["core"]),
     ("proto", &["core"]),
-    ("sim", &["core", "net", "proto"]),
+    ("sim", &["core", "net", "proto", "events"]),
     ("emu", &["core", "net"]),
     ("transfer", &["core", "proto"]),
-    ("live", &["core", "proto", "transfer"]),
-    ("events", &["core"]),
+    ("live", &["core", "proto", "transfer", "events"]),
+    ("events", &[]),
+    ("runs", &["core", "events"]),
     ("analyze", &["core", "events", "model"]),
     ("report", &["core", "analyze"]),
     (
         "stackline",
-        &["core", "spec", "net", "proto", "transfer", "model", "sim", "emu", "live", "events", "analyze", "report"],
+        &[
+            "core", "spec", "net", "proto", "transfer", "model", "sim", "emu", "live", "events", "runs", "analyze",
+            "report",
+        ],
     ),
 ];
 

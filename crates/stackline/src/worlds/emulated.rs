@@ -4,7 +4,7 @@
 use super::live::{machines, made};
 use super::simulated::{BUSIEST, network_of};
 use super::traces::Recording;
-use super::{Ground, Made, Place, Traces};
+use super::{Ground, Made, Place, Traces, Tracing};
 use crate::tap::Recorder;
 use serde_json::{Map, Value, json};
 use stackline_core::course::Turn;
@@ -112,7 +112,7 @@ fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Faul
 }
 
 impl Place for Emulated<'_> {
-    fn make(&mut self, turn: &Turn<'_>) -> Result<Made, Fault> {
+    fn make(&mut self, turn: &Turn<'_>, _: Option<&Tracing>) -> Result<Made, Fault> {
         let network = network_of(self.plan, turn)?;
         let missing = || Fault::environment(format!("network {} is not emulated", network.name));
         let scene = self.networks.get_mut(network.name.as_str()).ok_or_else(missing)?;
@@ -127,7 +127,7 @@ impl Place for Emulated<'_> {
         })?;
         let record = record(&network.name, &report);
         scene.report = Some(report);
-        Ok(Made::across(made.records, made.took, &record))
+        Ok(made.across(&record))
     }
 
     fn environment(&mut self, done: bool) -> Value {

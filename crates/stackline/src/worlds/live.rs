@@ -1,6 +1,6 @@
 //! The live world: agents on real hosts.
 
-use super::{Ground, Made, Place};
+use super::{Ground, Made, Place, Tracing};
 use serde_json::{Map, Value, json};
 use stackline_core::course::Turn;
 use stackline_core::plan::World;
@@ -27,7 +27,7 @@ impl<'p> Live<'p> {
 }
 
 impl Place for Live<'_> {
-    fn make(&mut self, turn: &Turn<'_>) -> Result<Made, Fault> {
+    fn make(&mut self, turn: &Turn<'_>, _: Option<&Tracing>) -> Result<Made, Fault> {
         made(&mut self.coordinator, turn)
     }
 
@@ -44,7 +44,7 @@ impl Place for Live<'_> {
 pub(super) fn made(coordinator: &mut Coordinator<'_>, turn: &Turn<'_>) -> Result<Made, Fault> {
     let begun = Instant::now();
     let records = coordinator.make(turn)?;
-    Ok(Made { records, took: Duration::from_seconds(begun.elapsed().as_secs_f64()) })
+    Ok(Made { records, took: Duration::from_seconds(begun.elapsed().as_secs_f64()), traced: None })
 }
 
 /// What the agents' machines are, what they did before and, once all is done, after.

@@ -1,6 +1,6 @@
 //! The simulated world: virtual time, exact and repeatable.
 
-use super::{Made, Place, Traces};
+use super::{Made, Place, Traces, Tracing};
 use serde_json::{Value, json};
 use stackline_core::course::Turn;
 use stackline_core::network::Network;
@@ -52,7 +52,7 @@ impl<'p> Simulated<'p> {
 }
 
 impl Place for Simulated<'_> {
-    fn make(&mut self, turn: &Turn<'_>) -> Result<Made, Fault> {
+    fn make(&mut self, turn: &Turn<'_>, _: Option<&Tracing>) -> Result<Made, Fault> {
         let network = network_of(self.plan, turn)?;
         let scene = scene(network, turn);
         let outcome = match self.traces.of(network, turn)? {
@@ -87,7 +87,7 @@ impl Place for Simulated<'_> {
 /// What a run yielded, in the records that every world makes.
 pub(super) fn made(network: &Network, outcome: Outcome) -> Made {
     let took = Duration(outcome.virtual_time.0);
-    Made::across(outcome.records, took, &record(network, &outcome.ports))
+    Made { records: outcome.records, took, traced: None }.across(&record(network, &outcome.ports))
 }
 
 /// What went through the network's ports.

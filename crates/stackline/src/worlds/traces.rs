@@ -4,11 +4,11 @@ use crate::tap::{MOST_EVENTS, Recorder};
 use serde::{Deserialize, Serialize};
 use stackline_core::course::Turn;
 use stackline_core::network::Network;
-use stackline_events::events_path;
-use stackline_events::pcapng::Settings;
 use stackline_live::fault::Fault;
 use stackline_net::Port;
 use stackline_report::topology::port_name;
+use stackline_runs::events_path;
+use stackline_runs::pcapng::Settings;
 use std::path::PathBuf;
 
 /// What the command line asked to be recorded.
@@ -16,6 +16,8 @@ use std::path::PathBuf;
 pub(crate) struct Traces {
     /// The run directory.
     pub(crate) directory: PathBuf,
+    /// Events of everything, everywhere.
+    pub(crate) trace: bool,
     /// Events of what happens in the network.
     pub(crate) events: bool,
     /// Ports whose packets are captured, as `khons>edge`, or `all`.

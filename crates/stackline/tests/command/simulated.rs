@@ -1,6 +1,6 @@
 //! The simulated world by its command: exact, repeatable, recorded, refused where it has to be.
 
-use crate::support::{Place, number};
+use crate::support::{Place, events_of, number};
 use serde_json::Value;
 
 const PAIR: &str = "network n { host a, b; switch x; link a - x 10 Mbit/s 4 ms; link x - b 10 Mbit/s 6 ms; }";
@@ -97,10 +97,10 @@ fn what_happens_in_the_network_is_kept() {
     let text = format!("{PAIR} 1 from a to b rr 100*2 over udp across n in simulated;");
     place.stackline(&["run", "-e", &text, "--events", "--capture", "x>b"]).succeeds();
     let kept = place.kept().0;
-    let events = std::fs::read_to_string(kept.join("events/n.1.1.events")).unwrap();
-    assert!(events.starts_with("NET_ENQUEUE; a; 0; 0; a>x; a>b; "), "{events}");
+    let events = events_of(&kept.join("events/n.1.1.parquet"));
+    assert!(events[0].starts_with("NET_ENQUEUE; a; 0; 0; a>x; a>b; "), "{events:?}");
     for keyword in ["NET_ENQUEUE", "NET_DEQUEUE", "NET_DELIVER"] {
-        assert!(events.lines().filter(|line| line.starts_with(keyword)).count() > 4, "{events}");
+        assert!(events.iter().filter(|line| line.starts_with(keyword)).count() > 4, "{events:?}");
     }
     let capture = std::fs::read(kept.join("captures/n.1.1.pcapng")).unwrap();
     assert_eq!(capture[..4], [0x0a, 0x0d, 0x0d, 0x0a]);

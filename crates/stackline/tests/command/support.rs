@@ -342,3 +342,9 @@ pub(crate) fn noise(length: usize, seed: u64) -> Vec<u8> {
     };
     (0..length).map(|_| next()).collect()
 }
+
+/// The events of a file of a run, in the text form.
+pub(crate) fn events_of(path: &Path) -> Vec<String> {
+    let table = stackline_runs::events::read_table(path).unwrap();
+    (0..table.len()).map(|row| table.event(row).to_string()).collect()
+}

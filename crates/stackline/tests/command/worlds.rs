@@ -1,6 +1,6 @@
 //! One specification in several worlds: what has to be the same is the same.
 
-use crate::support::{Place, number, skip, until};
+use crate::support::{Place, events_of, number, skip, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -83,10 +83,10 @@ fn both_keep_what_happens_in_the_network() {
         let place = Place::new();
         measured(&place, &text, world, &["--events", "--capture", "x>b"]);
         let kept = place.kept().0;
-        let events = std::fs::read_to_string(kept.join("events/n.1.1.events")).unwrap();
+        let events = events_of(&kept.join("events/n.1.1.parquet"));
         let capture = std::fs::read(kept.join("captures/n.1.1.pcapng")).unwrap();
         assert!(String::from_utf8_lossy(&capture).contains("dropped: lost on the link"), "{world}");
-        let drops = events.lines().filter(|line| line.starts_with("NET_DROP"));
+        let drops = events.iter().filter(|line| line.starts_with("NET_DROP"));
         // Place, way, segments, bytes, reason: not the instant, the flow, the number among other packets.
         drops
             .map(|line| {

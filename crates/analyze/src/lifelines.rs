@@ -1,0 +1,101 @@
+//! Lifelines (Tierney et al. 1996, section 4): the events of each data unit in the order of time, across monitor points and
+//! hosts, in the reference host's time.
+//!
+//! Plain data; [`crate::assemble`] makes it of events.
+
+use serde::{Deserialize, Serialize};
+
+/// All lifelines of a run, or of those events that were asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lifelines {
+    /// Monitor points in the order a unit meets them: the vertical axis.
+    pub points: Vec<Point>,
+    /// One line a unit, in the order of their first passage.
+    pub lines: Vec<Line>,
+    /// Passages of all lines, each line's together and in the order of time.
+    pub passages: Vec<Passage>,
+    /// Names of what lines are coloured by: a server, a stack, a flow.
+    pub groups: Vec<String>,
+    /// Errors of the clocks of each pair of hosts that neighbouring points lie on, ns; what is shorter is not known.
+    pub clock_error_ns: u64,
+}
+
+/// A place that emits one keyword.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Point {
+    /// What.
+    pub keyword: String,
+    /// Where.
+    pub host: String,
+    /// A port of the network (`edge>udjat`) or a direction of a stream (`there`, `back`); empty where there is only one.
+    pub place: String,
+}
+
+/// What one unit met.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// The unit's id: a number, or the text that stands for one in a foreign log.
+    pub unit: String,
+    /// Which group it belongs to.
+    pub group: u32,
+    /// The flow it went on, where that is known.
+    pub flow: Option<u32>,
+    /// Its first passage.
+    pub first: u32,
+    /// How many passages it has.
+    pub count: u32,
+    /// Size, bytes, where it is known.
+    pub bytes: Option<u64>,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// One event on a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Passage {
+    /// When, in reference time, ns.
+    pub at_ns: u64,
+    /// Index of the monitor point.
+    pub point: u32,
+    /// Row of the event in the table it was made of, for its other data; `u32::MAX` when it is not kept.
+    pub row: u32,
+}
+
+/// What became of a unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Outcome {
+    /// It met every point that others meet.
+    #[default]
+    Complete,
+    /// It met all but those that a cache spares (the paper's near-vertical lines).
+    CacheHit,
+    /// It was asked for again and came: how often it was sent again on the way.
+    Retried {
+        /// How often.
+        times: u32,
+    },
+    /// It was given up at a point, and its server says so or a later request for it replaces it.
+    Flushed {
+        /// Index of the last point it met.
+        after: u32,
+    },
+    /// Its events end at a point though the run went on.
+    NeverArrived {
+        /// Index of the last point it met.
+        after: u32,
+    },
+    /// Its first events are missing: it was under way when recording began, or they were lost.
+    Headless {
+        /// Index of the first point it met.
+        before: u32,
+    },
+}
+
+impl Lifelines {
+    /// The passages of a line.
+    #[must_use]
+    pub fn passages_of(&self, line: &Line) -> &[Passage] {
+        &self.passages[line.first as usize..(line.first + line.count) as usize]
+    }
+}

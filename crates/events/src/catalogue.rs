@@ -1,0 +1,305 @@
+//! Every keyword of stackline: who emits it, what its data are, in their order. Docs, importers, lifelines and findings read
+//! this table; an event with a keyword that is not in it is kept and shown all the same.
+//!
+//! The data of everything on the path of a data unit begin alike: `unit; stream; offset; bytes` (see [`crate::unit`]). A
+//! field that is not known is empty. `offset` counts bytes of the transport's stream from the connection's first byte on.
+
+/// Where an event comes from; the first part of its keyword names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// The application: operations of the language.
+    Application,
+    /// The socket: system calls.
+    Socket,
+    /// The protocol machine, of ours or the kernel's.
+    Protocol,
+    /// The network: queues, links, hosts' interfaces.
+    Network,
+    /// Monitors of machines: intervals, stamped with their end; their first data field is the interval in ns.
+    Monitor,
+    /// stackline itself.
+    Tool,
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The keyword.
+    pub keyword: &'static str,
+    /// Who emits it.
+    pub layer: Layer,
+    /// Names of its data, in order.
+    pub data: &'static [&'static str],
+    /// What happened, for people.
+    pub help: &'static str,
+}
+
+impl Entry {
+    /// Which data field has that name, from 0.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<usize> {
+        self.data.iter().position(|field| *field == name)
+    }
+}
+
+const fn entry(keyword: &'static str, layer: Layer, data: &'static [&'static str], help: &'static str) -> Entry {
+    Entry { keyword, layer, data, help }
+}
+
+const UNIT: &[&str] = &["unit", "stream", "offset", "bytes"];
+const NET: &[&str] = &["unit", "stream", "offset", "bytes", "place", "way", "flow", "number", "segments", "length"];
+const NET_QUEUED: &[&str] =
+    &["unit", "stream", "offset", "bytes", "place", "way", "flow", "number", "segments", "length", "queued"];
+const NET_REASON: &[&str] =
+    &["unit", "stream", "offset", "bytes", "place", "way", "flow", "number", "segments", "length", "reason"];
+const CAUSE: &[&str] = &["unit", "stream", "offset", "bytes", "cause"];
+
+/// All of them, in the order a data unit meets them.
+pub const ENTRIES: &[Entry] = &[
+    entry("APP_CONNECT", Layer::Application, UNIT, "a connection is asked for"),
+    entry(
+        "APP_CONNECTED",
+        Layer::Application,
+        &["unit", "stream", "offset", "bytes", "local", "remote"],
+        "it is there; `offset` is where its data units begin",
+    ),
+    entry(
+        "APP_ACCEPTED",
+        Layer::Application,
+        &["unit", "stream", "offset", "bytes", "local", "remote"],
+        "the responder has it",
+    ),
+    entry("APP_START", Layer::Application, &["unit", "stream"], "the clock of this endpoint starts"),
+    entry("APP_CALL", Layer::Application, UNIT, "a request is handed over"),
+    entry("APP_SEND", Layer::Application, UNIT, "a data unit is handed over"),
+    entry("APP_SENT", Layer::Application, UNIT, "the operation that hands it over returns"),
+    entry("APP_INDICATION", Layer::Application, UNIT, "a request is there whole"),
+    entry("APP_REPLY", Layer::Application, UNIT, "a response is handed over"),
+    entry("APP_REPLIED", Layer::Application, UNIT, "the operation that hands it over returns"),
+    entry("APP_AWAIT", Layer::Application, UNIT, "the application waits for a data unit"),
+    entry("APP_RECEIVED", Layer::Application, UNIT, "a data unit is there whole"),
+    entry("APP_RESPONSE", Layer::Application, UNIT, "a response is there whole"),
+    entry("APP_LOST", Layer::Application, UNIT, "a call that nobody answered is given up"),
+    entry("APP_STOP", Layer::Application, &["unit", "stream"], "the clock of this endpoint stops"),
+    entry("APP_DISCONNECT", Layer::Application, UNIT, "a connection is given up"),
+    entry("APP_DISCONNECTED", Layer::Application, UNIT, "it is gone"),
+    entry("SOCK_SEND", Layer::Socket, UNIT, "a sending system call begins"),
+    entry("SOCK_SENT", Layer::Socket, UNIT, "it returns; `bytes` is what it took"),
+    entry("SOCK_RECEIVE", Layer::Socket, UNIT, "a receiving system call begins"),
+    entry("SOCK_RECEIVED", Layer::Socket, UNIT, "it returns; `bytes` is what it gave"),
+    entry("TCP_SEGMENT", Layer::Protocol, UNIT, "the machine sends new data"),
+    entry(
+        "TCP_RETRANSMIT",
+        Layer::Protocol,
+        &["unit", "stream", "offset", "bytes", "cause", "segments", "local", "remote"],
+        "data is sent again",
+    ),
+    entry(
+        "TCP_STATE",
+        Layer::Protocol,
+        &["unit", "stream", "offset", "bytes", "state", "local", "remote"],
+        "the sender's view of loss changes: open, disorder, cwr, recovery, loss",
+    ),
+    entry(
+        "TCP_DROP",
+        Layer::Protocol,
+        &["unit", "stream", "offset", "bytes", "reason", "local", "remote"],
+        "a host's kernel drops a packet, and why",
+    ),
+    entry(
+        "TCP_RCVQ_FULL",
+        Layer::Protocol,
+        &["unit", "stream", "offset", "bytes", "queued", "local", "remote"],
+        "a receive queue is full",
+    ),
+    entry(
+        "TCP_INFO",
+        Layer::Protocol,
+        &[
+            "interval_ns",
+            "stream",
+            "local",
+            "remote",
+            "cwnd_bytes",
+            "in_flight_bytes",
+            "rtt_ns",
+            "retransmits",
+            "busy_ns",
+            "rwnd_limited_ns",
+            "sndbuf_limited_ns",
+            "unsent_bytes",
+            "receive_queue_bytes",
+            "send_window_bytes",
+            "mss_bytes",
+            "acked_bytes",
+        ],
+        "a connection as the kernel tells of it, over an interval that ends here",
+    ),
+    entry("BLAST_SEND", Layer::Protocol, CAUSE, "the machine sends a packet; `cause` is new or the retransmission's"),
+    entry("BLAST_RETRANSMIT", Layer::Protocol, CAUSE, "data is sent again"),
+    entry("BLAST_NAK", Layer::Protocol, CAUSE, "the receiver says what is missing"),
+    entry("BLAST_ACK", Layer::Protocol, CAUSE, "the receiver says that it has everything"),
+    entry("BLAST_TIMER", Layer::Protocol, CAUSE, "a timer runs out"),
+    entry(
+        "QUIC_SENT",
+        Layer::Protocol,
+        &["unit", "stream", "offset", "bytes", "packet", "kind"],
+        "a QUIC packet is sent",
+    ),
+    entry(
+        "QUIC_RECEIVED",
+        Layer::Protocol,
+        &["unit", "stream", "offset", "bytes", "packet", "kind"],
+        "a QUIC packet arrives",
+    ),
+    entry(
+        "QUIC_LOST",
+        Layer::Protocol,
+        &["unit", "stream", "offset", "bytes", "packet", "cause"],
+        "a QUIC packet is declared lost",
+    ),
+    entry("NET_ENQUEUE", Layer::Network, NET_QUEUED, "a packet comes to a queue; `queued` is what is in it with this"),
+    entry("NET_DEQUEUE", Layer::Network, NET, "it has left through the link"),
+    entry("NET_MARK", Layer::Network, NET, "it is marked (ECN)"),
+    entry("NET_DUPLICATE", Layer::Network, NET, "a link doubles it"),
+    entry("NET_DROP", Layer::Network, NET_REASON, "it is dropped or lost, and why"),
+    entry("NET_DELIVER", Layer::Network, NET, "its host has it"),
+    entry(
+        "CPU_USE",
+        Layer::Monitor,
+        &[
+            "interval_ns",
+            "core",
+            "user_ppm",
+            "system_ppm",
+            "softirq_ppm",
+            "irq_ppm",
+            "steal_ppm",
+            "idle_ppm",
+            "iowait_ppm",
+        ],
+        "a core's time, in parts of a million",
+    ),
+    entry(
+        "VMSTAT",
+        Layer::Monitor,
+        &[
+            "interval_ns",
+            "interrupts",
+            "switches",
+            "forks",
+            "faults",
+            "major_faults",
+            "pages_in",
+            "pages_out",
+            "swapped_in",
+            "swapped_out",
+        ],
+        "what the kernel counted",
+    ),
+    entry("MEMORY", Layer::Monitor, &["interval_ns", "available_bytes", "free_bytes", "dirty_bytes"], "memory"),
+    entry(
+        "PRESSURE",
+        Layer::Monitor,
+        &["interval_ns", "resource", "some_ppm", "full_ppm"],
+        "time that tasks waited for cpu, memory or io",
+    ),
+    entry(
+        "THROTTLED",
+        Layer::Monitor,
+        &["interval_ns", "throttled_ns", "periods"],
+        "time a control group was held back",
+    ),
+    entry(
+        "NETIF",
+        Layer::Monitor,
+        &[
+            "interval_ns",
+            "interface",
+            "received_bytes",
+            "received_packets",
+            "received_drops",
+            "received_errors",
+            "sent_bytes",
+            "sent_packets",
+            "sent_drops",
+            "sent_errors",
+        ],
+        "what went through an interface",
+    ),
+    entry(
+        "NETSTAT_TCP",
+        Layer::Monitor,
+        &[
+            "interval_ns",
+            "segments_in",
+            "segments_out",
+            "retransmits",
+            "resets",
+            "timeouts",
+            "listen_drops",
+            "receive_queue_drops",
+            "delayed_acks",
+            "loss_probes",
+            "out_of_order",
+        ],
+        "the kernel's TCP counters",
+    ),
+    entry(
+        "NETSTAT_UDP",
+        Layer::Monitor,
+        &["interval_ns", "in", "out", "receive_buffer_errors", "send_buffer_errors", "checksum_errors"],
+        "the kernel's UDP counters",
+    ),
+    entry(
+        "SOFTNET",
+        Layer::Monitor,
+        &["interval_ns", "core", "packets", "drops", "squeezed"],
+        "packets taken by a core's soft interrupt",
+    ),
+    entry(
+        "SWITCH_PORT",
+        Layer::Monitor,
+        &[
+            "interval_ns",
+            "port",
+            "in_bytes",
+            "in_packets",
+            "in_discards",
+            "in_errors",
+            "out_bytes",
+            "out_packets",
+            "out_discards",
+            "out_errors",
+        ],
+        "a switch's counters by SNMP",
+    ),
+    entry("PROCESS_PAUSED", Layer::Monitor, &["interval_ns", "pid"], "a process that is measured could not run"),
+    entry("RUN_START", Layer::Tool, &["measurement", "run", "warmup"], "a run of a measurement begins"),
+    entry("RUN_STOP", Layer::Tool, &["measurement", "run", "warmup"], "it is over"),
+    entry("EVENTS_LOST", Layer::Tool, &["count"], "events there was no room for since this was last said"),
+    entry("CLOCK_STEP", Layer::Tool, &["by_ns"], "the wall clock of a host was set"),
+];
+
+/// The row of a keyword.
+#[must_use]
+pub fn find(keyword: &str) -> Option<&'static Entry> {
+    ENTRIES.iter().find(|entry| entry.keyword == keyword)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn rows_are_told_apart_and_their_data_fit_a_record() {
+        let keywords: BTreeSet<&str> = ENTRIES.iter().map(|entry| entry.keyword).collect();
+        assert_eq!(keywords.len(), ENTRIES.len());
+        for entry in ENTRIES {
+            assert!(entry.data.len() <= crate::table::FIELDS, "{}", entry.keyword);
+            let path = matches!(entry.layer, Layer::Application | Layer::Socket | Layer::Network);
+            assert!(!path || UNIT.starts_with(&entry.data[..entry.data.len().min(4)]), "{}", entry.keyword);
+        }
+    }
+}

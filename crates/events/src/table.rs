@@ -1,0 +1,247 @@
+//! Many events, column by column: what a file of events holds and what answers are computed from.
+
+use crate::tape::{Record, Tape};
+use crate::text::Event;
+use crate::value::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Data fields that have a column of their own; what a foreign log has beyond them is kept together.
+pub const FIELDS: usize = 16;
+
+/// Texts as numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    by_text: HashMap<Arc<str>, u32>,
+    texts: Vec<Arc<str>>,
+}
+
+impl Names {
+    /// The number of a text, given when it is first seen.
+    pub fn number(&mut self, text: &str) -> u32 {
+        if let Some(number) = self.by_text.get(text) {
+            return *number;
+        }
+        let (number, text) = (self.texts.len() as u32, Arc::<str>::from(text));
+        self.texts.push(Arc::clone(&text));
+        self.by_text.insert(text, number);
+        number
+    }
+
+    /// The number of a text that was seen.
+    #[must_use]
+    pub fn find(&self, text: &str) -> Option<u32> {
+        self.by_text.get(text).copied()
+    }
+
+    /// The text behind a number.
+    #[must_use]
+    pub fn text(&self, number: u32) -> &str {
+        self.texts.get(number as usize).map_or("", |text| text)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+}
+
+/// One data field of every event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Column {
+    /// The number, where it is one; else 0.
+    pub numbers: Vec<i64>,
+    /// [`Column::NUMBER`], [`Column::ABSENT`], or the number of a text.
+    pub texts: Vec<u32>,
+}
+
+impl Column {
+    /// The field is in `numbers`.
+    pub const NUMBER: u32 = u32::MAX;
+    /// There is no field.
+    pub const ABSENT: u32 = u32::MAX - 1;
+
+    fn push(&mut self, value: Value<'_>, row: usize, names: &mut Names) {
+        let (number, text) = match value {
+            // A column is as long as its last field.
+            Value::Absent => return,
+            Value::Number(number) => (number, Self::NUMBER),
+            Value::Text(text) => (0, names.number(text)),
+        };
+        self.numbers.resize(row, 0);
+        self.texts.resize(row, Self::ABSENT);
+        self.numbers.push(number);
+        self.texts.push(text);
+    }
+
+    /// The number in a row, where there is one.
+    #[inline]
+    #[must_use]
+    pub fn number(&self, row: usize) -> Option<i64> {
+        (*self.texts.get(row)? == Self::NUMBER).then(|| self.numbers[row])
+    }
+
+    /// The number of the text in a row, where there is one.
+    #[inline]
+    #[must_use]
+    pub fn text(&self, row: usize) -> Option<u32> {
+        self.texts.get(row).copied().filter(|text| *text < Self::ABSENT)
+    }
+}
+
+/// Events. Columns of data may be shorter than the table: what is missing is absent.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// When, ns.
+    pub at_ns: Vec<u64>,
+    /// What, by its number in `names`.
+    pub keyword: Vec<u32>,
+    /// Where, by its number in `names`.
+    pub host: Vec<u32>,
+    /// Data, at most [`FIELDS`] columns.
+    pub data: Vec<Column>,
+    /// Data beyond them, in the text form, by row.
+    pub more: Vec<(u32, String)>,
+    /// Texts of keywords, hosts and data.
+    pub names: Names,
+}
+
+impl Table {
+    /// Adds one event.
+    pub fn push(&mut self, keyword: &str, host: &str, at_ns: u64, values: &[Value<'_>]) {
+        let row = self.at_ns.len();
+        self.at_ns.push(at_ns);
+        let (keyword, host) = (self.names.number(keyword), self.names.number(host));
+        self.keyword.push(keyword);
+        self.host.push(host);
+        let (columns, more) = values.split_at(values.len().min(FIELDS));
+        if self.data.len() < columns.len() {
+            self.data.resize(columns.len(), Column::default());
+        }
+        for (column, value) in self.data.iter_mut().zip(columns) {
+            column.push(*value, row, &mut self.names);
+        }
+        if !more.is_empty() {
+            let fields: Vec<String> = more.iter().map(ToString::to_string).collect();
+            let fields: Vec<_> = fields.iter().map(|field| crate::text::escaped(field)).collect();
+            self.more.push((row as u32, fields.join("; ")));
+        }
+    }
+
+    /// Adds an event of the text form.
+    pub fn push_event(&mut self, event: &Event) {
+        let values: Vec<Value<'_>> = event.data.iter().map(|field| Value::of(field)).collect();
+        self.push(&event.keyword, &event.host, event.at_ns, &values);
+    }
+
+    /// Adds everything on a tape.
+    pub fn push_tape(&mut self, tape: &Tape) {
+        for Record { keyword, host, at_ns, values } in tape.records() {
+            self.push(keyword, host, at_ns, &values);
+        }
+    }
+
+    /// How many events.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.at_ns.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.at_ns.is_empty()
+    }
+
+    /// The keyword of an event.
+    #[must_use]
+    pub fn keyword(&self, row: usize) -> &str {
+        self.names.text(self.keyword[row])
+    }
+
+    /// The host of an event.
+    #[must_use]
+    pub fn host(&self, row: usize) -> &str {
+        self.names.text(self.host[row])
+    }
+
+    /// A data field of an event, from 0.
+    #[must_use]
+    pub fn value(&self, row: usize, field: usize) -> Value<'_> {
+        let Some(column) = self.data.get(field) else { return Value::Absent };
+        match (column.number(row), column.text(row)) {
+            (Some(number), _) => Value::Number(number),
+            (None, Some(text)) => Value::Text(self.names.text(text)),
+            (None, None) => Value::Absent,
+        }
+    }
+
+    /// The number in a data field, where it is one.
+    #[must_use]
+    pub fn number(&self, row: usize, field: usize) -> Option<i64> {
+        self.data.get(field)?.number(row)
+    }
+
+    /// Rows in the order of time; of one time, in the order they were added.
+    #[must_use]
+    pub fn by_time(&self) -> Vec<u32> {
+        let mut rows: Vec<u32> = (0..self.len() as u32).collect();
+        rows.sort_by_key(|row| self.at_ns[*row as usize]);
+        rows
+    }
+
+    /// One event in the text form. Absent fields at its end are left out.
+    #[must_use]
+    pub fn event(&self, row: usize) -> Event {
+        let mut data: Vec<String> = (0..self.data.len()).map(|field| self.value(row, field).to_string()).collect();
+        let more = self.more.binary_search_by_key(&(row as u32), |(row, _)| *row).ok();
+        match more {
+            Some(index) => {
+                let fields = self.more[index].1.split("; ").map(|field| crate::text::plain(field).into_owned());
+                data.resize(FIELDS, String::new());
+                data.extend(fields);
+            }
+            None => data.truncate(data.iter().rposition(|field| !field.is_empty()).map_or(0, |last| last + 1)),
+        }
+        Event { keyword: self.keyword(row).to_owned(), host: self.host(row).to_owned(), at_ns: self.at_ns[row], data }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn columns_are_as_long_as_they_have_to_be() {
+        let mut table = Table::default();
+        table.push("A", "khons", 2, &[Value::Number(7), Value::Text("x")]);
+        table.push("B", "khons", 1, &[]);
+        assert_eq!((table.data[0].texts.len(), table.number(0, 0), table.number(1, 0)), (1, Some(7), None));
+        assert_eq!((table.value(0, 1), table.value(0, 9)), (Value::Text("x"), Value::Absent));
+        assert_eq!(table.by_time(), [1, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn an_event_comes_back(data in proptest::collection::vec("[-0-9a-z;% ]{0,6}", 0..24), at_ns: u64) {
+            let mut event = Event { keyword: "A".into(), host: "h".into(), at_ns, data };
+            let mut table = Table::default();
+            table.push_event(&event);
+            table.push_event(&Event { keyword: "B".into(), ..event.clone() });
+            // Empty fields at the end cannot be told from none.
+            let length = event.data.iter().rposition(|field| !field.is_empty()).map_or(0, |last| last + 1);
+            if event.data.len() <= FIELDS {
+                event.data.truncate(length);
+            }
+            prop_assert_eq!(table.event(0), event);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! One data field of an event: a number, a text, or nothing.
+//!
+//! There are no fractions: times are in ns, sizes in bytes, shares in parts of a million, so a field reads back equal from
+//! every form.
+
+/// One data field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Value<'t> {
+    /// Not known, or does not apply: an empty field of the text form.
+    #[default]
+    Absent,
+    /// A whole number.
+    Number(i64),
+    /// Anything else. A text that is a whole number as [`Value::of`] reads it is kept as that number.
+    Text(&'t str),
+}
+
+impl<'t> Value<'t> {
+    /// The value of a field of the text form: a number when its digits are the ones that number is written with.
+    #[must_use]
+    pub fn of(field: &'t str) -> Self {
+        if field.is_empty() {
+            return Self::Absent;
+        }
+        match canonical(field.as_bytes()) {
+            Some(number) => Self::Number(number),
+            None => Self::Text(field),
+        }
+    }
+
+    /// The number, where it is one.
+    #[must_use]
+    pub const fn number(self) -> Option<i64> {
+        if let Self::Number(number) = self { Some(number) } else { None }
+    }
+
+    /// The text, where it is one.
+    #[must_use]
+    pub const fn text(self) -> Option<&'t str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+}
+
+/// The whole number that is written exactly so: no sign of plus, no leading zero, within 64 bits.
+#[must_use]
+pub fn canonical(field: &[u8]) -> Option<i64> {
+    let (negative, digits) = match field {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    let plain = match digits {
+        [b'0'] => !negative,
+        [b'1'..=b'9', ..] => digits.len() <= 19,
+        _ => false,
+    };
+    if !plain {
+        return None;
+    }
+    let mut value: i64 = 0;
+    for digit in digits {
+        let digit = i64::from(digit.wrapping_sub(b'0'));
+        if !(0..=9).contains(&digit) {
+            return None;
+        }
+        let signed = if negative { -digit } else { digit };
+        value = value.checked_mul(10)?.checked_add(signed)?;
+    }
+    Some(value)
+}
+
+macro_rules! numbers {
+    ($($kind:ty),*) => { $(
+        impl From<$kind> for Value<'_> {
+            fn from(number: $kind) -> Self {
+                Self::Number(i64::from(number))
+            }
+        }
+    )* };
+}
+
+numbers!(i8, i16, i32, i64, u8, u16, u32, bool);
+
+impl From<u64> for Value<'_> {
+    /// What is above 2^63 - 1 becomes that.
+    fn from(number: u64) -> Self {
+        Self::Number(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<usize> for Value<'_> {
+    fn from(number: usize) -> Self {
+        Self::from(number as u64)
+    }
+}
+
+impl<'t> From<&'t str> for Value<'t> {
+    fn from(text: &'t str) -> Self {
+        Self::of(text)
+    }
+}
+
+impl<'t> From<&'t String> for Value<'t> {
+    fn from(text: &'t String) -> Self {
+        Self::of(text)
+    }
+}
+
+impl<'t, V: Into<Self>> From<Option<V>> for Value<'t> {
+    fn from(value: Option<V>) -> Self {
+        value.map_or(Self::Absent, Into::into)
+    }
+}
+
+impl std::fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Absent => Ok(()),
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_the_usual_digits_are_a_number() {
+        for (field, number) in
+            [("0", 0), ("-7", -7), ("9223372036854775807", i64::MAX), ("-9223372036854775808", i64::MIN)]
+        {
+            assert_eq!(Value::of(field), Value::Number(number));
+        }
+        for field in ["-0", "007", "+1", "1.5", "1e3", "9223372036854775808", "0x1f", "-", " 1"] {
+            assert_eq!(Value::of(field), Value::Text(field));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_field_is_written_as_it_was_read(field in "-?[0-9]{0,21}|\\PC{0,8}") {
+            prop_assert_eq!(Value::of(&field).to_string(), field);
+        }
+    }
+}

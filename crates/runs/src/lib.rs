@@ -1,0 +1,32 @@
+//! The run directory, its `results.parquet` and its events: the one promised format of what was done and what it yielded.
+//!
+//! It keeps and gives back records exactly; it never measures, summarises or prints. The only clock it knows is the
+//! moment a run started, which the caller passes in.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`directory`] | writing a run directory while a run goes on |
+//! | [`run`] | reading one back, complete or not |
+//! | [`columns`] | the table of columns of `results.parquet` |
+//! | [`results`] | that table to Parquet and back |
+//! | [`events`] | files of events: Parquet, one a host, sorted by time; the text form |
+//! | [`pcapng`] | packets for tshark and Wireshark |
+//! | [`status`] | whether a run is complete |
+//! | [`error`] | one sentence, a cause and a hint |
+
+pub mod columns;
+pub mod directory;
+pub mod error;
+pub mod events;
+mod files;
+pub mod pcapng;
+pub mod results;
+pub mod run;
+pub mod status;
+mod utc;
+
+pub use directory::RunDirectory;
+pub use error::Error;
+pub use events::{events_path, read_events, write_events};
+pub use run::{Run, names, runs_root};
+pub use status::Status;

@@ -1,0 +1,98 @@
+//! What `--trace` keeps of a run directory: the events that worlds hand over, which flow is whose, whose clock is how wrong.
+
+use stackline_core::course::Turn;
+use stackline_core::trace::{HostTrace, Index, RunSpan};
+use stackline_events::{Keyword, Tape, Value};
+use stackline_runs::Error;
+use stackline_runs::events::{Spool, write_index};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Whose events those of stackline itself are.
+const COORDINATOR: &str = "stackline";
+/// What lies between two runs in virtual time, so that they can be told apart.
+const BETWEEN_NS: u64 = 1_000_000;
+
+/// What a world needs to trace one run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tracing {
+    /// The first flow of each part.
+    pub(crate) flows: Vec<u32>,
+    /// Where virtual time begins, ns.
+    pub(crate) origin_ns: u64,
+}
+
+/// What a world traced of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Traced {
+    /// When it began and was over, in the reference's time, ns.
+    pub(crate) span_ns: (u64, u64),
+    /// Events by host; each tape tells its names itself.
+    pub(crate) tapes: BTreeMap<String, Tape>,
+    /// What is known of each host: the latest counts, with those of runs before summed in.
+    pub(crate) hosts: BTreeMap<String, HostTrace>,
+}
+
+/// Collects what is traced.
+#[derive(Debug)]
+pub(crate) struct Tracer {
+    directory: PathBuf,
+    spool: Spool,
+    index: Index,
+}
+
+impl Tracer {
+    /// Into that run directory.
+    pub(crate) fn new(directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), spool: Spool::of(directory), index: Index::default() }
+    }
+
+    /// A run is about to be made.
+    pub(crate) fn begin(&mut self, turn: &Turn<'_>) -> Tracing {
+        let origin_ns = self.index.runs.last().map_or(0, |run| run.to_ns + BETWEEN_NS);
+        Tracing { flows: self.index.begin(turn), origin_ns }
+    }
+
+    /// A run was made.
+    ///
+    /// # Errors
+    /// When its events cannot be written.
+    pub(crate) fn done(&mut self, turn: &Turn<'_>, traced: Traced) -> Result<(), Error> {
+        let (from_ns, to_ns) = traced.span_ns;
+        let (measurement, run, warmup) = (turn.index, turn.run, !turn.counted);
+        self.index.runs.push(RunSpan { measurement, run, warmup, from_ns, to_ns });
+        self.spool.append(COORDINATOR, &marks(turn, traced.span_ns))?;
+        for (host, tape) in &traced.tapes {
+            self.spool.append(host, tape)?;
+        }
+        for (host, trace) in traced.hosts {
+            let before = self.index.hosts.remove(&host).unwrap_or_default();
+            self.index.hosts.insert(host, before.then(trace));
+        }
+        write_index(&self.directory, &self.index)
+    }
+
+    /// All runs are made; `reference` is the host whose time is meant.
+    ///
+    /// # Errors
+    /// When the events cannot be written.
+    pub(crate) fn finish(mut self, reference: &str) -> Result<(), Error> {
+        self.index.reference = reference.to_owned();
+        for (host, count) in self.spool.settle()? {
+            self.index.hosts.entry(host).or_default().recorded = count;
+        }
+        write_index(&self.directory, &self.index)
+    }
+}
+
+/// Where a run begins and ends.
+fn marks(turn: &Turn<'_>, span_ns: (u64, u64)) -> Tape {
+    static START: Keyword = Keyword::new("RUN_START");
+    static STOP: Keyword = Keyword::new("RUN_STOP");
+    let mut tape = Tape::default();
+    tape.host(COORDINATOR);
+    let data = [Value::from(turn.index), Value::from(turn.run), Value::from(!turn.counted)];
+    tape.push(START.id(), span_ns.0, &data);
+    tape.push(STOP.id(), span_ns.1, &data);
+    tape
+}
