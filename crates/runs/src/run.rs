@@ -3,6 +3,7 @@
 use crate::{Error, RunDirectory, Status, files, results};
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,15 @@ impl Run {
     pub fn open(path: &Path) -> Result<Self, Error> {
         RunDirectory::open(path)
     }
+
+    /// Reads a directory for its events. One whose events were imported has no plan, no records and perhaps no status: they
+    /// are empty then.
+    ///
+    /// # Errors
+    /// When there is no such directory, it is neither of a run nor has events, or a file in it is damaged.
+    pub fn open_events(path: &Path) -> Result<Self, Error> {
+        with_events_under(&runs_root(), path)
+    }
 }
 
 /// Where runs are kept: `$STACKLINE_RUNS`, else `./stackline-runs`.
@@ -66,10 +76,25 @@ fn open_under(root: &Path, path: &Path) -> Result<Run, Error> {
     Ok(Run { path, specification, plan, environment, records, complete: status.complete, reason: status.reason })
 }
 
-fn find(root: &Path, path: &Path) -> Result<PathBuf, Error> {
+fn with_events_under(root: &Path, path: &Path) -> Result<Run, Error> {
+    let imported = candidates(root, path)
+        .find(|candidate| candidate.join(files::EVENTS).is_dir() && !candidate.join(files::PLAN).is_file());
+    let Some(path) = imported else { return open_under(root, path) };
+    let status = Status::read(&path).ok();
+    let plan = Plan { seed: 0, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
+    let (complete, reason) = status.map_or((true, None), |status| (status.complete, status.reason));
+    let specification = String::new();
+    Ok(Run { path, specification, plan, environment: serde_json::Value::Null, records: Vec::new(), complete, reason })
+}
+
+/// Where a run of that name may lie.
+fn candidates(root: &Path, path: &Path) -> impl Iterator<Item = PathBuf> {
     let bare = path.components().count() == 1;
-    let candidates = [Some(path.to_owned()), bare.then(|| root.join(path))];
-    let found = candidates.into_iter().flatten().find(|candidate| candidate.join(files::STATUS).is_file());
+    [Some(path.to_owned()), bare.then(|| root.join(path))].into_iter().flatten()
+}
+
+fn find(root: &Path, path: &Path) -> Result<PathBuf, Error> {
+    let found = candidates(root, path).find(|candidate| candidate.join(files::STATUS).is_file());
     found.ok_or_else(|| missing(root, path))
 }
 
@@ -226,6 +251,19 @@ mod tests {
         let error = open_under(root.path(), Path::new("nothing")).unwrap_err();
         assert_eq!(error.to_string(), "there is no run at nothing");
         assert!(error.hint.ends_with("is 19700101-000000-rr"), "{}", error.hint);
+    }
+
+    #[test]
+    fn a_directory_of_imported_events_needs_no_plan() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("old");
+        fs::create_dir_all(path.join(files::EVENTS)).unwrap();
+        let run = with_events_under(root.path(), Path::new("old")).unwrap();
+        assert!(run.complete && run.plan.measurements.is_empty() && run.records.is_empty());
+        assert!(with_events_under(root.path(), Path::new("nothing")).is_err());
+        begun(root.path());
+        let run = with_events_under(root.path(), Path::new("19700101-000000-rr")).unwrap();
+        assert_eq!(run.plan.seed, 42, "a run that was measured keeps its plan");
     }
 
     #[test]

@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Stacks(Stacks),
     /// Compare two runs: ratios with their intervals
     Compare(Compare),
+    /// Show where the time of each data unit of a kept run went, from its events
+    Lifelines(Lifelines),
     /// Show the networks of a specification, run any program on one
     Net(Net),
     /// Make a paper's tables and figures again: printed, formula, simulated, measured here
@@ -186,6 +188,20 @@ pub(crate) struct Compare {
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Lifelines {
+    /// A run with events: a directory, or its name under the runs directory
+    pub(crate) run: PathBuf,
+    /// Which data field of an event holds the id of the unit, from 1
+    #[arg(long, value_name = "FIELD", default_value_t = 1, value_parser = unit_field)]
+    pub(crate) unit: usize,
+}
+
+fn unit_field(text: &str) -> Result<usize, String> {
+    let most = stackline_events::table::FIELDS;
+    text.parse().ok().filter(|field| (1..=most).contains(field)).ok_or_else(|| format!("a number from 1 to {most}"))
 }
 
 #[derive(Args, Debug)]

@@ -7,6 +7,8 @@ mod compare;
 mod diagnostics;
 mod exit;
 mod flags;
+mod lifelines;
+mod loaded;
 mod net;
 mod observer;
 mod output;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Command::Stacks(flags) => text::stacks(&flags),
         Command::Agent(flags) => agent::agent(&flags),
         Command::Compare(flags) => compare::compare(&flags),
+        Command::Lifelines(flags) => lifelines::lifelines(&flags),
         Command::Net(flags) => net::net(&flags),
         Command::Reproduce(flags) => reproduce::reproduce(&flags),
         Command::Emulate(flags) => net::emulate(&flags),

@@ -1,0 +1,48 @@
+//! A kept run with its events, all of them in memory: what lifelines, findings and the page are made of.
+
+use crate::exit::Result;
+use stackline_analyze::assemble::{self, Options};
+use stackline_analyze::findings::Case;
+use stackline_analyze::lifelines::Lifelines;
+use stackline_core::trace::Index;
+use stackline_events::Table;
+use stackline_runs::Run;
+use stackline_runs::events::{read_index, read_run};
+use std::path::Path;
+
+/// A run directory that has events; one whose events were imported has an empty plan and no records.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// What the directory holds beside events.
+    pub(crate) run: Run,
+    /// What is known about the events; empty where they were imported.
+    pub(crate) index: Index,
+    /// All events, each host's in its own time.
+    pub(crate) events: Table,
+    /// Their lifelines, in reference time.
+    pub(crate) lifelines: Lifelines,
+}
+
+impl Loaded {
+    #[expect(dead_code, reason = "for the findings and the page, which are being built")]
+    /// Reads a run: a directory, or its name under the runs directory.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        Self::assembled(path, &Options::default())
+    }
+
+    /// The same with another choice of what a unit is.
+    pub(crate) fn assembled(path: &Path, options: &Options) -> Result<Self> {
+        let run = Run::open_events(path)?;
+        let index = read_index(&run.path)?;
+        let events = read_run(&run.path)?;
+        let lifelines = assemble::lifelines(&events, index.as_ref(), options);
+        Ok(Self { run, index: index.unwrap_or_default(), events, lifelines })
+    }
+
+    /// What findings are computed from.
+    #[expect(dead_code, reason = "for the findings and the page, which are being built")]
+    pub(crate) fn case(&self) -> Case<'_> {
+        let (plan, records) = (&self.run.plan, self.run.records.as_slice());
+        Case { plan, records, index: &self.index, events: &self.events, lifelines: &self.lifelines }
+    }
+}
