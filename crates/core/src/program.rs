@@ -224,6 +224,14 @@ pub fn repeats_connections(steps: &[Step]) -> bool {
     steps.iter().any(|step| matches!(step, Step::Repeat(_, body) if any(body, &connects)))
 }
 
+/// Whether data units begin at either end, seen from one of them; a call and its response begin at the initiator.
+#[must_use]
+pub fn both_ways(steps: &[Step]) -> bool {
+    let sends = |call: &Call| matches!(call, Call::DataRequest(_) | Call::RpcCall(..));
+    let takes = |call: &Call| matches!(call, Call::AwaitDataIndication(_) | Call::RpcAwaitCallInd(_));
+    any(steps, &sends) && any(steps, &takes)
+}
+
 /// An application type: a pair of benchmark procedures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Procedure {

@@ -50,9 +50,76 @@ pub const fn stream_parts(stream: i64) -> (u32, Direction) {
     ((stream >> 1) as u32, if stream & 1 == 0 { Direction::There } else { Direction::Back })
 }
 
+/// Numbers the units of a flow as both of its ends count them, over all its connections.
+///
+/// A call and its response are one unit, of the direction [`Direction::There`]. Where data units go both ways, those of one
+/// direction have the even numbers, those of the other the odd ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbering {
+    flow: u32,
+    both_ways: bool,
+    next: [u64; 2],
+    connections: u64,
+}
+
+impl Numbering {
+    /// At the beginning; `both_ways`: whether units begin at either end.
+    #[must_use]
+    pub const fn new(flow: u32, both_ways: bool) -> Self {
+        Self { flow, both_ways, next: [0; 2], connections: 0 }
+    }
+
+    /// The id of one direction of the flow.
+    #[must_use]
+    pub const fn stream(&self, way: Direction) -> i64 {
+        stream(self.flow, way)
+    }
+
+    /// The next unit of a direction.
+    pub const fn next(&mut self, way: Direction) -> i64 {
+        self.at(way, self.next[way as usize])
+    }
+
+    /// How many units of a direction there were.
+    #[must_use]
+    pub const fn count(&self, way: Direction) -> u64 {
+        self.next[way as usize]
+    }
+
+    /// The `number`-th unit of a direction, where a packet tells the number; those before it were lost, or come later.
+    pub const fn at(&mut self, way: Direction, number: u64) -> i64 {
+        if self.next[way as usize] <= number {
+            self.next[way as usize] = number + 1;
+        }
+        let number = if self.both_ways { number << 1 | way as u64 } else { number };
+        unit(self.flow, number)
+    }
+
+    /// The next connection.
+    pub const fn connect(&mut self) -> i64 {
+        self.connections += 1;
+        connection(self.flow, self.connections - 1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_ends_number_alike_whatever_goes_first() {
+        use Direction::{Back, There};
+        let (mut one, mut other) = (Numbering::new(7, true), Numbering::new(7, true));
+        let there: Vec<i64> = (0..3).map(|_| one.next(There)).collect();
+        let back = one.next(Back);
+        assert_eq!(other.next(Back), back);
+        assert_eq!((0..3).map(|_| other.next(There)).collect::<Vec<_>>(), there);
+        assert!(!there.contains(&back));
+        assert_eq!(one.connect(), other.connect());
+        let mut plain = Numbering::new(7, false);
+        assert_eq!((plain.next(There), plain.next(There)), (unit(7, 0), unit(7, 1)));
+        assert_eq!((plain.at(There, 5), plain.at(There, 4), plain.next(There)), (unit(7, 5), unit(7, 4), unit(7, 6)));
+    }
 
     #[test]
     fn ids_come_apart_again() {
