@@ -51,7 +51,7 @@ pub fn lifelines(table: &Table, index: Option<&Index>, options: &Options) -> Lif
         let (first, count) = (lifelines.passages.len() as u32, passages.len() as u32);
         lifelines.passages.append(&mut passages);
         let (group, flow, bytes, outcome) = (0, None, None, Outcome::Complete);
-        lifelines.lines.push(Line { unit, group, flow, first, count, bytes, outcome });
+        lifelines.lines.push(Line { unit, group, flow, first, count, bytes, outcome, ..Line::default() });
     }
     lifelines.lines.sort_by_key(|line| lifelines.passages[line.first as usize].at_ns);
     lifelines

@@ -12,8 +12,13 @@ pub struct Lifelines {
     pub points: Vec<Point>,
     /// One line a unit, in the order of their first passage.
     pub lines: Vec<Line>,
-    /// Passages of all lines, each line's together and in the order of time.
+    /// Passages of all lines, each line's together and in the order of the points. Where clocks are wrong or two things
+    /// happen at once, a passage can be earlier than the one before it: shown, never hidden.
     pub passages: Vec<Passage>,
+    /// What can happen to units beside their way: retransmissions, drops, marks.
+    pub marked: Vec<Point>,
+    /// What did, each line's together and in the order of time; their `point` is one of `marked`.
+    pub marks: Vec<Passage>,
     /// Names of what lines are coloured by: a server, a stack, a flow.
     pub groups: Vec<String>,
     /// Errors of the clocks of each pair of hosts that neighbouring points lie on, ns; what is shorter is not known.
@@ -44,7 +49,11 @@ pub struct Line {
     pub first: u32,
     /// How many passages it has.
     pub count: u32,
-    /// Size, bytes, where it is known.
+    /// The first of its marks.
+    pub first_mark: u32,
+    /// How many it has.
+    pub mark_count: u32,
+    /// Size, bytes, where it is known; a call's and its response's together.
     pub bytes: Option<u64>,
     /// What became of it.
     pub outcome: Outcome,
@@ -85,6 +94,11 @@ pub enum Outcome {
         /// Index of the last point it met.
         after: u32,
     },
+    /// Recording ended, or its run was over, while it was under way: no loss.
+    Unfinished {
+        /// Index of the last point it met.
+        after: u32,
+    },
     /// Its first events are missing: it was under way when recording began, or they were lost.
     Headless {
         /// Index of the first point it met.
@@ -97,5 +111,11 @@ impl Lifelines {
     #[must_use]
     pub fn passages_of(&self, line: &Line) -> &[Passage] {
         &self.passages[line.first as usize..(line.first + line.count) as usize]
+    }
+
+    /// What happened to a line beside its way.
+    #[must_use]
+    pub fn marks_of(&self, line: &Line) -> &[Passage] {
+        &self.marks[line.first_mark as usize..(line.first_mark + line.mark_count) as usize]
     }
 }
