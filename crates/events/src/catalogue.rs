@@ -113,6 +113,12 @@ pub const ENTRIES: &[Entry] = &[
         "a receive queue is full",
     ),
     entry(
+        "TCP_RESET",
+        Layer::Protocol,
+        &["unit", "stream", "offset", "bytes", "reason", "local", "remote"],
+        "a connection is reset; `reason` is received where the peer did it",
+    ),
+    entry(
         "TCP_INFO",
         Layer::Protocol,
         &[
@@ -133,7 +139,7 @@ pub const ENTRIES: &[Entry] = &[
             "mss_bytes",
             "acked_bytes",
         ],
-        "a connection as the kernel tells of it, over an interval that ends here",
+        "a connection as the kernel tells of it at the end of an interval; retransmits, busy, limited and acknowledged are of it",
     ),
     entry("BLAST_SEND", Layer::Protocol, CAUSE, "the machine sends a packet; `cause` is new or the retransmission's"),
     entry("BLAST_RETRANSMIT", Layer::Protocol, CAUSE, "data is sent again"),
@@ -274,7 +280,12 @@ pub const ENTRIES: &[Entry] = &[
         ],
         "a switch's counters by SNMP",
     ),
-    entry("PROCESS_PAUSED", Layer::Monitor, &["interval_ns", "pid"], "a process that is measured could not run"),
+    entry(
+        "PROCESS_PAUSED",
+        Layer::Monitor,
+        &["interval_ns", "pid", "waited_ns", "reason"],
+        "a process that is measured could not run for `waited_ns` of an interval: stopped, or waited for a core",
+    ),
     entry("RUN_START", Layer::Tool, &["measurement", "run", "warmup"], "a run of a measurement begins"),
     entry("RUN_STOP", Layer::Tool, &["measurement", "run", "warmup"], "it is over"),
     entry("EVENTS_LOST", Layer::Tool, &["count"], "events there was no room for since this was last said"),

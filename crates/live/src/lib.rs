@@ -15,6 +15,7 @@
 //! | [`placement`] | cores, priorities, and what waking another core costs |
 //! | [`environment`] | what the machine is and does (SPIMS section 5) |
 //! | [`files`] | the one directory an agent may touch |
+//! | [`watch`] | monitors of the machine, exact events of its kernel |
 //! | `sys` | the only unsafe code |
 //!
 //! It never parses the language, never computes a statistic and never prints.
@@ -37,3 +38,4 @@ pub mod meter;
 pub mod placement;
 pub mod stacks;
 mod sys;
+pub mod watch;

@@ -9,14 +9,14 @@ use std::sync::OnceLock;
 const UNCOUNTED: &str = "no control group above this process counts throttling";
 
 /// The directories, relative to the root, from this process's own group to the topmost one that is visible.
-pub(super) struct Groups {
+pub(crate) struct Groups {
     version: u8,
     directories: Vec<String>,
 }
 
 impl Groups {
     /// Looks for the `cpu` controller, version 1 first: where it is mounted, version 2 does not have it.
-    pub(super) fn find(root: &Root) -> Result<Self, String> {
+    pub(crate) fn find(root: &Root) -> Result<Self, String> {
         let paths = cgroup::paths(&root.text("proc/self/cgroup")?);
         let mounts = mounts::parse(&root.text("proc/self/mountinfo")?);
         let first = |mount: &&Mount| mount.kind == "cgroup" && mount.super_options.split(',').any(|o| o == "cpu");
@@ -45,7 +45,7 @@ impl Groups {
     }
 
     /// The throttling of the group that was held back longest.
-    pub(super) fn throttling(&self, root: &Root) -> Result<Throttling, String> {
+    pub(crate) fn throttling(&self, root: &Root) -> Result<Throttling, String> {
         let each = self.directories.iter().filter_map(|directory| throttling_of(root, directory));
         each.max_by_key(|throttling| throttling.throttled_ns).ok_or_else(|| UNCOUNTED.to_owned())
     }

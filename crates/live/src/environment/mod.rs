@@ -12,9 +12,9 @@ mod difference;
 mod dynamic;
 mod facts;
 mod fixed;
-mod groups;
-mod parse;
-mod root;
+pub(crate) mod groups;
+pub(crate) mod parse;
+pub(crate) mod root;
 #[cfg(test)]
 mod tests;
 

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 const LONGEST: u64 = 1 << 20;
 
 /// Where the tree of `proc`, `sys` and `etc` hangs.
-pub(super) struct Root {
+pub(crate) struct Root {
     prefix: PathBuf,
 }
 
 impl Root {
     /// The tree of this host.
-    pub(super) fn system() -> Self {
+    pub(crate) fn system() -> Self {
         Self { prefix: PathBuf::from("/") }
     }
 

@@ -1,16 +1,16 @@
 //! Pure parsers, text in and plain data out. None of them reads a file, and none panics, whatever the text.
 
-pub(super) mod block;
-pub(super) mod cgroup;
-pub(super) mod cpuinfo;
-pub(super) mod interfaces;
-pub(super) mod limits;
-pub(super) mod loadavg;
-pub(super) mod mounts;
-pub(super) mod pairs;
-pub(super) mod pressure;
-pub(super) mod softnet;
-pub(super) mod stat;
+pub(crate) mod block;
+pub(crate) mod cgroup;
+pub(crate) mod cpuinfo;
+pub(crate) mod interfaces;
+pub(crate) mod limits;
+pub(crate) mod loadavg;
+pub(crate) mod mounts;
+pub(crate) mod pairs;
+pub(crate) mod pressure;
+pub(crate) mod softnet;
+pub(crate) mod stat;
 
 /// A number that is one: Rust also reads `nan` and `inf`, which no kernel writes and JSON cannot hold.
 pub(super) fn finite(text: &str) -> Option<f64> {

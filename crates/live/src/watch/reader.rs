@@ -1,0 +1,78 @@
+//! A file of the kernel that is kept open and read again and again from its start.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+/// No file of interest is longer; one that is gets cut.
+const LONGEST: usize = 1 << 20;
+
+/// One file and the memory it is read into, which only ever grows.
+#[derive(Debug)]
+pub(super) struct Reader {
+    path: String,
+    file: File,
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    /// Opens it; an error says why it cannot be read.
+    pub(super) fn open(path: &str) -> Result<Self, String> {
+        let file = File::open(path).map_err(|error| reason(path, &error))?;
+        Ok(Self { path: path.into(), file, buffer: vec![0; 4096] })
+    }
+
+    /// What it says now.
+    pub(super) fn text(&mut self) -> Result<&str, String> {
+        let mut length = 0;
+        loop {
+            if length == self.buffer.len() {
+                if length >= LONGEST {
+                    break;
+                }
+                self.buffer.resize(2 * length, 0);
+            }
+            match self.file.read_at(&mut self.buffer[length..], length as u64) {
+                Ok(0) => break,
+                Ok(got) => length += got,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(reason(&self.path, &error)),
+            }
+        }
+        std::str::from_utf8(&self.buffer[..length]).map_err(|_| format!("{} is no text", self.path))
+    }
+
+    /// Its path.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+/// Why a file cannot be read, without the numbers of a run.
+pub(super) fn reason(path: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("{path} does not exist"),
+        io::ErrorKind::PermissionDenied => format!("{path} may not be read"),
+        io::ErrorKind::Unsupported => format!("{path} is switched off in this kernel"),
+        _ => format!("{path}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_again_from_its_start() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, "x".repeat(10_000)).unwrap();
+        let mut reader = Reader::open(path.to_str().unwrap()).unwrap();
+        assert_eq!(reader.text().unwrap().len(), 10_000);
+        std::fs::write(&path, "now short").unwrap();
+        assert_eq!(reader.text().unwrap(), "now short");
+        std::fs::write(&path, [0xff]).unwrap();
+        assert!(reader.text().unwrap_err().ends_with("is no text"));
+        assert!(Reader::open("/nowhere").unwrap_err().ends_with("does not exist"));
+    }
+}
