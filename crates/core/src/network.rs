@@ -4,7 +4,7 @@
 //! computes with it. Every value here is already sensible: rates above zero, ends that exist, one connected whole.
 
 use crate::distribution::Distribution;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,29 @@ pub struct Clock {
     pub drift_ppm: f64,
     /// When it is set (true time since the beginning) and by how many ns.
     pub steps: Vec<(Duration, i64)>,
+}
+
+impl Clock {
+    /// What it reads at a true moment, in ns since the beginning as a right clock would count them; below 0 where it is
+    /// behind.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "an offset of a few hours at most"
+    )]
+    pub fn reading_ns(&self, at: Instant) -> i128 {
+        let gained = (at.0 as f64 * self.drift_ppm * 1e-6) as i128;
+        let stepped: i128 = self.steps.iter().filter(|(when, _)| when.0 <= at.0).map(|(_, by)| i128::from(*by)).sum();
+        i128::from(at.0) + i128::from(self.offset_ns) + gained + stepped
+    }
+
+    /// How far below 0 it may read, in ns.
+    #[must_use]
+    pub fn behind_ns(&self) -> u64 {
+        let set_back = self.steps.iter().map(|(_, by)| by.min(&0).unsigned_abs()).sum::<u64>();
+        self.offset_ns.min(0).unsigned_abs() + set_back
+    }
 }
 
 /// A switch or a router: forwards by destination.

@@ -20,6 +20,7 @@
 //! | [`value`] | one data field |
 //! | [`keyword`] | names as numbers |
 //! | [`tape`] | records one after the other: the binary form |
+//! | [`tapes`] | those of several hosts, in bounded memory |
 //! | `ring` | words from one thread to one other |
 //! | [`text`] | NetLogger's text form |
 //! | [`table`] | many events, column by column |
@@ -32,6 +33,7 @@ pub mod recorder;
 mod ring;
 pub mod table;
 pub mod tape;
+pub mod tapes;
 pub mod text;
 pub mod unit;
 pub mod value;
@@ -40,5 +42,6 @@ pub use keyword::Keyword;
 pub use recorder::{Memory, Recorder, Sink, Totals};
 pub use table::Table;
 pub use tape::{Record, Tape};
+pub use tapes::Tapes;
 pub use text::Event;
 pub use value::Value;

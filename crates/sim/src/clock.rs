@@ -20,16 +20,9 @@ impl HostClock {
     }
 
     /// What the clock reads at a true moment.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_precision_loss,
-        reason = "an offset of a few hours at most"
-    )]
     pub(crate) fn reading(&self, at: Instant) -> Instant {
         let Some(clock) = &self.fault else { return at };
-        let gained = (at.0 as f64 * clock.drift_ppm * 1e-6) as i128;
-        let stepped: i128 = clock.steps.iter().filter(|(when, _)| when.0 <= at.0).map(|(_, by)| i128::from(*by)).sum();
-        let reads = ORIGIN + i128::from(at.0) + i128::from(clock.offset_ns) + gained + stepped;
+        let reads = ORIGIN + clock.reading_ns(at);
         Instant(u64::try_from(reads.max(0)).unwrap_or(u64::MAX))
     }
 

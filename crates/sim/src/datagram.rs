@@ -23,7 +23,28 @@ pub struct Datagram {
     /// Which pair it belongs to, and which of its connections.
     pub(crate) pair: u32,
     pub(crate) connection: u32,
+    /// Where in its stream the first byte of data is, [`NOWHERE`] without one; of datagrams
+    /// the id of the data unit.
+    place: u64,
+    /// Bytes of data.
+    bytes: u32,
     what: What,
+}
+
+/// The place of what is in no stream.
+const NOWHERE: u64 = u64::MAX;
+
+/// Data of an application that a packet carries, for traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carried {
+    /// The pair, numbered over all parts of the run.
+    pub pair: u32,
+    /// Id of the data unit, where a packet is one.
+    pub unit: Option<i64>,
+    /// Where in the stream its first byte is, where there is a stream.
+    pub offset: Option<u64>,
+    /// Bytes of data; of an acknowledgement none.
+    pub bytes: u64,
 }
 
 /// What it is.
@@ -67,11 +88,32 @@ impl Datagram {
         debug_assert!(header.len() <= HEADERS, "no stack sends longer headers");
         let length = header.len().min(HEADERS);
         kept[..length].copy_from_slice(&header[..length]);
-        Self { pair, connection, what: What::Headed { header: kept, length: length as u8, body } }
+        Self {
+            pair,
+            connection,
+            place: NOWHERE,
+            bytes: 0,
+            what: What::Headed { header: kept, length: length as u8, body },
+        }
     }
 
     pub(crate) const fn of_segment(pair: u32, connection: u32, nodes: [Node; 2], segment: Segment) -> Self {
-        Self { pair, connection, what: What::Segment { nodes, segment } }
+        Self { pair, connection, place: NOWHERE, bytes: 0, what: What::Segment { nodes, segment } }
+    }
+
+    /// The same with so many bytes of data from that place of its stream on, or of the data unit with that id.
+    pub(crate) const fn at(mut self, place: u64, bytes: u32) -> Self {
+        (self.place, self.bytes) = (place, bytes);
+        self
+    }
+
+    /// What data it carries, as far as its stack tells.
+    #[must_use]
+    pub fn data(&self) -> Option<Carried> {
+        let place = (self.place != NOWHERE).then_some(self.place)?;
+        let numbered = matches!(&self.what, What::Headed { body: Body::Unit { .. } | Body::Fragment { .. }, .. });
+        let (unit, offset) = if numbered { (Some(place as i64), None) } else { (None, Some(place)) };
+        Some(Carried { pair: self.pair, unit, offset, bytes: u64::from(self.bytes) })
     }
 
     /// The segment that travels by its fields.

@@ -30,7 +30,7 @@ pub mod transfers;
 mod watch;
 mod world;
 
-pub use datagram::Datagram;
+pub use datagram::{Carried, Datagram};
 pub use fault::Failure;
 pub use stacks::catalogue;
 

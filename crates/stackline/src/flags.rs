@@ -118,7 +118,7 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Simulated: every run under each of these seeds, as in 1..100
-    #[arg(long, value_name = "FIRST..LAST", value_parser = seeds, conflicts_with_all = ["seed", "check_determinism", "events", "capture"])]
+    #[arg(long, value_name = "FIRST..LAST", value_parser = seeds, conflicts_with_all = ["seed", "check_determinism", "capture"])]
     pub(crate) seeds: Option<Seeds>,
     /// Simulated: make every run twice, to see that both go the same way
     #[arg(long)]
@@ -126,9 +126,6 @@ pub(crate) struct Run {
     /// Keep events of everything: operations, system calls, protocols, the network, the machines
     #[arg(long, conflicts_with_all = ["seeds", "check_determinism"])]
     pub(crate) trace: bool,
-    /// Keep every event of the modelled network
-    #[arg(long)]
-    pub(crate) events: bool,
     /// Keep the packets of a port ('khons>edge', or `all`) as pcapng
     #[arg(long, value_name = "PORT")]
     pub(crate) capture: Vec<String>,

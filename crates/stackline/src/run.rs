@@ -66,8 +66,8 @@ fn only_simulated(flags: &flags::Run, plan: &Plan) -> Result<()> {
         return Err(Error::new(Exit::Input, what).hint("leave one of them out"));
     }
     let live = plan.measurements.iter().find(|measurement| measurement.world == World::Live);
-    if let (Some(measurement), true) = (live, flags.events || !flags.capture.is_empty()) {
-        let what = format!("line {}: the live world has no modelled network to record", measurement.line);
+    if let (Some(measurement), true) = (live, !flags.capture.is_empty()) {
+        let what = format!("line {}: the live world has no modelled network to capture", measurement.line);
         return Err(Error::new(Exit::Input, what).hint("--in simulated and --in emulated have"));
     }
     Ok(())
@@ -149,7 +149,6 @@ fn ground<'p>(
         traces: Traces {
             directory: keeper.directory().to_path_buf(),
             trace: flags.trace,
-            events: flags.events,
             capture: flags.capture.clone(),
         },
         twice: flags.check_determinism,

@@ -402,6 +402,16 @@ impl Connection {
         self.account(now);
     }
 
+    /// Where in the own stream a segment of it lies: bytes before its first one, since the connection began.
+    #[must_use]
+    #[inline]
+    pub const fn place(&self, segment: &Segment) -> u64 {
+        match self.sender.origin.place(segment.sequence, self.sender.next) {
+            Some(place) => place.saturating_sub(1),
+            None => 0,
+        }
+    }
+
     /// The next segment that leaves now, until there is none.
     pub fn poll(&mut self, now: Instant) -> Option<Segment> {
         self.ring(now);

@@ -128,7 +128,8 @@ impl Machine {
         let now = world.now();
         let mut leaving = world.outgoing().borrow_mut();
         while let Some(segment) = self.connection.poll(now) {
-            leaving.push(packet(wire, wire.connection, segment));
+            let place = self.connection.place(&segment);
+            leaving.push(packet(wire, wire.connection, segment, place));
         }
         self.connection.deadline().map(|(at, _)| at)
     }
@@ -189,9 +190,12 @@ impl Machine {
     }
 }
 
-fn packet(wire: &Wire, connection: u32, segment: Segment) -> Packet<Datagram> {
+/// A segment with its first byte at a place of the stream.
+fn packet(wire: &Wire, connection: u32, segment: Segment, place: u64) -> Packet<Datagram> {
     let bytes = segment.bytes() as usize;
-    wire.packet(bytes, Datagram::of_segment(wire.pair, connection, [wire.from, wire.to], segment))
+    let length = segment.length;
+    let datagram = Datagram::of_segment(wire.pair, connection, [wire.from, wire.to], segment);
+    wire.packet(bytes, datagram.at(place, length))
 }
 
 /// What answers a segment of a connection that is over: its FIN is acknowledged as from TIME-WAIT, anything else reset.
@@ -203,5 +207,5 @@ pub(super) fn answer(wire: &Wire, datagram: &Datagram) -> Option<Packet<Datagram
         answer.acknowledged = segment.sequence.wrapping_add(segment.span());
         answer.flags = Flags::ACK;
     }
-    Some(packet(wire, datagram.connection, answer))
+    Some(packet(wire, datagram.connection, answer, 0))
 }

@@ -5,7 +5,7 @@ use super::live::{machines, made};
 use super::simulated::{BUSIEST, network_of};
 use super::traces::Recording;
 use super::{Ground, Made, Place, Traces, Tracing};
-use crate::tap::Recorder;
+use crate::tap::{Recorder, Stamp, Streams};
 use serde_json::{Map, Value, json};
 use stackline_core::course::Turn;
 use stackline_core::network::Network;
@@ -20,7 +20,6 @@ use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
 use stackline_live::fault::{Blame, Fault};
 use stackline_net::{Happening, Packet, Tap};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -112,11 +111,11 @@ fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Faul
 }
 
 impl Place for Emulated<'_> {
-    fn make(&mut self, turn: &Turn<'_>, _: Option<&Tracing>) -> Result<Made, Fault> {
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&Tracing>) -> Result<Made, Fault> {
         let network = network_of(self.plan, turn)?;
         let missing = || Fault::environment(format!("network {} is not emulated", network.name));
         let scene = self.networks.get_mut(network.name.as_str()).ok_or_else(missing)?;
-        let recorded = self.traces.recording(network, turn)?;
+        let recorded = self.traces.recording(network, turn, tracing)?;
         let (made, report) = scene.run(turn, recorded).map_err(|fault| {
             if !stackline_emu::client::is_gone(scene.emulation.lease()) {
                 return fault;
@@ -177,23 +176,22 @@ fn record(name: &str, report: &Report) -> NetworkRecord {
 pub(crate) fn recorders(network: &Network, asked: &Value) -> Result<Box<dyn Record>, String> {
     let asked: Recording =
         serde_json::from_value(asked.clone()).map_err(|e| format!("what to record is unclear: {e}"))?;
-    let recorder = asked.recorder(network).map_err(|fault| fault.message)?;
-    Ok(Box::new(Recorded { recorder, events: asked.events_path }))
+    // The network's time begins about now.
+    let stamp = Stamp { origin_ns: stackline_events::clock::now_ns(), clocks: Vec::new() };
+    let recorder = asked.recorder(network, stamp, Streams::default()).map_err(|fault| fault.message)?;
+    Ok(Box::new(Recorded(recorder)))
 }
 
 /// A recorder in the emulator's process.
-struct Recorded {
-    recorder: Recorder,
-    events: PathBuf,
-}
+struct Recorded(Recorder);
 
 impl Record for Recorded {
     fn see(&mut self, at: Instant, place: stackline_net::Place, what: Happening, packet: &Packet<&[u8]>) {
-        self.recorder.see(at, place, what, packet);
+        self.0.see(at, place, what, packet);
     }
 
     fn finish(self: Box<Self>) -> Result<(), String> {
-        self.recorder.finish(&self.events).map(drop).map_err(|e| e.to_string())
+        self.0.finish().map(drop)
     }
 }
 

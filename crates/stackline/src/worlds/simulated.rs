@@ -1,14 +1,16 @@
 //! The simulated world: virtual time, exact and repeatable.
 
-use super::{Made, Place, Traces, Tracing};
+use super::traces::unkept;
+use super::{Made, Place, Traced, Traces, Tracing};
+use crate::tap::{Stamp, Streams};
 use serde_json::{Value, json};
 use stackline_core::course::Turn;
 use stackline_core::network::Network;
 use stackline_core::plan::Plan;
 use stackline_core::record::{NetworkRecord, PortRecord};
-use stackline_core::time::Duration;
+use stackline_core::time::{Duration, Instant};
 use stackline_live::fault::Fault;
-use stackline_net::Counters;
+use stackline_net::{Counters, Node};
 use stackline_report::topology::port_name;
 use stackline_sim::{Failure, Limits, Outcome, Scene};
 
@@ -52,14 +54,15 @@ impl<'p> Simulated<'p> {
 }
 
 impl Place for Simulated<'_> {
-    fn make(&mut self, turn: &Turn<'_>, _: Option<&Tracing>) -> Result<Made, Fault> {
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&Tracing>) -> Result<Made, Fault> {
         let network = network_of(self.plan, turn)?;
         let scene = scene(network, turn);
-        let outcome = match self.traces.of(network, turn)? {
+        let outcome = match self.traces.of(network, turn, tracing)? {
             Some(recording) => {
-                let (outcome, recorder) =
-                    stackline_sim::carry_out(&scene, recording.recorder(network)?).map_err(fault)?;
-                recording.finish(recorder)?;
+                let (stamp, streams) = tracing.map(|tracing| told(network, turn, tracing)).unwrap_or_default();
+                let recorder = recording.recorder(network, stamp, streams)?;
+                let (outcome, recorder) = stackline_sim::carry_out(&scene, recorder).map_err(fault)?;
+                recorder.finish().map_err(unkept)?;
                 outcome
             }
             None => stackline_sim::carry_out(&scene, ()).map_err(fault)?.0,
@@ -70,7 +73,8 @@ impl Place for Simulated<'_> {
         self.runs += 1;
         self.events += outcome.events;
         self.digest = self.digest.rotate_left(5).wrapping_mul(0x0100_0000_01b3) ^ outcome.digest;
-        Ok(made(network, outcome))
+        let traced = tracing.map(|tracing| traced(network, tracing, outcome.virtual_time));
+        Ok(Made { traced, ..made(network, outcome) })
     }
 
     fn environment(&mut self, _: bool) -> Value {
@@ -82,6 +86,29 @@ impl Place for Simulated<'_> {
             "made_twice": self.twice,
         })
     }
+}
+
+/// How the network's events are stamped, and which flows its pairs are.
+fn told(network: &Network, turn: &Turn<'_>, tracing: &Tracing) -> (Stamp, Streams) {
+    let node = |name: Option<&String>| {
+        let at = name.and_then(|name| network.hosts.iter().position(|host| host.name == *name));
+        Node(u32::try_from(at.unwrap_or(0)).unwrap_or(u32::MAX))
+    };
+    let parts = turn.measurement.parts.iter();
+    let initiators = parts.flat_map(|part| (0..part.replicas).map(move |_| node(part.from.as_ref()))).collect();
+    let first = tracing.flows.first().copied().unwrap_or(0);
+    (Stamp::simulated(network, zero(network, tracing)), Streams { first, initiators })
+}
+
+/// What a right clock reads at the run's beginning: late enough that none reads less than the run's origin, ns.
+fn zero(network: &Network, tracing: &Tracing) -> u64 {
+    tracing.origin_ns + network.hosts.iter().map(|host| host.clock.behind_ns()).max().unwrap_or(0)
+}
+
+/// What was traced, beside the events that are in the run directory already.
+fn traced(network: &Network, tracing: &Tracing, end: Instant) -> Traced {
+    let zero = zero(network, tracing);
+    Traced { span_ns: (zero, zero + end.0), ..Traced::default() }
 }
 
 /// What a run yielded, in the records that every world makes.

@@ -1,15 +1,17 @@
 //! Which runs are recorded event by event or packet by packet, and in which files of the run directory.
 
-use crate::tap::{MOST_EVENTS, Recorder};
+use super::tracing::Tracing;
+use crate::tap::{Recorder, Stamp, Streams};
 use serde::{Deserialize, Serialize};
 use stackline_core::course::Turn;
 use stackline_core::network::Network;
+use stackline_events::Tape;
 use stackline_live::fault::Fault;
 use stackline_net::Port;
 use stackline_report::topology::port_name;
-use stackline_runs::events_path;
+use stackline_runs::events::Spool;
 use stackline_runs::pcapng::Settings;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What the command line asked to be recorded.
 #[derive(Clone, Debug, Default)]
@@ -18,30 +20,29 @@ pub(crate) struct Traces {
     pub(crate) directory: PathBuf,
     /// Events of everything, everywhere.
     pub(crate) trace: bool,
-    /// Events of what happens in the network.
-    pub(crate) events: bool,
     /// Ports whose packets are captured, as `khons>edge`, or `all`.
     pub(crate) capture: Vec<String>,
 }
 
-/// What is recorded of one run, and in which files. Plain data: an emulator's process is sent it.
+/// What is recorded of one run, and where. Plain data: an emulator's process is sent it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Recording {
-    pub(crate) events_path: PathBuf,
+    /// The run directory.
+    directory: PathBuf,
     events: bool,
     /// The file and the ports of a capture; without ports all of them.
     capture: Option<(PathBuf, Option<Vec<u32>>)>,
 }
 
 impl Recording {
-    /// The recorder.
+    /// The recorder; events, where they are wanted, are stamped and joined to streams as those two say.
     ///
     /// # Errors
     /// A [`Fault`] when a file cannot be made.
-    pub(crate) fn recorder(&self, network: &Network) -> Result<Recorder, Fault> {
+    pub(crate) fn recorder(&self, network: &Network, stamp: Stamp, streams: Streams) -> Result<Recorder, Fault> {
         let mut recorder = Recorder::new(network);
         if self.events {
-            recorder = recorder.events(MOST_EVENTS);
+            recorder = recorder.events(spooled(&self.directory), stamp, streams);
         }
         if let Some((path, ports)) = &self.capture {
             let cannot = |e: std::io::Error| Fault::environment(format!("{} cannot be written: {e}", path.display()));
@@ -53,14 +54,17 @@ impl Recording {
         }
         Ok(recorder)
     }
+}
 
-    /// Writes what was recorded.
-    ///
-    /// # Errors
-    /// A [`Fault`] when it cannot be written.
-    pub(crate) fn finish(&self, recorder: Recorder) -> Result<(), Fault> {
-        recorder.finish(&self.events_path).map(drop).map_err(|e| Fault::environment(e.to_string()).hint(e.hint))
-    }
+/// Puts tapes into a run directory.
+pub(crate) fn spooled(directory: &Path) -> impl FnMut(&str, &Tape) -> Result<(), String> + Send + 'static {
+    let spool = Spool::of(directory);
+    move |host, tape| spool.append(host, tape).map_err(|error| error.to_string())
+}
+
+/// Events or packets that cannot be kept.
+pub(crate) fn unkept(cause: String) -> Fault {
+    Fault::environment(cause).hint("check that the run directory can be written and the disk is not full")
 }
 
 impl Traces {
@@ -68,27 +72,37 @@ impl Traces {
     ///
     /// # Errors
     /// A [`Fault`] when a port is unknown.
-    pub(crate) fn of(&self, network: &Network, turn: &Turn<'_>) -> Result<Option<Recording>, Fault> {
-        if (!self.events && self.capture.is_empty()) || !turn.counted {
+    pub(crate) fn of(
+        &self,
+        network: &Network,
+        turn: &Turn<'_>,
+        tracing: Option<&Tracing>,
+    ) -> Result<Option<Recording>, Fault> {
+        let capture = !self.capture.is_empty() && turn.counted;
+        if tracing.is_none() && !capture {
             return Ok(None);
         }
         let name = format!("{}.{}.{}", plain(&network.name), turn.index + 1, turn.run + 1);
         // Another process may write there.
         let directory = std::path::absolute(&self.directory)
             .map_err(|e| Fault::environment(format!("the run directory has no path: {e}")))?;
-        let events_path = events_path(&directory, &name).map_err(|e| Fault::environment(e.to_string()))?;
         let path = directory.join("captures").join(format!("{name}.pcapng"));
-        let ports = if self.capture.is_empty() { None } else { Some(self.ports(network)?) };
+        let ports = if capture { Some(self.ports(network)?) } else { None };
         let capture = ports.map(|ports| (path, ports.map(|ports| ports.iter().map(|port| port.0).collect())));
-        Ok(Some(Recording { events_path, events: self.events, capture }))
+        Ok(Some(Recording { directory, events: tracing.is_some(), capture }))
     }
 
     /// The same for another process.
     ///
     /// # Errors
     /// As for `of`.
-    pub(crate) fn recording(&self, network: &Network, turn: &Turn<'_>) -> Result<Option<serde_json::Value>, Fault> {
-        let recording = self.of(network, turn)?.map(serde_json::to_value).transpose();
+    pub(crate) fn recording(
+        &self,
+        network: &Network,
+        turn: &Turn<'_>,
+        tracing: Option<&Tracing>,
+    ) -> Result<Option<serde_json::Value>, Fault> {
+        let recording = self.of(network, turn, tracing)?.map(serde_json::to_value).transpose();
         recording.map_err(|e| Fault::measurement(format!("what to record cannot be told: {e}")))
     }
 

@@ -95,12 +95,14 @@ fn many_seeds_are_many_runs_in_the_order_of_the_seeds() {
 fn what_happens_in_the_network_is_kept() {
     let place = Place::new();
     let text = format!("{PAIR} 1 from a to b rr 100*2 over udp across n in simulated;");
-    place.stackline(&["run", "-e", &text, "--events", "--capture", "x>b"]).succeeds();
+    place.stackline(&["run", "-e", &text, "--trace", "--capture", "x>b"]).succeeds();
     let kept = place.kept().0;
-    let events = events_of(&kept.join("events/n.1.1.parquet"));
-    assert!(events[0].starts_with("NET_ENQUEUE; a; 0; 0; a>x; a>b; "), "{events:?}");
-    for keyword in ["NET_ENQUEUE", "NET_DEQUEUE", "NET_DELIVER"] {
-        assert!(events.iter().filter(|line| line.starts_with(keyword)).count() > 4, "{events:?}");
+    let events = |host: &str| events_of(&kept.join("events").join(format!("{host}.parquet")));
+    let first = events("a").into_iter().find(|line| line.starts_with("NET_")).unwrap();
+    assert!(first.starts_with("NET_ENQUEUE; a; 0; 0; ; ; ; ; a>x; a>b; "), "{first}");
+    for (keyword, host) in [("NET_ENQUEUE", "a"), ("NET_DEQUEUE", "x"), ("NET_DELIVER", "b")] {
+        let events = events(host);
+        assert!(events.iter().filter(|line| line.starts_with(keyword)).count() > 2, "{events:?}");
     }
     let capture = std::fs::read(kept.join("captures/n.1.1.pcapng")).unwrap();
     assert_eq!(capture[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
@@ -128,7 +130,7 @@ fn what_this_world_alone_can_do_is_refused_elsewhere() {
     };
     run(&["--seeds", "1..4"]).fails(2, &["--seeds is for the simulated world"]).hints("--in simulated");
     run(&["--check-determinism"]).fails(2, &["--check-determinism is for the simulated world"]);
-    run(&["--events"]).fails(2, &["the live world has no modelled network"]).hints("--in simulated");
+    run(&["--capture", "all"]).fails(2, &["the live world has no modelled network"]).hints("--in simulated");
     let until = place.stackline(&["run", "-e", "2 until 5% rr 32*10 in simulated", "--seeds", "1..4"]);
     until.fails(2, &["`until` and --seeds both decide"]);
     let seeds = place.stackline(&["run", "-e", "1 rr 32*10", "--in", "simulated", "--seeds", "9..4"]);

@@ -81,9 +81,9 @@ fn both_keep_what_happens_in_the_network() {
     let text = format!("{lossy} 1 from a to b bulk_put 1000*20 over udp across n;");
     let drops = |world: &str| {
         let place = Place::new();
-        measured(&place, &text, world, &["--events", "--capture", "x>b"]);
+        measured(&place, &text, world, &["--trace", "--capture", "x>b"]);
         let kept = place.kept().0;
-        let events = events_of(&kept.join("events/n.1.1.parquet"));
+        let events = ["b", "x"].map(|host| events_of(&kept.join("events").join(format!("{host}.parquet")))).concat();
         let capture = std::fs::read(kept.join("captures/n.1.1.pcapng")).unwrap();
         assert!(String::from_utf8_lossy(&capture).contains("dropped: lost on the link"), "{world}");
         let drops = events.iter().filter(|line| line.starts_with("NET_DROP"));
@@ -91,7 +91,7 @@ fn both_keep_what_happens_in_the_network() {
         drops
             .map(|line| {
                 let fields: Vec<&str> = line.split("; ").collect();
-                [&fields[..2], &fields[4..6], &fields[8..]].concat().join("; ")
+                [&fields[..2], &fields[8..10], &fields[12..]].concat().join("; ")
             })
             .collect::<Vec<_>>()
     };

@@ -192,7 +192,7 @@ impl End {
             match machine.connection.poll(now, 1) {
                 Some(Output::Run(run)) => {
                     machine.between = run.asks;
-                    self.send(self.wire.data(&run.header(0, 0), run.span(0).1), world);
+                    self.send(self.wire.data_at(&run.header(0, 0), run.span(0)), world);
                 }
                 Some(Output::Control(header, body)) => self.send(self.wire.control(&header, body), world),
                 None => return machine.connection.deadline(now).map(|(at, _)| at),

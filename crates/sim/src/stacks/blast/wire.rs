@@ -73,6 +73,13 @@ impl Wire {
         self.packet(header, bytes, Body::Zeros(bytes + self.seal))
     }
 
+    /// The same with data that begins at that place of the stream.
+    pub(in crate::stacks) fn data_at(&self, header: &Header, (place, bytes): (u64, u32)) -> Packet<Datagram> {
+        let mut packet = self.data(header, bytes);
+        packet.payload = packet.payload.at(place, bytes);
+        packet
+    }
+
     /// A packet without data.
     pub(in crate::stacks) fn control(&self, header: &Header, mut body: Vec<u8>) -> Packet<Datagram> {
         let bytes = body.len() as u32;

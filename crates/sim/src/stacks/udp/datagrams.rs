@@ -103,7 +103,7 @@ impl Datagrams {
 
     fn send_control(&self, kind: u8, value: u64) {
         let bytes = write_control(&self.pair.token, kind, value);
-        self.socket().send(Body::Control(bytes), &self.desk.world);
+        self.socket().send(Body::Control(bytes), None, &self.desk.world);
     }
 
     fn answer(&self, kind: Control) {
@@ -230,7 +230,7 @@ impl Datagrams {
         };
         self.desk.until("its host's interface", room).await?;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        socket.send(Body::Unit { number, bytes }, &self.desk.world);
+        socket.send(Body::Unit { number, bytes }, None, &self.desk.world);
         Ok(())
     }
 

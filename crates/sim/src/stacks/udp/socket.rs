@@ -105,8 +105,8 @@ impl Socket {
         }
     }
 
-    /// Sends a datagram with that body.
-    pub(super) fn send(&self, body: Body, world: &World) {
+    /// Sends a datagram with that body; `unit` is the id of the data unit.
+    pub(super) fn send(&self, body: Body, unit: Option<i64>, world: &World) {
         let carried = match &body {
             Body::Unit { bytes, .. } => *bytes as usize,
             Body::Control(control) => control.len(),
@@ -121,12 +121,12 @@ impl Socket {
         if length > self.mtu
             && let Body::Unit { number, bytes } = body
         {
-            return self.send_fragments(Whole { identification, number, bytes }, world);
+            return self.send_fragments(Whole { identification, number, bytes }, unit, world);
         }
         let mut header = [0; HEADER];
         header[..20].copy_from_slice(&ipv4(self.from, self.to, UDP, length, identification, 0));
         header[20..].copy_from_slice(&self.udp_header(8 + carried));
-        self.hand_over(&header, length, body, world);
+        self.hand_over(&header, length, body, unit, world);
     }
 
     fn udp_header(&self, length: usize) -> [u8; 8] {
@@ -138,7 +138,7 @@ impl Socket {
         header
     }
 
-    fn send_fragments(&self, whole: Whole, world: &World) {
+    fn send_fragments(&self, whole: Whole, unit: Option<i64>, world: &World) {
         let total = 8 + whole.bytes as usize;
         let most = (self.mtu - 20) & !7;
         let count = total.div_ceil(most);
@@ -152,15 +152,19 @@ impl Socket {
             header[20..].copy_from_slice(&self.udp_header(total));
             let (headers, bytes) = if index == 0 { (HEADER, n - 8) } else { (20, n) };
             let body = Body::Fragment { whole, index: index as u16, count: count as u16, bytes: bytes as u32 };
-            self.hand_over(&header[..headers], 20 + n, body, world);
+            self.hand_over(&header[..headers], 20 + n, body, unit, world);
         }
     }
 
-    fn hand_over(&self, header: &[u8], length: usize, body: Body, world: &World) {
+    fn hand_over(&self, header: &[u8], length: usize, body: Body, unit: Option<i64>, world: &World) {
         if !matches!(body, Body::Refused) {
             self.outlet.handed(length as u64);
         }
-        let payload = Datagram::new(self.pair, 0, header, body);
+        let mut payload = Datagram::new(self.pair, 0, header, body);
+        if let Some(unit) = unit {
+            let bytes = payload.carried() as u32;
+            payload = payload.at(unit as u64, bytes);
+        }
         let (from, to, flow) = (self.from, self.to, self.pair);
         let segments = Segments::one(length as u32);
         world.send(Packet { number: 0, from, to, flow, ecn: Ecn::NotCapable, segments, payload });
@@ -197,7 +201,7 @@ impl Socket {
             let mut header = [0; HEADER];
             header[..20].copy_from_slice(&ipv4(self.from, self.to, ICMP, 56, 0, 0));
             (header[20], header[21]) = (3, 3);
-            self.hand_over(&header, 56, Body::Refused, world);
+            self.hand_over(&header, 56, Body::Refused, None, world);
         }
     }
 

@@ -1,0 +1,134 @@
+//! Tapes of several hosts, handed on whenever one is long: as many events as there are take no more memory than so many
+//! tapes.
+//!
+//! Each tape that is handed on tells its names and its host itself, so whoever takes them may mix them with others.
+
+use crate::tape::Tape;
+use crate::value::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A tape this long is handed on, bytes.
+const LONG: usize = 1 << 20;
+
+type Put = Box<dyn FnMut(&str, &Tape) -> Result<(), String> + Send>;
+
+/// Tapes of several hosts.
+pub struct Tapes {
+    tapes: Vec<(String, Tape)>,
+    put: Put,
+    fault: Option<String>,
+}
+
+impl fmt::Debug for Tapes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tapes").field("tapes", &self.tapes).field("fault", &self.fault).finish_non_exhaustive()
+    }
+}
+
+impl Tapes {
+    /// Of those hosts; `put` takes what there is of one, and says why it cannot: nothing more is kept then.
+    #[must_use]
+    pub fn new(
+        hosts: impl IntoIterator<Item = String>,
+        put: impl FnMut(&str, &Tape) -> Result<(), String> + Send + 'static,
+    ) -> Self {
+        let tapes = hosts.into_iter().map(|host| (host, Tape::default())).collect();
+        Self { tapes, put: Box::new(put), fault: None }
+    }
+
+    /// Adds an event of the host with that number; of a host that is not there nothing is kept.
+    pub fn push(&mut self, host: usize, keyword: u32, at_ns: u64, values: &[Value<'_>]) {
+        let Some((name, tape)) = self.tapes.get_mut(host) else { return };
+        if self.fault.is_some() {
+            return;
+        }
+        if tape.bytes().is_empty() {
+            tape.host(name);
+        }
+        tape.push(keyword, at_ns, values);
+        if tape.bytes().len() >= LONG {
+            self.hand_on(host);
+        }
+    }
+
+    fn hand_on(&mut self, host: usize) {
+        let Some((name, tape)) = self.tapes.get_mut(host) else { return };
+        let tape = std::mem::take(tape);
+        if self.fault.is_none() && !tape.bytes().is_empty() {
+            self.fault = (self.put)(name, &tape).err();
+        }
+    }
+
+    /// Hands on what is left.
+    ///
+    /// # Errors
+    /// The first reason why something was not taken.
+    pub fn finish(mut self) -> Result<(), String> {
+        (0..self.tapes.len()).for_each(|host| self.hand_on(host));
+        self.fault.map_or(Ok(()), Err)
+    }
+}
+
+/// Tapes in memory, by host; what [`Tapes::new`] hands on is added to them.
+#[derive(Clone, Debug, Default)]
+pub struct Kept(std::sync::Arc<std::sync::Mutex<BTreeMap<String, Vec<u8>>>>);
+
+impl Kept {
+    /// Adds a tape.
+    ///
+    /// # Errors
+    /// Never; what [`Tapes::new`] wants.
+    pub fn put(&self, host: &str, tape: &Tape) -> Result<(), String> {
+        let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        kept.entry(host.to_owned()).or_default().extend_from_slice(tape.bytes());
+        Ok(())
+    }
+
+    /// What was added so far.
+    #[must_use]
+    pub fn tapes(&self) -> BTreeMap<String, Tape> {
+        let kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        kept.iter().map(|(host, bytes)| (host.clone(), Tape::from_bytes(bytes.clone()))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyword::intern;
+
+    #[test]
+    fn long_tapes_are_handed_on_and_lose_nothing() {
+        let kept = Kept::default();
+        let pieces = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let (into, counted) = (kept.clone(), std::sync::Arc::clone(&pieces));
+        let hosts = ["khons", "udjat"].map(str::to_owned);
+        let mut tapes = Tapes::new(hosts, move |host, tape| {
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            into.put(host, tape)
+        });
+        let keyword = intern("APP_SEND");
+        for n in 0..60_000_u64 {
+            tapes.push(usize::from(n % 3 == 0), keyword, n, &[n.into(), "some text".into()]);
+        }
+        tapes.push(7, keyword, 0, &[]);
+        tapes.finish().unwrap();
+        assert!(pieces.load(std::sync::atomic::Ordering::Relaxed) > 2, "more than one a host");
+        let kept = kept.tapes();
+        let of =
+            |host: &str| kept[host].records().map(|record| (record.host.to_owned(), record.at_ns)).collect::<Vec<_>>();
+        let expected = |host: &str, which: &dyn Fn(u64) -> bool| {
+            (0..60_000).filter(|n| which(*n)).map(|n| (host.to_owned(), n)).collect::<Vec<_>>()
+        };
+        assert_eq!(of("khons"), expected("khons", &|n| n % 3 != 0));
+        assert_eq!(of("udjat"), expected("udjat", &|n| n % 3 == 0));
+    }
+
+    #[test]
+    fn what_is_not_taken_is_told() {
+        let mut tapes = Tapes::new(["khons".to_owned()], |_, _| Err("the disk is full".into()));
+        tapes.push(0, intern("APP_SEND"), 1, &[]);
+        assert_eq!(tapes.finish(), Err("the disk is full".into()));
+    }
+}
