@@ -148,6 +148,47 @@ impl Table {
         }
     }
 
+    /// Adds all events of another table.
+    pub fn append(&mut self, other: &Self) {
+        self.extend(other, 0..other.len());
+    }
+
+    /// Adds these events of another table, by row, in this order.
+    pub fn extend(&mut self, other: &Self, rows: impl Iterator<Item = usize> + Clone) {
+        let begin = self.len();
+        // What the other's texts are called here; asked for when first met.
+        let mut known = vec![u32::MAX; other.names.len()];
+        let names = &mut self.names;
+        let mut here = |text: u32| {
+            let known = &mut known[text as usize];
+            if *known == u32::MAX {
+                *known = names.number(other.names.text(text));
+            }
+            *known
+        };
+        self.at_ns.extend(rows.clone().map(|row| other.at_ns[row]));
+        self.keyword.extend(rows.clone().map(|row| here(other.keyword[row])));
+        self.host.extend(rows.clone().map(|row| here(other.host[row])));
+        if self.data.len() < other.data.len() {
+            self.data.resize(other.data.len(), Column::default());
+        }
+        for (to, from) in self.data.iter_mut().zip(&other.data).filter(|(_, from)| !from.texts.is_empty()) {
+            to.numbers.resize(begin, 0);
+            to.texts.resize(begin, Column::ABSENT);
+            to.numbers.extend(rows.clone().map(|row| from.numbers.get(row).copied().unwrap_or(0)));
+            to.texts.extend(rows.clone().map(|row| match from.texts.get(row) {
+                Some(text) if *text < Column::ABSENT => here(*text),
+                Some(kind) => *kind,
+                None => Column::ABSENT,
+            }));
+        }
+        if !other.more.is_empty() {
+            let find = |row: usize| other.more.binary_search_by_key(&(row as u32), |(row, _)| *row).ok();
+            let more = rows.enumerate().filter_map(|(at, row)| Some((at, find(row)?)));
+            self.more.extend(more.map(|(at, found)| ((begin + at) as u32, other.more[found].1.clone())));
+        }
+    }
+
     /// How many events.
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -230,6 +271,23 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn events_of_another_table_are_the_same_events(
+            events in proptest::collection::vec(("[A-C]", proptest::collection::vec("[-0-9a-z;% ]{0,3}", 0..24)), 1..9),
+            rows in proptest::collection::vec(any::<proptest::sample::Index>(), 0..9),
+        ) {
+            let mut table = Table::default();
+            for (keyword, data) in events {
+                table.push_event(&Event { keyword, host: "h".into(), at_ns: 0, data });
+            }
+            let rows: Vec<usize> = rows.iter().map(|row| row.index(table.len())).collect();
+            let mut other = Table::default();
+            other.push("Z", "z", 7, &[Value::Text("a")]);
+            other.extend(&table, rows.iter().copied());
+            let expected: Vec<Event> = rows.iter().map(|row| table.event(*row)).collect();
+            prop_assert_eq!((1..other.len()).map(|row| other.event(row)).collect::<Vec<_>>(), expected);
+        }
+
         #[test]
         fn an_event_comes_back(data in proptest::collection::vec("[-0-9a-z;% ]{0,6}", 0..24), at_ns: u64) {
             let mut event = Event { keyword: "A".into(), host: "h".into(), at_ns, data };

@@ -29,6 +29,12 @@ impl Error {
         Self::new(format!("cannot write {}", path.display()), hint).because(cause)
     }
 
+    pub(crate) fn reading_events(path: &Path, cause: &dyn fmt::Display) -> Self {
+        let hint = "the file is damaged, or not one of events that this version of stackline writes; make it again from its \
+                    source, or take it away to read the other hosts' events";
+        Self::new(format!("cannot read {}", path.display()), hint).because(cause)
+    }
+
     pub(crate) fn reading(path: &Path, cause: &dyn fmt::Display) -> Self {
         let hint = "check that it is a run directory of this version of stackline and can be read";
         Self::new(format!("cannot read {}", path.display()), hint).because(cause)

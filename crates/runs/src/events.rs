@@ -8,7 +8,7 @@ mod parquet;
 mod spool;
 mod text;
 
-pub use self::parquet::{Reader, Wanted, read_table, write_table};
+pub use self::parquet::{Reader, Wanted, Writer, read_table, write_table};
 pub use spool::Spool;
 pub use text::{read_events, write_events};
 
@@ -58,12 +58,11 @@ pub fn read_run(run: &Path) -> Result<Table, Error> {
     for path in event_files(run)? {
         let mut reader = Reader::open(&path, &Wanted::all())?;
         while let Some(batch) = reader.next_batch()? {
-            (0..batch.len()).for_each(|row| table.push_event(&batch.event(row)));
+            table.append(&batch);
         }
     }
     for path in spool::tapes(run) {
-        let tape = spool::read_tape(&path)?;
-        (0..tape.len()).for_each(|row| table.push_event(&tape.event(row)));
+        table.append(&spool::read_tape(&path)?);
     }
     Ok(table)
 }

@@ -1,0 +1,240 @@
+//! Reads a file of events some rows at a time, only the columns that are asked for.
+
+use super::pages::{Numbers, Pages, Texts};
+use super::{AT, HOST, KEYWORD, MORE, PAGE, number_column, text_column};
+use crate::Error;
+use parquet::basic::Type as Physical;
+use parquet::errors::{ParquetError, Result as Parquet};
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use stackline_events::Table;
+use stackline_events::table::{Column, FIELDS, Names};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Which columns are read; time, keyword and host always are.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    fields: Vec<bool>,
+    more: bool,
+}
+
+impl Wanted {
+    /// Everything.
+    #[must_use]
+    pub fn all() -> Self {
+        Self { fields: vec![true; FIELDS], more: true }
+    }
+
+    /// These data fields, from 0.
+    #[must_use]
+    pub fn fields(wanted: &[usize]) -> Self {
+        Self { fields: (0..FIELDS).map(|field| wanted.contains(&field)).collect(), more: false }
+    }
+}
+
+/// Reads a file of events batch by batch. A file that is replaced meanwhile is read on as it was.
+pub struct Reader {
+    path: PathBuf,
+    file: SerializedFileReader<File>,
+    columns: BTreeMap<String, usize>,
+    wanted: Wanted,
+    next: usize,
+    group: Option<Group>,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("path", &self.path).field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+/// The row group that is read at present.
+struct Group {
+    left: usize,
+    at: Pages<Numbers>,
+    keyword: Text,
+    host: Text,
+    fields: Vec<(Option<Pages<Numbers>>, Option<Text>)>,
+    more: Option<Text>,
+}
+
+impl Reader {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When it cannot be read or is no Parquet.
+    pub fn open(path: &Path, wanted: &Wanted) -> Result<Self, Error> {
+        let failed = |cause: &dyn std::fmt::Display| Error::reading_events(path, cause);
+        let file = File::open(path).map_err(|cause| failed(&cause))?;
+        let file = SerializedFileReader::new(file).map_err(|cause| failed(&cause))?;
+        let columns = file.metadata().file_metadata().schema_descr().columns();
+        let columns = columns.iter().enumerate().map(|(index, column)| (column.name().to_owned(), index)).collect();
+        Ok(Self { path: path.to_owned(), file, columns, wanted: wanted.clone(), next: 0, group: None })
+    }
+
+    /// How many events the file has.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        u64::try_from(self.file.metadata().file_metadata().num_rows()).unwrap_or(0)
+    }
+
+    /// The next events, in the order of the file, some ten thousand at a time; `None` behind the last.
+    ///
+    /// # Errors
+    /// When the file is damaged.
+    pub fn next_batch(&mut self) -> Result<Option<Table>, Error> {
+        self.batch().map_err(|cause| Error::reading_events(&self.path, &cause))
+    }
+
+    fn batch(&mut self) -> Parquet<Option<Table>> {
+        loop {
+            if let Some(group) = self.group.as_mut().filter(|group| group.left > 0) {
+                return group.batch().map(Some);
+            }
+            if self.next >= self.file.num_row_groups() {
+                return Ok(None);
+            }
+            self.next += 1;
+            self.group = Some(self.begin(self.next - 1)?);
+        }
+    }
+
+    fn begin(&self, group: usize) -> Parquet<Group> {
+        let group = &*self.file.get_row_group(group)?;
+        let mut fields = Vec::new();
+        for field in 0..FIELDS {
+            let (n, t) = (number_column(field), text_column(field));
+            if !self.columns.contains_key(&n) && !self.columns.contains_key(&t) {
+                break;
+            }
+            let wanted = self.wanted.fields[field];
+            let numbers = if wanted { self.numbers(group, &n)? } else { None };
+            fields.push((numbers, if wanted { self.text(group, &t)? } else { None }));
+        }
+        // What lies behind the last field that there is needs no column.
+        let last = fields.iter().rposition(|(numbers, texts)| numbers.is_some() || texts.is_some());
+        fields.truncate(last.map_or(0, |last| last + 1));
+        Ok(Group {
+            left: usize::try_from(group.metadata().num_rows()).unwrap_or(0),
+            at: self.numbers(group, AT)?.ok_or_else(|| missing(AT))?,
+            keyword: self.text(group, KEYWORD)?.ok_or_else(|| missing(KEYWORD))?,
+            host: self.text(group, HOST)?.ok_or_else(|| missing(HOST))?,
+            fields,
+            more: if self.wanted.more { self.text(group, MORE)? } else { None },
+        })
+    }
+
+    fn numbers(&self, group: &dyn RowGroupReader, name: &str) -> Parquet<Option<Pages<Numbers>>> {
+        let Some((at, optional)) = self.column(group, name, Physical::INT64)? else { return Ok(None) };
+        Ok(Some(Pages::new(group.get_column_page_reader(at)?, optional, Numbers::default())))
+    }
+
+    fn text(&self, group: &dyn RowGroupReader, name: &str) -> Parquet<Option<Text>> {
+        let Some((at, optional)) = self.column(group, name, Physical::BYTE_ARRAY)? else { return Ok(None) };
+        let pages = Pages::new(group.get_column_page_reader(at)?, optional, Texts::default());
+        Ok(Some(Text { pages, names: Vec::new() }))
+    }
+
+    /// Where a column is, and whether rows may lack it; `None` when there is nothing in it.
+    fn column(&self, group: &dyn RowGroupReader, name: &str, kind: Physical) -> Parquet<Option<(usize, bool)>> {
+        let Some(&index) = self.columns.get(name) else { return Ok(None) };
+        let column = group.metadata().column(index);
+        if column.column_type() != kind {
+            return Err(ParquetError::General(format!("its column {name} is of another type")));
+        }
+        let described = column.column_descr();
+        if described.max_rep_level() > 0 || described.max_def_level() > 1 {
+            return Err(ParquetError::General(format!("its column {name} is a list")));
+        }
+        // The library takes these for granted.
+        let begin = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+        if begin < 0 || column.compressed_size() < 0 || group.metadata().num_rows() < 0 {
+            return Err(ParquetError::General(format!("its column {name} lies nowhere")));
+        }
+        let nulls = column.statistics().and_then(|statistics| statistics.null_count_opt());
+        let nothing = nulls.is_some_and(|nulls| i64::try_from(nulls).is_ok_and(|nulls| nulls == column.num_values()));
+        Ok((!nothing).then_some((index, described.max_def_level() == 1)))
+    }
+}
+
+fn missing(name: &str) -> ParquetError {
+    ParquetError::General(format!("it has no column {name}, or nothing in it"))
+}
+
+impl Group {
+    fn batch(&mut self) -> Parquet<Table> {
+        let rows = self.left.min(PAGE);
+        let mut table = Table::default();
+        table.at_ns.reserve(rows);
+        self.at.take(rows, |_, _, values| {
+            table.at_ns.extend(values.iter().map(|at| *at as u64));
+            Ok(())
+        })?;
+        let mut names = Names::default();
+        self.keyword.required(rows, &mut table.keyword, &mut names)?;
+        self.host.required(rows, &mut table.host, &mut names)?;
+        for (numbers, texts) in &mut self.fields {
+            let mut column = Column::default();
+            if numbers.is_some() || texts.is_some() {
+                (column.numbers, column.texts) = (vec![0; rows], vec![Column::ABSENT; rows]);
+            }
+            if let Some(numbers) = numbers {
+                numbers.take(rows, |_, row, values| {
+                    column.numbers[row..row + values.len()].copy_from_slice(values);
+                    column.texts[row..row + values.len()].fill(Column::NUMBER);
+                    Ok(())
+                })?;
+            }
+            if let Some(texts) = texts {
+                texts.take(rows, &mut names, |row, text| column.texts[row] = text)?;
+            }
+            table.data.push(column);
+        }
+        if let Some(more) = &mut self.more {
+            let mut texts = Vec::new();
+            let mut own = Names::default();
+            more.take(rows, &mut own, |row, text| texts.push((row as u32, text)))?;
+            table.more = texts.into_iter().map(|(row, text)| (row, own.text(text).to_owned())).collect();
+            more.names.clear();
+        }
+        table.names = names;
+        self.left -= rows;
+        Ok(table)
+    }
+}
+
+/// A column of texts.
+struct Text {
+    pages: Pages<Texts>,
+    /// What the column's texts are called in the present batch.
+    names: Vec<u32>,
+}
+
+impl Text {
+    /// Goes over the next rows: `each` gets every row that has a text and its number in `names`, which are a batch's.
+    fn take(&mut self, rows: usize, names: &mut Names, mut each: impl FnMut(usize, u32)) -> Parquet<()> {
+        let known = &mut self.names;
+        known.clear();
+        self.pages.take(rows, |texts, row, values| {
+            if !texts.lasts() {
+                known.clear();
+            }
+            known.resize(texts.len(), u32::MAX);
+            for (at, value) in values.iter().enumerate() {
+                let known = &mut known[*value as usize];
+                if *known == u32::MAX {
+                    *known = names.number(texts.text(*value));
+                }
+                each(row + at, *known);
+            }
+            Ok(())
+        })
+    }
+
+    fn required(&mut self, rows: usize, to: &mut Vec<u32>, names: &mut Names) -> Parquet<()> {
+        to.reserve(rows);
+        self.take(rows, names, |_, text| to.push(text))?;
+        if to.len() == rows { Ok(()) } else { Err(ParquetError::General("an event has no keyword or no host".into())) }
+    }
+}

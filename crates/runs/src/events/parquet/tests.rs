@@ -1,0 +1,91 @@
+//! Files of events written, read back, and damaged.
+
+use super::*;
+use proptest::prelude::*;
+use stackline_events::{Event, Value};
+
+fn table(events: impl IntoIterator<Item = (String, u64, Vec<String>)>) -> Table {
+    let mut table = Table::default();
+    for (keyword, at_ns, data) in events {
+        table.push_event(&Event { keyword, host: "khons".into(), at_ns, data });
+    }
+    table
+}
+
+fn events(table: &Table) -> Vec<Event> {
+    (0..table.len()).map(|row| table.event(row)).collect()
+}
+
+#[test]
+fn pages_and_groups_are_cut_where_they_are_full() {
+    let mut long = Table::default();
+    let rows = PAGE as u64 * 2 + 7;
+    for row in 0..rows {
+        let text = format!("{}", row % 70_000);
+        let odd = if row % 3 == 0 { Value::Absent } else { Value::Number(row as i64 * 7) };
+        long.push(
+            ["A", "B"][row as usize % 2],
+            "khons",
+            row,
+            &[odd, Value::Text(&format!("u{row}")), Value::Text(&format!("x{text}"))],
+        );
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("khons.parquet");
+    assert_eq!(write_table(&path, &long).unwrap(), rows);
+    let again = read_table(&path).unwrap();
+    assert_eq!(again.len() as u64, rows);
+    assert!((0..long.len()).all(|row| again.event(row) == long.event(row)));
+}
+
+#[test]
+fn only_what_is_wanted_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("khons.parquet");
+    let data = ["7", "x", "8"].map(str::to_owned).to_vec();
+    write_table(&path, &table([("A".to_owned(), 5, data)])).unwrap();
+    let mut reader = Reader::open(&path, &Wanted::fields(&[2])).unwrap();
+    assert_eq!(reader.rows(), 1);
+    let batch = reader.next_batch().unwrap().unwrap();
+    assert_eq!(batch.event(0).to_string(), "A; khons; 0; 5; ; ; 8");
+    assert!(reader.next_batch().unwrap().is_none());
+}
+
+#[test]
+fn a_damaged_file_is_an_error_with_a_hint() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("khons.parquet");
+    write_table(&path, &table((0..99).map(|n| ("A".to_owned(), n, vec![n.to_string(), format!("t{n}")])))).unwrap();
+    let whole = fs::read(&path).unwrap();
+    for cut in [0, 3, whole.len() / 2, whole.len() - 1] {
+        fs::write(&path, &whole[..cut]).unwrap();
+        let error = read_table(&path).unwrap_err();
+        assert!(error.message.starts_with("cannot read") && error.hint.contains("damaged"), "{error:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_file_reads_back_sorted(events_of in proptest::collection::vec(("[A-C]", 0_u64..50, proptest::collection::vec("[-0-9a-c;% ]{0,4}", 0..20)), 0..40)) {
+        let table = table(events_of);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("khons.parquet");
+        prop_assert_eq!(write_table(&path, &table).unwrap(), table.len() as u64);
+        let again = read_table(&path).unwrap();
+        let expected: Vec<Event> = table.by_time().iter().map(|row| table.event(*row as usize)).collect();
+        prop_assert_eq!(events(&again), expected);
+    }
+
+    #[test]
+    fn a_byte_that_changed_is_never_a_panic(at in any::<proptest::sample::Index>(), byte: u8) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("khons.parquet");
+        let table = table((0..40).map(|n| ("A".to_owned(), n, vec![format!("{}", n * n), format!("t{}", n % 5)])));
+        write_table(&path, &table).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        fs::write(&path, &bytes).unwrap();
+        let _ = read_table(&path);
+    }
+}
