@@ -169,6 +169,7 @@ pub const ENTRIES: &[Entry] = &[
     entry("NET_MARK", Layer::Network, NET, "it is marked (ECN)"),
     entry("NET_DUPLICATE", Layer::Network, NET, "a link doubles it"),
     entry("NET_DROP", Layer::Network, NET_REASON, "it is dropped or lost, and why"),
+    entry("NET_SEEN", Layer::Network, NET, "a capture sees it"),
     entry("NET_DELIVER", Layer::Network, NET, "its host has it"),
     entry(
         "CPU_USE",

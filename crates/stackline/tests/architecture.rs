@@ -21,6 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("events", &[]),
     ("runs", &["core", "events"]),
     ("analyze", &["core", "events", "model"]),
+    ("exchange", &["core", "events", "analyze"]),
     ("report", &["core", "analyze"]),
     (
         "stackline",

@@ -1,0 +1,115 @@
+//! Captures made here by etherparse and by the writer of this project's own bytes: both formats, every link type, hostile bytes.
+
+use super::*;
+use etherparse::PacketBuilder;
+use proptest::prelude::*;
+
+/// A segment as Ethernet carries it.
+fn ethernet(there: bool, sequence: u32, data: &[u8], syn: bool) -> Vec<u8> {
+    let (from, to) = if there { ([10, 0, 0, 1], [10, 0, 0, 2]) } else { ([10, 0, 0, 2], [10, 0, 0, 1]) };
+    let (port, peer) = if there { (5000, 80) } else { (80, 5000) };
+    let mut builder = PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4(from, to, 64).tcp(port, peer, sequence, 1000);
+    if syn {
+        builder = builder.syn();
+    }
+    let mut bytes = Vec::new();
+    builder.write(&mut bytes, data).unwrap();
+    bytes
+}
+
+/// A pcap of microseconds.
+fn pcap(link: u32, packets: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
+    bytes.extend([2, 0, 4, 0]);
+    for word in [0, 0, 65535, link] {
+        bytes.extend(u32::to_le_bytes(word));
+    }
+    for (us, packet) in packets {
+        for word in [1_700_000_000, *us, packet.len() as u32, packet.len() as u32] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(packet);
+    }
+    bytes
+}
+
+fn lines(bytes: &[u8], options: &Options) -> (Vec<String>, Vec<String>) {
+    let read = read(bytes, options).unwrap();
+    ((0..read.table.len()).map(|row| read.table.event(row).to_string()).collect(), read.mistakes.1)
+}
+
+#[test]
+fn a_segment_that_was_seen_before_is_a_retransmission() {
+    let packets = [
+        (1, ethernet(true, 99, &[], true)),
+        (2, ethernet(true, 100, &[0; 500], false)),
+        (3, ethernet(true, 100, &[0; 500], false)),
+        (4, ethernet(false, 7, &[0; 20], false)),
+        (5, vec![0; 60]),
+    ];
+    let options = Options { host: Some("khons".into()), first_flow: 3, ..Options::default() };
+    let (lines, mistakes) = lines(&pcap(1, &packets), &options);
+    let way = "10.0.0.1:5000>10.0.0.2:80";
+    assert_eq!(
+        lines,
+        [
+            format!("NET_SEEN; khons; 1700000000; 2000; ; 6; 0; 500; capture; {way}; 3; 2; 1; 540"),
+            format!("NET_SEEN; khons; 1700000000; 3000; ; 6; 0; 500; capture; {way}; 3; 3; 1; 540"),
+            "TCP_RETRANSMIT; khons; 1700000000; 3000; ; 6; 0; 500; seen before; 1; 10.0.0.1:5000; 10.0.0.2:80"
+                .to_owned(),
+            "NET_SEEN; khons; 1700000000; 4000; ; 7; 0; 20; capture; 10.0.0.2:80>10.0.0.1:5000; 3; 4; 1; 60".to_owned(),
+        ]
+    );
+    assert_eq!(
+        mistakes,
+        [
+            "the beginning of 10.0.0.2:80>10.0.0.1:5000 was not captured: its offsets (stream 7) count from the first segment seen",
+            "1 of 5 packets are no TCP over IP, or are cut off within their headers",
+        ]
+    );
+}
+
+#[test]
+fn every_kind_of_link_is_looked_through() {
+    let packet = ethernet(true, 100, &[0; 500], false);
+    let ip = &packet[14..];
+    for (link, before) in [(101, 0), (113, 16), (276, 20), (0, 4), (228, 0)] {
+        let packet = [&vec![0; before][..], ip].concat();
+        let (lines, _) = lines(&pcap(link, &[(1, packet)]), &Options::default());
+        assert_eq!(lines.len(), 1, "link type {link}");
+        assert!(lines[0].contains("; 0; 500; capture;"), "{}", lines[0]);
+    }
+}
+
+#[test]
+fn what_is_cut_off_ends_it_and_is_told() {
+    let whole = pcap(1, &[(1, ethernet(true, 100, &[0; 500], false)), (2, ethernet(true, 600, &[0; 500], false))]);
+    let (lines, mistakes) = lines(&whole[..whole.len() - 7], &Options::default());
+    assert_eq!(lines.len(), 1);
+    assert!(mistakes.iter().any(|mistake| mistake.contains("cannot be read on")), "{mistakes:?}");
+    assert!(read(&b"no capture at all, just text"[..], &Options::default()).is_err());
+}
+
+#[test]
+fn ports_of_known_streams_give_their_ids() {
+    let ends = ("10.0.0.1:5000".parse().unwrap(), "10.0.0.2:80".parse().unwrap());
+    let options = Options { known: BTreeMap::from([(ends, 42)]), ..Options::default() };
+    let (lines, _) =
+        lines(&pcap(1, &[(1, ethernet(true, 99, &[], true)), (2, ethernet(true, 100, &[0; 5], false))]), &options);
+    assert!(lines[0].starts_with("NET_SEEN; capture; 1700000000; 2000; ; 42; 0; 5; "), "{}", lines[0]);
+}
+
+proptest! {
+    #[test]
+    fn hostile_packets_are_harmless(link in 0_u32..300, packets in proptest::collection::vec((any::<u32>(), proptest::collection::vec(any::<u8>(), 0..80)), 0..5), cut in 0_usize..400) {
+        let bytes = pcap(link, &packets);
+        let _ = read(&bytes[..bytes.len() - cut.min(bytes.len() - 24)], &Options::default());
+    }
+
+    #[test]
+    fn damaged_segments_are_harmless(at in 0_usize..500, byte: u8) {
+        let mut packet = ethernet(true, 100, &[0; 500], false);
+        packet[at] = byte;
+        let _ = read(&pcap(1, &[(1, packet)])[..], &Options::default());
+    }
+}

@@ -1,0 +1,77 @@
+//! Events from and to other tools: their bytes to a table of events, and lifelines to their bytes.
+//!
+//! It opens no file and decides nothing: what another tool does not say stays absent, what cannot be read is counted and
+//! told. Text and binary form and Parquet, the forms of stackline itself, are `stackline-events` and `stackline-runs`.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`otlp`] | spans of OpenTelemetry, both ways |
+//! | [`qlog`] | what a QUIC stack logs of itself, in |
+//! | [`capture`] | packets of pcapng and pcap, in |
+//! | [`perfetto`] | a trace for Perfetto's viewer, one file a host, out |
+
+pub mod capture;
+pub mod otlp;
+pub mod perfetto;
+pub mod qlog;
+
+use stackline_events::Table;
+use std::fmt;
+
+/// As many mistakes are kept in words; all are counted.
+const TOLD: usize = 10;
+
+/// What was read.
+#[derive(Clone, Debug, Default)]
+pub struct Imported {
+    /// The events.
+    pub table: Table,
+    /// What could not be read: how much of it, and the first few in words.
+    pub mistakes: (u64, Vec<String>),
+}
+
+impl Imported {
+    pub(crate) fn mistake(&mut self, what: String) {
+        self.mistakes.0 += 1;
+        if self.mistakes.1.len() < TOLD {
+            self.mistakes.1.push(what);
+        }
+    }
+}
+
+/// Why nothing could be read or written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// One sentence without a full stop.
+    pub message: String,
+    /// What a library said.
+    pub cause: String,
+}
+
+impl Error {
+    pub(crate) fn new(message: &str, cause: impl fmt::Display) -> Self {
+        Self { message: message.to_owned(), cause: cause.to_string() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.cause.is_empty() { f.write_str(&self.message) } else { write!(f, "{}: {}", self.message, self.cause) }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A keyword of names of any kind: `checkout`, `GET /cart` becomes `CHECKOUT_GET_CART`.
+pub(crate) fn keyword_of(names: &[&str]) -> String {
+    let mut keyword = String::new();
+    for c in names.join("_").chars().take(200) {
+        if c.is_ascii_alphanumeric() {
+            keyword.push(c.to_ascii_uppercase());
+        } else if !keyword.is_empty() && !keyword.ends_with('_') {
+            keyword.push('_');
+        }
+    }
+    let keyword = keyword.trim_end_matches('_');
+    if keyword.is_empty() { "SPAN".to_owned() } else { keyword.to_owned() }
+}
