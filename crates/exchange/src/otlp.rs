@@ -166,6 +166,7 @@ const fn outcome(outcome: Outcome) -> (&'static str, bool) {
         Outcome::Flushed { .. } => ("flushed", false),
         Outcome::NeverArrived { .. } => ("never arrived", false),
         Outcome::Headless { .. } => ("headless", false),
+        Outcome::Unfinished { .. } => ("unfinished", true),
     }
 }
 
