@@ -1,6 +1,13 @@
-//! The time an event is stamped with: ns since 1970 where this process started to record, going on with the monotonic clock
-//! from there, so that no step of the wall clock tears events apart.
+//! The time an event is stamped with: ns since 1970 where this process first asked, going on with the monotonic clock from
+//! there, so that no step of the wall clock tears events apart.
+//!
+//! Reading that clock takes 22 ns, the processor's counter 10. So an event is stamped with the counter where the processor
+//! says that it is steady and the kernel keeps its own time with it (which it does only as long as it finds the counters of
+//! all cores equal). The thread that drains reads both clocks again and again and turns counts into ns between two such
+//! [`Anchors`]; what happens between them (another speed after a migration, a suspended machine) cannot go beyond them.
 
+use crate::sys;
+use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -38,9 +45,114 @@ pub fn monotonic_to_now_ns(monotonic_ns: u64, read_at: Instant) -> i128 {
     i128::from(at_ns(read_at)) - i128::from(monotonic_ns)
 }
 
+/// Whether events are stamped with the processor's counter.
+pub(crate) fn counts_ticks() -> bool {
+    static COUNTS: OnceLock<bool> = OnceLock::new();
+    *COUNTS.get_or_init(|| {
+        let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        sys::ticks_are_steady() && std::fs::read_to_string(source).is_ok_and(|source| source.trim() == "tsc")
+    })
+}
+
+/// The same moment on both clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Anchor {
+    ticks: u64,
+    ns: u64,
+    /// ns in a tick since the anchor before, in parts of 2^32.
+    slope: u64,
+}
+
+/// As many anchors as are remembered, for a thread that was held up between its stamp and its ring.
+const KEPT: usize = 64;
+/// A reading of both clocks is tried again this often until nothing came between.
+const TRIES: usize = 8;
+
+/// What turns ticks into ns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Anchors {
+    kept: VecDeque<Anchor>,
+    /// Least ticks that a reading of both clocks took.
+    narrowest: Option<u64>,
+    /// How far an anchor may be off, ns.
+    pub(crate) error_ns: u64,
+}
+
+impl Anchors {
+    /// Reads both clocks.
+    pub(crate) fn read(&mut self) {
+        let (ticks, ns, width) = self.narrow();
+        self.narrowest = Some(self.narrowest.map_or(width, |least| least.min(width)));
+        self.add(ticks, ns);
+        if let Some(last) = self.kept.back() {
+            let half = scaled(width, last.slope).div_ceil(2);
+            self.error_ns = self.error_ns.max(half);
+        }
+    }
+
+    /// A reading that nothing came between, or the best of some.
+    fn narrow(&self) -> (u64, u64, u64) {
+        let mut best = (0, 0, u64::MAX);
+        for _ in 0..TRIES {
+            let (before, ns, after) = (sys::ticks(), now_ns(), sys::ticks());
+            let width = after.saturating_sub(before);
+            if width < best.2 {
+                best = (before + width / 2, ns, width);
+            }
+            if self.narrowest.is_some_and(|least| best.2 <= least * 2) {
+                break;
+            }
+        }
+        best
+    }
+
+    fn add(&mut self, ticks: u64, ns: u64) {
+        let slope = match self.kept.back() {
+            Some(last) if ticks > last.ticks => {
+                let slope = (u128::from(ns.saturating_sub(last.ns)) << 32) / u128::from(ticks - last.ticks);
+                u64::try_from(slope).unwrap_or(u64::MAX)
+            }
+            // The counter began again, as after a suspend: so does the line through it.
+            _ => {
+                self.kept.clear();
+                0
+            }
+        };
+        if self.kept.len() == 1 {
+            // Nothing is known before the first anchor but what came after it.
+            self.kept[0].slope = slope;
+        }
+        self.kept.push_back(Anchor { ticks, ns, slope });
+        if self.kept.len() > KEPT {
+            self.kept.pop_front();
+        }
+    }
+
+    /// What a stamp is in ns: on the line between the anchors around it, on the nearest line where there is but one.
+    pub(crate) fn ns(&self, ticks: u64) -> u64 {
+        let Some(last) = self.kept.back() else { return 0 };
+        if ticks > last.ticks {
+            return last.ns.saturating_add(scaled(ticks - last.ticks, last.slope));
+        }
+        let mut after = last;
+        for anchor in self.kept.iter().rev().skip(1) {
+            if ticks >= anchor.ticks {
+                return anchor.ns + scaled(ticks - anchor.ticks, after.slope).min(after.ns - anchor.ns);
+            }
+            after = anchor;
+        }
+        after.ns.saturating_sub(scaled(after.ticks - ticks, after.slope))
+    }
+}
+
+fn scaled(ticks: u64, slope: u64) -> u64 {
+    u64::try_from((u128::from(ticks) * u128::from(slope)) >> 32).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn time_goes_on() {
@@ -48,5 +160,66 @@ mod tests {
         assert!(a <= b && a > 1_600_000_000_000_000_000);
         let moment = Instant::now();
         assert_eq!(monotonic_to_now_ns(5, moment), i128::from(at_ns(moment)) - 5);
+    }
+
+    fn anchored(readings: &[(u64, u64)]) -> Anchors {
+        let mut anchors = Anchors::default();
+        readings.iter().for_each(|(ticks, ns)| anchors.add(*ticks, *ns));
+        anchors
+    }
+
+    #[test]
+    fn between_two_readings_time_is_their_line() {
+        let anchors = anchored(&[(1000, 500), (3000, 1500), (4000, 1600)]);
+        for (ticks, ns) in [(1000, 500), (2000, 1000), (3000, 1500), (3500, 1550), (4000, 1600)] {
+            assert!(anchors.ns(ticks).abs_diff(ns) <= 1, "{ticks}: {} is not {ns}", anchors.ns(ticks));
+        }
+        assert!(anchors.ns(5000).abs_diff(1700) <= 1, "beyond the last as before it");
+        assert!(anchors.ns(500).abs_diff(250) <= 1, "before the first as behind it");
+        assert_eq!(anchored(&[]).ns(7), 0);
+    }
+
+    #[test]
+    fn a_counter_that_begins_again_takes_nothing_with_it() {
+        let anchors = anchored(&[(1_000_000, 500), (2_000_000, 1000), (10, 5000), (20, 5010)]);
+        assert!(anchors.ns(15).abs_diff(5005) <= 1);
+        assert!(anchors.ns(2_000_000) > 5010, "no older line is left");
+    }
+
+    proptest! {
+        #[test]
+        fn time_never_goes_back(
+            steps in proptest::collection::vec((1_u64..10_000_000, 0_u64..10_000_000), 2..100),
+            mut asked in proptest::collection::vec(0_u64..1_000_000_000, 2..50),
+        ) {
+            let mut anchors = Anchors::default();
+            let (mut ticks, mut ns) = (0, 1 << 60);
+            for (step_ticks, step_ns) in steps {
+                (ticks, ns) = (ticks + step_ticks, ns + step_ns);
+                anchors.add(ticks, ns);
+            }
+            asked.sort_unstable();
+            let times: Vec<u64> = asked.iter().map(|ticks| anchors.ns(*ticks)).collect();
+            prop_assert!(times.is_sorted());
+        }
+    }
+
+    #[test]
+    fn ticks_agree_with_the_clock_within_their_error() {
+        if !counts_ticks() {
+            eprintln!("passed over: the counter of this machine is not what its kernel keeps time with");
+            return;
+        }
+        let mut anchors = Anchors::default();
+        anchors.read();
+        let seen: Vec<(u64, u64, u64)> = (0..10_000).map(|_| (now_ns(), sys::ticks(), now_ns())).collect();
+        anchors.read();
+        // Each stamp lies between two readings of the clock, give or take what the anchors may be off.
+        let error = anchors.error_ns + 1;
+        let outside = seen.iter().filter(|(before, ticks, after)| {
+            let ns = anchors.ns(*ticks);
+            ns + error < *before || ns > after + error
+        });
+        assert_eq!(outside.count(), 0, "with an error of {error} ns");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Numbers below this mean something of the binary form itself.
 pub(crate) const FIRST: u32 = 16;
@@ -10,8 +10,9 @@ pub(crate) const FIRST: u32 = 16;
 /// As many names as one process may use; further ones count as the last.
 const MOST: usize = 1 << 16;
 
-#[derive(Default)]
-struct Names {
+/// The names of this process.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
     by_name: HashMap<&'static str, u32>,
     names: Vec<&'static str>,
 }
@@ -51,11 +52,17 @@ impl Keyword {
     }
 
     #[cold]
+    #[inline(never)]
     fn find(&self) -> u32 {
         let id = intern(self.name);
         self.id.store(id, Ordering::Relaxed);
         id
     }
+}
+
+/// Holds the names' lock, so that no other thread has it while the process forks.
+pub(crate) fn held() -> MutexGuard<'static, Names> {
+    names().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The number of a name known only while the program runs. The name is kept for ever.

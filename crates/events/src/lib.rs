@@ -15,8 +15,11 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`recorder`] | start here: [`event!`], the threads' rings, the thread that drains them |
+//! | [`setting`] | where events go by the environment, `STACKLINE_EVENTS` |
+//! | [`sinks`] | files of the binary form and of the text form |
 //! | [`catalogue`] | every keyword of stackline, what its data are |
 //! | [`unit`] | ids of data units, streams and flows |
+//! | [`traceparent`] | ids that travel with a request |
 //! | [`value`] | one data field |
 //! | [`keyword`] | names as numbers |
 //! | [`tape`] | records one after the other: the binary form |
@@ -31,15 +34,20 @@ pub mod clock;
 pub mod keyword;
 pub mod recorder;
 mod ring;
+pub mod setting;
+pub mod sinks;
+mod sys;
 pub mod table;
 pub mod tape;
 pub mod tapes;
 pub mod text;
+pub mod traceparent;
 pub mod unit;
 pub mod value;
 
 pub use keyword::Keyword;
 pub use recorder::{Memory, Recorder, Sink, Totals};
+pub use sinks::{TapeFile, TextFile};
 pub use table::Table;
 pub use tape::{Record, Tape};
 pub use tapes::Tapes;

@@ -1,23 +1,31 @@
 //! Recording: each thread writes into a ring of its own, one thread drains them all into a sink.
 //!
-//! While no recorder runs, an event costs one load and one branch. A full ring loses nothing silently: how many records it
-//! had no room for is an event, `EVENTS_LOST`.
+//! While no recorder runs, an event costs one load and one branch. Nothing is lost silently: how many records there was no
+//! room for, or the sink did not keep, is an event, `EVENTS_LOST`, and stands in the [`Totals`]. A process that was forked
+//! off records nothing until it starts a recorder of its own.
 
-use crate::ring::Ring;
+mod drain;
+mod fork;
+
+use crate::ring::{Ring, Writer};
 use crate::tape::{self, Tape};
 use crate::value::Value;
-use crate::{Keyword, clock};
+use crate::{Keyword, clock, sys};
+use drain::Drain;
 use std::cell::RefCell;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, Thread};
 
-/// Words of a thread's ring: 2 MiB.
+/// Words of the rings of the first threads, 2 MiB; later ones get less, down to [`LEAST_WORDS`].
 const RING_WORDS: usize = 1 << 18;
-/// How often rings are drained.
-const DRAIN_EVERY: Duration = Duration::from_millis(5);
+/// Words of the smallest rings: 128 KiB.
+const LEAST_WORDS: usize = 1 << 14;
+/// So many threads get rings of a size, before it is halved.
+const OF_A_SIZE: usize = 32;
+/// So many threads at once have rings, 1.1 GiB when all of them are written full; events of further ones are lost.
+const MOST_RINGS: usize = 1 << 13;
 
 /// Emits an event now: its keyword and its data, in the order [`crate::catalogue`] has them.
 ///
@@ -32,64 +40,108 @@ macro_rules! event {
     };
 }
 
-static ON: AtomicBool = AtomicBool::new(false);
-/// Grows with every recorder, so that a thread leaves the ring of an earlier one.
-static GENERATION: AtomicU64 = AtomicU64::new(0);
-static RINGS: Mutex<Vec<Arc<Ring>>> = Mutex::new(Vec::new());
+/// 0 while nobody records, else what is different for every recorder; its lowest bit says that stamps are ticks.
+static STATE: AtomicU64 = AtomicU64::new(0);
+const TICKS: u64 = 1;
+/// Records that found no ring.
+static STRAY: AtomicU64 = AtomicU64::new(0);
+static RINGS: Mutex<Rings> = Mutex::new(Rings { state: 0, recorders: 0, reader: None, rings: Vec::new() });
+
+/// The rings of all threads.
+#[derive(Debug)]
+struct Rings {
+    /// What [`STATE`] is while these are drained.
+    state: u64,
+    /// How many recorders there were.
+    recorders: u64,
+    reader: Option<Thread>,
+    rings: Vec<Arc<Ring>>,
+}
+
+fn rings() -> MutexGuard<'static, Rings> {
+    RINGS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 thread_local! {
-    static MINE: RefCell<Mine> = const { RefCell::new(Mine { generation: 0, ring: None }) };
+    static MINE: RefCell<Mine> = const { RefCell::new(Mine { state: 0, writer: None }) };
 }
 
-/// The calling thread's ring.
+/// What the calling thread writes into.
 struct Mine {
-    generation: u64,
-    ring: Option<Arc<Ring>>,
-}
-
-impl Drop for Mine {
-    fn drop(&mut self) {
-        if let Some(ring) = &self.ring {
-            ring.close();
-        }
-    }
+    /// Of which recorder it is.
+    state: u64,
+    writer: Option<Writer>,
 }
 
 /// Whether anybody records.
 #[inline]
 #[must_use]
 pub fn on() -> bool {
-    ON.load(Ordering::Relaxed)
+    STATE.load(Ordering::Relaxed) != 0
 }
 
 /// Emits an event with the present time; use [`event!`].
 #[inline]
 pub fn emit(keyword: &Keyword, values: &[Value<'_>]) {
-    emit_at(keyword.id(), clock::now_ns(), values);
+    match STATE.load(Ordering::Relaxed) {
+        0 => {}
+        state if state & TICKS == 0 => put(state, keyword.id(), 0, clock::now_ns(), values),
+        state => put(state, keyword.id(), tape::TICKS, sys::ticks(), values),
+    }
 }
 
 /// Emits an event with a time and the number of its keyword.
 #[inline]
 pub fn emit_at(keyword: u32, at_ns: u64, values: &[Value<'_>]) {
-    // A thread that is being taken down emits nothing any more.
-    let _ = MINE.try_with(|mine| {
-        let mut mine = mine.borrow_mut();
-        if mine.generation != GENERATION.load(Ordering::Relaxed) {
-            renew(&mut mine);
+    match STATE.load(Ordering::Relaxed) {
+        0 => {}
+        state => put(state, keyword, 0, at_ns, values),
+    }
+}
+
+#[inline(always)]
+fn put(state: u64, keyword: u32, mark: u64, stamp: u64, values: &[Value<'_>]) {
+    let values = &values[..values.len().min(tape::MOST_VALUES)];
+    let written = MINE.try_with(|mine| {
+        // A signal's handler may have come into the midst of another event.
+        let Ok(mut mine) = mine.try_borrow_mut() else { return false };
+        if mine.state != state {
+            mine.renew(state);
         }
-        if let Some(ring) = &mine.ring {
-            ring.put(tape::words_of(values), |put| tape::words(keyword, at_ns, values, put));
-        }
+        let Some(writer) = &mut mine.writer else { return false };
+        writer.put(tape::words_of(values), |place| {
+            place.put(tape::head(keyword, values) | mark);
+            place.put(stamp);
+            tape::body(values, |word| place.put(word));
+        });
+        true
     });
+    // A thread that is being taken down has no ring any more.
+    if written != Ok(true) {
+        stray();
+    }
 }
 
 #[cold]
-fn renew(mine: &mut Mine) {
-    let mut rings = RINGS.lock().unwrap_or_else(PoisonError::into_inner);
-    mine.generation = GENERATION.load(Ordering::Relaxed);
-    let ring = Arc::new(Ring::new(RING_WORDS));
-    rings.push(Arc::clone(&ring));
-    mine.ring = Some(ring);
+fn stray() {
+    STRAY.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Mine {
+    /// Takes a ring of the present recorder.
+    #[cold]
+    #[inline(never)]
+    fn renew(&mut self, state: u64) {
+        let mut rings = rings();
+        self.state = state;
+        self.writer = None;
+        if rings.state == state && rings.rings.len() < MOST_RINGS {
+            let words = (RING_WORDS >> (rings.rings.len() / OF_A_SIZE).min(16)).max(LEAST_WORDS);
+            let ring = Arc::new(Ring::new(words, rings.reader.clone()));
+            rings.rings.push(Arc::clone(&ring));
+            self.writer = Some(Writer::new(ring));
+        }
+    }
 }
 
 /// Where drained records go.
@@ -101,15 +153,26 @@ pub trait Sink: Send {
     fn take(&mut self, tape: &Tape) -> io::Result<()>;
 }
 
+impl<S: Sink + ?Sized> Sink for Box<S> {
+    fn take(&mut self, tape: &Tape) -> io::Result<()> {
+        (**self).take(tape)
+    }
+}
+
 /// Keeps everything in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Memory(Arc<Mutex<Vec<u8>>>);
 
 impl Memory {
-    /// What was kept so far, which is then forgotten here.
+    /// What was kept so far, which is then forgotten here, but for the names: the next tape tells them again.
     #[must_use]
     pub fn tape(&self) -> Tape {
-        Tape::from_bytes(std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let tape = Tape::from_bytes(std::mem::take(&mut *kept));
+        let mut names = tape::Names::default();
+        tape.each(&mut names, |_, _, _, _| {});
+        kept.extend_from_slice(names.tape().bytes());
+        tape
     }
 }
 
@@ -123,12 +186,14 @@ impl Sink for Memory {
 /// What a recorder did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Records handed to the sink.
+    /// Records that the sink kept.
     pub recorded: u64,
-    /// Records for which a ring had no room.
+    /// Records for which a ring had no room, or that the sink did not keep.
     pub lost: u64,
-    /// Why the sink kept no more, when it did not.
+    /// Why the sink did not keep something, when it first did not.
     pub fault: Option<String>,
+    /// How far a time stamp may be from the monotonic clock, ns; 0 where that clock itself was read for each.
+    pub clock_error_ns: u64,
 }
 
 /// Records until it is stopped or dropped. There is one at a time in a process.
@@ -136,6 +201,7 @@ pub struct Totals {
 pub struct Recorder {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Totals>>,
+    process: u32,
 }
 
 impl Recorder {
@@ -144,21 +210,21 @@ impl Recorder {
     /// # Errors
     /// When another records already, or no thread is to be had.
     pub fn start(host: &str, sink: impl Sink + 'static) -> io::Result<Self> {
-        if ON.swap(true, Ordering::AcqRel) {
+        fork::watch();
+        let mut rings = rings();
+        if rings.state != 0 {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this process records events already"));
         }
-        RINGS.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        GENERATION.fetch_add(1, Ordering::AcqRel);
         let stop = Arc::new(AtomicBool::new(false));
         let mut drain = Drain::new(host, Box::new(sink), Arc::clone(&stop));
-        let thread = std::thread::Builder::new().name("events".into()).spawn(move || drain.work());
-        match thread {
-            Ok(thread) => Ok(Self { stop, thread: Some(thread) }),
-            Err(error) => {
-                ON.store(false, Ordering::Release);
-                Err(error)
-            }
-        }
+        let thread = std::thread::Builder::new().name("events".into()).spawn(move || drain.work())?;
+        STRAY.store(0, Ordering::Relaxed);
+        rings.recorders += 1;
+        rings.state = (rings.recorders << 1) | if clock::counts_ticks() { TICKS } else { 0 };
+        rings.reader = Some(thread.thread().clone());
+        rings.rings.clear();
+        STATE.store(rings.state, Ordering::Release);
+        Ok(Self { stop, thread: Some(thread), process: std::process::id() })
     }
 
     /// Ends it, when everything emitted before is with the sink.
@@ -169,74 +235,26 @@ impl Recorder {
 
     fn end(&mut self) -> Totals {
         let Some(thread) = self.thread.take() else { return Totals::default() };
-        ON.store(false, Ordering::Release);
+        if self.process != std::process::id() {
+            // A copy in a process that was forked off: the thread is not here.
+            std::mem::forget(thread);
+            return Totals::default();
+        }
+        STATE.store(0, Ordering::Release);
         self.stop.store(true, Ordering::Release);
         thread.thread().unpark();
-        thread.join().unwrap_or_default()
+        let totals = thread.join().unwrap_or_default();
+        let mut rings = rings();
+        rings.state = 0;
+        rings.reader = None;
+        rings.rings.clear();
+        totals
     }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
         self.end();
-    }
-}
-
-/// The thread that drains.
-struct Drain {
-    sink: Box<dyn Sink>,
-    stop: Arc<AtomicBool>,
-    tape: Tape,
-    words: Vec<u64>,
-    totals: Totals,
-}
-
-impl Drain {
-    fn new(host: &str, sink: Box<dyn Sink>, stop: Arc<AtomicBool>) -> Self {
-        let mut tape = Tape::default();
-        tape.host(host);
-        Self { sink, stop, tape, words: Vec::new(), totals: Totals::default() }
-    }
-
-    fn work(&mut self) -> Totals {
-        loop {
-            let last = self.stop.load(Ordering::Acquire);
-            self.drain();
-            if last {
-                return std::mem::take(&mut self.totals);
-            }
-            std::thread::park_timeout(DRAIN_EVERY);
-        }
-    }
-
-    fn drain(&mut self) {
-        let rings: Vec<Arc<Ring>> = RINGS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for ring in &rings {
-            let closed = ring.is_closed();
-            self.words.clear();
-            ring.take(&mut self.words);
-            self.totals.recorded += self.tape.extend(&self.words);
-            self.tell_lost(ring.lost());
-            if closed {
-                let mut rings = RINGS.lock().unwrap_or_else(PoisonError::into_inner);
-                rings.retain(|other| !Arc::ptr_eq(other, ring));
-            }
-        }
-        if self.tape.bytes().is_empty() {
-            return;
-        }
-        if self.totals.fault.is_none() {
-            self.totals.fault = self.sink.take(&self.tape).err().map(|error| error.to_string());
-        }
-        self.tape.clear();
-    }
-
-    fn tell_lost(&mut self, lost: u64) {
-        if lost > 0 {
-            static LOST: Keyword = Keyword::new("EVENTS_LOST");
-            self.totals.lost += lost;
-            self.tape.push(LOST.id(), clock::now_ns(), &[Value::from(lost)]);
-        }
     }
 }
 
@@ -258,7 +276,7 @@ mod tests {
         event!("LAST");
         let totals = recorder.stop();
         event!("AFTER");
-        assert_eq!(totals, Totals { recorded: 2001, lost: 0, fault: None });
+        assert_eq!(totals, Totals { recorded: 2001, lost: 0, fault: None, clock_error_ns: totals.clock_error_ns });
         let tape = kept.tape();
         let records: Vec<_> = tape.records().collect();
         assert_eq!(records.len(), 2001);

@@ -1,6 +1,6 @@
 //! Many events, column by column: what a file of events holds and what answers are computed from.
 
-use crate::tape::{Record, Tape};
+use crate::tape::{self, Tape};
 use crate::text::Event;
 use crate::value::Value;
 use std::collections::HashMap;
@@ -143,9 +143,7 @@ impl Table {
 
     /// Adds everything on a tape.
     pub fn push_tape(&mut self, tape: &Tape) {
-        for Record { keyword, host, at_ns, values } in tape.records() {
-            self.push(keyword, host, at_ns, &values);
-        }
+        tape.each(&mut tape::Names::default(), |keyword, host, at_ns, values| self.push(keyword, host, at_ns, values));
     }
 
     /// Adds all events of another table.

@@ -6,7 +6,7 @@
 
 use crate::keyword;
 use crate::value::Value;
-use std::collections::BTreeSet;
+use std::io::{self, BufRead, BufReader, Read};
 
 /// Most values of one record.
 pub const MOST_VALUES: usize = 16;
@@ -18,8 +18,12 @@ const DEFINE: u32 = 1;
 /// Says whose the following records are: name of the host.
 const HOST: u32 = 2;
 
+const ABSENT: u64 = 0;
 const NUMBER: u64 = 1;
 const TEXT: u64 = 2;
+
+/// Marks a record in a ring whose time is in ticks of the processor's counter still; never on a tape.
+pub(crate) const TICKS: u64 = 1 << 31;
 
 const UNKNOWN: &str = "UNKNOWN";
 
@@ -27,7 +31,8 @@ const UNKNOWN: &str = "UNKNOWN";
 #[derive(Clone, Debug, Default)]
 pub struct Tape {
     bytes: Vec<u8>,
-    defined: BTreeSet<u32>,
+    /// Which numbers have their names.
+    defined: Vec<bool>,
 }
 
 /// One record of a tape.
@@ -60,23 +65,42 @@ impl Tape {
         words(keyword, at_ns, values, |word| bytes.extend_from_slice(&word.to_le_bytes()));
     }
 
-    /// Adds whole records as a ring holds them; how many.
-    pub(crate) fn extend(&mut self, words: &[u64]) -> u64 {
+    /// Adds whole records as a ring holds them, with what turns ticks into ns; how many.
+    pub(crate) fn extend(&mut self, words: &[u64], ns: impl Fn(u64) -> u64) -> u64 {
         let (mut rest, mut count) = (words, 0);
+        self.bytes.reserve(size_of_val(words));
         while let Some(length) = length(rest) {
-            self.define(keyword_of(rest[0]));
-            rest = &rest[length.min(rest.len())..];
+            let Some((record, others)) = rest.split_at_checked(length) else { break };
+            let (head, stamp) = (record[0], record[1]);
+            self.define(keyword_of(head));
+            self.word(head & !TICKS);
+            self.word(if head & TICKS == 0 { stamp } else { ns(stamp) });
+            record[2..].iter().for_each(|word| self.word(*word));
+            rest = others;
             count += 1;
         }
-        self.bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         count
     }
 
+    fn word(&mut self, word: u64) {
+        self.bytes.extend_from_slice(&word.to_le_bytes());
+    }
+
+    #[inline]
     fn define(&mut self, id: u32) {
-        if self.defined.insert(id) {
-            let name = keyword::name(id).unwrap_or(UNKNOWN);
-            self.write(DEFINE, 0, &[Value::Number(i64::from(id)), Value::Text(name)]);
+        if !self.defined.get(id as usize).is_some_and(|defined| *defined) {
+            self.tell(id);
         }
+    }
+
+    #[cold]
+    fn tell(&mut self, id: u32) {
+        let name = keyword::name(id).unwrap_or(UNKNOWN);
+        self.write(DEFINE, 0, &[Value::Number(i64::from(id)), Value::Text(name)]);
+        if self.defined.len() <= id as usize {
+            self.defined.resize(id as usize + 1, false);
+        }
+        self.defined[id as usize] = true;
     }
 
     /// The binary form.
@@ -88,7 +112,7 @@ impl Tape {
     /// A tape in the binary form, from elsewhere; what is no record in it ends it.
     #[must_use]
     pub const fn from_bytes(bytes: Vec<u8>) -> Self {
-        Self { bytes, defined: BTreeSet::new() }
+        Self { bytes, defined: Vec::new() }
     }
 
     /// Forgets the records, but not which names it has told.
@@ -96,19 +120,41 @@ impl Tape {
         self.bytes.clear();
     }
 
+    /// Begins anew, for a reader that has seen nothing: forgets the records, and tells the host and every name again.
+    pub fn begin_again(&mut self, host: &str) {
+        self.bytes.clear();
+        self.defined.clear();
+        self.host(host);
+    }
+
+    /// Shows every record, in order: its keyword, host, time in ns and values. Unlike [`Tape::records`] it allocates nothing
+    /// for each, and goes on with the names of tapes before: a recorder tells a name and its host only once.
+    pub fn each(&self, names: &mut Names, mut show: impl FnMut(&str, &str, u64, &[Value<'_>])) {
+        let (mut rest, mut values) = (self.bytes.as_slice(), Vec::with_capacity(MOST_VALUES));
+        while let Some((keyword, at_ns)) = names.0.event(&mut rest, &mut values) {
+            show(names.0.name(keyword), &names.0.host, at_ns, &values);
+        }
+    }
+
     /// Every record, in order.
     #[must_use]
     pub const fn records(&self) -> Records<'_> {
-        Records { rest: self.bytes.as_slice(), names: Vec::new(), host: "" }
+        Records { rest: self.bytes.as_slice(), known: Known { names: Vec::new(), host: "" } }
     }
 }
 
 /// The words of a record.
-#[inline]
+#[inline(always)]
 pub(crate) fn words(keyword: u32, at_ns: u64, values: &[Value<'_>], mut put: impl FnMut(u64)) {
     let values = &values[..values.len().min(MOST_VALUES)];
     put(head(keyword, values));
     put(at_ns);
+    body(values, put);
+}
+
+/// The words of a record behind its head and time.
+#[inline(always)]
+pub(crate) fn body(values: &[Value<'_>], mut put: impl FnMut(u64)) {
     for value in values {
         match *value {
             Value::Absent => {}
@@ -127,23 +173,25 @@ pub(crate) fn words(keyword: u32, at_ns: u64, values: &[Value<'_>], mut put: imp
 }
 
 /// How many words it takes.
-#[inline]
+#[inline(always)]
 pub(crate) fn words_of(values: &[Value<'_>]) -> usize {
-    let values = &values[..values.len().min(MOST_VALUES)];
-    let of = |value: &Value<'_>| match value {
-        Value::Absent => 0,
-        Value::Number(_) => 1,
-        Value::Text(text) => 1 + cut(text).len().div_ceil(8),
-    };
-    2 + values.iter().map(of).sum::<usize>()
+    let mut length = 2;
+    for value in values {
+        length += match value {
+            Value::Absent => 0,
+            Value::Number(_) => 1,
+            Value::Text(text) => 1 + cut(text).len().div_ceil(8),
+        };
+    }
+    length
 }
 
-#[inline]
-fn head(keyword: u32, values: &[Value<'_>]) -> u64 {
+#[inline(always)]
+pub(crate) fn head(keyword: u32, values: &[Value<'_>]) -> u64 {
     let mut head = u64::from(keyword & 0xff_ffff) | (values.len() as u64) << 24;
     for (index, value) in values.iter().enumerate() {
         let kind = match value {
-            Value::Absent => 0,
+            Value::Absent => ABSENT,
             Value::Number(_) => NUMBER,
             Value::Text(_) => TEXT,
         };
@@ -186,52 +234,108 @@ fn length(words: &[u64]) -> Option<usize> {
     Some(length)
 }
 
-/// Walks a tape.
-#[derive(Clone, Debug)]
-pub struct Records<'t> {
-    rest: &'t [u8],
-    names: Vec<(u32, &'t str)>,
-    host: &'t str,
+/// What the tapes of one recorder told so far.
+#[derive(Clone, Debug, Default)]
+pub struct Names(Known<Box<str>>);
+
+impl Names {
+    /// What a tape begins with that goes on with these names.
+    #[must_use]
+    pub fn tape(&self) -> Tape {
+        let mut tape = Tape::default();
+        if !self.0.host.is_empty() {
+            tape.host(&self.0.host);
+        }
+        for (id, name) in &self.0.names {
+            tape.write(DEFINE, 0, &[Value::Number(i64::from(*id)), Value::Text(name)]);
+        }
+        tape
+    }
 }
 
-impl<'t> Records<'t> {
-    fn word(&mut self) -> Option<u64> {
-        let (word, rest) = self.rest.split_first_chunk()?;
-        self.rest = rest;
-        Some(u64::from_le_bytes(*word))
-    }
+/// Names by number, in its order, and whose the records are.
+#[derive(Clone, Debug, Default)]
+struct Known<T> {
+    names: Vec<(u32, T)>,
+    host: T,
+}
 
-    fn value(&mut self, kind: u64) -> Option<Value<'t>> {
-        match kind {
-            NUMBER => self.word().map(|word| Value::Number(word as i64)),
-            TEXT => {
-                let length = usize::try_from(self.word()?).ok().filter(|length| *length <= LONGEST_TEXT)?;
-                let (text, rest) = self.rest.split_at_checked(length.next_multiple_of(8))?;
-                self.rest = rest;
-                std::str::from_utf8(&text[..length]).ok().map(Value::Text)
+impl<'t, T: AsRef<str> + From<&'t str>> Known<T> {
+    /// The next record that is an event: the number of its keyword, its time. What the tape says of itself is learned on the way.
+    fn event(&mut self, rest: &mut &'t [u8], values: &mut Vec<Value<'t>>) -> Option<(u32, u64)> {
+        loop {
+            let (keyword, at_ns) = record(rest, values)?;
+            match (keyword, &values[..]) {
+                (DEFINE, [Value::Number(id), Value::Text(name)]) => self.define(u32::try_from(*id).unwrap_or(0), name),
+                (HOST, [Value::Text(name)]) => self.host = T::from(name),
+                (0..keyword::FIRST, _) => {}
+                _ => return Some((keyword, at_ns)),
             }
-            _ => Some(Value::Absent),
         }
-    }
-
-    fn record(&mut self) -> Option<(u32, u64, Vec<Value<'t>>)> {
-        let head = self.word()?;
-        let at_ns = self.word()?;
-        let count = Some(count_of(head)).filter(|count| *count <= MOST_VALUES)?;
-        let values: Option<Vec<Value<'t>>> = (0..count).map(|index| self.value(kind_of(head, index))).collect();
-        Some((keyword_of(head), at_ns, values?))
-    }
-
-    fn name(&self, id: u32) -> &'t str {
-        self.names.binary_search_by_key(&id, |(id, _)| *id).map_or(UNKNOWN, |index| self.names[index].1)
     }
 
     fn define(&mut self, id: u32, name: &'t str) {
         match self.names.binary_search_by_key(&id, |(id, _)| *id) {
-            Ok(index) => self.names[index].1 = name,
-            Err(index) => self.names.insert(index, (id, name)),
+            Ok(index) => self.names[index].1 = T::from(name),
+            Err(index) => self.names.insert(index, (id, T::from(name))),
         }
     }
+}
+
+impl<T: AsRef<str>> Known<T> {
+    fn find(&self, id: u32) -> Option<&T> {
+        self.names.binary_search_by_key(&id, |(id, _)| *id).ok().map(|index| &self.names[index].1)
+    }
+
+    fn name(&self, id: u32) -> &str {
+        self.find(id).map_or(UNKNOWN, AsRef::as_ref)
+    }
+}
+
+/// Reads one record; what is none ends the bytes.
+fn record<'t>(rest: &mut &'t [u8], values: &mut Vec<Value<'t>>) -> Option<(u32, u64)> {
+    let found = whole_record(rest, values);
+    if found.is_none() {
+        *rest = &[];
+    }
+    found
+}
+
+fn whole_record<'t>(rest: &mut &'t [u8], values: &mut Vec<Value<'t>>) -> Option<(u32, u64)> {
+    values.clear();
+    let (head, at_ns) = (word(rest)?, word(rest)?);
+    let count = Some(count_of(head)).filter(|count| *count <= MOST_VALUES)?;
+    for index in 0..count {
+        values.push(value(rest, kind_of(head, index))?);
+    }
+    Some((keyword_of(head), at_ns))
+}
+
+fn word(rest: &mut &[u8]) -> Option<u64> {
+    let (word, others) = rest.split_first_chunk()?;
+    *rest = others;
+    Some(u64::from_le_bytes(*word))
+}
+
+fn value<'t>(rest: &mut &'t [u8], kind: u64) -> Option<Value<'t>> {
+    match kind {
+        ABSENT => Some(Value::Absent),
+        NUMBER => word(rest).map(|word| Value::Number(word as i64)),
+        TEXT => {
+            let length = usize::try_from(word(rest)?).ok().filter(|length| *length <= LONGEST_TEXT)?;
+            let (text, others) = rest.split_at_checked(length.next_multiple_of(8))?;
+            *rest = others;
+            std::str::from_utf8(&text[..length]).ok().map(Value::Text)
+        }
+        _ => None,
+    }
+}
+
+/// Walks a tape.
+#[derive(Clone, Debug)]
+pub struct Records<'t> {
+    rest: &'t [u8],
+    known: Known<&'t str>,
 }
 
 impl<'t> Iterator for Records<'t> {
@@ -239,18 +343,64 @@ impl<'t> Iterator for Records<'t> {
 
     /// The next record; nothing more once one is damaged.
     fn next(&mut self) -> Option<Record<'t>> {
-        loop {
-            let Some((keyword, at_ns, values)) = self.record() else {
-                self.rest = &[];
-                return None;
-            };
-            match (keyword, &values[..]) {
-                (DEFINE, [Value::Number(id), Value::Text(name)]) => self.define(u32::try_from(*id).unwrap_or(0), name),
-                (HOST, [Value::Text(name)]) => self.host = name,
-                _ => return Some(Record { keyword: self.name(keyword), host: self.host, at_ns, values }),
-            }
+        let mut values = Vec::new();
+        let (keyword, at_ns) = self.known.event(&mut self.rest, &mut values)?;
+        let keyword = self.known.find(keyword).copied().unwrap_or(UNKNOWN);
+        Some(Record { keyword, host: self.known.host, at_ns, values })
+    }
+}
+
+/// How many bytes of a file of the binary form are whole records, from its beginning; nothing, where it does not begin as one.
+/// Memory does not grow with the file.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn whole(from: impl Read) -> io::Result<Option<u64>> {
+    let mut from = BufReader::with_capacity(1 << 16, from);
+    let mut length = 0;
+    loop {
+        match pass_over(&mut from, length == 0) {
+            Ok(Some(record)) => length += record,
+            Ok(None) => break,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+            Err(error) => return Err(error),
         }
     }
+    Ok((length > 0).then_some(length))
+}
+
+/// Reads over one record; how many bytes it took, nothing where there is none. The first of a tape says whose they are.
+fn pass_over(from: &mut impl BufRead, first: bool) -> io::Result<Option<u64>> {
+    let head = next_word(from)?;
+    next_word(from)?;
+    if count_of(head) > MOST_VALUES || (first && keyword_of(head) != HOST) {
+        return Ok(None);
+    }
+    let mut length = 16;
+    for index in 0..count_of(head) {
+        length += match kind_of(head, index) {
+            ABSENT => 0,
+            NUMBER => next_word(from).map(|_| 8)?,
+            TEXT => {
+                let size = next_word(from)?;
+                if size > LONGEST_TEXT as u64 {
+                    return Ok(None);
+                }
+                let padded = size.next_multiple_of(8);
+                if io::copy(&mut from.take(padded), &mut io::sink())? < padded {
+                    return Ok(None);
+                }
+                8 + padded
+            }
+            _ => return Ok(None),
+        };
+    }
+    Ok(Some(length))
+}
+
+fn next_word(from: &mut impl Read) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    from.read_exact(&mut bytes).map(|()| u64::from_le_bytes(bytes))
 }
 
 #[cfg(test)]
@@ -286,10 +436,73 @@ mod tests {
         );
     }
 
+    #[test]
+    fn where_a_tape_was_cut_off_it_ends() {
+        let mut tape = Tape::default();
+        tape.host("khons");
+        tape.push(keyword::intern("APP_SEND"), 5, &[Value::Number(1), Value::Text("nine more"), Value::Absent]);
+        let (bytes, mut ends) = (tape.bytes(), Vec::new());
+        for length in 0..=bytes.len() {
+            let records = Tape::from_bytes(bytes[..length].to_vec()).records().count();
+            assert_eq!(records, usize::from(length == bytes.len()));
+            ends.push(whole(&bytes[..length]).unwrap());
+        }
+        ends.dedup();
+        assert_eq!(ends, [None, Some(32), Some(72), Some(bytes.len() as u64)], "host, name, event");
+        assert_eq!(whole(&bytes[32..]).unwrap(), None, "nobody's records are no file");
+    }
+
+    #[test]
+    fn what_the_form_does_not_know_yet_is_passed_over_or_ends_it() {
+        let send = keyword::intern("APP_SEND");
+        let mut tape = Tape::default();
+        tape.host("khons");
+        tape.write(7, 0, &[Value::Number(1)]);
+        tape.push(send, 5, &[]);
+        assert_eq!(tape.records().count(), 1, "a control record of tomorrow");
+        tape.word(u64::from(send) | 1 << 24 | 3 << 32);
+        tape.word(6);
+        assert_eq!(tape.records().count(), 1, "a kind of value of tomorrow");
+    }
+
+    fn value() -> impl Strategy<Value = Option<Result<i64, String>>> {
+        proptest::option::of(proptest::result::maybe_err(any::<i64>(), "\\PC{0,20}"))
+    }
+
     proptest! {
         #[test]
         fn hostile_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            prop_assert!(Tape::from_bytes(bytes).records().count() < 300);
+            prop_assert!(Tape::from_bytes(bytes.clone()).records().count() < 300);
+            prop_assert!(whole(&bytes[..]).unwrap().unwrap_or(0) <= bytes.len() as u64);
+        }
+
+        #[test]
+        fn what_was_written_is_read(
+            at_ns: u64,
+            owned in proptest::collection::vec(value(), 0..=MOST_VALUES),
+        ) {
+            let values: Vec<Value<'_>> = owned.iter().map(|value| match value {
+                None => Value::Absent,
+                Some(Ok(number)) => Value::Number(*number),
+                Some(Err(text)) => Value::Text(text),
+            }).collect();
+            let mut tape = Tape::default();
+            tape.host("khons");
+            let id = keyword::intern("APP_SEND");
+            tape.push(id, at_ns, &values);
+            let mut ring = Vec::new();
+            words(id, at_ns, &values, |word| ring.push(word));
+            prop_assert_eq!(words_of(&values), ring.len());
+            ring[0] |= TICKS;
+            tape.extend(&ring, |ticks| ticks ^ 1);
+            let expected = [at_ns, at_ns ^ 1]
+                .map(|at_ns| Record { keyword: "APP_SEND", host: "khons", at_ns, values: values.clone() });
+            prop_assert_eq!(tape.records().collect::<Vec<_>>(), expected);
+            let mut shown = 0;
+            tape.each(&mut Names::default(), |keyword, host, _, seen| {
+                shown += usize::from((keyword, host, seen) == ("APP_SEND", "khons", &values[..]));
+            });
+            prop_assert_eq!((shown, whole(tape.bytes()).unwrap()), (2, Some(tape.bytes().len() as u64)));
         }
     }
 }

@@ -5,7 +5,10 @@
 //! that would begin a comment) is written as `%` and two hexadecimal digits, `%3B` for a semicolon; a `%` is written as
 //! `%25` only where it would be read as one of these. Other text with `%` in it stays as it is, both ways.
 
-use crate::value::Value;
+mod line;
+
+pub use line::{line, write_line};
+
 use std::borrow::Cow;
 use std::fmt;
 use std::io::BufRead;
@@ -84,13 +87,6 @@ impl std::str::FromStr for Event {
     fn from_str(line: &str) -> Result<Self, String> {
         Self::parse(line)
     }
-}
-
-/// The line of an event at hand in parts.
-#[must_use]
-pub fn line(keyword: &str, host: &str, at_ns: u64, values: &[Value<'_>]) -> String {
-    let data = values.iter().map(ToString::to_string).collect();
-    Event { keyword: keyword.to_owned(), host: host.to_owned(), at_ns, data }.to_string()
 }
 
 const BLANK: [char; 2] = [' ', '\t'];

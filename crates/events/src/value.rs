@@ -71,6 +71,7 @@ pub fn canonical(field: &[u8]) -> Option<i64> {
 macro_rules! numbers {
     ($($kind:ty),*) => { $(
         impl From<$kind> for Value<'_> {
+            #[inline]
             fn from(number: $kind) -> Self {
                 Self::Number(i64::from(number))
             }
@@ -82,30 +83,35 @@ numbers!(i8, i16, i32, i64, u8, u16, u32, bool);
 
 impl From<u64> for Value<'_> {
     /// What is above 2^63 - 1 becomes that.
+    #[inline]
     fn from(number: u64) -> Self {
         Self::Number(i64::try_from(number).unwrap_or(i64::MAX))
     }
 }
 
 impl From<usize> for Value<'_> {
+    #[inline]
     fn from(number: usize) -> Self {
         Self::from(number as u64)
     }
 }
 
 impl<'t> From<&'t str> for Value<'t> {
+    #[inline]
     fn from(text: &'t str) -> Self {
         Self::of(text)
     }
 }
 
 impl<'t> From<&'t String> for Value<'t> {
+    #[inline]
     fn from(text: &'t String) -> Self {
         Self::of(text)
     }
 }
 
 impl<'t, V: Into<Self>> From<Option<V>> for Value<'t> {
+    #[inline]
     fn from(value: Option<V>) -> Self {
         value.map_or(Self::Absent, Into::into)
     }

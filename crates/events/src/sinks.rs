@@ -1,0 +1,120 @@
+//! Files that a recorder writes into: the binary form and the text form.
+//!
+//! Both are written by the thread that drains, the text form is also made there: emitting an event costs a thread the same
+//! whatever the sink is. Every batch is written at once, so what was drained outlives the process, though not a machine that
+//! loses power. A batch that does not fit on the disk is taken back to its last whole record.
+
+use crate::recorder::Sink;
+use crate::tape::{self, Tape};
+use crate::text;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// A file to the end of which batches are added, whole ones only.
+#[derive(Debug)]
+struct Whole {
+    file: File,
+    length: u64,
+}
+
+impl Whole {
+    /// Opens or makes it, for this process alone.
+    fn open(path: &Path) -> io::Result<Self> {
+        let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                let cause =
+                    "another process writes its events there; hint: with %p in its name each has a file of its own";
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, cause));
+            }
+            // A file system without locks is no reason to record nothing.
+            Err(TryLockError::Error(_)) | Ok(()) => {}
+        }
+        let length = file.seek(SeekFrom::End(0))?;
+        Ok(Self { file, length })
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)?;
+        self.length = length;
+        Ok(())
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let written = self.file.write_all(bytes);
+        match written {
+            Ok(()) => self.length += bytes.len() as u64,
+            // What cannot be cut (a pipe, a device) has a reader who sees the end of the batch missing.
+            Err(_) => drop(self.file.set_len(self.length)),
+        }
+        written
+    }
+}
+
+/// Keeps the binary form.
+#[derive(Debug)]
+pub struct TapeFile(Whole);
+
+impl TapeFile {
+    /// Into that file, behind what is in it. A record at its end that was cut off when a process was killed is taken away.
+    ///
+    /// # Errors
+    /// When it cannot be written, another process writes it, or it holds something else.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let mut file = Whole::open(path)?;
+        if file.length > 0 {
+            file.file.rewind()?;
+            match tape::whole(&file.file)? {
+                Some(whole) => file.cut(whole)?,
+                None => return Err(io::Error::new(io::ErrorKind::InvalidData, "there is a file that holds no events")),
+            }
+        }
+        Ok(Self(file))
+    }
+}
+
+impl Sink for TapeFile {
+    fn take(&mut self, tape: &Tape) -> io::Result<()> {
+        self.0.add(tape.bytes())
+    }
+}
+
+/// Keeps the text form of 1996.
+#[derive(Debug)]
+pub struct TextFile {
+    file: Whole,
+    lines: Vec<u8>,
+    /// The tape tells its host and names only once.
+    names: tape::Names,
+}
+
+impl TextFile {
+    /// Into that file, behind what is in it. A line at its end that was cut off is ended.
+    ///
+    /// # Errors
+    /// When it cannot be written or another process writes it.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let mut file = Whole::open(path)?;
+        if file.length > 0 && file.file.metadata()?.is_file() {
+            let mut last = [0];
+            file.file.seek(SeekFrom::Start(file.length - 1))?;
+            file.file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                file.add(b"\n")?;
+            }
+        }
+        Ok(Self { file, lines: Vec::new(), names: tape::Names::default() })
+    }
+}
+
+impl Sink for TextFile {
+    fn take(&mut self, tape: &Tape) -> io::Result<()> {
+        let lines = &mut self.lines;
+        lines.clear();
+        tape.each(&mut self.names, |keyword, host, at_ns, values| {
+            text::write_line(lines, keyword, host, at_ns, values);
+        });
+        self.file.add(lines)
+    }
+}
