@@ -20,6 +20,7 @@
 //! | [`catalogue`] | every keyword of stackline, what its data are |
 //! | [`unit`] | ids of data units, streams and flows |
 //! | [`traceparent`] | ids that travel with a request |
+//! | [`scope`] | what the calling thread works for; system calls told with it |
 //! | [`value`] | one data field |
 //! | [`keyword`] | names as numbers |
 //! | [`tape`] | records one after the other: the binary form |
@@ -37,6 +38,7 @@ mod ring;
 pub mod setting;
 pub mod sinks;
 mod sys;
+pub mod scope;
 pub mod table;
 pub mod tape;
 pub mod tapes;

@@ -75,24 +75,30 @@ impl Numbering {
         stream(self.flow, way)
     }
 
-    /// The next unit of a direction.
-    pub const fn next(&mut self, way: Direction) -> i64 {
-        self.at(way, self.next[way as usize])
-    }
-
-    /// How many units of a direction there were.
+    /// How many units of a direction there were: the number of the next.
     #[must_use]
     pub const fn count(&self, way: Direction) -> u64 {
         self.next[way as usize]
     }
 
-    /// The `number`-th unit of a direction, where a packet tells the number; those before it were lost, or come later.
-    pub const fn at(&mut self, way: Direction, number: u64) -> i64 {
-        if self.next[way as usize] <= number {
-            self.next[way as usize] = number + 1;
+    /// The id of the `number`-th unit of a direction.
+    #[must_use]
+    pub const fn id(&self, way: Direction, number: u64) -> i64 {
+        unit(self.flow, if self.both_ways { number << 1 | way as u64 } else { number })
+    }
+
+    /// Goes on to the unit of that number; those before it that were not met were lost, or come later.
+    pub const fn go_on(&mut self, way: Direction, number: u64) {
+        if self.next[way as usize] < number {
+            self.next[way as usize] = number;
         }
-        let number = if self.both_ways { number << 1 | way as u64 } else { number };
-        unit(self.flow, number)
+    }
+
+    /// The next unit of a direction.
+    pub const fn next(&mut self, way: Direction) -> i64 {
+        let number = self.next[way as usize];
+        self.next[way as usize] = number + 1;
+        self.id(way, number)
     }
 
     /// The next connection.
@@ -118,7 +124,9 @@ mod tests {
         assert_eq!(one.connect(), other.connect());
         let mut plain = Numbering::new(7, false);
         assert_eq!((plain.next(There), plain.next(There)), (unit(7, 0), unit(7, 1)));
-        assert_eq!((plain.at(There, 5), plain.at(There, 4), plain.next(There)), (unit(7, 5), unit(7, 4), unit(7, 6)));
+        plain.go_on(There, 6);
+        plain.go_on(There, 5);
+        assert_eq!((plain.count(There), plain.id(There, 5), plain.next(There)), (6, unit(7, 5), unit(7, 6)));
     }
 
     #[test]

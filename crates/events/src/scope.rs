@@ -1,0 +1,130 @@
+//! What the calling thread works for: a data unit, and where in which streams it is. Whoever makes the system calls below tells
+//! them with it, so that events of a library are joined to units it knows nothing of.
+//!
+//! It never counts or emits anything while nobody records.
+
+use crate::event;
+use crate::recorder::on;
+use std::cell::Cell;
+
+/// One direction of what the thread works on.
+#[derive(Debug)]
+struct Half {
+    stream: Cell<Option<i64>>,
+    /// Bytes of it that went through the socket; `None` where what a socket carries is no stream.
+    at: Cell<Option<u64>>,
+}
+
+impl Half {
+    const NONE: Self = Self { stream: Cell::new(None), at: Cell::new(None) };
+
+    fn pass(&self, bytes: u64) {
+        self.at.set(self.at.get().map(|at| at + bytes));
+    }
+}
+
+#[derive(Debug)]
+struct Scope {
+    unit: Cell<Option<i64>>,
+    out: Half,
+    into: Half,
+    /// A receiving call has been told of and has given nothing so far.
+    waits: Cell<bool>,
+}
+
+thread_local! {
+    static SCOPE: Scope = const {
+        Scope { unit: Cell::new(None), out: Half::NONE, into: Half::NONE, waits: Cell::new(false) }
+    };
+}
+
+/// A connection begins on these two streams, `(sent, received)`: nothing has gone either way.
+pub fn connect(streams: (i64, i64)) {
+    SCOPE.with(|scope| {
+        scope.unit.set(None);
+        scope.waits.set(false);
+        for (half, stream) in [(&scope.out, streams.0), (&scope.into, streams.1)] {
+            half.stream.set(Some(stream));
+            half.at.set(Some(0));
+        }
+    });
+}
+
+/// What the connection's sockets carry is no stream of bytes: events of system calls tell no offsets.
+pub fn no_stream() {
+    SCOPE.with(|scope| (scope.out.at.set(None), scope.into.at.set(None)));
+}
+
+/// The thread works for this unit from now on.
+#[inline]
+pub fn work_for(unit: Option<i64>) {
+    SCOPE.with(|scope| scope.unit.set(unit));
+}
+
+/// The unit the thread works for.
+#[must_use]
+pub fn unit() -> Option<i64> {
+    SCOPE.with(|scope| scope.unit.get())
+}
+
+/// How many bytes went through the connection's socket, `(sent, received)`, where it carries a stream.
+#[inline]
+#[must_use]
+pub fn position() -> Option<(u64, u64)> {
+    SCOPE.with(|scope| Some((scope.out.at.get()?, scope.into.at.get()?)))
+}
+
+/// Bytes that were received in a call that is not told.
+#[inline]
+pub fn received(bytes: usize) {
+    if on() {
+        SCOPE.with(|scope| scope.into.pass(bytes as u64));
+    }
+}
+
+/// Makes a sending system call of so many bytes, told at entry and return.
+///
+/// # Errors
+/// Those of the call.
+#[inline]
+pub fn sending<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
+    if on() { told_sending(bytes, call) } else { call() }
+}
+
+fn told_sending<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
+    SCOPE.with(|scope| {
+        let known = (scope.unit.get(), scope.out.stream.get(), scope.out.at.get());
+        event!("SOCK_SEND", known.0, known.1, known.2, bytes);
+        let result = call();
+        let sent = *result.as_ref().unwrap_or(&0);
+        event!("SOCK_SENT", known.0, known.1, known.2, sent);
+        scope.out.pass(sent as u64);
+        result
+    })
+}
+
+/// Makes a receiving system call with room for so many bytes, told at entry and return. One that gives nothing (it was
+/// interrupted, or nothing was there yet) is one with its repetition.
+///
+/// # Errors
+/// Those of the call.
+#[inline]
+pub fn receiving<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
+    if on() { told_receiving(bytes, call) } else { call() }
+}
+
+fn told_receiving<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
+    SCOPE.with(|scope| {
+        let known = (scope.unit.get(), scope.into.stream.get(), scope.into.at.get());
+        if !scope.waits.replace(true) {
+            event!("SOCK_RECEIVE", known.0, known.1, known.2, bytes);
+        }
+        let result = call();
+        if let Ok(received) = &result {
+            scope.waits.set(false);
+            event!("SOCK_RECEIVED", known.0, known.1, known.2, *received);
+            scope.into.pass(*received as u64);
+        }
+        result
+    })
+}

@@ -1,0 +1,44 @@
+//! System calls are told with what their thread works for.
+
+use stackline_events::unit::{Direction, Numbering};
+use stackline_events::{Memory, Recorder, Value, scope};
+use std::io::{Error, ErrorKind};
+
+#[test]
+fn a_call_tells_its_unit_stream_and_place() {
+    // Nobody records: nothing is counted.
+    assert_eq!(scope::sending(5, || Ok::<_, Error>(5)).unwrap(), 5);
+    let kept = Memory::default();
+    let recorder = Recorder::start("khons", kept.clone()).unwrap();
+    let mut numbering = Numbering::new(3, false);
+    let streams = (numbering.stream(Direction::There), numbering.stream(Direction::Back));
+    scope::connect(streams);
+    scope::sending(16, || Ok::<_, Error>(16)).unwrap();
+    let unit = numbering.next(Direction::There);
+    scope::work_for(Some(unit));
+    scope::sending(32, || Ok::<_, Error>(20)).unwrap();
+    for _ in 0..3 {
+        assert!(scope::receiving(64, || Err(Error::from(ErrorKind::WouldBlock))).is_err());
+    }
+    scope::receiving(64, || Ok::<_, Error>(40)).unwrap();
+    assert_eq!(scope::position(), Some((36, 40)));
+    scope::no_stream();
+    scope::sending(9, || Ok::<_, Error>(9)).unwrap();
+    assert_eq!((scope::position(), scope::unit()), (None, Some(unit)));
+    assert_eq!(recorder.stop().lost, 0);
+    let (of, there, back) = (Value::from(unit), Value::from(streams.0), Value::from(streams.1));
+    let none = Value::Absent;
+    let expected = [
+        ("SOCK_SEND", [none, there, 0.into(), 16.into()]),
+        ("SOCK_SENT", [none, there, 0.into(), 16.into()]),
+        ("SOCK_SEND", [of, there, 16.into(), 32.into()]),
+        ("SOCK_SENT", [of, there, 16.into(), 20.into()]),
+        ("SOCK_RECEIVE", [of, back, 0.into(), 64.into()]),
+        ("SOCK_RECEIVED", [of, back, 0.into(), 40.into()]),
+        ("SOCK_SEND", [of, there, none, 9.into()]),
+        ("SOCK_SENT", [of, there, none, 9.into()]),
+    ];
+    let tape = kept.tape();
+    let told: Vec<_> = tape.records().map(|record| (record.keyword, record.values)).collect();
+    assert_eq!(told, expected.map(|(keyword, values)| (keyword, values.to_vec())));
+}
