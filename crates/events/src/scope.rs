@@ -16,7 +16,9 @@ struct Half {
 }
 
 impl Half {
-    const NONE: Self = Self { stream: Cell::new(None), at: Cell::new(None) };
+    const fn none() -> Self {
+        Self { stream: Cell::new(None), at: Cell::new(None) }
+    }
 
     fn pass(&self, bytes: u64) {
         self.at.set(self.at.get().map(|at| at + bytes));
@@ -34,25 +36,32 @@ struct Scope {
 
 thread_local! {
     static SCOPE: Scope = const {
-        Scope { unit: Cell::new(None), out: Half::NONE, into: Half::NONE, waits: Cell::new(false) }
+        Scope { unit: Cell::new(None), out: Half::none(), into: Half::none(), waits: Cell::new(false) }
     };
 }
 
-/// A connection begins on these two streams, `(sent, received)`: nothing has gone either way.
+/// A connection begins on these two streams, `(sent, received)`.
 pub fn connect(streams: (i64, i64)) {
     SCOPE.with(|scope| {
         scope.unit.set(None);
         scope.waits.set(false);
         for (half, stream) in [(&scope.out, streams.0), (&scope.into, streams.1)] {
             half.stream.set(Some(stream));
-            half.at.set(Some(0));
+            half.at.set(None);
         }
     });
 }
 
-/// What the connection's sockets carry is no stream of bytes: events of system calls tell no offsets.
-pub fn no_stream() {
-    SCOPE.with(|scope| (scope.out.at.set(None), scope.into.at.set(None)));
+/// The connection's socket carries nothing but the bytes of its streams: from here on they are counted, and system calls are
+/// told with their offsets.
+pub fn count() {
+    if on() {
+        SCOPE.with(|scope| {
+            for half in [&scope.out, &scope.into] {
+                half.at.set(half.at.get().or(Some(0)));
+            }
+        });
+    }
 }
 
 /// The thread works for this unit from now on.

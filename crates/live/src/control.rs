@@ -13,11 +13,12 @@ use stackline_core::random::Seed;
 use stackline_core::record::WakeUp;
 use stackline_core::record::{Histogram, SideRecord};
 use stackline_core::time::Duration;
+use stackline_events::unit;
 use std::io::{BufRead, Read, Write};
 use std::net::IpAddr;
 
 /// Grows when an older peer would misunderstand.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// Longest line either side reads.
 pub const LONGEST_LINE: u64 = 64 << 20;
 
@@ -54,6 +55,8 @@ pub struct Task {
     pub token: Token,
     /// Where a responder listens.
     pub bind: IpAddr,
+    /// When the run is traced: the flow of the first replica, from which the others follow.
+    pub flow: Option<u32>,
 }
 
 /// As many pairs a part as the language permits.
@@ -70,6 +73,9 @@ impl Task {
         let table = stacks::named(&self.stack.name)?.table();
         if !(1..=MOST_REPLICAS).contains(&self.replicas) {
             return refuse(format!("{} pairs at once", self.replicas));
+        }
+        if self.flow.is_some_and(|first| u64::from(first) + u64::from(self.replicas) > u64::from(unit::LAST_FLOW)) {
+            return refuse("more flows than have an id".into());
         }
         for (name, value) in &self.stack.options {
             let known = table.options.iter().find(|option| option.name == name);
@@ -303,6 +309,7 @@ mod tests {
             background: false,
             token: Token::default(),
             bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            flow: None,
         }
     }
 
@@ -314,6 +321,7 @@ mod tests {
         for wrong in [
             Task { replicas: 0, ..task() },
             Task { replicas: u32::MAX, ..task() },
+            Task { flow: Some(unit::LAST_FLOW), ..task() },
             Task { stack: Stack { name: "tpc".into(), options: BTreeMap::new() }, ..task() },
             Task { stack: over(option("batch", OptionValue::Number(1 << 40))), ..task() },
             Task { stack: over(option("receive_buffer", OptionValue::Number(1 << 40))), ..task() },

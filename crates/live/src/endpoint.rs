@@ -15,6 +15,8 @@ use stackline_core::plan::Count;
 use stackline_core::program::{self, Side, Step};
 use stackline_core::record::{Histogram, SideRecord, Transport, Usage};
 use stackline_core::time::{Duration, Instant};
+use stackline_events::unit::{self, Direction};
+use stackline_events::{Value, event};
 use std::sync::Arc;
 
 use crate::control::Task;
@@ -75,6 +77,8 @@ pub struct Endpoint<'t> {
     stream_over: bool,
     /// Bytes that arrived on earlier connections, where cursors cannot know.
     arrived_before: u64,
+    /// The stream it sends on, when the run is traced.
+    stream: Option<i64>,
 }
 
 /// What was read when the clock started.
@@ -127,6 +131,7 @@ impl<'t> Endpoint<'t> {
             unconfirmed: false,
             stream_over: false,
             arrived_before: 0,
+            stream: None,
         }
     }
 
@@ -136,6 +141,8 @@ impl<'t> Endpoint<'t> {
     /// A [`Fault`] of the stack, the peer or the files.
     pub fn run(mut self, replica: u32) -> Result<Seen> {
         let seed = self.task.seed.index(u64::from(replica));
+        let way = if self.task.side == Side::Initiator { Direction::There } else { Direction::Back };
+        self.stream = self.task.flow.map(|first| unit::stream(first + replica, way));
         // A responder without data waits in accept: its period is the whole of its life.
         if self.task.side == Side::Responder && !self.task.carries_data {
             self.start();
@@ -453,6 +460,7 @@ impl<'t> Endpoint<'t> {
         {
             alarm.arm();
         }
+        event!("APP_START", Value::Absent, self.stream);
         self.started = Some(Start { at: clock::now(), usage, transport, cpu });
     }
 
@@ -463,6 +471,7 @@ impl<'t> Endpoint<'t> {
         if std::mem::replace(&mut self.stopped, true) {
             return;
         }
+        event!("APP_STOP", Value::Absent, self.stream);
         let record = &mut self.seen.record;
         record.usage = meter::usage_between(&start.usage, &usage);
         record.cpu = Some((start.cpu.0, placement::here().0, start.cpu.1));

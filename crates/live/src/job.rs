@@ -8,10 +8,10 @@ use crate::files::Files;
 use crate::gate::Gate;
 use crate::meter::{self, HostSample};
 use crate::placement;
-use crate::stacks::{self, Protocol, Terms};
+use crate::stacks::{self, Protocol, Terms, Trail};
 use crate::sys::thread as system;
 use stackline_core::plan::{Access, Size};
-use stackline_core::program::Side;
+use stackline_core::program::{self, Side};
 use stackline_core::record::Histogram;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -250,13 +250,28 @@ impl Thread {
     fn door(&self) -> Result<Door> {
         let terms = terms(&self.task, self.replica);
         match &self.address {
-            Some(address) => self.protocol.dial(&terms, address).map(Door::Dial),
+            Some(address) => {
+                let dialer = self.protocol.dial(&terms, address)?;
+                Ok(Door::Dial(match self.trail() {
+                    Some(trail) => trail.dialer(dialer),
+                    None => dialer,
+                }))
+            }
             None => {
                 let listener = self.protocol.listen(&terms)?;
                 (self.tell)(News::Listening(self.replica, listener.address()));
-                Ok(Door::Listen(listener))
+                Ok(Door::Listen(match self.trail() {
+                    Some(trail) => trail.listener(listener),
+                    None => listener,
+                }))
             }
         }
+    }
+
+    /// What its operations are told with, when the run is traced.
+    fn trail(&self) -> Option<Trail> {
+        let flow = self.task.flow? + self.replica;
+        Some(Trail::new(flow, self.task.side, program::both_ways(&self.task.steps)))
     }
 }
 

@@ -16,7 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("proto", &["core"]),
     ("sim", &["core", "net", "proto", "events"]),
     ("emu", &["core", "net"]),
-    ("transfer", &["core", "proto"]),
+    ("transfer", &["core", "proto", "events"]),
     ("live", &["core", "proto", "transfer", "events"]),
     ("events", &[]),
     ("runs", &["core", "events"]),

@@ -4,7 +4,9 @@
 //! knows neither what a head says nor which connection it belongs to: that is the machine's. It never blocks without a
 //! bound, never cuts a packet silently, and never keeps the caller's memory beyond a call.
 
+use stackline_events::{recorder, scope};
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Bytes of the longest head a carrier has to take.
@@ -44,6 +46,12 @@ impl<'a> Run<'a> {
         let from = (index * self.each).min(self.payload.len());
         let to = if index + 1 == self.heads.len() { self.payload.len() } else { from + self.each };
         &self.payload[from..to.min(self.payload.len())]
+    }
+
+    /// Bytes of its first `packets`, heads and payloads.
+    fn bytes(&self, packets: usize) -> usize {
+        let whole = packets == self.heads.len();
+        packets * self.head + if whole { self.payload.len() } else { (packets * self.each).min(self.payload.len()) }
     }
 
     /// The same run without its first `packets`, which have gone.
@@ -182,6 +190,49 @@ pub trait Carrier: Send {
     /// # Panics
     /// When there were not so many.
     fn packet(&self, index: usize) -> Packet<'_>;
+
+    /// The two ends' addresses, own first, where they have some.
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        None
+    }
+}
+
+/// [`Carrier::send`], told where somebody records.
+#[inline]
+pub(crate) fn send<C: Carrier>(carrier: &mut C, run: Run<'_>) -> io::Result<usize> {
+    if !recorder::on() {
+        return carrier.send(run);
+    }
+    let mut packets = 0;
+    scope::sending(run.bytes(run.heads.len()), || {
+        packets = carrier.send(run)?;
+        Ok::<_, io::Error>(run.bytes(packets))
+    })?;
+    Ok(packets)
+}
+
+/// [`Carrier::receive`], told where somebody records; a wait in which nothing came is one with the next.
+#[inline]
+pub(crate) fn receive<C: Carrier>(
+    carrier: &mut C,
+    head: usize,
+    into: &mut [u8],
+    places: &[Place],
+    wait: Wait,
+) -> io::Result<usize> {
+    if !recorder::on() {
+        return carrier.receive(head, into, places, wait);
+    }
+    let mut packets = 0;
+    let told = scope::receiving(into.len(), || {
+        packets = carrier.receive(head, into, places, wait).map_err(Some)?;
+        let length = |packet: Packet<'_>| packet.head.len() + packet.payload.length();
+        if packets == 0 { Err(None) } else { Ok((0..packets).map(|index| length(carrier.packet(index))).sum()) }
+    });
+    match told {
+        Err(Some(error)) => Err(error),
+        _ => Ok(packets),
+    }
 }
 
 #[cfg(test)]

@@ -357,6 +357,18 @@ impl<C: Carrier> Channel<C> {
         self.driver.link.seal.is_some()
     }
 
+    /// Up to where the application has handed over its stream, and taken the peer's, in bytes.
+    #[must_use]
+    pub const fn places(&self) -> (u64, u64) {
+        (self.sent, self.taken)
+    }
+
+    /// The two ends' addresses, own first, where the carrier has some.
+    #[must_use]
+    pub fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        self.driver.link.carrier.addresses()
+    }
+
     /// What it has seen.
     #[must_use]
     pub fn facts(&self) -> Facts {

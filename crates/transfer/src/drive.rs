@@ -4,7 +4,7 @@
 //! Packets are received straight into the places where the machine expects them. One that was expected elsewhere (after a
 //! loss, a repetition) is moved; nothing else is copied.
 
-use crate::carrier::{Carrier, LOOK_NS, Wait};
+use crate::carrier::{self, Carrier, LOOK_NS, Wait};
 use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::link::Link;
@@ -293,7 +293,7 @@ impl<C: Carrier> Driver<C> {
         let receiver = self.connection.receiver();
         let long = work.posted.end().saturating_sub(receiver.delivered()) > nap::REST;
         if long && matches!(wait, Wait::Block(_)) && carrier.facts().joined_in {
-            let packets = carrier.receive(head, work.posted.into, places, Wait::No)?;
+            let packets = carrier::receive(carrier, head, work.posted.into, places, Wait::No)?;
             if packets > 0 {
                 return Ok(packets);
             }
@@ -301,7 +301,7 @@ impl<C: Carrier> Driver<C> {
                 thread::sleep(time);
             }
         }
-        carrier.receive(head, work.posted.into, places, wait)
+        carrier::receive(carrier, head, work.posted.into, places, wait)
     }
 
     /// A path that fails while the connection is being closed is no loss.

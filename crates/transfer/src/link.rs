@@ -1,6 +1,6 @@
 //! Packets of one connection through a carrier: heads are written, sealed where there is a key, and everything goes out.
 
-use crate::carrier::{Carrier, Head, Run};
+use crate::carrier::{self, Carrier, Head, Run};
 use crate::error::Error;
 use crate::options::{Interrupt, Options};
 use crate::seal::Seal;
@@ -118,7 +118,7 @@ impl<C: Carrier> Link<C> {
 }
 
 fn put<C: Carrier>(carrier: &mut C, run: Run<'_>) -> Result<usize, Error> {
-    match carrier.send(run) {
+    match carrier::send(carrier, run) {
         Ok(packets) => Ok(packets),
         Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
         Err(error) => Err(Error::of("sending", error)),

@@ -305,6 +305,10 @@ impl AsFd for Udp {
 }
 
 impl Carrier for Udp {
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        self.local().ok().zip(self.peer().ok())
+    }
+
     fn facts(&self) -> Facts {
         self.facts
     }

@@ -336,6 +336,7 @@ fn task(
         background: part.background,
         token,
         bind,
+        flow: None,
     }
 }
 

@@ -351,6 +351,18 @@ impl<C: Carrier> Connection for Conversation<C> {
         settings
     }
 
+    fn places(&self) -> Option<(u64, u64)> {
+        Some(self.channel.places())
+    }
+
+    fn together(&self, _: usize) -> u64 {
+        u64::MAX
+    }
+
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        self.channel.addresses()
+    }
+
     fn notes(&self) -> Vec<String> {
         let facts = self.channel.facts();
         let mut notes = Vec::new();

@@ -9,6 +9,7 @@ use crate::sys::socket::{self, RecvFlags};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::{SockAddr, Socket};
+use stackline_events::scope;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -63,6 +64,8 @@ impl Newcomers {
     pub(super) fn accept(&mut self, listener: &Socket, token: &Token, ends: &Ends) -> Result<(Socket, SockAddr)> {
         loop {
             if let Some(proven) = self.proven(token) {
+                scope::count();
+                scope::received(token.len());
                 return Ok((proven.socket, proven.from));
             }
             wait(listener, &self.0, ends)?;

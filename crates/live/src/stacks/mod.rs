@@ -10,7 +10,7 @@ use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 mod blast;
 mod ikp;
@@ -19,9 +19,11 @@ mod ip;
 mod mptcp;
 mod stream;
 mod tcp;
+mod told;
 mod udp;
 mod unix;
 
+pub(crate) use told::Trail;
 pub(crate) use unix::over as stream_over;
 
 pub use stackline_proto::datagram::{Losses, Token};
@@ -185,6 +187,28 @@ pub trait Connection: Send {
     }
     /// Bytes of data units that really arrived, where the cursor cannot know because some were lost.
     fn received_bytes(&self) -> Option<u64> {
+        None
+    }
+    /// Where in the streams the next data unit goes and comes from, `(sent, taken)`, in bytes; asked only while a run is traced.
+    fn places(&self) -> Option<(u64, u64)> {
+        None
+    }
+    /// How many data units of that size leave together when there are as many.
+    fn together(&self, bytes: usize) -> u64 {
+        let _ = bytes;
+        1
+    }
+    /// The number that the data unit or request taken last carried, from 0 on this connection, and how many bits of it are
+    /// known; kept only while a run is traced.
+    fn number(&self) -> Option<(u64, u32)> {
+        None
+    }
+    /// How many data units or requests the peer says it has sent on this connection.
+    fn peer_sent(&self) -> Option<u64> {
+        None
+    }
+    /// The two ends' addresses, own first.
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
         None
     }
     /// Things worth a flag.

@@ -11,9 +11,10 @@ use nix::errno::Errno;
 use nix::sys::sendfile::sendfile;
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
+use stackline_events::scope;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -83,6 +84,7 @@ const PENDING_MOST: u32 = 128;
 
 impl<F: Flavour> Stream<F> {
     pub(crate) fn new(socket: socket2::Socket, flavour: F, receive: Receive, zerocopy: bool) -> Self {
+        scope::count();
         Self { socket, flavour, receive, ahead: 0, ended: false, zerocopy: zerocopy.then(Zerocopy::default) }
     }
 
@@ -99,7 +101,7 @@ impl<F: Flavour> Stream<F> {
         let flags = if self.zerocopy.is_some() { ZEROCOPY } else { SendFlags::empty() };
         let unit = ends.source.outgoing(bytes).map_err(|e| Fault::io("reading the source", &e))?;
         // The common case: the kernel takes the whole unit at once.
-        match socket::send(self.socket.as_fd(), unit, flags) {
+        match send(&self.socket, unit, flags) {
             Ok(sent) if sent == bytes => {}
             Ok(sent) => send_all(&self.socket, &unit[sent..], flags, &ends.flags)?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
@@ -118,7 +120,7 @@ impl<F: Flavour> Stream<F> {
             let Some((file, length, at)) = ends.source.file() else { return Ok(()) };
             let mut offset = i64::try_from(*at).unwrap_or(0);
             let most = left.min(usize::try_from(length - *at).unwrap_or(left));
-            match sendfile(&self.socket, file, Some(&mut offset), most) {
+            match scope::sending(most, || sendfile(&self.socket, file, Some(&mut offset), most)) {
                 Ok(0) => return Err(Fault::measurement("the source file became shorter while it was sent")),
                 Ok(n) => {
                     left -= n;
@@ -163,11 +165,11 @@ impl<F: Flavour> Stream<F> {
         let mut tries = 0_u32;
         loop {
             let fd = self.socket.as_fd();
-            let got = match self.receive {
+            let got = scope::receiving(most, || match self.receive {
                 Receive::Block => socket::receive(fd, ends.room(most), RecvFlags::empty()),
                 Receive::Spin => socket::receive(fd, ends.room(most), RecvFlags::DONTWAIT),
                 Receive::Truncate => socket::discard(fd, most, 0),
-            };
+            });
             match got {
                 Ok(n) => {
                     ends.arrived(n).map_err(|e| Fault::io("writing the destination", &e))?;
@@ -198,7 +200,7 @@ impl<F: Flavour> Stream<F> {
         let mut byte = [0_u8; 1];
         let flags = if self.receive == Receive::Spin { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
         loop {
-            match socket::receive(self.socket.as_fd(), &mut byte, flags) {
+            match scope::receiving(1, || socket::receive(self.socket.as_fd(), &mut byte, flags)) {
                 Ok(0) => {
                     self.ended = true;
                     return Ok(false);
@@ -315,7 +317,7 @@ impl<F: Flavour> Connection for Stream<F> {
         self.receive = if self.receive == Receive::Spin { Receive::Spin } else { Receive::Block };
         let mut byte = [0_u8; 1];
         loop {
-            match socket::receive(self.socket.as_fd(), &mut byte, RecvFlags::empty()) {
+            match scope::receiving(1, || socket::receive(self.socket.as_fd(), &mut byte, RecvFlags::empty())) {
                 Ok(0) => return Ok(()),
                 Ok(_) => return Err(Fault::measurement("the peer sent data after the last data unit")),
                 Err(error) => match error.kind() {
@@ -348,6 +350,14 @@ impl<F: Flavour> Connection for Stream<F> {
         settings
     }
 
+    fn places(&self) -> Option<(u64, u64)> {
+        scope::position().map(|(sent, received)| (sent, received.saturating_sub(self.ahead)))
+    }
+
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        Some((self.socket.local_addr().ok()?.as_socket()?, self.socket.peer_addr().ok()?.as_socket()?))
+    }
+
     fn notes(&self) -> Vec<String> {
         match &self.zerocopy {
             Some(state) if state.copied > 0 => {
@@ -358,11 +368,16 @@ impl<F: Flavour> Connection for Stream<F> {
     }
 }
 
+#[inline]
+fn send(socket: &socket2::Socket, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
+    scope::sending(bytes.len(), || socket::send(socket.as_fd(), bytes, flags))
+}
+
 /// Sends all of it.
 fn send_all(socket: &socket2::Socket, bytes: &[u8], flags: SendFlags, stop: &Flags) -> Result<()> {
     let mut sent = 0;
     while sent < bytes.len() {
-        match socket::send(socket.as_fd(), &bytes[sent..], flags) {
+        match send(socket, &bytes[sent..], flags) {
             Ok(n) => sent += n,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => stop.interrupted()?,
             Err(error) => return Err(broken("send", &error)),

@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::options::{Options, Protocol};
 use super::{Clock, LOOK, Out, is_interruption, part, train};
-use crate::carrier::{Carrier, Wait};
+use crate::carrier::{self, Carrier, Wait};
 use crate::inbox::Inbox;
 use crate::memory::{Posted, Staging};
 use crate::options::Waiting;
@@ -228,7 +228,7 @@ impl<C: Carrier> Client<C> {
     fn take(&mut self, posted: &mut Posted<'_>, reply: &mut [u8], wait: Wait) -> Result<Option<usize>, Error> {
         let expected = self.machine.expected().map(|(at, bytes)| (u64::from(at), bytes));
         self.inbox.expect_each(posted, expected);
-        let packets = match self.carrier.receive(HEADER, posted.into, &self.inbox.places, wait) {
+        let packets = match carrier::receive(&mut self.carrier, HEADER, posted.into, &self.inbox.places, wait) {
             Ok(packets) => packets,
             Err(error) if is_interruption(&error) => return self.out.look().map(|()| None),
             Err(error) => return Err(Error::of("receiving", error)),

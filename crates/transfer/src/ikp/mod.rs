@@ -59,7 +59,7 @@ pub use options::{Options, Protocol};
 pub use server::{Request, Server, Ticket};
 pub use table::Refused;
 
-use crate::carrier::{Carrier, Head, LOOK_NS, Run};
+use crate::carrier::{self, Carrier, Head, LOOK_NS, Run};
 use crate::options::Interrupt;
 use crate::train::{self, PACKETS};
 use stackline_core::time::{Duration, Instant};
@@ -123,7 +123,7 @@ impl Out {
     fn put(&self, carrier: &mut impl Carrier, run: Run<'_>) -> Result<(), Error> {
         let mut gone = 0;
         for _ in 0..8 {
-            match carrier.send(run.after(gone)) {
+            match carrier::send(carrier, run.after(gone)) {
                 Ok(packets) => gone += packets,
                 Err(error) if error.kind() == ErrorKind::Interrupted => self.look()?,
                 Err(error) => return Err(Error::of("sending", error)),

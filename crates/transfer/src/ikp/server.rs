@@ -8,7 +8,7 @@ use super::error::Error;
 use super::options::{Options, Protocol};
 use super::table::{Refused, Table};
 use super::{Clock, LOOK, Out, is_interruption, part, train};
-use crate::carrier::{Carrier, Wait};
+use crate::carrier::{self, Carrier, Wait};
 use crate::inbox::Inbox;
 use crate::memory::{Posted, Staging};
 use crate::options::Waiting;
@@ -252,7 +252,7 @@ impl Server {
         let machine = moving.map(|seat| &self.table.seats[seat].machine);
         let expected = machine.into_iter().flat_map(|machine| machine.expected());
         self.inbox.expect_each(posted, expected.map(|(at, bytes)| (u64::from(at), bytes)));
-        let packets = match self.carrier.receive(HEADER, posted.into, &self.inbox.places, wait) {
+        let packets = match carrier::receive(&mut self.carrier, HEADER, posted.into, &self.inbox.places, wait) {
             Ok(packets) => packets,
             Err(error) if is_interruption(&error) => return self.out.look().map(|()| 0),
             Err(error) => return Err(Error::of("receiving", error)),

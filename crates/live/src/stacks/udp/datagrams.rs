@@ -11,15 +11,22 @@ use crate::sys::socket::{self, RecvFlags, SendFlags};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use stackline_core::time::{Duration as Span, Instant};
+use stackline_events::{recorder, scope};
 use stackline_proto::datagram::control::{ANSWER, CONTROL, Control, read_control, write_control};
 use stackline_proto::datagram::sequence::Sequence;
 use stackline_proto::datagram::{
     COUNT_BITS, COUNT_MASK, FAREWELL, FIRST_REPEAT, LAST_REPEAT, NUMBER, NUMBERS, PATIENCE,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
+
+/// How many data units of that size go as one.
+fn segments_at_once(bytes: usize) -> u64 {
+    (LARGEST_DATAGRAM / bytes.max(1)).clamp(1, SEGMENTS) as u64
+}
 
 /// As many segments as the kernel takes at once (`UDP_MAX_SEGMENTS` of older kernels).
 pub(super) const SEGMENTS: usize = 64;
@@ -36,8 +43,12 @@ pub(super) struct Datagrams {
     received_bytes: u64,
     /// Data units that arrived and were not asked for yet.
     ahead: u64,
-    /// First bytes of the last data unit: a call's number.
+    /// First bytes of the last data unit: a call's number. How many there are.
     head: [u8; NUMBER],
+    head_bytes: usize,
+    /// Numbers of those ahead, and of the one taken last, while a run is traced.
+    numbers: VecDeque<u64>,
+    number: Option<u64>,
     calling: bool,
     lost_calls: u64,
     /// Bulk transfers begun, also the peer's; ENDs of earlier ones say nothing.
@@ -70,6 +81,9 @@ impl Datagrams {
             received_bytes: 0,
             ahead: 0,
             head: [0; NUMBER],
+            head_bytes: 0,
+            numbers: VecDeque::new(),
+            number: None,
             calling: false,
             lost_calls: 0,
             transfer: 0,
@@ -107,7 +121,7 @@ impl Datagrams {
 
     fn send_control(&self, kind: u8, value: u64) -> Result<()> {
         let bytes = write_control(&self.token, kind, value);
-        match socket::send(self.wire.socket.as_fd(), &bytes, SendFlags::empty()) {
+        match send(&self.wire.socket, &bytes) {
             // A refusal reports an earlier datagram to a peer that is gone; whoever waits for an answer finds out.
             Err(error) if !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted) => {
                 Err(Fault::io("send", &error))
@@ -190,6 +204,7 @@ impl Datagrams {
                     (self.started, self.ended, self.bye, self.peer_sent, self.transfer) =
                         (false, false, false, None, 0);
                     (self.ahead, self.received_bytes, self.sequence) = (0, 0, Sequence::new());
+                    self.numbers.clear();
                 }
             }
             // The number tells a new transfer from a repeated START of the present one.
@@ -245,8 +260,12 @@ impl Datagrams {
             return self.take_joined(flags);
         }
         if let Some(mut batch) = self.incoming.take() {
-            let got = batch.receive(self.wire.socket.as_fd(), flags);
-            for index in 0..*got.as_ref().unwrap_or(&0) {
+            let mut count = 0;
+            let got = scope::receiving(batch.slots() * LARGEST_DATAGRAM, || {
+                count = batch.receive(self.wire.socket.as_fd(), flags)?;
+                Ok((0..count).map(|index| batch.received(index)).sum())
+            });
+            for index in 0..count {
                 let length = batch.received(index).min(batch.slot(index).len());
                 self.datagram_arrived(&batch.slot(index)[..length]);
             }
@@ -254,16 +273,22 @@ impl Datagrams {
             return got.map(drop);
         }
         let room = ends.room(1 << 16);
-        let got = socket::receive(self.wire.socket.as_fd(), room, flags)?;
+        let most = room.len();
+        let got = scope::receiving(most, || socket::receive(self.wire.socket.as_fd(), room, flags))?;
         self.datagram_arrived(&room[..got]);
         ends.arrived(got)
     }
 
     fn take_joined(&mut self, flags: RecvFlags) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.joined);
-        let got = receive_joined(self.wire.socket.as_fd(), &mut buffer, flags);
-        if let Ok((length, segment)) = &got {
-            for datagram in buffer[..*length].chunks(*segment) {
+        let mut segment = 1;
+        let got = scope::receiving(buffer.len(), || {
+            let length;
+            (length, segment) = receive_joined(self.wire.socket.as_fd(), &mut buffer, flags)?;
+            Ok(length)
+        });
+        if let Ok(length) = &got {
+            for datagram in buffer[..*length].chunks(segment) {
                 self.datagram_arrived(datagram);
             }
         }
@@ -280,9 +305,14 @@ impl Datagrams {
         } else if self.calling {
             let n = bytes.len().min(NUMBER);
             self.head[..n].copy_from_slice(&bytes[..n]);
+            self.head_bytes = n;
             self.ahead += 1;
         } else if let Some(number) = bytes.first_chunk::<NUMBER>() {
-            if self.sequence.arrived(u64::from_le_bytes(*number) % NUMBERS) {
+            let number = u64::from_le_bytes(*number) % NUMBERS;
+            if self.sequence.arrived(number) {
+                if recorder::on() {
+                    self.numbers.push_back(number);
+                }
                 self.ahead += 1;
                 self.received_bytes += bytes.len() as u64;
             }
@@ -308,7 +338,7 @@ impl Datagrams {
         Self::stamp(unit, self.next_number);
         self.next_number += 1;
         loop {
-            match socket::send(self.wire.socket.as_fd(), unit, SendFlags::empty()) {
+            match send(&self.wire.socket, unit) {
                 Ok(_) => return Ok(()),
                 Err(error) => went_wrong(&error, bytes, &ends.flags)?,
             }
@@ -327,8 +357,13 @@ impl Datagrams {
             for index in 0..n {
                 Self::stamp(&mut batch.slot(index)[..bytes], self.next_number + index as u64);
             }
-            match batch.send(self.wire.socket.as_fd(), n, bytes) {
-                Ok(sent) => {
+            let mut sent = 0;
+            let went = scope::sending(n * bytes, || {
+                sent = batch.send(self.wire.socket.as_fd(), n, bytes)?;
+                Ok(sent * bytes)
+            });
+            match went {
+                Ok(_) => {
                     self.next_number += sent as u64;
                     done += sent as u64;
                 }
@@ -339,7 +374,7 @@ impl Datagrams {
     }
 
     fn send_segments(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
-        let most = (LARGEST_DATAGRAM / bytes).clamp(1, SEGMENTS) as u64;
+        let most = segments_at_once(bytes);
         let mut done = 0;
         while done < times && !(ends.flags.limit() && times > 1) {
             let n = (times - done).min(most) as usize;
@@ -347,7 +382,8 @@ impl Datagrams {
             for (index, unit) in run.chunks_exact_mut(bytes).enumerate() {
                 Self::stamp(unit, self.next_number + index as u64);
             }
-            match send_segmented(self.wire.socket.as_fd(), run, bytes as u16) {
+            let segmented = || send_segmented(self.wire.socket.as_fd(), run, bytes as u16);
+            match scope::sending(n * bytes, segmented) {
                 Ok(_) => {
                     self.next_number += n as u64;
                     done += n as u64;
@@ -413,6 +449,11 @@ impl Datagrams {
     }
 }
 
+#[inline]
+fn send(socket: &socket2::Socket, bytes: &[u8]) -> io::Result<usize> {
+    scope::sending(bytes.len(), || socket::send(socket.as_fd(), bytes, SendFlags::empty()))
+}
+
 /// A send that failed: again, or a fault.
 #[cold]
 fn went_wrong(error: &io::Error, bytes: usize, flags: &crate::ends::Flags) -> Result<()> {
@@ -454,6 +495,9 @@ impl Connection for Datagrams {
         }
         let units = self.ahead.min(times);
         self.ahead -= units;
+        if recorder::on() && units > 0 {
+            self.number = self.numbers.drain(..self.numbers.len().min(units as usize)).next_back();
+        }
         Ok(units)
     }
 
@@ -467,7 +511,7 @@ impl Connection for Datagrams {
         let unit = ends.source.outgoing(request).map_err(|e| Fault::io("reading the source", &e))?;
         Self::stamp(unit, number);
         loop {
-            match socket::send(self.wire.socket.as_fd(), unit, SendFlags::empty()) {
+            match send(&self.wire.socket, unit) {
                 Ok(_) => break,
                 Err(error) => went_wrong(&error, request, &ends.flags)?,
             }
@@ -487,7 +531,7 @@ impl Connection for Datagrams {
         let n = bytes.min(NUMBER);
         unit[..n].copy_from_slice(&self.head[..n]);
         loop {
-            match socket::send(self.wire.socket.as_fd(), unit, SendFlags::empty()) {
+            match send(&self.wire.socket, unit) {
                 Ok(_) => return Ok(()),
                 // The caller has given up and gone.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -578,6 +622,32 @@ impl Connection for Datagrams {
 
     fn received_bytes(&self) -> Option<u64> {
         (!self.calling).then_some(self.received_bytes)
+    }
+
+    fn together(&self, bytes: usize) -> u64 {
+        match &self.outgoing {
+            _ if self.wire.gso => segments_at_once(bytes),
+            Some(batch) => batch.slots() as u64,
+            None => 1,
+        }
+    }
+
+    fn number(&self) -> Option<(u64, u32)> {
+        if !self.calling {
+            return self.number.map(|number| (number, u64::BITS));
+        }
+        // Calls are numbered from 1.
+        let bits = 8 * self.head_bytes.min(NUMBER) as u32;
+        (bits > 0).then(|| (u64::from_le_bytes(self.head).wrapping_sub(1), bits))
+    }
+
+    fn peer_sent(&self) -> Option<u64> {
+        self.peer_sent
+    }
+
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        let socket = &self.wire.socket;
+        Some((socket.local_addr().ok()?.as_socket()?, socket.peer_addr().ok()?.as_socket()?))
     }
 
     fn notes(&self) -> Vec<String> {

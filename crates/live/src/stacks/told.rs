@@ -1,0 +1,372 @@
+//! A connection whose operations are told as events: a wrapper around any stack's, there only while a run is traced.
+//!
+//! Both ends give a data unit the same id. Units go one by one where they would go in a row, so that each has its moments; what
+//! leaves in one system call all the same (a batch of datagrams, a blast) is told before and after it.
+
+use super::{Bulk, Connection, Dialer, Listener, Losses};
+use crate::ends::Ends;
+use crate::fault::Result;
+use stackline_core::program::Side;
+use stackline_core::record::Transport;
+use stackline_core::time::Instant;
+use stackline_events::unit::{Direction, Numbering};
+use stackline_events::{Keyword, Value, clock, event, recorder, scope};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+static CONNECTED: Keyword = Keyword::new("APP_CONNECTED");
+static ACCEPTED: Keyword = Keyword::new("APP_ACCEPTED");
+static SEND: Keyword = Keyword::new("APP_SEND");
+static SENT: Keyword = Keyword::new("APP_SENT");
+static AWAIT: Keyword = Keyword::new("APP_AWAIT");
+static RECEIVED: Keyword = Keyword::new("APP_RECEIVED");
+static ENDED: Keyword = Keyword::new("APP_ENDED");
+static CALL: Keyword = Keyword::new("APP_CALL");
+static RESPONSE: Keyword = Keyword::new("APP_RESPONSE");
+static LOST: Keyword = Keyword::new("APP_LOST");
+static INDICATION: Keyword = Keyword::new("APP_INDICATION");
+static REPLY: Keyword = Keyword::new("APP_REPLY");
+static REPLIED: Keyword = Keyword::new("APP_REPLIED");
+
+/// Most units that are told before they leave in one go: their events have room in a ring.
+const MOST_TOGETHER: u64 = 4096;
+
+/// What the connections of one endpoint share: the numbers go on from one to the next.
+#[derive(Clone, Debug)]
+pub(crate) struct Trail {
+    numbering: Arc<Mutex<Numbering>>,
+    sends: Direction,
+    takes: Direction,
+}
+
+impl Trail {
+    /// Of an endpoint of that flow.
+    pub(crate) fn new(flow: u32, side: Side, both_ways: bool) -> Self {
+        let (sends, takes) = match side {
+            Side::Initiator => (Direction::There, Direction::Back),
+            Side::Responder => (Direction::Back, Direction::There),
+        };
+        Self { numbering: Arc::new(Mutex::new(Numbering::new(flow, both_ways))), sends, takes }
+    }
+
+    /// Tells of everything that goes over the dialer's connections.
+    pub(crate) fn dialer(self, inner: Box<dyn Dialer>) -> Box<dyn Dialer> {
+        Box::new(Told { inner, trail: self })
+    }
+
+    /// Tells of everything that goes over the listener's connections.
+    pub(crate) fn listener(self, inner: Box<dyn Listener>) -> Box<dyn Listener> {
+        Box::new(Told { inner, trail: self })
+    }
+
+    /// A new connection: its id, and what it numbers units with.
+    fn connect(&self) -> (i64, Numbers) {
+        let mut numbering = self.numbering.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = numbering.connect();
+        scope::connect((numbering.stream(self.sends), numbering.stream(self.takes)));
+        let taken_before = numbering.count(self.takes);
+        (id, Numbers { numbering: numbering.clone(), taken_before, trail: self.clone() })
+    }
+}
+
+/// The numbers of one connection's units; the next connection goes on from there.
+struct Numbers {
+    numbering: Numbering,
+    /// How many units had come on the connections before.
+    taken_before: u64,
+    trail: Trail,
+}
+
+impl Numbers {
+    fn sends(&self) -> i64 {
+        self.numbering.stream(self.trail.sends)
+    }
+
+    /// The peer has sent so many on this connection, whether they came or not.
+    fn peer_sent(&mut self, units: Option<u64>) {
+        if let Some(units) = units {
+            self.numbering.go_on(self.trail.takes, self.taken_before + units);
+        }
+    }
+}
+
+impl Drop for Numbers {
+    fn drop(&mut self) {
+        let mut shared = self.trail.numbering.lock().unwrap_or_else(PoisonError::into_inner);
+        for way in [self.trail.sends, self.trail.takes] {
+            shared.go_on(way, self.numbering.count(way));
+        }
+    }
+}
+
+/// A dialer or listener whose connections are told.
+struct Told<T> {
+    inner: T,
+    trail: Trail,
+}
+
+impl Dialer for Told<Box<dyn Dialer>> {
+    fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
+        let (id, numbers) = self.trail.connect();
+        event!("APP_CONNECT", id, numbers.sends());
+        let inner = self.inner.connect(ends)?;
+        Ok(Box::new(Conversation::open(inner, id, numbers, &CONNECTED)))
+    }
+}
+
+impl Listener for Told<Box<dyn Listener>> {
+    fn address(&self) -> String {
+        self.inner.address()
+    }
+
+    fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
+        let (id, numbers) = self.trail.connect();
+        let inner = self.inner.accept(ends)?;
+        Ok(Box::new(Conversation::open(inner, id, numbers, &ACCEPTED)))
+    }
+}
+
+/// One data unit as its events name it.
+#[derive(Clone, Copy)]
+struct Unit {
+    id: i64,
+    stream: i64,
+    offset: Option<u64>,
+    bytes: u64,
+}
+
+impl Unit {
+    fn tell(self, keyword: &Keyword) {
+        if recorder::on() {
+            let values = [self.id.into(), self.stream.into(), self.offset.into(), self.bytes.into()];
+            recorder::emit(keyword, &values);
+        }
+    }
+}
+
+/// A connection that is told.
+struct Conversation {
+    inner: Box<dyn Connection>,
+    id: i64,
+    numbers: Numbers,
+    /// The request whose response is awaited from the application.
+    called: Option<i64>,
+}
+
+impl Conversation {
+    fn open(inner: Box<dyn Connection>, id: i64, numbers: Numbers, keyword: &Keyword) -> Self {
+        let at_ns = clock::now_ns();
+        let places = inner.places();
+        let addresses = inner.addresses().map(|(local, remote)| (shown(local), shown(remote)));
+        let (local, remote) = addresses.as_ref().map(|(local, remote)| (local.as_str(), remote.as_str())).unzip();
+        let offset = Value::from(places.map(|(sent, _)| sent));
+        let values = [id.into(), numbers.sends().into(), offset, Value::Absent, local.into(), remote.into()];
+        recorder::emit_at(keyword.id(), at_ns, &values);
+        Self { inner, id, numbers, called: None }
+    }
+
+    /// The unit that is `ahead` units of that size after the next to be sent.
+    fn outgoing(&self, bytes: u64, ahead: u64) -> Unit {
+        let (numbering, way) = (&self.numbers.numbering, self.numbers.trail.sends);
+        let offset = self.inner.places().map(|(sent, _)| sent + ahead * bytes);
+        Unit { id: numbering.id(way, numbering.count(way) + ahead), stream: numbering.stream(way), offset, bytes }
+    }
+
+    /// The next unit that comes, as far as one can know before it is there.
+    fn incoming(&self, bytes: u64) -> Unit {
+        let (numbering, way) = (&self.numbers.numbering, self.numbers.trail.takes);
+        let offset = self.inner.places().map(|(_, taken)| taken);
+        Unit { id: numbering.id(way, numbering.count(way)), stream: numbering.stream(way), offset, bytes }
+    }
+
+    /// It came: the same one, unless it carries another number.
+    fn came(&mut self, unit: Unit) -> Unit {
+        let Numbers { numbering, taken_before, trail } = &mut self.numbers;
+        let (way, before) = (trail.takes, *taken_before);
+        let expected = numbering.count(way);
+        let told = self.inner.number().map(|(number, bits)| before + near(number, bits, expected - before));
+        let number = told.unwrap_or(expected);
+        numbering.go_on(way, number + 1);
+        Unit { id: numbering.id(way, number), ..unit }
+    }
+
+    fn send_together(&mut self, bytes: usize, units: u64, ends: &mut Ends) -> Result<u64> {
+        let unit = self.outgoing(bytes as u64, 0);
+        scope::work_for(Some(unit.id));
+        unit.tell(&SEND);
+        let others: Vec<Unit> = (1..units).map(|ahead| self.outgoing(bytes as u64, ahead)).collect();
+        others.iter().for_each(|unit| unit.tell(&SEND));
+        let sent = self.inner.send(bytes, units, ends)?;
+        let all = std::iter::once(&unit).chain(&others);
+        all.take(usize::try_from(sent).unwrap_or(usize::MAX)).for_each(|unit| unit.tell(&SENT));
+        let way = self.numbers.trail.sends;
+        self.numbers.numbering.go_on(way, self.numbers.numbering.count(way) + sent);
+        Ok(sent)
+    }
+}
+
+/// The number nearest to the expected one of which only so many bits are known.
+fn near(number: u64, bits: u32, expected: u64) -> u64 {
+    if bits >= u64::BITS {
+        return number;
+    }
+    let round = 1 << bits;
+    let candidate = (expected & !(round - 1)) | (number & (round - 1));
+    let half = round / 2;
+    match () {
+        () if candidate + half < expected => candidate + round,
+        () if candidate > expected + half && candidate >= round => candidate - round,
+        () => candidate,
+    }
+}
+
+/// An address as all events show it: an IPv4 one as such.
+fn shown(address: SocketAddr) -> String {
+    SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
+}
+
+impl Connection for Conversation {
+    fn send(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+        let together = self.inner.together(bytes).clamp(1, MOST_TOGETHER);
+        let mut done = 0;
+        while done < times && !(times > 1 && ends.flags.limit()) {
+            // A single one that is left over goes with those before it.
+            let left = times - done;
+            let units = if left <= together + 1 && together > 1 { left } else { left.min(together) };
+            let sent = self.send_together(bytes, units, ends)?;
+            done += sent;
+            if sent < units {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    fn receive(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+        for done in 0..times {
+            let unit = self.incoming(bytes as u64);
+            scope::work_for(Some(unit.id));
+            unit.tell(&AWAIT);
+            if self.inner.receive(bytes, 1, ends)? == 0 {
+                unit.tell(&ENDED);
+                return Ok(done);
+            }
+            let unit = self.came(unit);
+            unit.tell(&RECEIVED);
+        }
+        Ok(times)
+    }
+
+    fn call(&mut self, request: usize, response: usize, since: Instant, ends: &mut Ends) -> Result<bool> {
+        let unit = self.outgoing(request as u64, 0);
+        scope::work_for(Some(unit.id));
+        unit.tell(&CALL);
+        self.numbers.numbering.next(self.numbers.trail.sends);
+        let back = Unit { id: unit.id, ..self.incoming(response as u64) };
+        let answered = self.inner.call(request, response, since, ends)?;
+        if answered {
+            back.tell(&RESPONSE);
+        } else {
+            unit.tell(&LOST);
+        }
+        Ok(answered)
+    }
+
+    fn await_call(&mut self, bytes: usize, ends: &mut Ends) -> Result<bool> {
+        let unit = self.incoming(bytes as u64);
+        scope::work_for(Some(unit.id));
+        if !self.inner.await_call(bytes, ends)? {
+            return Ok(false);
+        }
+        let unit = self.came(unit);
+        unit.tell(&INDICATION);
+        self.called = Some(unit.id);
+        Ok(true)
+    }
+
+    fn reply(&mut self, bytes: usize, ends: &mut Ends) -> Result<()> {
+        let unit = self.outgoing(bytes as u64, 0);
+        let unit = Unit { id: self.called.take().unwrap_or(unit.id), ..unit };
+        scope::work_for(Some(unit.id));
+        unit.tell(&REPLY);
+        self.inner.reply(bytes, ends)?;
+        unit.tell(&REPLIED);
+        Ok(())
+    }
+
+    fn settle(&mut self, ends: &mut Ends) -> Result<()> {
+        self.inner.settle(ends)
+    }
+
+    fn confirms(&self) -> bool {
+        self.inner.confirms()
+    }
+
+    fn closed(&self) -> bool {
+        self.inner.closed()
+    }
+
+    fn start_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()> {
+        scope::work_for(None);
+        self.inner.start_bulk(way, ends)
+    }
+
+    fn await_start_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<bool> {
+        scope::work_for(None);
+        self.inner.await_start_bulk(way, ends)
+    }
+
+    fn stop_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()> {
+        scope::work_for(None);
+        self.inner.stop_bulk(way, ends)
+    }
+
+    fn await_stop_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()> {
+        scope::work_for(None);
+        self.inner.await_stop_bulk(way, ends)
+    }
+
+    fn end_stream(&mut self, ends: &mut Ends) -> Result<()> {
+        scope::work_for(None);
+        self.inner.end_stream(ends)
+    }
+
+    fn disconnect(self: Box<Self>, ends: &mut Ends) -> Result<()> {
+        scope::work_for(None);
+        let Self { inner, id, mut numbers, .. } = *self;
+        event!("APP_DISCONNECT", id, numbers.sends());
+        numbers.peer_sent(inner.peer_sent());
+        inner.disconnect(ends)?;
+        event!("APP_DISCONNECTED", id, numbers.sends());
+        Ok(())
+    }
+
+    fn await_disconnect(&mut self, ends: &mut Ends) -> Result<()> {
+        scope::work_for(None);
+        self.inner.await_disconnect(ends)?;
+        self.numbers.peer_sent(self.inner.peer_sent());
+        event!("APP_DISCONNECTED", self.id, self.numbers.sends());
+        Ok(())
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        self.inner.transport()
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        self.inner.settings()
+    }
+
+    fn losses(&self) -> Option<Losses> {
+        self.inner.losses()
+    }
+
+    fn received_bytes(&self) -> Option<u64> {
+        self.inner.received_bytes()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.inner.notes()
+    }
+}
