@@ -26,6 +26,11 @@ impl HostClock {
         Instant(u64::try_from(reads.max(0)).unwrap_or(u64::MAX))
     }
 
+    /// The same in ns since the beginning as a right clock would count them.
+    pub(crate) fn reading_ns(&self, at: Instant) -> i128 {
+        self.fault.as_ref().map_or(i128::from(at.0), |clock| clock.reading_ns(at))
+    }
+
     /// The time between two true moments as the host reads it; a clock that was set back reads none.
     pub(crate) fn between(&self, from: Instant, to: Instant) -> Duration {
         self.reading(to) - self.reading(from)

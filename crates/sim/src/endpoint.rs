@@ -7,6 +7,7 @@ use crate::fault::{Failure, Fault, Result, vanished};
 use crate::job::Seen;
 use crate::recorder::Recorder;
 use crate::stacks::{Bulk, Connection, Door};
+use crate::trace::Life;
 use crate::world::Desk;
 use stackline_core::cursor::{Cursor, Operation};
 use stackline_core::program::{self, Side};
@@ -267,13 +268,17 @@ impl Endpoint {
     async fn connect(&mut self) -> Result<()> {
         self.connecting = self.intended.filter(|_| self.paced).unwrap_or_else(|| self.desk.now());
         self.paced = false;
+        self.desk.trace_life(Life::Connect);
         self.connection = Some(self.door.connect(&self.desk).await?);
+        self.desk.trace_life(Life::Connected);
         self.note_settings();
         Ok(())
     }
 
     async fn accept(&mut self) -> Result<()> {
+        self.desk.trace_life(Life::Accept);
         self.connection = Some(self.door.accept(&self.desk).await?);
+        self.desk.trace_life(Life::Accepted);
         self.note_settings();
         if self.started.is_none() {
             self.start();
@@ -293,7 +298,9 @@ impl Endpoint {
     async fn disconnect(&mut self) -> Result<()> {
         self.note_connection();
         let Some(connection) = self.connection.take() else { return self.open().map(drop) };
+        self.desk.trace_life(Life::Disconnect);
         connection.disconnect().await?;
+        self.desk.trace_life(Life::Disconnected);
         if self.measuring() {
             self.connects.record(self.desk.between(self.connecting, self.desk.now()));
         }
@@ -306,6 +313,7 @@ impl Endpoint {
             self.stop();
         }
         self.open()?.await_disconnect().await?;
+        self.desk.trace_life(Life::Disconnected);
         self.note_connection();
         self.connection = None;
         Ok(())
@@ -348,6 +356,7 @@ impl Endpoint {
             self.desk.job.arm(&self.desk.world);
         }
         self.started = Some((self.desk.now(), transport));
+        self.desk.trace_clock(true);
     }
 
     fn stop(&mut self) {
@@ -355,6 +364,7 @@ impl Endpoint {
         if mem::replace(&mut self.stopped, true) {
             return;
         }
+        self.desk.trace_clock(false);
         let transport = self.connection.as_ref().and_then(Connection::transport);
         self.seen.record.transport = before.zip(transport);
         let clock = &self.desk.clock;

@@ -9,10 +9,11 @@ use crate::fault::{Failure, Fault, Result as Step};
 use crate::job::{self, Job, Seen};
 use crate::records;
 use crate::stacks::{Door, Pair, Route};
+use crate::trace::{Line, Log, Trace};
 use crate::watch::Watch;
 use crate::world::{Desk, Timer, World};
 use crate::{Outcome, Scene};
-use stackline_core::program::Side;
+use stackline_core::program::{Side, both_ways};
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Delivery, Network, Node, Packet, Path, Tap};
 use std::future::Future;
@@ -80,16 +81,18 @@ pub(crate) struct Engine<'s, T: Tap<Datagram>> {
 impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// # Errors
     /// A [`Failure`] that names what is not simulated.
-    pub(crate) fn new(scene: &'s Scene<'s>, tap: T) -> Result<Self, Failure> {
+    pub(crate) fn new(scene: &'s Scene<'s>, tap: T, trace: Option<Trace>) -> Result<Self, Failure> {
         for part in &scene.measurement.parts {
             job::check(scene.measurement, part)?;
         }
         let watch = Watch::new(scene.network, tap);
+        let clocks: Vec<_> = scene.network.hosts.iter().map(|host| Rc::new(HostClock::new(&host.clock))).collect();
+        let log = trace.map(|trace| Log::new(trace, clocks.clone()));
         Ok(Self {
             scene,
-            world: World::new(),
+            world: World::new(log),
             network: Network::new(scene.network, scene.seed.child("network"), watch),
-            clocks: scene.network.hosts.iter().map(|host| Rc::new(HostClock::new(&host.clock))).collect(),
+            clocks,
             jobs: Vec::new(),
             pairs: Vec::new(),
             slots: Vec::new(),
@@ -114,9 +117,12 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         self.slots.clear();
         let records = records::records(self.scene, &self.jobs, std::mem::take(&mut self.seen));
         let ports = self.network.counters().collect();
-        let virtual_time = self.world.now();
+        let (virtual_time, events) = (self.world.now(), self.events);
+        if let Some(log) = &self.world.log {
+            log.finish().map_err(Failure::new)?;
+        }
         let watch = self.network.into_tap();
-        let (digest, events) = (watch.digest, watch.events + self.events);
+        let (digest, events) = (watch.digest, watch.events + events);
         Ok((Outcome { records, digest, events, virtual_time, ports }, watch.inner))
     }
 
@@ -329,6 +335,9 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             let endpoints = [first + part.replicas + replica, first + replica];
             let route = self.route(first_pair + replica, [from.0, to.0], endpoints)?;
             let seed = seed.index(u64::from(replica)).child("stack");
+            if let Some(log) = &self.world.log {
+                log.add_pair(number, replica, [from.1, to.1]);
+            }
             self.pairs.push(Pair::new(route, &part.stack, seed.0, part.procedure.carries_data())?);
         }
         for (job, at) in [(responders, to.1), (initiators, from.1)] {
@@ -368,7 +377,8 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
 
     fn spawn(&mut self, job: &Rc<Job>, host: usize, pair: u32, replica: u32) {
         let id = self.slots.len() as u32;
-        let desk = Desk::new(&self.world, job, &self.clocks[host], id);
+        let line = self.world.log.as_ref().map(|log| Line::new(log, pair, job.task.side, both_ways(&job.task.steps)));
+        let desk = Desk::new(&self.world, job, &self.clocks[host], id, line);
         let endpoint = Endpoint::new(Rc::clone(&desk), Door::new(self.pairs[pair as usize].clone(), job.task.side));
         self.slots.push(Slot { desk, work: Some(Box::pin(endpoint.run(replica))) });
         self.world.wake(id);

@@ -14,6 +14,7 @@
 //! | `world` | the virtual time, timers, and how an endpoint waits |
 //! | `stacks` | one file a stack, one table a stack |
 //! | `datagram` | what travels |
+//! | `trace` | events of endpoints and machines, when they are wanted |
 //! | `watch` | the digest of everything that happens |
 //! | [`transfers`] | experiments with the bare machines of `proto::blast` |
 
@@ -26,6 +27,7 @@ mod job;
 mod recorder;
 mod records;
 mod stacks;
+mod trace;
 pub mod transfers;
 mod watch;
 mod world;
@@ -33,6 +35,7 @@ mod world;
 pub use datagram::{Carried, Datagram};
 pub use fault::Failure;
 pub use stacks::catalogue;
+pub use trace::Trace;
 
 use stackline_core::network::Network;
 use stackline_core::plan::Measurement;
@@ -98,5 +101,13 @@ pub struct Outcome {
 /// A [`Failure`] when a host, stack, option or construct is not simulated, when nothing can happen any more, or when the
 /// run does not end within its limits.
 pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome, T), Failure> {
-    engine::Engine::new(scene, tap)?.carry_out()
+    engine::Engine::new(scene, tap, None)?.carry_out()
+}
+
+/// The same, traced: events of endpoints and protocol machines go on the trace's tapes. Nothing else changes.
+///
+/// # Errors
+/// As for [`carry_out`], and when the events cannot be kept.
+pub fn trace<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T, trace: Trace) -> Result<(Outcome, T), Failure> {
+    engine::Engine::new(scene, tap, Some(trace))?.carry_out()
 }

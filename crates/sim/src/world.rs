@@ -6,6 +6,7 @@ use crate::datagram::Datagram;
 use crate::fault::{Fault, Result};
 use crate::job::Job;
 use crate::stacks::end::End;
+use crate::trace::{Line, Log};
 use bytes::BytesMut;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
@@ -48,6 +49,8 @@ pub(crate) struct World {
     pub(crate) blocked: Cell<u32>,
     /// Where packets are put together and taken apart.
     pub(crate) frames: RefCell<Frames>,
+    /// Where events go, when the run is traced.
+    pub(crate) log: Option<Log>,
 }
 
 /// Room for one packet each way, and what real packets on their way are kept in.
@@ -61,8 +64,9 @@ pub(crate) struct Frames {
 }
 
 impl World {
-    pub(crate) fn new() -> Rc<Self> {
+    pub(crate) fn new(log: Option<Log>) -> Rc<Self> {
         Rc::new(Self {
+            log,
             now: Cell::new(Instant(0)),
             timers: RefCell::default(),
             ready: RefCell::default(),
@@ -151,6 +155,8 @@ pub(crate) struct Desk {
     pub(crate) job: Rc<Job>,
     pub(crate) clock: Rc<HostClock>,
     pub(crate) id: u32,
+    /// Its place in the trace, when there is one.
+    pub(crate) line: Option<Line>,
     /// Words for what it waits for.
     waiting: Cell<&'static str>,
     /// The earliest timer of its own that has not come yet.
@@ -158,9 +164,15 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) fn new(world: &Rc<World>, job: &Rc<Job>, clock: &Rc<HostClock>, id: u32) -> Rc<Self> {
+    pub(crate) fn new(
+        world: &Rc<World>,
+        job: &Rc<Job>,
+        clock: &Rc<HostClock>,
+        id: u32,
+        line: Option<Line>,
+    ) -> Rc<Self> {
         let (world, job, clock) = (Rc::clone(world), Rc::clone(job), Rc::clone(clock));
-        Rc::new(Self { world, job, clock, id, waiting: Cell::new("its turn"), alarm: Cell::new(None) })
+        Rc::new(Self { world, job, clock, id, line, waiting: Cell::new("its turn"), alarm: Cell::new(None) })
     }
 
     pub(crate) fn now(&self) -> Instant {

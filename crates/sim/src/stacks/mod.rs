@@ -2,6 +2,7 @@
 
 use crate::datagram::Datagram;
 use crate::fault::{Failure, Result};
+use crate::trace::{Coming, Leaving};
 use crate::world::{Desk, World};
 use stackline_core::catalogue::{OptionKind, OptionValue, StackTable};
 use stackline_core::plan::Stack;
@@ -231,7 +232,7 @@ impl Connection {
     /// `DataRequest`, `times` times. How many were sent: fewer when the limit came up in between.
     pub(crate) async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
         match self {
-            Self::Stream(stream) => stream.send(bytes, times).await,
+            Self::Stream(stream) => stream.send(bytes, times, Leaving::Unit).await,
             Self::Datagrams(datagrams) => datagrams.send(bytes, times).await,
             Self::Transfers(transfers) => transfers.send(bytes, times).await,
             Self::Calls(calls) => calls.send(bytes, times).await,
@@ -246,9 +247,9 @@ impl Connection {
     /// `AwaitDataIndication`, `times` times. How many arrived: fewer when the peer ended its stream.
     pub(crate) async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
         match self {
-            Self::Stream(stream) => stream.receive(bytes, times).await,
-            Self::Datagrams(datagrams) => datagrams.receive(times).await,
-            Self::Transfers(transfers) => transfers.receive(bytes, times).await,
+            Self::Stream(stream) => stream.receive(bytes, times, Coming::Unit).await,
+            Self::Datagrams(datagrams) => datagrams.receive(bytes, times, Coming::Unit).await,
+            Self::Transfers(transfers) => transfers.receive(bytes, times, Coming::Unit).await,
             Self::Calls(calls) => calls.receive(bytes, times).await,
         }
     }
@@ -274,9 +275,9 @@ impl Connection {
     /// `RPCAwaitCallInd`: false when the peer ended its stream.
     pub(crate) async fn await_call(&mut self, bytes: u64) -> Result<bool> {
         match self {
-            Self::Stream(stream) => Ok(stream.receive(bytes, 1).await? == 1),
-            Self::Datagrams(datagrams) => datagrams.await_call().await,
-            Self::Transfers(transfers) => Ok(transfers.receive(bytes, 1).await? == 1),
+            Self::Stream(stream) => Ok(stream.receive(bytes, 1, Coming::Call).await? == 1),
+            Self::Datagrams(datagrams) => datagrams.await_call(bytes).await,
+            Self::Transfers(transfers) => Ok(transfers.receive(bytes, 1, Coming::Call).await? == 1),
             Self::Calls(calls) => calls.await_call(bytes).await,
         }
     }
@@ -284,7 +285,7 @@ impl Connection {
     /// `RPCReturn`.
     pub(crate) async fn reply(&mut self, bytes: u64) -> Result<()> {
         match self {
-            Self::Stream(stream) => stream.send(bytes, 1).await.map(drop),
+            Self::Stream(stream) => stream.send(bytes, 1, Leaving::Reply).await.map(drop),
             Self::Datagrams(datagrams) => datagrams.reply(bytes).await,
             Self::Transfers(transfers) => {
                 transfers.reply(bytes);

@@ -4,6 +4,7 @@
 use super::Bulk;
 use super::end::{Got, StreamEnd, Streams};
 use crate::fault::{Failure, Result, vanished};
+use crate::trace::{Coming, Leaving, Units};
 use crate::world::{Desk, World};
 use stackline_core::record::Transport;
 use stackline_core::time::{Duration, Instant};
@@ -39,6 +40,7 @@ impl Drop for Stream {
 
 impl Stream {
     fn new(end: StreamEnd, desk: &Rc<Desk>) -> Self {
+        desk.trace_streams();
         Self { end, desk: Rc::clone(desk), ahead: 0, ended: false }
     }
 
@@ -90,11 +92,12 @@ impl Stream {
             None => Some(false),
         };
         let sent = self.desk.until("room in its send buffer", step).await?;
+        self.desk.trace_moved(bytes, 0);
         if sent { Ok(()) } else { Err(vanished("while data was on its way")) }
     }
 
     /// Takes what is there, at most `most` bytes; 0 at the end of the stream.
-    async fn take(&mut self, most: u64, what: &'static str) -> Result<u64> {
+    async fn take(&self, most: u64, what: &'static str) -> Result<u64> {
         let (end, world) = (&self.end, &self.desk.world);
         let step = || match end.receive(most.min(READ_BYTES_MOST) as usize, world) {
             Got::Nothing => None,
@@ -116,11 +119,13 @@ impl Stream {
             }
             have += got;
         }
+        self.desk.trace_moved(0, bytes);
         Ok(true)
     }
 
     /// A single byte that is no data.
     async fn expect_byte(&mut self, what: &'static str) -> Result<bool> {
+        self.desk.trace_moved(0, 1);
         if self.ahead > 0 {
             // It was taken with the data units before it.
             self.ahead -= 1;
@@ -131,21 +136,27 @@ impl Stream {
         Ok(got == 1)
     }
 
-    pub(super) async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
+    /// Sends so many units; replies too, one at a time.
+    pub(super) async fn send(&mut self, bytes: u64, times: u64, what: Leaving) -> Result<u64> {
         for done in 0..times {
             if times > 1 && self.desk.job.flags.limit() {
                 return Ok(done);
             }
+            self.desk.trace_leaves(what, bytes);
             self.put(bytes).await?;
+            self.desk.trace_left(what, bytes);
         }
         Ok(times)
     }
 
-    pub(super) async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
+    /// Takes so many units; calls and responses too, one at a time.
+    pub(super) async fn receive(&mut self, bytes: u64, times: u64, what: Coming) -> Result<u64> {
         let wanted = bytes.saturating_mul(times);
         let at_once = bytes.max(READ_BYTES);
         let mut have = mem::take(&mut self.ahead);
+        let mut coming = Units::new(&self.desk, bytes, times, what);
         while have < wanted {
+            coming.are(have.min(wanted));
             let got = self.take(at_once, "data units").await?;
             if got == 0 {
                 self.ended = true;
@@ -154,13 +165,19 @@ impl Stream {
             }
             have += got;
         }
+        coming.are(wanted);
         self.ahead = have - wanted;
         Ok(times)
     }
 
     pub(super) async fn call(&mut self, request: u64, response: u64) -> Result<bool> {
+        self.desk.trace_leaves(Leaving::Call, request);
         self.put(request).await?;
-        if self.receive(response, 1).await? == 1 { Ok(true) } else { Err(vanished("before the response came")) }
+        if self.receive(response, 1, Coming::Response).await? == 1 {
+            Ok(true)
+        } else {
+            Err(vanished("before the response came"))
+        }
     }
 
     pub(super) async fn start_bulk(&mut self) -> Result<()> {

@@ -1,6 +1,6 @@
 //! The simulated world: virtual time, exact and repeatable.
 
-use super::traces::unkept;
+use super::traces::{spooled, unkept};
 use super::{Made, Place, Traced, Traces, Tracing};
 use crate::tap::{Stamp, Streams};
 use serde_json::{Value, json};
@@ -9,10 +9,11 @@ use stackline_core::network::Network;
 use stackline_core::plan::Plan;
 use stackline_core::record::{NetworkRecord, PortRecord};
 use stackline_core::time::{Duration, Instant};
+use stackline_events::Tapes;
 use stackline_live::fault::Fault;
 use stackline_net::{Counters, Node};
 use stackline_report::topology::port_name;
-use stackline_sim::{Failure, Limits, Outcome, Scene};
+use stackline_sim::{Failure, Limits, Outcome, Scene, Trace};
 
 /// Ports without drops that a record keeps.
 pub(super) const BUSIEST: usize = 8;
@@ -39,6 +40,13 @@ impl<'p> Simulated<'p> {
         (self.runs, self.digest)
     }
 
+    /// Where the events of endpoints and protocol machines go.
+    fn trace(&self, network: &Network, tracing: &Tracing) -> Trace {
+        let hosts = network.hosts.iter().map(|host| host.name.clone());
+        let tapes = Tapes::new(hosts, spooled(&self.traces.directory));
+        Trace { flows: tracing.flows.clone(), zero_ns: zero(network, tracing), tapes }
+    }
+
     fn same_again(scene: &Scene<'_>, first: &Outcome) -> Result<(), Fault> {
         let (second, ()) = stackline_sim::carry_out(scene, ()).map_err(fault)?;
         if (second.digest, second.events) == (first.digest, first.events) {
@@ -61,7 +69,11 @@ impl Place for Simulated<'_> {
             Some(recording) => {
                 let (stamp, streams) = tracing.map(|tracing| told(network, turn, tracing)).unwrap_or_default();
                 let recorder = recording.recorder(network, stamp, streams)?;
-                let (outcome, recorder) = stackline_sim::carry_out(&scene, recorder).map_err(fault)?;
+                let made = match tracing {
+                    Some(tracing) => stackline_sim::trace(&scene, recorder, self.trace(network, tracing)),
+                    None => stackline_sim::carry_out(&scene, recorder),
+                };
+                let (outcome, recorder) = made.map_err(fault)?;
                 recorder.finish().map_err(unkept)?;
                 outcome
             }

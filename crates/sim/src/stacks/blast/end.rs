@@ -30,11 +30,13 @@ struct Machine {
     between: bool,
     /// Stream position up to which the application has taken what arrived.
     taken: u64,
+    /// When data units were handed over, and how many, while the run is traced.
+    handed: Option<Vec<(Instant, u64)>>,
 }
 
 impl Machine {
     /// Hands over what the next blast can take.
-    fn top_up(&mut self) {
+    fn top_up(&mut self, now: Instant) {
         let Stretch { unit, left } = self.stretch;
         let room = u64::from(self.connection.options().size).saturating_sub(self.connection.sender().waiting());
         if left == 0 || room == 0 || !self.between || self.connection.state() != State::Open {
@@ -43,6 +45,9 @@ impl Machine {
         let units = room.div_ceil(unit.max(1)).min(left);
         self.connection.send(unit.saturating_mul(units));
         self.stretch.left -= units;
+        if let Some(handed) = &mut self.handed {
+            handed.push((now, units));
+        }
     }
 
     /// What an application may wait for.
@@ -87,7 +92,7 @@ impl End {
         number: u32,
         connection: Connection,
     ) -> Self {
-        let machine = Machine { connection, stretch: Stretch::default(), between: true, taken: 0 };
+        let machine = Machine { connection, stretch: Stretch::default(), between: true, taken: 0, handed: None };
         Self {
             touched: Cell::new(false),
             wire,
@@ -179,7 +184,7 @@ impl End {
     fn send_all(&self, machine: &mut Machine, world: &World) -> Option<Instant> {
         let now = world.now();
         loop {
-            machine.top_up();
+            machine.top_up(now);
             let next = machine.connection.deadline(now).map(|(at, _)| at);
             let wants = next.is_some_and(|at| at <= now);
             let room = if wants { self.outlet.room(world) } else { Ok(()) };
@@ -219,10 +224,16 @@ impl End {
     /// Asks for so many data units to be sent.
     pub(super) fn begin(self: &Rc<Self>, unit: u64, times: u64, world: &World) {
         let mut machine = self.machine.borrow_mut();
+        machine.handed = world.log.is_some().then(Vec::new);
         if unit > 0 {
             machine.stretch = Stretch { unit, left: times };
         }
         self.touch(world);
+    }
+
+    /// When how many of them were handed over, where the run is traced.
+    pub(super) fn handed(&self) -> Vec<(Instant, u64)> {
+        self.machine.borrow_mut().handed.take().unwrap_or_default()
     }
 
     /// Sends no more of them; how many were not begun.

@@ -5,6 +5,7 @@ use super::super::Bulk;
 use super::super::end::Got;
 use super::{BlastPair, End};
 use crate::fault::{Failure, Fault, Result, vanished};
+use crate::trace::{Coming, Leaving, Units};
 use crate::world::{Desk, World};
 use stackline_core::record::Transport;
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ impl Drop for Transfers {
 
 impl Transfers {
     fn new(pair: &Rc<BlastPair>, end: Rc<End>, desk: &Rc<Desk>) -> Self {
+        desk.trace_streams();
         Self { pair: Rc::clone(pair), end, desk: Rc::clone(desk) }
     }
 
@@ -83,44 +85,68 @@ impl Transfers {
             }
             self.end.is_sent()
         };
-        match self.desk.until("its data to be acknowledged", sent).await? {
-            true => Ok(times - left),
+        let done = self.desk.until("its data to be acknowledged", sent).await;
+        let units = self.desk.trace_handed(&self.end.handed(), bytes);
+        match done? {
+            true => {
+                self.desk.trace_all_left(&units, bytes);
+                Ok(times - left)
+            }
             false => Err(self.lost("while data was on its way")),
         }
     }
 
-    pub(in crate::stacks) async fn receive(&self, bytes: u64, times: u64) -> Result<u64> {
+    pub(in crate::stacks) async fn receive(&self, bytes: u64, times: u64, what: Coming) -> Result<u64> {
         let wanted = bytes.saturating_mul(times);
         let mut have = 0;
+        let mut coming = Units::new(&self.desk, bytes, times, what);
         while have < wanted {
+            coming.are(have);
             let got = self.take(wanted - have, "data units").await?;
             if got == 0 {
                 return if have.is_multiple_of(bytes) { Ok(have / bytes) } else { Err(vanished("inside a data unit")) };
             }
             have += got;
         }
+        coming.are(have);
         Ok(times)
     }
 
     pub(in crate::stacks) async fn call(&self, request: u64, response: u64) -> Result<bool> {
-        self.end.hand_over(request, self.world());
-        if self.receive(response, 1).await? == 1 { Ok(true) } else { Err(vanished("before the response came")) }
+        self.desk.trace_leaves(Leaving::Call, request);
+        self.hand_over(request);
+        if self.receive(response, 1, Coming::Response).await? == 1 {
+            Ok(true)
+        } else {
+            Err(vanished("before the response came"))
+        }
     }
 
     pub(in crate::stacks) fn reply(&self, bytes: u64) {
+        self.desk.trace_leaves(Leaving::Reply, bytes);
+        self.hand_over(bytes);
+        self.desk.trace_left(Leaving::Reply, bytes);
+    }
+
+    fn hand_over(&self, bytes: u64) {
         self.end.hand_over(bytes, self.world());
+        self.desk.trace_moved(bytes, 0);
     }
 
     pub(in crate::stacks) fn start_bulk(&self, way: Bulk) {
         if way == Bulk::Get {
-            self.end.hand_over(1, self.world());
+            self.hand_over(1);
         }
     }
 
     pub(in crate::stacks) async fn await_start_bulk(&self, way: Bulk) -> Result<bool> {
         let what = "a bulk transfer to start";
         match way {
-            Bulk::Get => Ok(self.take(1, what).await? == 1),
+            Bulk::Get => {
+                let got = self.take(1, what).await?;
+                self.desk.trace_moved(0, got);
+                Ok(got == 1)
+            }
             Bulk::Put => self.desk.until(what, || self.end.has_come()).await,
         }
     }

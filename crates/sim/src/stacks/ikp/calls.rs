@@ -5,6 +5,7 @@ use super::super::Bulk;
 use super::end::Come;
 use super::{End, IkpPair};
 use crate::fault::{Failure, Fault, Result, vanished};
+use crate::trace::{Coming, Leaving};
 use crate::world::{Desk, World};
 use stackline_core::program::Side;
 use stackline_core::record::Transport;
@@ -174,7 +175,9 @@ impl Calls {
                 return Ok(done);
             }
             if self.asks() {
+                self.desk.trace_leaves(Leaving::Unit, bytes);
                 self.ask(Verb::Put, bytes, 0, "its data to be taken").await?;
+                self.desk.trace_left(Leaving::Unit, bytes);
                 continue;
             }
             let come = self.next("data to be asked for").await?;
@@ -182,7 +185,9 @@ impl Calls {
                 self.unexpected(come, "Get").await?;
                 return Err(vanished("while data was on its way"));
             }
+            self.desk.trace_leaves(Leaving::Unit, bytes);
             self.reply_to(come, bytes, Answer::Done).await?;
+            self.desk.trace_left(Leaving::Unit, bytes);
         }
         Ok(times)
     }
@@ -192,11 +197,13 @@ impl Calls {
             if self.ended() {
                 return Ok(done);
             }
+            self.desk.trace_awaits(bytes);
             if self.asks() {
                 self.over = self.ask(Verb::Get, 0, bytes, "data units").await? == Answer::Over;
                 if self.over {
                     return Ok(done);
                 }
+                self.desk.trace_comes(Coming::Unit, bytes, None);
                 continue;
             }
             let come = self.next("data units").await?;
@@ -205,14 +212,19 @@ impl Calls {
                 return Ok(done);
             }
             self.take(&come, bytes).await?;
+            self.desk.trace_comes(Coming::Unit, bytes, None);
             self.reply_to(come, 0, Answer::Done).await?;
         }
         Ok(times)
     }
 
     pub(in crate::stacks) async fn call(&mut self, request: u64, response: u64) -> Result<bool> {
+        self.desk.trace_leaves(Leaving::Call, request);
         match self.ask(Verb::Call, request, response, "a response").await? {
-            Answer::Done => Ok(true),
+            Answer::Done => {
+                self.desk.trace_comes(Coming::Response, response, None);
+                Ok(true)
+            }
             Answer::Over => Err(vanished("before the response came")),
         }
     }
@@ -221,18 +233,23 @@ impl Calls {
         if self.ended() {
             return Ok(false);
         }
+        self.desk.trace_awaits(bytes);
         let come = self.next("a call").await?;
         if come.verb != Verb::Call {
             return self.unexpected(come, "Call").await.map(|()| false);
         }
         self.take(&come, bytes).await?;
+        self.desk.trace_comes(Coming::Call, bytes, None);
         self.call = Some(come);
         Ok(true)
     }
 
     pub(in crate::stacks) async fn reply(&mut self, bytes: u64) -> Result<()> {
         let Some(come) = self.call.take() else { return Err(Failure::new("no call awaits a response").into()) };
-        self.reply_to(come, bytes, Answer::Done).await
+        self.desk.trace_leaves(Leaving::Reply, bytes);
+        self.reply_to(come, bytes, Answer::Done).await?;
+        self.desk.trace_left(Leaving::Reply, bytes);
+        Ok(())
     }
 
     pub(in crate::stacks) async fn await_start_bulk(&mut self, way: Bulk) -> Result<bool> {

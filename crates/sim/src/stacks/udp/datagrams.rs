@@ -6,6 +6,7 @@ use super::control::words;
 use super::socket::{Received, Socket};
 use crate::datagram::Body;
 use crate::fault::{Failure, Fault, Result, vanished};
+use crate::trace::{Coming, Leaving};
 use crate::world::Desk;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use stackline_proto::datagram::sequence::Sequence;
 use stackline_proto::datagram::{
     COUNT_BITS, COUNT_MASK, FAREWELL, FIRST_REPEAT, LAST_REPEAT, Losses, NUMBER, NUMBERS, PATIENCE,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::rc::Rc;
 
@@ -45,6 +46,8 @@ pub(crate) struct Datagrams {
     bye: bool,
     /// The last answer that came.
     answered: Option<u8>,
+    /// Numbers and sizes of the data units ahead, while the run is traced.
+    numbers: VecDeque<(u64, u64)>,
 }
 
 impl Datagrams {
@@ -68,6 +71,7 @@ impl Datagrams {
             started: false,
             bye: false,
             answered: None,
+            numbers: VecDeque::new(),
         }
     }
 
@@ -167,6 +171,7 @@ impl Datagrams {
                     (self.started, self.ended, self.bye, self.peer_sent, self.transfer) =
                         (false, false, false, None, 0);
                     (self.ahead, self.received_bytes, self.sequence) = (0, 0, Sequence::default());
+                    self.numbers.clear();
                 }
             }
             // The number tells a new transfer from a repeated START of the present one.
@@ -207,19 +212,43 @@ impl Datagrams {
                 let n = (bytes as usize).min(NUMBER);
                 self.head[..n].copy_from_slice(&number.to_le_bytes()[..n]);
                 self.ahead += 1;
+                self.note(number.saturating_sub(1), bytes);
             }
             Received::Unit { number, bytes } => {
                 if (bytes as usize) < NUMBER || self.sequence.arrived(number % NUMBERS) {
                     self.ahead += 1;
                     self.received_bytes += u64::from(bytes);
+                    self.note(number, bytes);
                 }
             }
         }
     }
 
+    /// Keeps what a trace tells of a data unit that arrived.
+    fn note(&mut self, number: u64, bytes: u32) {
+        if self.desk.is_traced() {
+            self.numbers.push_back((number, u64::from(bytes)));
+        }
+    }
+
+    /// Tells of data units that are taken.
+    fn tell(&mut self, units: u64, what: Coming) {
+        let units = usize::try_from(units).unwrap_or(usize::MAX).min(self.numbers.len());
+        for (number, bytes) in self.numbers.drain(..units) {
+            self.desk.trace_comes(what, bytes, Some(number));
+        }
+    }
+
     // --- what leaves ---
 
-    async fn send_unit(&self, number: u64, bytes: u64) -> Result<()> {
+    async fn send_unit(&self, what: Leaving, number: u64, bytes: u64) -> Result<()> {
+        let unit = self.desk.trace_leaves(what, bytes);
+        self.hand_over(unit, number, bytes).await?;
+        self.desk.trace_left(what, bytes);
+        Ok(())
+    }
+
+    async fn hand_over(&self, unit: Option<i64>, number: u64, bytes: u64) -> Result<()> {
         let socket = self.socket();
         let room = || match socket.room(&self.desk.world) {
             Ok(()) => Some(()),
@@ -230,7 +259,7 @@ impl Datagrams {
         };
         self.desk.until("its host's interface", room).await?;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        socket.send(Body::Unit { number, bytes }, None, &self.desk.world);
+        socket.send(Body::Unit { number, bytes }, unit, &self.desk.world);
         Ok(())
     }
 
@@ -241,14 +270,21 @@ impl Datagrams {
             }
             let number = self.next_number;
             self.next_number += 1;
-            self.send_unit(number, bytes).await?;
+            self.send_unit(Leaving::Unit, number, bytes).await?;
         }
         Ok(times)
     }
 
-    pub(in crate::stacks) async fn receive(&mut self, times: u64) -> Result<u64> {
+    /// Takes so many units, or calls one at a time, of so many bytes each.
+    pub(in crate::stacks) async fn receive(&mut self, bytes: u64, times: u64, what: Coming) -> Result<u64> {
+        let mut told = self.ahead.min(times);
+        self.tell(told, what);
         while self.ahead < times && !self.ended && !self.bye {
+            self.desk.trace_awaits(bytes);
             self.take("a data unit").await?;
+            let more = self.ahead.min(times) - told;
+            self.tell(more, what);
+            told += more;
         }
         let units = self.ahead.min(times);
         self.ahead -= units;
@@ -263,9 +299,14 @@ impl Datagrams {
         self.calling = true;
         self.next_number = (self.next_number + 1) % NUMBERS;
         let number = self.next_number;
-        self.send_unit(number, request).await?;
+        self.send_unit(Leaving::Call, number, request).await?;
         let n = NUMBER.min(request as usize).min(response as usize);
         let answered = self.await_answer(number, n, since + self.pair.timeout).await?;
+        if answered {
+            self.desk.trace_comes(Coming::Response, response, None);
+        } else {
+            self.desk.trace_lost(request);
+        }
         self.lost_calls += u64::from(!answered);
         Ok(answered)
     }
@@ -284,15 +325,16 @@ impl Datagrams {
             }
             let right = self.ahead > 0 && self.head[..n] == number.to_le_bytes()[..n];
             self.ahead = 0;
+            self.numbers.clear();
             if right {
                 return Ok(true);
             }
         }
     }
 
-    pub(in crate::stacks) async fn await_call(&mut self) -> Result<bool> {
+    pub(in crate::stacks) async fn await_call(&mut self, bytes: u64) -> Result<bool> {
         self.calling = true;
-        Ok(self.receive(1).await? == 1)
+        Ok(self.receive(bytes, 1, Coming::Call).await? == 1)
     }
 
     pub(in crate::stacks) async fn reply(&mut self, bytes: u64) -> Result<()> {
@@ -301,7 +343,7 @@ impl Datagrams {
             self.bye = true;
             return Ok(());
         }
-        self.send_unit(u64::from_le_bytes(self.head), bytes).await
+        self.send_unit(Leaving::Reply, u64::from_le_bytes(self.head), bytes).await
     }
 
     pub(in crate::stacks) async fn start_bulk(&mut self) -> Result<()> {

@@ -1,0 +1,394 @@
+//! What a run tells of itself when it is traced: events of endpoints and protocol machines on their hosts' tapes, each
+//! stamped by its host's own clock. It changes nothing of what happens, and untraced runs have none of it.
+
+use crate::clock::HostClock;
+use crate::world::Desk;
+use stackline_core::program::Side;
+use stackline_core::time::Instant;
+use stackline_events::unit::{Direction, Numbering};
+use stackline_events::{Keyword, Tapes, Value};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+static CONNECT: Keyword = Keyword::new("APP_CONNECT");
+static CONNECTED: Keyword = Keyword::new("APP_CONNECTED");
+static ACCEPTED: Keyword = Keyword::new("APP_ACCEPTED");
+static START: Keyword = Keyword::new("APP_START");
+static CALL: Keyword = Keyword::new("APP_CALL");
+static SEND: Keyword = Keyword::new("APP_SEND");
+static SENT: Keyword = Keyword::new("APP_SENT");
+static INDICATION: Keyword = Keyword::new("APP_INDICATION");
+static REPLY: Keyword = Keyword::new("APP_REPLY");
+static REPLIED: Keyword = Keyword::new("APP_REPLIED");
+static AWAIT: Keyword = Keyword::new("APP_AWAIT");
+static RECEIVED: Keyword = Keyword::new("APP_RECEIVED");
+static RESPONSE: Keyword = Keyword::new("APP_RESPONSE");
+static LOST: Keyword = Keyword::new("APP_LOST");
+static STOP: Keyword = Keyword::new("APP_STOP");
+static DISCONNECT: Keyword = Keyword::new("APP_DISCONNECT");
+static DISCONNECTED: Keyword = Keyword::new("APP_DISCONNECTED");
+
+/// What a traced run is told.
+#[derive(Debug)]
+pub struct Trace {
+    /// The first flow of each part; those of its replicas follow.
+    pub flows: Vec<u32>,
+    /// What a right clock reads at the run's beginning, ns.
+    pub zero_ns: u64,
+    /// Takes the events; its hosts are the network's, in their order.
+    pub tapes: Tapes,
+}
+
+/// Where events of a run go.
+#[derive(Debug)]
+pub(crate) struct Log {
+    flows: Vec<u32>,
+    zero_ns: u64,
+    tapes: RefCell<Tapes>,
+    clocks: Vec<Rc<HostClock>>,
+    /// Of each pair, its flow and the hosts of its two sides.
+    pairs: RefCell<Vec<(u32, [usize; 2])>>,
+}
+
+impl Log {
+    pub(crate) fn new(trace: Trace, clocks: Vec<Rc<HostClock>>) -> Self {
+        let Trace { flows, zero_ns, tapes } = trace;
+        Self { flows, zero_ns, tapes: RefCell::new(tapes), clocks, pairs: RefCell::default() }
+    }
+
+    /// The next pair: the part it belongs to, which replica it is, its hosts.
+    pub(crate) fn add_pair(&self, part: usize, replica: u32, hosts: [usize; 2]) {
+        let flow = self.flows.get(part).copied().unwrap_or(0) + replica;
+        self.pairs.borrow_mut().push((flow, hosts));
+    }
+
+    fn pair(&self, pair: u32) -> (u32, [usize; 2]) {
+        self.pairs.borrow().get(pair as usize).copied().unwrap_or_default()
+    }
+
+    /// An event on a host, at a true moment.
+    pub(crate) fn put(&self, host: usize, at: Instant, keyword: &Keyword, values: &[Value<'_>]) {
+        let reading = self.clocks.get(host).map_or(i128::from(at.0), |clock| clock.reading_ns(at));
+        let at_ns = u64::try_from((i128::from(self.zero_ns) + reading).max(0)).unwrap_or(u64::MAX);
+        self.tapes.borrow_mut().push(host, keyword.id(), at_ns, values);
+    }
+
+    /// Hands on what is left.
+    ///
+    /// # Errors
+    /// Why something was not kept.
+    pub(crate) fn finish(&self) -> Result<(), String> {
+        self.tapes.replace(Tapes::new([], |_, _| Ok(()))).finish()
+    }
+}
+
+/// Where the data of that side goes.
+pub(crate) const fn way_of(side: Side) -> Direction {
+    match side {
+        Side::Initiator => Direction::There,
+        Side::Responder => Direction::Back,
+    }
+}
+
+const fn opposite(way: Direction) -> Direction {
+    match way {
+        Direction::There => Direction::Back,
+        Direction::Back => Direction::There,
+    }
+}
+
+/// What leaves an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    Unit,
+    Call,
+    Reply,
+}
+
+/// What comes to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coming {
+    Unit,
+    Call,
+    Response,
+}
+
+/// An endpoint's place in a trace: the numbers of its units, how far its streams are.
+#[derive(Debug)]
+pub(crate) struct Line {
+    host: usize,
+    own: Direction,
+    numbering: RefCell<Numbering>,
+    connection: Cell<i64>,
+    /// Bytes handed over and taken on this connection; where there is no stream they are not told.
+    out: Cell<u64>,
+    taken: Cell<u64>,
+    streams: Cell<bool>,
+    /// The unit that leaves, and where in the stream it begins.
+    leaving: Cell<(i64, u64)>,
+    /// The call that was made or taken last.
+    call: Cell<i64>,
+    /// Units of either direction before this connection.
+    before: Cell<[u64; 2]>,
+}
+
+impl Line {
+    pub(crate) fn new(log: &Log, pair: u32, side: Side, both_ways: bool) -> Self {
+        let (flow, hosts) = log.pair(pair);
+        let own = way_of(side);
+        Self {
+            host: hosts[own as usize],
+            own,
+            numbering: RefCell::new(Numbering::new(flow, both_ways)),
+            connection: Cell::new(0),
+            out: Cell::new(0),
+            taken: Cell::new(0),
+            streams: Cell::new(false),
+            leaving: Cell::new((0, 0)),
+            call: Cell::new(0),
+            before: Cell::new([0; 2]),
+        }
+    }
+
+    fn offset(&self, of: &Cell<u64>) -> Option<u64> {
+        self.streams.get().then_some(of.get())
+    }
+
+    /// A new connection begins.
+    fn begin(&self) {
+        let mut numbering = self.numbering.borrow_mut();
+        self.connection.set(numbering.connect());
+        self.before.set([Direction::There, Direction::Back].map(|way| numbering.count(way)));
+        self.out.set(0);
+        self.taken.set(0);
+    }
+
+    fn number(&self, way: Direction, number: Option<u64>) -> i64 {
+        let mut numbering = self.numbering.borrow_mut();
+        match number {
+            Some(number) => numbering.at(way, self.before.get()[way as usize] + number),
+            None => numbering.next(way),
+        }
+    }
+}
+
+/// What happens to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    Connect,
+    Connected,
+    /// The responder begins to wait for one; nothing is told of it.
+    Accept,
+    Accepted,
+    Disconnect,
+    Disconnected,
+}
+
+impl Desk {
+    /// The log and this endpoint's place in it, while the run is traced.
+    #[inline]
+    fn traced(&self) -> Option<(&Log, &Line)> {
+        self.world.log.as_ref().zip(self.line.as_ref())
+    }
+
+    /// Whether events are kept at all.
+    #[inline]
+    pub(crate) fn is_traced(&self) -> bool {
+        self.line.is_some()
+    }
+
+    /// A connection begins, is there, or goes.
+    pub(crate) fn trace_life(&self, life: Life) {
+        let Some((log, line)) = self.traced() else { return };
+        if matches!(life, Life::Connect | Life::Accept) {
+            line.begin();
+        }
+        let (keyword, begins) = match life {
+            Life::Connect => (&CONNECT, None),
+            Life::Connected => (&CONNECTED, line.offset(&line.out)),
+            Life::Accept => return,
+            Life::Accepted => (&ACCEPTED, line.offset(&line.taken)),
+            Life::Disconnect => (&DISCONNECT, None),
+            Life::Disconnected => (&DISCONNECTED, None),
+        };
+        let stream = line.numbering.borrow().stream(Direction::There);
+        log.put(
+            line.host,
+            self.now(),
+            keyword,
+            &[line.connection.get().into(), stream.into(), begins.into(), Value::Absent],
+        );
+    }
+
+    /// The clock starts, or stops.
+    pub(crate) fn trace_clock(&self, starts: bool) {
+        let Some((log, line)) = self.traced() else { return };
+        let stream = line.numbering.borrow().stream(line.own);
+        let keyword = if starts { &START } else { &STOP };
+        log.put(line.host, self.now(), keyword, &[line.connection.get().into(), stream.into()]);
+    }
+
+    /// This connection carries streams of bytes.
+    pub(crate) fn trace_streams(&self) {
+        if let Some(line) = &self.line {
+            line.streams.set(true);
+        }
+    }
+
+    /// Bytes were handed over to the stream, or taken from it.
+    #[inline]
+    pub(crate) fn trace_moved(&self, out: u64, taken: u64) {
+        if let Some(line) = &self.line {
+            line.out.set(line.out.get() + out);
+            line.taken.set(line.taken.get() + taken);
+        }
+    }
+
+    /// A data unit of so many bytes begins to leave; its id. Calls and replies are numbered by the call.
+    #[inline]
+    pub(crate) fn trace_leaves(&self, what: Leaving, bytes: u64) -> Option<i64> {
+        self.line.as_ref()?;
+        self.leaves_at(self.now(), what, bytes)
+    }
+
+    /// The same at an earlier moment.
+    pub(crate) fn leaves_at(&self, at: Instant, what: Leaving, bytes: u64) -> Option<i64> {
+        let (log, line) = self.traced()?;
+        let unit = if what == Leaving::Reply { line.call.get() } else { line.number(line.own, None) };
+        let keyword = match what {
+            Leaving::Unit => &SEND,
+            Leaving::Call => &CALL,
+            Leaving::Reply => &REPLY,
+        };
+        if what == Leaving::Call {
+            line.call.set(unit);
+        }
+        line.leaving.set((unit, line.out.get()));
+        let stream = line.numbering.borrow().stream(line.own);
+        log.put(line.host, at, keyword, &[unit.into(), stream.into(), line.offset(&line.out).into(), bytes.into()]);
+        Some(unit)
+    }
+
+    /// The operation that handed it over returns.
+    #[inline]
+    pub(crate) fn trace_left(&self, what: Leaving, bytes: u64) {
+        let Some((log, line)) = self.traced() else { return };
+        let (unit, begin) = line.leaving.get();
+        self.left(log, line, what, (unit, begin, bytes));
+    }
+
+    fn left(&self, log: &Log, line: &Line, what: Leaving, (unit, begin, bytes): (i64, u64, u64)) {
+        let keyword = match what {
+            Leaving::Unit => &SENT,
+            Leaving::Reply => &REPLIED,
+            Leaving::Call => return,
+        };
+        let begin = line.streams.get().then_some(begin);
+        let stream = line.numbering.borrow().stream(line.own);
+        log.put(line.host, self.now(), keyword, &[unit.into(), stream.into(), begin.into(), bytes.into()]);
+    }
+
+    /// Units of so many bytes that were handed over together have all left: their ids, and where they begin.
+    pub(crate) fn trace_all_left(&self, units: &[(i64, u64)], bytes: u64) {
+        let Some((log, line)) = self.traced() else { return };
+        for (unit, begin) in units {
+            self.left(log, line, Leaving::Unit, (*unit, *begin, bytes));
+        }
+    }
+
+    /// Units of so many bytes began to leave at those moments, how many at each; their ids and where they begin.
+    pub(crate) fn trace_handed(&self, handed: &[(Instant, u64)], bytes: u64) -> Vec<(i64, u64)> {
+        let units = handed.iter().flat_map(|(at, units)| (0..*units).map(move |_| *at));
+        let hand = |at: Instant| {
+            let unit = self.leaves_at(at, Leaving::Unit, bytes)?;
+            let begin = self.line.as_ref()?.out.get();
+            self.trace_moved(bytes, 0);
+            Some((unit, begin))
+        };
+        units.filter_map(hand).collect()
+    }
+
+    /// The application waits for its next data unit, or for a call.
+    #[inline]
+    pub(crate) fn trace_awaits(&self, bytes: u64) {
+        let Some((log, line)) = self.traced() else { return };
+        let way = opposite(line.own);
+        let unit = line.numbering.borrow().clone().next(way);
+        let stream = line.numbering.borrow().stream(way);
+        log.put(
+            line.host,
+            self.now(),
+            &AWAIT,
+            &[unit.into(), stream.into(), line.offset(&line.taken).into(), bytes.into()],
+        );
+    }
+
+    /// A data unit is there whole. `number` is that on this connection, where a packet tells it.
+    #[inline]
+    pub(crate) fn trace_comes(&self, what: Coming, bytes: u64, number: Option<u64>) {
+        let Some((log, line)) = self.traced() else { return };
+        let way = opposite(line.own);
+        let (keyword, unit) = match what {
+            Coming::Unit => (&RECEIVED, line.number(way, number)),
+            Coming::Call => (&INDICATION, line.number(way, number)),
+            Coming::Response => (&RESPONSE, line.call.get()),
+        };
+        if what == Coming::Call {
+            line.call.set(unit);
+        }
+        let stream = line.numbering.borrow().stream(way);
+        log.put(
+            line.host,
+            self.now(),
+            keyword,
+            &[unit.into(), stream.into(), line.offset(&line.taken).into(), bytes.into()],
+        );
+    }
+
+    /// The last call is given up.
+    pub(crate) fn trace_lost(&self, bytes: u64) {
+        let Some((log, line)) = self.traced() else { return };
+        let stream = line.numbering.borrow().stream(line.own);
+        log.put(line.host, self.now(), &LOST, &[line.call.get().into(), stream.into(), Value::Absent, bytes.into()]);
+    }
+}
+
+/// Data units that come one after the other out of a stream.
+#[derive(Debug)]
+pub(crate) struct Units<'d> {
+    desk: &'d Desk,
+    bytes: u64,
+    times: u64,
+    what: Coming,
+    /// How many are there, and whether the next one is waited for.
+    there: u64,
+    awaited: bool,
+}
+
+impl<'d> Units<'d> {
+    /// So many of so many bytes each; nothing of them is there.
+    pub(crate) const fn new(desk: &'d Desk, bytes: u64, times: u64, what: Coming) -> Self {
+        Self { desk, bytes, times, what, there: 0, awaited: false }
+    }
+
+    /// So many bytes of them are there; if that is not all, the next is waited for. Call it before each wait and at last.
+    #[inline]
+    pub(crate) fn are(&mut self, bytes: u64) {
+        if self.desk.is_traced() {
+            self.tell(bytes);
+        }
+    }
+
+    fn tell(&mut self, bytes: u64) {
+        let whole = bytes.checked_div(self.bytes).unwrap_or(0);
+        while self.there < whole {
+            self.desk.trace_comes(self.what, self.bytes, None);
+            self.desk.trace_moved(0, self.bytes);
+            (self.there, self.awaited) = (self.there + 1, false);
+        }
+        let waits = self.there < self.times && self.what != Coming::Response;
+        if waits && !std::mem::replace(&mut self.awaited, true) {
+            self.desk.trace_awaits(self.bytes);
+        }
+    }
+}
