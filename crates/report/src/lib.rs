@@ -1,4 +1,4 @@
-//! Answers as people and programs read them: aligned tables, JSON, plans.
+//! Answers as people and programs read them: aligned tables, JSON, plans, pictures, a page.
 //!
 //! It turns values into text and never measures, reads a file or prints. Every number carries its unit; what is absent
 //! is shown as absent.
@@ -13,6 +13,7 @@
 //! | [`plan`](mod@plan) | what exactly will be done |
 //! | [`chart`](mod@chart) | curves over two axes as a picture |
 //! | [`drawing`](mod@drawing) | a network as a picture |
+//! | [`page`](mod@page) | a whole run as one file for a browser |
 //! | [`topology`](mod@topology) | a network: hosts, links, and what lies between each two hosts |
 
 pub mod chart;
@@ -23,6 +24,7 @@ mod figure;
 mod grid;
 pub mod json;
 mod notes;
+pub mod page;
 pub mod paper;
 pub mod plan;
 pub mod prediction;
@@ -36,6 +38,7 @@ pub use chart::{Chart, chart};
 pub use comparison::{comparison, comparison_json};
 pub use drawing::drawing;
 pub use json::{Header, json};
+pub use page::page;
 pub use paper::{paper, paper_json};
 pub use plan::{Stacks, plan};
 pub use prediction::{prediction, prediction_json};

@@ -2,6 +2,7 @@
 
 pub(crate) mod emulated;
 pub(crate) mod networks;
+pub(crate) mod traced;
 
 use stackline_analyze::{Summary, summarise};
 use stackline_core::catalogue::OptionValue;

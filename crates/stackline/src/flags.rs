@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Show where the time of each data unit of a kept run went, from its events
     Lifelines(Lifelines),
+    /// Make a page of a kept run: findings, lifelines, statistics, in one file for a browser
+    Report(Report),
     /// Show the networks of a specification, run any program on one
     Net(Net),
     /// Make a paper's tables and figures again: printed, formula, simulated, measured here
@@ -194,6 +196,18 @@ pub(crate) struct Lifelines {
     /// Which data field of an event holds the id of the unit, from 1
     #[arg(long, value_name = "FIELD", default_value_t = 1, value_parser = unit_field)]
     pub(crate) unit: usize,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Report {
+    /// A run with events: a directory, or its name under the runs directory
+    pub(crate) run: PathBuf,
+    /// Where the page is written instead of report.html in the run's directory
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Events on lifelines that the page may hold; of what is beyond, those that failed or matter are kept, and some others
+    #[arg(long, value_name = "NUMBER", default_value_t = stackline_report::page::MOST_EVENTS)]
+    pub(crate) most_events: usize,
 }
 
 fn unit_field(text: &str) -> Result<usize, String> {

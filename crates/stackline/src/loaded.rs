@@ -24,7 +24,6 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    #[expect(dead_code, reason = "for the findings and the page, which are being built")]
     /// Reads a run: a directory, or its name under the runs directory.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         Self::assembled(path, &Options::default())

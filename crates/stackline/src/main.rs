@@ -13,6 +13,7 @@ mod net;
 mod observer;
 mod output;
 mod predict;
+mod report;
 mod reproduce;
 mod run;
 mod source;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Agent(flags) => agent::agent(&flags),
         Command::Compare(flags) => compare::compare(&flags),
         Command::Lifelines(flags) => lifelines::lifelines(&flags),
+        Command::Report(flags) => report::report(&flags),
         Command::Net(flags) => net::net(&flags),
         Command::Reproduce(flags) => reproduce::reproduce(&flags),
         Command::Emulate(flags) => net::emulate(&flags),

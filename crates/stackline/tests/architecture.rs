@@ -22,7 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("runs", &["core", "events"]),
     ("analyze", &["core", "events", "model"]),
     ("exchange", &["core", "events", "analyze"]),
-    ("report", &["core", "analyze"]),
+    ("report", &["core", "events", "analyze"]),
     (
         "stackline",
         &[

@@ -1,0 +1,111 @@
+// @ts-check
+// Where the time of one data unit went: the unit whose whole time is the median, and the one at the 99th percentile, cut into
+// the pieces between the events it met.
+
+import { LAYERS, palette } from "./colours.js";
+import { button, element, fill, table } from "./dom.js";
+import { counted, percent, time } from "./format.js";
+import { pieces, typical } from "./segments.js";
+
+/** What a kind of piece is called. */
+const NAMES = {
+  application: "the application", socket: "system calls and the host", protocol: "the protocol", network: "queues and links",
+  between: "between hosts", other: "other",
+};
+
+/**
+ * @param {{about: Element, body: Element}} where @param {import("./model.js").Model} model @param {Uint8Array} mask @param {boolean} dark
+ * @param {(line: number) => void} show
+ */
+export function breakdown(where, model, mask, dark, show) {
+  const found = typical(model, mask);
+  if (found.median < 0) {
+    where.about.textContent = "";
+    fill(where.body, element("p", {}, "No data unit met two monitor points, so nothing is known about its time."));
+    return null;
+  }
+  const rows = /** @type {[string, number][]} */ ([["The median unit", found.median], ["The unit at the 99th percentile", found.p99]]);
+  const longest = Math.max(...rows.map(([, line]) => model.end[line] - model.start[line]), 1);
+  where.about.textContent = `Of ${counted(found.lines, "unit")}: the one in the middle, and one that only 1 in 100 is slower than. Each bar is one unit's time from its first event to its last.`;
+  const cut = rows.map(([, line]) => pieces(model, line));
+  const bars = rows.map(([name, line], at) => bar(model, name, line, cut[at], longest, dark, show));
+  fill(where.body, ...bars, key(model, cut.flat(), dark), steps(model, cut));
+  return { line: found.median, pieces: cut[0] };
+}
+
+/** @param {import("./model.js").Model} model @param {string} name @param {number} line @param {import("./segments.js").pieces extends (...x: any) => infer R ? R : never} cut @param {number} longest @param {boolean} dark @param {(line: number) => void} show */
+function bar(model, name, line, cut, longest, dark, show) {
+  const whole = model.end[line] - model.start[line];
+  const strip = element("div", { class: "strip", role: "img", "aria-label": `${name}: ${time(whole)}. ${cut.map((piece) => `${words(model, piece)} ${time(piece.time)}`).join(", ")}` });
+  strip.style.width = `${Math.max(2, 100 * whole / longest)}%`;
+  for (const piece of cut) {
+    if (piece.time <= 0) continue;
+    const share = piece.time / Math.max(1, whole);
+    const part = element("span", { title: `${words(model, piece)}: ${time(piece.time)}, ${percent(share)}` },
+      share * whole / longest > 0.07 ? time(piece.time) : "");
+    part.style.width = `${100 * share}%`;
+    part.style.background = palette(dark)[LAYERS[layer(model, piece)]];
+    strip.append(part);
+  }
+  return element("div", { class: "unit" },
+    element("p", {}, element("strong", {}, `${name}: ${time(whole)} `), element("span", { class: "soft" }, model.name(line)), " ",
+      button("Show its line", () => show(line))), strip);
+}
+
+/** @param {import("./model.js").Model} model @param {{from: number, to: number}[]} cut @param {boolean} dark */
+function key(model, cut, dark) {
+  const layers = [...new Set(cut.map((piece) => layer(model, piece)))];
+  return element("p", { class: "legend" }, ...layers.map((name) => {
+    const swatch = element("span", { class: "swatch" });
+    swatch.style.background = palette(dark)[LAYERS[name]];
+    return element("span", { class: "entry" }, swatch, NAMES[name]);
+  }));
+}
+
+/** @param {import("./model.js").Model} model @param {{from: number, to: number, time: number, times: number}[][]} cut */
+function steps(model, [median, late]) {
+  const all = new Map();
+  for (const piece of [...median, ...late]) if (!all.has(`${piece.from}>${piece.to}`)) all.set(`${piece.from}>${piece.to}`, piece);
+  const sum = (/** @type {{time: number}[]} */ of) => of.reduce((total, piece) => total + piece.time, 0);
+  const [a, b] = [sum(median), sum(late)];
+  const rows = [...all.values()].map((piece) => {
+    const of = (/** @type {any[]} */ cut) => cut.find((one) => one.from === piece.from && one.to === piece.to);
+    const shown = (/** @type {any} */ one, /** @type {number} */ whole) => (one ? `${time(one.time)} (${percent(one.time / Math.max(1, whole))})` : "–");
+    return [words(model, piece), `${model.pointName(piece.from)} → ${model.pointName(piece.to)}`, shown(of(median), a), shown(of(late), b)];
+  });
+  return table("Piece by piece, in the order it happened", ["what", "between", "#the median unit", "#99th percentile"], rows);
+}
+
+/** Which kind of piece that is. @param {import("./model.js").Model} model @param {{from: number, to: number}} piece @returns {keyof typeof LAYERS} */
+export function layer(model, { from, to }) {
+  const [a, b] = [model.entry(from)?.layer, model.entry(to)?.layer];
+  if (a === "network" && b === "network") return "network";
+  if (model.kinds[from][1] !== model.kinds[to][1]) return a === "network" || b === "network" ? "network" : "between";
+  const deeper = ["application", "socket", "protocol", "network"].indexOf(b ?? "") > ["application", "socket", "protocol", "network"].indexOf(a ?? "") ? b : a;
+  return a === undefined || b === undefined ? "other" : /** @type {any} */ (deeper in LAYERS ? deeper : "other");
+}
+
+/** What happens between two events, in words; what is not listed is said by the second event. */
+const WORDS = /** @type {Record<string, string>} */ ({
+  "NET_ENQUEUE NET_DEQUEUE": "waits in the queue and is sent",
+  "NET_DEQUEUE NET_ENQUEUE": "travels along the link",
+  "NET_DEQUEUE NET_DELIVER": "travels along the link",
+  "APP_INDICATION APP_REPLY": "the responder works",
+  "APP_CALL APP_INDICATION": "the request travels",
+  "APP_REPLY APP_RESPONSE": "the response travels",
+  "APP_SEND APP_RECEIVED": "the data unit travels",
+  "APP_CONNECT APP_CONNECTED": "the connection opens",
+  "SOCK_SEND SOCK_SENT": "the sending system call",
+  "SOCK_RECEIVE SOCK_RECEIVED": "the receiving system call",
+});
+
+/** @param {import("./model.js").Model} model @param {{from: number, to: number, times?: number}} piece */
+export function words(model, { from, to, times }) {
+  const [a, b] = [model.kinds[from], model.kinds[to]];
+  const known = WORDS[`${a[0]} ${b[0]}`];
+  const often = times !== undefined && times > 1 ? `, ${times} times` : "";
+  const host = a[1] === b[1] ? `on ${b[1]}` : `${a[1]} to ${b[1]}`;
+  if (known) return `${known} (${host})${often}`;
+  const help = model.entry(to)?.help;
+  return help ? `until ${help.split(";")[0]} (${host})${often}` : `${a[0]} to ${b[0]} (${host})${often}`;
+}

@@ -1,0 +1,26 @@
+// @ts-check
+// Colours that also those tell apart who see few colours (Okabe and Ito 2008), for light and dark grounds.
+
+const LIGHT = ["#0072b2", "#d55e00", "#009e73", "#b0488a", "#8a6d00", "#3a9bd6", "#5b4bb5", "#6b7280"];
+const DARK = ["#4aa8e0", "#ff8a3d", "#2fd0a2", "#e58cc0", "#e6c84a", "#8fd0f5", "#a99cf5", "#a3acb8"];
+
+/** What a piece of a line is spent in, by layer: its colour's number. */
+export const LAYERS = { application: 0, socket: 5, protocol: 2, network: 1, between: 4, other: 7 };
+
+/** The colours of lines. @param {boolean} dark */
+export function palette(dark) {
+  return dark ? DARK : LIGHT;
+}
+
+/** The colours of everything else. @param {boolean} dark */
+export function inks(dark) {
+  return dark
+    ? { paper: "#14181d", ink: "#e4e7eb", soft: "#9aa5b1", rule: "#2b333d", band: "#1b222a", bad: "#ff7a66", again: "#ffb84d", bar: "#4f6b86", chosen: "#ffffff" }
+    : { paper: "#ffffff", ink: "#1f2933", soft: "#52606d", rule: "#dde3ea", band: "#f3f6f9", bad: "#c62f1d", again: "#b86e00", bar: "#9db4ca", chosen: "#000000" };
+}
+
+/** A colour as a pixel of ImageData without its opacity. @param {string} colour */
+export function pixel(colour) {
+  const number = parseInt(colour.slice(1), 16);
+  return ((number & 255) << 16) | (number & 0xff00) | (number >> 16);
+}

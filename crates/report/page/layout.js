@@ -1,0 +1,42 @@
+// @ts-check
+// Where in the picture everything stands, in CSS pixels.
+
+/** Heights. */
+const MARKS = 18;
+const SERIES = 30;
+const AXIS = 26;
+const RIGHT = 10;
+
+/**
+ * Where everything stands; rows are monitor points, the first at the bottom.
+ * @typedef {{width: number, height: number, left: number, right: number, marks: number, top: number, row: number, bottom: number, series: number, axis: number}} Layout
+ * `marks`, `series` and `axis` are where these begin; `top` and `bottom` hold the rows
+ */
+
+/** @param {number} width @param {number} points @param {number} marks @param {number} series @returns {Layout} */
+export function layout(width, points, marks, series) {
+  const left = Math.round(Math.min(230, Math.max(104, width * 0.19)));
+  const row = Math.min(46, Math.max(16, 460 / Math.max(1, points)));
+  const top = 6 + marks * MARKS;
+  const bottom = Math.round(top + row * Math.max(1, points));
+  const axis = bottom + 6 + series * SERIES;
+  return { width, height: axis + AXIS, left, right: width - RIGHT, marks: 4, top, row, bottom, series: bottom + 6, axis };
+}
+
+/** Middle of a monitor point's row. @param {Layout} layout @param {number} point */
+export function rowAt(layout, point) {
+  return layout.bottom - (point + 0.5) * layout.row;
+}
+
+/** Middle of the bars of a kind of marks. @param {Layout} layout @param {number} lane */
+export function marksAt(layout, lane) {
+  return layout.marks + lane * MARKS;
+}
+
+/** Upper edge of a monitor's bars. @param {Layout} layout @param {number} lane */
+export function seriesAt(layout, lane) {
+  return layout.series + lane * SERIES;
+}
+
+/** Heights of bars. */
+export const HEIGHTS = { marks: MARKS - 4, series: SERIES - 6 };

@@ -1,0 +1,209 @@
+// @ts-check
+// The page: reads its data, fills its parts, and ties them together.
+
+import { unpack } from "./pack.js";
+import { Model } from "./model.js";
+import { choose } from "./choice.js";
+import { segments } from "./segments.js";
+import { marks, series } from "./lanes.js";
+import { Picture } from "./picture.js";
+import { control, zoomIn } from "./controls.js";
+import { colourPick, coloured, filters } from "./filters.js";
+import { breakdown, words } from "./breakdown.js";
+import { environment, findings, inView, judged, segmentTable, selected, statistics } from "./panels.js";
+import { button, byId, element, fill } from "./dom.js";
+import { count, counted, moment, percent, time } from "./format.js";
+
+/** Segments that the filter offers. */
+const OFFERED = 60;
+
+const model = new Model(await unpack(byId("data").textContent.trim()));
+byId("data").textContent = "";
+const { head } = model;
+const lanes = series(model);
+const picture = new Picture(model, byId("picture"), { marks: marks(model), series: lanes.filter((lane) => lane.wanted).slice(0, 6) });
+const pick = colourPick(model, (by) => { pick.by = by; paint(); });
+const measurements = model.measurements();
+const beginning = String(head.findings[0]?.measurement ?? ([...measurements.keys()][0] ?? ""));
+const form = filters(byId("filters"), model, measurements.size > 1 ? beginning : "", refilter);
+
+tools();
+control(picture, select);
+picture.listeners.push(status);
+headline();
+fill(byId("findings-body"), ...findings(head.findings, show));
+fill(byId("statistics-body"), ...statistics(head));
+fill(byId("environment-body"), ...environment(model));
+pickMeasurement();
+theme();
+refilter(form.wish());
+if (measurements.size > 1) showRuns(beginning);
+
+/** For tests and for people at the browser's console. */
+Object.assign(globalThis, { stackline: { model, picture, select, show, form } });
+
+/** What was measured, and the answer in one sentence. */
+function headline() {
+  document.title = `${head.title}: stackline`;
+  byId("title").textContent = head.title;
+  const rows = (head.run.measurements ?? []).filter((/** @type {any} */ row) => row.runs > 0);
+  const world = head.run.world ? `In the ${head.run.world} world: ` : "";
+  const parts = rows.slice(0, 4).map((/** @type {any} */ row) => {
+    const [s, write] = judged(row);
+    return s ? `${row.text} took ${write(s.median)} (median)`.replace(/took ([\d.]+ [kMG]?bit)/, "moved $1") : row.text;
+  });
+  byId("measured").textContent = parts.length ? `${world}${parts.join("; ")}${rows.length > 4 ? `; and ${rows.length - 4} more` : ""}.` : "Events that were imported.";
+  const warnings = [];
+  if (head.run.complete === false) warnings.push(`The run is incomplete${head.run.reason ? `: ${head.run.reason}` : ""}. What it holds is shown.`);
+  const lost = Object.values(head.hosts).reduce((sum, host) => sum + host.lost, 0);
+  if (lost > 0) warnings.push(`${counted(lost, "event")} could not be kept: there was no room for them.`);
+  const { kept } = head;
+  if (kept.lines < kept.of_lines) warnings.push(`This page holds ${count(kept.lines)} of ${count(kept.of_lines)} lines: all that failed or that findings name, and some of the others. --most-events asks for more.`);
+  if (kept.loose < kept.of_loose) warnings.push(`This page holds ${count(kept.loose)} of ${count(kept.of_loose)} events that are on no line.`);
+  fill(byId("warnings"), ...warnings.map((text) => element("p", { class: "warning" }, text)));
+  fill(byId("footer"), `Made by stackline ${head.run.stackline ?? ""}. ${counted(kept.lines, "line")}, ${counted(model.at.length, "event")}. Times count from the first event, in the time of ${head.reference || "its host"}. Nothing of this page comes from or goes to a network.`);
+}
+
+function tools() {
+  const monitors = element("details", { class: "menu" }, element("summary", {}, "Monitors"),
+    ...lanes.slice(0, 80).map((lane) => {
+      const box = element("input", { type: "checkbox", oninput: () => {
+        picture.series = lanes.filter((_, at) => monitors.querySelectorAll("input")[at]?.checked);
+        picture.resize();
+      } });
+      box.checked = picture.series.includes(lane);
+      return element("label", { class: "check" }, box, ` ${lane.name}`);
+    }));
+  fill(byId("tools"), button("Zoom in", () => zoomIn(picture, 0.5)), button("Zoom out", () => zoomIn(picture, 2)),
+    button("◀ Earlier", () => { picture.view.pan(-0.4); picture.change(); }), button("Later ▶", () => { picture.view.pan(0.4); picture.change(); }),
+    button("Everything", () => { picture.view.reset(); picture.change(); }), pick.label, lanes.length ? monitors : null);
+}
+
+/** The breakdown has a measurement of its own to choose; it is the filter's. */
+function pickMeasurement() {
+  const select = byId("measurement");
+  fill(select, ...[...measurements].map(([at, text]) => element("option", { value: at }, `${at + 1}: ${text}`)));
+  select.parentElement.hidden = measurements.size < 2;
+  select.addEventListener("input", () => {
+    form.measure(select.value);
+    showRuns(select.value);
+  });
+}
+
+/** Shows the runs of a measurement. @param {string} measurement */
+function showRuns(measurement) {
+  const runs = head.runs.filter((/** @type {any} */ run) => String(run.measurement) === measurement);
+  if (runs.length) picture.view.show(runs[0].from, runs[runs.length - 1].to, 0.02);
+  picture.change();
+}
+
+/** @param {import("./choice.js").Wish} wish */
+function refilter(wish) {
+  picture.mask = choose(model, wish);
+  if (wish.measurement !== "") byId("measurement").value = wish.measurement;
+  picture.change();
+  // What takes longer comes when the picture is there.
+  clearTimeout(refilter.timer);
+  refilter.timer = setTimeout(slow, 30);
+}
+refilter.timer = 0;
+
+function slow() {
+  const dark = picture.dark;
+  const wish = form.wish();
+  const units = Uint8Array.from(picture.mask, (chosen, line) => Number(chosen && !model.isConnection(line)));
+  const body = { about: byId("breakdown-about"), body: byId("breakdown-body") };
+  const of = units.includes(1) ? units : picture.mask;
+  const typical = breakdown(body, model, of, dark, (line) => { select([line]); focusOn(model.start[line], model.end[line]); });
+  answer(typical);
+  const found = segments(model, picture.mask);
+  byId("segments-about").textContent = `Time between the events that follow each other on ${counted(picture.mask.reduce((sum, one) => sum + one, 0), "chosen line")}. Percentiles are exact. Durations are drawn on a logarithmic axis from the least to the largest.`;
+  fill(byId("segments-body"), ...segmentTable(model, found, (segment) => {
+    const { sorted } = segment;
+    form.segment(`${segment.from}>${segment.to}`, sorted[Math.floor((sorted.length - 1) * 0.99)]);
+    byId("lifelines").scrollIntoView();
+  }));
+  if (wish.segment === "") {
+    form.offer([...found].sort((a, b) => b.sum - a.sum).slice(0, OFFERED).map(({ from, to }) => ({ value: `${from}>${to}`, name: `${model.pointName(from)} → ${model.pointName(to)}` })));
+  }
+}
+
+/** The answer: the first finding, or where most of the median unit's time went. @param {{line: number, pieces: any[]} | null} typical */
+function answer(typical) {
+  if (head.findings.length) {
+    byId("answer").textContent = head.findings[0].sentence;
+  } else if (typical && typical.pieces.length) {
+    const most = typical.pieces.reduce((a, b) => (b.time > a.time ? b : a));
+    const whole = model.end[typical.line] - model.start[typical.line];
+    byId("answer").textContent = `Of the ${time(whole)} of the median unit, ${percent(most.time / Math.max(1, whole))} (${time(most.time)}) went here: ${words(model, most)}.`;
+  }
+}
+
+/** @param {number[]} lines */
+function select(lines) {
+  picture.selected = lines;
+  picture.overlay();
+  const line = lines[0];
+  if (line === undefined) {
+    fill(byId("selected"));
+    return;
+  }
+  const step = (/** @type {string} */ key) => () => picture.over.dispatchEvent(new KeyboardEvent("keydown", { key }));
+  fill(byId("selected"), ...selected(model, line, { before: step("ArrowUp"), after: step("ArrowDown"), zoom: step("Enter") }));
+  status();
+}
+
+/** Shows a proof of a finding. @param {{from: number, to: number, units: string[]}} evidence */
+function show(evidence) {
+  const lines = evidence.units.map((unit) => model.find(unit)).filter((line) => line >= 0);
+  if (lines.some((line) => !picture.mask[line])) byId("filters").reset();
+  select(lines);
+  focusOn(evidence.from, evidence.to);
+}
+
+/** @param {number} from @param {number} to */
+function focusOn(from, to) {
+  picture.view.show(from, to, 0.25);
+  picture.change();
+  byId("lifelines").scrollIntoView();
+  picture.over.focus({ preventScroll: true });
+}
+
+function status() {
+  const { view, seen, selected } = picture;
+  const step = (view.to - view.from) / 1000;
+  const how = seen.dense ? (seen.whole ? `${counted(seen.lines, "line")}, the darker the more` : "drawing") : counted(seen.lines, "line");
+  const text = `${moment(view.from, step)} to ${moment(view.to, step)}: ${how}${selected.length ? `; selected: ${model.name(selected[0])}${selected.length > 1 ? ` and ${selected.length - 1} more` : ""}` : ""}`;
+  if (byId("status").textContent !== text) byId("status").textContent = text;
+  clearTimeout(status.timer);
+  status.timer = setTimeout(() => { if (byId("in-view").open) fill(byId("in-view-body"), ...inView(picture, (line) => select([line]))); }, 150);
+}
+status.timer = 0;
+byId("in-view").addEventListener("toggle", status);
+
+/** Light or dark: as the system says until the button is pressed. */
+function theme() {
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const set = (/** @type {boolean} */ dark) => {
+    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    byId("theme").textContent = dark ? "Light" : "Dark";
+    byId("theme").setAttribute("aria-label", dark ? "Light colours" : "Dark colours");
+    picture.dark = dark;
+    paint();
+    slow();
+  };
+  byId("theme").addEventListener("click", () => set(!picture.dark));
+  system.addEventListener("change", () => set(system.matches));
+  picture.dark = system.matches;
+  document.documentElement.dataset.theme = system.matches ? "dark" : "light";
+  byId("theme").textContent = system.matches ? "Light" : "Dark";
+  paint();
+}
+
+/** Colours the lines. */
+function paint() {
+  const { colour, legend } = coloured(model, pick.by, picture.dark);
+  picture.colour = colour;
+  fill(byId("legend"), ...legend);
+  picture.change();
+}

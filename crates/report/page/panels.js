@@ -1,0 +1,162 @@
+// @ts-check
+// The parts of the page that are text and tables: findings, a selected line, lines in view, segments, statistics, environment.
+
+import { button, element, fill, table } from "./dom.js";
+import { bytes, count, counted, exact, percent, rate, time } from "./format.js";
+import { histogram, percentile } from "./segments.js";
+import { words } from "./breakdown.js";
+
+/** Lines of a table before the rest is asked for. */
+const SOME = 20;
+/** Lines in view that the table lists. */
+const LISTED = 100;
+
+/** @param {any[]} found @param {(evidence: any) => void} show @returns {Node[]} */
+export function findings(found, show) {
+  if (found.length === 0) return [element("p", {}, "No findings are kept with this run. ", element("code", {}, "stackline diagnose RUN"), " looks for them.")];
+  return [element("ol", { class: "findings" }, ...found.map((finding) => element("li", {},
+    element("p", { class: "sentence" }, finding.sentence),
+    element("p", { class: "soft" }, `${kindName(finding.kind)}, ${percent(finding.confidence)} sure, explains ${percent(finding.share)} of the time`),
+    finding.evidence.length ? element("ul", {}, ...finding.evidence.map((/** @type {any} */ evidence) => element("li", {},
+      `${evidence.what} `, button(`Show at ${time(evidence.from)}`, () => show(evidence), { class: "link" })))) : null,
+    finding.tries.length ? element("p", {}, element("strong", {}, "Try: "), finding.tries.join("; ")) : null)))];
+}
+
+/** @param {string} kind */
+function kindName(kind) {
+  const name = String(kind).replace(/_/g, " ");
+  return name.charAt(0).toUpperCase() + name.slice(1);
+}
+
+/** The events of a line. @param {import("./model.js").Model} model @param {number} line @param {{before: () => void, after: () => void, zoom: () => void}} go @returns {Node[]} */
+export function selected(model, line, go) {
+  const first = model.first[line];
+  const marks = first + model.count[line];
+  const events = Array.from({ length: model.count[line] + model.marks[line] }, (_, at) => first + at);
+  events.sort((a, b) => model.at[a] - model.at[b] || a - b);
+  const rows = events.map((event, index) => {
+    const kind = model.kind[event];
+    const [keyword, host, place] = model.kinds[kind];
+    const data = element("span", {}, ...model.data(event).flatMap(([name, value], at) =>
+      [at ? ", " : "", element("span", { class: "soft" }, `${name} `), value]));
+    const error = host === model.head.reference ? 0 : model.head.hosts[host]?.error_ns;
+    return [exact(model.at[event]), index === 0 ? "" : `+${time(model.at[event] - model.at[events[index - 1]])}`,
+      element(event < marks ? "span" : "strong", { title: model.entry(kind)?.help }, keyword), place && place !== host ? `${host} ${place}` : host, data,
+      error === 0 ? "none: same clock" : error === undefined || error === null ? "unknown" : `± ${time(error)}`];
+  });
+  const size = model.bytes[line] >= 0 ? `, ${bytes(model.bytes[line])}` : "";
+  return [
+    element("h3", {}, `${capital(model.name(line))}: ${time(model.end[line] - model.start[line])}`),
+    element("p", { class: "soft" }, `${model.fate(line)}${size}, ${counted(events.length, "event")}, id ${model.unit(line)}`),
+    element("div", { class: "controls" }, button("Line before", go.before), button("Line after", go.after), button("Zoom to it", go.zoom)),
+    table("Its events", ["#time", "#since the last", "event", "where", "data", "clock error"], rows),
+  ];
+}
+
+/** @param {string} text */
+function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** @param {import("./picture.js").Picture} picture @param {(line: number) => void} select @returns {Node[]} */
+export function inView(picture, select) {
+  const { model, view, mask } = picture;
+  /** @type {number[]} */
+  const lines = [];
+  picture.visible.each(view, mask, 0, false, (line) => { lines.push(line); return lines.length < 100_000; });
+  lines.sort((a, b) => model.start[a] - model.start[b]);
+  const rows = lines.slice(0, LISTED).map((line) => [button(model.name(line), () => select(line), { class: "link" }),
+    exact(model.start[line]), time(model.end[line] - model.start[line]), count(model.count[line]), model.fate(line)]);
+  return [table(lines.length > LISTED ? `The first ${LISTED} of ${count(lines.length)} lines in view` : counted(lines.length, "line in view", "lines in view"),
+    ["unit", "#begins", "#takes", "#events", "outcome"], rows)];
+}
+
+/** @param {import("./model.js").Model} model @param {import("./segments.js").Segment[]} found @param {(segment: import("./segments.js").Segment) => void} choose @returns {Node[]} */
+export function segmentTable(model, found, choose) {
+  if (found.length === 0) return [element("p", {}, "The chosen lines have no segments.")];
+  const weighty = new Set([...found].sort((a, b) => b.sum - a.sum).slice(0, SOME));
+  const rows = (/** @type {import("./segments.js").Segment[]} */ some) => some.map((segment) => {
+    const { sorted } = segment;
+    return [button(words(model, segment), () => choose(segment), { class: "link", title: `${model.pointName(segment.from)} → ${model.pointName(segment.to)}` }),
+      chart(sorted), count(sorted.length), time(sorted[0]), time(percentile(sorted, 0.5)), time(segment.sum / sorted.length),
+      time(percentile(sorted, 0.9)), time(percentile(sorted, 0.99)), time(sorted[sorted.length - 1]), percent(segment.share)];
+  });
+  const heads = ["segment", "durations", "#n", "#min", "#median", "#mean", "#p90", "#p99", "#max", "#share"];
+  const made = [table(found.length > SOME ? `The ${SOME} segments that took most of the time, in the order of the path` : "Segments in the order of the path", heads, rows(found.filter((segment) => weighty.has(segment))))];
+  if (found.length > SOME) {
+    const rest = element("details", {}, element("summary", {}, `All ${found.length} segments`));
+    rest.addEventListener("toggle", () => { if (rest.open && rest.children.length === 1) rest.append(table("All segments", heads, rows(found))); });
+    made.push(rest);
+  }
+  return made;
+}
+
+/** A small histogram; the axis is logarithmic from the least to the largest. @param {Float64Array} sorted */
+function chart(sorted) {
+  const { low, high, bins } = histogram(sorted, 40);
+  const most = Math.max(...bins);
+  const space = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(space, "svg");
+  for (const [name, value] of [["viewBox", "0 0 120 24"], ["class", "histogram"], ["role", "img"], ["aria-label", `from ${time(low)} to ${time(high)}`]]) svg.setAttribute(name, value);
+  bins.forEach((size, at) => {
+    if (!size) return;
+    const bar = document.createElementNS(space, "rect");
+    const height = Math.max(1, 24 * Math.sqrt(size / most));
+    for (const [name, value] of [["x", at * 3], ["y", 24 - height], ["width", 2.5], ["height", height]]) bar.setAttribute(String(name), String(value));
+    svg.append(bar);
+  });
+  return /** @type {any} */ (svg);
+}
+
+/** @param {any} head @returns {Node[]} */
+export function statistics(head) {
+  const rows = (head.run.measurements ?? []).map((/** @type {any} */ row) => {
+    const [s, show] = judged(row);
+    const half = s?.ci95 ? ` ± ${show((s.ci95[1] - s.ci95[0]) / 2)}` : "";
+    return [element("span", {}, row.part && row.part !== row.text ? `${row.text} — ${row.part}` : row.text), row.stack, String(row.runs), NAMES[row.main] ?? "–",
+      s ? `${show(s.mean)}${half}` : "–", s ? show(s.median) : "–", s ? show(s.p99) : "–", s ? `${show(s.min)} to ${show(s.max)}` : "–",
+      (row.flags ?? []).join(", ")];
+  });
+  return [
+    rows.length ? table("Each measurement", ["measurement", "stack", "#runs", "what", "#mean", "#median", "#p99", "#min to max", "flags"], rows) : element("p", {}, "This run measured nothing; its events were imported."),
+    head.printed ? element("details", {}, element("summary", {}, "As printed, with what one has to know"), element("pre", {}, head.printed)) : null,
+  ].filter((node) => node !== null);
+}
+
+const NAMES = /** @type {Record<string, string>} */ ({ throughput: "throughput", response: "response time", connect: "connect time" });
+
+/** What a measurement is judged by, and how it is written. @param {any} row @returns {[any, (value: number) => string]} */
+export function judged(row) {
+  const seconds = (/** @type {number} */ value) => time(value * 1e9);
+  switch (row.main) {
+    case "throughput": return [row.throughput_bit_s, rate];
+    case "response": return [row.response_s, seconds];
+    case "connect": return [row.connect_s, seconds];
+    default: return [null, String];
+  }
+}
+
+/** @param {import("./model.js").Model} model @returns {Node[]} */
+export function environment(model) {
+  const { head } = model;
+  const hosts = Object.entries(head.hosts).map(([name, host]) => [
+    name, count(host.recorded), count(host.lost), name === head.reference || host.error_ns === 0 ? "reference" : `${time(host.offset_ns)} ahead, ${host.drift_ppm.toFixed(2)} ppm fast`,
+    host.error_ns === null ? "unknown" : `± ${time(host.error_ns)}`, Object.entries(host.cost_s).map(([what, s]) => `${what} ${time(Number(s) * 1e9)}`).join(", ") || "–",
+    [...Object.entries(host.absent).map(([what, why]) => `no ${what}: ${why}`), ...host.notes].join("; ") || "–"]);
+  const flows = head.flows.slice(0, 200).map((/** @type {any} */ flow) => [`flow ${flow.id}`, String(flow.measurement + 1), `${flow.warmup ? "warm-up " : ""}${flow.run + 1}`, flow.hosts.join(" to "), flow.stack]);
+  return [
+    hosts.length ? table("Hosts, their events and their clocks", ["host", "#events", "#lost", "clock", "#error", "cost of tracing", "notes"], hosts) : null,
+    flows.length ? element("details", {}, element("summary", {}, counted(head.flows.length, "flow")), table(flows.length < head.flows.length ? "The first flows" : "Flows", ["flow", "#measurement", "#run", "hosts", "stack"], flows)) : null,
+    head.specification ? element("details", { open: true }, element("summary", {}, "Specification"), element("pre", {}, head.specification)) : null,
+    head.environment ? element("details", {}, element("summary", {}, "Environment"), tree(head.environment, 0)) : null,
+  ].filter((node) => node !== null);
+}
+
+/** A value of JSON as nested lists. @param {any} value @param {number} depth @returns {Node} */
+function tree(value, depth) {
+  if (value === null || typeof value !== "object") return document.createTextNode(value === null ? "–" : String(value));
+  if (depth > 12) return document.createTextNode(JSON.stringify(value));
+  const entries = Object.entries(value);
+  if (Array.isArray(value) && entries.every(([, one]) => one === null || typeof one !== "object")) return document.createTextNode(value.join(", "));
+  return element("dl", {}, ...entries.flatMap(([name, one]) => [element("dt", {}, name), element("dd", {}, tree(one, depth + 1))]));
+}

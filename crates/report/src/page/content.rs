@@ -1,0 +1,248 @@
+//! What a page shows, from a run: names and small tables as JSON, lines and events as columns.
+//!
+//! Events on lifelines come first, each line's passages and then its marks; behind them those on none (monitors, drops of
+//! unknown packets), by time.
+//! Times are in reference time, ns since the first event, so that JavaScript holds them exactly.
+
+use super::chosen::chosen;
+use super::columns::{Column, EXACT};
+use super::{Content, pack};
+use serde_json::{Map, Value, json};
+use stackline_analyze::findings::Finding;
+use stackline_analyze::lifelines::{Line, Outcome};
+use stackline_core::trace::HostTrace;
+use stackline_events::catalogue::{self, Layer};
+use stackline_events::table::FIELDS;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The data of a page as one block of base64.
+pub(super) fn packed(content: &Content<'_>) -> String {
+    let mut writer = Writer::of(content);
+    let lines = chosen(content.lifelines, content.findings, content.most_events);
+    let mut on_lines = vec![false; content.events.len()];
+    for passage in content.lifelines.passages.iter().chain(&content.lifelines.marks) {
+        if let Some(on) = on_lines.get_mut(passage.row as usize) {
+            *on = true;
+        }
+    }
+    for line in &lines {
+        writer.line(&content.lifelines.lines[*line as usize]);
+    }
+    let held = writer.at.count;
+    let loose: Vec<u32> = content.events.by_time().into_iter().filter(|row| !on_lines[*row as usize]).collect();
+    let step = loose.len().div_ceil(content.most_events.max(1)).max(1);
+    loose.iter().step_by(step).for_each(|row| writer.loose(*row as usize));
+    let mut head = head(content, &writer);
+    head.insert(
+        "kept".into(),
+        json!({
+            "lines": lines.len(), "of_lines": content.lifelines.lines.len(),
+            "loose": writer.at.count - held, "of_loose": loose.len(),
+        }),
+    );
+    pack::pack(head, &writer.columns())
+}
+
+/// The moment that times of the page count from, ns.
+pub(super) fn origin_ns(content: &Content<'_>) -> u64 {
+    let passages = content.lifelines.passages.iter().map(|passage| passage.at_ns).min();
+    let runs = content.index.runs.iter().map(|run| run.from_ns).min();
+    let events = content.events.at_ns.iter().enumerate().map(|(row, at_ns)| reference_ns(content, row, *at_ns)).min();
+    [passages, runs, events].into_iter().flatten().min().unwrap_or(0)
+}
+
+fn reference_ns(content: &Content<'_>, row: usize, at_ns: u64) -> u64 {
+    content.index.hosts.get(content.events.host(row)).map_or(at_ns, |host| host.clock.reference_ns(at_ns))
+}
+
+/// Columns that grow, and the texts that they name.
+struct Writer<'c> {
+    content: &'c Content<'c>,
+    origin_ns: u64,
+    texts: Vec<String>,
+    numbers: HashMap<String, u32>,
+    /// Keyword, host and place of an event: the points of the lifelines, what happens beside a unit's way, what else there is.
+    kinds: Vec<(String, String, String)>,
+    loose_kinds: BTreeMap<(u32, u32), u32>,
+    lines: [Column; LINES.len()],
+    at: Column,
+    kind: Column,
+    fields: Vec<Column>,
+    more: Map<String, Value>,
+}
+
+/// Columns of lines.
+const LINES: [&str; 8] = ["unit", "count", "marks", "group", "flow", "bytes", "outcome", "detail"];
+
+impl<'c> Writer<'c> {
+    fn of(content: &'c Content<'c>) -> Self {
+        let points = content.lifelines.points.iter().chain(&content.lifelines.marked);
+        Self {
+            content,
+            origin_ns: origin_ns(content),
+            texts: Vec::new(),
+            numbers: HashMap::new(),
+            kinds: points.map(|point| (point.keyword.clone(), point.host.clone(), point.place.clone())).collect(),
+            loose_kinds: BTreeMap::new(),
+            lines: Default::default(),
+            at: Column::default(),
+            kind: Column::default(),
+            fields: (0..content.events.data.len().min(FIELDS)).map(|_| Column::default()).collect(),
+            more: Map::new(),
+        }
+    }
+
+    fn line(&mut self, line: &Line) {
+        let (outcome, detail) = outcome(line.outcome);
+        let known = |number: Option<u64>| number.map_or(0, |number| number.min(EXACT as u64 - 1) + 1);
+        let (texts, numbers) = (&mut self.texts, &mut self.numbers);
+        self.lines[0].field(line.unit.as_str().into(), |text| number(texts, numbers, text));
+        let plain = [
+            u64::from(line.count),
+            u64::from(line.mark_count),
+            u64::from(line.group),
+            known(line.flow.map(u64::from)),
+            known(line.bytes),
+            outcome,
+            u64::from(detail),
+        ];
+        for (column, value) in self.lines[1..].iter_mut().zip(plain) {
+            column.plain(value);
+        }
+        let lifelines = self.content.lifelines;
+        for passage in lifelines.passages_of(line) {
+            self.event(passage.at_ns, passage.point, passage.row as usize);
+        }
+        let points = lifelines.points.len() as u32;
+        for mark in lifelines.marks_of(line) {
+            self.event(mark.at_ns, points + mark.point, mark.row as usize);
+        }
+    }
+
+    fn loose(&mut self, row: usize) {
+        let events = self.content.events;
+        let names = (events.keyword[row], events.host[row]);
+        let next = self.kinds.len() as u32;
+        let kind = *self.loose_kinds.entry(names).or_insert(next);
+        if kind == next {
+            self.kinds.push((events.keyword(row).to_owned(), events.host(row).to_owned(), String::new()));
+        }
+        self.event(reference_ns(self.content, row, events.at_ns[row]), kind, row);
+    }
+
+    fn event(&mut self, at_ns: u64, kind: u32, row: usize) {
+        let events = self.content.events;
+        self.at.difference(at_ns.saturating_sub(self.origin_ns).min(EXACT as u64) as i64);
+        self.kind.plain(u64::from(kind));
+        let (texts, numbers) = (&mut self.texts, &mut self.numbers);
+        for (field, column) in self.fields.iter_mut().enumerate() {
+            column.field(events.value(row, field), |text| number(texts, numbers, text));
+        }
+        if let Ok(at) = events.more.binary_search_by_key(&(row as u32), |(row, _)| *row) {
+            self.more.insert((self.at.count - 1).to_string(), events.more[at].1.as_str().into());
+        }
+    }
+
+    fn columns(self) -> Vec<(String, Column)> {
+        let lines = LINES.iter().map(|name| format!("line.{name}")).zip(self.lines);
+        let fields = self.fields.into_iter().enumerate().map(|(field, column)| (format!("event.{field}"), column));
+        lines.chain([("event.at".into(), self.at), ("event.kind".into(), self.kind)]).chain(fields).collect()
+    }
+}
+
+/// The number of a text, given when it is first seen.
+fn number(texts: &mut Vec<String>, numbers: &mut HashMap<String, u32>, text: &str) -> u32 {
+    if let Some(number) = numbers.get(text) {
+        return *number;
+    }
+    let number = texts.len() as u32;
+    texts.push(text.to_owned());
+    numbers.insert(text.to_owned(), number);
+    number
+}
+
+/// The number of an outcome in `page/model.js`, and what belongs to it.
+const fn outcome(outcome: Outcome) -> (u64, u32) {
+    match outcome {
+        Outcome::Complete => (0, 0),
+        Outcome::CacheHit => (1, 0),
+        Outcome::Retried { times } => (2, times),
+        Outcome::Flushed { after } => (3, after),
+        Outcome::NeverArrived { after } => (4, after),
+        Outcome::Headless { before } => (5, before),
+        Outcome::Unfinished { after } => (6, after),
+    }
+}
+
+fn head(content: &Content<'_>, writer: &Writer<'_>) -> Map<String, Value> {
+    let since = |at_ns: u64| at_ns.saturating_sub(writer.origin_ns).min(EXACT as u64);
+    let runs = content.index.runs.iter().map(|run| {
+        json!({
+            "measurement": run.measurement, "run": run.run, "warmup": run.warmup,
+            "from": since(run.from_ns), "to": since(run.to_ns),
+        })
+    });
+    let keywords: BTreeSet<&str> = writer.kinds.iter().map(|(keyword, ..)| keyword.as_str()).collect();
+    let rows = keywords.into_iter().filter_map(catalogue::find);
+    let entry =
+        |entry: &catalogue::Entry| json!({ "layer": layer(entry.layer), "data": entry.data, "help": entry.help });
+    let head = json!({
+        "title": content.title,
+        "run": content.run,
+        "printed": content.printed,
+        "specification": content.specification,
+        "environment": content.environment,
+        "findings": content.findings.iter().map(|f| finding(f, &since)).collect::<Vec<_>>(),
+        "origin_ns": writer.origin_ns.to_string(),
+        "reference": content.index.reference,
+        "clock_error_ns": content.lifelines.clock_error_ns.min(EXACT as u64),
+        "hosts": content.index.hosts.iter().map(|(name, trace)| (name.clone(), host(trace))).collect::<Map<_, _>>(),
+        "runs": runs.collect::<Vec<_>>(),
+        "flows": content.index.flows,
+        "groups": content.lifelines.groups,
+        "points": content.lifelines.points.len(),
+        "marked": content.lifelines.marked.len(),
+        "kinds": writer.kinds,
+        "catalogue": rows.map(|row| (row.keyword.to_owned(), entry(row))).collect::<Map<_, _>>(),
+        "texts": writer.texts,
+        "more": writer.more,
+    });
+    if let Value::Object(head) = head { head } else { Map::new() }
+}
+
+fn finding(finding: &Finding, since: &impl Fn(u64) -> u64) -> Value {
+    let evidence = finding.evidence.iter().map(|evidence| {
+        json!({
+            "what": evidence.what, "from": since(evidence.from_ns), "to": since(evidence.to_ns),
+            "units": evidence.units,
+        })
+    });
+    json!({
+        "kind": finding.kind, "sentence": finding.sentence, "confidence": finding.confidence, "share": finding.share,
+        "tries": finding.tries, "measurement": finding.measurement, "evidence": evidence.collect::<Vec<_>>(),
+    })
+}
+
+fn host(trace: &HostTrace) -> Value {
+    let clock = &trace.clock;
+    json!({
+        "offset_ns": clock.offset_ns, "drift_ppm": clock.drift_ppm, "error_ns": clock.error_ns,
+        "exchanges": clock.exchanges.len(), "steps": clock.steps.len(), "kernel": clock.kernel,
+        "recorded": trace.recorded, "lost": trace.lost, "cost_s": trace.cost_s, "absent": trace.absent,
+        "notes": trace.notes,
+    })
+}
+
+const fn layer(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Application => "application",
+        Layer::Socket => "socket",
+        Layer::Protocol => "protocol",
+        Layer::Network => "network",
+        Layer::Monitor => "monitor",
+        Layer::Tool => "tool",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! What a page's data say of a small run.
+
+use super::super::pack::tests::unpack;
+use super::*;
+use crate::testing::traced;
+
+/// Numbers of a column as they are written.
+fn column(head: &Value, bytes: &[u8], name: &str) -> Vec<u64> {
+    let place: Vec<usize> =
+        head["columns"][name].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect();
+    let (mut numbers, mut number, mut shift) = (Vec::new(), 0, 0);
+    for byte in &bytes[place[0]..place[0] + place[1]] {
+        number |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            numbers.push(number);
+            (number, shift) = (0, 0);
+        }
+    }
+    numbers
+}
+
+#[test]
+fn lines_come_with_their_events_and_the_others_behind() {
+    let traced = traced::few();
+    let (head, bytes) = unpack(&packed(&traced.content()));
+    assert_eq!(column(&head, &bytes, "line.count"), [4, 4, 2]);
+    assert_eq!(column(&head, &bytes, "line.marks"), [0, 0, 1]);
+    assert_eq!(column(&head, &bytes, "line.outcome"), [0, 0, 4]);
+    assert_eq!(head["kinds"][0], json!(["APP_CALL", "khons", ""]));
+    assert_eq!(head["kinds"][4], json!(["NET_DROP", "edge", ""]));
+    assert_eq!(head["kinds"][5], json!(["CPU_USE", "khons", ""]));
+    assert_eq!((&head["points"], &head["marked"]), (&json!(4), &json!(1)));
+    assert_eq!(head["kept"], json!({"lines": 3, "of_lines": 3, "loose": 1, "of_loose": 1}));
+    assert_eq!(column(&head, &bytes, "event.kind"), [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 4, 5]);
+    assert_eq!(head["catalogue"]["CPU_USE"]["layer"], "monitor");
+}
+
+#[test]
+fn times_count_from_the_first_event_however_late_it_is() {
+    let traced = traced::few();
+    let (head, bytes) = unpack(&packed(&traced.content()));
+    assert_eq!(head["origin_ns"], traced::ORIGIN_NS.to_string());
+    let at = column(&head, &bytes, "event.at");
+    assert_eq!(at[..5], [0, 20_000, 20_000, 20_000, 140_000]);
+}
+
+#[test]
+fn beyond_the_most_events_a_page_says_how_many_it_holds() {
+    let traced = traced::many(1000);
+    let content = Content { most_events: 400, ..traced.content() };
+    let (head, _) = unpack(&packed(&content));
+    let kept = head["kept"]["lines"].as_u64().unwrap();
+    assert!((50..=100).contains(&kept), "{kept}");
+    assert_eq!(head["kept"]["of_lines"], 1000);
+}
