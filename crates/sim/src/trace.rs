@@ -166,7 +166,11 @@ impl Line {
     fn number(&self, way: Direction, number: Option<u64>) -> i64 {
         let mut numbering = self.numbering.borrow_mut();
         match number {
-            Some(number) => numbering.at(way, self.before.get()[way as usize] + number),
+            Some(number) => {
+                let number = self.before.get()[way as usize] + number;
+                numbering.go_on(way, number + 1);
+                numbering.id(way, number)
+            }
             None => numbering.next(way),
         }
     }
@@ -313,8 +317,8 @@ impl Desk {
     pub(crate) fn trace_awaits(&self, bytes: u64) {
         let Some((log, line)) = self.traced() else { return };
         let way = opposite(line.own);
-        let unit = line.numbering.borrow().clone().next(way);
-        let stream = line.numbering.borrow().stream(way);
+        let numbering = line.numbering.borrow();
+        let (unit, stream) = (numbering.id(way, numbering.count(way)), numbering.stream(way));
         log.put(
             line.host,
             self.now(),
