@@ -1,58 +1,284 @@
 //! Events to lifelines: those of one unit together, in reference time.
+//!
+//! A unit's events are found by its id and by the bytes they carry: an event of a system call, a protocol or the network
+//! belongs to every unit of whose bytes it carries some, and the unit is past that point when its last byte first is. Events
+//! can come in any order and in any number of tables; the result is the same.
 
-use crate::lifelines::{Lifelines, Line, Outcome, Passage, Point};
-use stackline_core::trace::Index;
+mod ids;
+mod lines;
+mod order;
+mod points;
+mod ranges;
+pub(crate) mod roles;
+
+use crate::lifelines::Lifelines;
+use ids::Ids;
+use points::{NOWHERE, Points, Where};
+use ranges::Range;
+use roles::{Class, Role};
+use stackline_core::trace::{Clock, Index};
 use stackline_events::Table;
-use std::collections::BTreeMap;
+use stackline_events::catalogue::Layer;
+use stackline_events::table::Column;
+use stackline_events::unit;
 
 /// What lifelines are made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Which data field holds the unit's id, from 0.
+    /// Which data field holds the unit's id in events that are not stackline's own, from 0.
     pub unit_field: usize,
+    /// What lines are grouped by.
+    pub by: By,
+    /// Whether the units of warm-up runs have lines too.
+    pub warmup: bool,
 }
 
-impl Default for Options {
-    /// The first, as in every event of stackline.
-    fn default() -> Self {
-        Self { unit_field: 0 }
-    }
+/// What lines are grouped by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// The host that answers: a flow's responder; in logs of others the first host beside the one where the line begins.
+    #[default]
+    Server,
+    /// The host where the line begins.
+    Host,
+    /// The stack, with its options.
+    Stack,
+    /// The flow: one initiator with one responder in one run.
+    Flow,
 }
 
-/// Assembles the lifelines of all units in a table, by their ids.
+/// Assembles the lifelines of all units in a table.
 #[must_use]
 pub fn lifelines(table: &Table, index: Option<&Index>, options: &Options) -> Lifelines {
-    let mut units: BTreeMap<(u64, String), Vec<Passage>> = BTreeMap::new();
-    let mut points: BTreeMap<(u32, u32), (u32, u64)> = BTreeMap::new();
-    for row in table.by_time() {
-        let unit = table.value(row as usize, options.unit_field);
-        let id = unit.number().map_or(u64::MAX, |number| number as u64);
-        if unit.number().is_none() && unit.text().is_none() {
-            continue;
-        }
-        let (keyword, host) = (table.keyword[row as usize], table.host[row as usize]);
-        let next = points.len() as u32;
-        let point = points.entry((keyword, host)).or_insert((next, table.at_ns[row as usize])).0;
-        let clock = index.and_then(|index| index.hosts.get(table.host(row as usize)));
-        let at_ns = table.at_ns[row as usize];
-        let at_ns = clock.map_or(at_ns, |trace| trace.clock.reference_ns(at_ns));
-        units.entry((id, unit.to_string())).or_default().push(Passage { at_ns, point, row });
-    }
-    let mut ordered: Vec<((u32, u32), u32)> = points.iter().map(|(names, (point, _))| (*names, *point)).collect();
-    ordered.sort_by_key(|(_, point)| *point);
-    let point = |((keyword, host), _): &((u32, u32), u32)| Point {
-        keyword: table.names.text(*keyword).to_owned(),
-        host: table.names.text(*host).to_owned(),
-        place: String::new(),
-    };
-    let mut lifelines = Lifelines { points: ordered.iter().map(point).collect(), ..Lifelines::default() };
-    for ((_, unit), mut passages) in units {
-        passages.sort_by_key(|passage| passage.at_ns);
-        let (first, count) = (lifelines.passages.len() as u32, passages.len() as u32);
-        lifelines.passages.append(&mut passages);
-        let (group, flow, bytes, outcome) = (0, None, None, Outcome::Complete);
-        lifelines.lines.push(Line { unit, group, flow, first, count, bytes, outcome, ..Line::default() });
-    }
-    lifelines.lines.sort_by_key(|line| lifelines.passages[line.first as usize].at_ns);
-    lifelines
+    let mut assembler = Assembler::new(index, options);
+    assembler.add(table, Some(0));
+    assembler.finish()
 }
+
+/// Which data fields of events are read: all that [`Assembler::add`] looks at.
+#[must_use]
+pub fn fields(options: &Options) -> Vec<usize> {
+    vec![UNIT, STREAM, OFFSET, BYTES, PLACE, options.unit_field]
+}
+
+const UNIT: usize = 0;
+const STREAM: usize = 1;
+const OFFSET: usize = 2;
+const BYTES: usize = 3;
+const PLACE: usize = 4;
+
+/// Takes events, table by table, and makes lifelines of them.
+#[derive(Debug)]
+pub struct Assembler<'i> {
+    index: Option<&'i Index>,
+    options: Options,
+    ids: Ids,
+    points: Points,
+    /// One of each event that names a unit.
+    met: Met,
+    /// Events that carry bytes.
+    carriers: Vec<Carrier>,
+    /// Bytes that are a unit's, from who sent them and from who got them.
+    sent: Vec<(Range, u32)>,
+    received: Vec<(Range, u32)>,
+    /// When each flow asked for a connection.
+    connects: Vec<(u32, u64)>,
+    /// Units of the application's own events, by place of their ids.
+    own: Vec<bool>,
+    until_ns: u64,
+    rows: bool,
+}
+
+/// Events that name a unit, column by column.
+#[derive(Debug, Default)]
+struct Met {
+    id: Vec<u32>,
+    point: Vec<u32>,
+    at_ns: Vec<u64>,
+    /// Empty where rows are not kept.
+    row: Vec<u32>,
+}
+
+/// An event that carries bytes.
+#[derive(Clone, Copy, Debug)]
+struct Carrier {
+    range: Range,
+    point: u32,
+    row: u32,
+    /// The unit that it names beside, or none.
+    id: u32,
+}
+
+const NO_ID: u32 = u32::MAX;
+
+/// What is the same for all rows of a table with one keyword, or one host.
+#[derive(Debug)]
+struct Here<'i> {
+    roles: Vec<Option<Role>>,
+    clocks: Vec<Option<Option<&'i Clock>>>,
+    texts: Vec<u32>,
+}
+
+impl<'i> Assembler<'i> {
+    /// With nothing in it.
+    #[must_use]
+    pub fn new(index: Option<&'i Index>, options: &Options) -> Self {
+        Self {
+            index,
+            options: options.clone(),
+            ids: Ids::default(),
+            points: Points::default(),
+            met: Met::default(),
+            carriers: Vec::new(),
+            sent: Vec::new(),
+            received: Vec::new(),
+            connects: Vec::new(),
+            own: Vec::new(),
+            until_ns: 0,
+            rows: true,
+        }
+    }
+
+    /// Adds events. Passages tell the row of their event from `first_row` on; without it, of no event of any table.
+    pub fn add(&mut self, table: &Table, first_row: Option<u32>) {
+        self.rows &= first_row.is_some();
+        self.points.forget_table();
+        let names = table.names.len();
+        let mut here = Here { roles: vec![None; names], clocks: vec![None; names], texts: vec![NO_ID; names] };
+        for row in 0..table.len() {
+            let role = *here.roles[table.keyword[row] as usize].get_or_insert_with(|| Role::of(table.keyword(row)));
+            let at_ns = self.reference_ns(table, row, &mut here);
+            self.until_ns = self.until_ns.max(at_ns);
+            if role.class != Class::Elsewhere {
+                self.event(table, row, role, at_ns, first_row.unwrap_or(0).saturating_add(row as u32), &mut here);
+            }
+        }
+    }
+
+    #[inline]
+    fn reference_ns(&self, table: &Table, row: usize, here: &mut Here<'i>) -> u64 {
+        let known = || {
+            let trace = self.index.and_then(|index| index.hosts.get(table.host(row)));
+            trace.map(|trace| &trace.clock).filter(|clock| clock.offset_ns != 0 || clock.drift_ppm != 0.0)
+        };
+        let clock = *here.clocks[table.host[row] as usize].get_or_insert_with(known);
+        clock.map_or(table.at_ns[row], |clock| clock.reference_ns(table.at_ns[row]))
+    }
+
+    #[inline]
+    fn event(&mut self, table: &Table, row: usize, role: Role, at_ns: u64, told: u32, here: &mut Here<'i>) {
+        let field = if role.is_own() { UNIT } else { self.options.unit_field };
+        let id = self.id(table, row, field, here);
+        let stream = if role.is_own() { table.number(row, STREAM).filter(|stream| *stream >= 0) } else { None };
+        let range = stream.and_then(|stream| range(table, row, stream, at_ns));
+        if id == NO_ID && range.is_none() {
+            return;
+        }
+        let point = self.points.number(table, row, role, place(table, row, role, stream));
+        match range {
+            Some(range) if role.carries_bytes() => self.carriers.push(Carrier { range, point, row: told, id }),
+            Some(range) if id != NO_ID => self.owns(role, range, id),
+            _ => {}
+        }
+        if id == NO_ID || range.is_some() && role.carries_bytes() {
+            return;
+        }
+        if role.layer == Some(Layer::Application) {
+            self.own.resize(self.own.len().max(id as usize + 1), false);
+            self.own[id as usize] = true;
+            if table.keyword(row) == "APP_CONNECT" {
+                self.connected(table, row, at_ns);
+            }
+        }
+        self.met.push(id, point, at_ns, self.rows.then_some(told));
+    }
+
+    fn owns(&mut self, role: Role, range: Range, id: u32) {
+        if role.stage == 1 {
+            self.sent.push((range, id));
+        } else if !role.returns() {
+            self.received.push((range, id));
+        }
+    }
+
+    fn connected(&mut self, table: &Table, row: usize, at_ns: u64) {
+        if let Some(id) = table.number(row, UNIT) {
+            self.connects.push((unit::parts(id).0, at_ns));
+        }
+    }
+
+    #[inline]
+    fn id(&mut self, table: &Table, row: usize, field: usize, here: &mut Here<'i>) -> u32 {
+        let Some(column) = table.data.get(field) else { return NO_ID };
+        match column.texts.get(row).copied() {
+            Some(Column::NUMBER) => self.ids.number(column.numbers[row]),
+            None | Some(Column::ABSENT) => NO_ID,
+            Some(text) => {
+                let known = &mut here.texts[text as usize];
+                if *known == NO_ID {
+                    *known = self.ids.text(table.names.text(text));
+                }
+                *known
+            }
+        }
+    }
+}
+
+impl Met {
+    #[inline]
+    fn push(&mut self, id: u32, point: u32, at_ns: u64, row: Option<u32>) {
+        self.id.push(id);
+        self.point.push(point);
+        self.at_ns.push(at_ns);
+        self.row.extend(row);
+    }
+}
+
+/// The bytes of its stream that an event carries.
+#[inline]
+fn range(table: &Table, row: usize, stream: i64, at_ns: u64) -> Option<Range> {
+    let (start, bytes) = (table.number(row, OFFSET)?, table.number(row, BYTES)?);
+    let end = start.checked_add(bytes)?;
+    (start >= 0 && bytes > 0).then_some(Range { stream, start, end, at_ns })
+}
+
+/// Which of several points of one keyword and host a row is at.
+#[inline]
+fn place(table: &Table, row: usize, role: Role, stream: Option<i64>) -> Where {
+    let port = || table.data.get(PLACE).and_then(|column| column.text(row));
+    match (role.layer, stream) {
+        (Some(Layer::Network), _) => port().map_or(NOWHERE, points::at_port),
+        (_, Some(stream)) => points::towards(stream),
+        (_, None) => NOWHERE,
+    }
+}
+
+/// The events of each number of `of`, as ranges of the rows that are given back: a counting sort.
+fn gathered(of: &[u32], count: usize) -> (Vec<u32>, Vec<u32>) {
+    let mut starts = vec![0_u32; count + 1];
+    of.iter().for_each(|id| starts[*id as usize + 1] += 1);
+    (1..=count).for_each(|id| starts[id] += starts[id - 1]);
+    let (mut next, mut rows) = (starts.clone(), vec![0_u32; of.len()]);
+    for (row, id) in of.iter().enumerate() {
+        rows[next[*id as usize] as usize] = row as u32;
+        next[*id as usize] += 1;
+    }
+    (starts, rows)
+}
+
+/// Errors of two clocks together, ns; `None` when one of them is not known.
+pub(crate) fn clock_error(index: Option<&Index>, a: &str, b: &str) -> Option<u64> {
+    if a == b {
+        return Some(0);
+    }
+    let index = index?;
+    let error = |host: &str| {
+        // All zeroes is the reference's own clock.
+        let clock = &index.hosts.get(host)?.clock;
+        if host == index.reference || *clock == Clock::default() { Some(0) } else { clock.error_ns }
+    };
+    Some(error(a)?.saturating_add(error(b)?))
+}
+
+#[cfg(test)]
+mod tests;

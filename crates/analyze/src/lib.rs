@@ -14,6 +14,8 @@
 //! | [`network`] | what a modelled network did, and how well an emulated one kept its times |
 //! | [`lifelines`](mod@lifelines) | what a lifeline is |
 //! | [`assemble`] | events to lifelines |
+//! | [`segments`](mod@segments) | where the time between points went |
+//! | [`percentiles`] | exact percentiles |
 //! | [`findings`] | what limits a run, with its evidence |
 //! | [`predicted`] | predictions beside what was measured |
 
@@ -28,7 +30,10 @@ pub mod interval;
 pub mod lifelines;
 mod machines;
 pub mod network;
+mod outcomes;
+pub mod percentiles;
 pub mod predicted;
+pub mod segments;
 mod sides;
 pub mod statistics;
 pub mod summarise;

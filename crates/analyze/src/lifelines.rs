@@ -106,6 +106,14 @@ pub enum Outcome {
     },
 }
 
+impl Line {
+    /// Whether it came to where ways end, from where they begin.
+    #[must_use]
+    pub const fn has_arrived(&self) -> bool {
+        matches!(self.outcome, Outcome::Complete | Outcome::CacheHit | Outcome::Retried { .. })
+    }
+}
+
 impl Lifelines {
     /// The passages of a line.
     #[must_use]

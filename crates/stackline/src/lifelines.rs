@@ -8,7 +8,7 @@ use stackline_analyze::assemble::Options;
 
 /// Shows the lifelines of a run.
 pub(crate) fn lifelines(flags: &flags::Lifelines) -> Result {
-    let loaded = Loaded::assembled(&flags.run, &Options { unit_field: flags.unit - 1 })?;
+    let loaded = Loaded::assembled(&flags.run, &Options { unit_field: flags.unit - 1, ..Options::default() })?;
     if !loaded.run.complete {
         let reason = loaded.run.reason.as_deref().unwrap_or("it was killed");
         output::say(&format_args!("warning: the run is incomplete ({reason}); what it holds is shown"));

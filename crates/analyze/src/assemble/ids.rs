@@ -1,0 +1,110 @@
+//! Ids of units as numbers from 0, in the order they are first seen.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Spreads whole numbers over a hash table.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(26)
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+    fn write_i64(&mut self, number: i64) {
+        self.write_u64(number as u64);
+    }
+}
+
+/// A table by whole numbers.
+pub(crate) type ByNumber<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
+
+/// Neighbouring ids lie on one page: 16 of them, one line of a processor's cache.
+const PAGE: u32 = 4;
+const NONE: u32 = u32::MAX;
+
+/// Every id that was seen.
+#[derive(Debug, Default)]
+pub(crate) struct Ids {
+    pages: ByNumber<i64, u32>,
+    slots: Vec<[u32; 1 << PAGE]>,
+    texts: HashMap<Box<str>, u32>,
+    names: Vec<Id>,
+}
+
+/// An id as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Id {
+    Number(i64),
+    Text(Box<str>),
+}
+
+impl std::fmt::Display for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Ids {
+    /// The place of a whole number.
+    #[inline]
+    pub(crate) fn number(&mut self, id: i64) -> u32 {
+        let next = self.slots.len() as u32;
+        let page = *self.pages.entry(id >> PAGE).or_insert(next);
+        if page == next {
+            self.slots.push([NONE; 1 << PAGE]);
+        }
+        let slot = &mut self.slots[page as usize][(id & ((1 << PAGE) - 1)) as usize];
+        if *slot == NONE {
+            *slot = self.names.len() as u32;
+            self.names.push(Id::Number(id));
+        }
+        *slot
+    }
+
+    /// The place of a text.
+    pub(crate) fn text(&mut self, id: &str) -> u32 {
+        if let Some(place) = self.texts.get(id) {
+            return *place;
+        }
+        let place = self.names.len() as u32;
+        self.texts.insert(id.into(), place);
+        self.names.push(Id::Text(id.into()));
+        place
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The ids themselves, by their places.
+    pub(crate) fn into_names(self) -> Vec<Id> {
+        self.names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_id_has_one_place() {
+        let mut ids = Ids::default();
+        let seen = [5, -5, i64::MIN, i64::MAX, 5, 6].map(|id| ids.number(id));
+        assert_eq!(seen, [0, 1, 2, 3, 0, 4]);
+        assert_eq!((ids.text("5 "), ids.text("x"), ids.text("5 ")), (5, 6, 5));
+        assert_eq!(ids.into_names()[3], Id::Number(i64::MAX));
+    }
+}

@@ -1,0 +1,398 @@
+//! From events that were taken to lines: what each unit met, the order of the points, what became of it.
+
+use super::ids::Id;
+use super::order::Votes;
+use super::points::{self, Known};
+use super::ranges::Ranges;
+use super::{Assembler, By, Carrier, Met, NO_ID, clock_error, gathered};
+use crate::lifelines::{Lifelines, Line, Passage, Point};
+use crate::outcomes;
+use stackline_core::trace::{Flow, Index};
+use stackline_events::unit;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One line before it has its place among the others.
+#[derive(Clone, Copy, Debug)]
+struct Raw {
+    id: u32,
+    /// Its events among `Drawn::kept`.
+    first: u32,
+    count: u32,
+    first_mark: u32,
+    mark_count: u32,
+}
+
+/// All lines, as rows of `Met`.
+#[derive(Debug, Default)]
+struct Drawn {
+    raw: Vec<Raw>,
+    kept: Vec<u32>,
+    marks: Vec<u32>,
+}
+
+impl Assembler<'_> {
+    /// The lifelines of all that was added.
+    #[must_use]
+    pub fn finish(mut self) -> Lifelines {
+        let known = std::mem::take(&mut self.points).into_known();
+        let bytes = self.join(&known);
+        let (names, own) = (std::mem::take(&mut self.ids).into_names(), std::mem::take(&mut self.own));
+        let met = std::mem::take(&mut self.met);
+        let ties = points::ties(&known);
+        let flows: Vec<Option<u32>> = names.iter().enumerate().map(|(at, name)| flow(name, own.get(at))).collect();
+        let leave_out = |id: u32| self.is_warmup(flows[id as usize]);
+        let mut drawn = Draw::new(&met, &known, &ties, &own).all(names.len(), leave_out);
+        let ranks = self.votes(&drawn, &met, &known, &ties).ranks(&ties);
+        sort_by_way(&mut drawn, &met, &ranks, &names);
+        let mut made = Made { index: self.index, by: self.options.by, names: &names, flows: &flows, bytes: &bytes }
+            .lifelines(&drawn, &met, &known, &ranks);
+        outcomes::classify(&mut made, self.index, self.until_ns);
+        made
+    }
+
+    /// Gives the events that carry bytes to the units whose bytes they carry. Returns the size of each unit.
+    fn join(&mut self, known: &[Known]) -> Vec<u64> {
+        let mut bytes = vec![0_u64; self.ids.len()];
+        let mut told = vec![[false; 2]; self.ids.len()];
+        let told_by = std::mem::take(&mut self.sent).into_iter().chain(std::mem::take(&mut self.received));
+        // What the receiver says counts only where the sender says nothing.
+        let units = told_by.filter(|(range, id)| {
+            let first = !std::mem::replace(&mut told[*id as usize][(range.stream & 1) as usize], true);
+            bytes[*id as usize] += if first { (range.end - range.start) as u64 } else { 0 };
+            first && !self.carriers.is_empty()
+        });
+        let ranges = Ranges::new(units, std::mem::take(&mut self.connects));
+        for Carrier { range, point, row, id } in std::mem::take(&mut self.carriers) {
+            let (mut found, row) = (false, self.rows.then_some(row));
+            let beside = !points::is_way(&known[point as usize]);
+            ranges.carried(&range, |of, whole| {
+                found = true;
+                if whole || beside {
+                    self.met.push(of, point, range.at_ns, row);
+                }
+            });
+            if !found && id != NO_ID {
+                self.met.push(id, point, range.at_ns, row);
+            }
+        }
+        bytes
+    }
+
+    fn is_warmup(&self, flow: Option<u32>) -> bool {
+        !self.options.warmup && found(self.index, flow).is_some_and(|flow| flow.warmup)
+    }
+
+    /// Which points follow each other on lines. Within the error of two clocks nothing was seen: there the catalogue decides.
+    fn votes(&self, drawn: &Drawn, met: &Met, known: &[Known], ties: &[u32]) -> Votes {
+        let error = Errors::new(self.index, known);
+        let mut votes = Votes::default();
+        for line in &drawn.raw {
+            let rows = &drawn.kept[line.first as usize..(line.first + line.count) as usize];
+            for pair in rows.windows(2) {
+                let [earlier, later] = [pair[0], pair[1]].map(|row| (met.point[row as usize], met.at_ns[row as usize]));
+                let seen = later.1 - earlier.1 > error.of(earlier.0, later.0);
+                let stages = [earlier.0, later.0].map(|point| known[point as usize].role.stage);
+                let turned = !seen && !stages.contains(&0) && ties[earlier.0 as usize] > ties[later.0 as usize];
+                if turned { votes.cast(later.0, earlier.0) } else { votes.cast(earlier.0, later.0) }
+            }
+        }
+        votes
+    }
+}
+
+/// Errors of the clocks of each pair of hosts.
+struct Errors {
+    host: Vec<u32>,
+    hosts: usize,
+    ns: Vec<u64>,
+}
+
+impl Errors {
+    /// Where clocks are all one nothing has to be looked up.
+    fn new(index: Option<&Index>, known: &[Known]) -> Self {
+        let names: BTreeSet<&str> = known.iter().map(|known| known.point.host.as_str()).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let place = |host: &str| names.binary_search(&host).unwrap_or(0) as u32;
+        let error = |a: &str, b: &str| clock_error(index, a, b).unwrap_or(0);
+        let mut ns: Vec<u64> = Vec::new();
+        if index.is_some() && names.len() <= 1024 {
+            ns.extend(names.iter().flat_map(|a| names.iter().map(|b| error(a, b))));
+        }
+        if ns.iter().all(|ns| *ns == 0) {
+            ns.clear();
+        }
+        Self { host: known.iter().map(|known| place(&known.point.host)).collect(), hosts: names.len(), ns }
+    }
+
+    #[inline]
+    fn of(&self, a: u32, b: u32) -> u64 {
+        if self.ns.is_empty() {
+            return 0;
+        }
+        self.ns[self.host[a as usize] as usize * self.hosts + self.host[b as usize] as usize]
+    }
+}
+
+/// Draws lines: takes each unit's events in the order of time, cuts them where the unit is asked for again.
+struct Draw<'a> {
+    met: &'a Met,
+    known: &'a [Known],
+    ties: &'a [u32],
+    own: &'a [bool],
+    /// Points at which ids begin.
+    starts: Vec<bool>,
+    /// The latest line that met each point.
+    seen: Vec<u32>,
+    drawn: Drawn,
+}
+
+impl<'a> Draw<'a> {
+    fn new(met: &'a Met, known: &'a [Known], ties: &'a [u32], own: &'a [bool]) -> Self {
+        let (starts, seen) = (vec![false; known.len()], vec![u32::MAX; known.len()]);
+        Self { met, known, ties, own, starts, seen, drawn: Drawn::default() }
+    }
+
+    fn all(mut self, ids: usize, leave_out: impl Fn(u32) -> bool) -> Drawn {
+        let (starts, mut rows) = gathered(&self.met.id, ids);
+        let of = |id: usize| starts[id] as usize..starts[id + 1] as usize;
+        let key = |row: &u32| (self.met.at_ns[*row as usize], self.ties[self.met.point[*row as usize] as usize]);
+        for id in 0..ids {
+            let rows = &mut rows[of(id)];
+            if !rows.is_sorted_by_key(key) {
+                rows.sort_by_key(key);
+            }
+        }
+        self.starts = self.beginnings((0..ids).map(|id| &rows[of(id)]));
+        for id in 0..ids {
+            if !leave_out(id as u32) {
+                self.id(id as u32, &rows[of(id)]);
+            }
+        }
+        self.drawn
+    }
+
+    /// Points at which at least half of the ids that meet them begin.
+    fn beginnings<'r>(&self, ids: impl Iterator<Item = &'r [u32]>) -> Vec<bool> {
+        let mut counts = vec![(0_u64, 0_u64); self.known.len()];
+        let mut seen = vec![u32::MAX; self.known.len()];
+        for (id, rows) in ids.enumerate() {
+            let way = rows.iter().map(|row| self.met.point[*row as usize] as usize);
+            for (index, point) in way.filter(|point| points::is_way(&self.known[*point])).enumerate() {
+                if seen[point] != id as u32 {
+                    seen[point] = id as u32;
+                    counts[point].0 += 1;
+                    counts[point].1 += u64::from(index == 0);
+                }
+            }
+        }
+        counts.iter().map(|(met, first)| *first > 0 && first * 2 >= *met).collect()
+    }
+
+    /// The lines of one id.
+    fn id(&mut self, id: u32, rows: &[u32]) {
+        let own = self.own.get(id as usize) == Some(&true);
+        let mut from = 0;
+        let mut begun = None;
+        let mut met_start = false;
+        for (at, row) in rows.iter().enumerate() {
+            let point = self.met.point[*row as usize];
+            if !points::is_way(&self.known[point as usize]) {
+                continue;
+            }
+            let again =
+                begun == Some(point) || self.starts[point as usize] && !met_start && self.is_over(&rows[from..at]);
+            if begun.is_some() && again && !own {
+                self.line(id, &rows[from..at]);
+                (from, begun, met_start) = (at, None, false);
+            }
+            begun = begun.or(Some(point));
+            met_start |= self.starts[point as usize];
+        }
+        self.line(id, &rows[from..]);
+    }
+
+    /// Whether a line whose beginning is missing had gone on: then what begins is another one.
+    fn is_over(&self, rows: &[u32]) -> bool {
+        rows.iter().filter(|row| points::is_way(&self.known[self.met.point[**row as usize] as usize])).count() > 1
+    }
+
+    fn line(&mut self, id: u32, rows: &[u32]) {
+        let number = self.drawn.raw.len() as u32;
+        let (first, first_mark) = (self.drawn.kept.len(), self.drawn.marks.len());
+        let mut beyond_ns = [u64::MAX; 3];
+        for row in rows {
+            let known = &self.known[self.met.point[*row as usize] as usize];
+            if points::is_way(known) && known.role.is_beyond() {
+                let earliest = &mut beyond_ns[direction(known)];
+                *earliest = self.met.at_ns[*row as usize].min(*earliest);
+            }
+        }
+        let any_ns = beyond_ns.into_iter().min().unwrap_or(u64::MAX);
+        for row in rows {
+            let point = self.met.point[*row as usize] as usize;
+            let known = &self.known[point];
+            // A call that returns when its unit is further already is not on the unit's way any more.
+            let beyond_ns = known.direction.map_or(any_ns, |_| beyond_ns[direction(known)]);
+            let late = known.role.returns() && self.met.at_ns[*row as usize] > beyond_ns;
+            if !points::is_way(known) || late {
+                self.drawn.marks.push(*row);
+            } else if std::mem::replace(&mut self.seen[point], number) != number {
+                self.drawn.kept.push(*row);
+            }
+        }
+        let count = (self.drawn.kept.len() - first) as u32;
+        if count == 0 {
+            // What only happened beside a way is no line.
+            self.drawn.marks.truncate(first_mark);
+            return;
+        }
+        let mark_count = (self.drawn.marks.len() - first_mark) as u32;
+        self.drawn.raw.push(Raw { id, first: first as u32, count, first_mark: first_mark as u32, mark_count });
+    }
+}
+
+fn direction(known: &Known) -> usize {
+    known.direction.map_or(0, |direction| 1 + direction as usize)
+}
+
+/// Each line's passages in the order of the points, and the lines in that of their first passage.
+fn sort_by_way(drawn: &mut Drawn, met: &Met, ranks: &[u32], names: &[Id]) {
+    let rank = |row: &u32| ranks[met.point[*row as usize] as usize];
+    for line in &drawn.raw {
+        let rows = &mut drawn.kept[line.first as usize..(line.first + line.count) as usize];
+        if !rows.is_sorted_by_key(rank) {
+            rows.sort_by_key(rank);
+        }
+    }
+    let kept = &drawn.kept;
+    let at = |line: &Raw| met.at_ns[kept[line.first as usize] as usize];
+    let name = |line: &Raw| &names[line.id as usize];
+    drawn.raw.sort_by(|a, b| at(a).cmp(&at(b)).then_with(|| name(a).cmp(name(b))));
+}
+
+/// What lifelines are told of beside their events.
+struct Made<'a> {
+    index: Option<&'a Index>,
+    by: By,
+    names: &'a [Id],
+    flows: &'a [Option<u32>],
+    bytes: &'a [u64],
+}
+
+impl Made<'_> {
+    fn lifelines(&self, drawn: &Drawn, met: &Met, known: &[Known], ranks: &[u32]) -> Lifelines {
+        let mut made = Lifelines::default();
+        let way = numbered(known, ranks, |point| points::is_way(&known[point]), &mut made.points);
+        let mut marked = vec![false; known.len()];
+        drawn.marks.iter().for_each(|row| marked[met.point[*row as usize] as usize] = true);
+        let beside = numbered(known, ranks, |point| marked[point], &mut made.marked);
+        made.passages.reserve_exact(drawn.kept.len());
+        made.marks.reserve_exact(drawn.marks.len());
+        made.lines.reserve_exact(drawn.raw.len());
+        let passage = |row: &u32, numbers: &[u32]| Passage {
+            at_ns: met.at_ns[*row as usize],
+            point: numbers[met.point[*row as usize] as usize],
+            row: met.row.get(*row as usize).copied().unwrap_or(u32::MAX),
+        };
+        for raw in &drawn.raw {
+            let (first, first_mark) = (made.passages.len() as u32, made.marks.len() as u32);
+            let kept = &drawn.kept[raw.first as usize..(raw.first + raw.count) as usize];
+            made.passages.extend(kept.iter().map(|row| passage(row, &way)));
+            let marks = &drawn.marks[raw.first_mark as usize..(raw.first_mark + raw.mark_count) as usize];
+            made.marks.extend(marks.iter().map(|row| passage(row, &beside)));
+            made.lines.push(Line {
+                unit: self.names[raw.id as usize].to_string(),
+                flow: self.flows[raw.id as usize],
+                first,
+                count: raw.count,
+                first_mark,
+                mark_count: raw.mark_count,
+                bytes: Some(self.bytes[raw.id as usize]).filter(|bytes| *bytes > 0),
+                ..Line::default()
+            });
+        }
+        self.group(&mut made);
+        made.clock_error_ns = neighbours_error(&made, self.index);
+        made
+    }
+
+    fn group(&self, made: &mut Lifelines) {
+        let mut names: BTreeMap<String, u32> = BTreeMap::new();
+        let mut known: BTreeMap<(Option<u32>, u32, u32), u32> = BTreeMap::new();
+        let mut groups = Vec::with_capacity(made.lines.len());
+        for line in &made.lines {
+            let passages = made.passages_of(line);
+            let begins = passages.first().map_or(0, |passage| passage.point);
+            let host = |passage: &Passage| made.points[passage.point as usize].host.as_str();
+            let other = passages.iter().find(|passage| host(passage) != made.points[begins as usize].host);
+            let answers = other.map_or(begins, |passage| passage.point);
+            let flow = line.flow.filter(|_| found(self.index, line.flow).is_some());
+            // What a flow says holds for all of its lines.
+            let key = if flow.is_some() && self.by != By::Host { (flow, 0, 0) } else { (None, begins, answers) };
+            let next = names.len() as u32;
+            let number = *known.entry(key).or_insert_with(|| {
+                *names.entry(self.name(made, found(self.index, flow), begins, answers)).or_insert(next)
+            });
+            groups.push(number);
+        }
+        let order: Vec<u32> = names.values().copied().collect();
+        let mut place = vec![0_u32; order.len()];
+        order.iter().enumerate().for_each(|(at, number)| place[*number as usize] = at as u32);
+        made.lines.iter_mut().zip(groups).for_each(|(line, group)| line.group = place[group as usize]);
+        made.groups = names.into_keys().collect();
+    }
+
+    fn name(&self, made: &Lifelines, flow: Option<&Flow>, begins: u32, answers: u32) -> String {
+        let host = |point: u32| made.points[point as usize].host.clone();
+        match (self.by, flow) {
+            (By::Server, Some(flow)) => flow.hosts.1.clone(),
+            (By::Stack, Some(flow)) => flow.stack.clone(),
+            (By::Flow, Some(flow)) => format!("{} {}>{}", flow.id, flow.hosts.0, flow.hosts.1),
+            (By::Host, _) => host(begins),
+            (By::Server, None) if answers == begins => UNKNOWN.to_owned(),
+            (By::Server, None) => host(answers),
+            (By::Stack | By::Flow, None) => UNKNOWN.to_owned(),
+        }
+    }
+}
+
+/// The group of lines of which it is not known.
+const UNKNOWN: &str = "unknown";
+
+/// Lists the points that are wanted, in order. Returns the new number of each.
+fn numbered(known: &[Known], ranks: &[u32], wanted: impl Fn(usize) -> bool, list: &mut Vec<Point>) -> Vec<u32> {
+    let mut order: Vec<usize> = (0..known.len()).filter(|point| wanted(*point)).collect();
+    order.sort_by_key(|point| ranks[*point]);
+    let mut numbers = vec![0; known.len()];
+    for point in order {
+        numbers[point] = list.len() as u32;
+        list.push(known[point].point.clone());
+    }
+    numbers
+}
+
+/// The largest error of the clocks of two hosts that neighbouring passages of a line lie on.
+fn neighbours_error(made: &Lifelines, index: Option<&Index>) -> u64 {
+    let Some(index) = index.filter(|index| index.hosts.values().any(|host| host.clock.error_ns.unwrap_or(0) > 0))
+    else {
+        return 0;
+    };
+    let mut pairs: BTreeSet<(u32, u32)> = BTreeSet::new();
+    for line in &made.lines {
+        pairs.extend(made.passages_of(line).windows(2).map(|pair| (pair[0].point, pair[1].point)));
+    }
+    let host = |point: u32| made.points[point as usize].host.as_str();
+    pairs.iter().filter_map(|(a, b)| clock_error(Some(index), host(*a), host(*b))).max().unwrap_or(0)
+}
+
+/// The flow that an id of stackline's own tells.
+fn flow(name: &Id, own: Option<&bool>) -> Option<u32> {
+    match name {
+        Id::Number(number) if own == Some(&true) && *number >= 0 => Some(unit::parts(*number).0),
+        _ => None,
+    }
+}
+
+fn found(index: Option<&Index>, flow: Option<u32>) -> Option<&Flow> {
+    index?.flow(flow?)
+}

@@ -1,0 +1,121 @@
+//! The order of monitor points: the one in which most units meet them.
+//!
+//! Each unit votes for every two points that follow each other on its line. The pairs with the clearest majority are taken
+//! first, each unless it contradicts those before it (ranked pairs, Tideman 1987); what no vote decides is in the order of the
+//! tie-break.
+
+use super::ids::ByNumber;
+use std::cmp::Reverse;
+
+/// Most majorities that are looked at, the clearest ones.
+const MOST: usize = 20_000;
+
+/// Votes for one point to come before another.
+#[derive(Debug, Default)]
+pub(crate) struct Votes {
+    counts: ByNumber<u64, u64>,
+}
+
+impl Votes {
+    #[inline]
+    pub(crate) fn cast(&mut self, before: u32, after: u32) {
+        *self.counts.entry(pair(before, after)).or_default() += 1;
+    }
+
+    /// The rank of each of so many points; `ties` orders what votes do not: the lesser is first.
+    pub(crate) fn ranks(&self, ties: &[u32]) -> Vec<u32> {
+        let mut graph = vec![Vec::new(); ties.len()];
+        for (before, after) in self.majorities(ties) {
+            if !reaches(&graph, after, before) {
+                graph[before as usize].push(after);
+            }
+        }
+        sorted(&graph, ties)
+    }
+
+    /// Pairs of points with a majority for their order, the clearest first.
+    fn majorities(&self, ties: &[u32]) -> Vec<(u32, u32)> {
+        let lead = |(key, count): (&u64, &u64)| {
+            let (before, after) = ((*key >> 32) as u32, *key as u32);
+            let against = self.counts.get(&pair(after, before)).copied().unwrap_or(0);
+            count.checked_sub(against).filter(|lead| *lead > 0).map(|lead| (lead, before, after))
+        };
+        let mut leads: Vec<(u64, u32, u32)> = self.counts.iter().filter_map(lead).collect();
+        let key =
+            |(lead, before, after): &(u64, u32, u32)| (Reverse(*lead), ties[*before as usize], ties[*after as usize]);
+        leads.sort_unstable_by_key(key);
+        leads.truncate(MOST);
+        leads.into_iter().map(|(_, before, after)| (before, after)).collect()
+    }
+}
+
+const fn pair(before: u32, after: u32) -> u64 {
+    (before as u64) << 32 | after as u64
+}
+
+/// Whether one can come to a point from another.
+fn reaches(graph: &[Vec<u32>], from: u32, to: u32) -> bool {
+    let mut seen = vec![false; graph.len()];
+    let mut next = vec![from];
+    while let Some(point) = next.pop() {
+        if point == to {
+            return true;
+        }
+        if !std::mem::replace(&mut seen[point as usize], true) {
+            next.extend(&graph[point as usize]);
+        }
+    }
+    false
+}
+
+/// Ranks of points such that every edge goes upwards. Points with as many before them on the longest way to them lie together,
+/// so that the same point of several hosts does.
+fn sorted(graph: &[Vec<u32>], ties: &[u32]) -> Vec<u32> {
+    let mut before = vec![0_u32; graph.len()];
+    graph.iter().flatten().for_each(|after| before[*after as usize] += 1);
+    let mut ready: Vec<u32> = (0..graph.len() as u32).filter(|point| before[*point as usize] == 0).collect();
+    let mut level = vec![0_u32; graph.len()];
+    while let Some(point) = ready.pop() {
+        for after in &graph[point as usize] {
+            level[*after as usize] = level[*after as usize].max(level[point as usize] + 1);
+            before[*after as usize] -= 1;
+            if before[*after as usize] == 0 {
+                ready.push(*after);
+            }
+        }
+    }
+    let mut order: Vec<usize> = (0..graph.len()).collect();
+    order.sort_unstable_by_key(|point| (level[*point], ties[*point]));
+    let mut ranks = vec![0; graph.len()];
+    order.iter().enumerate().for_each(|(rank, point)| ranks[*point] = rank as u32);
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranks(lines: &[&[u32]], ties: &[u32]) -> Vec<u32> {
+        let mut votes = Votes::default();
+        lines.iter().for_each(|line| line.windows(2).for_each(|pair| votes.cast(pair[0], pair[1])));
+        votes.ranks(ties)
+    }
+
+    #[test]
+    fn the_majority_decides() {
+        assert_eq!(ranks(&[&[2, 1, 0], &[2, 1, 0], &[0, 1, 2]], &[0, 1, 2]), [2, 1, 0]);
+    }
+
+    #[test]
+    fn what_contradicts_a_clearer_majority_is_left_out() {
+        let lines: [&[u32]; 6] = [&[0, 1], &[0, 1], &[0, 1], &[1, 2], &[1, 2], &[2, 0]];
+        assert_eq!(ranks(&lines, &[0, 1, 2]), [0, 1, 2]);
+    }
+
+    #[test]
+    fn two_ways_and_what_nobody_votes_for() {
+        // 0 -> 1 -> 3 and 0 -> 2 -> 3; 4 stands alone.
+        assert_eq!(ranks(&[&[0, 1, 3], &[0, 2, 3]], &[0, 2, 1, 3, 4]), [0, 3, 2, 4, 1]);
+        assert_eq!(ranks(&[], &[1, 0]), [1, 0]);
+    }
+}

@@ -1,0 +1,118 @@
+//! Monitor points as numbers: a keyword at a host, and there a port of the network or a direction of a stream.
+
+use super::ids::ByNumber;
+use super::roles::{Class, Role};
+use crate::lifelines::Point;
+use stackline_events::Table;
+use stackline_events::unit::Direction;
+use std::collections::BTreeMap;
+
+/// Which direction or port, in the numbers of one table: 0 for none.
+pub(crate) type Where = u32;
+pub(crate) const NOWHERE: Where = 0;
+const THERE: Where = 1;
+const BACK: Where = 2;
+const PORTS: Where = 3;
+
+/// A point and what is known of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) point: Point,
+    pub(crate) direction: Option<Direction>,
+    pub(crate) role: Role,
+}
+
+/// Every point that was met.
+#[derive(Debug, Default)]
+pub(crate) struct Points {
+    by_name: BTreeMap<(Point, u8), u32>,
+    known: Vec<Known>,
+    /// Of the present table: keyword and host, where.
+    here: ByNumber<u64, u32>,
+}
+
+impl Points {
+    /// Another table, with names of its own, comes.
+    pub(crate) fn forget_table(&mut self) {
+        self.here.clear();
+    }
+
+    /// The number of the point of a row.
+    #[inline]
+    pub(crate) fn number(&mut self, table: &Table, row: usize, role: Role, place: Where) -> u32 {
+        let key = u64::from(table.keyword[row]) << 40 ^ u64::from(table.host[row]) << 20 ^ u64::from(place);
+        if let Some(number) = self.here.get(&key) {
+            return *number;
+        }
+        let number = self.find(table, row, role, place);
+        // Names beyond these bits would share a key.
+        if table.names.len() < (1 << 20) - PORTS as usize {
+            self.here.insert(key, number);
+        }
+        number
+    }
+
+    fn find(&mut self, table: &Table, row: usize, role: Role, place: Where) -> u32 {
+        let (port, direction) = match place {
+            NOWHERE => ("", None),
+            THERE => ("", Some(Direction::There)),
+            BACK => ("", Some(Direction::Back)),
+            port => (table.names.text(port - PORTS), None),
+        };
+        let (keyword, host) = (table.keyword(row).to_owned(), table.host(row).to_owned());
+        let point = Point { keyword, host, place: port.to_owned() };
+        let next = self.known.len() as u32;
+        let number = *self.by_name.entry((point.clone(), code(direction))).or_insert(next);
+        if number == next {
+            self.known.push(Known { point, direction, role });
+        }
+        number
+    }
+
+    /// All of them, by their numbers; a direction is told where one keyword of a host has more than one.
+    pub(crate) fn into_known(mut self) -> Vec<Known> {
+        let mut directions: BTreeMap<Point, u32> = BTreeMap::new();
+        self.known.iter().for_each(|known| *directions.entry(known.point.clone()).or_default() += 1);
+        for known in &mut self.known {
+            if directions[&known.point] > 1 {
+                known.point.place = match known.direction {
+                    Some(Direction::There) => "there".into(),
+                    Some(Direction::Back) => "back".into(),
+                    None => String::new(),
+                };
+            }
+        }
+        self.known
+    }
+}
+
+fn code(direction: Option<Direction>) -> u8 {
+    direction.map_or(0, |direction| 1 + direction as u8)
+}
+
+/// Where on a host a row happened: the direction of its stream.
+#[inline]
+pub(crate) const fn towards(stream: i64) -> Where {
+    if stream & 1 == 0 { THERE } else { BACK }
+}
+
+/// Where in the network: a port, by the number of its name in the table.
+#[inline]
+pub(crate) const fn at_port(name: u32) -> Where {
+    PORTS + name
+}
+
+/// The order of points that no unit's way decides: there before back, as a way goes, as in the catalogue, by name.
+pub(crate) fn ties(known: &[Known]) -> Vec<u32> {
+    let mut order: Vec<usize> = (0..known.len()).collect();
+    let key = |known: &Known| (code(known.direction), known.role.stage, known.role.row);
+    order.sort_by(|a, b| (key(&known[*a]), &known[*a].point).cmp(&(key(&known[*b]), &known[*b].point)));
+    let mut ties = vec![0; known.len()];
+    order.iter().enumerate().for_each(|(rank, point)| ties[*point] = rank as u32);
+    ties
+}
+
+/// Whether units pass there, rather than that something happens to them.
+pub(crate) fn is_way(known: &Known) -> bool {
+    known.role.class == Class::Way
+}

@@ -1,0 +1,97 @@
+//! Which units a range of a stream's bytes carries.
+//!
+//! A stream's offsets begin again with every connection of its flow, so a range is known by its stream, its offsets and which
+//! connection was the latest at its time.
+
+/// Bytes of a stream that are one unit's, or that an event carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) stream: i64,
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) at_ns: u64,
+}
+
+/// A unit's bytes, sorted by connection and offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Owned {
+    stream: i64,
+    connection: u32,
+    start: i64,
+    end: i64,
+    id: u32,
+}
+
+/// Every unit's bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges {
+    owned: Vec<Owned>,
+    connects: Vec<(u32, u64)>,
+}
+
+impl Ranges {
+    /// `connects`: when each flow asked for a connection.
+    pub(crate) fn new(units: impl IntoIterator<Item = (Range, u32)>, mut connects: Vec<(u32, u64)>) -> Self {
+        connects.sort_unstable();
+        let owned = units.into_iter().map(|(range, id)| {
+            let connection = connection(&connects, &range);
+            Owned { stream: range.stream, connection, start: range.start, end: range.end, id }
+        });
+        let mut owned: Vec<Owned> = owned.collect();
+        owned.sort_unstable();
+        owned.dedup();
+        Self { owned, connects }
+    }
+
+    /// Calls back for every unit that the range carries bytes of, and whether its last byte is among them.
+    pub(crate) fn carried(&self, range: &Range, mut each: impl FnMut(u32, bool)) {
+        let key = (range.stream, connection(&self.connects, range));
+        let before = |owned: &Owned| ((owned.stream, owned.connection), owned.end) <= (key, range.start);
+        let first = self.owned.partition_point(before);
+        let of_key = self.owned[first..].iter().take_while(|owned| (owned.stream, owned.connection) == key);
+        for owned in of_key.take_while(|owned| owned.start < range.end) {
+            each(owned.id, owned.end <= range.end);
+        }
+    }
+}
+
+/// How many connections the stream's flow had asked for by then.
+fn connection(connects: &[(u32, u64)], range: &Range) -> u32 {
+    let flow = (range.stream >> 1) as u32;
+    let first = connects.partition_point(|connect| *connect < (flow, 0));
+    (connects.partition_point(|connect| *connect <= (flow, range.at_ns)) - first) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(stream: i64, start: i64, end: i64, at_ns: u64) -> Range {
+        Range { stream, start, end, at_ns }
+    }
+
+    fn carried(ranges: &Ranges, of: Range) -> Vec<(u32, bool)> {
+        let mut found = Vec::new();
+        ranges.carried(&of, |id, last| found.push((id, last)));
+        found
+    }
+
+    #[test]
+    fn a_segment_carries_parts_of_several_units() {
+        let units = (0..4).map(|id| (range(2, 16 + 10 * i64::from(id), 26 + 10 * i64::from(id), 5), id));
+        let ranges = Ranges::new(units, Vec::new());
+        assert_eq!(carried(&ranges, range(2, 30, 46, 6)), [(1, true), (2, true)]);
+        assert_eq!(carried(&ranges, range(2, 30, 40, 6)), [(1, true), (2, false)]);
+        assert_eq!(carried(&ranges, range(2, 0, 16, 6)), [], "the introduction is no unit's");
+        assert_eq!(carried(&ranges, range(3, 30, 46, 6)), [], "the other direction has offsets of its own");
+        assert_eq!(carried(&ranges, range(2, 56, 99, 6)), []);
+    }
+
+    #[test]
+    fn offsets_begin_again_with_a_connection() {
+        let units = [(range(2, 16, 26, 10), 0), (range(2, 16, 26, 110), 1)];
+        let ranges = Ranges::new(units, vec![(1, 100), (1, 1), (7, 50)]);
+        assert_eq!(carried(&ranges, range(2, 16, 26, 20)), [(0, true)]);
+        assert_eq!(carried(&ranges, range(2, 16, 26, 120)), [(1, true)]);
+    }
+}

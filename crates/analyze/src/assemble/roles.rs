@@ -1,0 +1,143 @@
+//! What a keyword says of a data unit: that it is at a point of its way, that something happened to it beside its way, or
+//! nothing.
+
+use stackline_events::catalogue::{self, Layer};
+
+/// What an event with a keyword is to the unit it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// The unit is at a point of its way.
+    Way,
+    /// Something happens to it: it is sent again, dropped, marked.
+    Beside(Beside),
+    /// It says what a machine does, not where a unit is.
+    Elsewhere,
+}
+
+/// What happens to a unit beside its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// It, or a part of it, is sent again.
+    Retransmit,
+    /// It, or a part of it, is dropped.
+    Drop,
+    /// It is discarded in favour of a newer request list.
+    Flush,
+    /// It is given up by who waits for it.
+    GivenUp,
+    /// Anything else.
+    Other,
+}
+
+/// A keyword's role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Role {
+    pub(crate) class: Class,
+    /// Where on one direction of the way it lies, from 1; 0 for keywords of others.
+    pub(crate) stage: u8,
+    /// Its row in the catalogue; `usize::MAX` for keywords of others.
+    pub(crate) row: usize,
+    pub(crate) layer: Option<Layer>,
+}
+
+/// A call that hands data over returns: at that moment the unit may already be further.
+const RETURNS: u8 = 4;
+
+impl Role {
+    /// The role of a keyword.
+    pub(crate) fn of(keyword: &str) -> Self {
+        let row = catalogue::ENTRIES.iter().position(|entry| entry.keyword == keyword);
+        let Some(row) = row else { return Self::foreign(keyword) };
+        let entry = &catalogue::ENTRIES[row];
+        let (class, stage) = if entry.data.first() == Some(&"unit") { own(keyword) } else { (Class::Elsewhere, 0) };
+        Self { class, stage, row, layer: Some(entry.layer) }
+    }
+
+    /// Of a keyword that is not in the catalogue: monitors are known by the program that the first part names.
+    fn foreign(keyword: &str) -> Self {
+        let program = keyword.split('_').next().unwrap_or_default();
+        let monitors = ["VMSTAT", "NETSTAT", "IOSTAT", "MPSTAT", "SNMP", "CPU", "MEM", "NETIF"];
+        let class = if monitors.contains(&program) {
+            Class::Elsewhere
+        } else if keyword.contains("RETRANS") {
+            Class::Beside(Beside::Retransmit)
+        } else if keyword.contains("FLUSH") {
+            Class::Beside(Beside::Flush)
+        } else if keyword.contains("DROP") {
+            Class::Beside(Beside::Drop)
+        } else {
+            Class::Way
+        };
+        Self { class, stage: 0, row: usize::MAX, layer: None }
+    }
+
+    /// Whether it is one of stackline's own.
+    pub(crate) const fn is_own(&self) -> bool {
+        self.layer.is_some()
+    }
+
+    /// Whether it says that a call which hands data over has returned.
+    pub(crate) const fn returns(&self) -> bool {
+        self.stage == RETURNS
+    }
+
+    /// Whether a unit is beyond the sender's system call there.
+    pub(crate) const fn is_beyond(&self) -> bool {
+        self.stage > RETURNS
+    }
+
+    /// Whether its events carry bytes of a stream that may be parts of several units.
+    pub(crate) const fn carries_bytes(&self) -> bool {
+        matches!(self.layer, Some(Layer::Socket | Layer::Protocol | Layer::Network))
+    }
+}
+
+fn own(keyword: &str) -> (Class, u8) {
+    let stage = match keyword {
+        "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_CONNECT" => 1,
+        "SOCK_SEND" => 2,
+        "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => 3,
+        "SOCK_SENT" | "APP_SENT" | "APP_REPLIED" => RETURNS,
+        "NET_ENQUEUE" | "NET_DEQUEUE" => 5,
+        "NET_DELIVER" => 6,
+        "QUIC_RECEIVED" => 7,
+        "SOCK_RECEIVED" => 8,
+        "APP_INDICATION" | "APP_RECEIVED" | "APP_RESPONSE" | "APP_ACCEPTED" | "APP_CONNECTED" => 9,
+        _ => 0,
+    };
+    let class = match keyword {
+        _ if stage > 0 => Class::Way,
+        "TCP_RETRANSMIT" | "BLAST_RETRANSMIT" => Class::Beside(Beside::Retransmit),
+        "NET_DROP" | "TCP_DROP" | "QUIC_LOST" => Class::Beside(Beside::Drop),
+        "APP_LOST" => Class::Beside(Beside::GivenUp),
+        "TCP_STATE" | "TCP_RCVQ_FULL" | "BLAST_NAK" | "BLAST_TIMER" | "NET_MARK" | "NET_DUPLICATE" => {
+            Class::Beside(Beside::Other)
+        }
+        _ => Class::Elsewhere,
+    };
+    (class, stage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_keyword_of_a_unit_has_a_role() {
+        let elsewhere =
+            ["APP_START", "APP_AWAIT", "APP_STOP", "APP_DISCONNECT", "APP_DISCONNECTED", "SOCK_RECEIVE", "BLAST_ACK"];
+        for entry in catalogue::ENTRIES.iter().filter(|entry| entry.data.first() == Some(&"unit")) {
+            let known = Role::of(entry.keyword).class != Class::Elsewhere || elsewhere.contains(&entry.keyword);
+            assert!(known, "{} is on no unit's way, nor beside it", entry.keyword);
+        }
+        assert_eq!(Role::of("CPU_USE").class, Class::Elsewhere);
+    }
+
+    #[test]
+    fn keywords_of_others() {
+        assert_eq!(Role::of("DPSS_START_READ").class, Class::Way);
+        assert_eq!(Role::of("VMSTAT_SYS_CALLS").class, Class::Elsewhere);
+        assert_eq!(Role::of("NETSTAT_RETRANSSEGS").class, Class::Elsewhere);
+        assert_eq!(Role::of("RTP_RETRANSMIT").class, Class::Beside(Beside::Retransmit));
+    }
+}

@@ -1,0 +1,324 @@
+//! What became of each unit: told from where its line begins and ends, never from how long it took.
+//!
+//! A line *arrives* when its last point is one where ways end: of stackline's own units the response, the receipt, the
+//! connection; in logs of others, a point behind which hardly any line (1 %) goes on. It has its *beginning* when its first point is
+//! one where ways begin, found alike.
+//!
+//! | outcome | rule |
+//! | --- | --- |
+//! | headless | its beginning is missing |
+//! | retried | it arrived, and something of it was sent again or dropped |
+//! | cache hit | it arrived; at a server it left out a point that at least half of those that arrived met there, or came over a stretch within one host in less than a tenth of the median, on a stretch that takes at least 5 % of the median way |
+//! | flushed | it ends inside a host (the next point would be there too), and the host got a newer request after; or an event says so |
+//! | unfinished | what it recorded ended, or its run was over, sooner than the slowest arrived line took from that point on |
+//! | never arrived | none of these: lost after its last point |
+//!
+//! Cache hits and flushes are told of keywords of others only: stackline's own operations know neither. Where events were
+//! lost, a line may end although its unit went on: the index says how many were.
+
+use crate::assemble::roles::{Beside, Class, Role};
+use crate::lifelines::{Lifelines, Line, Outcome, Passage};
+use crate::segments::{self, Stretch};
+use stackline_core::trace::Index;
+use std::collections::BTreeMap;
+
+/// A stretch that takes less than this share of the median way says nothing of caches.
+const LEAST_SHARE: f64 = 0.05;
+/// A stretch passed in less than this share of its median is near-vertical.
+const NEAR_VERTICAL: f64 = 0.1;
+
+/// Sets the outcome of every line. `until_ns`: the last event of all, also of those on no line.
+pub(crate) fn classify(made: &mut Lifelines, index: Option<&Index>, until_ns: u64) {
+    let rules = Rules::new(made, index, until_ns);
+    let outcomes: Vec<Outcome> = made.lines.iter().map(|line| rules.outcome(made, line)).collect();
+    made.lines.iter_mut().zip(outcomes).for_each(|(line, outcome)| line.outcome = outcome);
+}
+
+/// What is known of all lines before one can be judged.
+struct Rules {
+    roles: Vec<Role>,
+    beside: Vec<Class>,
+    begins: Vec<bool>,
+    ends: Vec<bool>,
+    /// The longest that an arrived line took from each point to its end, ns.
+    longest_ns: Vec<Option<u64>>,
+    /// The point that most lines come to next.
+    next: Vec<Option<u32>>,
+    /// When each host got something from another, sorted.
+    entries: BTreeMap<String, Vec<u64>>,
+    /// When a run of a flow was over.
+    runs_ns: BTreeMap<u32, u64>,
+    until_ns: u64,
+    cached: Cached,
+}
+
+/// How a cache hit is told.
+#[derive(Default)]
+struct Cached {
+    /// By host: points that most lines through it meet there.
+    usual: BTreeMap<String, Vec<u32>>,
+    /// Below how many ns a stretch is near-vertical.
+    below_ns: BTreeMap<(u32, u32), f64>,
+}
+
+/// How often lines meet a point, begin there, end there.
+#[derive(Clone, Copy, Default)]
+struct Met {
+    all: u64,
+    first: u64,
+    last: u64,
+}
+
+impl Rules {
+    fn new(made: &Lifelines, index: Option<&Index>, until_ns: u64) -> Self {
+        let roles: Vec<Role> = made.points.iter().map(|point| Role::of(&point.keyword)).collect();
+        let beside = made.marked.iter().map(|point| Role::of(&point.keyword).class).collect();
+        let (begins, ends) = edges(made, &roles);
+        let followers = followers(made);
+        let mut rules = Self {
+            begins,
+            ends,
+            longest_ns: vec![None; roles.len()],
+            next: next(&followers, roles.len()),
+            entries: BTreeMap::new(),
+            runs_ns: runs(index),
+            until_ns,
+            cached: Cached::default(),
+            roles,
+            beside,
+        };
+        rules.longest(made);
+        if rules.roles.iter().any(|role| !role.is_own()) {
+            rules.entries = rules.arrivals(made, &followers);
+            rules.cached = rules.caches(made);
+        }
+        rules
+    }
+
+    fn outcome(&self, made: &Lifelines, line: &Line) -> Outcome {
+        let passages = made.passages_of(line);
+        let Some(first) = passages.first() else { return Outcome::default() };
+        let marks: Vec<Beside> = made.marks_of(line).iter().filter_map(|mark| self.happened(mark)).collect();
+        let count = |what| marks.iter().filter(|mark| **mark == what).count() as u32;
+        if !self.begins[first.point as usize] {
+            return Outcome::Headless { before: first.point };
+        }
+        if !self.arrived(passages) {
+            return self.ended(made, line, &marks);
+        }
+        match (count(Beside::Retransmit), count(Beside::Drop)) {
+            (0, 0) if self.is_cache_hit(made, passages) => Outcome::CacheHit,
+            (0, 0) => Outcome::Complete,
+            (0, times) | (times, _) => Outcome::Retried { times },
+        }
+    }
+
+    fn happened(&self, mark: &Passage) -> Option<Beside> {
+        match self.beside.get(mark.point as usize) {
+            Some(Class::Beside(what)) => Some(*what),
+            _ => None,
+        }
+    }
+
+    fn arrived(&self, passages: &[Passage]) -> bool {
+        passages.iter().rev().any(|passage| self.ends[passage.point as usize])
+    }
+
+    /// Of a line that did not arrive.
+    fn ended(&self, made: &Lifelines, line: &Line, marks: &[Beside]) -> Outcome {
+        let passages = made.passages_of(line);
+        let on_way = passages.iter().rev().find(|passage| !self.roles[passage.point as usize].returns());
+        let Some(last) = on_way.or(passages.last()) else { return Outcome::default() };
+        let after = last.point;
+        if marks.contains(&Beside::Flush) {
+            return Outcome::Flushed { after };
+        }
+        if !marks.contains(&Beside::GivenUp) && self.is_under_way(line, last) {
+            return Outcome::Unfinished { after };
+        }
+        if self.is_replaced(made, last) { Outcome::Flushed { after } } else { Outcome::NeverArrived { after } }
+    }
+
+    fn is_under_way(&self, line: &Line, last: &Passage) -> bool {
+        let until = line.flow.and_then(|flow| self.runs_ns.get(&flow)).copied().unwrap_or(self.until_ns);
+        let needed = self.longest_ns[last.point as usize].or_else(|| self.longest_ns.iter().flatten().max().copied());
+        until.saturating_sub(last.at_ns) <= needed.unwrap_or(0)
+    }
+
+    /// Whether it waited inside a host that then got a newer request.
+    fn is_replaced(&self, made: &Lifelines, last: &Passage) -> bool {
+        let point = &made.points[last.point as usize];
+        let next = self.next[last.point as usize].map(|next| &made.points[next as usize]);
+        let inside = next.is_some_and(|next| next.host == point.host) && !self.roles[last.point as usize].is_own();
+        let entries = self.entries.get(&point.host);
+        inside && entries.is_some_and(|entries| entries.last().is_some_and(|entry| *entry > last.at_ns))
+    }
+
+    fn is_cache_hit(&self, made: &Lifelines, passages: &[Passage]) -> bool {
+        if self.cached.usual.is_empty() {
+            return false;
+        }
+        let steep = passages.windows(2).any(|pair| {
+            let below = self.cached.below_ns.get(&(pair[0].point, pair[1].point));
+            below.is_some_and(|below| ((pair[1].at_ns as f64) - pair[0].at_ns as f64) < *below)
+        });
+        let left_out = |usual: &Vec<u32>| usual.iter().any(|point| passages.iter().all(|met| met.point != *point));
+        steep || hosts(made, passages).iter().any(|host| self.cached.usual.get(*host).is_some_and(left_out))
+    }
+
+    fn longest(&mut self, made: &Lifelines) {
+        for line in &made.lines {
+            let passages = made.passages_of(line);
+            if !self.arrived(passages) {
+                continue;
+            }
+            for passage in passages {
+                let took = passages[passages.len() - 1].at_ns.saturating_sub(passage.at_ns);
+                let longest = &mut self.longest_ns[passage.point as usize];
+                *longest = Some(longest.map_or(took, |longest| longest.max(took)));
+            }
+        }
+    }
+
+    /// When hosts of others got something: at points that most lines come to from another host.
+    fn arrivals(&self, made: &Lifelines, followers: &BTreeMap<(u32, u32), u64>) -> BTreeMap<String, Vec<u64>> {
+        let mut before: Vec<(u64, u32)> = vec![(0, u32::MAX); made.points.len()];
+        for ((from, to), count) in followers {
+            before[*to as usize] = before[*to as usize].max((*count, *from));
+        }
+        let host = |point: u32| made.points[point as usize].host.as_str();
+        let enters: Vec<bool> = (0_u32..)
+            .zip(&before)
+            .map(|(point, (_, from))| {
+                !self.roles[point as usize].is_own() && *from != u32::MAX && host(*from) != host(point)
+            })
+            .collect();
+        let mut entries: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for passage in made.passages.iter().filter(|passage| enters[passage.point as usize]) {
+            match entries.get_mut(host(passage.point)) {
+                Some(times) => times.push(passage.at_ns),
+                None => drop(entries.insert(host(passage.point).to_owned(), vec![passage.at_ns])),
+            }
+        }
+        entries.values_mut().for_each(|times| times.sort_unstable());
+        entries
+    }
+
+    fn caches(&self, made: &Lifelines) -> Cached {
+        let arrived = |line: &&Line| self.arrived(made.passages_of(line));
+        let foreign = |point: u32| !self.roles[point as usize].is_own();
+        let mut through: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut met = vec![0_u64; made.points.len()];
+        for line in made.lines.iter().filter(arrived) {
+            let passages = made.passages_of(line);
+            hosts(made, passages).into_iter().for_each(|host| *through.entry(host).or_default() += 1);
+            passages.iter().for_each(|passage| met[passage.point as usize] += 1);
+        }
+        let mut cached = Cached::default();
+        for (point, count) in (0_u32..).zip(&met).filter(|(point, _)| foreign(*point)) {
+            let host = made.points[point as usize].host.as_str();
+            if through.get(host).is_some_and(|all| count * 2 >= *all) {
+                cached.usual.entry(host.to_owned()).or_default().push(point);
+            }
+        }
+        let whole = segments::median_way(made, |line| self.arrived(made.passages_of(line)));
+        let inside = |stretch: &Stretch| {
+            let (from, to) = (&made.points[stretch.from as usize], &made.points[stretch.to as usize]);
+            from.host == to.host && foreign(stretch.from) && foreign(stretch.to)
+        };
+        for stretch in segments::stretches(made, inside, |line| self.arrived(made.passages_of(line))) {
+            let (key, median) = ((stretch.from, stretch.to), stretch.into_median());
+            if median >= LEAST_SHARE * whole {
+                cached.below_ns.insert(key, median * NEAR_VERTICAL);
+            }
+        }
+        cached
+    }
+}
+
+/// The hosts a line passes, each once.
+fn hosts<'m>(made: &'m Lifelines, passages: &[Passage]) -> Vec<&'m str> {
+    let mut hosts: Vec<&str> = Vec::with_capacity(4);
+    for passage in passages {
+        let host = made.points[passage.point as usize].host.as_str();
+        if !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    hosts
+}
+
+/// Where ways begin and where they end.
+fn edges(made: &Lifelines, roles: &[Role]) -> (Vec<bool>, Vec<bool>) {
+    let mut met = vec![Met::default(); roles.len()];
+    for line in &made.lines {
+        let passages = made.passages_of(line);
+        for (index, passage) in passages.iter().enumerate() {
+            let met = &mut met[passage.point as usize];
+            met.all += 1;
+            met.first += u64::from(index == 0);
+            met.last += u64::from(index + 1 == passages.len());
+        }
+    }
+    let hardly = |others: u64, all: u64| all > 0 && others * 100 <= all;
+    let there = |keyword: &str| made.points.iter().any(|point| point.keyword == keyword);
+    let ends_at = |point: usize| {
+        let keyword = made.points[point].keyword.as_str();
+        let expected = goal(keyword);
+        match expected.filter(|goal| there(goal)) {
+            Some(goal) => keyword == goal,
+            None => hardly(met[point].all - met[point].last, met[point].all),
+        }
+    };
+    let begins_at = |point: usize| match made.points[point].keyword.as_str() {
+        "APP_CALL" | "APP_SEND" | "APP_CONNECT" => true,
+        _ if roles[point].is_own() && ["APP_CALL", "APP_SEND", "APP_CONNECT"].iter().any(|keyword| there(keyword)) => {
+            false
+        }
+        _ => hardly(met[point].all - met[point].first, met[point].all),
+    };
+    ((0..roles.len()).map(begins_at).collect(), (0..roles.len()).map(ends_at).collect())
+}
+
+/// Where the unit that an operation of stackline's own is about arrives at last.
+fn goal(keyword: &str) -> Option<&'static str> {
+    match keyword {
+        "APP_CALL" | "APP_INDICATION" | "APP_REPLY" | "APP_REPLIED" | "APP_RESPONSE" => Some("APP_RESPONSE"),
+        "APP_SEND" | "APP_SENT" | "APP_RECEIVED" => Some("APP_RECEIVED"),
+        "APP_CONNECT" | "APP_ACCEPTED" | "APP_CONNECTED" => Some("APP_CONNECTED"),
+        _ => None,
+    }
+}
+
+/// How often one point follows another on a line.
+fn followers(made: &Lifelines) -> BTreeMap<(u32, u32), u64> {
+    let mut counts: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    for line in &made.lines {
+        for pair in made.passages_of(line).windows(2) {
+            *counts.entry((pair[0].point, pair[1].point)).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// The point that most lines come to from each; where none went on, the next of all.
+fn next(followers: &BTreeMap<(u32, u32), u64>, points: usize) -> Vec<Option<u32>> {
+    let mut most: Vec<(u64, Option<u32>)> =
+        (0..points).map(|at| (0, Some(at as u32 + 1).filter(|next| (*next as usize) < points))).collect();
+    for ((from, to), count) in followers {
+        let best = &mut most[*from as usize];
+        if *count > best.0 {
+            *best = (*count, Some(*to));
+        }
+    }
+    most.into_iter().map(|(_, next)| next).collect()
+}
+
+fn runs(index: Option<&Index>) -> BTreeMap<u32, u64> {
+    let Some(index) = index else { return BTreeMap::new() };
+    let spans: BTreeMap<(usize, u32, bool), u64> =
+        index.runs.iter().map(|run| ((run.measurement, run.run, run.warmup), run.to_ns)).collect();
+    let over =
+        index.flows.iter().filter_map(|flow| Some((flow.id, *spans.get(&(flow.measurement, flow.run, flow.warmup))?)));
+    over.collect()
+}

@@ -1,0 +1,181 @@
+//! Where the time went: the time between each two points that follow each other on lines, and from the beginning to each point.
+//!
+//! Every line counts with every stretch that it has, whatever became of it, so that the stretches of a line add up to what
+//! lies between its first and its last point. A time below zero is kept: then two clocks disagree, or two things
+//! happened at once.
+
+use crate::assemble::clock_error;
+use crate::lifelines::{Lifelines, Line};
+use crate::percentiles::{Spread, continuous};
+use serde::Serialize;
+use stackline_core::trace::Index;
+use std::collections::HashMap;
+
+/// What the time between two points was.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Segment {
+    /// Index of the point where it begins.
+    pub from: u32,
+    /// Index of the point where it ends.
+    pub to: u32,
+    /// The group of lines it is about; `None` for all.
+    pub group: Option<u32>,
+    /// The times.
+    pub ns: Spread,
+    /// Its part of the time of all lines (of the group), 0 to 1 where no time is below zero.
+    pub share: f64,
+    /// How many times are below zero.
+    pub negative: u64,
+    /// Error of the two hosts' clocks together, ns; `None` where it is not known. Shorter times are not known.
+    pub clock_error_ns: Option<u64>,
+}
+
+/// Times from the beginning of lines to a point (Figure 3 of the paper).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Reached {
+    /// Index of the point.
+    pub point: u32,
+    /// The group of lines it is about; `None` for all.
+    pub group: Option<u32>,
+    /// The times.
+    pub ns: Spread,
+}
+
+/// All segments, in the order of the points; with `grouped`, of each group for itself.
+#[must_use]
+pub fn segments(made: &Lifelines, index: Option<&Index>, grouped: bool) -> Vec<Segment> {
+    let mut found = collect(made, grouped, |_| true, |_| true);
+    let mut totals: HashMap<u32, i128> = HashMap::new();
+    for stretch in &found {
+        *totals.entry(stretch.group).or_default() += stretch.total();
+    }
+    found.sort_unstable_by_key(|stretch| (stretch.group, stretch.from, stretch.to));
+    let segment = |mut stretch: Stretch| {
+        let total = totals[&stretch.group];
+        let share = if total == 0 { 0.0 } else { stretch.total() as f64 / total as f64 };
+        let negative = stretch.ns.iter().filter(|ns| **ns < 0).count() as u64;
+        let host = |point: u32| made.points[point as usize].host.as_str();
+        let clock_error_ns = clock_error(index, host(stretch.from), host(stretch.to));
+        let ns = Spread::of(&mut stretch.ns)?;
+        let group = grouped.then_some(stretch.group);
+        Some(Segment { from: stretch.from, to: stretch.to, group, ns, share, negative, clock_error_ns })
+    };
+    found.into_iter().filter_map(segment).collect()
+}
+
+/// Times from the first point of lines that begin where ways begin to every point of theirs.
+#[must_use]
+pub fn reached(made: &Lifelines, grouped: bool) -> Vec<Reached> {
+    let mut times: HashMap<(u32, u32), Vec<i64>> = HashMap::new();
+    for line in made.lines.iter().filter(|line| has_beginning(line)) {
+        let passages = made.passages_of(line);
+        let begun = passages.first().map_or(0, |passage| passage.at_ns);
+        let group = if grouped { line.group } else { 0 };
+        for passage in passages {
+            times.entry((group, passage.point)).or_default().push(between(begun, passage.at_ns));
+        }
+    }
+    let mut keys: Vec<(u32, u32)> = times.keys().copied().collect();
+    keys.sort_unstable();
+    let reached = |(group, point): (u32, u32)| {
+        let ns = Spread::of(times.get_mut(&(group, point))?)?;
+        Some(Reached { point, group: grouped.then_some(group), ns })
+    };
+    keys.into_iter().filter_map(reached).collect()
+}
+
+/// From first to last point of the lines that arrived and have a beginning.
+#[must_use]
+pub fn whole(made: &Lifelines, group: Option<u32>) -> Option<Spread> {
+    let of = |line: &&Line| line.has_arrived() && group.is_none_or(|group| line.group == group);
+    let mut times: Vec<i64> = made.lines.iter().filter(of).map(|line| took(made, line)).collect();
+    Spread::of(&mut times)
+}
+
+/// From the first to the last point of a line, ns.
+#[must_use]
+pub fn took(made: &Lifelines, line: &Line) -> i64 {
+    match made.passages_of(line) {
+        [first, .., last] => between(first.at_ns, last.at_ns),
+        _ => 0,
+    }
+}
+
+const fn has_beginning(line: &Line) -> bool {
+    !matches!(line.outcome, crate::lifelines::Outcome::Headless { .. })
+}
+
+/// The times of one segment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stretch {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    group: u32,
+    ns: Vec<i64>,
+}
+
+impl Stretch {
+    fn total(&self) -> i128 {
+        self.ns.iter().map(|ns| i128::from(*ns)).sum()
+    }
+
+    pub(crate) fn into_median(mut self) -> f64 {
+        continuous(&mut self.ns, 0.5).unwrap_or(0.0)
+    }
+}
+
+/// The stretches that `wanted` holds for, of the lines that `of` does.
+pub(crate) fn stretches(
+    made: &Lifelines,
+    wanted: impl Fn(&Stretch) -> bool,
+    of: impl Fn(&Line) -> bool,
+) -> Vec<Stretch> {
+    collect(made, false, wanted, of)
+}
+
+/// The median time from first to last point of the lines that `of` holds for, ns.
+pub(crate) fn median_way(made: &Lifelines, of: impl Fn(&Line) -> bool) -> f64 {
+    let mut times: Vec<i64> = made.lines.iter().filter(|line| of(line)).map(|line| took(made, line)).collect();
+    continuous(&mut times, 0.5).unwrap_or(0.0)
+}
+
+fn collect(
+    made: &Lifelines,
+    grouped: bool,
+    wanted: impl Fn(&Stretch) -> bool,
+    of: impl Fn(&Line) -> bool,
+) -> Vec<Stretch> {
+    const UNWANTED: usize = usize::MAX;
+    let mut found: Vec<Stretch> = Vec::new();
+    let mut places: HashMap<(u32, u32, u32), usize> = HashMap::new();
+    // Where the last line through a point went on to: most often the next one does too.
+    let mut latest = vec![((u32::MAX, 0), UNWANTED); made.points.len()];
+    for line in made.lines.iter().filter(|line| of(line)) {
+        let group = if grouped { line.group } else { 0 };
+        for pair in made.passages_of(line).windows(2) {
+            let (from, to) = (pair[0].point, pair[1].point);
+            let latest = &mut latest[from as usize];
+            if latest.0 != (to, group) {
+                let place = places.entry((from, to, group)).or_insert_with(|| {
+                    let stretch = Stretch { from, to, group, ns: Vec::new() };
+                    if wanted(&stretch) {
+                        found.push(stretch);
+                        found.len() - 1
+                    } else {
+                        UNWANTED
+                    }
+                });
+                *latest = ((to, group), *place);
+            }
+            if let Some(stretch) = found.get_mut(latest.1) {
+                stretch.ns.push(between(pair[0].at_ns, pair[1].at_ns));
+            }
+        }
+    }
+    found
+}
+
+/// From one moment to another, ns; below zero when the other is earlier.
+pub(crate) const fn between(from_ns: u64, to_ns: u64) -> i64 {
+    to_ns.wrapping_sub(from_ns) as i64
+}
