@@ -13,7 +13,7 @@ fn events() -> Table {
 
 fn decoded() -> BTreeMap<String, Trace> {
     let table = events();
-    let files = files(&table, &lifelines(&table, None, &Options { unit_field: 0 }), &Index::default());
+    let files = files(&table, &lifelines(&table, None, &Options::default()), &Index::default());
     let traces = files.iter().filter(|(name, _)| *name != MANIFEST);
     traces.map(|(name, bytes)| (name.clone(), Trace::decode(&bytes[..]).unwrap())).collect()
 }
