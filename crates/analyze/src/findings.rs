@@ -1,13 +1,55 @@
 //! Findings: what limits a run, as a sentence, with how sure that is, the events and figures that prove it, and what to try.
 //!
-//! Plain data; each kind of finding has a file of its own under `findings/`.
+//! Pure: it computes from what a run directory holds, and answers the same each time. A finding is ranked by how much of the
+//! measured time it explains times how sure it is. No time is explained twice: what a cause brings about (retransmissions,
+//! stalls) is its evidence. What explains less than [`LEAST`] of the time is not named.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | `log` | events by keyword, with the bytes they are about |
+//! | `scene` | a measurement: its runs, parts, paths, what transports say of their time |
+//! | `path` | each direction of each link: how full, what it dropped |
+//! | `endpoints` | what each endpoint did with its time, what it waited for |
+//! | `joins` | which events explain which waits, by bytes or against chance |
+//! | `losses` | what losses cost and where they were |
+//! | `view` | all of that, once a measurement |
+//! | the others | one kind of finding each |
+
+mod application;
+mod clock;
+mod cpu;
+mod endpoints;
+mod joins;
+mod link_loss;
+mod log;
+mod losses;
+mod lost;
+mod nagle;
+mod network;
+mod path;
+mod paused;
+mod queue_drop;
+mod receiver;
+mod retransmission;
+mod scene;
+mod sender;
+mod serial;
+mod slow_start;
+mod socket_buffer;
+mod synchronised;
+mod undersized;
+mod view;
+mod window;
 
 use crate::lifelines::Lifelines;
+use log::Log;
+use scene::Scene;
 use serde::{Deserialize, Serialize};
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
 use stackline_core::trace::Index;
 use stackline_events::Table;
+use view::View;
 
 /// What findings are computed from: what a run directory holds.
 #[derive(Clone, Copy, Debug)]
@@ -94,8 +136,100 @@ pub enum Kind {
     SynchronisedLoss,
     /// A window below bandwidth times delay.
     WindowBelowBdp,
+    /// A transfer is over before its window fills the path.
+    SlowStart,
     /// Clocks cannot be trusted for what is asked.
     ClockTrouble,
     /// Events are missing.
     LostEvents,
 }
+
+/// Findings explain at least this share of the measured time.
+pub const LEAST: f64 = 0.05;
+
+/// What limits each measurement of a run, the most important first; a measurement that nothing limits has one finding that
+/// says so.
+#[must_use]
+pub fn diagnose(case: &Case<'_>) -> Vec<Finding> {
+    let log = Log::of(case);
+    let mut findings: Vec<Finding> = [lost::find(&log), clock::find(&log)].into_iter().flatten().collect();
+    let whole = !findings.is_empty();
+    for index in 0..case.plan.measurements.len() {
+        if let Some(scene) = Scene::of(&log, index) {
+            let mut found = of(&View::of(scene));
+            // What is wrong with the whole run says more than that nothing is wrong with a part of it.
+            found.retain(|finding| !whole || finding.kind != Kind::Healthy);
+            findings.extend(found);
+        }
+    }
+    findings.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
+    findings
+}
+
+/// Every kind on one measurement.
+fn of(view: &View<'_>) -> Vec<Finding> {
+    let kinds = [
+        application::find,
+        sender::find,
+        receiver::find,
+        network::find,
+        retransmission::find,
+        queue_drop::find,
+        link_loss::find,
+        socket_buffer::find,
+        paused::find,
+        cpu::find,
+        nagle::find,
+        serial::find,
+        undersized::find,
+        synchronised::find,
+        window::find,
+        slow_start::find,
+    ];
+    let mut found: Vec<Finding> = kinds.iter().filter_map(|find| find(view)).collect();
+    found.retain(|finding| finding.share >= LEAST);
+    if found.is_empty() {
+        let sentence = "nothing that can be changed takes a noticeable share of the time".to_owned();
+        found.push(view.finding(Kind::Healthy, 0.0, 1.0, sentence));
+    }
+    found
+}
+
+impl Finding {
+    /// What findings are sorted by: the share of the time explained, times how sure it is.
+    #[must_use]
+    pub fn rank(&self) -> f64 {
+        self.share * self.confidence
+    }
+}
+
+impl Kind {
+    /// Its name, as in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::ApplicationLimited => "application_limited",
+            Self::SenderLimited => "sender_limited",
+            Self::ReceiverLimited => "receiver_limited",
+            Self::NetworkLimited => "network_limited",
+            Self::RetransmissionStall => "retransmission_stall",
+            Self::QueueDrop => "queue_drop",
+            Self::LinkLoss => "link_loss",
+            Self::SocketBuffer => "socket_buffer",
+            Self::PausedProcess => "paused_process",
+            Self::CpuLimit => "cpu_limit",
+            Self::NagleDelayedAck => "nagle_delayed_ack",
+            Self::SerialRoundTrips => "serial_round_trips",
+            Self::UndersizedBuffer => "undersized_buffer",
+            Self::SynchronisedLoss => "synchronised_loss",
+            Self::WindowBelowBdp => "window_below_bdp",
+            Self::SlowStart => "slow_start",
+            Self::ClockTrouble => "clock_trouble",
+            Self::LostEvents => "lost_events",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! Application-limited: the side that is to send, or to answer, is busy elsewhere, and everybody waits for it.
+
+use super::scene::{Part, Work};
+use super::view::{View, percent};
+use super::{Finding, Kind, LEAST};
+use crate::statistics::real;
+use stackline_core::program::{self, Call, Side};
+use stackline_core::units;
+
+/// A pace is kept when operations begin late by less than this share of the time between them.
+const KEPT: f64 = 0.1;
+
+pub(super) fn find(view: &View<'_>) -> Option<Finding> {
+    let found = view.scene.parts.iter().filter_map(|part| of(view, part));
+    found.max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+    let (side, what) = match part.work {
+        Work::Bulk(side) => (side, "the next data unit"),
+        Work::Calls => (Side::Responder, "the response"),
+        Work::Connects => return None,
+    };
+    let host = if side == Side::Initiator { &part.hosts.0 } else { &part.hosts.1 };
+    let outside = view.outside.get(part.index)?.get(&side)?;
+    let basis = if part.work == Work::Calls { real(part.calls().sum) / 1e9 } else { part.elapsed_s * f64::from(part.plan.replicas) };
+    let share = (outside.total_s / basis).min(1.0) * part.weight;
+    if share < LEAST || paces(part, side) && kept(part) {
+        return None;
+    }
+    let each = outside.total_s / real(outside.times.max(1));
+    let sentence = format!(
+        "the application on {host} limits: it takes {} before it hands over {what}, {} times, {} of the time",
+        units::time(each),
+        outside.times,
+        percent(share)
+    );
+    let rows: Vec<u32> = outside.longest.iter().flat_map(|(_, end, begin)| [*end, *begin]).collect();
+    let longest = outside.longest.first().map_or(0.0, |(seconds, ..)| *seconds);
+    let evidence = view.scene.log.evidence(
+        format!("between the operations of {host} pass {} on average, {} at most", units::time(each), units::time(longest)),
+        &rows,
+    );
+    let finding = view.finding(Kind::ApplicationLimited, share, 0.95, sentence).because(evidence);
+    Some(finding.attempt(if part.work == Work::Calls {
+        format!("make the service on {host} faster, or serve several calls at once (several pairs)")
+    } else {
+        format!("let the application on {host} prepare units ahead, or in a thread beside the one that sends")
+    }))
+}
+
+/// Whether the specification asks that side for a pace.
+pub(crate) fn paces(part: &Part<'_>, side: Side) -> bool {
+    program::any(part.plan.procedure.side(side), &|call| match call {
+        Call::Pace(delay) => match delay {
+            program::DelayArgument::Timing(at) => part.plan.data.timings.len() > *at,
+            program::DelayArgument::Drawn(_) => true,
+        },
+        _ => false,
+    })
+}
+
+/// Whether what was to begin at a moment began then: a pace that the specification asks for and gets is no limit.
+pub(crate) fn kept(part: &Part<'_>) -> bool {
+    let late = |record: &&stackline_core::record::RunRecord| {
+        let n = record.lateness.n();
+        let between = real(record.elapsed_ns) / real(n.max(1));
+        n == 0 || real(record.lateness.sum) / real(n.max(1)) <= KEPT * between
+    };
+    part.records.iter().all(late)
+}

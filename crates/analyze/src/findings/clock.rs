@@ -1,0 +1,119 @@
+//! Clocks that cannot be trusted for what is asked of them. It explains no time; it says which times not to believe.
+
+use super::log::Log;
+use super::{Evidence, Finding, Kind, LEAST};
+use crate::statistics::real;
+use stackline_core::trace::Clock;
+use stackline_core::units;
+
+/// A crystal is off by less than this, parts of a million.
+const CRYSTAL_PPM: f64 = 100.0;
+
+pub(super) fn find(log: &Log<'_>) -> Option<Finding> {
+    let found = log.case.index.hosts.iter().filter_map(|(host, trace)| of(log, host, &trace.clock));
+    let mut found: Vec<(f64, String, Evidence)> = found.chain(backwards(log)).collect();
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (share, sentence, _) = found.first()?.clone();
+    let finding = Finding {
+        kind: Kind::ClockTrouble,
+        sentence,
+        confidence: 0.95,
+        share,
+        evidence: found.into_iter().map(|(.., evidence)| evidence).collect(),
+        tries: vec![
+            "let a clock daemon keep the hosts' time (chrony or ptp4l), and wait until it has settled before measuring".into(),
+            "believe times within one host; between hosts only what is longer than the error".into(),
+        ],
+        measurement: None,
+    };
+    (share >= LEAST).then_some(finding)
+}
+
+fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence)> {
+    let evidence = |what: &str, from_ns: u64, to_ns: u64| Evidence { what: what.to_owned(), from_ns, to_ns, ..Evidence::default() };
+    let runs = || log.case.index.runs.iter();
+    let (first, last) = (runs().map(|run| run.from_ns).min().unwrap_or(0), runs().map(|run| run.to_ns).max().unwrap_or(0));
+    if let Some((at, by)) = clock.steps.iter().max_by_key(|(_, by)| by.unsigned_abs()) {
+        let by_s = units::time(by.unsigned_abs() as f64 / 1e9);
+        let which = if *by < 0 { "back" } else { "ahead" };
+        let sentence = format!("the clock of {host} was set {which} by {by_s} while it was measured with: its times before and after do not go together");
+        return Some((1.0, sentence, evidence(&format!("{} steps, the largest {by_s}", clock.steps.len()), *at, *at)));
+    }
+    let passage = passage_ns(log)?;
+    let error = clock.error_ns.unwrap_or(0);
+    if real(error) > passage {
+        let sentence = format!(
+            "the clock of {host} is known to {} only, and data passes between hosts in {}: one-way times are not known",
+            units::time(real(error) / 1e9),
+            units::time(passage / 1e9)
+        );
+        return Some((0.5, sentence, evidence(&format!("error {}", units::time(real(error) / 1e9)), first, last)));
+    }
+    if clock.drift_ppm.abs() > CRYSTAL_PPM {
+        let gains = clock.drift_ppm.abs() * 1e-6 * real(last.saturating_sub(first)) / 1e9;
+        let sentence = format!(
+            "the clock of {host} goes {:.0} parts of a million {}: {} over these runs",
+            clock.drift_ppm.abs(),
+            if clock.drift_ppm > 0.0 { "fast" } else { "slow" },
+            units::time(gains)
+        );
+        return Some((0.3, sentence, evidence("drift", first, last)));
+    }
+    let offset = clock.offset_ns.unsigned_abs();
+    (real(offset) > passage).then(|| {
+        let sentence = format!(
+            "the clock of {host} is {} {} the reference's, more than data takes between hosts ({}); times are corrected to {}",
+            units::time(real(offset) / 1e9),
+            if clock.offset_ns > 0 { "ahead of" } else { "behind" },
+            units::time(passage / 1e9),
+            units::time(real(error) / 1e9)
+        );
+        (0.1, sentence, evidence("offset", first, last))
+    })
+}
+
+/// Half of the least round trip of a call, or of what connections saw, ns.
+fn passage_ns(log: &Log<'_>) -> Option<f64> {
+    let records = log.case.records.iter();
+    let trips = records.filter_map(|record| {
+        let call = record.calls.min_max.map(|(least, _)| real(least));
+        let transport = record.initiator.transport.or(record.responder.transport);
+        call.or(transport.map(|(_, t)| 1e9 * t.rtt_s).filter(|rtt| *rtt > 0.0))
+    });
+    trips.reduce(f64::min).map(|trip| trip / 2.0)
+}
+
+/// Units that arrive before they are sent, by more than the clocks' errors.
+fn backwards(log: &Log<'_>) -> Option<(f64, String, Evidence)> {
+    let lines = log.case.lifelines;
+    let rank = |keyword: &str| match keyword {
+        "APP_SEND" | "APP_CALL" => Some(0),
+        "APP_INDICATION" | "APP_RECEIVED" => Some(1),
+        _ => None,
+    };
+    let (mut units, mut wrong, mut rows, mut worst) = (0_u64, 0_u64, Vec::new(), 0);
+    for line in &lines.lines {
+        let passages = lines.passages_of(line);
+        let of = |wanted: u8| {
+            passages.iter().find(|passage| rank(&lines.points[passage.point as usize].keyword) == Some(wanted))
+        };
+        let (Some(sent), Some(there)) = (of(0), of(1)) else { continue };
+        if lines.points[sent.point as usize].host == lines.points[there.point as usize].host {
+            continue;
+        }
+        units += 1;
+        let early = sent.at_ns.saturating_sub(there.at_ns);
+        if early > lines.clock_error_ns {
+            (wrong, worst) = (wrong + 1, worst.max(early));
+            rows.extend([sent.row, there.row].into_iter().filter(|row| *row != u32::MAX));
+        }
+    }
+    let share = real(wrong) / real(units.max(1));
+    (wrong > 0).then(|| {
+        let sentence = format!(
+            "{wrong} of {units} data units arrive before they are sent, by up to {}: the clocks of their hosts disagree by more than is known",
+            units::time(real(worst) / 1e9)
+        );
+        (share, sentence, log.evidence(format!("{wrong} units arrive too early"), &rows))
+    })
+}

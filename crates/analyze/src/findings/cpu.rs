@@ -1,0 +1,166 @@
+//! A processor at its limit: by the time it took (live, emulated), by what copying costs (simulated), or held back by its
+//! control group.
+
+use super::scene::{Part, Scene, Work, interface_packet_s};
+use super::view::{View, percent};
+use super::{Evidence, Finding, Kind, LEAST};
+use crate::statistics::real;
+use stackline_core::network::{Host, Interface};
+use stackline_core::program::Side;
+use stackline_core::record::SideRecord;
+use stackline_core::units;
+
+/// From this share of the time on, a processor is at its limit.
+const FULL: f64 = 0.9;
+/// Of response times, from this share on that copying takes.
+const MOST_OF_A_CALL: f64 = 0.3;
+
+/// A processor that is at its limit.
+#[derive(Clone, Debug)]
+pub(crate) struct Processor {
+    /// The share of the time that it explains.
+    pub(crate) share: f64,
+    host: String,
+    sentence: String,
+    evidence: Evidence,
+    tries: Vec<String>,
+    confidence: f64,
+}
+
+/// What was found of processors.
+pub(super) fn find(view: &View<'_>) -> Option<Finding> {
+    let worst = view.processors.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
+    let finding = view.finding(Kind::CpuLimit, worst.share, worst.confidence, worst.sentence.clone());
+    let finding = finding.because(worst.evidence.clone());
+    let others = view.processors.iter().filter(|other| other.host != worst.host);
+    let finding = others.fold(finding, |finding, other| finding.because(other.evidence.clone()));
+    Some(worst.tries.iter().fold(finding, |finding, attempt| finding.attempt(attempt)))
+}
+
+/// All processors at their limit.
+pub(crate) fn processors(scene: &Scene<'_>) -> Vec<Processor> {
+    let mut found = Vec::new();
+    if let Some(network) = scene.network {
+        found.extend(network.hosts.iter().filter_map(|host| copying(scene, host)));
+    }
+    for part in &scene.parts {
+        found.extend(threads(scene, part));
+        found.extend(held_back(scene, part));
+    }
+    found
+}
+
+/// A simulated host: its interface says what copying a packet costs.
+fn copying(scene: &Scene<'_>, host: &Host) -> Option<Processor> {
+    let interface = &host.interface;
+    if interface_packet_s(interface, 1) <= 0.0 {
+        return None;
+    }
+    let calls = scene.parts.iter().any(|part| part.work != Work::Bulk(Side::Initiator) && part.work != Work::Bulk(Side::Responder));
+    let ports = scene.ports.iter().filter(|port| port.packets > 0 && (port.hop.ends.0 == host.name || port.hop.ends.1 == host.name));
+    let mut busy_s = 0.0;
+    let mut packets = 0;
+    for port in ports {
+        let mean = port.bytes / port.packets;
+        let wire = if holds_the_wire(interface) && port.hop.ends.0 == host.name {
+            port.hop.serialisation_s(mean).unwrap_or(0.0)
+        } else {
+            0.0
+        };
+        busy_s += real(port.packets) * (interface_packet_s(interface, mean) + wire);
+        packets += port.packets;
+    }
+    let (basis, least) = if calls { (calls_s(scene), MOST_OF_A_CALL) } else { (scene.span_s, FULL) };
+    let share = (busy_s / basis).min(1.0);
+    let each = busy_s / real(packets.max(1));
+    (share >= least).then(|| Processor {
+        share,
+        host: host.name.clone(),
+        sentence: format!(
+            "the processor of {} is at its limit: it copies {packets} packets at {} each, {} of the time",
+            host.name,
+            units::time(each),
+            percent(share)
+        ),
+        evidence: scene.figure(format!("{}: {packets} packets x {} = {}", host.name, units::time(each), units::time(busy_s))),
+        tries: vec![
+            format!("a faster processor at {} (`cpu 2`), or fewer and larger packets (`mtu 9180` on its links)", host.name),
+            "fewer copies: hand over larger units, or a stack that copies less".into(),
+        ],
+        confidence: 0.95,
+    })
+}
+
+/// Whether the processor waits while what it has copied is on the wire.
+const fn holds_the_wire(interface: &Interface) -> bool {
+    interface.busy_waiting || interface.single_buffered
+}
+
+/// Seconds of all calls and connects.
+fn calls_s(scene: &Scene<'_>) -> f64 {
+    let of = |part: &Part<'_>| real(part.calls().sum) / 1e9;
+    let calls: f64 = scene.parts.iter().map(of).sum();
+    if calls > 0.0 { calls } else { scene.span_s }
+}
+
+/// The threads of a part's two sides: what they computed of the time that was measured.
+fn threads(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
+    let sides = [(&part.hosts.0, Side::Initiator), (&part.hosts.1, Side::Responder)];
+    let of = |side: Side| {
+        let cpu = |record: &&stackline_core::record::RunRecord| {
+            let usage = of_side(record, side).usage;
+            usage.user_s + usage.system_s
+        };
+        part.records.iter().map(cpu).sum::<f64>() / part.elapsed_s / f64::from(part.plan.replicas.max(1))
+    };
+    let (host, side, share) = sides.map(|(host, side)| (host, side, of(side))).into_iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let share = share.min(1.0);
+    let what = if side == Side::Initiator { "initiator" } else { "responder" };
+    (share >= FULL).then(|| Processor {
+        share: share * part.weight,
+        host: host.clone(),
+        sentence: format!(
+            "the {what} on {host} is at the limit of its core: it computes {} of {}",
+            percent(share),
+            units::time(part.elapsed_s / real(part.records.len().max(1) as u64))
+        ),
+        evidence: scene.figure(format!("CPU time of the {what}'s thread: {} of the measured time", percent(share))),
+        tries: vec![
+            "spread the work over several connections and cores (a number of pairs before the part)".into(),
+            "larger data units, so that fewer system calls are made; offload at the interface (`ethtool -K`)".into(),
+        ],
+        confidence: 0.9,
+    })
+}
+
+/// Time that a control group was held back, or that a side's thread was ready and another ran.
+fn held_back(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
+    let sides = [(&part.hosts.0, Side::Initiator), (&part.hosts.1, Side::Responder)];
+    let of = |side: Side| {
+        let throttled = |record: &&stackline_core::record::RunRecord| {
+            of_side(record, side).host.as_ref().and_then(|host| host.throttled_s).unwrap_or(0.0)
+        };
+        part.records.iter().map(throttled).sum::<f64>() / part.elapsed_s
+    };
+    let (host, share) = sides.map(|(host, side)| (host, of(side))).into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let share = share.min(1.0);
+    let rows: Vec<u32> = scene.log.rows("THROTTLED").iter().copied().filter(|row| scene.log.host(*row) == host).collect();
+    (share >= LEAST).then(|| Processor {
+        share: share * part.weight,
+        host: host.clone(),
+        sentence: format!("the control group on {host} is held back by its CPU limit {} of the time", percent(share)),
+        evidence: Evidence {
+            what: format!("throttled {} of the measured time", percent(share)),
+            ..scene.log.evidence(String::new(), &rows)
+        },
+        tries: vec!["a larger quota: cpu.max of the control group".into()],
+        confidence: 0.95,
+    })
+}
+
+const fn of_side(record: &stackline_core::record::RunRecord, side: Side) -> &SideRecord {
+    match side {
+        Side::Initiator => &record.initiator,
+        Side::Responder => &record.responder,
+    }
+}

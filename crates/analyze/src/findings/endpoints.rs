@@ -1,0 +1,194 @@
+//! What each endpoint did with its time, by its own host's clock: inside operations of the language, where it waits for the
+//! transport and the far side, or outside, where everybody waits for it.
+
+use super::log::Range;
+use super::scene::Scene;
+use crate::statistics::real;
+use stackline_core::program::Side;
+use stackline_events::unit::{Direction, stream_parts};
+use std::collections::BTreeMap;
+
+/// Where an event stands in an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Edge {
+    Begin,
+    End,
+}
+
+/// The operations' events: who emits them (`None`: by the direction of its stream, the sender or the receiver of it).
+const EDGES: &[(&str, Edge, Who)] = &[
+    ("APP_CONNECT", Edge::Begin, Who::Is(Side::Initiator)),
+    ("APP_CONNECTED", Edge::End, Who::Is(Side::Initiator)),
+    ("APP_START", Edge::End, Who::Is(Side::Initiator)),
+    ("APP_CALL", Edge::Begin, Who::Is(Side::Initiator)),
+    ("APP_RESPONSE", Edge::End, Who::Is(Side::Initiator)),
+    ("APP_LOST", Edge::End, Who::Is(Side::Initiator)),
+    ("APP_STOP", Edge::Begin, Who::Is(Side::Initiator)),
+    ("APP_DISCONNECT", Edge::Begin, Who::Is(Side::Initiator)),
+    ("APP_DISCONNECTED", Edge::End, Who::Is(Side::Initiator)),
+    ("APP_ACCEPTED", Edge::End, Who::Is(Side::Responder)),
+    ("APP_INDICATION", Edge::End, Who::Is(Side::Responder)),
+    ("APP_REPLY", Edge::Begin, Who::Is(Side::Responder)),
+    ("APP_REPLIED", Edge::End, Who::Is(Side::Responder)),
+    ("APP_SEND", Edge::Begin, Who::Sends),
+    ("APP_SENT", Edge::End, Who::Sends),
+    ("APP_AWAIT", Edge::Begin, Who::Receives),
+    ("APP_RECEIVED", Edge::End, Who::Receives),
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Who {
+    Is(Side),
+    Sends,
+    Receives,
+}
+
+impl Who {
+    fn of(self, stream: i64) -> Side {
+        let sender = if stream_parts(stream).1 == Direction::There { Side::Initiator } else { Side::Responder };
+        let receiver = if sender == Side::Initiator { Side::Responder } else { Side::Initiator };
+        match self {
+            Self::Is(side) => side,
+            Self::Sends => sender,
+            Self::Receives => receiver,
+        }
+    }
+}
+
+/// The times an endpoint was outside of all operations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outside {
+    /// Seconds.
+    pub(crate) total_s: f64,
+    /// The longest times: seconds and the rows around them, longest first.
+    pub(crate) longest: Vec<(f64, u32, u32)>,
+    /// How many there were.
+    pub(crate) times: u64,
+}
+
+/// All that was waited for: an operation that took data units, with the bytes it needed.
+#[derive(Clone, Debug)]
+pub(crate) struct Wait {
+    /// When it began and ended, reference time, ns; both by one host's clock.
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+    /// Bytes it waited for: of a call the request's and the response's.
+    pub(crate) needs: Vec<Range>,
+    /// The event that ended it.
+    pub(crate) row: u32,
+    /// Whose.
+    pub(crate) flow: u32,
+}
+
+impl Wait {
+    /// Its length, s.
+    pub(crate) fn seconds(&self) -> f64 {
+        real(self.to_ns.saturating_sub(self.from_ns)) / 1e9
+    }
+}
+
+/// The events of one endpoint in the order of time: row, edge.
+fn walks(scene: &Scene<'_>) -> BTreeMap<(u32, bool), Vec<(u32, Edge)>> {
+    let log = scene.log;
+    let mut walks: BTreeMap<(u32, bool), Vec<(u32, Edge)>> = BTreeMap::new();
+    for (keyword, edge, who) in EDGES {
+        for row in scene.rows(keyword) {
+            let Some(stream) = log.number(row, "stream") else { continue };
+            let side = who.of(stream);
+            walks.entry((stream_parts(stream).0, side == Side::Responder)).or_default().push((row, *edge));
+        }
+    }
+    // Of one instant, what ends comes before what begins: rows of a host's file are in the order they were emitted.
+    walks.values_mut().for_each(|walk| walk.sort_by_key(|(row, _)| (log.at(*row), *row)));
+    walks
+}
+
+/// The time that endpoints of a part spent outside operations, by side, of all flows of the part.
+pub(crate) fn outside(scene: &Scene<'_>, part: usize) -> BTreeMap<Side, Outside> {
+    let log = scene.log;
+    let clocks = clocks(scene);
+    let mut by_side: BTreeMap<Side, Outside> = BTreeMap::new();
+    for ((flow, responder), walk) in walks(scene) {
+        if scene.log.case.index.flow(flow).is_none_or(|flow| flow.part != part) {
+            continue;
+        }
+        let side = if responder { Side::Responder } else { Side::Initiator };
+        let outside = by_side.entry(side).or_default();
+        let (first, last) = clocks.get(&flow).copied().unwrap_or((0, u64::MAX));
+        for pair in walk.windows(2) {
+            let ((end, Edge::End), (begin, Edge::Begin)) = (pair[0], pair[1]) else { continue };
+            let (from, to) = (log.at(end).max(first), log.at(begin).min(last));
+            if to > from {
+                let seconds = real(to - from) / 1e9;
+                outside.total_s += seconds;
+                outside.times += 1;
+                outside.longest.push((seconds, end, begin));
+            }
+        }
+    }
+    for outside in by_side.values_mut() {
+        outside.longest.sort_by(|a, b| b.0.total_cmp(&a.0));
+        outside.longest.truncate(super::log::MOST);
+    }
+    by_side
+}
+
+/// From when to when each flow was measured.
+fn clocks(scene: &Scene<'_>) -> BTreeMap<u32, (u64, u64)> {
+    let mut clocks: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for row in scene.rows("APP_START") {
+        if let Some(flow) = scene.log.flow(row) {
+            clocks.entry(flow).or_insert((scene.log.at(row), u64::MAX));
+        }
+    }
+    for row in scene.rows("APP_STOP") {
+        if let Some(clock) = scene.log.flow(row).and_then(|flow| clocks.get_mut(&flow)) {
+            clock.1 = scene.log.at(row);
+        }
+    }
+    clocks
+}
+
+/// Everything that was waited for within the clocks.
+pub(crate) fn waits(scene: &Scene<'_>) -> Vec<Wait> {
+    let log = scene.log;
+    let requests = requests(scene);
+    let clocks = clocks(scene);
+    let mut waits = Vec::new();
+    for ((flow, responder), walk) in walks(scene) {
+        let (first, last) = clocks.get(&flow).copied().unwrap_or((0, u64::MAX));
+        for pair in walk.windows(2) {
+            let ((before, _), (row, Edge::End)) = (pair[0], pair[1]) else { continue };
+            let keyword = log.case.events.keyword(row as usize);
+            let needs = match keyword {
+                "APP_RECEIVED" => log.range(row).into_iter().collect(),
+                "APP_RESPONSE" => {
+                    let request = log.number(row, "unit").and_then(|unit| requests.get(&unit)).copied();
+                    request.into_iter().chain(log.range(row)).collect()
+                }
+                // A request is waited for by its call already.
+                _ => continue,
+            };
+            let (from_ns, to_ns) = (log.at(before).max(first), log.at(row));
+            let within = from_ns < last && (responder || to_ns <= last);
+            if to_ns > from_ns && within {
+                waits.push(Wait { from_ns, to_ns, needs, row, flow });
+            }
+        }
+    }
+    waits.sort_by_key(|wait| wait.to_ns);
+    waits
+}
+
+/// The bytes of each call's request, by its unit.
+fn requests(scene: &Scene<'_>) -> BTreeMap<i64, Range> {
+    let rows = scene.rows("APP_CALL").into_iter();
+    rows.filter_map(|row| Some((scene.log.number(row, "unit")?, scene.log.range(row)?))).collect()
+}
+
+/// The median of some lengths, s.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+

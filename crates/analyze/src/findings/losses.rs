@@ -1,0 +1,235 @@
+//! What losses cost a measurement, and where they were: the one account that all kinds about losses share, so that no time
+//! is explained twice.
+
+use super::LEAST;
+use super::endpoints::{Outside, Wait};
+use super::joins::{self, Explained};
+use super::path;
+use super::scene::{Part, Scene, Work};
+use crate::statistics::real;
+use stackline_core::plan::Stack;
+use stackline_core::program::Side;
+use stackline_model::start;
+use std::collections::BTreeMap;
+
+/// What losses cost.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Losses {
+    /// Share of the time they explain, 0 to 1.
+    pub(crate) share: f64,
+    /// How sure that is.
+    pub(crate) confidence: f64,
+    /// Waits that a retransmission of their own bytes explains.
+    pub(crate) stalls: Explained,
+    /// Share of the time that these are.
+    pub(crate) stalled: f64,
+    /// Waits that a drop of their own bytes explains.
+    pub(crate) dropped: Explained,
+    /// Places: each port's share of the loss events that the network saw.
+    pub(crate) places: Vec<Place>,
+    /// How the time was reckoned, in words.
+    pub(crate) reckoned: String,
+}
+
+/// Where packets were lost.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// Index of the port in the scene.
+    pub(crate) port: usize,
+    /// By the link itself, else by its queue.
+    pub(crate) on_the_link: bool,
+    /// Its part of all loss events, 0 to 1.
+    pub(crate) part: f64,
+    /// Drops there, with events.
+    pub(crate) rows: Vec<u32>,
+}
+
+/// The retransmissions of all protocols.
+pub(crate) const SENT_AGAIN: [&str; 3] = ["TCP_RETRANSMIT", "BLAST_RETRANSMIT", "QUIC_LOST"];
+
+impl Losses {
+    /// Of a measurement.
+    pub(crate) fn of(scene: &Scene<'_>, waits: &[Wait], outside: &[BTreeMap<Side, Outside>], cpu: f64) -> Self {
+        let mut again: Vec<u32> = SENT_AGAIN.iter().flat_map(|keyword| scene.rows(keyword)).collect();
+        again.sort_by_key(|row| scene.log.at(*row));
+        let drops = scene.rows("NET_DROP");
+        let slack = slack_ns(scene);
+        let (known, unknown): (Vec<u32>, Vec<u32>) = again.iter().partition(|row| scene.log.range(**row).is_some());
+        let mut stalls = joins::by_bytes(scene.log, waits, &known, slack);
+        if !unknown.is_empty() && known.is_empty() {
+            stalls = joins::by_rate(scene.log, waits, &unknown);
+        }
+        let dropped = joins::by_bytes(scene.log, waits, &drops, slack);
+        let all = basis_s(scene);
+        let stalled = (stalls.seconds.max(dropped.seconds) / all).min(1.0);
+        let mut losses = Self { stalled, places: places(scene, &drops), stalls, dropped, ..Self::default() };
+        let calls = scene.parts.iter().any(|part| part.work != Work::Bulk(Side::Initiator) && part.work != Work::Bulk(Side::Responder));
+        if calls {
+            losses.of_calls(scene);
+        } else {
+            losses.of_bulk(scene, outside, cpu);
+        }
+        losses
+    }
+
+    /// Calls: what the waits that hold a loss of their bytes took beyond a usual one.
+    fn of_calls(&mut self, scene: &Scene<'_>) {
+        (self.share, self.confidence) = (self.stalled, self.stalls.confidence.max(self.dropped.confidence));
+        self.reckoned = "by the bytes that calls waited for".into();
+        if scene.log.is_empty() {
+            // Without events: calls that took much longer than usual, no more of them than packets were lost.
+            let lost: u64 = scene.ports.iter().map(|port| port.queue_drops() + port.link_drops()).sum();
+            let again: u64 = scene.parts.iter().filter_map(Part::retransmits).sum();
+            let (seconds, times) = long_calls(scene);
+            if times > 0 && times <= 2 * lost.max(again) {
+                (self.share, self.confidence) = (seconds / basis_s(scene), 0.7);
+                self.reckoned = format!("{times} calls took more than three times the median");
+            }
+        }
+    }
+
+    /// Bulk: what is left of the time when neither the path was full nor a window, a buffer, an application or a processor
+    /// was in the way; at most what losses of that number can cost.
+    fn of_bulk(&mut self, scene: &Scene<'_>, outside: &[BTreeMap<Side, Outside>], cpu: f64) {
+        let fullness = scene.over_parts(|part| scene.fullness(part).unwrap_or(1.0));
+        let kept = scene.over_parts(|part| {
+            let limits = part.limits().unwrap_or_default();
+            let busy_elsewhere = outside.get(part.index).map_or(0.0, |sides| {
+                sides.values().map(|side| side.total_s).fold(0.0, f64::max) / part.elapsed_s / f64::from(part.plan.replicas)
+            });
+            (limits.receive_window + limits.send_buffer).max(busy_elsewhere)
+        });
+        let left = (1.0 - fullness - kept.max(cpu)).max(0.0);
+        let events: u64 = if self.places.is_empty() {
+            scene.parts.iter().filter_map(Part::retransmits).sum()
+        } else {
+            episodes(scene, &self.places)
+        };
+        let most = scene.over_parts(|part| real(events) * recovery_s(part) / (part.elapsed_s * f64::from(part.plan.replicas)));
+        let modelled = scene.network.is_some();
+        self.share = if modelled { left.min(most).max(self.stalled.min(left)) } else { self.stalled };
+        self.confidence = if self.stalled > LEAST { 0.95 } else { 0.85 };
+        self.reckoned = if modelled {
+            format!("the path was used {:.0} % of the time", 100.0 * fullness)
+        } else {
+            "by the bytes that were waited for".into()
+        };
+    }
+}
+
+/// What shares are shares of: measured seconds of all pairs; of calls the sum of their response times.
+pub(crate) fn basis_s(scene: &Scene<'_>) -> f64 {
+    let of = |part: &Part<'_>| {
+        let calls = real(part.calls().sum) / 1e9;
+        if part.work == Work::Calls && calls > 0.0 { calls } else { part.elapsed_s * f64::from(part.plan.replicas) }
+    };
+    scene.parts.iter().map(of).sum::<f64>().max(1e-12)
+}
+
+/// Calls that took more than three times the median: seconds beyond it, how many.
+fn long_calls(scene: &Scene<'_>) -> (f64, u64) {
+    let mut found = (0.0, 0);
+    for calls in scene.parts.iter().map(Part::calls) {
+        let n = calls.n();
+        let mut seen = 0;
+        let median = calls.counts.iter().find(|(_, times)| {
+            seen += times;
+            2 * seen >= n
+        });
+        let Some((median, _)) = median else { continue };
+        for (value, times) in calls.counts.iter().filter(|(value, _)| *value > 3 * median) {
+            found.0 += real(value - median) * real(*times) / 1e9;
+            found.1 += times;
+        }
+    }
+    found
+}
+
+/// Two round trips and what clocks may be wrong by.
+pub(crate) fn slack_ns(scene: &Scene<'_>) -> u64 {
+    let trips = scene.parts.iter().filter_map(Part::round_trip_s).fold(0.0, f64::max);
+    (2e9 * trips) as u64 + scene.log.case.lifelines.clock_error_ns
+}
+
+/// Longest time a window takes to come back after a loss, s: by CUBIC's curve from a full path, or by Reno's line, whichever
+/// the stack has, and two round trips to notice and mend (RFC 9438 section 4.2, RFC 5681 section 3.1).
+fn recovery_s(part: &Part<'_>) -> f64 {
+    let (Some(trip), Some(segment)) = (part.round_trip_s(), part.segment_bytes()) else { return 1.0 };
+    let window = part.bandwidth_delay_bytes().map_or(100.0, |bytes| (bytes / real(segment.max(1))).max(2.0));
+    let cubic = (window * 0.3 / 0.4).cbrt();
+    let reno = window / 2.0 * trip;
+    let back = if word(&part.plan.stack) == Some("reno") { reno } else { cubic.min(reno.max(trip)) };
+    // A time-out takes at least its least length.
+    back + 2.0 * trip + LEAST_TIMEOUT_S
+}
+
+fn word(stack: &Stack) -> Option<&str> {
+    stack.word("congestion")
+}
+
+/// Linux's least retransmission time-out, s.
+pub(crate) const LEAST_TIMEOUT_S: f64 = 0.2;
+
+/// Loss events that a sender reacts to once: drops of one stream within a round trip are one.
+fn episodes(scene: &Scene<'_>, places: &[Place]) -> u64 {
+    let rows: Vec<u32> = places.iter().flat_map(|place| place.rows.iter().copied()).collect();
+    if rows.is_empty() {
+        return scene.ports.iter().map(|port| port.queue_drops() + port.link_drops()).sum();
+    }
+    real_episodes(scene, rows)
+}
+
+fn real_episodes(scene: &Scene<'_>, mut rows: Vec<u32>) -> u64 {
+    let trip = scene.parts.iter().filter_map(Part::round_trip_s).fold(0.0, f64::max);
+    let within = (1e9 * trip) as u64;
+    rows.sort_by_key(|row| scene.log.at(*row));
+    let mut last: BTreeMap<i64, u64> = BTreeMap::new();
+    let mut count = 0;
+    for row in rows {
+        let (stream, at) = (scene.log.number(row, "stream").unwrap_or(-1), scene.log.at(row));
+        let begins = last.get(&stream).is_none_or(|last| at > last + within);
+        if begins {
+            count += 1;
+            last.insert(stream, at);
+        }
+    }
+    count
+}
+
+/// Where packets were lost; by events where there are any, else by the records' counts.
+fn places(scene: &Scene<'_>, drops: &[u32]) -> Vec<Place> {
+    let mut places = Vec::new();
+    for (at, port) in scene.ports.iter().enumerate().filter(|(_, port)| port.streams > 0) {
+        for (on_the_link, count) in [(true, port.link_drops()), (false, port.queue_drops())] {
+            let here = |row: &u32| {
+                let reason = scene.log.text(*row, "reason").unwrap_or_default();
+                scene.log.text(*row, "place") == Some(&port.name)
+                    && path::on_the_link(reason) == on_the_link
+                    && !path::follows(reason)
+            };
+            let rows: Vec<u32> = drops.iter().copied().filter(here).collect();
+            if count > 0 || !rows.is_empty() {
+                let events = if rows.is_empty() { count } else { real_episodes(scene, rows.clone()) };
+                places.push(Place { port: at, on_the_link, part: real(events), rows });
+            }
+        }
+    }
+    let all: f64 = places.iter().map(|place| place.part).sum();
+    places.iter_mut().for_each(|place| place.part /= all.max(1.0));
+    places
+}
+
+/// Seconds a transfer without losses takes over the part's path; `None` where the path is not known.
+pub(crate) fn without_loss_s(part: &Part<'_>) -> Option<f64> {
+    let segment = part.segment_bytes()?;
+    let share = real(segment) / real(segment + 52);
+    let transfer = start::Transfer {
+        bytes: part.bytes() / (part.records.len() as u64).max(1) / u64::from(part.plan.replicas.max(1)),
+        segment_bytes: segment,
+        initial_segments: start::INITIAL_SEGMENTS,
+        rate_bit_s: part.bottleneck_bit_s().map(|rate| rate * share / f64::from(part.plan.replicas.max(1))),
+        rtt_s: part.round_trip_s()?,
+        window_bytes: None,
+    };
+    start::send(&transfer).map(|sent| sent.time_s)
+}

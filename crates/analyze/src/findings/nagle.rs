@@ -1,0 +1,116 @@
+//! Nagle's algorithm holds a small segment back until what is before it is acknowledged, and the receiver delays just that
+//! acknowledgement: some 40 ms in which nobody does anything.
+
+use super::losses::basis_s;
+use super::scene::{Part, Work};
+use super::view::{View, percent};
+use super::{Finding, Kind, LEAST};
+use crate::statistics::real;
+use stackline_core::units;
+use std::collections::BTreeMap;
+
+/// How long Linux delays an acknowledgement, s.
+const DELAYED_ACK_S: f64 = 0.04;
+/// How far from it the times may lie.
+const NEAR: f64 = 0.25;
+
+pub(super) fn find(view: &View<'_>) -> Option<Finding> {
+    view.scene.parts.iter().filter_map(|part| by_segments(view, part).or_else(|| by_times(view, part))).max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+/// Whether Nagle's algorithm is on, and how long acknowledgements wait, s.
+fn terms(part: &Part<'_>) -> Option<f64> {
+    let record = part.records.first()?;
+    let sides = [&record.initiator.settings, &record.responder.settings];
+    let off = sides.iter().all(|settings| settings.get("nodelay").is_none_or(|word| word == "on"));
+    let told = sides.iter().find_map(|settings| settings.get("delayed_ack")).and_then(|text| seconds(text));
+    let delay = told.unwrap_or(DELAYED_ACK_S);
+    (!off && delay > 0.0).then_some(delay)
+}
+
+/// A time as it is written: `40.0 ms`.
+fn seconds(text: &str) -> Option<f64> {
+    let (number, unit) = text.split_once(' ')?;
+    let scale = match unit {
+        "s" => 1.0,
+        "ms" => 1e-3,
+        "us" => 1e-6,
+        "ns" => 1e-9,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * scale)
+}
+
+/// By when the last bytes of a unit went out first, where the machine tells of its segments.
+fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+    let (log, delay) = (view.scene.log, terms(part)?);
+    let segment = part.segment_bytes()? as i64;
+    let mut first: BTreeMap<i64, Vec<(i64, i64, u32)>> = BTreeMap::new();
+    for row in view.scene.rows("TCP_SEGMENT") {
+        if let Some(range) = log.range(row) {
+            first.entry(range.stream).or_default().push((range.from, range.to, row));
+        }
+    }
+    first.values_mut().for_each(|segments| segments.sort_unstable_by_key(|(from, ..)| *from));
+    let trip = part.round_trip_s().unwrap_or(0.0);
+    let (mut held, mut rows) = (0.0, Vec::new());
+    let mut units = 0_u64;
+    for keyword in ["APP_SEND", "APP_CALL", "APP_REPLY"] {
+        for row in view.scene.rows(keyword) {
+            let Some(range) = log.range(row) else { continue };
+            let Some(segments) = first.get(&range.stream) else { continue };
+            let at = segments.partition_point(|(from, ..)| *from < range.to).checked_sub(1)?;
+            let (from, to, sent) = segments[at];
+            units += 1;
+            let late = real(log.at(sent).saturating_sub(log.at(row))) / 1e9;
+            // Held until an acknowledgement that was delayed: no longer than that and a round trip, and a small segment.
+            if to - from < segment && late >= (1.0 - NEAR) * delay && late <= (1.0 + NEAR) * (delay + trip) {
+                held += late;
+                rows.extend([row, sent]);
+            }
+        }
+    }
+    let times = (rows.len() / 2) as u64;
+    let share = held / basis_s(&view.scene);
+    if share < LEAST || times == 0 {
+        return None;
+    }
+    let sentence = format!(
+        "Nagle's algorithm waits for a delayed acknowledgement: the end of {times} of {units} units leaves {} after it was handed over, {} of the time",
+        units::time(held / real(times)),
+        percent(share)
+    );
+    let what = format!("handed over, and sent {} later though the network was idle", units::time(held / real(times)));
+    Some(tries(view.finding(Kind::NagleDelayedAck, share, 0.95, sentence).because(log.evidence(what, &rows))))
+}
+
+/// Without segments: response times that lie where a delayed acknowledgement puts them.
+fn by_times(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+    if part.work != Work::Calls || !view.scene.rows("TCP_SEGMENT").is_empty() {
+        return None;
+    }
+    let (delay, trip) = (terms(part)?, part.round_trip_s()?);
+    let calls = part.calls();
+    let near = |value: u64| ((real(value) / 1e9 - trip - delay) / delay).abs() <= NEAR;
+    let times: u64 = calls.counts.iter().filter(|(value, _)| near(*value)).map(|(_, n)| n).sum();
+    let share = real(times) * delay / (real(calls.sum) / 1e9) * part.weight;
+    // A service that takes so long would look the same.
+    let served = view.outside_share(part.index, stackline_core::program::Side::Responder);
+    if share < LEAST || trip > delay / 2.0 || served > 0.5 {
+        return None;
+    }
+    let sentence = format!(
+        "{times} of {} calls take {} more than the round trip of {}, as long as an acknowledgement is delayed, and Nagle's algorithm is on: it holds the end of a request back",
+        calls.n(),
+        units::time(delay),
+        units::time(trip)
+    );
+    let figure = format!("{times} calls within {} of {}", percent(NEAR), units::time(delay + trip));
+    Some(tries(view.finding(Kind::NagleDelayedAck, share, 0.7, sentence).because(view.scene.figure(figure))))
+}
+
+fn tries(finding: Finding) -> Finding {
+    finding
+        .attempt("send at once: `tcp(nodelay)` (TCP_NODELAY)")
+        .attempt("hand a request over in one operation instead of several")
+}

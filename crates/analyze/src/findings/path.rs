@@ -1,0 +1,116 @@
+//! What a modelled network did to a measurement: each direction of each link its data went over, how full it was, what it
+//! dropped and why.
+
+use crate::statistics::real;
+use stackline_core::network::Network;
+use stackline_core::record::PortRecord;
+use stackline_model::overhead::charged_bytes;
+use stackline_model::path::{Hop, Path};
+use std::collections::BTreeMap;
+
+/// Reasons for which a link loses what has left its queue.
+const LINK: [&str; 2] = ["lost on the link", "bit error on the link"];
+/// What follows from another drop: cells of a frame that is lost already.
+const FOLLOWS: [&str; 2] = ["one of its cells was lost", "early packet discard"];
+
+/// Whether a drop's reason is the link's own.
+pub(crate) fn on_the_link(reason: &str) -> bool {
+    LINK.contains(&reason)
+}
+
+/// Whether a drop only follows from another one.
+pub(crate) fn follows(reason: &str) -> bool {
+    FOLLOWS.contains(&reason)
+}
+
+/// One direction of a link, over all counted runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Port {
+    /// `khons>edge`.
+    pub(crate) name: String,
+    /// What it is.
+    pub(crate) hop: Hop,
+    /// The network-layer bytes that left.
+    pub(crate) bytes: u64,
+    /// Packets (or cells) that left.
+    pub(crate) packets: u64,
+    /// What was dropped, by reason.
+    pub(crate) drops: BTreeMap<String, u64>,
+    /// Streams of data that go over it at once.
+    pub(crate) streams: u32,
+    /// Whether it begins at a host.
+    pub(crate) first: bool,
+    /// Rate its host paces it to, bit/s.
+    pub(crate) paced: bool,
+}
+
+impl Port {
+    /// One hop of a path, before anything went over it.
+    pub(crate) fn new(network: &Network, path: &Path, at: usize) -> Self {
+        let hop = path.hops[at].clone();
+        let (name, first) = (name(&hop), at == 0);
+        let pace = network.host(&hop.ends.0).and_then(|host| host.interface.pace_bit_s);
+        let link = network.links.iter().find(|link| {
+            let (a, b) = (&link.ends.0, &link.ends.1);
+            (a, b) == (&hop.ends.0, &hop.ends.1) || (b, a) == (&hop.ends.0, &hop.ends.1)
+        });
+        let slower = |pace: f64| match link.map(|link| &link.rate) {
+            Some(stackline_core::network::Rate::Constant(rate)) => pace < *rate,
+            _ => true,
+        };
+        let paced = first && pace.is_some_and(slower);
+        Self { name, hop, bytes: 0, packets: 0, drops: BTreeMap::new(), streams: 0, first, paced }
+    }
+
+    /// Adds what a run saw there.
+    pub(crate) fn add(&mut self, record: &PortRecord) {
+        self.bytes = self.bytes.saturating_add(record.bytes);
+        self.packets = self.packets.saturating_add(record.packets);
+        for (reason, count) in &record.drops {
+            *self.drops.entry(reason.clone()).or_default() += count;
+        }
+    }
+
+    /// Seconds its rate was spent for what left.
+    pub(crate) fn busy_s(&self) -> f64 {
+        let Some(rate) = self.hop.rate_bit_s.filter(|rate| *rate > 0.0) else { return 0.0 };
+        if self.packets == 0 {
+            return 0.0;
+        }
+        // Behind a cell switch the cells themselves are counted.
+        let charged = if self.hop.cut_through {
+            real(self.bytes)
+        } else {
+            let mean = self.bytes / self.packets;
+            real(charged_bytes(mean, self.hop.charge, self.hop.cell_bytes)) * real(self.packets)
+        };
+        8.0 * charged / rate
+    }
+
+    /// Packets its queue dropped.
+    pub(crate) fn queue_drops(&self) -> u64 {
+        let queue = |(reason, _): &(&String, &u64)| !on_the_link(reason) && !follows(reason);
+        self.drops.iter().filter(queue).map(|(_, count)| count).sum()
+    }
+
+    /// Packets the link itself lost.
+    pub(crate) fn link_drops(&self) -> u64 {
+        self.drops.iter().filter(|(reason, _)| on_the_link(reason)).map(|(_, count)| count).sum()
+    }
+
+    /// What it dropped for which reasons, in words.
+    pub(crate) fn reasons(&self) -> String {
+        let words: Vec<String> = self.drops.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        words.join(", ")
+    }
+
+    /// Its rate in words.
+    pub(crate) fn rate(&self) -> String {
+        self.hop.rate_bit_s.map_or_else(|| "unlimited".into(), stackline_core::units::rate)
+    }
+}
+
+/// The name a record has for a hop.
+pub(crate) fn name(hop: &Hop) -> String {
+    format!("{}>{}", hop.ends.0, hop.ends.1)
+}

@@ -1,0 +1,40 @@
+//! A process that could not run: stopped, swapped out, starved.
+
+use super::view::{View, percent};
+use super::{Finding, Kind, LEAST};
+use crate::statistics::real;
+use stackline_core::units;
+
+pub(super) fn find(view: &View<'_>) -> Option<Finding> {
+    let scene = &view.scene;
+    let log = scene.log;
+    let runs = || log.case.index.runs.iter().filter(|run| run.measurement == scene.index && !run.warmup);
+    let within = |row: &u32| runs().any(|run| (run.from_ns..=run.to_ns).contains(&log.at(*row)));
+    let rows: Vec<u32> = log.rows("PROCESS_PAUSED").iter().copied().filter(within).collect();
+    let seconds: f64 = rows.iter().filter_map(|row| log.number(*row, "interval_ns")).map(|ns| ns as f64 / 1e9).sum();
+    let share = (seconds / scene.span_s).min(1.0);
+    let first = *rows.first()?;
+    if share < LEAST {
+        return None;
+    }
+    let host = log.host(first);
+    let pid = log.number(first, "pid").map_or_else(String::new, |pid| format!(" {pid}"));
+    let sentence = format!(
+        "the process{pid} on {host} could not run for {}, {} of the time",
+        units::time(seconds),
+        percent(share)
+    );
+    let mut evidence = log.evidence(format!("{} times, {} in all", rows.len(), units::time(seconds)), &rows);
+    // The events stand at the ends of the intervals.
+    let ns = log.number(first, "interval_ns").unwrap_or(0).unsigned_abs();
+    evidence.from_ns = evidence.from_ns.saturating_sub(ns);
+    let finding = view.finding(Kind::PausedProcess, share, 0.95, sentence).because(evidence);
+    let waited = view.waits.iter().filter(|wait| rows.iter().any(|row| log.at(*row) >= wait.from_ns && log.at(*row) <= wait.to_ns + ns));
+    let waited: Vec<u32> = waited.filter(|wait| real(wait.to_ns - wait.from_ns) > 0.5 * real(ns)).map(|wait| wait.row).collect();
+    let finding = if waited.is_empty() {
+        finding
+    } else {
+        finding.because(log.evidence(format!("{} waits lasted over it", waited.len()), &waited))
+    };
+    Some(finding.attempt(format!("see what stops it on {host}: signals, a debugger, a freezer, swapping (`vmstat 1`), other work on its core")))
+}

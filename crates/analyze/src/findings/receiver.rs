@@ -1,0 +1,65 @@
+//! Receiver-limited: the receiving application is busy elsewhere while data lies there for it.
+
+use super::scene::{Part, Work};
+use super::view::{View, percent};
+use super::{Finding, Kind, LEAST};
+use crate::statistics::real;
+use stackline_core::program::Side;
+use stackline_core::units;
+
+pub(super) fn find(view: &View<'_>) -> Option<Finding> {
+    let found = view.scene.parts.iter().filter_map(|part| by_events(view, part).or_else(|| by_window(view, part)));
+    found.max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+/// By what the reader did with its time.
+fn by_events(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+    let Work::Bulk(sender) = part.work else { return None };
+    let reader = if sender == Side::Initiator { Side::Responder } else { Side::Initiator };
+    let share = view.outside_share(part.index, reader) * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let outside = view.outside.get(part.index)?.get(&reader)?;
+    let (_, host) = part.ends()?;
+    let each = outside.total_s / real(outside.times.max(1));
+    let sentence = format!(
+        "the receiver limits: the application on {host} does not take what is there for {} of the time ({} between its operations)",
+        percent(share),
+        units::time(each)
+    );
+    let rows: Vec<u32> = outside.longest.iter().flat_map(|(_, end, begin)| [*end, *begin]).collect();
+    let what = format!("{} times {} pass before {host} takes the next data unit", outside.times, units::time(each));
+    let mut finding = view.finding(Kind::ReceiverLimited, share, 0.95, sentence).because(view.scene.log.evidence(what, &rows));
+    if let Some(limits) = part.limits().filter(|limits| limits.receive_window >= LEAST) {
+        let what = format!("the sender waits for the receiver's window {} of the time", percent(limits.receive_window));
+        finding = finding.because(view.scene.figure(what));
+    }
+    Some(tries(finding, host))
+}
+
+/// Without events: the window is closed though it is large enough for the path.
+fn by_window(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+    if !view.scene.log.is_empty() {
+        return None;
+    }
+    let share = part.limits()?.receive_window * part.weight;
+    let (window, needed) = (part.setting_bytes("receive_buffer", true)?, part.bandwidth_delay_bytes()?);
+    if share < LEAST || real(window) < needed {
+        return None;
+    }
+    let (_, host) = part.ends()?;
+    let sentence = format!(
+        "the receiver limits: the sender waits {} of the time for the window of {host}, though its buffer of {} holds what the path does ({})",
+        percent(share),
+        units::size(window),
+        units::size(needed as u64)
+    );
+    Some(tries(view.finding(Kind::ReceiverLimited, share, 0.7, sentence), host))
+}
+
+fn tries(finding: Finding, host: &str) -> Finding {
+    finding
+        .attempt(format!("let the application on {host} read in a thread of its own, or do less between its reads"))
+        .attempt("a larger receive buffer only helps if the reader catches up later (`tcp(receive_buffer = ...)`)")
+}

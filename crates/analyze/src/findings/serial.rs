@@ -1,0 +1,66 @@
+//! Serial round trips: calls or connections one after the other, each waiting for the network and nothing else.
+
+use super::scene::{Part, Work};
+use super::view::{View, percent};
+use super::{Finding, Kind, LEAST, application};
+use crate::statistics::real;
+use stackline_core::program::Side;
+use stackline_core::units;
+use stackline_model::Path;
+
+/// A chain has at least so many links.
+const CHAIN: u64 = 5;
+/// A round trip shorter than this is no network but processors that wake one another (s).
+const LEAST_TRIP_S: f64 = 100e-6;
+
+pub(super) fn find(view: &View<'_>) -> Option<Finding> {
+    view.scene.parts.iter().filter_map(|part| of(view, part)).max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+    let (times, what) = match part.work {
+        Work::Calls => (part.calls().n(), "calls"),
+        Work::Connects => (part.records.iter().map(|record| record.connects.n()).sum(), "connections"),
+        Work::Bulk(_) => return None,
+    };
+    let pairs = u64::from(part.plan.replicas.max(1)) * part.records.len().max(1) as u64;
+    let (each, trip) = (times / pairs, trip_s(part)?);
+    // Calls that the application begins at moments of its own are no chain.
+    let own = application::paces(part, Side::Initiator) || view.outside_share(part.index, Side::Initiator) > 0.5;
+    let share = (real(times) * trip / (part.elapsed_s * f64::from(part.plan.replicas.max(1)))).min(1.0) * part.weight;
+    if each < CHAIN || own || trip < LEAST_TRIP_S || share < LEAST {
+        return None;
+    }
+    let saves = real(each - 1) * trip;
+    let takes = part.elapsed_s / real(part.records.len().max(1) as u64);
+    let sentence = format!(
+        "{each} {what} go one after the other and each waits a round trip of {}: {} of the time; sent without waiting they would take {} less, {} instead of {}",
+        units::time(trip),
+        percent(share),
+        units::time(saves),
+        units::time((takes - saves).max(trip)),
+        units::time(takes)
+    );
+    let rows = match part.work {
+        Work::Calls => view.scene.rows("APP_CALL"),
+        _ => view.scene.rows("APP_CONNECT"),
+    };
+    let figure = format!("{times} {what} x {} = {} of {}", units::time(trip), units::time(real(times) * trip), units::time(part.elapsed_s));
+    let evidence = if rows.is_empty() { view.scene.figure(figure) } else { view.scene.log.evidence(figure, &rows) };
+    let finding = view.finding(Kind::SerialRoundTrips, share, 0.9, sentence).because(evidence);
+    Some(if part.work == Work::Calls {
+        finding
+            .attempt("send requests without waiting for responses: `repeat count { DataRequest(unit); }` then await them, or several pairs")
+            .attempt("put several requests into one (batching), or ask nearer: a cache, a replica")
+    } else {
+        finding.attempt("keep connections open and use them again: connect before the clock, in one `repeat` of calls")
+    })
+}
+
+/// The network's own round trip, s: propagation where it is modelled, else what the transport saw.
+fn trip_s(part: &Part<'_>) -> Option<f64> {
+    match &part.paths {
+        Some((there, back)) => Some(Path::delay_s(there) + Path::delay_s(back)),
+        None => part.round_trip_s(),
+    }
+}

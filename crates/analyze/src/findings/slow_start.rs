@@ -1,0 +1,35 @@
+//! A transfer that is over before its window fills the path.
+
+use super::losses::without_loss_s;
+use super::network::FULL;
+use super::scene::Part;
+use super::view::{View, percent};
+use super::{Finding, Kind, LEAST};
+use crate::statistics::real;
+use stackline_core::units;
+
+pub(super) fn find(view: &View<'_>) -> Option<Finding> {
+    view.scene.parts.iter().filter_map(|part| of(view, part)).max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+    let limits = part.limits()?;
+    let (fullness, runs) = (view.scene.fullness(part)?, real(part.records.len() as u64));
+    let expected = without_loss_s(part)?;
+    let takes = part.elapsed_s / runs;
+    // The closed form has to account for the time that was seen.
+    let accounts = (0.7..1.4).contains(&(takes / (expected + part.round_trip_s()?)));
+    let share = (1.0 - fullness - limits.receive_window - limits.send_buffer).max(0.0) * part.weight;
+    if fullness >= FULL || share < LEAST || !accounts || view.losses.share >= LEAST || !view.processors.is_empty() {
+        return None;
+    }
+    let sentence = format!(
+        "the transfer is too short for its path: its window grows from {} segments, and in {} it fills {} of it",
+        stackline_model::start::INITIAL_SEGMENTS,
+        units::time(takes),
+        percent(fullness)
+    );
+    let figure = format!("a transfer that doubles its window each round trip takes {}, this one {}", units::time(expected), units::time(takes));
+    let finding = view.finding(Kind::SlowStart, share, 0.85, sentence).because(view.scene.figure(figure));
+    Some(finding.attempt("keep the connection and use it again, so that its window is open already; larger transfers"))
+}

@@ -1,0 +1,42 @@
+//! A full send buffer: all of it is on its way, and the application may not hand over more though the path has room.
+
+use super::scene::Part;
+use super::view::{View, percent};
+use super::{Finding, Kind, LEAST};
+use crate::statistics::real;
+use stackline_core::units;
+use stackline_model::pipe;
+
+pub(super) fn find(view: &View<'_>) -> Option<Finding> {
+    view.scene.parts.iter().filter_map(|part| of(view, part)).max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+    let limits = part.limits()?;
+    let share = limits.send_buffer * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let (host, _) = part.ends()?;
+    let buffer = part.setting_bytes("send_buffer", false);
+    let trip = part.round_trip_s()?;
+    let size = buffer.map_or_else(String::new, |bytes| format!(" of {}", units::size(bytes)));
+    let lets = buffer.and_then(|bytes| pipe::window_limited_bit_s(real(bytes), trip));
+    let lets = lets.map_or_else(String::new, |rate| format!("; over a round trip of {} it lets {} go", units::time(trip), units::rate(rate)));
+    let sentence = format!("the send buffer{size} on {host} is full and all of it on its way {} of the time{lets}", percent(share));
+    let blocked = view.scene.rows("TCP_RCVQ_FULL");
+    let mut finding = view
+        .finding(Kind::SocketBuffer, share, 0.95, sentence)
+        .because(view.scene.figure(format!("limited by the send buffer {} of the measured time", percent(limits.send_buffer))));
+    if !blocked.is_empty() {
+        finding = finding.because(view.scene.log.evidence(format!("{} times a receive queue was full", blocked.len()), &blocked));
+    }
+    let needed = part.bandwidth_delay_bytes().map(|bytes| (2.0 * bytes) as u64);
+    Some(match needed {
+        Some(needed) => finding.attempt(format!(
+            "a send buffer of {} (`tcp(send_buffer = {needed})`, or sysctl net.ipv4.tcp_wmem)",
+            units::size(needed)
+        )),
+        None => finding.attempt("a larger send buffer (`tcp(send_buffer = ...)`, or sysctl net.ipv4.tcp_wmem)"),
+    })
+}

@@ -1,0 +1,92 @@
+//! Several streams that lose at the same moments, at one queue: they fall and rise together, and the link idles meanwhile.
+
+use super::losses::Place;
+use super::scene::Part;
+use super::view::{View, percent};
+use super::{Evidence, Finding, Kind, queue_drop, retransmission, undersized};
+use crate::statistics::real;
+use statrs::distribution::{Binomial, DiscreteCDF};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Chance below which losses at the same moments are no accident.
+const SIGNIFICANT: f64 = 1e-3;
+/// Most of the moments have to be common ones.
+const MOST: f64 = 0.5;
+
+/// That streams lose together.
+#[derive(Clone, Debug)]
+pub(crate) struct Together {
+    /// Share of the moments of loss at which at least two streams lost.
+    share: f64,
+    streams: usize,
+    moments: u64,
+    pub(crate) evidence: Evidence,
+}
+
+/// Whether the streams at a queue lose together: in time steps of a round trip, by how many more steps hold losses of several
+/// streams than if each lost by itself.
+pub(crate) fn together(view: &View<'_>, place: &Place) -> Option<Together> {
+    let log = view.scene.log;
+    let trip = view.scene.parts.iter().filter_map(Part::round_trip_s).fold(0.0, f64::max);
+    let step = ((1e9 * trip) as u64).max(1);
+    let (first, last) = (log.at(*place.rows.first()?), log.at(*place.rows.last()?));
+    let mut steps: BTreeMap<u64, BTreeSet<i64>> = BTreeMap::new();
+    for row in &place.rows {
+        if let Some(stream) = log.number(*row, "stream") {
+            steps.entry((log.at(*row) - first) / step).or_default().insert(stream);
+        }
+    }
+    let mut by_stream: BTreeMap<i64, u64> = BTreeMap::new();
+    steps.values().flatten().for_each(|stream| *by_stream.entry(*stream).or_default() += 1);
+    let all = (last - first) / step + 1;
+    let common = steps.values().filter(|streams| streams.len() > 1).count() as u64;
+    if by_stream.len() < 2 || common == 0 {
+        return None;
+    }
+    let chance = several(by_stream.values().map(|losing| real(*losing) / real(all)));
+    let by_chance = Binomial::new(chance.clamp(0.0, 1.0), all).ok()?.sf(common - 1);
+    let (moments, share) = (steps.len() as u64, real(common) / real(steps.len() as u64));
+    if by_chance > SIGNIFICANT || share < MOST {
+        return None;
+    }
+    let what = format!(
+        "at {common} of {moments} moments of loss several of {} streams lost; each by itself that would be {:.1}",
+        by_stream.len(),
+        chance * real(all)
+    );
+    Some(Together { share, streams: by_stream.len(), moments, evidence: log.evidence(what, &place.rows) })
+}
+
+/// The chance that at least two of independent things happen.
+fn several(chances: impl Iterator<Item = f64>) -> f64 {
+    let (mut none, mut one) = (1.0, 0.0);
+    for chance in chances {
+        one = one * (1.0 - chance) + none * chance;
+        none *= 1.0 - chance;
+    }
+    1.0 - none - one
+}
+
+/// Unless the buffer is too small for the streams: that says more.
+pub(super) fn find(view: &View<'_>) -> Option<Finding> {
+    let (place, share) = queue_drop::worst(view)?;
+    if undersized::needs(view, place).is_some() {
+        return None;
+    }
+    let together = together(view, place)?;
+    let port = &view.scene.ports[place.port];
+    let sentence = format!(
+        "the {} streams at {} lose together ({} of {} moments of loss) and fall together: it costs {} of the time",
+        together.streams,
+        port.name,
+        percent(together.share),
+        together.moments,
+        percent(share)
+    );
+    let finding = view.finding(Kind::SynchronisedLoss, share, view.losses.confidence, sentence).because(together.evidence);
+    let what = format!("{}: {}; {}", port.name, port.reasons(), view.losses.reckoned);
+    let finding = finding.because(view.scene.log.evidence(what, &place.rows));
+    let finding = retransmission::consequences(view, finding);
+    let finding = finding.attempt(format!("an active queue before {}: `queue fq_codel` or `red` drops one stream at a time", port.name));
+    Some(queue_drop::tries(view, finding, place))
+}

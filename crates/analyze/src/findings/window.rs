@@ -1,0 +1,91 @@
+//! A window below bandwidth times delay: the sender waits for acknowledgements with nothing more allowed on its way.
+
+use super::scene::Part;
+use super::view::{View, percent};
+use super::{Finding, Kind, LEAST};
+use crate::statistics::real;
+use stackline_core::program::Side;
+use stackline_core::units;
+use stackline_model::pipe;
+
+pub(super) fn find(view: &View<'_>) -> Option<Finding> {
+    let found = view.scene.parts.iter().filter_map(|part| offered(view, part).or_else(|| stop_and_wait(view, part)));
+    found.max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+/// The window that the receiver offers.
+fn offered(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+    let limits = part.limits()?;
+    let (sender, reader) = if part.work == super::scene::Work::Bulk(Side::Initiator) {
+        (Side::Initiator, Side::Responder)
+    } else {
+        (Side::Responder, Side::Initiator)
+    };
+    // A window that is closed because its reader is elsewhere is the reader's.
+    let share = limits.receive_window * (1.0 - view.outside_share(part.index, reader)) * part.weight;
+    let window = part.setting_bytes("receive_buffer", true)?;
+    let trip = part.round_trip_s()?;
+    if share < LEAST || part.bandwidth_delay_bytes().is_some_and(|needed| real(window) >= 2.0 * needed) {
+        return None;
+    }
+    let _ = sender;
+    let lets = pipe::window_limited_bit_s(real(window), trip)?;
+    let path = part.bottleneck_bit_s().map_or_else(String::new, |rate| format!(" of the {} that the path has", units::rate(rate)));
+    let sentence = format!(
+        "the window is below bandwidth times delay: {} over a round trip of {} let {}{path} go, and the sender waits for it {} of the time",
+        units::size(window),
+        units::time(trip),
+        units::rate(lets),
+        percent(limits.receive_window)
+    );
+    let figure = format!(
+        "sent at {} while the receiver's window held the sender back {} of the time",
+        units::rate(part.rate_bit_s()),
+        percent(limits.receive_window)
+    );
+    let finding = view.finding(Kind::WindowBelowBdp, share, 0.95, sentence).because(view.scene.figure(figure));
+    Some(match part.bandwidth_delay_bytes() {
+        Some(needed) => finding.attempt(format!(
+            "a receive buffer of at least {} (`tcp(receive_buffer = {})`, or sysctl net.ipv4.tcp_rmem)",
+            units::size(needed as u64),
+            (2.0 * needed) as u64
+        )),
+        None => finding.attempt("a larger receive buffer (`tcp(receive_buffer = ...)`, or sysctl net.ipv4.tcp_rmem)"),
+    })
+}
+
+/// One packet on its way at a time.
+fn stop_and_wait(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+    let stack = &part.plan.stack;
+    let packets = match stack.name.as_str() {
+        "saw" => 1,
+        "window" => stack.number("n")?,
+        _ => return None,
+    };
+    let (path, trip) = (part.data_path()?, part.round_trip_s()?);
+    let packet = stack.number("packet").unwrap_or_else(|| path.mtu_bytes().saturating_sub(HEADERS));
+    let window = real(packets * packet);
+    let needed = part.bandwidth_delay_bytes()?;
+    let lets = pipe::window_limited_bit_s(window, trip)?;
+    let share = (1.0 - view.scene.fullness(part)?) * part.weight;
+    // Only where the window accounts for the rate that was seen.
+    let near = (0.5..2.0).contains(&(part.rate_bit_s() / lets));
+    if share < LEAST || window >= needed || !near {
+        return None;
+    }
+    let sentence = format!(
+        "the window is below bandwidth times delay: {packets} {} of {} a round trip of {} let {} of {} go",
+        if packets == 1 { "packet" } else { "packets" },
+        units::size(packet),
+        units::time(trip),
+        units::rate(lets),
+        units::rate(part.bottleneck_bit_s()?)
+    );
+    let figure = format!("sent at {}", units::rate(part.rate_bit_s()));
+    let finding = view.finding(Kind::WindowBelowBdp, share, 0.9, sentence).because(view.scene.figure(figure));
+    let most = (needed / real(packet.max(1))).ceil();
+    Some(finding.attempt(format!("`window(n = {most})`, or `blast`: the path holds {most} packets")))
+}
+
+/// Headers of a packet of ours over UDP, bytes: 28 of IP and UDP, the rest of the protocol.
+const HEADERS: u64 = 60;
