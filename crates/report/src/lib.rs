@@ -8,6 +8,7 @@
 //! | [`table`](mod@table) | summaries, one row each, and below what one has to know about them |
 //! | [`json`](mod@json) | the stable schema of `--json` |
 //! | [`comparison`](mod@comparison) | one run against another |
+//! | [`findings`](mod@findings) | what limits a run, what proves it, what to try |
 //! | [`prediction`](mod@prediction) | what closed forms say, beside a run |
 //! | [`paper`](mod@paper) | a paper made again: printed, formula, simulated, measured |
 //! | [`plan`](mod@plan) | what exactly will be done |
@@ -21,6 +22,7 @@ pub mod comparison;
 mod defaults;
 pub mod drawing;
 mod figure;
+pub mod findings;
 mod grid;
 pub mod json;
 mod notes;
@@ -37,6 +39,7 @@ pub mod topology;
 pub use chart::{Chart, chart};
 pub use comparison::{comparison, comparison_json};
 pub use drawing::drawing;
+pub use findings::{findings, findings_json, first_finding};
 pub use json::{Header, json};
 pub use page::page;
 pub use paper::{paper, paper_json};

@@ -18,6 +18,9 @@ pub(crate) const JOURNAL: &str = "runs.jsonl";
 /// All records, at the end.
 pub(crate) const RESULTS: &str = "results.parquet";
 
+/// What limits it, as JSON.
+pub(crate) const FINDINGS: &str = "findings.json";
+
 /// The directory of events.
 pub(crate) const EVENTS: &str = "events";
 

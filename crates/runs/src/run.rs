@@ -45,6 +45,14 @@ impl Run {
     pub fn open_events(path: &Path) -> Result<Self, Error> {
         with_events_under(&runs_root(), path)
     }
+
+    /// Keeps what was found out about it, in place of what was kept before.
+    ///
+    /// # Errors
+    /// When the directory cannot be written.
+    pub fn keep_findings(&self, findings: &serde_json::Value) -> Result<(), Error> {
+        files::replace_with(&self.path.join(files::FINDINGS), format!("{findings:#}\n").as_bytes())
+    }
 }
 
 /// Where runs are kept: `$STACKLINE_RUNS`, else `./stackline-runs`.

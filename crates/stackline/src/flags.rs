@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Stacks(Stacks),
     /// Compare two runs: ratios with their intervals
     Compare(Compare),
+    /// Say what limits a run, how sure that is, what proves it, and what to try
+    Diagnose(Diagnose),
     /// Show where the time of each data unit of a kept run went, from its events
     Lifelines(Lifelines),
     /// Make a page of a kept run: findings, lifelines, statistics, in one file for a browser
@@ -184,6 +186,15 @@ pub(crate) struct Compare {
     pub(crate) before: PathBuf,
     /// The other run
     pub(crate) after: PathBuf,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Diagnose {
+    /// A kept run: a directory, or its name under the runs directory
+    pub(crate) run: PathBuf,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,

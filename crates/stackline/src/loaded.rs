@@ -7,7 +7,7 @@ use stackline_analyze::lifelines::Lifelines;
 use stackline_core::trace::Index;
 use stackline_events::Table;
 use stackline_runs::Run;
-use stackline_runs::events::{read_index, read_run};
+use stackline_runs::events::{event_files, read_index, read_run};
 use std::path::Path;
 
 /// A run directory that has events; one whose events were imported has an empty plan and no records.
@@ -38,8 +38,16 @@ impl Loaded {
         Ok(Self { run, index: index.unwrap_or_default(), events, lifelines })
     }
 
+    /// The same of a run that may have no events.
+    pub(crate) fn whatever(path: &Path) -> Result<Self> {
+        let run = Run::open_events(path)?;
+        if event_files(&run.path).is_ok() {
+            return Self::assembled(path, &Options::default());
+        }
+        Ok(Self { run, index: Index::default(), events: Table::default(), lifelines: Lifelines::default() })
+    }
+
     /// What findings are computed from.
-    #[expect(dead_code, reason = "for the findings and the page, which are being built")]
     pub(crate) fn case(&self) -> Case<'_> {
         let (plan, records) = (&self.run.plan, self.run.records.as_slice());
         Case { plan, records, index: &self.index, events: &self.events, lifelines: &self.lifelines }

@@ -4,6 +4,7 @@
 
 mod agent;
 mod compare;
+mod diagnose;
 mod diagnostics;
 mod exit;
 mod flags;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Stacks(flags) => text::stacks(&flags),
         Command::Agent(flags) => agent::agent(&flags),
         Command::Compare(flags) => compare::compare(&flags),
+        Command::Diagnose(flags) => diagnose::diagnose(&flags),
         Command::Lifelines(flags) => lifelines::lifelines(&flags),
         Command::Report(flags) => report::report(&flags),
         Command::Net(flags) => net::net(&flags),

@@ -1,5 +1,6 @@
 //! `stackline run`: check, start agents, carry out, keep, show.
 
+use crate::diagnose;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::flags::Seeds;
@@ -47,8 +48,23 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
         reason,
     };
     notes.extend(known.notes);
+    notes.extend(diagnosed(flags, &header.run));
     show(flags, &plan, &records, &header, notes)?;
     failed.map_or(Ok(Exit::Done), |fault| Err(fault.into()))
+}
+
+/// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is told.
+fn diagnosed(flags: &flags::Run, run: &str) -> Option<String> {
+    if !flags.trace {
+        return None;
+    }
+    match diagnose::after_a_run(Path::new(run)) {
+        Ok(findings) => stackline_report::first_finding(&findings),
+        Err(error) => {
+            output::say(&error);
+            None
+        }
+    }
 }
 
 /// What only the simulated world can do is refused for the others.

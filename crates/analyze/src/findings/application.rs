@@ -4,7 +4,7 @@ use super::scene::{Part, Work};
 use super::view::{View, percent};
 use super::{Finding, Kind, LEAST};
 use crate::statistics::real;
-use stackline_core::program::{self, Call, Side};
+use stackline_core::program::{self, Call, CountArgument, DelayArgument, Side, Step};
 use stackline_core::units;
 
 /// A pace is kept when operations begin late by less than this share of the time between them.
@@ -22,8 +22,14 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         Work::Connects => return None,
     };
     let host = if side == Side::Initiator { &part.hosts.0 } else { &part.hosts.1 };
-    let outside = view.outside.get(part.index)?.get(&side)?;
-    let basis = if part.work == Work::Calls { real(part.calls().sum) / 1e9 } else { part.elapsed_s * f64::from(part.plan.replicas) };
+    let Some(outside) = view.outside.get(part.index).and_then(|sides| sides.get(&side)) else {
+        return as_written(view, part, side, host);
+    };
+    let basis = if part.work == Work::Calls {
+        real(part.calls().sum) / 1e9
+    } else {
+        part.elapsed_s * f64::from(part.plan.replicas)
+    };
     let share = (outside.total_s / basis).min(1.0) * part.weight;
     if share < LEAST || paces(part, side) && kept(part) {
         return None;
@@ -38,7 +44,11 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let rows: Vec<u32> = outside.longest.iter().flat_map(|(_, end, begin)| [*end, *begin]).collect();
     let longest = outside.longest.first().map_or(0.0, |(seconds, ..)| *seconds);
     let evidence = view.scene.log.evidence(
-        format!("between the operations of {host} pass {} on average, {} at most", units::time(each), units::time(longest)),
+        format!(
+            "between the operations of {host} pass {} on average, {} at most",
+            units::time(each),
+            units::time(longest)
+        ),
         &rows,
     );
     let finding = view.finding(Kind::ApplicationLimited, share, 0.95, sentence).because(evidence);
@@ -49,12 +59,53 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     }))
 }
 
+/// Without events: what the specification says that the side does between its operations.
+fn as_written(view: &View<'_>, part: &Part<'_>, side: Side, host: &str) -> Option<Finding> {
+    let units: u64 = part
+        .records
+        .iter()
+        .map(|record| record.calls.n().max(record.initiator.sent_units.max(record.responder.sent_units)))
+        .sum();
+    let each = delays_s(part, part.plan.procedure.side(side), 1.0);
+    let basis = if part.work == Work::Calls {
+        real(part.calls().sum) / 1e9
+    } else {
+        part.elapsed_s * f64::from(part.plan.replicas)
+    };
+    let share = (real(units) * each / basis).min(1.0) * part.weight;
+    if !view.scene.log.is_empty() || share < LEAST {
+        return None;
+    }
+    let sentence = format!(
+        "the application on {host} limits: as its procedure says it waits {} for each data unit, {} of the time",
+        units::time(each),
+        percent(share)
+    );
+    let figure = format!("{units} units x {}", units::time(each));
+    Some(view.finding(Kind::ApplicationLimited, share, 0.8, sentence).because(view.scene.figure(figure)))
+}
+
+/// Mean seconds of all delays in one pass of a repeat by the data's count; a repeat of `n` counts `n` times.
+fn delays_s(part: &Part<'_>, steps: &[Step], times: f64) -> f64 {
+    let mean = |delay: &DelayArgument| match delay {
+        DelayArgument::Timing(at) => part.plan.data.timings.get(*at).and_then(stackline_model::mean::of),
+        DelayArgument::Drawn(distribution) => stackline_model::mean::of(distribution),
+    };
+    let of = |step: &Step| match step {
+        Step::Call(Call::Delay(delay)) => times * mean(delay).unwrap_or(0.0),
+        Step::Call(_) => 0.0,
+        Step::Repeat(CountArgument::Count, body) => delays_s(part, body, times),
+        Step::Repeat(CountArgument::Times(n), body) => delays_s(part, body, times * real(*n)),
+    };
+    steps.iter().map(of).sum()
+}
+
 /// Whether the specification asks that side for a pace.
 pub(crate) fn paces(part: &Part<'_>, side: Side) -> bool {
     program::any(part.plan.procedure.side(side), &|call| match call {
         Call::Pace(delay) => match delay {
-            program::DelayArgument::Timing(at) => part.plan.data.timings.len() > *at,
-            program::DelayArgument::Drawn(_) => true,
+            DelayArgument::Timing(at) => part.plan.data.timings.len() > *at,
+            DelayArgument::Drawn(_) => true,
         },
         _ => false,
     })

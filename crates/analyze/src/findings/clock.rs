@@ -21,7 +21,8 @@ pub(super) fn find(log: &Log<'_>) -> Option<Finding> {
         share,
         evidence: found.into_iter().map(|(.., evidence)| evidence).collect(),
         tries: vec![
-            "let a clock daemon keep the hosts' time (chrony or ptp4l), and wait until it has settled before measuring".into(),
+            "let a clock daemon keep the hosts' time (chrony or ptp4l), and wait until it has settled before measuring"
+                .into(),
             "believe times within one host; between hosts only what is longer than the error".into(),
         ],
         measurement: None,
@@ -30,13 +31,21 @@ pub(super) fn find(log: &Log<'_>) -> Option<Finding> {
 }
 
 fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence)> {
-    let evidence = |what: &str, from_ns: u64, to_ns: u64| Evidence { what: what.to_owned(), from_ns, to_ns, ..Evidence::default() };
+    let evidence = |what: &str, from_ns: u64, to_ns: u64| Evidence {
+        what: what.to_owned(),
+        from_ns,
+        to_ns,
+        ..Evidence::default()
+    };
     let runs = || log.case.index.runs.iter();
-    let (first, last) = (runs().map(|run| run.from_ns).min().unwrap_or(0), runs().map(|run| run.to_ns).max().unwrap_or(0));
+    let (first, last) =
+        (runs().map(|run| run.from_ns).min().unwrap_or(0), runs().map(|run| run.to_ns).max().unwrap_or(0));
     if let Some((at, by)) = clock.steps.iter().max_by_key(|(_, by)| by.unsigned_abs()) {
         let by_s = units::time(by.unsigned_abs() as f64 / 1e9);
         let which = if *by < 0 { "back" } else { "ahead" };
-        let sentence = format!("the clock of {host} was set {which} by {by_s} while it was measured with: its times before and after do not go together");
+        let sentence = format!(
+            "the clock of {host} was set {which} by {by_s} while it was measured with: its times before and after do not go together"
+        );
         return Some((1.0, sentence, evidence(&format!("{} steps, the largest {by_s}", clock.steps.len()), *at, *at)));
     }
     let passage = passage_ns(log)?;

@@ -56,8 +56,14 @@ fn copying(scene: &Scene<'_>, host: &Host) -> Option<Processor> {
     if interface_packet_s(interface, 1) <= 0.0 {
         return None;
     }
-    let calls = scene.parts.iter().any(|part| part.work != Work::Bulk(Side::Initiator) && part.work != Work::Bulk(Side::Responder));
-    let ports = scene.ports.iter().filter(|port| port.packets > 0 && (port.hop.ends.0 == host.name || port.hop.ends.1 == host.name));
+    let calls = scene
+        .parts
+        .iter()
+        .any(|part| part.work != Work::Bulk(Side::Initiator) && part.work != Work::Bulk(Side::Responder));
+    let ports = scene
+        .ports
+        .iter()
+        .filter(|port| port.packets > 0 && (port.hop.ends.0 == host.name || port.hop.ends.1 == host.name));
     let mut busy_s = 0.0;
     let mut packets = 0;
     for port in ports {
@@ -82,9 +88,17 @@ fn copying(scene: &Scene<'_>, host: &Host) -> Option<Processor> {
             units::time(each),
             percent(share)
         ),
-        evidence: scene.figure(format!("{}: {packets} packets x {} = {}", host.name, units::time(each), units::time(busy_s))),
+        evidence: scene.figure(format!(
+            "{}: {packets} packets x {} = {}",
+            host.name,
+            units::time(each),
+            units::time(busy_s)
+        )),
         tries: vec![
-            format!("a faster processor at {} (`cpu 2`), or fewer and larger packets (`mtu 9180` on its links)", host.name),
+            format!(
+                "a faster processor at {} (`cpu 2`), or fewer and larger packets (`mtu 9180` on its links)",
+                host.name
+            ),
             "fewer copies: hand over larger units, or a stack that copies less".into(),
         ],
         confidence: 0.95,
@@ -113,7 +127,8 @@ fn threads(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
         };
         part.records.iter().map(cpu).sum::<f64>() / part.elapsed_s / f64::from(part.plan.replicas.max(1))
     };
-    let (host, side, share) = sides.map(|(host, side)| (host, side, of(side))).into_iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let (host, side, share) =
+        sides.map(|(host, side)| (host, side, of(side))).into_iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let share = share.min(1.0);
     let what = if side == Side::Initiator { "initiator" } else { "responder" };
     (share >= FULL).then(|| Processor {
@@ -144,7 +159,8 @@ fn held_back(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
     };
     let (host, share) = sides.map(|(host, side)| (host, of(side))).into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let share = share.min(1.0);
-    let rows: Vec<u32> = scene.log.rows("THROTTLED").iter().copied().filter(|row| scene.log.host(*row) == host).collect();
+    let rows: Vec<u32> =
+        scene.log.rows("THROTTLED").iter().copied().filter(|row| scene.log.host(*row) == host).collect();
     (share >= LEAST).then(|| Processor {
         share: share * part.weight,
         host: host.clone(),

@@ -76,8 +76,6 @@ pub(crate) struct Wait {
     pub(crate) needs: Vec<Range>,
     /// The event that ended it.
     pub(crate) row: u32,
-    /// Whose.
-    pub(crate) flow: u32,
 }
 
 impl Wait {
@@ -172,7 +170,7 @@ pub(crate) fn waits(scene: &Scene<'_>) -> Vec<Wait> {
             let (from_ns, to_ns) = (log.at(before).max(first), log.at(row));
             let within = from_ns < last && (responder || to_ns <= last);
             if to_ns > from_ns && within {
-                waits.push(Wait { from_ns, to_ns, needs, row, flow });
+                waits.push(Wait { from_ns, to_ns, needs, row });
             }
         }
     }
@@ -191,4 +189,3 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
-

@@ -23,10 +23,14 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
         percent(share)
     );
     let finding = view.finding(Kind::LinkLoss, share, losses.confidence, sentence);
-    let finding = finding.because(scene.log.evidence(format!("{}: {}; {}", port.name, port.reasons(), losses.reckoned), &worst.rows));
+    let finding = finding
+        .because(scene.log.evidence(format!("{}: {}; {}", port.name, port.reasons(), losses.reckoned), &worst.rows));
     Some(
         retransmission::consequences(view, finding)
-            .attempt(format!("repair the link {} (cable, radio, errors of the interface), or correct errors on it", port.name))
+            .attempt(format!(
+                "repair the link {} (cable, radio, errors of the interface), or correct errors on it",
+                port.name
+            ))
             .attempt("a stack that falls less for a loss: `tcp(congestion = bbr)` live, `blast(selective)`"),
     )
 }

@@ -63,7 +63,10 @@ impl Losses {
         let all = basis_s(scene);
         let stalled = (stalls.seconds.max(dropped.seconds) / all).min(1.0);
         let mut losses = Self { stalled, places: places(scene, &drops), stalls, dropped, ..Self::default() };
-        let calls = scene.parts.iter().any(|part| part.work != Work::Bulk(Side::Initiator) && part.work != Work::Bulk(Side::Responder));
+        let calls = scene
+            .parts
+            .iter()
+            .any(|part| part.work != Work::Bulk(Side::Initiator) && part.work != Work::Bulk(Side::Responder));
         if calls {
             losses.of_calls(scene);
         } else {
@@ -95,17 +98,21 @@ impl Losses {
         let kept = scene.over_parts(|part| {
             let limits = part.limits().unwrap_or_default();
             let busy_elsewhere = outside.get(part.index).map_or(0.0, |sides| {
-                sides.values().map(|side| side.total_s).fold(0.0, f64::max) / part.elapsed_s / f64::from(part.plan.replicas)
+                sides.values().map(|side| side.total_s).fold(0.0, f64::max)
+                    / part.elapsed_s
+                    / f64::from(part.plan.replicas)
             });
             (limits.receive_window + limits.send_buffer).max(busy_elsewhere)
         });
-        let left = (1.0 - fullness - kept.max(cpu)).max(0.0);
+        // A window may be closed while others use the path.
+        let left = (1.0 - fullness) * (1.0 - kept.max(cpu).min(1.0));
         let events: u64 = if self.places.is_empty() {
             scene.parts.iter().filter_map(Part::retransmits).sum()
         } else {
             episodes(scene, &self.places)
         };
-        let most = scene.over_parts(|part| real(events) * recovery_s(part) / (part.elapsed_s * f64::from(part.plan.replicas)));
+        let most =
+            scene.over_parts(|part| real(events) * recovery_s(part) / (part.elapsed_s * f64::from(part.plan.replicas)));
         let modelled = scene.network.is_some();
         self.share = if modelled { left.min(most).max(self.stalled.min(left)) } else { self.stalled };
         self.confidence = if self.stalled > LEAST { 0.95 } else { 0.85 };

@@ -6,7 +6,8 @@ use crate::statistics::real;
 
 pub(super) fn find(log: &Log<'_>) -> Option<Finding> {
     let hosts = &log.case.index.hosts;
-    let rows: Vec<u32> = ["EVENTS_LOST", "NET_EVENTS_LOST"].iter().flat_map(|keyword| log.rows(keyword)).copied().collect();
+    let rows: Vec<u32> =
+        ["EVENTS_LOST", "NET_EVENTS_LOST"].iter().flat_map(|keyword| log.rows(keyword)).copied().collect();
     let told: u64 = rows.iter().filter_map(|row| log.case.events.number(*row as usize, 0)).map(i64::unsigned_abs).sum();
     let known: u64 = hosts.values().map(|host| host.lost).sum();
     let lost = told.max(known);
@@ -20,7 +21,10 @@ pub(super) fn find(log: &Log<'_>) -> Option<Finding> {
     let what = format!("{lost} events lost, {kept} kept");
     Some(Finding {
         kind: Kind::LostEvents,
-        sentence: format!("{lost} of {} events are missing{host}: what they would have shown is not known", lost + kept),
+        sentence: format!(
+            "{lost} of {} events are missing{host}: what they would have shown is not known",
+            lost + kept
+        ),
         confidence: 1.0,
         share,
         evidence: vec![log.evidence(what, &rows)],

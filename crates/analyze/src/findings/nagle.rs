@@ -15,7 +15,11 @@ const DELAYED_ACK_S: f64 = 0.04;
 const NEAR: f64 = 0.25;
 
 pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    view.scene.parts.iter().filter_map(|part| by_segments(view, part).or_else(|| by_times(view, part))).max_by(|a, b| a.share.total_cmp(&b.share))
+    view.scene
+        .parts
+        .iter()
+        .filter_map(|part| by_segments(view, part).or_else(|| by_times(view, part)))
+        .max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 /// Whether Nagle's algorithm is on, and how long acknowledgements wait, s.

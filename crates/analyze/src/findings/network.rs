@@ -40,7 +40,13 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
             if port.streams == 1 { "stream" } else { "streams" }
         )
     };
-    let figure = format!("{}: {} packets, {} in {}", port.name, port.packets, units::size(port.bytes), units::time(scene.span_s));
+    let figure = format!(
+        "{}: {} packets, {} in {}",
+        port.name,
+        port.packets,
+        units::size(port.bytes),
+        units::time(scene.span_s)
+    );
     let finding = view.finding(Kind::NetworkLimited, share, 0.95, sentence).because(scene.figure(figure));
     let finding = if calls {
         finding.attempt(format!("a shorter queue or an active one before {}: `queue fq_codel`", port.name))

@@ -38,9 +38,7 @@ pub(crate) struct Port {
     pub(crate) drops: BTreeMap<String, u64>,
     /// Streams of data that go over it at once.
     pub(crate) streams: u32,
-    /// Whether it begins at a host.
-    pub(crate) first: bool,
-    /// Rate its host paces it to, bit/s.
+    /// Whether its host lets less go than the link takes.
     pub(crate) paced: bool,
 }
 
@@ -59,7 +57,7 @@ impl Port {
             _ => true,
         };
         let paced = first && pace.is_some_and(slower);
-        Self { name, hop, bytes: 0, packets: 0, drops: BTreeMap::new(), streams: 0, first, paced }
+        Self { name, hop, bytes: 0, packets: 0, drops: BTreeMap::new(), streams: 0, paced }
     }
 
     /// Adds what a run saw there.

@@ -29,12 +29,18 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
     let ns = log.number(first, "interval_ns").unwrap_or(0).unsigned_abs();
     evidence.from_ns = evidence.from_ns.saturating_sub(ns);
     let finding = view.finding(Kind::PausedProcess, share, 0.95, sentence).because(evidence);
-    let waited = view.waits.iter().filter(|wait| rows.iter().any(|row| log.at(*row) >= wait.from_ns && log.at(*row) <= wait.to_ns + ns));
-    let waited: Vec<u32> = waited.filter(|wait| real(wait.to_ns - wait.from_ns) > 0.5 * real(ns)).map(|wait| wait.row).collect();
+    let waited = view
+        .waits
+        .iter()
+        .filter(|wait| rows.iter().any(|row| log.at(*row) >= wait.from_ns && log.at(*row) <= wait.to_ns + ns));
+    let waited: Vec<u32> =
+        waited.filter(|wait| real(wait.to_ns - wait.from_ns) > 0.5 * real(ns)).map(|wait| wait.row).collect();
     let finding = if waited.is_empty() {
         finding
     } else {
         finding.because(log.evidence(format!("{} waits lasted over it", waited.len()), &waited))
     };
-    Some(finding.attempt(format!("see what stops it on {host}: signals, a debugger, a freezer, swapping (`vmstat 1`), other work on its core")))
+    Some(finding.attempt(format!(
+        "see what stops it on {host}: signals, a debugger, a freezer, swapping (`vmstat 1`), other work on its core"
+    )))
 }

@@ -21,7 +21,8 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
         return None;
     }
     let port = &view.scene.ports[place.port];
-    let holds = port.hop.queue_bytes.map_or_else(String::new, |bytes| format!(" (it holds {})", units::size(bytes as u64)));
+    let holds =
+        port.hop.queue_bytes.map_or_else(String::new, |bytes| format!(" (it holds {})", units::size(bytes as u64)));
     let sentence = format!(
         "the queue before {}{holds} drops packets ({}), which costs {} of the time",
         port.name,
@@ -39,13 +40,18 @@ pub(crate) fn tries(view: &View<'_>, finding: Finding, place: &Place) -> Finding
     let port = &view.scene.ports[place.port];
     let needed = view.scene.parts.iter().filter_map(super::scene::Part::bandwidth_delay_bytes).fold(0.0, f64::max);
     let finding = if needed > 0.0 {
-        let more = format!("a queue of {} before {}: what the path holds in a round trip", units::size(needed as u64), port.name);
+        let more = format!(
+            "a queue of {} before {}: what the path holds in a round trip",
+            units::size(needed as u64),
+            port.name
+        );
         finding.attempt(more)
     } else {
         finding
     };
-    let share = port.hop.rate_bit_s.map_or_else(String::new, |rate| {
-        format!(" at {}", units::rate(rate / f64::from(port.streams.max(1))))
-    });
+    let share = port
+        .hop
+        .rate_bit_s
+        .map_or_else(String::new, |rate| format!(" at {}", units::rate(rate / f64::from(port.streams.max(1)))));
     finding.attempt(format!("senders that pace what they send{share} (`pace` of the host)"))
 }

@@ -30,7 +30,8 @@ fn by_events(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     );
     let rows: Vec<u32> = outside.longest.iter().flat_map(|(_, end, begin)| [*end, *begin]).collect();
     let what = format!("{} times {} pass before {host} takes the next data unit", outside.times, units::time(each));
-    let mut finding = view.finding(Kind::ReceiverLimited, share, 0.95, sentence).because(view.scene.log.evidence(what, &rows));
+    let mut finding =
+        view.finding(Kind::ReceiverLimited, share, 0.95, sentence).because(view.scene.log.evidence(what, &rows));
     if let Some(limits) = part.limits().filter(|limits| limits.receive_window >= LEAST) {
         let what = format!("the sender waits for the receiver's window {} of the time", percent(limits.receive_window));
         finding = finding.because(view.scene.figure(what));
@@ -45,7 +46,9 @@ fn by_window(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     }
     let share = part.limits()?.receive_window * part.weight;
     let (window, needed) = (part.setting_bytes("receive_buffer", true)?, part.bandwidth_delay_bytes()?);
-    if share < LEAST || real(window) < needed {
+    let fullness = view.scene.fullness(part)?;
+    let shared = view.scene.fullest().is_some_and(|port| port.streams > 1);
+    if share < LEAST || real(window) < needed || shared || fullness >= super::network::FULL {
         return None;
     }
     let (_, host) = part.ends()?;

@@ -5,7 +5,7 @@ use super::log::Log;
 use super::path::{self, Port};
 use crate::statistics::real;
 use stackline_core::network::Network;
-use stackline_core::plan::{Measurement, Plan};
+use stackline_core::plan::Measurement;
 use stackline_core::program::Side;
 use stackline_core::record::{Histogram, RunRecord, SideRecord, Transport};
 use stackline_core::trace::{Flow, UNNAMED};
@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(crate) struct Scene<'c> {
     pub(crate) log: &'c Log<'c>,
-    pub(crate) plan: &'c Plan,
     /// Index in the plan.
     pub(crate) index: usize,
     pub(crate) measurement: &'c Measurement,
@@ -81,7 +80,6 @@ impl<'c> Scene<'c> {
         let records = || case.records.iter().filter(move |record| record.measurement == index && !record.warmup);
         let mut scene = Self {
             log,
-            plan: case.plan,
             index,
             measurement,
             network,
@@ -156,19 +154,17 @@ impl<'c> Scene<'c> {
         self.ports.iter().filter(on).map(|port| self.busy(port)).reduce(f64::max)
     }
 
+    /// A stream's part of the slowest hop on a part's data path when all that go over it share it alike, bit/s.
+    pub(crate) fn fair_bit_s(&self, part: &Part<'_>) -> Option<f64> {
+        let way = part.data_path()?;
+        let on = |port: &&Port| way.hops.iter().any(|hop| path::name(hop) == port.name);
+        let fair = |port: &Port| port.hop.rate_bit_s.map(|rate| rate / f64::from(port.streams.max(1)));
+        self.ports.iter().filter(on).filter_map(fair).reduce(f64::min)
+    }
+
     /// A mean over the parts, each with its share of the time.
     pub(crate) fn over_parts(&self, of: impl Fn(&Part<'c>) -> f64) -> f64 {
         self.parts.iter().map(|part| part.weight * of(part)).sum()
-    }
-
-    /// How long a run took on average, s.
-    pub(crate) fn run_s(&self) -> f64 {
-        self.span_s / real(self.runs())
-    }
-
-    /// How many counted runs there are.
-    pub(crate) fn runs(&self) -> u64 {
-        self.parts.iter().map(|part| part.records.len() as u64).max().unwrap_or(1).max(1)
     }
 
     /// Evidence that is a figure of records: it stands for the whole of the runs.
@@ -209,7 +205,8 @@ impl<'c> Part<'c> {
     ) -> Self {
         let name = |host: &Option<String>, unnamed: &str| host.clone().unwrap_or_else(|| unnamed.into());
         let hosts = (name(&plan.from, UNNAMED.0), name(&plan.to, UNNAMED.1));
-        let between = |network| Some((Path::between(network, &hosts.0, &hosts.1)?, Path::between(network, &hosts.1, &hosts.0)?));
+        let between =
+            |network| Some((Path::between(network, &hosts.0, &hosts.1)?, Path::between(network, &hosts.1, &hosts.0)?));
         let paths = network.and_then(between);
         let elapsed_s = records.iter().map(|record| real(record.elapsed_ns) / 1e9).sum();
         let work = work(&records);
@@ -234,7 +231,12 @@ impl<'c> Part<'c> {
         }
         let told = |record: &&RunRecord| {
             let sides = [&record.initiator, &record.responder];
-            sides.into_iter().filter_map(|side| side.transport).map(|(_, t)| t.rtt_s).filter(|rtt| *rtt > 0.0).reduce(f64::min)
+            sides
+                .into_iter()
+                .filter_map(|side| side.transport)
+                .map(|(_, t)| t.rtt_s)
+                .filter(|rtt| *rtt > 0.0)
+                .reduce(f64::min)
         };
         self.records.iter().filter_map(told).reduce(f64::min)
     }

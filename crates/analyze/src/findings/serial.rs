@@ -45,7 +45,12 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         Work::Calls => view.scene.rows("APP_CALL"),
         _ => view.scene.rows("APP_CONNECT"),
     };
-    let figure = format!("{times} {what} x {} = {} of {}", units::time(trip), units::time(real(times) * trip), units::time(part.elapsed_s));
+    let figure = format!(
+        "{times} {what} x {} = {} of {}",
+        units::time(trip),
+        units::time(real(times) * trip),
+        units::time(part.elapsed_s)
+    );
     let evidence = if rows.is_empty() { view.scene.figure(figure) } else { view.scene.log.evidence(figure, &rows) };
     let finding = view.finding(Kind::SerialRoundTrips, share, 0.9, sentence).because(evidence);
     Some(if part.work == Work::Calls {

@@ -29,7 +29,11 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(takes),
         percent(fullness)
     );
-    let figure = format!("a transfer that doubles its window each round trip takes {}, this one {}", units::time(expected), units::time(takes));
+    let figure = format!(
+        "a transfer that doubles its window each round trip takes {}, this one {}",
+        units::time(expected),
+        units::time(takes)
+    );
     let finding = view.finding(Kind::SlowStart, share, 0.85, sentence).because(view.scene.figure(figure));
     Some(finding.attempt("keep the connection and use it again, so that its window is open already; larger transfers"))
 }

@@ -22,14 +22,20 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let trip = part.round_trip_s()?;
     let size = buffer.map_or_else(String::new, |bytes| format!(" of {}", units::size(bytes)));
     let lets = buffer.and_then(|bytes| pipe::window_limited_bit_s(real(bytes), trip));
-    let lets = lets.map_or_else(String::new, |rate| format!("; over a round trip of {} it lets {} go", units::time(trip), units::rate(rate)));
-    let sentence = format!("the send buffer{size} on {host} is full and all of it on its way {} of the time{lets}", percent(share));
+    let lets = lets.map_or_else(String::new, |rate| {
+        format!("; over a round trip of {} it lets {} go", units::time(trip), units::rate(rate))
+    });
+    let sentence = format!(
+        "the send buffer{size} on {host} is full and all of it on its way {} of the time{lets}",
+        percent(share)
+    );
     let blocked = view.scene.rows("TCP_RCVQ_FULL");
-    let mut finding = view
-        .finding(Kind::SocketBuffer, share, 0.95, sentence)
-        .because(view.scene.figure(format!("limited by the send buffer {} of the measured time", percent(limits.send_buffer))));
+    let mut finding = view.finding(Kind::SocketBuffer, share, 0.95, sentence).because(
+        view.scene.figure(format!("limited by the send buffer {} of the measured time", percent(limits.send_buffer))),
+    );
     if !blocked.is_empty() {
-        finding = finding.because(view.scene.log.evidence(format!("{} times a receive queue was full", blocked.len()), &blocked));
+        finding = finding
+            .because(view.scene.log.evidence(format!("{} times a receive queue was full", blocked.len()), &blocked));
     }
     let needed = part.bandwidth_delay_bytes().map(|bytes| (2.0 * bytes) as u64);
     Some(match needed {

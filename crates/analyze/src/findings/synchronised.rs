@@ -83,10 +83,12 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
         together.moments,
         percent(share)
     );
-    let finding = view.finding(Kind::SynchronisedLoss, share, view.losses.confidence, sentence).because(together.evidence);
+    let finding =
+        view.finding(Kind::SynchronisedLoss, share, view.losses.confidence, sentence).because(together.evidence);
     let what = format!("{}: {}; {}", port.name, port.reasons(), view.losses.reckoned);
     let finding = finding.because(view.scene.log.evidence(what, &place.rows));
     let finding = retransmission::consequences(view, finding);
-    let finding = finding.attempt(format!("an active queue before {}: `queue fq_codel` or `red` drops one stream at a time", port.name));
+    let finding = finding
+        .attempt(format!("an active queue before {}: `queue fq_codel` or `red` drops one stream at a time", port.name));
     Some(queue_drop::tries(view, finding, place))
 }

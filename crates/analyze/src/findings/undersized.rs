@@ -42,7 +42,11 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
     let small = holds / u64::from(port.streams.max(1));
     Some(
         retransmission::consequences(view, finding)
-            .attempt(format!("a buffer of at least {} (now {} fits {fits} such streams)", units::size(needs), units::size(holds)))
+            .attempt(format!(
+                "a buffer of at least {} (now {} fits {fits} such streams)",
+                units::size(needs),
+                units::size(holds)
+            ))
             .attempt(format!("packets of at most {} (`mtu {small}` on the links)", units::size(small)))
             .attempt(format!(
                 "each sender paced to 1/{} of the link (`pace {}`)",

@@ -34,7 +34,10 @@ impl<'c> View<'c> {
     pub(crate) fn outside_share(&self, part: usize, side: Side) -> f64 {
         let Some(about) = self.scene.parts.iter().find(|about| about.index == part) else { return 0.0 };
         let all = about.elapsed_s * f64::from(about.plan.replicas.max(1));
-        self.outside.get(part).and_then(|sides| sides.get(&side)).map_or(0.0, |outside| (outside.total_s / all).min(1.0))
+        self.outside
+            .get(part)
+            .and_then(|sides| sides.get(&side))
+            .map_or(0.0, |outside| (outside.total_s / all).min(1.0))
     }
 
     /// A finding of this measurement.

@@ -16,21 +16,22 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
 /// The window that the receiver offers.
 fn offered(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
-    let (sender, reader) = if part.work == super::scene::Work::Bulk(Side::Initiator) {
-        (Side::Initiator, Side::Responder)
-    } else {
-        (Side::Responder, Side::Initiator)
-    };
+    let sends_there = part.work == super::scene::Work::Bulk(Side::Initiator);
+    let reader = if sends_there { Side::Responder } else { Side::Initiator };
     // A window that is closed because its reader is elsewhere is the reader's.
     let share = limits.receive_window * (1.0 - view.outside_share(part.index, reader)) * part.weight;
     let window = part.setting_bytes("receive_buffer", true)?;
     let trip = part.round_trip_s()?;
-    if share < LEAST || part.bandwidth_delay_bytes().is_some_and(|needed| real(window) >= 2.0 * needed) {
+    let lets = pipe::window_limited_bit_s(real(window), trip)?;
+    // Enough for the stream's part of the path, or not what the window really was.
+    let enough = view.scene.fair_bit_s(part).is_some_and(|fair| lets >= fair);
+    let larger = part.rate_bit_s() / f64::from(part.plan.replicas.max(1)) > SLACK * lets;
+    if share < LEAST || enough || larger {
         return None;
     }
-    let _ = sender;
-    let lets = pipe::window_limited_bit_s(real(window), trip)?;
-    let path = part.bottleneck_bit_s().map_or_else(String::new, |rate| format!(" of the {} that the path has", units::rate(rate)));
+    let path = part
+        .bottleneck_bit_s()
+        .map_or_else(String::new, |rate| format!(" of the {} that the path has", units::rate(rate)));
     let sentence = format!(
         "the window is below bandwidth times delay: {} over a round trip of {} let {}{path} go, and the sender waits for it {} of the time",
         units::size(window),
@@ -86,6 +87,9 @@ fn stop_and_wait(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let most = (needed / real(packet.max(1))).ceil();
     Some(finding.attempt(format!("`window(n = {most})`, or `blast`: the path holds {most} packets")))
 }
+
+/// More than this times what a window lets go does not come of rounding.
+const SLACK: f64 = 1.2;
 
 /// Headers of a packet of ours over UDP, bytes: 28 of IP and UDP, the rest of the protocol.
 const HEADERS: u64 = 60;

@@ -1,0 +1,140 @@
+//! Findings as people and programs read them: the most important first, each with what proves it and what to try.
+
+use crate::grid::wrap;
+use crate::table::WIDTH;
+use serde_json::{Value, json as object};
+use stackline_analyze::findings::{Evidence, Finding};
+use stackline_core::plan::Plan;
+use stackline_core::units;
+
+/// The findings as text.
+#[must_use]
+pub fn findings(plan: &Plan, findings: &[Finding]) -> String {
+    let mut lines = Vec::new();
+    let several = plan.measurements.len() > 1;
+    for (at, finding) in findings.iter().enumerate() {
+        if at > 0 {
+            lines.push(String::new());
+        }
+        let sure = format!("{:.0} %", 100.0 * finding.confidence);
+        lines.extend(indented(
+            &format!("{}. ", at + 1),
+            &format!("{} ({}; {sure} sure)", finding.sentence, finding.kind.name()),
+        ));
+        if let Some(measurement) =
+            finding.measurement.filter(|_| several).and_then(|index| plan.measurements.get(index))
+        {
+            lines.extend(indented("   of  ", &measurement.text));
+        }
+        finding.evidence.iter().for_each(|evidence| lines.extend(indented("   see ", &seen(evidence))));
+        finding.tries.iter().for_each(|attempt| lines.extend(indented("   try ", attempt)));
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// A piece of evidence on one line.
+fn seen(evidence: &Evidence) -> String {
+    let mut text = evidence.what.clone();
+    if let Some((host, row)) = evidence.events.first() {
+        let lasts = evidence.to_ns.saturating_sub(evidence.from_ns) as f64 / 1e9;
+        text += &format!(" [within {}; event {row} of {host}", units::time(lasts));
+        if evidence.events.len() > 1 {
+            text += " and others";
+        }
+        text += "]";
+    }
+    text
+}
+
+/// A text behind a mark, its further lines below it.
+fn indented(mark: &str, text: &str) -> Vec<String> {
+    let blank = " ".repeat(mark.len());
+    let lines = wrap(text, WIDTH - mark.len());
+    lines.into_iter().enumerate().map(|(at, line)| format!("{}{line}", if at == 0 { mark } else { &blank })).collect()
+}
+
+/// One line for the notes of a run: the first finding; `None` when there is none, or nothing limits.
+#[must_use]
+pub fn first_finding(findings: &[Finding]) -> Option<String> {
+    let first = findings.first()?;
+    let sure = format!("{:.0} %", 100.0 * first.confidence);
+    Some(format!("{}: {} ({sure} sure); `stackline diagnose` shows why", first.kind.name(), first.sentence))
+}
+
+/// The findings as JSON (docs/JSON.md).
+#[must_use]
+pub fn findings_json(run: &str, complete: bool, findings: &[Finding]) -> Value {
+    let evidence = |evidence: &Evidence| {
+        let events: Vec<Value> =
+            evidence.events.iter().map(|(host, row)| object!({"host": host, "row": row})).collect();
+        object!({
+            "what": evidence.what,
+            "from_ns": evidence.from_ns,
+            "to_ns": evidence.to_ns,
+            "units": evidence.units,
+            "events": events,
+        })
+    };
+    let one = |(at, finding): (usize, &Finding)| {
+        object!({
+            "rank": at + 1,
+            "kind": finding.kind,
+            "measurement": finding.measurement.map(|index| index + 1),
+            "sentence": finding.sentence,
+            "confidence": finding.confidence,
+            "share": finding.share,
+            "evidence": finding.evidence.iter().map(evidence).collect::<Vec<_>>(),
+            "tries": finding.tries,
+        })
+    };
+    let findings: Vec<Value> = findings.iter().enumerate().map(one).collect();
+    object!({"run": run, "complete": complete, "findings": findings})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_analyze::findings::Kind;
+
+    fn finding() -> Finding {
+        Finding {
+            kind: Kind::QueueDrop,
+            sentence: "the queue before x>b drops packets".into(),
+            confidence: 0.95,
+            share: 0.5,
+            evidence: vec![Evidence {
+                what: "x>b: 14 queue full".into(),
+                from_ns: 1_000_000,
+                to_ns: 3_000_000,
+                units: vec!["7".into()],
+                events: vec![("x".into(), 12), ("x".into(), 40)],
+            }],
+            tries: vec!["a queue of 64 KiB".into()],
+            measurement: Some(0),
+        }
+    }
+
+    fn plan() -> Plan {
+        Plan { seed: 1, hosts: Default::default(), networks: vec![], measurements: vec![] }
+    }
+
+    #[test]
+    fn text_says_what_why_and_what_to_try() {
+        let expected = "\
+1. the queue before x>b drops packets (queue_drop; 95 % sure)
+   see x>b: 14 queue full [within 2.00 ms; event 12 of x and others]
+   try a queue of 64 KiB
+";
+        assert_eq!(findings(&plan(), &[finding()]), expected);
+        let note = "queue_drop: the queue before x>b drops packets (95 % sure); `stackline diagnose` shows why";
+        assert_eq!(first_finding(&[finding()]).unwrap(), note);
+    }
+
+    #[test]
+    fn json_counts_from_one() {
+        let json = findings_json("runs/x", true, &[finding()]);
+        assert_eq!(json["findings"][0]["kind"], "queue_drop");
+        assert_eq!(json["findings"][0]["measurement"], 1);
+        assert_eq!(json["findings"][0]["evidence"][0]["events"][1], serde_json::json!({"host": "x", "row": 40}));
+    }
+}

@@ -1,0 +1,44 @@
+//! `stackline diagnose`: what limits a kept run, with its evidence and what to try.
+
+use crate::exit::{Exit, Result};
+use crate::flags;
+use crate::loaded::Loaded;
+use crate::output;
+use stackline_analyze::findings::{Finding, diagnose as findings_of};
+use std::path::Path;
+
+/// Diagnoses a run and keeps the findings in its directory.
+pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
+    let loaded = Loaded::whatever(&flags.run)?;
+    let run = &loaded.run;
+    if !run.complete {
+        let reason = run.reason.as_deref().unwrap_or("it was killed");
+        output::say(&format_args!("warning: the run is incomplete ({reason}); what it holds is diagnosed"));
+    }
+    if loaded.events.is_empty() {
+        let path = run.path.display();
+        output::say(&format_args!(
+            "warning: {path} has no events; what its records alone show is less sure\nhint: `stackline run SPEC --trace` keeps events"
+        ));
+    }
+    let findings = findings_of(&loaded.case());
+    let json = stackline_report::findings_json(&run.path.display().to_string(), run.complete, &findings);
+    if let Err(error) = run.keep_findings(&json) {
+        output::say(&format_args!("warning: {error}\nhint: {}", error.hint));
+    }
+    if flags.json {
+        output::json(&json, false)?;
+    } else {
+        output::print(&stackline_report::findings(&run.plan, &findings))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The findings of a run that was just traced, kept in its directory.
+pub(crate) fn after_a_run(path: &Path) -> Result<Vec<Finding>> {
+    let loaded = Loaded::whatever(path)?;
+    let findings = findings_of(&loaded.case());
+    let json = stackline_report::findings_json(&loaded.run.path.display().to_string(), loaded.run.complete, &findings);
+    loaded.run.keep_findings(&json)?;
+    Ok(findings)
+}
