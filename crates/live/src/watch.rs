@@ -9,15 +9,23 @@
 //! | `round` | one look of a monitor: what was, what is, how long lies between |
 //! | `reader` | a file of the kernel, kept open and read again |
 //! | `processor`, `memory`, `network`, `process` | the monitors: a parser and what it tells |
+//! | `kernel` | the kernel's trace events of TCP, through an instance of its tracing of our own |
+//! | `diag` | connections as the kernel tells of them when it is asked |
+//! | `tcp` | what both tell, joined |
+//! | `whose` | whether a connection is to be told of |
 //!
 //! Every interval ends with its event, and is the true one: a round that came late says so by being long.
 
+mod diag;
+mod kernel;
 mod memory;
 mod network;
 mod process;
 mod processor;
 mod reader;
 mod round;
+mod tcp;
+mod whose;
 
 use round::{Monitor, Round};
 use stackline_core::time::NANOS_PER_SECOND;
@@ -35,13 +43,24 @@ pub const INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration
 /// Most bytes of events that wait to be taken; what comes behind is counted as lost.
 const MOST_BYTES: usize = 256 << 20;
 
-/// Whose TCP is watched.
+/// Ports that make a connection ours, by the end they are at: two processes of one machine that talk to each other each
+/// tell of their own end then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ports {
+    /// At this end: what is listened on here.
+    pub local: BTreeSet<u16>,
+    /// At the other end: what is connected to.
+    pub remote: BTreeSet<u16>,
+}
+
+/// Whose TCP is watched. What other network namespaces do is never told, as far as addresses tell them apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Connections {
-    /// That of this process: its connections, and every connection with a port it listens on or connects to.
+    /// That of this process: ports are learned from its sockets whenever monitors look, so a connection that comes and goes
+    /// in between is known by the port its process listens on or has connected to before.
     Process,
-    /// Connections with one of these ports at either end.
-    Ports(BTreeSet<u16>),
+    /// Connections with these ports; the kernel leaves all others out. See also [`Watch::follow`].
+    Ports(Ports),
     /// Every connection of this network namespace.
     All,
 }
@@ -100,6 +119,7 @@ pub struct Watch {
 struct Shared {
     stop: AtomicBool,
     tape: Mutex<Tape>,
+    follow: Arc<Mutex<Ports>>,
 }
 
 impl Watch {
@@ -121,6 +141,13 @@ impl Watch {
             let _ = wait.recv();
         }
         Self { shared, thread }
+    }
+
+    /// Connections with these ports are ours too: of what happened before, what was seen at all ([`Connections::Process`]).
+    pub fn follow(&self, ports: &Ports) {
+        let mut follow = self.shared.follow.lock().unwrap_or_else(PoisonError::into_inner);
+        follow.local.extend(&ports.local);
+        follow.remote.extend(&ports.remote);
     }
 
     /// The events so far, which are then forgotten here.
@@ -172,6 +199,7 @@ struct Watcher {
 
 impl Watcher {
     fn new(config: Config, shared: Arc<Shared>) -> Self {
+        let tcp = tcp::Tcp::start(&config, Arc::clone(&shared.follow));
         let every = config.interval.clamp(INTERVALS.0, INTERVALS.1);
         let mut seen = Seen::default();
         let mut monitors: Vec<Box<dyn Monitor>> = Vec::new();
@@ -182,6 +210,7 @@ impl Watcher {
                 Err(reason) => drop(seen.absent.insert(name.into(), reason)),
             }
         }
+        monitors.push(Box::new(tcp));
         let began = Instant::now();
         let mut watcher = Self { shared, host: config.host, every, monitors, lost: 0, seen, began, late: 0 };
         // The first look has nothing to compare with: it is where the first interval begins.
@@ -203,13 +232,17 @@ impl Watcher {
             if last {
                 return self.finish();
             }
-            std::thread::park_timeout(due.saturating_duration_since(Instant::now()));
+            std::thread::park_timeout(due.saturating_duration_since(Instant::now()).min(EVERY));
+            if Instant::now() + EVERY / 2 < due {
+                self.between();
+            }
         }
     }
 
     /// Every monitor looks once; one that fails is given up, with its reason.
     fn look(&mut self) {
-        let mut kept = self.shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = Arc::clone(&self.shared);
+        let mut kept = shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
         let mut nowhere = Tape::default();
         let full = kept.bytes().len() > MOST_BYTES;
         let tape = if full { &mut nowhere } else { &mut *kept };
@@ -221,21 +254,34 @@ impl Watcher {
             tape.push(LOST.id(), clock::now_ns(), &[Value::from(std::mem::take(&mut self.lost))]);
         }
         let mut round = Round { tape };
-        let absent = &mut self.seen.absent;
-        self.monitors.retain_mut(|monitor| match monitor.look(&mut round) {
-            Ok(()) => true,
-            Err(reason) => {
-                absent.insert(monitor.name().into(), reason);
-                false
-            }
-        });
+        self.each(|monitor| monitor.look(&mut round));
         drop(kept);
         self.lost += nowhere.records().count() as u64;
     }
 
+    /// What cannot wait for the next look.
+    fn between(&mut self) {
+        self.each(|monitor| monitor.between());
+    }
+
+    fn each(&mut self, mut act: impl FnMut(&mut dyn Monitor) -> Result<(), String>) {
+        let (absent, cost_s) = (&mut self.seen.absent, &mut self.seen.cost_s);
+        let mut spent_s = thread_cpu_s();
+        self.monitors.retain_mut(|monitor| {
+            let done = act(monitor.as_mut());
+            let now_s = thread_cpu_s();
+            *cost_s.entry(monitor.costs().into()).or_default() += now_s - std::mem::replace(&mut spent_s, now_s);
+            done.map_err(|reason| absent.insert(monitor.name().into(), reason)).is_ok()
+        });
+    }
+
     fn finish(&mut self) -> Seen {
         let mut seen = std::mem::take(&mut self.seen);
-        seen.cost_s.insert("monitors".into(), thread_cpu_s());
+        let mut kept = self.shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
+        for mut monitor in self.monitors.drain(..) {
+            monitor.finish(&mut Round { tape: &mut kept }, &mut seen);
+        }
+        drop(kept);
         if self.late > 0 {
             let share = self.began.elapsed().as_secs_f64() / self.every.as_secs_f64();
             seen.notes.push(format!(
@@ -258,6 +304,105 @@ fn thread_cpu_s() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use socket2::{SockFilter, SockRef};
+    use stackline_events::Record;
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
+    /// A connection over loopback whose receiver loses that share of all packets, in a million, before TCP sees them.
+    fn lossy(lost_ppm: u32) -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let far = listener.accept().unwrap().0;
+        let bound = (u64::from(lost_ppm) << 32) / 1_000_000;
+        // Load a random number (SKF_AD_RANDOM); below the bound, accept nothing of the packet.
+        let (load, less, give) = (0x20, 0x35, 0x06);
+        let filter = [
+            SockFilter::new(load, 0, 0, (-0x1000_i32 + 56) as u32),
+            SockFilter::new(less, 1, 0, bound as u32),
+            SockFilter::new(give, 0, 0, 0),
+            SockFilter::new(give, 0, 0, u32::MAX),
+        ];
+        SockRef::from(&far).attach_filter(&filter).unwrap();
+        (near, far)
+    }
+
+    /// Sends so many bytes one way, and how often the sender's kernel then says that it sent something again.
+    fn send(near: &mut TcpStream, far: &mut TcpStream, bytes: usize) -> u64 {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut room = vec![0; 1 << 16];
+                let mut left = bytes;
+                while left > 0 {
+                    left -= far.read(&mut room).unwrap();
+                }
+            });
+            let data = vec![7; 1 << 16];
+            (0..bytes / data.len()).for_each(|_| near.write_all(&data).unwrap());
+        });
+        let mut sockets = diag::Diag::open().unwrap().sockets().unwrap();
+        sockets.retain(|socket| Ok(socket.ends.local) == near.local_addr().map_err(drop));
+        sockets[0].info.unwrap().retransmits
+    }
+
+    fn number(record: &Record<'_>, field: &str) -> Option<i64> {
+        let at = stackline_events::catalogue::find(record.keyword)?.field(field)?;
+        record.values.get(at)?.number()
+    }
+
+    fn text<'t>(record: &Record<'t>, field: &str) -> &'t str {
+        let at = stackline_events::catalogue::find(record.keyword).and_then(|entry| entry.field(field)).unwrap();
+        record.values[at].text().unwrap_or("")
+    }
+
+    #[test]
+    fn every_retransmission_is_seen_at_its_instant() {
+        let watch = Watch::start(Config { interval: Duration::from_millis(10), ..Config::of("khons") });
+        let from_ns = clock::now_ns();
+        let (mut near, mut far) = lossy(80_000);
+        let retransmits = send(&mut near, &mut far, 16 << 20);
+        let to_ns = clock::now_ns();
+        let (local, peer) = (near.local_addr().unwrap().to_string(), far.local_addr().unwrap().to_string());
+        let seen = watch.stop();
+        if let Some(reason) = seen.absent.get("kernel") {
+            eprintln!("SKIPPED: the kernel's trace events are not to be had here: {reason}");
+            return;
+        }
+        let records: Vec<Record<'_>> = seen.tape.records().collect();
+        let of = |keyword: &str, end: &str| -> Vec<&Record<'_>> {
+            records.iter().filter(|r| r.keyword == keyword && text(r, "local") == end).collect()
+        };
+        let again = of("TCP_RETRANSMIT", &local);
+        assert!(retransmits > 5 && !again.is_empty(), "{retransmits} {:?}", seen.absent);
+        // Only as long as no record covers more than one segment are there as many.
+        assert!(again.len() as u64 <= retransmits, "{} records of {retransmits}", again.len());
+        let told: i64 = of("TCP_INFO", &local).iter().filter_map(|r| number(r, "retransmits")).sum();
+        assert_eq!(told as u64, retransmits, "what its intervals count");
+        let counted: Option<i64> = again.iter().map(|record| number(record, "segments")).sum();
+        if let Some(counted) = counted {
+            assert_eq!(counted as u64, retransmits);
+        }
+        assert!(again.iter().all(|record| (from_ns..to_ns).contains(&record.at_ns)));
+        let causes: BTreeSet<&str> = again.iter().map(|record| text(record, "cause")).collect();
+        assert!(causes.is_subset(&BTreeSet::from(["fast", "timeout", "probe"])), "{causes:?}");
+        let drops = of("TCP_DROP", &peer);
+        assert!(drops.iter().any(|record| text(record, "reason") == "socket_filter"), "{drops:?}");
+        assert!(records.iter().all(|record| record.keyword != "EVENTS_LOST"));
+    }
+
+    #[test]
+    fn where_the_kernel_does_not_tell_intervals_do() {
+        let config = Config { interval: Duration::from_millis(10), kernel: false, ..Config::of("khons") };
+        let watch = Watch::start(config);
+        let (mut near, mut far) = lossy(80_000);
+        let retransmits = send(&mut near, &mut far, 16 << 20);
+        let local = near.local_addr().unwrap().to_string();
+        let seen = watch.stop();
+        assert!(seen.absent["kernel"].contains("intervals"));
+        let rows = seen.tape.records().filter(|r| r.keyword == "TCP_INFO" && text(r, "local") == local);
+        let told: i64 = rows.filter_map(|record| number(&record, "retransmits")).sum();
+        assert_eq!(told as u64, retransmits);
+    }
 
     #[test]
     fn a_watch_tells_of_this_machine_and_what_it_cost() {
@@ -270,7 +415,7 @@ mod tests {
             assert!(records.iter().any(|record| record.keyword == "NETSTAT_TCP"), "{:?}", seen.absent);
             assert!(records.iter().all(|record| record.host == "khons"));
         }
-        let interval = |record: &stackline_events::Record<'_>| record.values[0].number().unwrap();
+        let interval = |record: &Record<'_>| record.values[0].number().unwrap();
         let memory: Vec<i64> = first.records().filter(|r| r.keyword == "MEMORY").map(|r| interval(&r)).collect();
         assert!(memory.iter().all(|interval| *interval > 0), "{memory:?}");
         assert!(seen.cost_s["monitors"] > 0.0);

@@ -1,5 +1,6 @@
 //! One look of a monitor: what was, what is, and how long lies between.
 
+use super::Seen;
 use super::reader::Reader;
 use stackline_events::{Keyword, Tape, Value, clock};
 
@@ -16,6 +17,19 @@ pub(super) trait Monitor: Send {
     /// Looks, and tells what happened since the last look; the first one only remembers. An error says why it cannot
     /// look any more.
     fn look(&mut self, round: &mut Round<'_>) -> Result<(), String>;
+
+    /// Takes what cannot wait for the next look of a long interval.
+    fn between(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What its CPU time is counted under.
+    fn costs(&self) -> &'static str {
+        "monitors"
+    }
+
+    /// Tells what it kept back, after its last look.
+    fn finish(&mut self, _: &mut Round<'_>, _: &mut Seen) {}
 }
 
 /// A monitor's name, and it or why there is none.
