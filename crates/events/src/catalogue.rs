@@ -84,6 +84,18 @@ pub const ENTRIES: &[Entry] = &[
     entry("APP_STOP", Layer::Application, &["unit", "stream"], "the clock of this endpoint stops"),
     entry("APP_DISCONNECT", Layer::Application, UNIT, "a connection is given up"),
     entry("APP_DISCONNECTED", Layer::Application, UNIT, "it is gone"),
+    entry(
+        "APP_TRACEPARENT",
+        Layer::Application,
+        &["unit", "stream", "offset", "bytes", "traceparent"],
+        "the request is also known by this W3C trace context",
+    ),
+    entry(
+        "LOG",
+        Layer::Application,
+        &["unit", "stream", "offset", "bytes", "level", "logger", "message"],
+        "the program logged something",
+    ),
     entry("SOCK_SEND", Layer::Socket, UNIT, "a sending system call begins"),
     entry("SOCK_SENT", Layer::Socket, UNIT, "it returns; `bytes` is what it took"),
     entry("SOCK_RECEIVE", Layer::Socket, UNIT, "a receiving system call begins"),

@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
 
-/// Words of the rings of the first threads, 2 MiB; later ones get less, down to [`LEAST_WORDS`].
-const RING_WORDS: usize = 1 << 18;
+/// Words of the rings of the first threads, 8 MiB; later ones get less, down to [`LEAST_WORDS`].
+const RING_WORDS: usize = 1 << 20;
 /// Words of the smallest rings: 128 KiB.
 const LEAST_WORDS: usize = 1 << 14;
 /// So many threads get rings of a size, before it is halved.
-const OF_A_SIZE: usize = 32;
+const OF_A_SIZE: usize = 8;
 /// So many threads at once have rings, 1.1 GiB when all of them are written full; events of further ones are lost.
 const MOST_RINGS: usize = 1 << 13;
 

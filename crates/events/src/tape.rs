@@ -5,7 +5,7 @@
 //! so a tape is read without anything else.
 
 use crate::keyword;
-use crate::value::Value;
+use crate::value::{Value, canonical};
 use std::io::{self, BufRead, BufReader, Read};
 
 /// Most values of one record.
@@ -65,25 +65,28 @@ impl Tape {
         words(keyword, at_ns, values, |word| bytes.extend_from_slice(&word.to_le_bytes()));
     }
 
-    /// Adds whole records as a ring holds them, with what turns ticks into ns; how many.
-    pub(crate) fn extend(&mut self, words: &[u64], ns: impl Fn(u64) -> u64) -> u64 {
-        let (mut rest, mut count) = (words, 0);
-        self.bytes.reserve(size_of_val(words));
-        while let Some(length) = length(rest) {
-            let Some((record, others)) = rest.split_at_checked(length) else { break };
-            let (head, stamp) = (record[0], record[1]);
+    /// Adds whole records as a ring holds them, after turning their ticks into ns; how many.
+    pub(crate) fn extend(&mut self, words: &mut [u64], ns: impl Fn(u64) -> u64) -> u64 {
+        let (mut at, mut count) = (0, 0);
+        while let Some(length) = length(&words[at..]).filter(|length| *length <= words.len() - at) {
+            let head = words[at];
             self.define(keyword_of(head));
-            self.word(head & !TICKS);
-            self.word(if head & TICKS == 0 { stamp } else { ns(stamp) });
-            record[2..].iter().for_each(|word| self.word(*word));
-            rest = others;
+            if head & TICKS != 0 {
+                (words[at], words[at + 1]) = (head & !TICKS, ns(words[at + 1]));
+            }
+            at += length;
             count += 1;
         }
+        self.copy(&words[..at]);
         count
     }
 
-    fn word(&mut self, word: u64) {
-        self.bytes.extend_from_slice(&word.to_le_bytes());
+    fn copy(&mut self, words: &[u64]) {
+        let end = self.bytes.len();
+        self.bytes.resize(end + size_of_val(words), 0);
+        for (bytes, word) in self.bytes[end..].chunks_exact_mut(8).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
     }
 
     #[inline]
@@ -325,7 +328,9 @@ fn value<'t>(rest: &mut &'t [u8], kind: u64) -> Option<Value<'t>> {
             let length = usize::try_from(word(rest)?).ok().filter(|length| *length <= LONGEST_TEXT)?;
             let (text, others) = rest.split_at_checked(length.next_multiple_of(8))?;
             *rest = others;
-            std::str::from_utf8(&text[..length]).ok().map(Value::Text)
+            let text = std::str::from_utf8(&text[..length]).ok()?;
+            // Other writers leave it to readers to see that a text is a number.
+            Some(canonical(text.as_bytes()).map_or(Value::Text(text), Value::Number))
         }
         _ => None,
     }
@@ -460,8 +465,7 @@ mod tests {
         tape.write(7, 0, &[Value::Number(1)]);
         tape.push(send, 5, &[]);
         assert_eq!(tape.records().count(), 1, "a control record of tomorrow");
-        tape.word(u64::from(send) | 1 << 24 | 3 << 32);
-        tape.word(6);
+        tape.copy(&[u64::from(send) | 1 << 24 | 3 << 32, 6]);
         assert_eq!(tape.records().count(), 1, "a kind of value of tomorrow");
     }
 
@@ -484,7 +488,7 @@ mod tests {
             let values: Vec<Value<'_>> = owned.iter().map(|value| match value {
                 None => Value::Absent,
                 Some(Ok(number)) => Value::Number(*number),
-                Some(Err(text)) => Value::Text(text),
+                Some(Err(text)) => canonical(text.as_bytes()).map_or(Value::Text(text), Value::Number),
             }).collect();
             let mut tape = Tape::default();
             tape.host("khons");
@@ -494,7 +498,7 @@ mod tests {
             words(id, at_ns, &values, |word| ring.push(word));
             prop_assert_eq!(words_of(&values), ring.len());
             ring[0] |= TICKS;
-            tape.extend(&ring, |ticks| ticks ^ 1);
+            tape.extend(&mut ring, |ticks| ticks ^ 1);
             let expected = [at_ns, at_ns ^ 1]
                 .map(|at_ns| Record { keyword: "APP_SEND", host: "khons", at_ns, values: values.clone() });
             prop_assert_eq!(tape.records().collect::<Vec<_>>(), expected);

@@ -86,7 +86,7 @@ fn what_is_lost_is_told() {
     let _alone = alone();
     let (go, kept) = (Arc::new(AtomicBool::new(false)), Memory::default());
     let recorder = Recorder::start("khons", Slow(Arc::clone(&go), kept.clone())).unwrap();
-    let emitted = 200_000;
+    let emitted = 600_000;
     (0..emitted).for_each(|n| event!("APP_SEND", n));
     go.store(true, Ordering::Release);
     let totals = recorder.stop();

@@ -99,7 +99,7 @@ impl Drain {
             let ((_, until), ring) = (self.ready[index], &self.rings[index]);
             self.words.clear();
             fullest = fullest.max(ring.take(until, &mut self.words));
-            self.on_tape += self.tape.extend(&self.words, |ticks| self.anchors.ns(ticks));
+            self.on_tape += self.tape.extend(&mut self.words, |ticks| self.anchors.ns(ticks));
             self.lose(self.rings[index].lost());
             if self.tape.bytes().len() > BATCH {
                 self.hand_over();

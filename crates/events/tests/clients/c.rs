@@ -1,0 +1,147 @@
+//! The C client, compiled here and read back by the reader of this crate. Passed over, with a word, where there is no `cc`.
+use crate::common::{Event, events, lines, read_tape};
+use stackline_events::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/c")
+}
+
+/// Compiles C sources into a program; nothing where there is no compiler.
+fn compiled(sources_named: &[&str], directory: &Path) -> Option<PathBuf> {
+    let program = directory.join("program");
+    let output = Command::new("cc")
+        .args(["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-pthread", "-o"])
+        .arg(&program)
+        .args(sources_named.iter().map(|name| sources().join(name)))
+        .output();
+    match output {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            eprintln!("passed over: there is no `cc` here, so the C client is not tested");
+            None
+        }
+        output => {
+            let output = output.unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(program)
+        }
+    }
+}
+
+/// Runs a part of the test program.
+fn run(program: &Path, part: &str, events: &str) -> Output {
+    Command::new(program).arg(part).env("STACKLINE_EVENTS", events).output().unwrap()
+}
+
+/// Recorded, lost and fault as the program printed them.
+fn totals(output: &Output) -> [u64; 3] {
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    let numbers: Vec<u64> = text.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    numbers.try_into().unwrap()
+}
+
+#[test]
+fn the_example_needs_nothing_but_the_library() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(&["example.c", "stackline_events.c"], directory.path()) else { return };
+    let tape = directory.path().join("a.tape");
+    let status = Command::new(program).env("STACKLINE_EVENTS", format!("file:{}", tape.display())).status().unwrap();
+    assert!(status.success());
+    let events = read_tape(&tape);
+    assert_eq!(lines(&events), ["APP_SEND; 17; ; 0; 1500", "DPSS_START_WRITE; 17; set 3"]);
+    assert!(events.iter().all(|event| event.at_ns > 1_600_000_000_000_000_000 && !event.host.is_empty()));
+}
+
+#[test]
+fn every_part_reads_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(&["test.c"], directory.path()) else { return };
+    let path = |name: &str| directory.path().join(name);
+    let both = |part: &str| {
+        let (tape, text) = (path(&format!("{part}.tape")), path(&format!("{part}.log")));
+        let totals = [
+            totals(&run(&program, part, &format!("file:{}", tape.display()))),
+            totals(&run(&program, part, &format!("text:{}", text.display()))),
+        ];
+        (totals, events(&tape, &text))
+    };
+    let (counted, values) = both("values");
+    assert_eq!(counted, [[5, 0, 0]; 2]);
+    same_values(&values);
+    let (counted, mut threads) = both("threads");
+    assert_eq!(counted, [[10_000, 0, 0]; 2]);
+    threads.sort_by_key(|event| event.numbers());
+    let expected = (0..50).flat_map(|thread| (0..200).map(move |n| vec![thread, n]));
+    assert!(threads.iter().map(Event::numbers).eq(expected));
+    wrong_settings(&program);
+    forks(&program, &path("forks.tape"), &path("child-%p.tape"));
+    kills(&program, &path("killed.tape"));
+    floods(&program, &path("flood.tape"));
+}
+
+fn same_values(events: &[Event]) {
+    let expected = [
+        "EMPTY".to_owned(),
+        format!("NUMBERS; -7; {0}; {1}; 200; 1", i64::MAX, i64::MIN),
+        "TEXTS; a%3B b; 95%; %20edge%20; 100%253B; ? no utf-8 ä; ; ;".into(),
+        format!("LONG; {}; ; 17", "x".repeat(4094)),
+        "SIXTEEN; 1; 2; 3; 4; 5; 6; 7; 8; 9; 10; 11; 12; 13; 14; 15; 16".into(),
+    ];
+    assert_eq!(lines(events), expected);
+    assert!(events.iter().all(|event| event.host == "c host"));
+    assert_eq!(events[3].values().last(), Some(&Value::Number(17)), "a text that is a number is that number");
+}
+
+fn wrong_settings(program: &Path) {
+    assert!(run(program, "wrong", "").status.success());
+    let refused = run(program, "values", "file:/dev/null/x");
+    assert_eq!(refused.status.code(), Some(3));
+}
+
+fn forks(program: &Path, tape: &Path, other: &Path) {
+    let output = Command::new(program)
+        .arg("forks")
+        .env("STACKLINE_EVENTS", format!("file:{}", tape.display()))
+        .env("OTHER", format!("file:{}", other.display()))
+        .output()
+        .unwrap();
+    assert_eq!(totals(&output), [2, 0, 0]);
+    assert_eq!(lines(&read_tape(tape)), ["BEFORE", "AFTER"]);
+    let children = std::fs::read_dir(other.parent().unwrap()).unwrap().flatten().map(|entry| entry.path());
+    let child = children.into_iter().find(|path| path.file_name().unwrap().to_string_lossy().starts_with("child-"));
+    let events = read_tape(&child.unwrap());
+    assert_eq!((lines(&events), events[0].host.as_str()), (vec!["CHILD".to_owned()], "child"));
+}
+
+/// What was drained outlives the process; a record that was cut off is taken away, and the file goes on.
+fn kills(program: &Path, tape: &Path) {
+    let events = format!("file:{}", tape.display());
+    assert!(!run(program, "killed", &events).status.success());
+    let bytes = std::fs::read(tape).unwrap();
+    std::fs::write(tape, [&bytes[..], &bytes[..bytes.len() - 5]].concat()).unwrap();
+    assert!(run(program, "exit", &events).status.success());
+    assert_eq!(lines(&read_tape(tape)), ["BEFORE_THE_END", "AT_EXIT"]);
+    let diary = tape.with_extension("txt");
+    std::fs::write(&diary, "dear diary, this is no tape").unwrap();
+    assert_eq!(run(program, "exit", &format!("file:{}", diary.display())).status.code(), Some(3));
+    assert_eq!(std::fs::read_to_string(diary).unwrap(), "dear diary, this is no tape");
+}
+
+/// Faster than any disk, and onto one that is full: everything is counted.
+fn floods(program: &Path, tape: &Path) {
+    let [recorded, lost, _] = totals(&run(program, "flood", &format!("file:{}", tape.display())));
+    assert_eq!(recorded + lost, 1_000_000);
+    let (mut told, mut sent) = (0, 0);
+    for event in read_tape(tape) {
+        match event.keyword.as_str() {
+            "EVENTS_LOST" => told += event.numbers()[0] as u64,
+            _ => sent += 1,
+        }
+    }
+    assert_eq!((sent, told), (recorded, lost));
+    let [recorded, lost, fault] = totals(&run(program, "threads", "text:/dev/full"));
+    assert_eq!((recorded, lost), (0, 10_000));
+    assert_ne!(fault, 0);
+}

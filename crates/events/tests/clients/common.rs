@@ -1,0 +1,60 @@
+//! Files that clients in other languages wrote, as this crate reads them.
+
+use stackline_events::text::Events;
+use stackline_events::{Tape, Value};
+use std::path::Path;
+
+/// An event that needs no tape any more.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) keyword: String,
+    pub(crate) host: String,
+    pub(crate) at_ns: u64,
+    data: Vec<String>,
+}
+
+impl Event {
+    pub(crate) fn values(&self) -> Vec<Value<'_>> {
+        self.data.iter().map(|field| Value::of(field)).collect()
+    }
+
+    pub(crate) fn numbers(&self) -> Vec<i64> {
+        self.values().iter().filter_map(|value| value.number()).collect()
+    }
+}
+
+/// Every event of a tape, which ends with its last whole record.
+pub(crate) fn read_tape(path: &Path) -> Vec<Event> {
+    let bytes = std::fs::read(path).unwrap();
+    assert_eq!(stackline_events::tape::whole(&bytes[..]).unwrap(), Some(bytes.len() as u64), "all of it is whole");
+    let tape = Tape::from_bytes(bytes);
+    let event = |record: stackline_events::Record<'_>| {
+        let data = record.values.iter().map(ToString::to_string).collect();
+        Event { keyword: record.keyword.into(), host: record.host.into(), at_ns: record.at_ns, data }
+    };
+    tape.records().map(event).collect()
+}
+
+/// Every event of a tape; the text of the same program holds the same.
+pub(crate) fn events(tape: &Path, text: &Path) -> Vec<Event> {
+    let events = read_tape(tape);
+    let text = std::io::BufReader::new(std::fs::File::open(text).unwrap());
+    let read: Vec<stackline_events::Event> = Events::new(text, "text").map(|event| event.unwrap()).collect();
+    let mut parts: Vec<String> = read.iter().map(|event| line(&event.keyword, &event.data)).collect();
+    let mut same = lines(&events);
+    // Threads may have come in another order.
+    parts.sort_unstable();
+    same.sort_unstable();
+    assert_eq!(same, parts);
+    events
+}
+
+/// Keyword and data of each event, as the text form writes them.
+pub(crate) fn lines(events: &[Event]) -> Vec<String> {
+    events.iter().map(|event| line(&event.keyword, &event.data)).collect()
+}
+
+fn line(keyword: &str, data: &[String]) -> String {
+    let event = stackline_events::Event { keyword: keyword.into(), host: "h".into(), at_ns: 0, data: data.to_vec() };
+    event.to_string().replacen("; h; 0; 0", "", 1)
+}
