@@ -9,7 +9,7 @@ import { pieces, typical } from "./segments.js";
 
 /** What a kind of piece is called. */
 const NAMES = {
-  application: "the application", socket: "system calls and the host", protocol: "the protocol", network: "queues and links",
+  application: "the application", socket: "system calls and the host", protocol: "the protocol", queue: "in queues", network: "on links",
   between: "between hosts", other: "other",
 };
 
@@ -79,7 +79,7 @@ function steps(model, [median, late]) {
 /** Which kind of piece that is. @param {import("./model.js").Model} model @param {{from: number, to: number}} piece @returns {keyof typeof LAYERS} */
 export function layer(model, { from, to }) {
   const [a, b] = [model.entry(from)?.layer, model.entry(to)?.layer];
-  if (a === "network" && b === "network") return "network";
+  if (a === "network" && b === "network") return model.kinds[from][0] === "NET_ENQUEUE" && model.kinds[to][0] === "NET_DEQUEUE" ? "queue" : "network";
   if (model.kinds[from][1] !== model.kinds[to][1]) return a === "network" || b === "network" ? "network" : "between";
   const deeper = ["application", "socket", "protocol", "network"].indexOf(b ?? "") > ["application", "socket", "protocol", "network"].indexOf(a ?? "") ? b : a;
   return a === undefined || b === undefined ? "other" : /** @type {any} */ (deeper in LAYERS ? deeper : "other");

@@ -5,7 +5,7 @@ const LIGHT = ["#0072b2", "#d55e00", "#009e73", "#b0488a", "#8a6d00", "#3a9bd6",
 const DARK = ["#4aa8e0", "#ff8a3d", "#2fd0a2", "#e58cc0", "#e6c84a", "#8fd0f5", "#a99cf5", "#a3acb8"];
 
 /** What a piece of a line is spent in, by layer: its colour's number. */
-export const LAYERS = { application: 0, socket: 5, protocol: 2, network: 1, between: 4, other: 7 };
+export const LAYERS = { application: 0, socket: 5, protocol: 2, queue: 1, network: 4, between: 3, other: 7 };
 
 /** The colours of lines. @param {boolean} dark */
 export function palette(dark) {

@@ -15,10 +15,14 @@ export function control(picture, select) {
   /** @type {Map<number, {x: number, y: number}>} */
   const pointers = new Map();
   let moved = 0;
+  /** Whether the pointer moves the view on the strip that shows the whole run. */
+  let far = false;
 
   over.addEventListener("pointerdown", (event) => {
     pointers.set(event.pointerId, place(event));
     if (pointers.size === 1) moved = 0;
+    far = pointers.size === 1 && place(event).y < picture.layout.marks - 2;
+    if (far) jump(place(event).x);
     over.setPointerCapture(event.pointerId);
   });
   over.addEventListener("pointermove", (event) => {
@@ -31,7 +35,9 @@ export function control(picture, select) {
     }
     const others = [...pointers].filter(([id]) => id !== event.pointerId).map(([, other]) => other);
     moved += Math.abs(now.x - before.x) + Math.abs(now.y - before.y);
-    if (others.length === 0) {
+    if (far) {
+      jump(now.x);
+    } else if (others.length === 0) {
       if (moved > STILL) picture.view.pan((before.x - now.x) / width());
     } else {
       const [was, is] = [Math.abs(before.x - others[0].x), Math.abs(now.x - others[0].x)];
@@ -42,7 +48,7 @@ export function control(picture, select) {
   });
   over.addEventListener("pointerup", (event) => {
     pointers.delete(event.pointerId);
-    if (moved > STILL || event.button !== 0) return;
+    if (far || moved > STILL || event.button !== 0) return;
     const { x, y } = place(event);
     const line = picture.nearest(x, y);
     select(line < 0 ? [] : [line]);
@@ -77,6 +83,14 @@ export function control(picture, select) {
   function place(event) {
     const box = over.getBoundingClientRect();
     return { x: event.clientX - box.left, y: event.clientY - box.top };
+  }
+
+  /** The view around a place of the strip. @param {number} x */
+  function jump(x) {
+    const { view, model, layout } = picture;
+    const [half, at] = [(view.to - view.from) / 2, (x - layout.left) / width() * model.total];
+    view.show(at - half, at + half);
+    picture.change();
   }
 
   function width() {

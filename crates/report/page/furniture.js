@@ -9,12 +9,13 @@ const FONT = "system-ui, sans-serif";
 
 /**
  * @param {CanvasRenderingContext2D} to
- * @param {{model: import("./model.js").Model, view: import("./view.js").View, layout: import("./layout.js").Layout, inks: any, marks: import("./lanes.js").Marks[], series: import("./lanes.js").Series[]}} what
+ * @param {{model: import("./model.js").Model, view: import("./view.js").View, layout: import("./layout.js").Layout, inks: any, marks: import("./lanes.js").Marks[], series: import("./lanes.js").Series[], overview: {lines: Uint32Array, failed: Uint32Array}}} what
  */
 export function furniture(to, what) {
   const { layout, inks } = what;
   to.fillStyle = inks.paper;
   to.fillRect(0, 0, layout.width, layout.height);
+  overview(to, what);
   runs(to, what);
   points(to, what);
   what.marks.forEach((lane, index) => marks(to, what, lane, index));
@@ -26,6 +27,28 @@ export function furniture(to, what) {
 function scale({ view, layout }) {
   const factor = (layout.right - layout.left) / (view.to - view.from);
   return (at) => layout.left + (at - view.from) * factor;
+}
+
+/** The whole run: how many lines begin when, which of them fail, and what is in view. @param {CanvasRenderingContext2D} to @param {any} what */
+function overview(to, what) {
+  const { model, view, layout, inks, overview } = what;
+  const [top, height] = [layout.overview, HEIGHTS.overview];
+  name(to, what, "whole run", "", top + height / 2);
+  to.fillStyle = inks.band;
+  to.fillRect(layout.left, top, layout.right - layout.left, height);
+  const most = overview.lines.reduce((/** @type {number} */ a, /** @type {number} */ b) => Math.max(a, b), 1);
+  for (const [counts, style] of [[overview.lines, inks.bar], [overview.failed, inks.bad]]) {
+    to.fillStyle = style;
+    for (let column = 0; column < counts.length; column++) {
+      if (counts[column]) to.fillRect(layout.left + column, top + height, 1, -Math.max(2, height * counts[column] / most));
+    }
+  }
+  const place = (/** @type {number} */ at) => layout.left + Math.min(1, Math.max(0, at / model.total)) * (layout.right - layout.left);
+  const [from, end] = [place(view.from), place(view.to)];
+  to.strokeStyle = inks.ink;
+  to.lineWidth = 1.5;
+  to.strokeRect(Math.min(from, layout.right - 3), top - 0.5, Math.max(3, end - from), height + 1);
+  to.lineWidth = 1;
 }
 
 /** Every other run on a band, with its name where there is room. @param {CanvasRenderingContext2D} to @param {any} what */

@@ -2,6 +2,7 @@
 // Where in the picture everything stands, in CSS pixels.
 
 /** Heights. */
+const OVERVIEW = 26;
 const MARKS = 18;
 const SERIES = 30;
 const AXIS = 26;
@@ -9,18 +10,18 @@ const RIGHT = 10;
 
 /**
  * Where everything stands; rows are monitor points, the first at the bottom.
- * @typedef {{width: number, height: number, left: number, right: number, marks: number, top: number, row: number, bottom: number, series: number, axis: number}} Layout
- * `marks`, `series` and `axis` are where these begin; `top` and `bottom` hold the rows
+ * @typedef {{width: number, height: number, left: number, right: number, overview: number, marks: number, top: number, row: number, bottom: number, series: number, axis: number}} Layout
+ * `overview`, `marks`, `series` and `axis` are where these begin; `top` and `bottom` hold the rows
  */
 
 /** @param {number} width @param {number} points @param {number} marks @param {number} series @returns {Layout} */
 export function layout(width, points, marks, series) {
   const left = Math.round(Math.min(230, Math.max(104, width * 0.19)));
   const row = Math.min(46, Math.max(16, 460 / Math.max(1, points)));
-  const top = 6 + marks * MARKS;
+  const top = OVERVIEW + 8 + marks * MARKS;
   const bottom = Math.round(top + row * Math.max(1, points));
   const axis = bottom + 6 + series * SERIES;
-  return { width, height: axis + AXIS, left, right: width - RIGHT, marks: 4, top, row, bottom, series: bottom + 6, axis };
+  return { width, height: axis + AXIS, left, right: width - RIGHT, overview: 2, marks: OVERVIEW + 6, top, row, bottom, series: bottom + 6, axis };
 }
 
 /** Middle of a monitor point's row. @param {Layout} layout @param {number} point */
@@ -39,4 +40,4 @@ export function seriesAt(layout, lane) {
 }
 
 /** Heights of bars. */
-export const HEIGHTS = { marks: MARKS - 4, series: SERIES - 6 };
+export const HEIGHTS = { overview: OVERVIEW - 4, marks: MARKS - 4, series: SERIES - 6 };

@@ -12,10 +12,13 @@ import { colourPick, coloured, filters } from "./filters.js";
 import { breakdown, words } from "./breakdown.js";
 import { environment, findings, inView, judged, segmentTable, selected, statistics } from "./panels.js";
 import { button, byId, element, fill } from "./dom.js";
+import { firstFrom } from "./view.js";
 import { count, counted, moment, percent, time } from "./format.js";
 
 /** Segments that the filter offers. */
 const OFFERED = 60;
+/** Lines in the first view. */
+const FIRST_SEEN = 60;
 
 const model = new Model(await unpack(byId("data").textContent.trim()));
 byId("data").textContent = "";
@@ -37,10 +40,10 @@ fill(byId("environment-body"), ...environment(model));
 pickMeasurement();
 theme();
 refilter(form.wish());
-if (measurements.size > 1) showRuns(beginning);
+begin(beginning);
 
 /** For tests and for people at the browser's console. */
-Object.assign(globalThis, { stackline: { model, picture, select, show, form } });
+Object.assign(globalThis, { stackline: { model, picture, select, show, form, ready: false } });
 
 /** What was measured, and the answer in one sentence. */
 function headline() {
@@ -86,14 +89,18 @@ function pickMeasurement() {
   select.parentElement.hidden = measurements.size < 2;
   select.addEventListener("input", () => {
     form.measure(select.value);
-    showRuns(select.value);
+    begin(select.value);
   });
 }
 
-/** Shows the runs of a measurement. @param {string} measurement */
-function showRuns(measurement) {
+/** Shows some lines of a measurement: as many as can be told apart, from the middle of its first counted run on. @param {string} measurement */
+function begin(measurement) {
   const runs = head.runs.filter((/** @type {any} */ run) => String(run.measurement) === measurement);
-  if (runs.length) picture.view.show(runs[0].from, runs[runs.length - 1].to, 0.02);
+  const run = runs.find((/** @type {any} */ run) => !run.warmup) ?? runs[0] ?? { from: 0, to: model.total };
+  const middle = firstFrom(model.start, (run.from + run.to) / 2);
+  const last = Math.min(model.lines - 1, middle + FIRST_SEEN);
+  if (firstFrom(model.start, run.to) - firstFrom(model.start, run.from) <= FIRST_SEEN || last <= middle) picture.view.show(run.from, run.to, 0.02);
+  else picture.view.show(model.start[middle], model.end[last], 0.02);
   picture.change();
 }
 
@@ -109,6 +116,7 @@ function refilter(wish) {
 refilter.timer = 0;
 
 function slow() {
+  globalThis.stackline.ready = true;
   const dark = picture.dark;
   const wish = form.wish();
   const units = Uint8Array.from(picture.mask, (chosen, line) => Number(chosen && !model.isConnection(line)));

@@ -20,8 +20,8 @@ const PIECES = 4000;
 const DOTS = 700;
 /** Time a frame spends on lines, ms. */
 const SLICE = 6;
-/** Broken lines that get an end mark each, where there are very many. */
-const ENDS = 2000;
+/** Side of the squares that hold one end mark each where there are very many, px. */
+const SQUARE = 9;
 /** How near a click has to be, px. */
 const NEAR = 10;
 
@@ -39,6 +39,8 @@ export class Picture {
     this.view = new View(model.total);
     this.visible = new Visible(model);
     this.mask = new Uint8Array(model.lines).fill(1);
+    /** @type {{mask: Uint8Array, lines: Uint32Array, failed: Uint32Array} | null} */
+    this.known = null;
     /** Number of each line's colour. */
     this.colour = new Uint8Array(model.lines);
     /** @type {number[]} the first is the one whose events are shown */
@@ -55,9 +57,13 @@ export class Picture {
     this.image = new ImageData(1, 1);
     this.looked = 0;
     this.drawn = 0;
+    /** Squares that have an end mark. */
+    this.ends = new Set();
     this.done = false;
     this.asked = false;
     this.stale = true;
+    /** When the first frame was drawn, ms since the page was asked for. */
+    this.firstDrawn = 0;
     /** What is seen, for the status line: set while drawing. */
     this.seen = { lines: 0, whole: true, dense: false };
     /** @type {(() => void)[]} called when something changed and is drawn, and when all of it is */
@@ -102,12 +108,14 @@ export class Picture {
     const unfinished = !this.done;
     if (unfinished) this.dense(begun);
     if (anew || (unfinished && this.done)) for (const listener of this.listeners) listener();
+    this.firstDrawn ||= performance.now();
     if (!this.done) this.ask();
   }
 
   begin() {
     const { model, view, mask } = this;
-    furniture(context(this.base), { model, view, layout: this.layout, inks: inks(this.dark), marks: this.marks, series: this.series });
+    const overview = this.overview();
+    furniture(context(this.base), { model, view, layout: this.layout, inks: inks(this.dark), marks: this.marks, series: this.series, overview });
     this.overlay();
     const lines = [];
     let pieces = 0;
@@ -126,10 +134,27 @@ export class Picture {
       this.raster.clear();
       this.looked = 0;
       this.drawn = 0;
-      this.ends = 0;
+      this.ends.clear();
     } else {
       this.lines(fine, lines, pieces);
     }
+  }
+
+  /** How many chosen lines begin in each column of the strip that shows the whole run, and how many of them fail. */
+  overview() {
+    const { model, mask, layout } = this;
+    const columns = Math.max(1, Math.floor(layout.right - layout.left));
+    const known = this.known;
+    if (known && known.mask === mask && known.lines.length === columns) return known;
+    const [lines, failed] = [new Uint32Array(columns), new Uint32Array(columns)];
+    for (let line = 0; line < model.lines; line++) {
+      if (!mask[line]) continue;
+      const column = Math.min(columns - 1, Math.floor(model.start[line] / model.total * columns));
+      lines[column]++;
+      if (model.marks[line] > 0 || broken(model, line)) failed[column]++;
+    }
+    this.known = { mask, lines, failed };
+    return this.known;
   }
 
   /** Draws lines one by one. @param {CanvasRenderingContext2D} to @param {number[]} lines @param {number} pieces */
@@ -229,6 +254,17 @@ export class Picture {
     to.lineWidth = 1.3;
   }
 
+  /** An end mark where there is none near it. @param {CanvasRenderingContext2D} to @param {number} line @param {(at: number) => number} x */
+  thinEnd(to, line, x) {
+    const { model, layout, ends } = this;
+    const last = model.first[line] + model.count[line] - 1;
+    const px = x(model.at[last]);
+    const square = Math.floor(px / SQUARE) * 1e5 + model.kind[last];
+    if (px < layout.left || px > layout.right || ends.has(square)) return;
+    ends.add(square);
+    this.endMark(to, line, x);
+  }
+
   /** Draws as many lines as fit in this frame. @param {number} begun */
   dense(begun) {
     const { model, view, mask, raster, layout, colour } = this;
@@ -248,7 +284,7 @@ export class Picture {
         if (to < first || from > end) continue;
         raster.piece((from - view.from) * factor, rows[model.kind[event - 1]], (to - view.from) * factor, rows[model.kind[event]], hue, gap);
       }
-      if (gap && this.ends++ < ENDS && model.at[last - 1] >= view.from && model.at[last - 1] <= view.to) this.endMark(ends, line, x);
+      if (gap) this.thinEnd(ends, line, x);
       this.drawn++;
       return (++count & 63) !== 0 || performance.now() - begun < SLICE;
     });

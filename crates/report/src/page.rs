@@ -113,4 +113,6 @@ fn source(text: &str) -> String {
 }
 
 #[cfg(test)]
+mod browser_tests;
+#[cfg(test)]
 mod tests;

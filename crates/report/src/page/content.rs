@@ -162,7 +162,7 @@ fn number(texts: &mut Vec<String>, numbers: &mut HashMap<String, u32>, text: &st
 }
 
 /// The number of an outcome in `page/model.js`, and what belongs to it.
-const fn outcome(outcome: Outcome) -> (u64, u32) {
+pub(super) const fn outcome(outcome: Outcome) -> (u64, u32) {
     match outcome {
         Outcome::Complete => (0, 0),
         Outcome::CacheHit => (1, 0),

@@ -40,3 +40,13 @@ fn the_policy_names_the_script_and_the_style_that_are_there() {
     assert!(policy.contains(&source(&between("<script type=\"module\">", "</script>"))), "{policy}");
     assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
 }
+
+/// For people who change the page: writes pages into a directory, to be opened in any browser.
+#[test]
+#[ignore = "writes pages for people: STACKLINE_PAGES=DIR cargo test -p stackline-report sample_pages -- --ignored"]
+fn sample_pages() {
+    let directory = std::path::PathBuf::from(std::env::var_os("STACKLINE_PAGES").unwrap());
+    for (name, traced) in [("few", traced::few()), ("large", traced::large(100_000)), ("hostile", traced::hostile())] {
+        std::fs::write(directory.join(format!("{name}.html")), page(&traced.content()).unwrap()).unwrap();
+    }
+}

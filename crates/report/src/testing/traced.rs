@@ -131,6 +131,148 @@ pub(crate) fn many(count: u64) -> Traced {
     traced
 }
 
+/// Monitor points of a request's way, and whether the wait before them is long.
+const WAY: [(&str, &str, &str, u64); 10] = [
+    ("APP_CALL", "khons", "", 0),
+    ("SOCK_SEND", "khons", "", 2_000),
+    ("TCP_SEGMENT", "khons", "", 4_000),
+    ("NET_ENQUEUE", "khons", "khons>edge", 3_000),
+    ("NET_DEQUEUE", "khons", "khons>edge", 12_000),
+    ("NET_ENQUEUE", "edge", "edge>udjat", 50_000),
+    ("NET_DEQUEUE", "edge", "edge>udjat", 400_000),
+    ("NET_DELIVER", "udjat", "", 300_000),
+    ("SOCK_RECEIVED", "udjat", "", 25_000),
+    ("APP_RECEIVED", "udjat", "", 8_000),
+];
+
+/// So many data units of three flows through a queue that fills and empties, with losses, retransmissions and monitors: as
+/// large as asked for, always the same.
+pub(crate) fn large(count: u64) -> Traced {
+    let mut traced = empty();
+    traced.title = format!("{count} lines");
+    traced.run = json!({
+        "stackline": "0", "world": "simulated", "complete": true, "run": "large", "measurements": [{
+            "measurement": 0, "text": "3 from khons to udjat bulk_put 32*1000 over tcp across wan", "part": "all", "stack": "tcp", "runs": 3,
+            "main": "throughput", "flags": [],
+            "throughput_bit_s": {"n": 3, "mean": 18.2e6, "median": 18.1e6, "p99": 18.9e6, "min": 17.9e6, "max": 18.9e6, "ci95": [17.5e6, 18.9e6]}
+        }]
+    });
+    traced.lifelines.points = WAY
+        .map(|(keyword, host, place, _)| Point { keyword: keyword.into(), host: host.into(), place: place.into() })
+        .to_vec();
+    traced.lifelines.marked = ["NET_DROP", "TCP_RETRANSMIT"]
+        .map(|keyword| Point { keyword: keyword.into(), host: "edge".into(), place: String::new() })
+        .to_vec();
+    traced.lifelines.groups = ["tcp", "quic", "blast(selective)"].map(str::to_owned).to_vec();
+    traced.index.flows = (0..3).map(flow).collect();
+    let mut dice = Dice(1);
+    for number in 0..count {
+        unit_of(&mut traced, number, &mut dice);
+    }
+    let end = ORIGIN_NS + count * 60_000;
+    for (run, from) in (0..3).map(|run| (run, ORIGIN_NS + u64::from(run) * (count * 20_000))) {
+        let span = RunSpan { measurement: 0, run, warmup: false, from_ns: from, to_ns: from + count * 20_000 };
+        traced.index.runs.push(span);
+    }
+    for tick in 1..=(end - ORIGIN_NS) / 20_000_000 {
+        let at_ns = ORIGIN_NS + tick * 20_000_000;
+        let busy = (300_000 + dice.below(500_000)) as i64;
+        let cpu = [20_000_000, 0, busy / 2, busy / 2, 0, 0, 0, 1_000_000 - busy].map(Data::from);
+        traced.events.push("CPU_USE", "khons", at_ns, &cpu);
+        let bytes = dice.below(50_000) as i64;
+        let interface = [20_000_000.into(), "eth0".into(), 0.into(), 0.into(), 0.into(), 0.into(), bytes.into()];
+        traced.events.push("NETIF", "khons", at_ns, &interface);
+    }
+    let (from_ns, to_ns) = (ORIGIN_NS + count * 7_000, ORIGIN_NS + count * 7_000 + 20_000_000);
+    traced.findings.push(Finding {
+        kind: Kind::QueueDrop,
+        sentence:
+            "The queue of edge>udjat is full: it holds each data unit for 400 us of its 800 us, and drops 1 in 60."
+                .into(),
+        confidence: 0.99,
+        share: 0.52,
+        evidence: vec![Evidence {
+            what: "16 data units wait longest in edge>udjat".into(),
+            from_ns,
+            to_ns,
+            units: (count / 9..count / 9 + 16)
+                .map(|number| unit::unit((number % 3) as u32, number).to_string())
+                .collect(),
+            events: vec![],
+        }],
+        tries: vec!["a queue of 60 packets or more".into(), "a faster link behind edge".into()],
+        measurement: Some(0),
+    });
+    traced
+}
+
+fn flow(id: u32) -> Flow {
+    let stack = ["tcp", "quic", "blast(selective)"][id as usize % 3].into();
+    Flow { id, hosts: ("khons".into(), "udjat".into()), stack, replica: id, ..Flow::default() }
+}
+
+fn unit_of(traced: &mut Traced, number: u64, dice: &mut Dice) {
+    let (flow, id) = ((number % 3) as u32, unit::unit((number % 3) as u32, number));
+    let (first, first_mark) = (traced.lifelines.passages.len() as u32, traced.lifelines.marks.len() as u32);
+    let fate = dice.below(120);
+    let met = if fate == 0 { 6 } else { WAY.len() };
+    let mut at_ns = ORIGIN_NS + number * 60_000;
+    // The queue fills and empties.
+    let full = 1 + (number / 500) % 4;
+    let path: [Data<'_>; 4] = [id.into(), (flow * 2).into(), (number * 1448).into(), 1448.into()];
+    for (point, (keyword, host, place, usual)) in WAY.iter().enumerate().take(met) {
+        at_ns += usual / 2 + dice.below(usual + 1) * if *usual == 400_000 { full } else { 1 };
+        let row = traced.events.len() as u32;
+        if place.is_empty() {
+            traced.events.push(keyword, host, at_ns, &path);
+        } else {
+            let net = [(*place).into(), "khons>udjat".into(), flow.into(), number.into(), 1.into(), 1500.into()];
+            traced.events.push(keyword, host, at_ns, &[path.as_slice(), &net].concat());
+        }
+        traced.lifelines.passages.push(Passage { at_ns, point: point as u32, row });
+    }
+    let mut mark = |point: u32, keyword: &str, at_ns: u64| {
+        let row = traced.events.len() as u32;
+        traced.events.push(keyword, "edge", at_ns, &path);
+        traced.lifelines.marks.push(Passage { at_ns, point, row });
+    };
+    let outcome = match fate {
+        0 => {
+            mark(0, "NET_DROP", at_ns + 1_000);
+            Outcome::NeverArrived { after: 5 }
+        }
+        1 => {
+            mark(1, "TCP_RETRANSMIT", at_ns - 100_000);
+            Outcome::Retried { times: 1 }
+        }
+        _ => Outcome::Complete,
+    };
+    let mark_count = traced.lifelines.marks.len() as u32 - first_mark;
+    let (count, bytes) = (met as u32, Some(1448));
+    let unit = id.to_string();
+    traced.lifelines.lines.push(Line {
+        unit,
+        group: flow,
+        flow: Some(flow),
+        first,
+        count,
+        first_mark,
+        mark_count,
+        bytes,
+        outcome,
+    });
+}
+
+/// Numbers that look drawn and are always the same.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound.max(1)
+    }
+}
+
 /// Names that would like to be scripts, wherever a name can stand.
 pub(crate) fn hostile() -> Traced {
     let mut traced = empty();

@@ -1,0 +1,392 @@
+//! The page in a real browser: headless Chromium, one tab, one scenario after the other. Skipped, with a word, where there is
+//! none.
+
+use super::page;
+use crate::testing::browser::Browser;
+use crate::testing::traced::{self, HOSTILE, Traced};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+type Scenario = fn(&mut Browser, &Path);
+
+#[test]
+fn the_page_in_chromium() {
+    let Some(mut browser) = Browser::start() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let scenarios: [(&str, Scenario); 15] = [
+        ("it opens without a complaint and says what limits", it_opens),
+        ("what it reads is what was written", it_reads_what_was_written),
+        ("few lines are drawn one by one, in their colours", few_lines_are_drawn),
+        ("many lines are drawn as a density", many_lines_are_drawn),
+        ("wheel and keys zoom", wheel_and_keys_zoom),
+        ("dragging and keys move, also on the strip of the whole run", dragging_and_keys_move),
+        ("a click selects a line and shows its events", a_click_selects),
+        ("keys select lines", keys_select),
+        ("filters choose lines", filters_choose),
+        ("a finding's link zooms to its evidence and selects its units", a_finding_zooms),
+        ("where the time of one unit went adds up", the_breakdown_adds_up),
+        ("dark as the system says, and by the button", dark_and_light),
+        ("hostile names are inert", hostile_names_are_inert),
+        ("nothing scrolls sideways on narrow and wide screens, and it prints", it_fits),
+        ("everything that can be used has a name, and the picture has a table", it_is_accessible),
+    ];
+    for (name, scenario) in scenarios {
+        eprintln!("{name}");
+        scenario(&mut browser, directory.path());
+    }
+}
+
+/// Writes a page and opens it.
+fn opened(browser: &mut Browser, directory: &Path, traced: &Traced) {
+    let path = written(directory, traced);
+    browser.complaints.clear();
+    browser.open(&path, 1200, 900, false);
+}
+
+fn written(directory: &Path, traced: &Traced) -> PathBuf {
+    let path = directory.join("report.html");
+    std::fs::write(&path, page(&traced.content()).unwrap()).unwrap();
+    path
+}
+
+fn text(browser: &mut Browser, selector: &str) -> String {
+    let text = browser.eval(&format!("document.querySelector({}).textContent", json!(selector)));
+    text.as_str().unwrap_or_default().to_owned()
+}
+
+/// What is in view, ns.
+fn view(browser: &mut Browser) -> (f64, f64) {
+    let view = browser.eval("[stackline.picture.view.from, stackline.picture.view.to]");
+    (view[0].as_f64().unwrap(), view[1].as_f64().unwrap())
+}
+
+/// Where a passage of a line is in the window.
+fn place(browser: &mut Browser, line: u32, passage: u32) -> (f64, f64) {
+    browser.eval("document.getElementById('picture').scrollIntoView()");
+    let place = browser.eval(&format!(
+        "(() => {{ const {{ picture, model }} = stackline, {{ layout }} = picture; const event = model.first[{line}] + {passage}; \
+         const box = picture.over.getBoundingClientRect(); \
+         return [box.left + picture.scale()(model.at[event]), box.top + layout.bottom - (model.kind[event] + 0.5) * layout.row]; }})()"
+    ));
+    // The browser rounds where a wheel is turned.
+    (place[0].as_f64().unwrap().round(), place[1].as_f64().unwrap().round())
+}
+
+/// Colours in the rows of lines: how many pixels have each, the paper left out.
+fn colours(browser: &mut Browser, layer: &str) -> Value {
+    browser.eval(&format!(
+        "(() => {{ const canvas = stackline.picture.{layer}, counts = {{}}; \
+         const {{ data }} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height); \
+         for (let i = 0; i < data.length; i += 4) if (data[i + 3]) {{ const c = [data[i], data[i + 1], data[i + 2]]; counts[c] = (counts[c] ?? 0) + 1; }} \
+         return counts; }})()"
+    ))
+}
+
+fn it_opens(browser: &mut Browser, directory: &Path) {
+    let traced = traced::few();
+    opened(browser, directory, &traced);
+    assert_eq!(browser.complaints, [""; 0]);
+    assert_eq!(text(browser, "#answer"), traced.findings[0].sentence);
+    assert_eq!(browser.eval("document.title"), "rr: stackline");
+    assert!(text(browser, "#status").contains("3 lines"), "{}", text(browser, "#status"));
+    assert!(browser.picture().len() > 10_000);
+}
+
+fn it_reads_what_was_written(browser: &mut Browser, directory: &Path) {
+    let traced = traced::large(200);
+    opened(browser, directory, &traced);
+    let lifelines = &traced.lifelines;
+    let read = browser.eval(
+        "({ lines: Array.from({ length: stackline.model.lines }, (_, line) => [stackline.model.unit(line), stackline.model.count[line], \
+         stackline.model.marks[line], stackline.model.outcome[line]]), at: Array.from(stackline.model.at), \
+         data: Array.from({ length: stackline.model.loose }, (_, event) => [0, 2, 4, 7].map((field) => stackline.model.value(event, field))) })",
+    );
+    for (line, written) in read["lines"].as_array().unwrap().iter().zip(&lifelines.lines) {
+        let outcome = super::content::outcome(written.outcome).0;
+        assert_eq!(*line, json!([written.unit, written.count, written.mark_count, outcome]));
+    }
+    let mut event = 0;
+    for line in &lifelines.lines {
+        for passage in lifelines.passages_of(line).iter().chain(lifelines.marks_of(line)) {
+            assert_eq!(read["at"][event].as_f64().unwrap(), (passage.at_ns - origin(&traced)) as f64);
+            let value = |field| match traced.events.value(passage.row as usize, field) {
+                stackline_events::Value::Absent => Value::Null,
+                stackline_events::Value::Number(number) => number.into(),
+                stackline_events::Value::Text(text) => text.into(),
+            };
+            assert_eq!(read["data"][event], json!([value(0), value(2), value(4), value(7)]), "event {event}");
+            event += 1;
+        }
+    }
+    assert_eq!(event, read["data"].as_array().unwrap().len());
+}
+
+fn origin(traced: &Traced) -> u64 {
+    super::content::origin_ns(&traced.content())
+}
+
+fn few_lines_are_drawn(browser: &mut Browser, directory: &Path) {
+    opened(browser, directory, &traced::large(60));
+    assert_eq!(browser.eval("stackline.picture.seen.dense"), false);
+    let seen = colours(browser, "fine");
+    for colour in ["0,114,178", "213,94,0", "0,158,115"] {
+        assert!(seen[colour].as_u64().unwrap_or(0) > 300, "{colour}: {}", seen[colour]);
+    }
+}
+
+fn many_lines_are_drawn(browser: &mut Browser, directory: &Path) {
+    opened(browser, directory, &traced::large(20_000));
+    browser.eval("stackline.picture.view.reset(); stackline.picture.change()");
+    browser.drawn();
+    assert_eq!(browser.eval("[stackline.picture.seen.dense, stackline.picture.seen.lines]"), json!([true, 20_000]));
+    let seen = colours(browser, "density");
+    let pixels: u64 = seen.as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    assert!(pixels > 200_000, "{pixels}");
+    assert!(text(browser, "#status").contains("20 000 lines"));
+}
+
+fn wheel_and_keys_zoom(browser: &mut Browser, directory: &Path) {
+    opened(browser, directory, &traced::large(300));
+    let (x, y) = place(browser, 70, 5);
+    browser.click(x + 2.0, 15.0 + y);
+    let before = view(browser);
+    let moment = |browser: &mut Browser| {
+        let left = browser.eval("stackline.picture.over.getBoundingClientRect().left").as_f64().unwrap();
+        browser.eval(&format!("stackline.picture.moment({})", x - left)).as_f64().unwrap()
+    };
+    let at = moment(browser);
+    browser.mouse("mouseWheel", x, y, json!({"deltaX": 0, "deltaY": -300, "button": "none"}));
+    browser
+        .until(&format!("stackline.picture.view.to - stackline.picture.view.from < {}", (before.1 - before.0) * 0.9));
+    browser.drawn();
+    assert!((moment(browser) - at).abs() < 2.0, "the moment under the pointer stays");
+    let wheel = view(browser);
+    browser.key("+");
+    let plus = view(browser);
+    assert!(((plus.1 - plus.0) * 1.5 - (wheel.1 - wheel.0)).abs() < 2.0);
+    browser.key("-");
+    browser.key("0");
+    let all = view(browser);
+    assert!(all.0 < 0.0 && all.1 >= browser.eval("stackline.model.total").as_f64().unwrap());
+    browser.eval("stackline.picture.over.blur()");
+    let scrolled = browser.eval("scrollY");
+    browser.mouse("mouseWheel", x, y, json!({"deltaX": 0, "deltaY": -300, "button": "none"}));
+    browser.until(&format!("scrollY < {scrolled}"));
+    assert_eq!(view(browser), all, "without the focus the wheel moves the page");
+}
+
+fn dragging_and_keys_move(browser: &mut Browser, directory: &Path) {
+    opened(browser, directory, &traced::large(3_000));
+    let (x, y) = place(browser, 520, 3);
+    let before = view(browser);
+    browser.mouse("mouseMoved", x, y, json!({}));
+    browser.mouse("mousePressed", x, y, json!({}));
+    browser.mouse("mouseMoved", x + 100.0, y, json!({}));
+    browser.mouse("mouseReleased", x + 100.0, y, json!({}));
+    browser.drawn();
+    let dragged = view(browser);
+    let wide = browser.eval("stackline.picture.layout.right - stackline.picture.layout.left").as_f64().unwrap();
+    let expected = before.0 - (before.1 - before.0) * 100.0 / wide;
+    assert!((dragged.0 - expected).abs() < (before.1 - before.0) * 0.001, "{before:?} {dragged:?}");
+    assert_eq!(browser.eval("stackline.picture.selected.length"), 0, "what was dragged was no click");
+    browser.key("ArrowRight");
+    let moved = view(browser);
+    assert!((moved.0 - dragged.0 - (dragged.1 - dragged.0) * 0.1).abs() < 2.0);
+    let strip = browser.eval(
+        "(() => { const { picture } = stackline, { layout } = picture; const box = picture.over.getBoundingClientRect(); \
+         return [box.left + layout.left + (layout.right - layout.left) * 0.25, box.top + layout.overview + 8]; })()",
+    );
+    browser.click(strip[0].as_f64().unwrap(), strip[1].as_f64().unwrap());
+    let total = browser.eval("stackline.model.total").as_f64().unwrap();
+    let jumped = view(browser);
+    assert!(((jumped.0 + jumped.1) / 2.0 - total / 4.0).abs() < total * 0.01, "{jumped:?} of {total}");
+}
+
+fn a_click_selects(browser: &mut Browser, directory: &Path) {
+    let traced = traced::few();
+    opened(browser, directory, &traced);
+    let (x, y) = place(browser, 1, 1);
+    browser.click(x, y);
+    assert_eq!(browser.eval("stackline.picture.selected"), json!([1]));
+    assert_eq!(text(browser, "#selected h3"), "Unit 2 of flow 0: 90.0 us");
+    assert_eq!(browser.eval("document.querySelectorAll('#selected tbody tr').length"), 4);
+    let row = text(browser, "#selected tbody tr:nth-child(2)");
+    assert!(row.contains("APP_INDICATION") && row.contains("offset 48") && row.contains("+30.0 us"), "{row}");
+    let (x, y) = place(browser, 2, 1);
+    browser.click(x, y);
+    let table = text(browser, "#selected");
+    assert!(
+        table.contains("never arrived; last seen at APP_INDICATION udjat") && table.contains("queue full"),
+        "{table}"
+    );
+    let drawn = colours(browser, "over");
+    assert!(drawn["0,0,0"].as_u64().unwrap_or(0) > 50, "the selected line stands out: {drawn}");
+    browser.click(x, y + 60.0);
+    assert_eq!(browser.eval("stackline.picture.selected"), json!([]));
+}
+
+fn keys_select(browser: &mut Browser, directory: &Path) {
+    opened(browser, directory, &traced::few());
+    browser.eval("stackline.picture.over.focus()");
+    browser.key("ArrowDown");
+    browser.key("ArrowDown");
+    assert_eq!(browser.eval("stackline.picture.selected"), json!([1]));
+    browser.key("ArrowUp");
+    assert_eq!(browser.eval("stackline.picture.selected"), json!([0]));
+    browser.key("Enter");
+    let (from, to) = view(browser);
+    assert!(from < 0.0 && to > 30_000.0 && to - from < 60_000.0, "{from} {to}");
+    browser.key("Escape");
+    assert_eq!(browser.eval("stackline.picture.selected"), json!([]));
+    assert_eq!(text(browser, "#selected"), "");
+}
+
+/// Sets a field of the filters as a user does.
+fn set(browser: &mut Browser, label: &str, value: &str) {
+    let found = browser.eval(&format!(
+        "(() => {{ const label = [...document.querySelectorAll('#filters label')].find((one) => one.textContent.startsWith({})); \
+         const input = label?.querySelector('select, input'); if (!input) return false; input.value = {}; \
+         input.dispatchEvent(new Event('input', {{ bubbles: true }})); return true; }})()",
+        json!(label),
+        json!(value)
+    ));
+    assert_eq!(found, true, "{label}");
+    browser.drawn();
+}
+
+fn filters_choose(browser: &mut Browser, directory: &Path) {
+    let traced = traced::large(3_000);
+    opened(browser, directory, &traced);
+    browser.eval("stackline.picture.view.reset(); stackline.picture.change()");
+    let chosen = |browser: &mut Browser| {
+        browser.eval("stackline.picture.mask.reduce((sum, one) => sum + one, 0)").as_u64().unwrap()
+    };
+    assert_eq!(chosen(browser), 3_000);
+    let lost = traced.lifelines.lines.iter().filter(|line| line.count == 6).count() as u64;
+    set(browser, "Outcome", "4");
+    assert_eq!(chosen(browser), lost);
+    assert_eq!(browser.eval("stackline.picture.seen.lines").as_u64().unwrap(), lost);
+    set(browser, "Host", "udjat");
+    assert_eq!(chosen(browser), 0, "what was dropped at edge never came to udjat");
+    browser.eval("document.querySelector('#filters [type=reset]').click()");
+    browser.until("stackline.picture.mask.every(Boolean)");
+    set(browser, "Stack", "quic");
+    assert_eq!(chosen(browser), 1_000);
+    browser.until("[...document.querySelectorAll('#filters option')].some((one) => one.value === '5>6')");
+    set(browser, "Segment", "5>6");
+    set(browser, "takes at least", "800");
+    let passages = |line| traced.lifelines.passages_of(line);
+    let slow = traced.lifelines.lines.iter().filter(|line| line.flow == Some(1) && line.count > 6);
+    let slow = slow.filter(|line| passages(line)[6].at_ns - passages(line)[5].at_ns >= 800_000).count() as u64;
+    assert!(slow > 10 && chosen(browser) == slow, "{slow}");
+    browser.until(&format!("document.getElementById('segments-about').textContent.includes(' {slow} chosen')"));
+}
+
+fn a_finding_zooms(browser: &mut Browser, directory: &Path) {
+    let traced = traced::large(3_000);
+    opened(browser, directory, &traced);
+    set(browser, "Outcome", "2");
+    browser.eval("document.querySelector('#findings .link').click()");
+    browser.drawn();
+    let evidence = &traced.findings[0].evidence[0];
+    let (from, to) = view(browser);
+    let expected = ((evidence.from_ns - origin(&traced)) as f64, (evidence.to_ns - origin(&traced)) as f64);
+    assert!(
+        from < expected.0 && to > expected.1 && to - from < 2.0 * (expected.1 - expected.0),
+        "{from} {to} {expected:?}"
+    );
+    let units = browser.eval("stackline.picture.selected.map((line) => stackline.model.unit(line))");
+    assert_eq!(units, json!(evidence.units));
+    assert_eq!(browser.eval("document.activeElement.id"), "over");
+}
+
+fn the_breakdown_adds_up(browser: &mut Browser, directory: &Path) {
+    let traced = traced::large(999);
+    opened(browser, directory, &traced);
+    browser.until("document.querySelector('#breakdown table')");
+    let time = |line: &stackline_analyze::lifelines::Line| {
+        let passages = traced.lifelines.passages_of(line);
+        passages[passages.len() - 1].at_ns - passages[0].at_ns
+    };
+    let mut times: Vec<u64> = traced.lifelines.lines.iter().map(time).collect();
+    times.sort_unstable();
+    let (median, p99) = (times[499], times[989 - 1]);
+    let said = text(browser, "#breakdown-body");
+    let short = |ns: u64| stackline_core::units::time(ns as f64 * 1e-9);
+    assert!(said.contains(&format!("The median unit: {}", short(median))), "{said}");
+    assert!(said.contains(&format!("percentile: {}", short(p99))), "{} {said}", short(p99));
+    let widths = browser.eval(
+        "[...document.querySelectorAll('.strip')].map((strip) => [...strip.children].reduce((sum, one) => sum + parseFloat(one.style.width), 0))",
+    );
+    assert!(widths.as_array().unwrap().iter().all(|sum| (sum.as_f64().unwrap() - 100.0).abs() < 0.1), "{widths}");
+}
+
+fn dark_and_light(browser: &mut Browser, directory: &Path) {
+    let path = written(directory, &traced::few());
+    browser.open(&path, 1200, 900, true);
+    let ground = "getComputedStyle(document.body).backgroundColor";
+    assert_eq!(browser.eval(ground), "rgb(20, 24, 29)");
+    let dark = colours(browser, "base");
+    assert!(dark["20,24,29"].as_u64().unwrap_or(0) > 10_000, "the picture is dark too");
+    browser.eval("document.getElementById('theme').click()");
+    browser.drawn();
+    assert_eq!(browser.eval(ground), "rgb(255, 255, 255)");
+    let light = colours(browser, "base");
+    assert!(light["255,255,255"].as_u64().unwrap_or(0) > 10_000);
+}
+
+fn hostile_names_are_inert(browser: &mut Browser, directory: &Path) {
+    opened(browser, directory, &traced::hostile());
+    browser.eval("stackline.select([0]); for (const one of document.querySelectorAll('details')) one.open = true");
+    browser.drawn();
+    assert_eq!(browser.complaints, [""; 0], "no dialog, no request, no script refused");
+    assert_eq!(browser.eval("document.querySelectorAll('img, iframe, object, embed').length"), 0);
+    assert_eq!(browser.eval("document.scripts.length"), 2);
+    for part in ["#title", "#answer", "#findings", "#selected", "#segments", "#environment"] {
+        browser.until(&format!("document.querySelector({}).textContent.includes({})", json!(part), json!(HOSTILE)));
+    }
+    // The policy holds even against markup that got in somehow.
+    browser.eval(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.broken = 1\">'); \
+         const script = document.createElement('script'); script.textContent = 'window.broken = 2'; document.body.append(script); \
+         fetch('file:///etc/hostname').then(() => { window.broken = 3; }, () => {}).then(() => new Promise((done) => setTimeout(done, 50)))",
+    );
+    assert_eq!(browser.eval("window.broken ?? null"), Value::Null);
+    assert!(!browser.complaints.is_empty(), "the policy refuses them");
+    browser.complaints.clear();
+}
+
+fn it_fits(browser: &mut Browser, directory: &Path) {
+    let path = written(directory, &traced::large(500));
+    for (width, dark) in [(400, false), (2560, true)] {
+        browser.open(&path, width, 900, dark);
+        browser.eval("stackline.select([0]); document.getElementById('in-view').open = true");
+        browser.drawn();
+        let wide = browser.eval("document.scrollingElement.scrollWidth").as_u64().unwrap();
+        assert!(wide <= u64::from(width), "{wide} on a screen of {width}");
+        let drawn = colours(browser, "fine");
+        assert!(drawn.as_object().unwrap().len() > 3, "{width}");
+    }
+    let printed = browser.call("Page.printToPDF", json!({"printBackground": true}));
+    assert!(printed["data"].as_str().unwrap().len() > 10_000);
+}
+
+fn it_is_accessible(browser: &mut Browser, directory: &Path) {
+    opened(browser, directory, &traced::large(500));
+    browser.eval("stackline.select([3]); document.getElementById('in-view').open = true");
+    browser.until("document.querySelectorAll('#in-view tbody tr').length > 10");
+    let tree = browser.call("Accessibility.getFullAXTree", json!({}));
+    let nodes = tree["nodes"].as_array().unwrap();
+    let role = |node: &Value| node["role"]["value"].as_str().unwrap_or_default().to_owned();
+    let usable = ["button", "combobox", "textbox", "spinbutton", "checkbox", "application", "table", "region", "image"];
+    for node in nodes.iter().filter(|node| node["ignored"] == false && usable.contains(&role(node).as_str())) {
+        let name = node["name"]["value"].as_str().unwrap_or_default();
+        assert!(!name.trim().is_empty(), "a {} without a name: {node}", role(node));
+    }
+    assert!(nodes.iter().any(|node| role(node) == "application"), "the picture");
+    assert!(nodes.iter().any(|node| role(node) == "status"), "what is in view is told");
+    browser.eval("document.querySelector('#in-view tbody button').click()");
+    browser.drawn();
+    assert!(browser.eval("stackline.picture.selected.length") == 1);
+    assert_eq!(browser.eval("stackline.picture.over.tabIndex"), 0);
+}
