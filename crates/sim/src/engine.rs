@@ -155,10 +155,24 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     }
 
     fn come_to(&mut self, at: Instant) -> Result<(), Failure> {
+        if let Some(log) = &self.world.log {
+            self.look(log, at);
+        }
         self.events += 1;
         self.steps = if at > self.world.now() { 0 } else { self.steps + 1 };
         self.world.set_now(at);
         self.not_for_ever(at)
+    }
+
+    /// Connections are looked at now and then, as they were before what happens at `until`.
+    fn look(&self, log: &Log, until: Instant) {
+        while let Some(at) = log.look_before(until) {
+            let told: usize = self.pairs.iter().map(|pair| pair.look(at, log)).sum();
+            if told == 0 {
+                // Nothing has happened, and nothing will before.
+                log.skip_to(until);
+            }
+        }
     }
 
     fn not_for_ever(&self, at: Instant) -> Result<(), Failure> {

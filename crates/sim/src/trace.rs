@@ -2,11 +2,14 @@
 //! stamped by its host's own clock. It changes nothing of what happens, and untraced runs have none of it.
 
 use crate::clock::HostClock;
+use crate::stacks::other;
 use crate::world::Desk;
 use stackline_core::program::Side;
-use stackline_core::time::Instant;
-use stackline_events::unit::{Direction, Numbering};
+use stackline_core::time::{Duration, Instant};
+use stackline_events::unit::{self, Direction, Numbering};
 use stackline_events::{Keyword, Tapes, Value};
+use stackline_proto::blast::told::{self as blast, Deed};
+use stackline_proto::tcp::Facts;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -27,6 +30,12 @@ static LOST: Keyword = Keyword::new("APP_LOST");
 static STOP: Keyword = Keyword::new("APP_STOP");
 static DISCONNECT: Keyword = Keyword::new("APP_DISCONNECT");
 static DISCONNECTED: Keyword = Keyword::new("APP_DISCONNECTED");
+static BLAST_SEND: Keyword = Keyword::new(Deed::Sends.keyword());
+static BLAST_RETRANSMIT: Keyword = Keyword::new(Deed::Repeats.keyword());
+static BLAST_TIMER: Keyword = Keyword::new(Deed::Timer.keyword());
+static BLAST_NAK: Keyword = Keyword::new(Deed::Misses.keyword());
+static BLAST_ACK: Keyword = Keyword::new(Deed::Has.keyword());
+static INFO: Keyword = Keyword::new("TCP_INFO");
 
 /// What a traced run is told.
 #[derive(Debug)]
@@ -48,12 +57,24 @@ pub(crate) struct Log {
     clocks: Vec<Rc<HostClock>>,
     /// Of each pair, its flow and the hosts of its two sides.
     pairs: RefCell<Vec<(u32, [usize; 2])>>,
+    /// When connections are looked at next.
+    next_look: Cell<Instant>,
 }
+
+/// How often connections are looked at.
+const LOOK_EVERY: Duration = Duration(100_000_000);
 
 impl Log {
     pub(crate) fn new(trace: Trace, clocks: Vec<Rc<HostClock>>) -> Self {
         let Trace { flows, zero_ns, tapes } = trace;
-        Self { flows, zero_ns, tapes: RefCell::new(tapes), clocks, pairs: RefCell::default() }
+        Self {
+            flows,
+            zero_ns,
+            tapes: RefCell::new(tapes),
+            clocks,
+            pairs: RefCell::default(),
+            next_look: Cell::new(Instant(0) + LOOK_EVERY),
+        }
     }
 
     /// The next pair: the part it belongs to, which replica it is, its hosts.
@@ -66,11 +87,74 @@ impl Log {
         self.pairs.borrow().get(pair as usize).copied().unwrap_or_default()
     }
 
+    /// The moment before `until` at which connections are to be looked at, after the last one.
+    #[inline]
+    pub(crate) fn look_before(&self, until: Instant) -> Option<Instant> {
+        let look = self.next_look.get();
+        (look < until).then(|| {
+            self.next_look.set(look + LOOK_EVERY);
+            look
+        })
+    }
+
+    /// Nothing is to be seen before `at`.
+    pub(crate) fn skip_to(&self, at: Instant) {
+        let ahead = at.since(self.next_look.get()).0 / LOOK_EVERY.0;
+        self.next_look.set(self.next_look.get() + Duration(ahead * LOOK_EVERY.0));
+    }
+
+    /// A connection as its machine tells of it now, told of one side of a pair.
+    pub(crate) fn info(&self, (pair, side): (u32, Side), at: Instant, before: &Facts, now: &Facts) {
+        let (stream, host) = self.stream(pair, side);
+        let mss = u64::from(now.mss);
+        let grew = |before: Duration, now: Duration| Value::from(now.0.saturating_sub(before.0));
+        let values = [
+            LOOK_EVERY.0.into(),
+            stream.into(),
+            Value::Absent,
+            Value::Absent,
+            (u64::from(now.window) * mss).into(),
+            now.in_flight.into(),
+            now.rtt.0.into(),
+            now.retransmits.saturating_sub(before.retransmits).into(),
+            grew(before.busy, now.busy),
+            grew(before.receive_window_limited, now.receive_window_limited),
+            grew(before.send_buffer_limited, now.send_buffer_limited),
+            now.unsent.into(),
+            now.waiting.into(),
+            now.peer_window.into(),
+            mss.into(),
+            now.bytes_acked.saturating_sub(before.bytes_acked).into(),
+        ];
+        self.put(host, at, &INFO, &values);
+    }
+
+    /// What a machine of `proto::blast` does on one side of a pair.
+    pub(crate) fn blast(&self, (pair, side): (u32, Side), at: Instant, told: blast::Told) {
+        let (own, host) = self.stream(pair, side);
+        let stream = if told.deed.is_own() { own } else { self.stream(pair, other(side)).0 };
+        let keyword = match told.deed {
+            Deed::Sends => &BLAST_SEND,
+            Deed::Repeats => &BLAST_RETRANSMIT,
+            Deed::Timer => &BLAST_TIMER,
+            Deed::Misses => &BLAST_NAK,
+            Deed::Has => &BLAST_ACK,
+        };
+        let values = [Value::Absent, stream.into(), told.offset.into(), told.bytes.into(), Value::Text(told.cause)];
+        self.put(host, at, keyword, &values);
+    }
+
     /// An event on a host, at a true moment.
     pub(crate) fn put(&self, host: usize, at: Instant, keyword: &Keyword, values: &[Value<'_>]) {
         let reading = self.clocks.get(host).map_or(i128::from(at.0), |clock| clock.reading_ns(at));
         let at_ns = u64::try_from((i128::from(self.zero_ns) + reading).max(0)).unwrap_or(u64::MAX);
         self.tapes.borrow_mut().push(host, keyword.id(), at_ns, values);
+    }
+
+    /// The stream that one side of a pair sends, and its host.
+    pub(crate) fn stream(&self, pair: u32, side: Side) -> (i64, usize) {
+        let (flow, hosts) = self.pair(pair);
+        (unit::stream(flow, way_of(side)), hosts[way_of(side) as usize])
     }
 
     /// Hands on what is left.

@@ -5,7 +5,7 @@
 
 use super::marks::Marks;
 use super::options::Blast;
-use super::sender::Run;
+use super::sender::{Run, Why};
 use stackline_core::time::Instant;
 
 /// What is left to send of a round.
@@ -23,6 +23,8 @@ pub(super) enum Work {
 pub(super) struct Flying {
     pub(super) blast: Blast,
     pub(super) round: u16,
+    /// Why it is sent.
+    pub(super) why: Why,
     /// What is missing is believed of rounds from this one on: earlier ones were answered by sending it.
     pub(super) news_from: u16,
     pub(super) work: Work,
@@ -40,7 +42,8 @@ impl Flying {
     /// A blast of so many packets of which nothing has left.
     pub(super) const fn new(blast: Blast, packets: u32) -> Self {
         let (asked_at, work) = (None, Work::From(0));
-        Self { blast, round: 0, news_from: 0, work, asked: 0, packets, asked_at, arrived: 0, complete: false }
+        let why = Why::New;
+        Self { blast, round: 0, why, news_from: 0, work, asked: 0, packets, asked_at, arrived: 0, complete: false }
     }
 
     /// Whether an answer to that round of it is waited for.
@@ -49,7 +52,8 @@ impl Flying {
     }
 
     /// A new round begins.
-    pub(super) fn begin(&mut self, work: Work, packets: u32) {
+    pub(super) fn begin(&mut self, work: Work, packets: u32, why: Why) {
+        self.why = why;
         self.round = self.round.wrapping_add(1);
         (self.work, self.packets, self.asked_at) = (work, packets, None);
     }
@@ -77,7 +81,7 @@ impl Flying {
             }
         }
         let asks = next.is_none();
-        Run { connection, blast: self.blast, round: self.round, first, count, asks, packet }
+        Run { connection, blast: self.blast, round: self.round, first, count, asks, packet, why: self.why }
     }
 }
 
@@ -105,7 +109,7 @@ mod tests {
         let mut flying = flying();
         assert_eq!(runs(&mut flying, 4), [(0, 4, false), (4, 4, false), (8, 2, true)]);
         assert_eq!(flying.asked, 9);
-        flying.begin(Work::From(7), 3);
+        flying.begin(Work::From(7), 3, Why::Missing);
         assert_eq!(runs(&mut flying, 128), [(7, 3, true)]);
     }
 
@@ -116,7 +120,7 @@ mod tests {
             missing.put(index);
         }
         let mut flying = flying();
-        flying.begin(Work::Those(missing, 1), 4);
+        flying.begin(Work::Those(missing, 1), 4, Why::Missing);
         assert_eq!(runs(&mut flying, 128), [(1, 1, false), (5, 1, false), (7, 2, true)]);
         assert_eq!((flying.asked, flying.round), (8, 1));
     }
@@ -127,7 +131,7 @@ mod tests {
         assert!(!flying.waits(0));
         runs(&mut flying, 128);
         assert!(flying.waits(0) && !flying.waits(1));
-        flying.begin(Work::From(0), 10);
+        flying.begin(Work::From(0), 10, Why::Timeout);
         assert!(!flying.waits(0) && !flying.waits(1));
         runs(&mut flying, 128);
         assert!(flying.waits(1));

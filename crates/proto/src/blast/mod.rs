@@ -21,6 +21,7 @@
 //! | [`stack`] | the stacks of the language they are, and their options |
 //! | [`terms`] | what two ends agree upon |
 //! | [`connection`] | one end: opening, both directions, closing |
+//! | [`told`] | what it does, read off what it sends |
 
 pub mod connection;
 mod flying;
@@ -36,6 +37,7 @@ pub mod receiver;
 pub mod sender;
 pub mod stack;
 pub mod terms;
+pub mod told;
 pub mod wire;
 
 #[cfg(test)]
@@ -44,5 +46,5 @@ mod tests;
 pub use connection::{Cause, Connection, Facts, Failure, Output, State};
 pub use options::{Blast, Interval, Options, Pacing, Strategy};
 pub use receiver::{Arrival, Check, Receiver};
-pub use sender::{Run, Sender, Wait};
+pub use sender::{Run, Sender, Wait, Why};
 pub use wire::{HEADER, Header, Kind};

@@ -41,6 +41,34 @@ pub struct Run {
     pub asks: bool,
     /// Bytes of a full packet.
     pub packet: u32,
+    /// Why they leave.
+    pub why: Why,
+}
+
+/// Why packets leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// For the first time.
+    New,
+    /// The receiver says what is missing.
+    Missing,
+    /// A question was not answered in time.
+    Timeout,
+    /// A later question was answered, this one was not.
+    Overtaken,
+}
+
+impl Why {
+    /// Its word in events.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Missing => "nak",
+            Self::Timeout => "timeout",
+            Self::Overtaken => "overtaken",
+        }
+    }
 }
 
 impl Run {
@@ -361,9 +389,9 @@ impl Sender {
             }
         };
         if waits {
-            (flying.work, flying.packets) = (work, packets);
+            (flying.work, flying.packets, flying.why) = (work, packets, Why::Missing);
         } else {
-            flying.begin(work, packets);
+            flying.begin(work, packets, Why::Missing);
         }
         flying.news_from = flying.round;
         let arrived = if forgets { 0 } else { total - packets };
@@ -534,18 +562,19 @@ impl Sender {
             }
         }
         self.seen.timeouts += 1;
+        let why = if wait == Wait::Overtaken { Why::Overtaken } else { Why::Timeout };
         let place = question.number.wrapping_sub(self.base) as usize;
         let flying = &mut self.flying[place];
         match self.options.strategy {
             Strategy::Full | Strategy::FullNak => {
                 let packets = flying.blast.packets(self.options.packet);
-                flying.begin(Work::From(0), packets);
+                flying.begin(Work::From(0), packets, why);
                 flying.news_from = flying.round;
             }
             Strategy::Partial | Strategy::Selective => {
                 let mut last = Marks::none(flying.blast.packets(self.options.packet));
                 last.put(flying.asked);
-                flying.begin(Work::Those(last, flying.asked), 1);
+                flying.begin(Work::Those(last, flying.asked), 1, why);
             }
         }
         self.enqueue(question.number);

@@ -7,7 +7,9 @@ use super::recovery::Push;
 use super::segment::{IPV4_HEADER, Segment, TCP_HEADER, TIMESTAMPS};
 use super::send::Sender;
 use super::sequence::Origin;
+use super::told::Listener;
 use super::window::Tuning;
+use alloc::boxed::Box;
 use stackline_core::time::{Duration, Instant};
 
 /// Most bytes that a send buffer takes without being asked for.
@@ -137,6 +139,14 @@ pub struct Facts {
     pub send_buffer: u64,
     /// See `send_buffer`.
     pub receive_buffer: u64,
+    /// Bytes sent and neither acknowledged nor lost, as far as is known.
+    pub in_flight: u64,
+    /// Bytes handed over that have not been sent.
+    pub unsent: u64,
+    /// Bytes that have arrived and were not taken.
+    pub waiting: u64,
+    /// The peer's window.
+    pub peer_window: u64,
 }
 
 /// One end of a connection.
@@ -166,6 +176,8 @@ pub struct Connection {
     pub(super) wants_room: bool,
     /// Something may have to leave.
     pub(super) stirred: bool,
+    /// Somebody wants to be told what it does.
+    pub(super) listener: Option<Box<Listener>>,
 }
 
 impl Connection {
@@ -194,6 +206,7 @@ impl Connection {
             sent: false,
             wants_room: false,
             stirred: true,
+            listener: None,
         }
     }
 
@@ -392,6 +405,10 @@ impl Connection {
             bytes_received: self.receiver.bytes,
             send_buffer: self.send_buffer(),
             receive_buffer: self.receiver.tuning.clamp,
+            in_flight: u64::from(sender.flying()) * u64::from(sender.mss),
+            unsent: sender.queued.saturating_sub(sender.next.max(1)),
+            waiting: self.receiver.waiting(),
+            peer_window: sender.window,
         }
     }
 
@@ -400,6 +417,7 @@ impl Connection {
         self.input(now, segment);
         self.stirred = true;
         self.account(now);
+        self.tell_changes();
     }
 
     /// Where in the own stream a segment of it lies: bytes before its first one, since the connection began.
@@ -422,6 +440,7 @@ impl Connection {
         if segment.is_none() {
             self.stirred = false;
             self.account(now);
+            self.tell_changes();
         }
         segment
     }

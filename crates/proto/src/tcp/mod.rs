@@ -19,6 +19,7 @@
 //! | `receive` | ranges that arrived, and when to acknowledge |
 //! | `window` | how much the receiver offers |
 //! | `chrono` | where the sender's time goes |
+//! | [`told`] | what it tells of its own doing |
 
 mod chrono;
 mod congestion;
@@ -35,6 +36,7 @@ pub mod segment;
 mod send;
 mod sequence;
 mod timers;
+pub mod told;
 mod window;
 
 #[cfg(test)]
@@ -43,3 +45,4 @@ mod tests;
 pub use congestion::Algorithm;
 pub use connection::{Cause, Connection, Facts, Options, Received, State};
 pub use segment::{Flags, Segment};
+pub use told::{Told, Why};

@@ -4,8 +4,9 @@ use super::connection::{Connection, State};
 use super::input::clock;
 use super::recovery::Push;
 use super::segment::{Flags, MOST_BLOCKS, Segment, Syn, Timestamps};
-use super::send::Wait;
+use super::send::{Phase, Wait};
 use super::sequence::Range;
+use super::told::Why;
 use super::window::UNSCALED;
 use stackline_core::time::{Duration, Instant};
 
@@ -74,10 +75,11 @@ impl Connection {
         }
     }
 
-    /// The next range that leaves, and whether it leaves again.
-    fn choose(&mut self, now: Instant) -> Option<(Range, bool)> {
+    /// The next range that leaves, and why if it leaves again.
+    fn choose(&mut self, now: Instant) -> Option<(Range, Option<Why>)> {
         if let Some(range) = self.sender.lost() {
-            return Some((range, true));
+            let why = if self.sender.phase == Phase::Loss { Why::Timeout } else { Why::Missing };
+            return Some((range, Some(why)));
         }
         let pushed = self.push;
         let fresh = self.fresh(pushed);
@@ -86,13 +88,13 @@ impl Connection {
                 self.sender.probe = Some((self.sender.next + fresh.map_or(0, Range::len), false));
             }
             self.push = None;
-            return fresh.map(|range| (range, false));
+            return fresh.map(|range| (range, None));
         }
         if pushed == Some(Push::TailProbe) {
             self.push = None;
             let range = self.sender.board.last()?;
             self.sender.probe = Some((self.sender.next, true));
-            return Some((range, true));
+            return Some((range, Some(Why::TailProbe)));
         }
         self.sender.validate(now, core::mem::take(&mut self.sent));
         self.ask_for_window(now);
@@ -132,11 +134,12 @@ impl Connection {
         }
     }
 
-    fn data_segment(&mut self, now: Instant, range: Range, again: bool) -> Segment {
+    fn data_segment(&mut self, now: Instant, range: Range, again: Option<Why>) -> Segment {
+        self.tell_range(range, again);
         let sender = &mut self.sender;
         let data = range.end.min(sender.queued) - range.start.min(sender.queued);
         let fin = range.end > sender.queued;
-        if again {
+        if again.is_some() {
             sender.sends_again(range, now);
         } else {
             sender.sends(range, data, now);

@@ -253,6 +253,11 @@ impl Receiver {
         self.tuning.offer(self.waiting() + self.beyond_bytes, self.largest)
     }
 
+    /// Whether it has told the peer that there is no room.
+    pub(super) fn shut(&self) -> bool {
+        self.offered == 0 && self.waiting() > 0
+    }
+
     /// An acknowledgement leaves, by itself or with data: the number on the wire of its window.
     pub(super) fn tell(&mut self, scaled: bool) -> u16 {
         let scale = if scaled { self.scale } else { 0 };

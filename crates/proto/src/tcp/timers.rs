@@ -97,6 +97,7 @@ impl Connection {
         let wait = SYN_AGAIN.0 << self.syns.min(16);
         if self.syns > 0 {
             self.sender.retransmits += 1;
+            self.tell_handshake();
         } else {
             self.syn_sent = now;
         }

@@ -3,15 +3,18 @@
 //! A segment travels as its fields; its bytes are made for captures only.
 
 use super::end::Got;
+use super::other;
 use super::tcp::{MAPPING, Wire};
 use crate::datagram::Datagram;
+use crate::trace::Log;
 use crate::world::World;
 use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
 use stackline_core::time::{Duration, Instant};
+use stackline_events::{Keyword, Value};
 use stackline_net::Packet;
-use stackline_proto::tcp::{Algorithm, Connection, Flags, Options, Received, Segment, State};
+use stackline_proto::tcp::{Algorithm, Connection, Facts, Flags, Options, Received, Segment, State, Told};
 use std::collections::BTreeMap;
 
 pub(super) const TABLE: StackTable = StackTable {
@@ -70,6 +73,11 @@ pub(super) const TABLE: StackTable = StackTable {
     mapping: MAPPING,
 };
 
+static SEGMENT: Keyword = Keyword::new("TCP_SEGMENT");
+static RETRANSMIT: Keyword = Keyword::new("TCP_RETRANSMIT");
+static STATE: Keyword = Keyword::new("TCP_STATE");
+static FULL: Keyword = Keyword::new("TCP_RCVQ_FULL");
+
 /// One end, and what it was asked to do.
 #[derive(Debug)]
 pub(super) struct Machine {
@@ -96,12 +104,18 @@ impl Machine {
         Self { connection: Connection::listen(now, options(stack, mtu), 0, first), first }
     }
 
-    pub(super) fn dial(&mut self, now: Instant, ports: [u16; 2]) {
+    pub(super) fn dial(&mut self, now: Instant, ports: [u16; 2], traced: bool) {
         self.connection = Connection::connect(now, *self.connection.options(), (ports[0], ports[1]), self.first);
+        if traced {
+            self.connection.listen_in();
+        }
     }
 
-    pub(super) fn listen(&mut self, now: Instant, port: u16) {
+    pub(super) fn listen(&mut self, now: Instant, port: u16, traced: bool) {
         self.connection = Connection::listen(now, *self.connection.options(), port, self.first);
+        if traced {
+            self.connection.listen_in();
+        }
     }
 
     pub(super) const fn state(&self) -> State {
@@ -131,7 +145,40 @@ impl Machine {
             let place = self.connection.place(&segment);
             leaving.push(packet(wire, wire.connection, segment, place));
         }
+        if let Some(log) = &world.log {
+            self.tell(wire, log, now);
+        }
         self.connection.deadline().map(|(at, _)| at)
+    }
+
+    /// Puts what the machine has told on the log.
+    fn tell(&mut self, wire: &Wire, log: &Log, now: Instant) {
+        let (stream, host) = log.stream(wire.pair, wire.side);
+        let back = log.stream(wire.pair, other(wire.side)).0;
+        for told in self.connection.told() {
+            let place = |offset: u64, bytes: Option<u64>| [Value::Absent, stream.into(), offset.into(), bytes.into()];
+            match told {
+                Told::Sent { offset, bytes } => log.put(host, now, &SEGMENT, &place(offset, Some(bytes))),
+                Told::Again { offset, bytes, why } => {
+                    let [unit, stream, offset, bytes] = place(offset, Some(bytes));
+                    log.put(host, now, &RETRANSMIT, &[unit, stream, offset, bytes, Value::Text(why.word()), 1.into()]);
+                }
+                Told::State { offset, state } => {
+                    let [unit, stream, offset, bytes] = place(offset, None);
+                    log.put(host, now, &STATE, &[unit, stream, offset, bytes, Value::Text(state)]);
+                }
+                Told::Full { offset, queued } => {
+                    let (unit, bytes) = (Value::Absent, Value::Absent);
+                    log.put(host, now, &FULL, &[unit, back.into(), offset.into(), bytes, queued.into()]);
+                }
+            }
+        }
+    }
+
+    /// What the connection tells of itself, where it is one.
+    pub(super) fn facts(&self, now: Instant) -> Option<Facts> {
+        let lives = !matches!(self.connection.state(), State::Closed | State::Listen | State::TimeWait);
+        lives.then(|| self.connection.facts(now))
     }
 
     pub(super) fn send(&mut self, bytes: usize, now: Instant) -> Option<usize> {

@@ -2,7 +2,7 @@
 
 use crate::datagram::Datagram;
 use crate::fault::{Failure, Result};
-use crate::trace::{Coming, Leaving};
+use crate::trace::{Coming, Leaving, Log};
 use crate::world::{Desk, World};
 use stackline_core::catalogue::{OptionKind, OptionValue, StackTable};
 use stackline_core::plan::Stack;
@@ -120,6 +120,14 @@ impl Pair {
             Self::Blast(pair) => pair.timer(connection, side, world),
             Self::Ikp(pair) => pair.timer(connection, side, world),
             Self::Udp(_) => {}
+        }
+    }
+
+    /// Tells of its connections as they are at a moment; of how many there was something to tell.
+    pub(crate) fn look(&self, at: Instant, log: &Log) -> usize {
+        match self {
+            Self::Tcp(pair) => pair.look(at, log),
+            Self::Udp(_) | Self::Quic(_) | Self::Blast(_) | Self::Ikp(_) => 0,
         }
     }
 

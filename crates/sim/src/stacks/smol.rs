@@ -21,6 +21,7 @@ use smoltcp::time::{Duration as Span, Instant as Moment};
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr, Ipv4Address};
 use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
 use stackline_core::plan::Stack;
+use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
 use stackline_net::{Node, Packet};
@@ -430,7 +431,7 @@ impl TxToken for Leaving<'_> {
         let body = Body::Zeros((length - headers) as u32);
         let payload = Datagram::new(self.pair, self.connection, &frame[..headers], body);
         let (from, to) = (Node(0), Node(0));
-        let wire = Wire { pair: self.pair, connection: self.connection, from, to };
+        let wire = Wire { pair: self.pair, connection: self.connection, from, to, side: Side::Initiator };
         self.leaving.push(wire.packet(length, payload));
         result
     }

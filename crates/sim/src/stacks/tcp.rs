@@ -6,6 +6,7 @@ use super::segments::{ACK, Fields, SYN};
 use super::{Route, linux_tcp, other, place, smol};
 use crate::datagram::Datagram;
 use crate::fault::Failure;
+use crate::trace::Log;
 use crate::world::{Timer, World};
 use stackline_core::catalogue::Mapping;
 use stackline_core::plan::Stack;
@@ -13,7 +14,7 @@ use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
 use stackline_net::{Ecn, Node, Packet, Segments as Sizes};
-use stackline_proto::tcp::{Flags, State};
+use stackline_proto::tcp::{Facts, Flags, State};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -55,6 +56,7 @@ pub(super) struct Wire {
     pub(super) connection: u32,
     pub(super) from: Node,
     pub(super) to: Node,
+    pub(super) side: Side,
 }
 
 impl Wire {
@@ -142,7 +144,7 @@ impl TcpPair {
 
     fn wire(&self, connection: u32, side: Side) -> Wire {
         let (from, to) = (self.route.node(side), self.route.node(other(side)));
-        Wire { pair: self.route.pair, connection, from, to }
+        Wire { pair: self.route.pair, connection, from, to, side }
     }
 
     fn find(&self, connection: u32, side: Side) -> Option<Rc<End>> {
@@ -160,7 +162,7 @@ impl TcpPair {
             }
             self.seen.set(connection + 1);
             let end = self.end(connection, side, world.now());
-            end.listen(self.ports(connection)[1], world.now());
+            end.listen(self.ports(connection)[1], world);
             self.backlog.borrow_mut().push_back(Rc::clone(&end));
             end.arrived(&packet.payload, world);
         } else {
@@ -171,6 +173,12 @@ impl TcpPair {
                 world.send(answer);
             }
         }
+    }
+
+    /// Tells of every connection whose facts have changed, or on which something is under way; how many.
+    pub(super) fn look(&self, at: Instant, log: &Log) -> usize {
+        let of_side = |ends: &RefCell<Vec<Rc<End>>>| ends.borrow().iter().filter(|end| end.look(at, log)).count();
+        self.ends.iter().map(of_side).sum()
     }
 
     pub(super) fn timer(&self, connection: u32, side: Side, world: &Rc<World>) {
@@ -212,7 +220,7 @@ impl Streams for TcpPair {
         let connection = self.dialled.get();
         self.dialled.set(connection + 1);
         let end = self.end(connection, Side::Initiator, world.now());
-        end.dial(self.ports(connection), world.now());
+        end.dial(self.ports(connection), world);
         end.touch(world);
         Ok(end::StreamEnd::Tcp(end))
     }
@@ -237,6 +245,8 @@ pub(crate) struct End {
     /// The earliest timer that has not come yet.
     alarm: Cell<Option<Instant>>,
     machine: RefCell<Machine>,
+    /// What it told of itself last, while the run is traced.
+    looked: Cell<Facts>,
 }
 
 impl fmt::Debug for End {
@@ -256,19 +266,20 @@ impl End {
             wants_room: Cell::new(false),
             alarm: Cell::new(None),
             machine: RefCell::new(machine),
+            looked: Cell::new(Facts::default()),
         }
     }
 
-    fn dial(&self, ports: [u16; 2], now: Instant) {
+    fn dial(&self, ports: [u16; 2], world: &World) {
         match &mut *self.machine.borrow_mut() {
-            Machine::Linux(machine) => machine.dial(now, ports),
+            Machine::Linux(machine) => machine.dial(world.now(), ports, world.log.is_some()),
             Machine::Smoltcp(machine) => machine.dial(self.wire.to, ports),
         }
     }
 
-    fn listen(&self, port: u16, now: Instant) {
+    fn listen(&self, port: u16, world: &World) {
         match &mut *self.machine.borrow_mut() {
-            Machine::Linux(machine) => machine.listen(now, port),
+            Machine::Linux(machine) => machine.listen(world.now(), port, world.log.is_some()),
             Machine::Smoltcp(machine) => machine.listen(port),
         }
     }
@@ -296,6 +307,18 @@ impl End {
     /// Nobody needs it any more; what a kernel would still answer in TIME-WAIT its pair answers.
     pub(super) fn is_over(&self) -> bool {
         self.orphan.get() && matches!(self.state(), State::Closed | State::TimeWait)
+    }
+
+    fn look(&self, at: Instant, log: &Log) -> bool {
+        let Machine::Linux(machine) = &*self.machine.borrow() else { return false };
+        let Some(now) = machine.facts(at) else { return false };
+        let before = self.looked.replace(now);
+        let changed = (now.bytes_acked, now.bytes_received) != (before.bytes_acked, before.bytes_received);
+        let tells = changed || now.in_flight + now.unsent + now.waiting > 0;
+        if tells {
+            log.info((self.wire.pair, self.side), at, &before, &now);
+        }
+        tells
     }
 
     /// Its pair's number.

@@ -21,4 +21,5 @@ mod scale;
 mod simulated;
 mod spims;
 mod ssh;
+mod traces;
 mod worlds;

@@ -10,6 +10,7 @@ use crate::world::{Timer, World};
 use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
+use stackline_proto::blast::told::Teller;
 use stackline_proto::blast::{Arrival, Connection, Failure as Broken, Options, Output, State};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -76,6 +77,8 @@ pub(crate) struct End {
     /// The earliest timer that has not come yet.
     alarm: Cell<Option<Instant>>,
     machine: RefCell<Machine>,
+    /// While the run is traced.
+    teller: RefCell<Option<Teller>>,
 }
 
 impl fmt::Debug for End {
@@ -104,6 +107,7 @@ impl End {
             blocked: Cell::new(false),
             alarm: Cell::new(None),
             machine: RefCell::new(machine),
+            teller: RefCell::default(),
         }
     }
 
@@ -136,6 +140,9 @@ impl End {
 
     pub(super) fn arrived(self: &Rc<Self>, datagram: &Datagram, world: &World) {
         let Some(arrived) = self.wire.read(datagram) else { return };
+        if world.log.is_some() {
+            self.teller.borrow_mut().get_or_insert_default().arrived(&arrived.header);
+        }
         let mut machine = self.machine.borrow_mut();
         let before = machine.seen();
         let came = machine.connection.handle(world.now(), &arrived.header, arrived.body, arrived.payload);
@@ -194,7 +201,14 @@ impl End {
                 Ok(()) if !wants => return next,
                 Ok(()) => {}
             }
-            match machine.connection.poll(now, 1) {
+            let output = machine.connection.poll(now, 1);
+            if let (Some(log), Some(output)) = (&world.log, &output) {
+                let packet = machine.connection.options().packet;
+                let mut teller = self.teller.borrow_mut();
+                let tell = |told| log.blast((self.wire.pair, self.side), now, told);
+                teller.get_or_insert_default().leaves(output, packet, tell);
+            }
+            match output {
                 Some(Output::Run(run)) => {
                     machine.between = run.asks;
                     self.send(self.wire.data_at(&run.header(0, 0), run.span(0)), world);

@@ -1,0 +1,187 @@
+//! Traced runs of the simulated world: whole logs of small ones, and what holds for the events of any.
+//!
+//! `UPDATE_GOLDEN=1` writes the logs anew.
+
+use crate::support::{Place, number};
+use stackline_events::text::Event;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const PAIR: &str = "network n { host a, b; switch x; link a - x 10 Mbit/s 4 ms; link x - b 10 Mbit/s 6 ms LOSS; }";
+
+/// Runs it traced, simulated.
+fn traced(text: &str, seed: &str) -> (Place, Vec<Event>) {
+    let place = Place::new();
+    place.stackline(&["run", "-e", text, "--in", "simulated", "--trace", "--seed", seed]).succeeds();
+    let table = stackline_runs::events::read_run(&place.kept().0).unwrap();
+    let mut events: Vec<Event> = (0..table.len()).map(|row| table.event(row)).collect();
+    events.sort_by_key(|event| event.at_ns);
+    (place, events)
+}
+
+fn golden(name: &str, text: &str) {
+    let (_, events) = traced(text, "7");
+    let log: String = events.iter().map(|event| format!("{event}\n")).collect();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/traces").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &log).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(log == expected, "{name} differs; it is now:\n{log}");
+}
+
+#[test]
+fn two_calls_over_tcp() {
+    golden("two-calls.txt", &format!("{} 1 from a to b rr 100*2 over tcp across n;", PAIR.replace("LOSS", "")));
+}
+
+#[test]
+fn a_put_over_tcp_that_loses_one_segment() {
+    let lossy = PAIR.replace("LOSS", "loss packets 6");
+    golden("put-with-a-loss.txt", &format!("{lossy} 1 from a to b bulk_put 1000*12 over tcp across n;"));
+}
+
+#[test]
+fn a_blast_whose_receiver_says_what_is_missing() {
+    let lossy = PAIR.replace("LOSS", "loss packets 6");
+    golden("blast-with-a-nak.txt", &format!("{lossy} 1 from a to b bulk_put 1000*6 over blast(selective) across n;"));
+}
+
+#[test]
+fn datagrams_one_of_which_is_lost() {
+    let lossy = PAIR.replace("LOSS", "loss packets 5");
+    golden("datagrams.txt", &format!("{lossy} 1 from a to b bulk_put 1000*4 over udp across n;"));
+}
+
+/// A number among the data of an event.
+fn field(event: &Event, name: &str) -> Option<i64> {
+    let place = stackline_events::catalogue::find(&event.keyword)?.field(name)?;
+    event.data.get(place)?.parse().ok()
+}
+
+/// The ranges of a stream that events of that keyword tell of, one behind the other.
+fn ranges(events: &[Event], keywords: &[&str], stream: i64) -> Vec<(i64, i64)> {
+    let of = |event: &&Event| keywords.contains(&event.keyword.as_str()) && field(event, "stream") == Some(stream);
+    let range = |event: &Event| {
+        let offset = field(event, "offset")?;
+        Some((offset, offset + field(event, "bytes")?))
+    };
+    let mut ranges: Vec<(i64, i64)> = events.iter().filter(of).filter_map(range).collect();
+    ranges.sort_unstable();
+    ranges.dedup();
+    ranges
+}
+
+fn covered(ranges: &[(i64, i64)], (from, to): (i64, i64)) -> bool {
+    let mut at = from;
+    for (start, end) in ranges {
+        if *start <= at {
+            at = at.max(*end);
+        }
+    }
+    at >= to
+}
+
+const LOSSY: [&str; 4] = ["", "loss packets 9", "loss 3%", "loss 3% jitter uniform(0, 1 ms)"];
+
+#[test]
+fn every_byte_of_a_unit_is_sent_and_delivered() {
+    let stacks = [("tcp", "TCP_SEGMENT"), ("blast", "BLAST_SEND"), ("window", "BLAST_SEND"), ("saw", "BLAST_SEND")];
+    for (stack, sends) in stacks {
+        for (loss, seed) in LOSSY.iter().zip(["1", "2", "3", "4"]) {
+            let text = format!("{} 1 from a to b bulk_put 700*60 over {stack} across n;", PAIR.replace("LOSS", loss));
+            let (_, events) = traced(&text, seed);
+            let units = ranges(&events, &["APP_SEND"], 0);
+            assert_eq!(units.len(), 60, "{stack} {loss}");
+            assert_eq!(ranges(&events, &["APP_RECEIVED"], 0), units, "{stack} {loss}");
+            let sent = ranges(&events, &[sends], 0);
+            let delivered = ranges(&events, &["NET_DELIVER"], 0);
+            for unit in units {
+                assert!(covered(&sent, unit) && covered(&delivered, unit), "{stack} {loss} {unit:?}");
+            }
+            let ids = |keyword: &str| {
+                let of = events.iter().filter(|event| event.keyword == keyword);
+                of.filter_map(|event| field(event, "unit")).collect::<Vec<_>>()
+            };
+            assert_eq!(ids("APP_SEND"), ids("APP_RECEIVED"), "{stack} {loss}");
+        }
+    }
+}
+
+/// What is dropped of a TCP stream is sent again with the very bytes, and arrives.
+#[test]
+fn what_is_dropped_is_sent_again() {
+    let text = format!("{} 1 from a to b bulk_put 1400*200 over tcp across n;", PAIR.replace("LOSS", "loss 4%"));
+    let (_, events) = traced(&text, "5");
+    let dropped = ranges(&events, &["NET_DROP"], 0);
+    assert!(dropped.len() > 3, "{dropped:?}");
+    let again = ranges(&events, &["TCP_RETRANSMIT"], 0);
+    let delivered = ranges(&events, &["NET_DELIVER"], 0);
+    for range in dropped.into_iter().filter(|(from, to)| from < to) {
+        assert!(covered(&again, range) && covered(&delivered, range), "{range:?}");
+    }
+}
+
+/// One program that uses every stack.
+fn every_stack(loss: &str) -> String {
+    let stacks = ["tcp", "smoltcp", "quic", "udp", "saw", "window", "blast", "ikp"];
+    let puts = stacks.map(|stack| format!("1 from a to b bulk_put 900*30 over {stack} across n;\n"));
+    let gets = stacks.map(|stack| format!("1 from a to b bulk_get 900*30 over {stack} across n;\n"));
+    let calls = stacks.map(|stack| format!("1 from a to b rr 100*20 over {stack} across n;\n"));
+    format!("{}\n{}{}{}", PAIR.replace("LOSS", loss), puts.concat(), gets.concat(), calls.concat())
+}
+
+#[test]
+fn tracing_changes_nothing_and_repeats_itself() {
+    let text = every_stack("loss packets 25");
+    let digest = |place: &Place| {
+        let environment = std::fs::read_to_string(place.kept().0.join("environment.json")).unwrap();
+        let known: serde_json::Value = serde_json::from_str(&environment).unwrap();
+        let known = &known["worlds"]["simulated"];
+        assert!(known["digest"].is_string(), "{environment}");
+        (known["digest"].clone(), known["events"].clone(), std::fs::read(place.kept().0.join("runs.jsonl")).unwrap())
+    };
+    let plain = Place::new();
+    plain.stackline(&["run", "-e", &text, "--in", "simulated", "--seed", "11"]).succeeds();
+    let (first, events) = traced(&text, "11");
+    let (second, again) = traced(&text, "11");
+    assert_eq!(digest(&plain), digest(&first));
+    assert_eq!(digest(&plain), digest(&second));
+    assert!(events == again, "the same seed, the same events");
+    // Both ends of every flow tell of the same units: what was sent came, or its loss is known.
+    let count = |keyword: &str| events.iter().filter(|event| event.keyword == keyword).count();
+    assert_eq!((count("APP_CALL"), count("APP_RESPONSE") + count("APP_LOST")), (160, 160));
+    assert_eq!(count("APP_SEND"), 2 * 8 * 30);
+    assert!(count("APP_RECEIVED") <= count("APP_SEND") && count("APP_RECEIVED") > 2 * 8 * 30 - 20);
+}
+
+#[test]
+fn results_agree_with_what_was_traced() {
+    let text = format!("{} 1 from a to b rr 100*25 over tcp across n in simulated;", PAIR.replace("LOSS", "loss 2%"));
+    let (place, events) = traced(&text, "3");
+    let mut calls: BTreeMap<i64, Vec<u64>> = BTreeMap::new();
+    for event in events.iter().filter(|event| matches!(event.keyword.as_str(), "APP_CALL" | "APP_RESPONSE")) {
+        calls.entry(field(event, "unit").unwrap()).or_default().push(event.at_ns);
+    }
+    assert_eq!(calls.len(), 25);
+    let longest = calls.values().map(|at| at[1] - at[0]).max().unwrap();
+    let json = place.stackline(&["run", "-e", &text, "--seed", "3", "--json"]).json();
+    let told = number(&json, "/measurements/0/response_s/max");
+    assert!((longest as f64 / 1e9 - told).abs() < 1e-9, "{longest} ns, {told} s");
+}
+
+#[test]
+fn a_host_with_a_wrong_clock_stamps_with_it() {
+    let wrong = PAIR.replace("LOSS", "").replace("host a, b;", "host a; host b { clock behind 3 ms; }");
+    let (_, right) = traced(&format!("{} 1 from a to b rr 100*2 over tcp across n;", PAIR.replace("LOSS", "")), "7");
+    let (_, wrong) = traced(&format!("{wrong} 1 from a to b rr 100*2 over tcp across n;"), "7");
+    let at = |events: &[Event], host: &str| {
+        let of = events.iter().filter(|event| event.host == host);
+        of.map(|event| event.at_ns).collect::<Vec<_>>()
+    };
+    let later = |by: u64, times: Vec<u64>| times.into_iter().map(|at| at + by).collect::<Vec<_>>();
+    // The whole run begins 3 ms later, so that nothing is stamped before its origin.
+    assert_eq!(at(&wrong, "b"), at(&right, "b"));
+    assert_eq!(at(&wrong, "a"), later(3_000_000, at(&right, "a")));
+    assert_eq!(at(&wrong, "x"), later(3_000_000, at(&right, "x")));
+}
