@@ -279,8 +279,12 @@ impl Datagrams {
     pub(in crate::stacks) async fn receive(&mut self, bytes: u64, times: u64, what: Coming) -> Result<u64> {
         let mut told = self.ahead.min(times);
         self.tell(told, what);
+        let mut awaited = None;
         while self.ahead < times && !self.ended && !self.bye {
-            self.desk.trace_awaits(bytes);
+            // What comes may be control: the next unit is waited for once.
+            if awaited.replace(told) != Some(told) {
+                self.desk.trace_awaits(bytes);
+            }
             self.take("a data unit").await?;
             let more = self.ahead.min(times) - told;
             self.tell(more, what);
