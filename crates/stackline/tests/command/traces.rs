@@ -49,7 +49,7 @@ fn a_blast_whose_receiver_says_what_is_missing() {
 
 #[test]
 fn datagrams_one_of_which_is_lost() {
-    let lossy = PAIR.replace("LOSS", "loss packets 5");
+    let lossy = PAIR.replace("LOSS", "loss packets 17");
     golden("datagrams.txt", &format!("{lossy} 1 from a to b bulk_put 1000*4 over udp across n;"));
 }
 
