@@ -67,6 +67,9 @@ pub(crate) enum Command {
     Lifelines(Lifelines),
     /// Make a page of a kept run: findings, lifelines, statistics, in one file for a browser
     Report(Report),
+    /// Ask kept runs in SQL (starts `stackline-query`, which is built by itself)
+    #[command(disable_help_flag = true)]
+    Query(Query),
     /// Show the networks of a specification, run any program on one
     Net(Net),
     /// Make a paper's tables and figures again: printed, formula, simulated, measured here
@@ -224,6 +227,13 @@ pub(crate) struct Report {
 fn unit_field(text: &str) -> Result<usize, String> {
     let most = stackline_events::table::FIELDS;
     text.parse().ok().filter(|field| (1..=most).contains(field)).ok_or_else(|| format!("a number from 1 to {most}"))
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Query {
+    /// Runs, and the query as the last word
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "RUN... SQL")]
+    pub(crate) words: Vec<OsString>,
 }
 
 #[derive(Args, Debug)]

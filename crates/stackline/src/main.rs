@@ -14,6 +14,7 @@ mod net;
 mod observer;
 mod output;
 mod predict;
+mod query;
 mod report;
 mod reproduce;
 mod run;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Diagnose(flags) => diagnose::diagnose(&flags),
         Command::Lifelines(flags) => lifelines::lifelines(&flags),
         Command::Report(flags) => report::report(&flags),
+        Command::Query(flags) => query::query(&flags),
         Command::Net(flags) => net::net(&flags),
         Command::Reproduce(flags) => reproduce::reproduce(&flags),
         Command::Emulate(flags) => net::emulate(&flags),
