@@ -253,3 +253,23 @@ fn two_threads_at_full_speed_are_counted_to_the_last() {
     assert_eq!(totals.recorded + totals.lost, 1_000_000);
     assert!(TAKEN.load(Ordering::Relaxed) >= totals.recorded * 48);
 }
+
+/// The example is a program of its own, as its environment says where events go.
+#[test]
+fn the_example_does_what_the_environment_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("%p.tape");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let run = |events: String| {
+        let mut command = std::process::Command::new(&cargo);
+        command.args(["run", "--quiet", "--offline", "-p", "stackline-events", "--example", "emit"]);
+        command.env("STACKLINE_EVENTS", events).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap()
+    };
+    let output = run(format!("file:{}", path.display()));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "2 recorded, 0 lost\n", "{output:?}");
+    let file = fs::read_dir(directory.path()).unwrap().flatten().next().unwrap().path();
+    assert_eq!(events(&tape_of(&file)), [("APP_SEND".to_owned(), 17), ("DPSS_START_WRITE".to_owned(), 17)]);
+    assert_eq!(String::from_utf8_lossy(&run("off".into()).stdout), "0 recorded, 0 lost\n");
+    let wrong = run("tcp:1".into());
+    assert!(!wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("hint: "), "{wrong:?}");
+}

@@ -3,4 +3,5 @@
 
 mod c;
 mod common;
+mod documents;
 mod python;

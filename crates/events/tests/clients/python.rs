@@ -1,6 +1,6 @@
 //! The Python client: its own tests by pytest, and what it writes. Passed over, with a word, where there is no Python.
 
-use crate::common::{events, lines};
+use crate::common::{events, lines, read_tape};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -77,4 +77,14 @@ fn what_it_writes_reads_back() {
     assert!(numbers.into_iter().eq((0..8).flat_map(|thread| (0..200).map(move |n| vec![thread, n]))));
     assert!(events.iter().all(|event| event.host == "khons"));
     assert!(events.iter().all(|event| event.at_ns > 1_600_000_000_000_000_000));
+}
+
+#[test]
+fn the_example_needs_nothing_but_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let tape = directory.path().join("a.tape");
+    let Some(output) = python(&["example.py"], &format!("file:{}", tape.display())) else { return };
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "3 recorded, 0 lost\n", "{output:?}");
+    let expected = ["APP_SEND; 17; ; 0; 1500", "DPSS_START_WRITE; 17; set 3", "DPSS_END_WRITE; 17; set 3"];
+    assert_eq!(lines(&read_tape(&tape)), expected);
 }

@@ -1,0 +1,29 @@
+//! Any bytes as a tape and as lines of the text form: nothing is read twice or beyond the end, and what was read is read again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use stackline_events::text::{Events, line};
+use stackline_events::traceparent::Traceparent;
+use stackline_events::{Tape, tape};
+
+fuzz_target!(|bytes: &[u8]| {
+    let read = Tape::from_bytes(bytes.to_vec());
+    let mut count = 0;
+    read.each(&mut tape::Names::default(), |_, _, _, _| count += 1);
+    assert_eq!(read.records().count(), count);
+    assert!(count <= bytes.len() / 16);
+    if let Ok(Some(whole)) = tape::whole(bytes) {
+        assert!(whole <= bytes.len() as u64);
+    }
+    for record in read.records().filter(|record| !record.keyword.is_empty() && !record.host.is_empty()) {
+        let text = line(record.keyword, record.host, record.at_ns, &record.values);
+        let event: stackline_events::Event = text.parse().expect("a line that was written is read");
+        assert_eq!((event.to_string(), event.at_ns), (text, record.at_ns));
+    }
+    for event in Events::new(bytes, "fuzz").flatten() {
+        assert_eq!(event.to_string().parse(), Ok(event));
+    }
+    if let Some(parent) = std::str::from_utf8(bytes).ok().and_then(|text| text.parse::<Traceparent>().ok()) {
+        assert_eq!(parent.to_string().parse::<Traceparent>().map(|again| again.unit()), Ok(parent.unit()));
+    }
+});
