@@ -17,6 +17,7 @@
 //! | [`catalogue`] | what a stack can do and which options it takes |
 //! | [`record`] | what one run yielded |
 //! | [`trace`] | what is known about a run's events |
+//! | [`offset`] | how far another host's clock is ahead, from exchanges of time stamps |
 
 #![no_std]
 
@@ -27,6 +28,7 @@ pub mod course;
 pub mod cursor;
 pub mod distribution;
 pub mod network;
+pub mod offset;
 pub mod plan;
 pub mod program;
 pub mod random;

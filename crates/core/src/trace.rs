@@ -77,7 +77,8 @@ pub struct HostTrace {
 }
 
 /// A host's clock against the reference host's. Its own clock minus `offset_ns + drift_ppm * 1e-6 * (t - at_ns)` is reference
-/// time; a host that shares the reference's clock has all zeroes.
+/// time; what it was set by since comes
+/// off too. A host that shares the reference's clock has all zeroes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
     /// How far it is ahead at `at_ns`, ns.
@@ -154,14 +155,13 @@ impl Index {
 }
 
 impl HostTrace {
-    /// What is known after a later run too: counts summed, the later clock with the exchanges and steps of both.
+    /// What is known after a later run too: counts summed, the later clock, which knows of all steps, with the exchanges of both.
     #[must_use]
     pub fn then(self, later: Self) -> Self {
         let mut both = later;
         both.recorded += self.recorded;
         both.lost += self.lost;
         both.clock.exchanges.splice(0..0, self.clock.exchanges);
-        both.clock.steps.splice(0..0, self.clock.steps);
         for (what, seconds) in self.cost_s {
             *both.cost_s.entry(what).or_default() += seconds;
         }
@@ -179,17 +179,24 @@ impl HostTrace {
 pub const UNNAMED: (&str, &str) = ("initiator", "responder");
 
 impl Clock {
-    /// A moment of this host's clock in reference time.
+    /// How far it is ahead at a moment of its own, ns.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
         reason = "a correction of some seconds at most"
     )]
-    pub fn reference_ns(&self, at_ns: u64) -> u64 {
+    pub fn ahead_ns(&self, at_ns: u64) -> i64 {
         let since = at_ns as i128 - i128::from(self.at_ns);
-        let gained = (since as f64 * self.drift_ppm * 1e-6) as i128;
-        let corrected = i128::from(at_ns) - i128::from(self.offset_ns) - gained;
+        let gained = (since as f64 * self.drift_ppm * 1e-6) as i64;
+        let set: i64 = self.steps.iter().filter(|(at, _)| *at <= at_ns).map(|(_, by)| by).sum();
+        self.offset_ns.saturating_add(gained).saturating_add(set)
+    }
+
+    /// A moment of this host's clock in reference time.
+    #[must_use]
+    pub fn reference_ns(&self, at_ns: u64) -> u64 {
+        let corrected = i128::from(at_ns) - i128::from(self.ahead_ns(at_ns));
         u64::try_from(corrected.max(0)).unwrap_or(u64::MAX)
     }
 }
@@ -204,5 +211,7 @@ mod tests {
         assert_eq!(clock.reference_ns(5_000_000), 4_999_000);
         assert_eq!(clock.reference_ns(6_000_000), 5_998_900);
         assert_eq!(Clock::default().reference_ns(7), 7);
+        let set = Clock { steps: [(100, 30)].to_vec(), ..Clock::default() };
+        assert_eq!([99, 100, 200].map(|at| set.reference_ns(at)), [99, 70, 170]);
     }
 }

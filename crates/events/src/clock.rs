@@ -11,8 +11,15 @@ use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+/// A moment of the monotonic clock, and what it is in ns since 1970.
+static ORIGIN: OnceLock<(Instant, u64)> = OnceLock::new();
+
+/// Takes its origin from elsewhere, so that several processes of one machine stamp alike; false when the clock goes already.
+pub fn begin(moment: Instant, ns: u64) -> bool {
+    ORIGIN.set((moment, ns)).is_ok()
+}
+
 fn origin() -> &'static (Instant, u64) {
-    static ORIGIN: OnceLock<(Instant, u64)> = OnceLock::new();
     ORIGIN.get_or_init(|| {
         let (before, wall, after) = (Instant::now(), SystemTime::now(), Instant::now());
         let since = wall.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);

@@ -1,24 +1,28 @@
 //! The agent: a process with a pipe. It creates and ends benchmark processes (threads of its own) by message, and is
 //! silent while they measure. When the pipe closes it ends them and exits, so nothing is left behind.
 
+use crate::clock;
 use crate::control::{self, FromAgent, Hello, PROTOCOL, Task, ToAgent};
 use crate::environment::{self, DynamicSample, Sampler};
 use crate::fault::{Fault, Result};
 use crate::files::Files;
 use crate::job::{Job, News};
 use crate::placement;
+use crate::recording::{self, Pieces, Recording};
 use crate::stacks;
 use crate::sys::{memory, thread as system};
+use stackline_events::clock as events;
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What reaches the agent's one loop.
 enum Event {
-    Message(Box<ToAgent>),
+    /// When it came too.
+    Message(Box<ToAgent>, Instant),
     Unreadable(Fault),
     Closed,
     News(u64, News),
@@ -29,6 +33,7 @@ enum Event {
 /// # Errors
 /// A [`Fault`] when what arrives is no message, or the pipe breaks.
 pub fn serve(input: impl Read + Send + 'static, output: impl Write, directory: Option<&Path>) -> Result<()> {
+    shift_clock();
     system::make_interruptible().map_err(|e| Fault::environment(format!("signals cannot be handled: {e}")))?;
     memory::keep_large_blocks_apart();
     placement::raise_file_limit();
@@ -42,6 +47,10 @@ pub fn serve(input: impl Read + Send + 'static, output: impl Write, directory: O
         events,
         sampler: Sampler::new(),
         last: None,
+        recording: None,
+        pieces: Pieces::default(),
+        emission_ns: None,
+        clock_error_ns: 0,
     };
     agent.send(&FromAgent::Hello(hello()))?;
     agent.work(&mailbox)
@@ -51,25 +60,37 @@ fn read_messages(input: impl Read, events: &Sender<Event>) {
     let mut input = BufReader::new(input);
     loop {
         let event = match control::read(&mut input) {
-            Ok(Some(message)) => Event::Message(Box::new(message)),
+            Ok(Some(message)) => Event::Message(Box::new(message), Instant::now()),
             Ok(None) => Event::Closed,
             Err(fault) => Event::Unreadable(fault),
         };
-        let last = !matches!(event, Event::Message(_));
+        let last = !matches!(event, Event::Message(..));
         if events.send(event).is_err() || last {
             return;
         }
     }
 }
 
+/// For tests of hosts whose clocks differ: the variable says by how many ns this agent's is ahead.
+fn shift_clock() {
+    if let Some(ahead_ns) = std::env::var(clock::SHIFT).ok().and_then(|text| text.parse::<i64>().ok()) {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let wall_ns = u64::try_from(wall.as_nanos()).unwrap_or(0);
+        events::begin(Instant::now(), wall_ns.saturating_add_signed(ahead_ns));
+    }
+}
+
 fn hello() -> Hello {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_string();
     let client = std::env::var("SSH_CONNECTION").ok();
+    let machine = read("/proc/sys/kernel/random/boot_id");
     Hello {
         version: env!("CARGO_PKG_VERSION").into(),
         protocol: PROTOCOL,
         pid: std::process::id(),
-        machine: read("/proc/sys/kernel/random/boot_id"),
+        clock: clock::identity(),
+        network: clock::namespace("net"),
+        machine,
         coordinator: client.and_then(|c| c.split_ascii_whitespace().next().map(str::to_string)),
     }
 }
@@ -86,6 +107,13 @@ struct Agent<W> {
     events: Sender<Event>,
     sampler: Sampler,
     last: Option<DynamicSample>,
+    recording: Option<Recording>,
+    /// What was recorded and not handed over.
+    pieces: Pieces,
+    /// What emitting an event takes.
+    emission_ns: Option<f64>,
+    /// How far its clock may be from the coordinator's though it is the same, ns.
+    clock_error_ns: u64,
 }
 
 impl<W: Write> Agent<W> {
@@ -97,8 +125,8 @@ impl<W: Write> Agent<W> {
             };
             match event {
                 Ok(Event::Closed) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
-                Ok(Event::Message(message)) if *message == ToAgent::Quit => return Ok(()),
-                Ok(Event::Message(message)) => self.handle(*message)?,
+                Ok(Event::Message(message, _)) if *message == ToAgent::Quit => return Ok(()),
+                Ok(Event::Message(message, came)) => self.handle(*message, came)?,
                 Ok(Event::Unreadable(fault)) => return Err(fault),
                 Ok(Event::News(job, news)) => self.news(job, news)?,
                 Err(RecvTimeoutError::Timeout) => self.interrupt(),
@@ -122,7 +150,7 @@ impl<W: Write> Agent<W> {
         control::write(&mut self.output, message).map_err(|e| Fault::io("writing to the coordinator", &e))
     }
 
-    fn handle(&mut self, message: ToAgent) -> Result<()> {
+    fn handle(&mut self, message: ToAgent, came: Instant) -> Result<()> {
         match message {
             ToAgent::Environment => self.send(&FromAgent::Environment(environment::static_environment())),
             ToAgent::Sample => {
@@ -158,8 +186,48 @@ impl<W: Write> Agent<W> {
                 }
                 Ok(())
             }
+            ToAgent::Clock => {
+                let heard_ns = events::at_ns(came);
+                self.send(&FromAgent::Clock { heard_ns, answered_ns: events::now_ns(), returned_ns: 0 })
+            }
+            ToAgent::SameClock { ahead_ns } => {
+                let (moment, monotonic_ns, error_ns) = clock::both();
+                events::begin(moment, monotonic_ns.saturating_add_signed(ahead_ns));
+                self.clock_error_ns = error_ns;
+                Ok(())
+            }
+            ToAgent::Record { host, monitors } => {
+                let refused = self.record(&host, monitors).err().map(|error| error.to_string());
+                self.send(&FromAgent::Recording { refused })
+            }
+            ToAgent::StopRecording => {
+                let emission_ns = self.emission_ns.unwrap_or(0.0);
+                let stopped = self.recording.take().map(|recording| recording.stop(emission_ns));
+                let (mut recorded, pieces) = stopped.unwrap_or_default();
+                recorded.stamp_error_ns += self.clock_error_ns;
+                self.pieces = pieces;
+                self.send(&FromAgent::Recorded(Box::new(recorded)))
+            }
+            ToAgent::Tape => {
+                let piece = self.pieces.next().map_err(|e| Fault::io("reading back what was recorded", &e))?;
+                if piece.is_empty() {
+                    self.pieces = Pieces::default();
+                }
+                control::write_tape(&mut self.output, &piece).map_err(|e| Fault::io("writing to the coordinator", &e))
+            }
             ToAgent::Quit => Ok(()),
         }
+    }
+
+    fn record(&mut self, host: &str, monitors: bool) -> std::io::Result<()> {
+        // A run that failed may have left one.
+        self.recording = None;
+        self.pieces = Pieces::default();
+        if self.emission_ns.is_none() {
+            self.emission_ns = Some(recording::emission_ns()?);
+        }
+        self.recording = Some(Recording::start(host, monitors)?);
+        Ok(())
     }
 
     fn started(&mut self, job: u64, reliable: bool, started: Result<Job>) -> Result<()> {

@@ -12,6 +12,44 @@ pub fn now() -> Instant {
         .map_or(Instant(0), |t| Instant(t.tv_sec() as u64 * NANOS_PER_SECOND + t.tv_nsec() as u64))
 }
 
+/// The same moment as events have it and on the monotonic clock, in ns, and how far the two may be apart, ns.
+#[must_use]
+pub(crate) fn both() -> (std::time::Instant, u64, u64) {
+    let read = || {
+        let before = std::time::Instant::now();
+        let middle = now().0;
+        let after = std::time::Instant::now();
+        (before + (after - before) / 2, middle, (after - before).as_nanos() as u64)
+    };
+    let best = (0..100).map(|_| read()).min_by_key(|(.., width)| *width);
+    let (moment, monotonic_ns, width) = best.unwrap_or_else(read);
+    (moment, monotonic_ns, width.div_ceil(2))
+}
+
+/// Set for an agent whose clock is to be ahead, in ns, of what it is: for tests.
+pub(crate) const SHIFT: &str = "STACKLINE_CLOCK_AHEAD_NS";
+
+/// Names the monotonic clock: the machine since its boot, and the time namespace. Who has the same name has the same clock.
+#[must_use]
+pub fn identity() -> Option<String> {
+    if std::env::var_os(SHIFT).is_some() {
+        return None;
+    }
+    // A kernel without time namespaces has one clock.
+    namespace("time").or_else(|| boot().map(|boot| format!("{boot}/time")))
+}
+
+/// Names a namespace of this process, on all machines.
+pub(crate) fn namespace(kind: &str) -> Option<String> {
+    let link = std::fs::read_link(format!("/proc/self/ns/{kind}")).ok()?;
+    Some(format!("{}/{}", boot()?, link.to_string_lossy()))
+}
+
+fn boot() -> Option<String> {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned()).filter(|id| !id.is_empty())
+}
+
 /// Waits until `moment`; returns early when a signal comes, so the caller looks at its flags and calls again.
 #[expect(clippy::cast_possible_wrap, reason = "nanoseconds since boot fit for 292 years")]
 pub fn sleep_until(moment: Instant) {

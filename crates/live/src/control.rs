@@ -13,7 +13,9 @@ use stackline_core::random::Seed;
 use stackline_core::record::WakeUp;
 use stackline_core::record::{Histogram, SideRecord};
 use stackline_core::time::Duration;
-use stackline_events::unit;
+use stackline_core::trace::KernelClock;
+use stackline_events::{clock, unit};
+use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
 use std::net::IpAddr;
 
@@ -21,6 +23,9 @@ use std::net::IpAddr;
 pub const PROTOCOL: u32 = 2;
 /// Longest line either side reads.
 pub const LONGEST_LINE: u64 = 64 << 20;
+
+/// Most bytes of events that are handed over at once.
+pub const LONGEST_TAPE: u64 = 256 << 20;
 
 /// One side of one part of one run, for all its replicas.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -165,6 +170,24 @@ pub enum ToAgent {
         /// Interrupt whatever it waits for.
         now: bool,
     },
+    /// Tell what time it is there.
+    Clock,
+    /// Stamp events as the coordinator does, whose clock this one is: it is so much ahead of the monotonic one.
+    SameClock {
+        /// Time since 1970 less the monotonic clock's, ns.
+        ahead_ns: i64,
+    },
+    /// Record events from now on.
+    Record {
+        /// Whose events they are.
+        host: String,
+        /// Whether the machine is watched too.
+        monitors: bool,
+    },
+    /// Record no more, and tell what there is.
+    StopRecording,
+    /// Hand over the next piece of what was recorded.
+    Tape,
     /// Exit.
     Quit,
 }
@@ -192,6 +215,31 @@ pub enum FromAgent {
     Ready {
         /// Which job.
         job: u64,
+    },
+    /// What time it is there.
+    Clock {
+        /// When the question came, ns since 1970 by the agent's clock.
+        heard_ns: u64,
+        /// When the answer left.
+        answered_ns: u64,
+        /// When that came, by the coordinator's clock: known there alone.
+        #[serde(skip)]
+        returned_ns: u64,
+    },
+    /// Events are being recorded, or why not.
+    Recording {
+        /// The reason.
+        refused: Option<String>,
+    },
+    /// No more are; this is what there is.
+    Recorded(Box<Recorded>),
+    /// A piece of it; none when everything was handed over. Its bytes follow the line.
+    Tape {
+        /// How many.
+        length: u64,
+        /// They themselves.
+        #[serde(skip)]
+        bytes: Vec<u8>,
     },
     /// All threads of the job are done.
     Done {
@@ -222,6 +270,29 @@ pub struct Hello {
     pub machine: String,
     /// The address the coordinator has, seen from an agent started by ssh.
     pub coordinator: Option<String>,
+    /// Names its monotonic clock: the machine since its boot, and the time namespace.
+    pub clock: Option<String>,
+    /// Names its network: the machine since its boot, and the network namespace.
+    pub network: Option<String>,
+}
+
+/// What an agent recorded in a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// Events kept.
+    pub recorded: u64,
+    /// Events there was no room for.
+    pub lost: u64,
+    /// How far a stamp may be from the agent's clock, ns.
+    pub stamp_error_ns: u64,
+    /// CPU seconds it took, by what took them.
+    pub cost_s: BTreeMap<String, f64>,
+    /// What could not be recorded, and why.
+    pub absent: BTreeMap<String, String>,
+    /// Things worth telling.
+    pub notes: Vec<String>,
+    /// What the kernel says of the wall clock.
+    pub kernel: Option<KernelClock>,
 }
 
 /// What one side of one part saw in one run.
@@ -274,12 +345,44 @@ pub fn read<M: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<M>> {
     })
 }
 
+/// Hands over a piece of what was recorded.
+///
+/// # Errors
+/// When the pipe is closed.
+pub fn write_tape(to: &mut impl Write, bytes: &[u8]) -> std::io::Result<()> {
+    write(to, &FromAgent::Tape { length: bytes.len() as u64, bytes: Vec::new() })?;
+    to.write_all(bytes)?;
+    to.flush()
+}
+
+/// Reads one message of an agent, with the bytes that follow it and the moment it came; `None` at the end of the stream.
+///
+/// # Errors
+/// As [`read`]; also when more bytes are to follow than a piece may have.
+pub fn read_from_agent(from: &mut impl BufRead) -> Result<Option<FromAgent>> {
+    let mut message = read(from)?;
+    match &mut message {
+        Some(FromAgent::Clock { returned_ns, .. }) => *returned_ns = clock::now_ns(),
+        Some(FromAgent::Tape { length, bytes }) => {
+            if *length > LONGEST_TAPE {
+                return Err(Fault::measurement("an agent wants to hand over a piece of more than 256 MiB of events"));
+            }
+            // What is not there takes no memory.
+            let got = from.take(*length).read_to_end(bytes).map_err(|e| Fault::io("reading events", &e))?;
+            if got as u64 != *length {
+                return Err(Fault::measurement("events that an agent hands over were cut off"));
+            }
+        }
+        _ => {}
+    }
+    Ok(message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
     use stackline_core::plan::Count;
-    use std::collections::BTreeMap;
     use std::net::Ipv4Addr;
 
     #[test]
@@ -289,6 +392,22 @@ mod tests {
         let mut reader = pipe.as_slice();
         assert_eq!(read(&mut reader).unwrap(), Some(ToAgent::End { job: 7, now: true }));
         assert_eq!(read::<ToAgent>(&mut reader).unwrap(), None);
+    }
+
+    #[test]
+    fn events_follow_their_line_and_are_bounded() {
+        let mut pipe = Vec::new();
+        write_tape(&mut pipe, &[1, 2, 3, b'\n']).unwrap();
+        write(&mut pipe, &FromAgent::Recording { refused: None }).unwrap();
+        let mut reader = pipe.as_slice();
+        let tape = read_from_agent(&mut reader).unwrap();
+        assert_eq!(tape, Some(FromAgent::Tape { length: 4, bytes: vec![1, 2, 3, b'\n'] }));
+        assert_eq!(read_from_agent(&mut reader).unwrap(), Some(FromAgent::Recording { refused: None }));
+        let cut = &pipe[..pipe.iter().position(|byte| *byte == b'\n').unwrap() + 3];
+        assert!(read_from_agent(&mut &cut[..]).is_err());
+        let mut greedy = Vec::new();
+        write(&mut greedy, &FromAgent::Tape { length: u64::MAX, bytes: Vec::new() }).unwrap();
+        assert!(read_from_agent(&mut greedy.as_slice()).is_err());
     }
 
     fn task() -> Task {

@@ -3,6 +3,9 @@
 //! It keeps no statistics, prints nothing and does not know which run comes next: it is given one turn after the other.
 
 mod run;
+mod trace;
+
+pub use trace::{Keep, Traced};
 
 use crate::control::{FromAgent, Hello, ToAgent};
 use crate::fault::{Blame, Fault, Result};
@@ -44,6 +47,9 @@ pub struct Coordinator<'p> {
     mailbox: Receiver<(String, Mail)>,
     interrupted: &'p AtomicBool,
     next_job: u64,
+    /// The first flow of each part, while a run is traced.
+    flows: Vec<u32>,
+    clocks: BTreeMap<String, trace::HostClock>,
     /// An agent has died: nothing explains a failure better.
     bereft: bool,
 }
@@ -76,7 +82,7 @@ impl<'p> Coordinator<'p> {
             agents.insert(name.clone(), agent);
         }
         let hellos = BTreeMap::new();
-        let mut coordinator = Self { hosts, agents, hellos, mailbox, interrupted, next_job: 0, bereft: false };
+        let mut coordinator = Self { hosts, agents, hellos, mailbox, interrupted, next_job: 0, flows: Vec::new(), clocks: BTreeMap::new(), bereft: false };
         coordinator.greet()?;
         let report = coordinator.ask()?;
         Ok((coordinator, report))
@@ -213,7 +219,7 @@ fn read_mail(name: String, mut output: std::io::BufReader<std::process::ChildStd
             return;
         }
         loop {
-            let letter = match crate::control::read(&mut output) {
+            let letter = match crate::control::read_from_agent(&mut output) {
                 Ok(Some(message)) => Mail::Message(Box::new(message)),
                 Ok(None) => Mail::Closed,
                 Err(fault) => Mail::Unreadable(fault),

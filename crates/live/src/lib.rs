@@ -14,6 +14,7 @@
 //! | [`meter`] | CPU, counters and histograms of the measured period |
 //! | [`placement`] | cores, priorities, and what waking another core costs |
 //! | [`environment`] | what the machine is and does (SPIMS section 5) |
+//! | `recording` | one traced run at an agent: events kept until they are taken |
 //! | [`files`] | the one directory an agent may touch |
 //! | [`watch`] | monitors of the machine, exact events of its kernel |
 //! | `sys` | the only unsafe code |
@@ -36,6 +37,7 @@ pub mod job;
 pub mod launch;
 pub mod meter;
 pub mod placement;
+mod recording;
 pub mod stacks;
 mod sys;
 pub mod watch;

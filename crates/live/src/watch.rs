@@ -295,7 +295,7 @@ impl Watcher {
 
 /// CPU seconds of the calling thread.
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of one thread")]
-fn thread_cpu_s() -> f64 {
+pub(crate) fn thread_cpu_s() -> f64 {
     use nix::time::{ClockId, clock_gettime};
     let spent = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
     spent.map_or(0.0, |t| t.tv_sec() as f64 + t.tv_nsec() as f64 / NANOS_PER_SECOND as f64)

@@ -110,7 +110,11 @@ impl Coordinator<'_> {
             (part.from.as_deref().unwrap_or(LOCAL_INITIATOR), part.to.as_deref().unwrap_or(LOCAL_RESPONDER));
         let bind = self.bind(from, to);
         let token = token()?;
-        let task = |side: Side, cpu: Option<usize>| task(measurement, part, side, cpu, seed, token, bind);
+        let flow = self.flows.get(number).copied();
+        let task = |side: Side, cpu: Option<usize>| Task {
+            flow,
+            ..task(measurement, part, side, cpu, seed, token, bind)
+        };
         let responder = self.job(to, number, Side::Responder, part.background, jobs);
         let listen =
             ToAgent::Listen { job: responder, task: Box::new(task(Side::Responder, part.cpu.1.or(self.host_cpu(to)))) };

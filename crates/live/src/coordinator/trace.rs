@@ -1,0 +1,213 @@
+//! A traced run: agents record while it goes on, and hand over what they have when it is over. Before and after, and never
+//! while a clock runs, their clocks are compared with the coordinator's.
+
+use super::{Coordinator, LOCAL_INITIATOR, LOCAL_RESPONDER};
+use crate::clock;
+use crate::control::{FromAgent, Recorded, ToAgent};
+use crate::fault::Result;
+use stackline_core::course::Turn;
+use stackline_core::offset::{Offset, delay_ns};
+use stackline_core::record::RunRecord;
+use stackline_core::trace::{Clock, Exchange, HostTrace, UNNAMED};
+use stackline_events::{Tape, clock as events};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Exchanges at a time; the one that was under way for the least time is kept.
+const EXCHANGES: usize = 8;
+
+/// Takes tapes of hosts, by name.
+pub type Keep<'k> = dyn FnMut(&str, &Tape) -> std::result::Result<(), String> + 'k;
+
+/// What is known of a traced run beside its events.
+#[derive(Clone, Debug, Default)]
+pub struct Traced {
+    /// When it began and was over, by the coordinator's clock, ns.
+    pub span_ns: (u64, u64),
+    /// What is known of each host.
+    pub hosts: BTreeMap<String, HostTrace>,
+    /// Why events could not be kept, when they could not.
+    pub unkept: Option<String>,
+}
+
+/// A host's clock, as far as it is known by now.
+#[derive(Debug, Default)]
+pub(super) struct HostClock {
+    /// It is the coordinator's own; how far readings of it may be apart, ns.
+    same: Option<u64>,
+    offset: Offset,
+    /// Exchanges since they were last told.
+    fresh: Vec<Exchange>,
+}
+
+/// What the files of a host's events are called.
+fn shown(host: &str) -> &str {
+    match host {
+        LOCAL_INITIATOR => UNNAMED.0,
+        LOCAL_RESPONDER => UNNAMED.1,
+        host => host,
+    }
+}
+
+impl Coordinator<'_> {
+    /// Makes one run and records it: `flows` has the first flow of each part, `keep` is given the events. What was traced is
+    /// there also when the run failed.
+    pub fn make_traced(
+        &mut self,
+        turn: &Turn<'_>,
+        flows: &[u32],
+        keep: &mut Keep<'_>,
+    ) -> (Result<Vec<RunRecord>>, Traced) {
+        let mut traced = Traced::default();
+        if let Err(fault) = self.compare_clocks(turn) {
+            return (Err(fault), traced);
+        }
+        if let Err(fault) = self.record(turn, &mut traced.hosts) {
+            return (Err(fault), traced);
+        }
+        traced.span_ns.0 = events::now_ns();
+        self.flows = flows.to_vec();
+        let made = self.make(turn);
+        self.flows.clear();
+        traced.span_ns.1 = events::now_ns();
+        // An interruption is over when the runs are: what there is can still be taken.
+        let compared = self.compare_clocks(turn);
+        for host in names(turn) {
+            let trace = traced.hosts.entry(shown(&host).to_owned()).or_default();
+            if let Err(fault) = self.take_over(&host, trace, keep, &mut traced.unkept) {
+                trace.absent.insert("events".into(), fault.message);
+            }
+            if let Some(clock) = self.clocks.get_mut(&host) {
+                trace.clock = clock.told(&trace.clock);
+            }
+        }
+        let failed = compared.err().filter(|_| made.is_ok());
+        (failed.map_or(made, Err), traced)
+    }
+
+    /// The first host of those whose clock is the coordinator's.
+    #[must_use]
+    pub fn same_clock(&self) -> Option<&str> {
+        self.clocks.iter().find(|(_, clock)| clock.same.is_some()).map(|(name, _)| shown(name))
+    }
+
+    fn record(&mut self, turn: &Turn<'_>, traces: &mut BTreeMap<String, HostTrace>) -> Result<()> {
+        let mut watched: BTreeMap<String, String> = BTreeMap::new();
+        for host in names(turn) {
+            let network = self.hellos.get(&host).and_then(|hello| hello.network.clone());
+            let other = network.as_ref().and_then(|network| watched.get(network)).cloned();
+            let trace = traces.entry(shown(&host).to_owned()).or_default();
+            if let Some(other) = &other {
+                let reason = format!("it is the machine of {other}, whose monitors are its too");
+                trace.absent.insert("monitors".into(), reason);
+            } else if let Some(network) = network {
+                watched.insert(network, shown(&host).to_owned());
+            }
+            let question = ToAgent::Record { host: shown(&host).to_owned(), monitors: other.is_none() };
+            let answer = |message| if let FromAgent::Recording { refused } = message { Some(refused) } else { None };
+            if let Some(refused) = self.ask_one(&host, &question, answer)? {
+                trace.absent.insert("events".into(), refused);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a host's recording and takes its events.
+    fn take_over(
+        &mut self,
+        host: &str,
+        trace: &mut HostTrace,
+        keep: &mut Keep<'_>,
+        unkept: &mut Option<String>,
+    ) -> Result<()> {
+        let answer = |message| if let FromAgent::Recorded(recorded) = message { Some(*recorded) } else { None };
+        let recorded = self.ask_one(host, &ToAgent::StopRecording, answer)?;
+        loop {
+            let answer = |message| if let FromAgent::Tape { bytes, .. } = message { Some(bytes) } else { None };
+            let bytes = self.ask_one(host, &ToAgent::Tape, answer)?;
+            if bytes.is_empty() {
+                break;
+            }
+            if unkept.is_none() {
+                *unkept = keep(shown(host), &Tape::from_bytes(bytes)).err();
+            }
+        }
+        let Recorded { recorded, lost, stamp_error_ns, cost_s, absent, notes, kernel } = recorded;
+        trace.recorded += recorded;
+        trace.lost += lost;
+        trace.cost_s.extend(cost_s);
+        trace.absent.extend(absent);
+        trace.notes.extend(notes);
+        trace.clock.kernel = kernel;
+        trace.clock.error_ns = Some(stamp_error_ns);
+        Ok(())
+    }
+
+    /// Asks every host of a run what time it is, unless its clock is ours.
+    fn compare_clocks(&mut self, turn: &Turn<'_>) -> Result<()> {
+        for host in names(turn) {
+            if !self.clocks.contains_key(&host) {
+                let met = self.meet(&host)?;
+                self.clocks.insert(host.clone(), met);
+            }
+            if self.clocks.get(&host).is_some_and(|clock| clock.same.is_some()) {
+                continue;
+            }
+            let mut best: Option<Exchange> = None;
+            for _ in 0..EXCHANGES {
+                let exchange = self.exchange(&host)?;
+                if best.is_none_or(|best| delay_ns(&exchange) < delay_ns(&best)) {
+                    best = Some(exchange);
+                }
+            }
+            if let (Some(clock), Some(exchange)) = (self.clocks.get_mut(&host), best)
+                && clock.offset.take(&exchange)
+            {
+                clock.fresh.push(exchange);
+            }
+        }
+        Ok(())
+    }
+
+    /// An agent whose clock is ours stamps events as we do.
+    fn meet(&mut self, host: &str) -> Result<HostClock> {
+        let theirs = self.hellos.get(host).and_then(|hello| hello.clock.clone());
+        if theirs.is_none() || theirs != clock::identity() {
+            return Ok(HostClock::default());
+        }
+        let (moment, monotonic_ns, error_ns) = clock::both();
+        let ahead_ns = i128::from(events::at_ns(moment)) - i128::from(monotonic_ns);
+        let Ok(ahead_ns) = i64::try_from(ahead_ns) else { return Ok(HostClock::default()) };
+        self.send(host, &ToAgent::SameClock { ahead_ns })?;
+        Ok(HostClock { same: Some(error_ns), ..HostClock::default() })
+    }
+
+    fn exchange(&mut self, host: &str) -> Result<Exchange> {
+        let asked_ns = events::now_ns();
+        let answer = |message| match message {
+            FromAgent::Clock { heard_ns, answered_ns, returned_ns } => Some((heard_ns, answered_ns, returned_ns)),
+            _ => None,
+        };
+        let (heard_ns, answered_ns, returned_ns) = self.ask_one(host, &ToAgent::Clock, answer)?;
+        Ok(Exchange { asked_ns, heard_ns, answered_ns, returned_ns })
+    }
+}
+
+impl HostClock {
+    /// The clock as it is told: `read` has what the agent said of its kernel, and how far its stamps may be off.
+    fn told(&mut self, read: &Clock) -> Clock {
+        let clock = match self.same {
+            Some(error_ns) => Clock { error_ns: Some(error_ns), ..Clock::default() },
+            None => self.offset.clock().unwrap_or_default(),
+        };
+        let error_ns = clock.error_ns.map(|error| error.saturating_add(read.error_ns.unwrap_or(0)));
+        Clock { error_ns, kernel: read.kernel.clone(), exchanges: std::mem::take(&mut self.fresh), ..clock }
+    }
+}
+
+/// The agents that a run needs.
+fn names(turn: &Turn<'_>) -> BTreeSet<String> {
+    let ends = turn.measurement.parts.iter().flat_map(|part| {
+        [part.from.as_deref().unwrap_or(LOCAL_INITIATOR), part.to.as_deref().unwrap_or(LOCAL_RESPONDER)]
+    });
+    ends.map(str::to_owned).collect()
+}

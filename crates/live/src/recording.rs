@@ -1,0 +1,227 @@
+//! One traced run at an agent: events of its threads and of the machine, kept until the coordinator has taken them.
+//!
+//! While clocks run nothing is said. What is recorded stays in memory, and goes to a file without a name where it is much.
+
+use crate::clock;
+use crate::control::Recorded;
+use crate::sys::adjustment;
+use crate::watch::{Config, Seen, Watch, thread_cpu_s};
+use stackline_events::{Keyword, Memory, Recorder, Sink, Tape, Value, recorder};
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What stays in memory, bytes.
+const IN_MEMORY: u64 = 64 << 20;
+/// Most bytes of events of one run: what comes behind is counted as lost.
+const MOST_BYTES: u64 = 32 << 30;
+/// A piece that is handed over, bytes: as many whole tapes as fit, at least one.
+const PIECE: u64 = 4 << 20;
+
+/// A recording that goes on.
+pub(crate) struct Recording {
+    recorder: Recorder,
+    watch: Option<Watch>,
+    store: Store,
+}
+
+impl Recording {
+    /// Starts to record events of that host, with monitors where they are wanted.
+    ///
+    /// # Errors
+    /// Why nothing can be recorded.
+    pub(crate) fn start(host: &str, monitors: bool) -> io::Result<Self> {
+        let store = Store::default();
+        let recorder = Recorder::start(host, store.clone())?;
+        let watch = monitors.then(|| Watch::start(Config::of(host)));
+        Ok(Self { recorder, watch, store })
+    }
+
+    /// Ends it; what there is to be taken.
+    pub(crate) fn stop(self, emission_ns: f64) -> (Recorded, Pieces) {
+        let seen = self.watch.map(Watch::stop).unwrap_or_default();
+        let totals = self.recorder.stop();
+        let Seen { tape, mut cost_s, absent, mut notes } = seen;
+        let mut kept = std::mem::take(&mut *self.store.lock());
+        let watched = kept.add(&tape).map(|()| tape.records().count() as u64);
+        cost_s.insert("drain".into(), kept.drain_s);
+        #[expect(clippy::cast_precision_loss, reason = "events of one run")]
+        cost_s.insert("endpoints".into(), totals.recorded as f64 * emission_ns / 1e9);
+        if let Some(fault) = totals.fault.or_else(|| watched.as_ref().err().map(ToString::to_string)) {
+            notes.push(format!("events were not kept: {fault}"));
+        }
+        let recorded = Recorded {
+            recorded: totals.recorded + watched.unwrap_or(0),
+            lost: totals.lost,
+            stamp_error_ns: totals.clock_error_ns,
+            cost_s,
+            absent,
+            notes,
+            kernel: adjustment::read().ok(),
+        };
+        (recorded, Pieces(kept))
+    }
+}
+
+/// What is kept, shared with the thread that drains.
+#[derive(Clone, Default)]
+struct Store(Arc<Mutex<Kept>>);
+
+/// Tapes one after the other, the first of them in memory.
+#[derive(Default)]
+struct Kept {
+    memory: Vec<u8>,
+    file: Option<File>,
+    /// Lengths of whole tapes that were not taken yet, and of all that came.
+    tapes: VecDeque<u64>,
+    bytes: u64,
+    /// Where the next piece begins.
+    at: u64,
+    drain_s: f64,
+}
+
+impl Store {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sink for Store {
+    fn take(&mut self, tape: &Tape) -> io::Result<()> {
+        let mut kept = self.lock();
+        let added = kept.add(tape);
+        // Its caller is the thread that drains.
+        kept.drain_s = thread_cpu_s();
+        added
+    }
+}
+
+impl Kept {
+    fn add(&mut self, tape: &Tape) -> io::Result<()> {
+        let bytes = tape.bytes();
+        let length = bytes.len() as u64;
+        if length == 0 {
+            return Ok(());
+        }
+        if self.bytes + length > MOST_BYTES {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "a run has more than 32 GiB of them"));
+        }
+        if self.file.is_none() && self.bytes + length <= IN_MEMORY {
+            self.memory.extend_from_slice(bytes);
+        } else {
+            let file = match &mut self.file {
+                Some(file) => file,
+                none => none.insert(nameless()?),
+            };
+            if let Err(error) = file.write_all(bytes) {
+                // What was written of it is written over by the next.
+                let _ = file.seek(SeekFrom::Start(self.bytes - self.memory.len() as u64));
+                return Err(error);
+            }
+        }
+        self.tapes.push_back(length);
+        self.bytes += length;
+        Ok(())
+    }
+}
+
+/// A file that goes with its last descriptor.
+fn nameless() -> io::Result<File> {
+    let name = format!("stackline-events-{}-{:08x}", std::process::id(), getrandom::u32().unwrap_or(0));
+    let path = std::env::temp_dir().join(name);
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+/// What was recorded, piece by piece.
+#[derive(Default)]
+pub(crate) struct Pieces(Kept);
+
+impl Pieces {
+    /// The next piece, of whole records; nothing when all was taken.
+    ///
+    /// # Errors
+    /// When it cannot be read back.
+    pub(crate) fn next(&mut self) -> io::Result<Vec<u8>> {
+        let kept = &mut self.0;
+        let mut length = 0;
+        while let Some(tape) = kept.tapes.front().copied() {
+            if length > 0 && length + tape > PIECE {
+                break;
+            }
+            length += tape;
+            kept.tapes.pop_front();
+        }
+        let mut piece = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+        let from = usize::try_from(kept.at.min(kept.memory.len() as u64)).map_err(io::Error::other)?;
+        let in_memory = piece.len().min(kept.memory.len() - from);
+        piece[..in_memory].copy_from_slice(&kept.memory[from..from + in_memory]);
+        if let (Some(file), true) = (&mut kept.file, in_memory < piece.len()) {
+            let beyond = kept.at + in_memory as u64 - kept.memory.len() as u64;
+            file.seek(SeekFrom::Start(beyond))?;
+            file.read_exact(&mut piece[in_memory..])?;
+        }
+        kept.at += length;
+        Ok(piece)
+    }
+}
+
+/// What emitting an event of a data unit takes here, ns: measured before anything else is recorded.
+///
+/// # Errors
+/// When nothing can be recorded.
+pub(crate) fn emission_ns() -> io::Result<f64> {
+    const EVENTS: u32 = 5000;
+    static TRIED: Keyword = Keyword::new("EVENTS_TRIED");
+    let recorder = Recorder::start("tried", Memory::default())?;
+    let emit = || {
+        let values = [Value::Number(1), Value::Number(2), Value::Number(3), Value::Number(4)];
+        (0..EVENTS).for_each(|_| recorder::emit(&TRIED, &values));
+    };
+    emit();
+    let begun = clock::now();
+    emit();
+    let took = clock::now() - begun;
+    drop(recorder);
+    #[expect(clippy::cast_precision_loss, reason = "a millisecond at most")]
+    Ok(took.0 as f64 / f64::from(EVENTS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tape(bytes: usize, with: u64) -> Tape {
+        let mut tape = Tape::default();
+        while tape.bytes().len() < bytes {
+            tape.push(TESTED.id(), with, &[Value::Absent]);
+        }
+        tape
+    }
+
+    static TESTED: Keyword = Keyword::new("RECORDING_TEST");
+
+    #[test]
+    fn what_was_kept_is_taken_whole_from_memory_and_from_the_file() {
+        let mut kept = Kept::default();
+        let mut all = Vec::new();
+        for round in 0..40 {
+            let tape = tape(3 << 20, round);
+            all.extend_from_slice(tape.bytes());
+            kept.add(&tape).unwrap();
+        }
+        assert!(kept.file.is_some() && kept.memory.len() as u64 <= IN_MEMORY);
+        let (mut pieces, mut taken) = (Pieces(kept), Vec::new());
+        loop {
+            let piece = pieces.next().unwrap();
+            if piece.is_empty() {
+                break;
+            }
+            assert!(Tape::from_bytes(piece.clone()).records().count() > 0, "each begins with a record");
+            taken.extend(piece);
+        }
+        assert!(taken == all);
+    }
+}
