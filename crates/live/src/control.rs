@@ -26,6 +26,8 @@ pub const LONGEST_LINE: u64 = 64 << 20;
 
 /// Most bytes of events that are handed over at once.
 pub const LONGEST_TAPE: u64 = 256 << 20;
+/// Most bytes of events of one run that an agent keeps; what comes behind is counted as lost.
+pub const MOST_TAPES: u64 = 32 << 30;
 
 /// One side of one part of one run, for all its replicas.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

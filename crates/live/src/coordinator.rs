@@ -50,6 +50,8 @@ pub struct Coordinator<'p> {
     /// The first flow of each part, while a run is traced.
     flows: Vec<u32>,
     clocks: BTreeMap<String, trace::HostClock>,
+    /// What a run recorded is being taken over.
+    taking: bool,
     /// An agent has died: nothing explains a failure better.
     bereft: bool,
 }
@@ -82,7 +84,7 @@ impl<'p> Coordinator<'p> {
             agents.insert(name.clone(), agent);
         }
         let hellos = BTreeMap::new();
-        let mut coordinator = Self { hosts, agents, hellos, mailbox, interrupted, next_job: 0, flows: Vec::new(), clocks: BTreeMap::new(), bereft: false };
+        let mut coordinator = Self { hosts, agents, hellos, mailbox, interrupted, next_job: 0, flows: Vec::new(), clocks: BTreeMap::new(), taking: false, bereft: false };
         coordinator.greet()?;
         let report = coordinator.ask()?;
         Ok((coordinator, report))
@@ -120,7 +122,8 @@ impl<'p> Coordinator<'p> {
     }
 
     fn unless_interrupted(&self) -> Result<()> {
-        if self.interrupted.load(Ordering::Relaxed) {
+        // What was recorded until then is worth the moment that it takes.
+        if self.interrupted.load(Ordering::Relaxed) && !self.taking {
             return Err(Fault { blame: Blame::Ended, message: "interrupted".into(), hint: None });
         }
         Ok(())

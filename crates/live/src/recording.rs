@@ -3,7 +3,7 @@
 //! While clocks run nothing is said. What is recorded stays in memory, and goes to a file without a name where it is much.
 
 use crate::clock;
-use crate::control::Recorded;
+use crate::control::{MOST_TAPES, Recorded};
 use crate::sys::adjustment;
 use crate::watch::{Config, Seen, Watch, thread_cpu_s};
 use stackline_events::{Keyword, Memory, Recorder, Sink, Tape, Value, recorder};
@@ -14,8 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What stays in memory, bytes.
 const IN_MEMORY: u64 = 64 << 20;
-/// Most bytes of events of one run: what comes behind is counted as lost.
-const MOST_BYTES: u64 = 32 << 30;
 /// A piece that is handed over, bytes: as many whole tapes as fit, at least one.
 const PIECE: u64 = 4 << 20;
 
@@ -104,7 +102,7 @@ impl Kept {
         if length == 0 {
             return Ok(());
         }
-        if self.bytes + length > MOST_BYTES {
+        if self.bytes + length > MOST_TAPES {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "a run has more than 32 GiB of them"));
         }
         if self.file.is_none() && self.bytes + length <= IN_MEMORY {

@@ -133,11 +133,14 @@ fn carry_out(flags: &flags::Run, plan: &Plan, keeper: &mut Keeper<'_>) -> (Optio
     };
     keeper.environment(worlds.environment(false));
     let failed = worlds.carry_out(keeper).err();
-    let failed = failed.or(worlds.finish().err());
+    let (failed, note) = match worlds.finish() {
+        Ok(note) => (failed, note),
+        Err(fault) => (failed.or(Some(fault)), None),
+    };
     if failed.as_ref().is_none_or(|fault| fault.blame != Blame::Ended) {
         keeper.environment(worlds.environment(true));
     }
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = note.into_iter().collect();
     if let Some((runs, digest)) = worlds.digest().filter(|_| flags.check_determinism && failed.is_none()) {
         notes.push(format!("{runs} runs were made twice and went the same way: digest {digest:016x}"));
     }

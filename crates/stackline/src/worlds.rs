@@ -32,8 +32,6 @@ pub(crate) struct Made {
     pub(crate) records: Vec<RunRecord>,
     /// How long it took, in the time of its world.
     pub(crate) took: Duration,
-    /// Its events, when it was traced.
-    pub(crate) traced: Option<Traced>,
 }
 
 impl Made {
@@ -54,7 +52,11 @@ fn unkept(error: stackline_runs::Error) -> Fault {
 /// A place where runs are made.
 trait Place {
     /// Makes one run, traced when it is told how.
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&Tracing>) -> Result<Made, Fault>;
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Fault>;
+    /// The host in whose time traced runs are.
+    fn reference(&self) -> Option<String> {
+        None
+    }
     /// What is known of it for `environment.json`: once before the first run, once after the last.
     fn environment(&mut self, done: bool) -> Value;
     /// What waking a core costs there.
@@ -106,23 +108,31 @@ impl<'p> Worlds<'p> {
         let mut course = Course::new(self.plan, self.plan.seed);
         while let Some(turn) = course.next(|measurement| keeper.enough(measurement)) {
             keeper.begins(&turn);
-            let tracing = self.tracer.as_mut().map(|tracer| tracer.begin(&turn));
-            let made = self.place(turn.measurement.world)?.make(&turn, tracing.as_ref())?;
-            if let (Some(tracer), Some(traced)) = (&mut self.tracer, made.traced) {
-                tracer.done(&turn, traced).map_err(unkept)?;
-            }
+            let mut tracing = self.tracer.as_mut().map(|tracer| tracer.begin(&turn));
+            let made = self.place(turn.measurement.world)?.make(&turn, tracing.as_mut());
+            let kept = match (&mut self.tracer, tracing) {
+                (Some(tracer), Some(tracing)) => tracer.done(&turn, tracing.traced).map_err(unkept),
+                _ => Ok(()),
+            };
+            let made = made?;
+            kept?;
             course.took(made.took);
             keeper.done(&made.records);
         }
         Ok(())
     }
 
-    /// Keeps what was traced, however the runs ended.
+    /// Keeps what was traced, however the runs ended; what that cost, for people.
     ///
     /// # Errors
     /// A [`Fault`] when it cannot be written.
-    pub(crate) fn finish(&mut self) -> Result<(), Fault> {
-        self.tracer.take().map_or(Ok(()), |tracer| tracer.finish("").map_err(unkept))
+    pub(crate) fn finish(&mut self) -> Result<Option<String>, Fault> {
+        let Some(tracer) = self.tracer.take() else { return Ok(None) };
+        let worlds = [World::Live, World::Emulated, World::Simulated];
+        let reference = worlds.into_iter().find_map(|world| self.place(world).ok()?.reference());
+        let note = tracer.note();
+        tracer.finish(reference.as_deref().unwrap_or(tracing::COORDINATOR)).map_err(unkept)?;
+        Ok(note)
     }
 
     fn place(&mut self, world: World) -> Result<&mut dyn Place, Fault> {

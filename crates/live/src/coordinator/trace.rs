@@ -3,8 +3,8 @@
 
 use super::{Coordinator, LOCAL_INITIATOR, LOCAL_RESPONDER};
 use crate::clock;
-use crate::control::{FromAgent, Recorded, ToAgent};
-use crate::fault::Result;
+use crate::control::{FromAgent, MOST_TAPES, Recorded, ToAgent};
+use crate::fault::{Fault, Result};
 use stackline_core::course::Turn;
 use stackline_core::offset::{Offset, delay_ns};
 use stackline_core::record::RunRecord;
@@ -14,6 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Exchanges at a time; the one that was under way for the least time is kept.
 const EXCHANGES: usize = 8;
+
+/// As many bytes of events of one run as an agent may hand over: more than it keeps.
+const MOST_BYTES: u64 = MOST_TAPES + (1 << 30);
 
 /// Takes tapes of hosts, by name.
 pub type Keep<'k> = dyn FnMut(&str, &Tape) -> std::result::Result<(), String> + 'k;
@@ -69,7 +72,7 @@ impl Coordinator<'_> {
         let made = self.make(turn);
         self.flows.clear();
         traced.span_ns.1 = events::now_ns();
-        // An interruption is over when the runs are: what there is can still be taken.
+        self.taking = true;
         let compared = self.compare_clocks(turn);
         for host in names(turn) {
             let trace = traced.hosts.entry(shown(&host).to_owned()).or_default();
@@ -80,6 +83,7 @@ impl Coordinator<'_> {
                 trace.clock = clock.told(&trace.clock);
             }
         }
+        self.taking = false;
         let failed = compared.err().filter(|_| made.is_ok());
         (failed.map_or(made, Err), traced)
     }
@@ -121,11 +125,16 @@ impl Coordinator<'_> {
     ) -> Result<()> {
         let answer = |message| if let FromAgent::Recorded(recorded) = message { Some(*recorded) } else { None };
         let recorded = self.ask_one(host, &ToAgent::StopRecording, answer)?;
+        let mut taken = 0;
         loop {
             let answer = |message| if let FromAgent::Tape { bytes, .. } = message { Some(bytes) } else { None };
             let bytes = self.ask_one(host, &ToAgent::Tape, answer)?;
             if bytes.is_empty() {
                 break;
+            }
+            taken += bytes.len() as u64;
+            if taken > MOST_BYTES {
+                return Err(Fault::measurement(format!("the agent of host {host} hands over events without end")));
             }
             if unkept.is_none() {
                 *unkept = keep(shown(host), &Tape::from_bytes(bytes)).err();

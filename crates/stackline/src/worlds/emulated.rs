@@ -1,7 +1,7 @@
 //! The emulated world: real stacks of real processes, each host in a network of its own, the network between them in
 //! real time.
 
-use super::live::{machines, made};
+use super::live::{machines, made, traced};
 use super::simulated::{BUSIEST, network_of};
 use super::traces::Recording;
 use super::{Ground, Made, Place, Traces, Tracing};
@@ -20,6 +20,7 @@ use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
 use stackline_live::fault::{Blame, Fault};
 use stackline_net::{Happening, Packet, Tap};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -78,11 +79,21 @@ impl<'p> Scene<'p> {
 
 impl Scene<'_> {
     /// One run on a fresh network of its own seed.
-    fn run(&mut self, turn: &Turn<'_>, recorded: Option<Value>) -> Result<(Made, Report), Fault> {
+    fn run(
+        &mut self,
+        turn: &Turn<'_>,
+        recorded: Option<Value>,
+        tracing: Option<&mut Tracing>,
+        directory: &Path,
+    ) -> Result<(Made, Report), Fault> {
         let seed = turn.seed.child("network");
         let records = recorded.is_some();
         self.emulation.restart(seed, recorded).map_err(refused)?;
-        let made = made(&mut self.coordinator, turn).map_err(through_the_network)?;
+        let made = match tracing {
+            None => made(&mut self.coordinator, turn),
+            Some(tracing) => traced(&mut self.coordinator, turn, tracing, directory),
+        };
+        let made = made.map_err(through_the_network)?;
         let report = self.emulation.report().map_err(refused)?;
         if records {
             self.emulation.restart(seed, None).map_err(refused)?;
@@ -111,12 +122,13 @@ fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Faul
 }
 
 impl Place for Emulated<'_> {
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&Tracing>) -> Result<Made, Fault> {
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Fault> {
         let network = network_of(self.plan, turn)?;
         let missing = || Fault::environment(format!("network {} is not emulated", network.name));
         let scene = self.networks.get_mut(network.name.as_str()).ok_or_else(missing)?;
-        let recorded = self.traces.recording(network, turn, tracing)?;
-        let (made, report) = scene.run(turn, recorded).map_err(|fault| {
+        let recorded = self.traces.recording(network, turn, tracing.as_deref())?;
+        let directory = &self.traces.directory;
+        let (made, report) = scene.run(turn, recorded, tracing, directory).map_err(|fault| {
             if !stackline_emu::client::is_gone(scene.emulation.lease()) {
                 return fault;
             }
@@ -139,6 +151,10 @@ impl Place for Emulated<'_> {
             ((*name).to_string(), known)
         });
         json!({"networks": networks.collect::<Map<String, Value>>()})
+    }
+
+    fn reference(&self) -> Option<String> {
+        self.networks.values().find_map(|scene| scene.coordinator.same_clock()).map(str::to_owned)
     }
 
     fn wake_up(&self) -> Option<WakeUp> {

@@ -1,6 +1,7 @@
 //! The live world: agents on real hosts.
 
-use super::{Ground, Made, Place, Tracing};
+use super::traces::{spooled, unkept};
+use super::{Ground, Made, Place, Traced, Traces, Tracing};
 use serde_json::{Map, Value, json};
 use stackline_core::course::Turn;
 use stackline_core::plan::World;
@@ -9,12 +10,14 @@ use stackline_core::time::Duration;
 use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
 use stackline_live::fault::Fault;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
 /// Agents, and what is known of their machines.
 pub(crate) struct Live<'p> {
     coordinator: Coordinator<'p>,
     agents: AgentsReport,
+    traces: Traces,
 }
 
 impl<'p> Live<'p> {
@@ -22,13 +25,20 @@ impl<'p> Live<'p> {
     pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Fault> {
         let hosts = hosts(ground.plan, |measurement| measurement.world == World::Live);
         let (coordinator, agents) = Coordinator::start(hosts, &ground.launcher, ground.interrupted)?;
-        Ok(Self { coordinator, agents })
+        Ok(Self { coordinator, agents, traces: ground.traces.clone() })
     }
 }
 
 impl Place for Live<'_> {
-    fn make(&mut self, turn: &Turn<'_>, _: Option<&Tracing>) -> Result<Made, Fault> {
-        made(&mut self.coordinator, turn)
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Fault> {
+        match tracing {
+            None => made(&mut self.coordinator, turn),
+            Some(tracing) => traced(&mut self.coordinator, turn, tracing, &self.traces.directory),
+        }
+    }
+
+    fn reference(&self) -> Option<String> {
+        self.coordinator.same_clock().map(str::to_owned)
     }
 
     fn environment(&mut self, done: bool) -> Value {
@@ -44,7 +54,23 @@ impl Place for Live<'_> {
 pub(super) fn made(coordinator: &mut Coordinator<'_>, turn: &Turn<'_>) -> Result<Made, Fault> {
     let begun = Instant::now();
     let records = coordinator.make(turn)?;
-    Ok(Made { records, took: Duration::from_seconds(begun.elapsed().as_secs_f64()), traced: None })
+    Ok(Made { records, took: Duration::from_seconds(begun.elapsed().as_secs_f64()) })
+}
+
+/// The same, recorded.
+pub(super) fn traced(
+    coordinator: &mut Coordinator<'_>,
+    turn: &Turn<'_>,
+    tracing: &mut Tracing,
+    directory: &Path,
+) -> Result<Made, Fault> {
+    let begun = Instant::now();
+    let mut keep = spooled(directory);
+    let (records, traced) = coordinator.make_traced(turn, &tracing.flows, &mut keep);
+    let took = Duration::from_seconds(begun.elapsed().as_secs_f64());
+    tracing.traced = Traced { span_ns: traced.span_ns, hosts: traced.hosts, ..Traced::default() };
+    let records = records?;
+    traced.unkept.map_or(Ok(Made { records, took }), |cause| Err(unkept(cause)))
 }
 
 /// What the agents' machines are, what they did before and, once all is done, after.

@@ -62,14 +62,14 @@ impl<'p> Simulated<'p> {
 }
 
 impl Place for Simulated<'_> {
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&Tracing>) -> Result<Made, Fault> {
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Fault> {
         let network = network_of(self.plan, turn)?;
         let scene = scene(network, turn);
-        let outcome = match self.traces.of(network, turn, tracing)? {
+        let outcome = match self.traces.of(network, turn, tracing.as_deref())? {
             Some(recording) => {
-                let (stamp, streams) = tracing.map(|tracing| told(network, turn, tracing)).unwrap_or_default();
+                let (stamp, streams) = tracing.as_deref().map(|tracing| told(network, turn, tracing)).unwrap_or_default();
                 let recorder = recording.recorder(network, stamp, streams)?;
-                let made = match tracing {
+                let made = match tracing.as_deref() {
                     Some(tracing) => stackline_sim::trace(&scene, recorder, self.trace(network, tracing)),
                     None => stackline_sim::carry_out(&scene, recorder),
                 };
@@ -85,8 +85,10 @@ impl Place for Simulated<'_> {
         self.runs += 1;
         self.events += outcome.events;
         self.digest = self.digest.rotate_left(5).wrapping_mul(0x0100_0000_01b3) ^ outcome.digest;
-        let traced = tracing.map(|tracing| traced(network, tracing, outcome.virtual_time));
-        Ok(Made { traced, ..made(network, outcome) })
+        if let Some(tracing) = tracing {
+            tracing.traced = traced(network, tracing, outcome.virtual_time);
+        }
+        Ok(made(network, outcome))
     }
 
     fn environment(&mut self, _: bool) -> Value {
@@ -126,7 +128,7 @@ fn traced(network: &Network, tracing: &Tracing, end: Instant) -> Traced {
 /// What a run yielded, in the records that every world makes.
 pub(super) fn made(network: &Network, outcome: Outcome) -> Made {
     let took = Duration(outcome.virtual_time.0);
-    Made { records: outcome.records, took, traced: None }.across(&record(network, &outcome.ports))
+    Made { records: outcome.records, took }.across(&record(network, &outcome.ports))
 }
 
 /// What went through the network's ports.

@@ -2,6 +2,7 @@
 
 use stackline_core::course::Turn;
 use stackline_core::trace::{HostTrace, Index, RunSpan};
+use stackline_core::units;
 use stackline_events::{Keyword, Tape, Value};
 use stackline_runs::Error;
 use stackline_runs::events::{Spool, write_index};
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Whose events those of stackline itself are.
-const COORDINATOR: &str = "stackline";
+pub(crate) const COORDINATOR: &str = "stackline";
 /// What lies between two runs in virtual time, so that they can be told apart.
 const BETWEEN_NS: u64 = 1_000_000;
 
@@ -20,10 +21,12 @@ pub(crate) struct Tracing {
     pub(crate) flows: Vec<u32>,
     /// Where virtual time begins, ns.
     pub(crate) origin_ns: u64,
+    /// What the world traced: also of a run that failed.
+    pub(crate) traced: Traced,
 }
 
 /// What a world traced of one run.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Traced {
     /// When it began and was over, in the reference's time, ns.
     pub(crate) span_ns: (u64, u64),
@@ -50,7 +53,7 @@ impl Tracer {
     /// A run is about to be made.
     pub(crate) fn begin(&mut self, turn: &Turn<'_>) -> Tracing {
         let origin_ns = self.index.runs.last().map_or(0, |run| run.to_ns + BETWEEN_NS);
-        Tracing { flows: self.index.begin(turn), origin_ns }
+        Tracing { flows: self.index.begin(turn), origin_ns, traced: Traced::default() }
     }
 
     /// A run was made.
@@ -59,6 +62,10 @@ impl Tracer {
     /// When its events cannot be written.
     pub(crate) fn done(&mut self, turn: &Turn<'_>, traced: Traced) -> Result<(), Error> {
         let (from_ns, to_ns) = traced.span_ns;
+        if to_ns == 0 {
+            // It did not come so far.
+            return Ok(());
+        }
         let (measurement, run, warmup) = (turn.index, turn.run, !turn.counted);
         self.index.runs.push(RunSpan { measurement, run, warmup, from_ns, to_ns });
         self.spool.append(COORDINATOR, &marks(turn, traced.span_ns))?;
@@ -70,6 +77,24 @@ impl Tracer {
             self.index.hosts.insert(host, before.then(trace));
         }
         write_index(&self.directory, &self.index)
+    }
+
+    /// What tracing cost on all hosts together, for people.
+    pub(crate) fn note(&self) -> Option<String> {
+        let hosts = self.index.hosts.values();
+        let recorded: u64 = hosts.clone().map(|host| host.recorded).sum();
+        let lost: u64 = hosts.clone().map(|host| host.lost).sum();
+        let mut cost_s: BTreeMap<&str, f64> = BTreeMap::new();
+        for (what, seconds) in hosts.flat_map(|host| &host.cost_s) {
+            *cost_s.entry(what).or_default() += seconds;
+        }
+        if cost_s.is_empty() {
+            return None;
+        }
+        let costs: Vec<String> =
+            cost_s.iter().map(|(what, seconds)| format!("{} of CPU for {what}", units::time(*seconds))).collect();
+        let lost = if lost > 0 { format!(", {lost} more were lost") } else { String::new() };
+        Some(format!("tracing cost {}; {recorded} events{lost}", costs.join(", ")))
     }
 
     /// All runs are made; `reference` is the host whose time is meant.
