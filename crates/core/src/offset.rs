@@ -120,7 +120,10 @@ impl Piece {
             base_ns: (least + most) / 2,
             last: 0.0,
             lines: [(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)]
-                .map(|(offset, drift)| Line { offset: offset * (MARGIN + (most - least) as f64), drift: drift * FASTEST })
+                .map(|(offset, drift)| Line {
+                    offset: offset * (MARGIN + (most - least) as f64),
+                    drift: drift * FASTEST,
+                })
                 .to_vec(),
         };
         piece.take(exchange);
@@ -243,7 +246,8 @@ mod tests {
         (clock, worst)
     }
 
-    const PLAIN: Host = Host { ahead_ns: 0, drift: 0.0, step: (u64::MAX, 0), ways: [(50_000, 20_000), (50_000, 20_000)] };
+    const PLAIN: Host =
+        Host { ahead_ns: 0, drift: 0.0, step: (u64::MAX, 0), ways: [(50_000, 20_000), (50_000, 20_000)] };
 
     #[test]
     fn offset_and_drift_are_found_within_the_error_told() {

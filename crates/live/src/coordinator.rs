@@ -84,7 +84,18 @@ impl<'p> Coordinator<'p> {
             agents.insert(name.clone(), agent);
         }
         let hellos = BTreeMap::new();
-        let mut coordinator = Self { hosts, agents, hellos, mailbox, interrupted, next_job: 0, flows: Vec::new(), clocks: BTreeMap::new(), taking: false, bereft: false };
+        let mut coordinator = Self {
+            hosts,
+            agents,
+            hellos,
+            mailbox,
+            interrupted,
+            next_job: 0,
+            flows: Vec::new(),
+            clocks: BTreeMap::new(),
+            taking: false,
+            bereft: false,
+        };
         coordinator.greet()?;
         let report = coordinator.ask()?;
         Ok((coordinator, report))

@@ -111,10 +111,8 @@ impl Coordinator<'_> {
         let bind = self.bind(from, to);
         let token = token()?;
         let flow = self.flows.get(number).copied();
-        let task = |side: Side, cpu: Option<usize>| Task {
-            flow,
-            ..task(measurement, part, side, cpu, seed, token, bind)
-        };
+        let task =
+            |side: Side, cpu: Option<usize>| Task { flow, ..task(measurement, part, side, cpu, seed, token, bind) };
         let responder = self.job(to, number, Side::Responder, part.background, jobs);
         let listen =
             ToAgent::Listen { job: responder, task: Box::new(task(Side::Responder, part.cpu.1.or(self.host_cpu(to)))) };

@@ -67,7 +67,8 @@ impl Place for Simulated<'_> {
         let scene = scene(network, turn);
         let outcome = match self.traces.of(network, turn, tracing.as_deref())? {
             Some(recording) => {
-                let (stamp, streams) = tracing.as_deref().map(|tracing| told(network, turn, tracing)).unwrap_or_default();
+                let (stamp, streams) =
+                    tracing.as_deref().map(|tracing| told(network, turn, tracing)).unwrap_or_default();
                 let recorder = recording.recorder(network, stamp, streams)?;
                 let made = match tracing.as_deref() {
                     Some(tracing) => stackline_sim::trace(&scene, recorder, self.trace(network, tracing)),
