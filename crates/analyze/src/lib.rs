@@ -15,12 +15,15 @@
 //! | [`lifelines`](mod@lifelines) | what a lifeline is |
 //! | [`assemble`] | events to lifelines |
 //! | [`segments`](mod@segments) | where the time between points went |
+//! | [`rates`](mod@rates) | bursts and averages of units, sender's side and receiver's |
+//! | [`blocked`](mod@blocked) | when servers were blocked, and whether together |
 //! | [`percentiles`] | exact percentiles |
 //! | [`findings`] | what limits a run, with its evidence |
 //! | [`predicted`] | predictions beside what was measured |
 
 pub mod assemble;
 pub mod bimodal;
+pub mod blocked;
 pub mod compare;
 mod costs;
 pub mod findings;
@@ -33,6 +36,7 @@ pub mod network;
 mod outcomes;
 pub mod percentiles;
 pub mod predicted;
+pub mod rates;
 pub mod segments;
 mod sides;
 pub mod statistics;

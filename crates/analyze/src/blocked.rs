@@ -1,0 +1,211 @@
+//! When servers were blocked, and whether several were at the same time.
+//!
+//! A server is blocked while something of it is under way, from where it is handed to the network to where it is there whole,
+//! and nothing arrives for longer than five times its median gap. Two servers that are often blocked will be so at the same
+//! time by chance; how often is found by shifting the one's intervals round against the other's.
+
+use crate::lifelines::Lifelines;
+use crate::percentiles::continuous;
+use crate::rates::{Senders, received};
+use serde::Serialize;
+
+/// What is longer than so many median gaps is a blocked interval.
+const GAPS: f64 = 5.0;
+/// With fewer gaps than this there is no usual one.
+const LEAST_GAPS: usize = 10;
+/// Shifts of one server's intervals against another's.
+const SHIFTS: u64 = 999;
+/// Most steps that are spent on the shifts of one pair.
+const STEPS: u64 = 20_000_000;
+/// Most servers that are held against each other: those blocked longest.
+const SERVERS: usize = 32;
+
+/// The blocked intervals of a group of lines: a server, where lines are grouped by it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Blocked {
+    /// The group.
+    pub group: u32,
+    /// From when to when, reference time, ns.
+    pub intervals: Vec<(u64, u64)>,
+    /// What a gap had to be longer than, ns.
+    pub threshold_ns: u64,
+    /// Time that something was under way, ns.
+    pub busy_ns: u64,
+    /// Time blocked, ns.
+    pub blocked_ns: u64,
+}
+
+/// Two groups that were blocked at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Synchrony {
+    /// The one.
+    pub a: u32,
+    /// The other.
+    pub b: u32,
+    /// Share of the time that both were there in which both were blocked.
+    pub share: f64,
+    /// The same if they had nothing to do with each other.
+    pub expected: f64,
+    /// How often chance alone gives at least that share.
+    pub p: f64,
+}
+
+impl Synchrony {
+    /// Whether chance is a poor explanation: at most one of a hundred shifts does as well.
+    #[must_use]
+    pub fn is_seen(&self) -> bool {
+        self.p <= 0.01 && self.share > self.expected
+    }
+}
+
+/// The blocked intervals of every group that has enough gaps.
+#[must_use]
+pub fn blocked(made: &Lifelines) -> Vec<Blocked> {
+    let senders = Senders::of(made);
+    let mut ways: Vec<Vec<(u64, u64)>> = vec![Vec::new(); made.groups.len()];
+    for line in &made.lines {
+        let (Some(sent), Some(received)) = (senders.moment(made, line), received(made, line)) else { continue };
+        if sent.at_ns <= received.at_ns {
+            ways[line.group as usize].push((received.at_ns, sent.at_ns));
+        }
+    }
+    (0_u32..).zip(ways).filter_map(|(group, ways)| of_server(group, ways)).collect()
+}
+
+/// `ways`: when each unit was there, and when it was sent.
+fn of_server(group: u32, mut ways: Vec<(u64, u64)>) -> Option<Blocked> {
+    ways.sort_unstable();
+    // The earliest that was sent of those that are still to come.
+    let mut earliest = u64::MAX;
+    let mut gaps: Vec<(u64, u64)> = Vec::with_capacity(ways.len());
+    for at in (1..ways.len()).rev() {
+        earliest = earliest.min(ways[at].1);
+        gaps.push((ways[at - 1].0.max(earliest), ways[at].0));
+    }
+    gaps.reverse();
+    let mut lengths: Vec<i64> = gaps.iter().map(|(from, to)| (to - from) as i64).filter(|length| *length > 0).collect();
+    if lengths.len() < LEAST_GAPS {
+        return None;
+    }
+    let busy_ns = lengths.iter().map(|length| *length as u64).sum();
+    let threshold_ns = (continuous(&mut lengths, 0.5)? * GAPS) as u64;
+    let intervals: Vec<(u64, u64)> = gaps.into_iter().filter(|(from, to)| to - from > threshold_ns).collect();
+    let blocked_ns = total(&intervals);
+    Some(Blocked { group, intervals, threshold_ns, busy_ns, blocked_ns })
+}
+
+/// Each two groups that were blocked at all, held against each other.
+#[must_use]
+pub fn synchrony(blocked: &[Blocked]) -> Vec<Synchrony> {
+    let mut some: Vec<&Blocked> = blocked.iter().filter(|blocked| !blocked.intervals.is_empty()).collect();
+    some.sort_by_key(|blocked| (std::cmp::Reverse(blocked.blocked_ns), blocked.group));
+    some.truncate(SERVERS);
+    some.sort_by_key(|blocked| blocked.group);
+    let from = some.iter().filter_map(|blocked| blocked.intervals.first()).map(|(from, _)| *from).min().unwrap_or(0);
+    let to = some.iter().filter_map(|blocked| blocked.intervals.last()).map(|(_, to)| *to).max().unwrap_or(0);
+    let pairs = (0..some.len()).flat_map(|a| (a + 1..some.len()).map(move |b| (a, b)));
+    pairs.map(|(a, b)| held(some[a], some[b], from, to)).collect()
+}
+
+fn held(a: &Blocked, b: &Blocked, from: u64, to: u64) -> Synchrony {
+    let span = (to - from).max(1);
+    let [mut one, other] = [a, b].map(|blocked| relative(&blocked.intervals, from));
+    let seen = overlap(&one, &other);
+    let shifts = (STEPS / (one.len() + other.len()) as u64).clamp(99, SHIFTS);
+    let (mut as_much, mut sum) = (1_u64, 0.0);
+    for shift in 1..=shifts {
+        let by = (u128::from(span) * u128::from(shift) / u128::from(shifts + 1)) as u64;
+        one = shifted(&relative(&a.intervals, from), by, span);
+        let chance = overlap(&one, &other);
+        as_much += u64::from(chance >= seen);
+        sum += chance as f64;
+    }
+    let share = |ns: f64| ns / span as f64;
+    let p = as_much as f64 / (shifts + 1) as f64;
+    Synchrony { a: a.group, b: b.group, share: share(seen as f64), expected: share(sum / shifts as f64), p }
+}
+
+fn relative(intervals: &[(u64, u64)], from: u64) -> Vec<(u64, u64)> {
+    intervals.iter().map(|(begin, end)| (begin - from, end - from)).collect()
+}
+
+/// Intervals moved round in a span.
+fn shifted(intervals: &[(u64, u64)], by: u64, span: u64) -> Vec<(u64, u64)> {
+    let mut moved = Vec::with_capacity(intervals.len() + 1);
+    for (from, to) in intervals {
+        let (from, to) = (from + by, to + by);
+        match (from >= span, to > span) {
+            (true, _) => moved.push((from - span, to - span)),
+            (false, true) => moved.extend([(from, span), (0, to - span)]),
+            (false, false) => moved.push((from, to)),
+        }
+    }
+    moved.sort_unstable();
+    moved
+}
+
+/// The time in which both are, ns; each sorted.
+fn overlap(a: &[(u64, u64)], b: &[(u64, u64)]) -> u64 {
+    let (mut sum, mut at) = (0, 0);
+    for (from, to) in a {
+        while b.get(at).is_some_and(|other| other.1 <= *from) {
+            at += 1;
+        }
+        let within = b[at..].iter().take_while(|other| other.0 < *to);
+        sum += within.map(|other| other.1.min(*to).saturating_sub(other.0.max(*from))).sum::<u64>();
+    }
+    sum
+}
+
+fn total(intervals: &[(u64, u64)]) -> u64 {
+    intervals.iter().map(|(from, to)| to - from).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::{Options, lifelines};
+    use stackline_events::{Table, Value};
+
+    /// Servers that send a block every ms; those that a pause is told for have none arrive in it.
+    fn servers(pauses_ms: &[&[(u64, u64)]], until_ms: u64) -> Lifelines {
+        let mut table = Table::default();
+        let mut block = 0;
+        for (server, pauses) in pauses_ms.iter().enumerate() {
+            let host = format!("s{server}");
+            for ms in 1..until_ms {
+                let late = pauses.iter().find(|(from, to)| (*from..*to).contains(&ms)).map_or(ms, |(_, to)| *to);
+                block += 1;
+                table.push("app_send", "app", ms * 1_000_000 - 900_000, &[Value::Number(block)]);
+                table.push("start_write", &host, ms * 1_000_000 - 500_000, &[Value::Number(block)]);
+                table.push("app_receive", "app", late * 1_000_000 + ms, &[Value::Number(block)]);
+            }
+        }
+        lifelines(&table, None, &Options::default())
+    }
+
+    #[test]
+    fn a_pause_with_something_under_way_is_blocked() {
+        let found = blocked(&servers(&[&[(20, 40), (60, 61)]], 100));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].intervals, [(19_500_000, 40_000_020)], "a gap that is a little longer is no block");
+    }
+
+    #[test]
+    fn a_server_that_has_nothing_to_do_is_not_blocked() {
+        let mut made = servers(&[&[]], 100);
+        made.lines.retain(|line| !(40..70).contains(&line.unit.parse::<u32>().unwrap()));
+        assert_eq!(blocked(&made)[0].intervals, []);
+    }
+
+    #[test]
+    fn servers_that_stop_together_are_told_from_those_that_do_not() {
+        let pauses: Vec<(u64, u64)> = (0..12).map(|n| (50 + n * n * 13, 50 + n * n * 13 + 20)).collect();
+        let others: Vec<(u64, u64)> = (0..12).map(|n| (90 + n * 157, 90 + n * 157 + 20)).collect();
+        let found = blocked(&servers(&[&pauses, &pauses, &others], 2000));
+        let held = synchrony(&found);
+        let seen: Vec<(u32, u32, bool)> = held.iter().map(|held| (held.a, held.b, held.is_seen())).collect();
+        assert_eq!(seen, [(0, 1, true), (0, 2, false), (1, 2, false)], "{held:?}");
+        assert!(held[0].share > 5.0 * held[0].expected);
+    }
+}

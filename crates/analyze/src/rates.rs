@@ -1,0 +1,228 @@
+//! Throughput from one unit to the next, as section 4.2.2 of the paper defines it, on the sender's side and the receiver's.
+//!
+//! The sender's moment is the one just before the unit is handed to the network, the receiver's the one when it is there whole.
+//! Between two moments that follow each other goes one unit; a burst is what goes in five of these, the average what
+//! goes between the first and the last moment of a run.
+
+use crate::lifelines::{Lifelines, Line, Passage};
+use crate::segments::between;
+use serde::Serialize;
+use stackline_core::trace::Index;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Units of one burst.
+pub const BURST: usize = 5;
+
+/// Which end of the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Where units are handed to the network.
+    Sender,
+    /// Where they are there whole.
+    Receiver,
+}
+
+/// How fast the units of a group went.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rates {
+    /// The group.
+    pub group: u32,
+    /// Seen from where.
+    pub side: Side,
+    /// Units with a moment there.
+    pub units: u64,
+    /// Time between the first and the last moment, all runs together, ns.
+    pub elapsed_ns: u64,
+    /// Units in that time, each second.
+    pub units_per_s: f64,
+    /// Bytes in that time; absent where a unit's size is not known.
+    pub average_bit_s: Option<f64>,
+    /// The same of five units that follow each other; absent with fewer, or without sizes.
+    pub bursts_bit_s: Option<Bursts>,
+}
+
+/// Bursts, bit/s.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Bursts {
+    /// How many: any five that follow each other are one.
+    pub n: u64,
+    /// The slowest.
+    pub min: f64,
+    /// Half of them are not above it.
+    pub median: f64,
+    /// The fastest.
+    pub max: f64,
+}
+
+/// The rates of every group. `bytes`: the size of units whose events do not tell it.
+#[must_use]
+pub fn rates(made: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -> Vec<Rates> {
+    let senders = Senders::of(made);
+    let mut moments: BTreeMap<(u32, Side, Run), Vec<Moment>> = BTreeMap::new();
+    for line in &made.lines {
+        let run = run(index, line);
+        let size = line.bytes.or(bytes);
+        if let Some(sent) = senders.moment(made, line) {
+            moments.entry((line.group, Side::Sender, run)).or_default().push((sent.at_ns, size));
+        }
+        if let Some(received) = received(made, line) {
+            moments.entry((line.group, Side::Receiver, run)).or_default().push((received.at_ns, size));
+        }
+    }
+    let mut sums: BTreeMap<(u32, Side), Sums> = BTreeMap::new();
+    for ((group, side, _), mut moments) in moments {
+        moments.sort_unstable();
+        sums.entry((group, side)).or_default().add(side, &moments);
+    }
+    sums.into_iter().filter_map(|((group, side), sums)| sums.rates(group, side)).collect()
+}
+
+/// When a unit was there, and its size.
+type Moment = (u64, Option<u64>);
+
+/// Which run a line is of: measurement, run.
+type Run = Option<(usize, u32)>;
+
+fn run(index: Option<&Index>, line: &Line) -> Run {
+    let flow = index?.flow(line.flow?)?;
+    Some((flow.measurement, flow.run))
+}
+
+/// The moment when a unit is there whole.
+pub(crate) fn received<'m>(made: &'m Lifelines, line: &Line) -> Option<&'m Passage> {
+    made.passages_of(line).last().filter(|_| line.has_arrived())
+}
+
+/// Points at which units are handed to the network.
+pub(crate) struct Senders {
+    points: BTreeSet<u32>,
+}
+
+impl Senders {
+    /// Of stackline's own units where they, or responses, are handed over; of others, the last point of those that arrived
+    /// that lies on another host than the last of all.
+    pub(crate) fn of(made: &Lifelines) -> Self {
+        let own = |keyword: &str| matches!(keyword, "APP_SEND" | "APP_REPLY");
+        let mut points: BTreeSet<u32> =
+            (0_u32..).zip(&made.points).filter(|(_, point)| own(&point.keyword)).map(|(point, _)| point).collect();
+        let host = |passage: &Passage| made.points[passage.point as usize].host.as_str();
+        for line in made.lines.iter().filter(|line| line.has_arrived() && line.flow.is_none()) {
+            let passages = made.passages_of(line);
+            let Some(last) = passages.last() else { continue };
+            points
+                .extend(passages.iter().rev().find(|passage| host(passage) != host(last)).map(|passage| passage.point));
+        }
+        Self { points }
+    }
+
+    /// When a unit was handed over.
+    pub(crate) fn moment<'m>(&self, made: &'m Lifelines, line: &Line) -> Option<&'m Passage> {
+        made.passages_of(line).iter().rev().find(|passage| self.points.contains(&passage.point))
+    }
+}
+
+/// What is summed over runs.
+#[derive(Default)]
+struct Sums {
+    units: u64,
+    gaps: u64,
+    elapsed_ns: u64,
+    bits: Option<f64>,
+    sizes_missing: bool,
+    bursts: Vec<f64>,
+}
+
+impl Sums {
+    fn add(&mut self, side: Side, moments: &[Moment]) {
+        self.units += moments.len() as u64;
+        self.gaps += moments.len() as u64 - 1;
+        self.elapsed_ns += moments[moments.len() - 1].0 - moments[0].0;
+        for five in moments.windows(BURST + 1) {
+            let elapsed_s = between(five[0].0, five[BURST].0) as f64 * 1e-9;
+            if let Some(bits) = bits(side, five).filter(|_| elapsed_s > 0.0) {
+                self.bursts.push(bits / elapsed_s);
+            }
+        }
+        match bits(side, moments) {
+            Some(bits) => *self.bits.get_or_insert_default() += bits,
+            None => self.sizes_missing = true,
+        }
+    }
+
+    fn rates(mut self, group: u32, side: Side) -> Option<Rates> {
+        let seconds = Some(self.elapsed_ns as f64 * 1e-9).filter(|seconds| *seconds > 0.0)?;
+        self.bursts.sort_unstable_by(f64::total_cmp);
+        let n = self.bursts.len();
+        let bursts_bit_s = (n > 0 && !self.sizes_missing).then(|| Bursts {
+            n: n as u64,
+            min: self.bursts[0],
+            median: (self.bursts[(n - 1) / 2] + self.bursts[n / 2]) / 2.0,
+            max: self.bursts[n - 1],
+        });
+        Some(Rates {
+            group,
+            side,
+            units: self.units,
+            elapsed_ns: self.elapsed_ns,
+            units_per_s: self.gaps as f64 / seconds,
+            average_bit_s: self.bits.filter(|_| !self.sizes_missing).map(|bits| bits / seconds),
+            bursts_bit_s,
+        })
+    }
+}
+
+/// What went between the first and the last moment: a unit goes behind its sender's moment, and before its receiver's.
+fn bits(side: Side, moments: &[Moment]) -> Option<f64> {
+    let went = match side {
+        Side::Sender => &moments[..moments.len() - 1],
+        Side::Receiver => &moments[1..],
+    };
+    went.iter().map(|(_, bytes)| bytes.map(|bytes| bytes as f64 * 8.0)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::{Options, lifelines};
+    use stackline_events::{Table, Value};
+
+    /// Blocks that are written at these moments and received 3 ms later.
+    fn blocks(written_ms: &[u64]) -> Lifelines {
+        let mut table = Table::default();
+        for (block, at) in (1_i64..).zip(written_ms) {
+            let event = |table: &mut Table, keyword: &str, host: &str, at: u64| {
+                table.push(keyword, host, at * 1_000_000, &[Value::Number(block)]);
+            };
+            event(&mut table, "app_send", "app", at - 1);
+            event(&mut table, "start_write", "s", *at);
+            event(&mut table, "app_receive", "app", at + 3);
+        }
+        lifelines(&table, None, &Options::default())
+    }
+
+    #[test]
+    fn five_blocks_are_a_burst_and_all_of_them_the_average() {
+        // Five in 10 ms, then a pause of 90.
+        let made = blocks(&[10, 12, 14, 16, 18, 20, 110]);
+        let rates = rates(&made, None, Some(49_152));
+        assert_eq!(rates.iter().map(|rates| rates.side).collect::<Vec<_>>(), [Side::Sender, Side::Receiver]);
+        for rates in rates {
+            let bits = 49_152.0_f64 * 8.0;
+            let bursts = rates.bursts_bit_s.unwrap();
+            assert_eq!(
+                (bursts.n, bursts.max.round(), bursts.min.round()),
+                (2, 5.0 * bits / 0.010, (5.0 * bits / 0.098).round())
+            );
+            assert!((rates.average_bit_s.unwrap() - 6.0 * bits / 0.1).abs() < 1.0);
+            assert!((rates.units_per_s - 60.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn without_sizes_there_are_units_only() {
+        let rates = rates(&blocks(&[10, 12, 14]), None, None);
+        assert_eq!((rates[0].average_bit_s, rates[0].bursts_bit_s), (None, None));
+        assert!((rates[0].units_per_s - 500.0).abs() < 1e-9);
+    }
+}
