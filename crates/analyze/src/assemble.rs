@@ -175,6 +175,9 @@ impl<'i> Assembler<'i> {
             return;
         }
         let point = self.points.number(table, row, role, place(table, row, role, stream));
+        if let Some(range) = range.filter(|_| role.layer == Some(Layer::Network)) {
+            self.points.lean(point, range.stream);
+        }
         match range {
             Some(range) if role.carries_bytes() => self.carriers.push(Carrier { range, point, row: told, id }),
             Some(range) if id != NO_ID => self.owns(role, range, id),

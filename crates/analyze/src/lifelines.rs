@@ -115,6 +115,13 @@ impl Line {
 }
 
 impl Lifelines {
+    /// Whether a line is of a connection, and of no data unit.
+    #[must_use]
+    pub fn is_connection(&self, line: &Line) -> bool {
+        let first = self.passages_of(line).first().map(|passage| self.points[passage.point as usize].keyword.as_str());
+        line.flow.is_some() && matches!(first, Some("APP_CONNECT" | "APP_CONNECTED" | "APP_ACCEPTED"))
+    }
+
     /// The passages of a line.
     #[must_use]
     pub fn passages_of(&self, line: &Line) -> &[Passage] {

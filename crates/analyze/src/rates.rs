@@ -60,7 +60,7 @@ pub struct Bursts {
 pub fn rates(made: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -> Vec<Rates> {
     let senders = Senders::of(made);
     let mut moments: BTreeMap<(u32, Side, Run), Vec<Moment>> = BTreeMap::new();
-    for line in &made.lines {
+    for line in made.lines.iter().filter(|line| !made.is_connection(line)) {
         let run = run(index, line);
         let size = line.bytes.or(bytes);
         if let Some(sent) = senders.moment(made, line) {
@@ -91,7 +91,7 @@ fn run(index: Option<&Index>, line: &Line) -> Run {
 
 /// The moment when a unit is there whole.
 pub(crate) fn received<'m>(made: &'m Lifelines, line: &Line) -> Option<&'m Passage> {
-    made.passages_of(line).last().filter(|_| line.has_arrived())
+    made.passages_of(line).last().filter(|_| line.has_arrived() && !made.is_connection(line))
 }
 
 /// Points at which units are handed to the network.

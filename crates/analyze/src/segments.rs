@@ -84,10 +84,11 @@ pub fn reached(made: &Lifelines, grouped: bool) -> Vec<Reached> {
     keys.into_iter().filter_map(reached).collect()
 }
 
-/// From first to last point of the lines that arrived and have a beginning.
+/// From first to last point of the units that arrived and have a beginning; connections are none.
 #[must_use]
 pub fn whole(made: &Lifelines, group: Option<u32>) -> Option<Spread> {
-    let of = |line: &&Line| line.has_arrived() && group.is_none_or(|group| line.group == group);
+    let of =
+        |line: &&Line| line.has_arrived() && !made.is_connection(line) && group.is_none_or(|group| line.group == group);
     let mut times: Vec<i64> = made.lines.iter().filter(of).map(|line| took(made, line)).collect();
     Spread::of(&mut times)
 }

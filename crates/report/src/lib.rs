@@ -9,6 +9,7 @@
 //! | [`json`](mod@json) | the stable schema of `--json` |
 //! | [`comparison`](mod@comparison) | one run against another |
 //! | [`findings`](mod@findings) | what limits a run, what proves it, what to try |
+//! | [`lifelines`](mod@lifelines) | where the time of data units went, and the slowest of them |
 //! | [`prediction`](mod@prediction) | what closed forms say, beside a run |
 //! | [`paper`](mod@paper) | a paper made again: printed, formula, simulated, measured |
 //! | [`plan`](mod@plan) | what exactly will be done |
@@ -25,6 +26,7 @@ mod figure;
 pub mod findings;
 mod grid;
 pub mod json;
+pub mod lifelines;
 mod notes;
 pub mod page;
 pub mod paper;
@@ -41,6 +43,7 @@ pub use comparison::{comparison, comparison_json};
 pub use drawing::drawing;
 pub use findings::{findings, findings_json, first_finding};
 pub use json::{Header, json};
+pub use lifelines::{lifelines, lifelines_gnuplot, lifelines_json};
 pub use page::page;
 pub use paper::{paper, paper_json};
 pub use plan::{Stacks, plan};

@@ -55,16 +55,23 @@ pub fn event_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
 /// When there are none or a file is damaged.
 pub fn read_run(run: &Path) -> Result<Table, Error> {
     let mut table = Table::default();
+    read_batches(run, &Wanted::all(), |batch| table.append(batch))?;
+    Ok(table)
+}
+
+/// The events of a run table by table, host after host, with the columns that are wanted: however many there are. Of a run
+/// that is still being made, what there is, with all columns.
+///
+/// # Errors
+/// When there are none or a file is damaged.
+pub fn read_batches(run: &Path, wanted: &Wanted, mut each: impl FnMut(&Table)) -> Result<(), Error> {
     for path in event_files(run)? {
-        let mut reader = Reader::open(&path, &Wanted::all())?;
+        let mut reader = Reader::open(&path, wanted)?;
         while let Some(batch) = reader.next_batch()? {
-            table.append(&batch);
+            each(&batch);
         }
     }
-    for path in spool::tapes(run) {
-        table.append(&spool::read_tape(&path)?);
-    }
-    Ok(table)
+    spool::tapes(run).iter().try_for_each(|path| spool::read_tape(path).map(|tape| each(&tape)))
 }
 
 /// Keeps the index.

@@ -35,6 +35,15 @@ Examples:
 
 Nothing is run. What no form covers is said, with its reason.";
 
+const AFTER_LIFELINES: &str = "\
+Examples:
+  stackline run examples/first.stackline --trace
+  stackline lifelines 20260101-120000-first                    # a run, by name or directory
+  stackline lifelines RUN --by server --slowest 3
+  stackline lifelines RUN --unit 2 --bytes 48KiB               # events of other programs
+
+Times are exact percentiles. What units meet, and what the outcomes mean: docs/EVENTS.md.";
+
 const AFTER_REPRODUCE: &str = "\
 Examples:
   stackline reproduce                             # which papers there are
@@ -64,6 +73,7 @@ pub(crate) enum Command {
     /// Say what limits a run, how sure that is, what proves it, and what to try
     Diagnose(Diagnose),
     /// Show where the time of each data unit of a kept run went, from its events
+    #[command(after_help = AFTER_LIFELINES)]
     Lifelines(Lifelines),
     /// Make a page of a kept run: findings, lifelines, statistics, in one file for a browser
     Report(Report),
@@ -207,9 +217,63 @@ pub(crate) struct Diagnose {
 pub(crate) struct Lifelines {
     /// A run with events: a directory, or its name under the runs directory
     pub(crate) run: PathBuf,
-    /// Which data field of an event holds the id of the unit, from 1
+    /// Which data field holds the id of the unit in events of other programs, from 1
     #[arg(long, value_name = "FIELD", default_value_t = 1, value_parser = unit_field)]
     pub(crate) unit: usize,
+    /// Times of each server, host, stack or flow for itself too
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) by: Option<By>,
+    /// Units of one measurement only, from 1 in the order of the specification
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) measurement: Option<u32>,
+    /// Draw so many of the slowest units, each on its lifeline
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) slowest: usize,
+    /// Size of a unit where events do not tell it, as in 48KiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) bytes: Option<u64>,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// With --json: every line with its passages too
+    #[arg(long, requires = "json")]
+    pub(crate) lines: bool,
+    /// Write the lines as data and a script for gnuplot into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) gnuplot: Option<PathBuf>,
+}
+
+/// What lines are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    /// The host that answers
+    Server,
+    /// The host where the line begins
+    Host,
+    /// The stack with its options
+    Stack,
+    /// One initiator with one responder in one run
+    Flow,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = text[digits.len()..].trim();
+    let factor = match unit {
+        "" | "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        _ => return Err("a whole number with B, kB, MB, KiB or MiB behind it".into()),
+    };
+    let bytes = digits.parse().ok().and_then(|number: u64| number.checked_mul(factor));
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "a whole number with B, kB, MB, KiB or MiB behind it".into())
+}
+
+fn unit_field(text: &str) -> Result<usize, String> {
+    let most = stackline_events::table::FIELDS;
+    text.parse().ok().filter(|field| (1..=most).contains(field)).ok_or_else(|| format!("a number from 1 to {most}"))
 }
 
 #[derive(Args, Debug)]
@@ -222,11 +286,6 @@ pub(crate) struct Report {
     /// Events on lifelines that the page may hold; of what is beyond, those that failed or matter are kept, and some others
     #[arg(long, value_name = "NUMBER", default_value_t = stackline_report::page::MOST_EVENTS)]
     pub(crate) most_events: usize,
-}
-
-fn unit_field(text: &str) -> Result<usize, String> {
-    let most = stackline_events::table::FIELDS;
-    text.parse().ok().filter(|field| (1..=most).contains(field)).ok_or_else(|| format!("a number from 1 to {most}"))
 }
 
 #[derive(Args, Debug)]

@@ -1,18 +1,119 @@
 //! `stackline lifelines`: where the time of each data unit of a kept run went.
+//!
+//! Events are taken batch by batch and never all held, so that a log of many millions fits.
 
-use crate::exit::{Exit, Result};
-use crate::flags;
-use crate::loaded::Loaded;
+use crate::exit::{Error, Exit, Result};
+use crate::flags::{self, By};
 use crate::output;
-use stackline_analyze::assemble::Options;
+use stackline_analyze::assemble::{self, Assembler, Options};
+use stackline_analyze::lifelines::Lifelines;
+use stackline_analyze::ways::{Wanted, ways};
+use stackline_core::trace::Index;
+use stackline_report::lifelines::Shown;
+use stackline_runs::Run;
+use stackline_runs::events::{Wanted as Columns, read_batches, read_index};
+use std::fs;
+use std::path::Path;
 
 /// Shows the lifelines of a run.
 pub(crate) fn lifelines(flags: &flags::Lifelines) -> Result {
-    let loaded = Loaded::assembled(&flags.run, &Options { unit_field: flags.unit - 1, ..Options::default() })?;
-    if !loaded.run.complete {
-        let reason = loaded.run.reason.as_deref().unwrap_or("it was killed");
-        output::say(&format_args!("warning: the run is incomplete ({reason}); what it holds is shown"));
+    let run = Run::open_events(&flags.run)?;
+    let index = read_index(&run.path)?;
+    let options = Options { unit_field: flags.unit - 1, by: by(flags.by), ..Options::default() };
+    let mut made = assembled(&run.path, index.as_ref(), &options)?;
+    if let Some(number) = flags.measurement {
+        only(&mut made, index.as_ref(), number as usize - 1)?;
     }
-    output::json(&loaded.lifelines, false)?;
+    let wanted = Wanted { grouped: flags.by.is_some(), bytes: flags.bytes, slowest: flags.slowest };
+    let ways = ways(&made, index.as_ref(), wanted);
+    let notes = notes(&run, index.as_ref(), &made);
+    let shown = Shown { lifelines: &made, ways: &ways, by: word(flags.by), notes: &notes };
+    if let Some(directory) = &flags.gnuplot {
+        draw(directory, &shown)?;
+    }
+    if flags.json {
+        output::json(&stackline_report::lifelines_json(&shown, flags.lines), false)?;
+    } else {
+        output::print(&stackline_report::lifelines(&shown))?;
+    }
     Ok(Exit::Done)
+}
+
+fn assembled(run: &Path, index: Option<&Index>, options: &Options) -> Result<Lifelines> {
+    let mut assembler = Assembler::new(index, options);
+    read_batches(run, &Columns::fields(&assemble::fields(options)), |batch| assembler.add(batch, None))?;
+    Ok(assembler.finish())
+}
+
+/// Leaves the lines of one measurement.
+fn only(made: &mut Lifelines, index: Option<&Index>, measurement: usize) -> Result<()> {
+    let of = |flow: u32| index.and_then(|index| index.flow(flow)).map(|flow| flow.measurement);
+    made.lines.retain(|line| line.flow.and_then(of) == Some(measurement));
+    if made.lines.is_empty() {
+        let last = index.and_then(|index| index.flows.iter().map(|flow| flow.measurement).max());
+        let hint = last.map_or_else(
+            || "events of other programs belong to no measurement".to_owned(),
+            |last| format!("the run has {}", last + 1),
+        );
+        let message = format!("there are no lifelines of measurement {}", measurement + 1);
+        return Err(Error::input(message).hint(hint));
+    }
+    Ok(())
+}
+
+const fn by(flag: Option<By>) -> assemble::By {
+    match flag {
+        None | Some(By::Server) => assemble::By::Server,
+        Some(By::Host) => assemble::By::Host,
+        Some(By::Stack) => assemble::By::Stack,
+        Some(By::Flow) => assemble::By::Flow,
+    }
+}
+
+const fn word(flag: Option<By>) -> &'static str {
+    match flag {
+        None | Some(By::Server) => "server",
+        Some(By::Host) => "host",
+        Some(By::Stack) => "stack",
+        Some(By::Flow) => "flow",
+    }
+}
+
+/// What one has to know of the events themselves.
+fn notes(run: &Run, index: Option<&Index>, made: &Lifelines) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !run.complete {
+        let reason = run.reason.as_deref().unwrap_or("it was killed");
+        notes.push(format!("The run is incomplete ({reason}); what it holds is shown."));
+    }
+    let Some(index) = index else { return notes };
+    for (host, trace) in index.hosts.iter().filter(|(_, trace)| trace.lost > 0) {
+        let lost = trace.lost;
+        notes.push(format!(
+            "{lost} events of {host} were lost for want of room: a line can end although its unit went on."
+        ));
+    }
+    let mut measurements: Vec<usize> =
+        made.lines.iter().filter_map(|line| Some(index.flow(line.flow?)?.measurement)).collect();
+    measurements.sort_unstable();
+    measurements.dedup();
+    if measurements.len() > 1 {
+        let count = measurements.len();
+        notes.push(format!("Units of {count} measurements are together; --measurement NUMBER shows one."));
+    }
+    notes
+}
+
+fn draw(directory: &Path, shown: &Shown<'_>) -> Result<()> {
+    let failed = |cause: std::io::Error| {
+        let message = format!("{} cannot be written: {cause}", directory.display());
+        Error::new(Exit::Environment, message).hint("name a directory that can be written")
+    };
+    fs::create_dir_all(directory).map_err(failed)?;
+    for (name, text) in stackline_report::lifelines_gnuplot(shown) {
+        fs::write(directory.join(name), text).map_err(failed)?;
+    }
+    let script = directory.join(stackline_report::lifelines::SCRIPT);
+    output::say(&format_args!("gnuplot {} draws lifelines.svg", script.display()));
+    Ok(())
 }

@@ -26,15 +26,10 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// Reads a run: a directory, or its name under the runs directory.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        Self::assembled(path, &Options::default())
-    }
-
-    /// The same with another choice of what a unit is.
-    pub(crate) fn assembled(path: &Path, options: &Options) -> Result<Self> {
         let run = Run::open_events(path)?;
         let index = read_index(&run.path)?;
         let events = read_run(&run.path)?;
-        let lifelines = assemble::lifelines(&events, index.as_ref(), options);
+        let lifelines = assemble::lifelines(&events, index.as_ref(), &Options::default());
         Ok(Self { run, index: index.unwrap_or_default(), events, lifelines })
     }
 

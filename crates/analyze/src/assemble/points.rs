@@ -27,6 +27,8 @@ pub(crate) struct Known {
 pub(crate) struct Points {
     by_name: BTreeMap<(Point, u8), u32>,
     known: Vec<Known>,
+    /// Events there of either direction.
+    leans: Vec<[u64; 2]>,
     /// Of the present table: keyword and host, where.
     here: ByNumber<u64, u32>,
 }
@@ -65,8 +67,15 @@ impl Points {
         let number = *self.by_name.entry((point.clone(), code(direction))).or_insert(next);
         if number == next {
             self.known.push(Known { point, direction, role });
+            self.leans.push([0; 2]);
         }
         number
+    }
+
+    /// A port of the network carried something of a stream: most of the time it carries one direction.
+    #[inline]
+    pub(crate) fn lean(&mut self, point: u32, stream: i64) {
+        self.leans[point as usize][(stream & 1) as usize] += 1;
     }
 
     /// All of them, by their numbers; a direction is told where one keyword of a host has more than one.
@@ -80,6 +89,11 @@ impl Points {
                     Some(Direction::Back) => "back".into(),
                     None => String::new(),
                 };
+            }
+        }
+        for (known, [there, back]) in self.known.iter_mut().zip(self.leans) {
+            if there + back > 0 {
+                known.direction = Some(if there >= back { Direction::There } else { Direction::Back });
             }
         }
         self.known

@@ -1,0 +1,282 @@
+//! Lifelines as text and JSON: where the time went, what became of units, how fast they came, the slowest of them.
+
+mod gnuplot;
+mod json;
+mod one;
+#[cfg(test)]
+mod tests;
+
+pub use gnuplot::{SCRIPT, lifelines_gnuplot};
+pub use json::lifelines_json;
+
+use crate::figure::{ABSENT, percent};
+use crate::grid::{Align, line, widths, wrap};
+use crate::table::WIDTH;
+use stackline_analyze::lifelines::{Lifelines, Outcome, Point};
+use stackline_analyze::percentiles::Spread;
+use stackline_analyze::rates::Side;
+use stackline_analyze::segments::Segment;
+use stackline_analyze::ways::{Count, Ways};
+use stackline_core::units;
+
+/// Lifelines and what is computed from them.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'l> {
+    /// The lines.
+    pub lifelines: &'l Lifelines,
+    /// What they say.
+    pub ways: &'l Ways,
+    /// What groups are, as in "server".
+    pub by: &'l str,
+    /// Lines put below as they are.
+    pub notes: &'l [String],
+}
+
+/// All of it as text.
+#[must_use]
+pub fn lifelines(shown: &Shown<'_>) -> String {
+    if shown.lifelines.lines.is_empty() {
+        return "no event names a data unit\n".to_owned();
+    }
+    let mut paragraphs = vec![outcomes(shown)];
+    paragraphs.extend(times(shown, None));
+    let grouped = shown.ways.whole.iter().filter_map(|whole| whole.group);
+    paragraphs.extend(grouped.filter_map(|group| times(shown, Some(group))));
+    paragraphs.extend([rates(shown), blocked(shown)].into_iter().flatten());
+    paragraphs.extend(shown.ways.slowest.iter().map(|line| one::line_of(shown, *line)));
+    let notes: Vec<String> = notes(shown).iter().flat_map(|note| wrap(note, WIDTH)).collect();
+    if !notes.is_empty() {
+        paragraphs.push(notes);
+    }
+    let texts: Vec<String> = paragraphs.into_iter().map(|lines| lines.join("\n") + "\n").collect();
+    texts.join("\n")
+}
+
+/// A point: what, where, and which port or direction there.
+pub(crate) fn label(point: &Point) -> String {
+    // A port tells its host.
+    if point.place.contains('>') {
+        return format!("{} {}", point.keyword, point.place);
+    }
+    let place =
+        if point.place.is_empty() || point.place == point.host { String::new() } else { format!(" {}", point.place) };
+    format!("{} {}{place}", point.keyword, point.host)
+}
+
+fn time(ns: f64) -> String {
+    units::time(ns * 1e-9)
+}
+
+/// `1 unit`, `2 units`.
+fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+fn outcome(lifelines: &Lifelines, outcome: Outcome) -> String {
+    let at = |point: u32| label(&lifelines.points[point as usize]);
+    match outcome {
+        Outcome::Complete => "complete".into(),
+        Outcome::CacheHit => "cache hit".into(),
+        Outcome::Retried { .. } => "retried, and came".into(),
+        Outcome::Flushed { after } => format!("flushed after {}", at(after)),
+        Outcome::NeverArrived { after } => format!("never arrived after {}", at(after)),
+        Outcome::Unfinished { after } => format!("under way at the end, after {}", at(after)),
+        Outcome::Headless { before } => format!("recorded from {} on only", at(before)),
+    }
+}
+
+/// How many units there are and what became of them: a column for each group where there are several.
+fn outcomes(shown: &Shown<'_>) -> Vec<String> {
+    let groups = &shown.lifelines.groups;
+    let several = groups.len() > 1 && groups.len() <= 8;
+    let mut head = vec!["what became of units".to_owned(), "units".into(), "share".into()];
+    head.extend(groups.iter().filter(|_| several).cloned());
+    let mut kinds: Vec<(bool, Outcome)> =
+        shown.ways.outcomes.iter().map(|count| (count.connections, count.outcome)).collect();
+    kinds.sort_by_key(|(connections, kind)| (*connections, order(*kind)));
+    kinds.dedup();
+    let sum = |kind: (bool, Option<Outcome>), group: Option<u32>| {
+        let of = |count: &&Count| {
+            count.connections == kind.0
+                && kind.1.is_none_or(|kind| count.outcome == kind)
+                && group.is_none_or(|group| count.group == group)
+        };
+        shown.ways.outcomes.iter().filter(of).map(|count| count.lines).sum::<u64>()
+    };
+    let row = |(connections, kind): &(bool, Outcome)| {
+        let of = (*connections, Some(*kind));
+        let what = if *connections { "connections: " } else { "" };
+        let share = sum(of, None) as f64 / sum((*connections, None), None) as f64;
+        let mut cells = vec![what.to_owned() + &outcome(shown.lifelines, *kind)];
+        cells.extend([sum(of, None).to_string(), percent(share)]);
+        let of_group = |group: usize| match sum(of, Some(group as u32)) {
+            0 => ABSENT.to_owned(),
+            n => n.to_string(),
+        };
+        cells.extend((0..groups.len()).filter(|_| several).map(of_group));
+        cells
+    };
+    grid(std::iter::once(head).chain(kinds.iter().map(row)).collect())
+}
+
+const fn order(outcome: Outcome) -> (u8, u32) {
+    match outcome {
+        Outcome::Complete => (0, 0),
+        Outcome::CacheHit => (1, 0),
+        Outcome::Retried { .. } => (2, 0),
+        Outcome::Flushed { after } => (3, after),
+        Outcome::NeverArrived { after } => (4, after),
+        Outcome::Unfinished { after } => (5, after),
+        Outcome::Headless { before } => (6, before),
+    }
+}
+
+/// Lines of columns, the first left.
+fn grid(rows: Vec<Vec<String>>) -> Vec<String> {
+    let widths = widths(&rows);
+    let mut align = vec![Align::Right; widths.len()];
+    if let Some(first) = align.first_mut() {
+        *first = Align::Left;
+    }
+    rows.iter().map(|row| line(row, &widths, &align)).collect()
+}
+
+/// Where the time went: of all lines, or of a group.
+fn times(shown: &Shown<'_>, group: Option<u32>) -> Option<Vec<String>> {
+    let segments = chained(shown.ways.segments.iter().filter(|segment| segment.group == group).collect());
+    let title = group.map_or_else(
+        || "where the time went".to_owned(),
+        |group| format!("{} {}", shown.by, shown.lifelines.groups[group as usize]),
+    );
+    let mut rows =
+        vec![[title.as_str(), "n", "min", "median", "mean", "p90", "p99", "max", "share"].map(str::to_owned).to_vec()];
+    let mut last = None;
+    for segment in segments {
+        if last != Some(segment.from) {
+            rows.push(vec![label(&shown.lifelines.points[segment.from as usize])]);
+        }
+        last = Some(segment.to);
+        let mark = if is_doubtful(segment) { "? " } else { "  " };
+        let name = format!("{mark}{}", label(&shown.lifelines.points[segment.to as usize]));
+        rows.push(spread(name, &segment.ns, &percent(segment.share)));
+    }
+    let whole = shown.ways.whole.iter().find(|whole| whole.group == group);
+    rows.extend(whole.map(|whole| spread("first to last, of those that came".into(), &whole.ns, "")));
+    (rows.len() > 1).then(|| grid(rows))
+}
+
+/// Segments such that each begins where the one before ends, as far as possible.
+fn chained(mut segments: Vec<&Segment>) -> Vec<&Segment> {
+    let mut chained: Vec<&Segment> = Vec::with_capacity(segments.len());
+    while !segments.is_empty() {
+        let last = chained.last().map(|segment| segment.to);
+        // Where ways part, the usual one goes on.
+        let goes_on = |segment: &&Segment| last == Some(segment.from);
+        let most = segments.iter().filter(|segment| goes_on(segment)).map(|segment| segment.ns.n).max();
+        let next = segments.iter().position(|segment| goes_on(segment) && Some(segment.ns.n) == most);
+        chained.push(segments.remove(next.unwrap_or(0)));
+    }
+    chained
+}
+
+/// Whether what it says may be the clocks' doing.
+fn is_doubtful(segment: &Segment) -> bool {
+    let error = segment.clock_error_ns.unwrap_or(0) as f64;
+    segment.negative > 0 || error > 0.0 && segment.ns.median_ns.abs() <= error
+}
+
+fn spread(name: String, ns: &Spread, last: &str) -> Vec<String> {
+    let times = [ns.min_ns as f64, ns.median_ns, ns.mean_ns, ns.p90_ns, ns.p99_ns, ns.max_ns as f64];
+    let mut cells = vec![name, ns.n.to_string()];
+    cells.extend(times.map(time));
+    cells.push(last.to_owned());
+    cells
+}
+
+/// Throughput from unit to unit, of each group.
+fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
+    let rates = &shown.ways.rates;
+    if rates.is_empty() {
+        return None;
+    }
+    let head = ["throughput from unit to unit", "side", "units", "average", "bursts of five: min", "median", "max"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for rates in rates {
+        let side = match rates.side {
+            Side::Sender => "sender",
+            Side::Receiver => "receiver",
+        };
+        let average = rates.average_bit_s.map_or_else(|| units::per_second(rates.units_per_s), units::rate);
+        let bursts = rates.bursts_bit_s.map(|bursts| [bursts.min, bursts.median, bursts.max].map(units::rate));
+        let mut cells =
+            vec![shown.lifelines.groups[rates.group as usize].clone(), side.into(), rates.units.to_string(), average];
+        cells.extend(bursts.unwrap_or_else(|| std::array::from_fn(|_| ABSENT.to_owned())));
+        rows.push(cells);
+    }
+    Some(grid(rows))
+}
+
+/// When groups were blocked, and whether together.
+fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
+    let some: Vec<_> = shown.ways.blocked.iter().filter(|blocked| !blocked.intervals.is_empty()).collect();
+    if some.is_empty() {
+        return None;
+    }
+    let name = |group: u32| shown.lifelines.groups[group as usize].as_str();
+    let head = ["blocked with units under way", "intervals", "longer than", "longest", "together", "of its busy time"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for blocked in some {
+        let longest = blocked.intervals.iter().map(|(from, to)| to - from).max().unwrap_or(0);
+        let share = blocked.blocked_ns as f64 / blocked.busy_ns.max(1) as f64;
+        rows.push(vec![
+            name(blocked.group).to_owned(),
+            blocked.intervals.len().to_string(),
+            time(blocked.threshold_ns as f64),
+            time(longest as f64),
+            time(blocked.blocked_ns as f64),
+            percent(share),
+        ]);
+    }
+    let mut lines = grid(rows);
+    for pair in &shown.ways.synchrony {
+        let verdict = if pair.is_seen() { "more than chance" } else { "no more than chance explains" };
+        lines.push(format!(
+            "{} and {}: both blocked {} of the time, {} expected: {verdict} (p = {})",
+            name(pair.a),
+            name(pair.b),
+            percent(pair.share),
+            percent(pair.expected),
+            pair.p
+        ));
+    }
+    Some(lines)
+}
+
+/// What one has to know before believing the figures.
+fn notes(shown: &Shown<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let all = || shown.ways.segments.iter().filter(|segment| segment.group.is_none());
+    let pair = |segment: &Segment| {
+        let label = |point: u32| label(&shown.lifelines.points[point as usize]);
+        format!("{} to {}", label(segment.from), label(segment.to))
+    };
+    for segment in all().filter(|segment| is_doubtful(segment)) {
+        let host = |point: u32| &shown.lifelines.points[point as usize].host;
+        let error = segment.clock_error_ns;
+        let why = match error {
+            _ if host(segment.from) == host(segment.to) => {
+                "on one clock: there the two can come in either order".to_owned()
+            }
+            None => "how far the two clocks agree is not known".to_owned(),
+            Some(0) => "on one clock: there the two can come in either order".to_owned(),
+            Some(error) => format!("the two clocks agree to {}", time(error as f64)),
+        };
+        let negative = match segment.negative {
+            0 => "the median is within the clocks' error".to_owned(),
+            n => format!("{n} of {} are below zero", segment.ns.n),
+        };
+        notes.push(format!("? {}: {negative}; {why}.", pair(segment)));
+    }
+    notes.extend(shown.notes.iter().cloned());
+    notes
+}

@@ -1,0 +1,79 @@
+//! The stable schema of `stackline lifelines --json`, described in `docs/JSON.md`. Fields are added, never renamed or removed.
+
+use super::Shown;
+use serde_json::{Value, json as object};
+use stackline_analyze::lifelines::{Line, Outcome, Passage, Point};
+use stackline_analyze::segments::took;
+
+/// All of it; with `lines`, every line with its passages too.
+#[must_use]
+pub fn lifelines_json(shown: &Shown<'_>, lines: bool) -> Value {
+    let (lifelines, ways) = (shown.lifelines, shown.ways);
+    let every = || lifelines.lines.iter().map(|line| one(shown, line)).collect::<Vec<_>>();
+    object!({
+        "units": lifelines.lines.len(),
+        "points": lifelines.points.iter().map(point).collect::<Vec<_>>(),
+        "marked": lifelines.marked.iter().map(point).collect::<Vec<_>>(),
+        "by": shown.by,
+        "groups": lifelines.groups,
+        "clock_error_ns": lifelines.clock_error_ns,
+        "outcomes": ways.outcomes.iter().map(|count| object!({
+            "connections": count.connections, "group": count.group, "outcome": name(count.outcome), "at": at(count.outcome), "units": count.lines,
+        })).collect::<Vec<_>>(),
+        "whole": ways.whole,
+        "segments": ways.segments,
+        "reached": ways.reached,
+        "rates": ways.rates,
+        "blocked": ways.blocked,
+        "synchrony": ways.synchrony.iter().map(|pair| object!({
+            "a": pair.a, "b": pair.b, "share": pair.share, "expected": pair.expected, "p": pair.p, "seen": pair.is_seen(),
+        })).collect::<Vec<_>>(),
+        "slowest": ways.slowest.iter().map(|line| one(shown, &lifelines.lines[*line as usize])).collect::<Vec<_>>(),
+        "lines": if lines { Value::from(every()) } else { Value::Null },
+        "notes": shown.notes,
+    })
+}
+
+fn point(point: &Point) -> Value {
+    object!({ "keyword": point.keyword, "host": point.host, "place": point.place })
+}
+
+fn one(shown: &Shown<'_>, line: &Line) -> Value {
+    let passages = |passages: &[Passage]| -> Vec<Value> {
+        passages.iter().map(|passage| object!({ "at_ns": passage.at_ns, "point": passage.point })).collect()
+    };
+    let times = if let Outcome::Retried { times } = line.outcome { Some(times) } else { None };
+    object!({
+        "unit": line.unit,
+        "group": line.group,
+        "flow": line.flow,
+        "bytes": line.bytes,
+        "outcome": name(line.outcome),
+        "at": at(line.outcome),
+        "times": times,
+        "took_ns": took(shown.lifelines, line),
+        "passages": passages(shown.lifelines.passages_of(line)),
+        "marks": passages(shown.lifelines.marks_of(line)),
+    })
+}
+
+const fn name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Complete => "complete",
+        Outcome::CacheHit => "cache_hit",
+        Outcome::Retried { .. } => "retried",
+        Outcome::Flushed { .. } => "flushed",
+        Outcome::NeverArrived { .. } => "never_arrived",
+        Outcome::Unfinished { .. } => "unfinished",
+        Outcome::Headless { .. } => "headless",
+    }
+}
+
+/// The point at which a line ends or begins, where that is what its outcome is about.
+const fn at(outcome: Outcome) -> Option<u32> {
+    match outcome {
+        Outcome::Flushed { after } | Outcome::NeverArrived { after } | Outcome::Unfinished { after } => Some(after),
+        Outcome::Headless { before } => Some(before),
+        Outcome::Complete | Outcome::CacheHit | Outcome::Retried { .. } => None,
+    }
+}

@@ -1,0 +1,60 @@
+//! One unit's lifeline as text: what it met, when, and how long it took to come there.
+
+use super::{Shown, counted, label, outcome, time};
+use crate::figure::ABSENT;
+use crate::grid::{Align, line, widths};
+use stackline_analyze::lifelines::{Line, Outcome};
+use stackline_analyze::segments::took;
+use stackline_core::units;
+use stackline_events::unit;
+
+/// The longest bar.
+const BAR: f64 = 30.0;
+const ALIGN: [Align; 4] = [Align::Right, Align::Right, Align::Left, Align::Left];
+
+/// The line of that number.
+pub(super) fn line_of(shown: &Shown<'_>, number: u32) -> Vec<String> {
+    let lifelines = shown.lifelines;
+    let of = &lifelines.lines[number as usize];
+    let passages = lifelines.passages_of(of);
+    let begun = passages.first().map_or(0, |passage| passage.at_ns);
+    let whole = took(lifelines, of).unsigned_abs().max(1) as f64;
+    let since = |at_ns: u64| at_ns.wrapping_sub(begun) as i64 as f64;
+    let mut rows = vec![["at", "after", "", ""].map(str::to_owned).to_vec()];
+    let mut marks = lifelines.marks_of(of).iter().peekable();
+    let mut before = begun;
+    for passage in passages {
+        while let Some(mark) = marks.next_if(|mark| mark.at_ns < passage.at_ns) {
+            let name = label(&lifelines.marked[mark.point as usize]);
+            rows.push(vec![time(since(mark.at_ns)), String::new(), format!("! {name}"), String::new()]);
+        }
+        let step = passage.at_ns.wrapping_sub(before) as i64 as f64;
+        let bar = "#".repeat((step.abs() / whole * BAR).round().min(BAR) as usize);
+        let after = if passage.at_ns == begun && before == begun { String::new() } else { time(step) };
+        rows.push(vec![time(since(passage.at_ns)), after, label(&lifelines.points[passage.point as usize]), bar]);
+        before = passage.at_ns;
+    }
+    for mark in marks {
+        let name = label(&lifelines.marked[mark.point as usize]);
+        rows.push(vec![time(since(mark.at_ns)), String::new(), format!("! {name}"), String::new()]);
+    }
+    let widths = widths(&rows);
+    let mut lines = vec![title(shown, of)];
+    lines.extend(rows.iter().map(|row| line(row, &widths, &ALIGN)));
+    lines
+}
+
+fn title(shown: &Shown<'_>, line: &Line) -> String {
+    let became = match line.outcome {
+        Outcome::Retried { times } => format!("retried ({})", counted(u64::from(times), "time")),
+        other => outcome(shown.lifelines, other),
+    };
+    let bytes = line.bytes.map_or_else(|| ABSENT.to_owned(), units::size);
+    let group = &shown.lifelines.groups[line.group as usize];
+    let took = time(took(shown.lifelines, line) as f64);
+    let name = match (line.flow, line.unit.parse()) {
+        (Some(flow), Ok(id)) => format!("{} of flow {flow}", unit::parts(id).1),
+        _ => line.unit.clone(),
+    };
+    format!("unit {name} ({} {group}, {bytes}): {took}, {became}", shown.by)
+}
