@@ -37,7 +37,7 @@ impl Loaded {
     pub(crate) fn whatever(path: &Path) -> Result<Self> {
         let run = Run::open_events(path)?;
         if event_files(&run.path).is_ok() {
-            return Self::assembled(path, &Options::default());
+            return Self::open(path);
         }
         Ok(Self { run, index: Index::default(), events: Table::default(), lifelines: Lifelines::default() })
     }
