@@ -191,6 +191,7 @@ impl Endpoint {
     /// The peer sends no more: expected under a time limit, from a load and where data can be lost.
     fn stream_ended(&mut self, cursor: &mut Cursor) -> Result<()> {
         let task = &self.desk.job.task;
+        self.desk.trace_ended();
         // The first time, what follows the awaited units may still have to be done: a put is confirmed.
         let closed = self.connection.as_ref().is_none_or(Connection::closed);
         let over = closed && mem::replace(&mut self.stream_over, true);
@@ -246,6 +247,7 @@ impl Endpoint {
     }
 
     async fn await_start_bulk(&mut self, way: Bulk, cursor: &mut Cursor) -> Result<()> {
+        self.desk.trace_awaits_word();
         if !self.open()?.await_start_bulk(way).await? {
             return self.stream_ended(cursor);
         }
@@ -258,6 +260,9 @@ impl Endpoint {
     }
 
     async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
+        if way == Bulk::Put {
+            self.desk.trace_awaits_word();
+        }
         self.open()?.stop_bulk(way).await?;
         self.unconfirmed = false;
         Ok(())

@@ -25,6 +25,7 @@ static REPLY: Keyword = Keyword::new("APP_REPLY");
 static REPLIED: Keyword = Keyword::new("APP_REPLIED");
 static AWAIT: Keyword = Keyword::new("APP_AWAIT");
 static RECEIVED: Keyword = Keyword::new("APP_RECEIVED");
+static ENDED: Keyword = Keyword::new("APP_ENDED");
 static RESPONSE: Keyword = Keyword::new("APP_RESPONSE");
 static LOST: Keyword = Keyword::new("APP_LOST");
 static STOP: Keyword = Keyword::new("APP_STOP");
@@ -409,6 +410,22 @@ impl Desk {
             &AWAIT,
             &[unit.into(), stream.into(), line.offset(&line.taken).into(), bytes.into()],
         );
+    }
+
+    /// The application waits for a word of the peer that is no data unit: that a transfer begins, or that all has arrived.
+    pub(crate) fn trace_awaits_word(&self) {
+        let Some((log, line)) = self.traced() else { return };
+        let stream = line.numbering.borrow().stream(opposite(line.own));
+        log.put(line.host, self.now(), &AWAIT, &[Value::Absent, stream.into(), line.offset(&line.taken).into()]);
+    }
+
+    /// The stream of the peer has ended where a data unit would begin.
+    pub(crate) fn trace_ended(&self) {
+        let Some((log, line)) = self.traced() else { return };
+        let way = opposite(line.own);
+        let numbering = line.numbering.borrow();
+        let (unit, stream) = (numbering.id(way, numbering.count(way)), numbering.stream(way));
+        log.put(line.host, self.now(), &ENDED, &[unit.into(), stream.into(), line.offset(&line.taken).into()]);
     }
 
     /// A data unit is there whole. `number` is that on this connection, where a packet tells it.

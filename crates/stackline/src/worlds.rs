@@ -1,5 +1,6 @@
 //! Which world makes which run of a plan. Each is opened before the first run, so that what it cannot do is told at once.
 
+mod clocks;
 pub(crate) mod default_network;
 mod emulated;
 mod live;

@@ -1,7 +1,7 @@
 //! The simulated world: virtual time, exact and repeatable.
 
 use super::traces::{spooled, unkept};
-use super::{Made, Place, Traced, Traces, Tracing};
+use super::{Made, Place, Traced, Traces, Tracing, clocks};
 use crate::tap::{Stamp, Streams};
 use serde_json::{Value, json};
 use stackline_core::course::Turn;
@@ -87,7 +87,7 @@ impl Place for Simulated<'_> {
         self.events += outcome.events;
         self.digest = self.digest.rotate_left(5).wrapping_mul(0x0100_0000_01b3) ^ outcome.digest;
         if let Some(tracing) = tracing {
-            tracing.traced = traced(network, tracing, outcome.virtual_time);
+            tracing.traced = traced(network, turn, tracing, outcome.virtual_time);
         }
         Ok(made(network, outcome))
     }
@@ -121,9 +121,10 @@ fn zero(network: &Network, tracing: &Tracing) -> u64 {
 }
 
 /// What was traced, beside the events that are in the run directory already.
-fn traced(network: &Network, tracing: &Tracing, end: Instant) -> Traced {
+fn traced(network: &Network, turn: &Turn<'_>, tracing: &Tracing, end: Instant) -> Traced {
     let zero = zero(network, tracing);
-    Traced { span_ns: (zero, zero + end.0), ..Traced::default() }
+    let hosts = clocks::known(network, zero, end, turn.seed.child("control"));
+    Traced { span_ns: (zero, zero + end.0), hosts, ..Traced::default() }
 }
 
 /// What a run yielded, in the records that every world makes.
