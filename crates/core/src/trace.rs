@@ -18,6 +18,32 @@ pub struct Index {
     pub hosts: BTreeMap<String, HostTrace>,
     /// The host whose clock lifelines are drawn in.
     pub reference: String,
+    /// Logs that were imported, in that order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub imports: Vec<Import>,
+}
+
+/// A log that was imported.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Import {
+    /// Its name.
+    pub source: String,
+    /// The form it was read as.
+    pub form: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Its lines, where it has lines.
+    pub lines: u64,
+    /// Events it gave.
+    pub events: u64,
+    /// The same by host.
+    pub hosts: BTreeMap<String, u64>,
+    /// What in it is no event, by cause.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, u64>,
+    /// The first of these in words, and what else is worth telling.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// When a run was made, in the time of the reference host.

@@ -4,6 +4,7 @@ use crate::tape::{self, Tape};
 use crate::text::Event;
 use crate::value::Value;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 /// Data fields that have a column of their own; what a foreign log has beyond them is kept together.
@@ -12,8 +13,59 @@ pub const FIELDS: usize = 16;
 /// Texts as numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    by_text: HashMap<Arc<str>, u32>,
+    by_text: HashMap<Arc<str>, u32, Seed>,
     texts: Vec<Arc<str>>,
+    bytes: usize,
+}
+
+/// Makes hashers that differ from process to process, so that no crafted log makes all texts meet.
+#[derive(Clone, Debug)]
+struct Seed(u64);
+
+impl Default for Seed {
+    fn default() -> Self {
+        static SEED: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+        Self(*SEED.get_or_init(|| RandomState::new().hash_one(0)))
+    }
+}
+
+impl BuildHasher for Seed {
+    type Hasher = Fold;
+    fn build_hasher(&self) -> Fold {
+        Fold(self.0)
+    }
+}
+
+/// Folds eight bytes at a time into one word: a lookup is made for every text of every event.
+struct Fold(u64);
+
+impl Fold {
+    #[inline]
+    fn fold(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
+}
+
+impl Hasher for Fold {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks();
+        words.iter().for_each(|word| self.fold(u64::from_le_bytes(*word)));
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        self.fold(u64::from_le_bytes(last));
+        self.fold(bytes.len() as u64);
+    }
+
+    #[inline]
+    fn write_u8(&mut self, _: u8) {
+        // The byte that ends a text: its length is in already.
+    }
 }
 
 impl Names {
@@ -23,6 +75,8 @@ impl Names {
             return *number;
         }
         let (number, text) = (self.texts.len() as u32, Arc::<str>::from(text));
+        // Twice a pointer and a length, and a place in the map.
+        self.bytes += text.len() + 64;
         self.texts.push(Arc::clone(&text));
         self.by_text.insert(text, number);
         number
@@ -44,6 +98,12 @@ impl Names {
     #[must_use]
     pub const fn len(&self) -> usize {
         self.texts.len()
+    }
+
+    /// About how many bytes of memory they take.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Whether there is none.
@@ -75,8 +135,10 @@ impl Column {
             Value::Number(number) => (number, Self::NUMBER),
             Value::Text(text) => (0, names.number(text)),
         };
-        self.numbers.resize(row, 0);
-        self.texts.resize(row, Self::ABSENT);
+        if self.texts.len() < row {
+            self.numbers.resize(row, 0);
+            self.texts.resize(row, Self::ABSENT);
+        }
         self.numbers.push(number);
         self.texts.push(text);
     }
@@ -116,9 +178,15 @@ pub struct Table {
 impl Table {
     /// Adds one event.
     pub fn push(&mut self, keyword: &str, host: &str, at_ns: u64, values: &[Value<'_>]) {
+        let (keyword, host) = (self.names.number(keyword), self.names.number(host));
+        self.push_known(keyword, host, at_ns, values);
+    }
+
+    /// The same with the numbers in `names` of keyword and host.
+    #[inline]
+    pub fn push_known(&mut self, keyword: u32, host: u32, at_ns: u64, values: &[Value<'_>]) {
         let row = self.at_ns.len();
         self.at_ns.push(at_ns);
-        let (keyword, host) = (self.names.number(keyword), self.names.number(host));
         self.keyword.push(keyword);
         self.host.push(host);
         let (columns, more) = values.split_at(values.len().min(FIELDS));

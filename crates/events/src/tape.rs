@@ -256,6 +256,68 @@ impl Names {
     }
 }
 
+/// Bytes of a long tape that are read at once; more than the longest record.
+const PIECE: usize = 1 << 20;
+
+/// A tape of any length, some of it at a time.
+#[derive(Debug)]
+pub struct Pieces<R> {
+    from: R,
+    names: Names,
+    rest: Vec<u8>,
+    damaged: u64,
+}
+
+impl<R: Read> Pieces<R> {
+    /// Of what is read from there.
+    pub fn of(from: R) -> Self {
+        Self { from, names: Names::default(), rest: Vec::new(), damaged: 0 }
+    }
+
+    /// The next records; `None` behind the last, which is before what is no record.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn next_table(&mut self) -> io::Result<Option<crate::Table>> {
+        loop {
+            let before = self.rest.len();
+            (&mut self.from).take(PIECE as u64).read_to_end(&mut self.rest)?;
+            let ended = self.rest.len() == before;
+            let (table, whole) = self.table();
+            self.rest.drain(..whole);
+            if !table.is_empty() {
+                return Ok(Some(table));
+            }
+            // A record is shorter than a piece: what is none by now never will be.
+            if ended || (whole == 0 && self.rest.len() >= PIECE) {
+                self.damaged += std::mem::take(&mut self.rest).len() as u64;
+                return Ok(None);
+            }
+        }
+    }
+
+    /// How many bytes behind the last record were no record: what was cut off, or is damaged. Nothing is read behind that.
+    #[must_use]
+    pub const fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    /// The events of the whole records at hand, and how many bytes these take.
+    fn table(&mut self) -> (crate::Table, usize) {
+        let (known, mut table, mut values) = (&mut self.names.0, crate::Table::default(), Vec::new());
+        let mut rest = &self.rest[..];
+        loop {
+            let mut behind = rest;
+            let Some((keyword, at_ns)) = whole_record(&mut behind, &mut values) else { break };
+            rest = behind;
+            if !known.learn(keyword, &values) {
+                table.push(known.name(keyword), &known.host, at_ns, &values);
+            }
+        }
+        (table, self.rest.len() - rest.len())
+    }
+}
+
 /// Names by number, in its order, and whose the records are.
 #[derive(Clone, Debug, Default)]
 struct Known<T> {
@@ -268,13 +330,21 @@ impl<'t, T: AsRef<str> + From<&'t str>> Known<T> {
     fn event(&mut self, rest: &mut &'t [u8], values: &mut Vec<Value<'t>>) -> Option<(u32, u64)> {
         loop {
             let (keyword, at_ns) = record(rest, values)?;
-            match (keyword, &values[..]) {
-                (DEFINE, [Value::Number(id), Value::Text(name)]) => self.define(u32::try_from(*id).unwrap_or(0), name),
-                (HOST, [Value::Text(name)]) => self.host = T::from(name),
-                (0..keyword::FIRST, _) => {}
-                _ => return Some((keyword, at_ns)),
+            if !self.learn(keyword, values) {
+                return Some((keyword, at_ns));
             }
         }
+    }
+
+    /// Whether a record is what the tape says of itself, which is learned then.
+    fn learn(&mut self, keyword: u32, values: &[Value<'t>]) -> bool {
+        match (keyword, values) {
+            (DEFINE, [Value::Number(id), Value::Text(name)]) => self.define(u32::try_from(*id).unwrap_or(0), name),
+            (HOST, [Value::Text(name)]) => self.host = T::from(name),
+            (0..keyword::FIRST, _) => {}
+            _ => return false,
+        }
+        true
     }
 
     fn define(&mut self, id: u32, name: &'t str) {
@@ -473,7 +543,57 @@ mod tests {
         proptest::option::of(proptest::result::maybe_err(any::<i64>(), "\\PC{0,20}"))
     }
 
+    /// Gives so many bytes at a time.
+    struct Slow<'b>(&'b [u8], usize);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            let length = self.1.min(to.len()).min(self.0.len());
+            to[..length].copy_from_slice(&self.0[..length]);
+            self.0 = &self.0[length..];
+            Ok(length)
+        }
+    }
+
+    fn in_pieces(bytes: &[u8]) -> (Vec<String>, u64) {
+        let (mut pieces, mut lines) = (Pieces::of(Slow(bytes, 1 << 16)), Vec::new());
+        while let Some(table) = pieces.next_table().unwrap() {
+            lines.extend((0..table.len()).map(|row| table.event(row).to_string()));
+        }
+        (lines, pieces.damaged())
+    }
+
+    #[test]
+    fn a_long_tape_is_read_in_pieces() {
+        let (send, drop) = (keyword::intern("APP_SEND"), keyword::intern("NET_DROP"));
+        let mut tape = Tape::default();
+        tape.host("khons");
+        for n in 0..60_000 {
+            if n == 30_000 {
+                tape.host("udjat");
+            }
+            tape.push(if n % 3 == 0 { drop } else { send }, n, &[Value::from(n), Value::Text("words")]);
+        }
+        assert!(tape.bytes().len() > 2 * PIECE);
+        let (lines, damaged) = in_pieces(tape.bytes());
+        assert_eq!((lines.len(), damaged), (60_000, 0));
+        assert_eq!(lines[29_999], "APP_SEND; khons; 0; 29999; 29999; words");
+        assert_eq!(lines[59_999], "APP_SEND; udjat; 0; 59999; 59999; words");
+        let cut = &tape.bytes()[..tape.bytes().len() - 3];
+        assert_eq!(in_pieces(cut).0.len(), 59_999);
+        assert!(in_pieces(cut).1 > 0);
+    }
+
     proptest! {
+        #[test]
+        fn hostile_bytes_in_pieces_are_the_same_records(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let records = Tape::from_bytes(bytes.clone());
+            let mut table = crate::Table::default();
+            table.push_tape(&records);
+            let expected: Vec<String> = (0..table.len()).map(|row| table.event(row).to_string()).collect();
+            prop_assert_eq!(in_pieces(&bytes).0, expected);
+        }
+
         #[test]
         fn hostile_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             prop_assert!(Tape::from_bytes(bytes.clone()).records().count() < 300);

@@ -15,6 +15,9 @@ use std::io::BufRead;
 
 const NANOS: u64 = 1_000_000_000;
 
+/// Characters of a wrong number that are told.
+const SHOWN: usize = 80;
+
 /// The longest line that is read, in bytes.
 pub const LONGEST: u64 = 1 << 20;
 
@@ -48,25 +51,49 @@ impl Event {
     /// Reads a line, without the end of it. Blanks around fields and a semicolon behind the last one are no part of them.
     ///
     /// # Errors
-    /// One sentence: what is wrong with it.
-    pub fn parse(line: &str) -> Result<Self, String> {
+    /// What is wrong with it.
+    pub fn parse(line: &str) -> Result<Self, Wrong> {
         let line = line.trim_matches(BLANK);
         let mut fields = line.strip_suffix(';').unwrap_or(line).split(';').map(|field| field.trim_matches(BLANK));
-        let mut next = |what: &str| {
-            let field = fields.next().filter(|field| !field.is_empty());
-            field
-                .ok_or_else(|| format!("there is no {what}; expected `KEYWORD; host; seconds; nanoseconds; data; ...`"))
-        };
+        let mut next = |what: &'static str| fields.next().filter(|field| !field.is_empty()).ok_or(Wrong::Short(what));
         let (keyword, host) = (plain(next("keyword")?).into_owned(), plain(next("host")?).into_owned());
         let (seconds, nanos) = (number(next("number of seconds")?)?, number(next("number of nanoseconds")?)?);
         if nanos >= NANOS {
-            return Err(format!("{nanos} ns are a second or more"));
+            return Err(Wrong::Nanoseconds(nanos));
         }
         let at_ns = seconds.checked_mul(NANOS).and_then(|whole| whole.checked_add(nanos));
-        let at_ns = at_ns.ok_or_else(|| format!("{seconds} s are more than 584 years"))?;
+        let at_ns = at_ns.ok_or(Wrong::Seconds(seconds))?;
         Ok(Self { keyword, host, at_ns, data: fields.map(|field| plain(field).into_owned()).collect() })
     }
 }
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// This field is not there.
+    Short(&'static str),
+    /// This is no number of seconds or nanoseconds.
+    Number(String),
+    /// So many nanoseconds are a second or more.
+    Nanoseconds(u64),
+    /// So many seconds are more than can be counted in ns.
+    Seconds(u64),
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short(what) => {
+                write!(f, "there is no {what}; expected `KEYWORD; host; seconds; nanoseconds; data; ...`")
+            }
+            Self::Number(text) => write!(f, "`{}` is not a whole number that fits", text.escape_debug()),
+            Self::Nanoseconds(nanos) => write!(f, "{nanos} ns are a second or more"),
+            Self::Seconds(seconds) => write!(f, "{seconds} s are more than 584 years"),
+        }
+    }
+}
+
+impl std::error::Error for Wrong {}
 
 impl fmt::Display for Event {
     /// The line; [`Event::line`] also says whether it reads back equal.
@@ -83,8 +110,8 @@ impl fmt::Display for Event {
 }
 
 impl std::str::FromStr for Event {
-    type Err = String;
-    fn from_str(line: &str) -> Result<Self, String> {
+    type Err = Wrong;
+    fn from_str(line: &str) -> Result<Self, Wrong> {
         Self::parse(line)
     }
 }
@@ -144,10 +171,10 @@ fn decoded(text: &str) -> Option<char> {
     special(c).then_some(c)
 }
 
-fn number(text: &str) -> Result<u64, String> {
+fn number(text: &str) -> Result<u64, Wrong> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let value = digits.then(|| text.parse().ok()).flatten();
-    value.ok_or_else(|| format!("`{}` is not a whole number that fits", text.escape_debug()))
+    value.ok_or_else(|| Wrong::Number(text.chars().take(SHOWN).collect()))
 }
 
 /// A line that is no event.

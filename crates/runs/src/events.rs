@@ -4,11 +4,22 @@
 //! The columns: `at_ns`, `keyword`, `host`, and for each data field `n1`, `t1`, `n2`, `t2`, ...: a whole number is in `n`, any
 //! other text in `t`, a field that is not there in neither. What a foreign log has beyond 16 fields is in `more`.
 
+mod crowd;
+mod export;
+mod import;
+mod intake;
+mod merge;
+mod merged;
 mod parquet;
+mod sort;
 mod spool;
 mod text;
 
 pub use self::parquet::{Reader, Wanted, Writer, read_table, write_table};
+pub use export::{export_tape, export_text};
+pub use import::{Log, begins_tape, import_tape, import_text, rename_hosts};
+pub use intake::{Intake, Taken};
+pub use merged::Merged;
 pub use spool::Spool;
 pub use text::{read_events, write_events};
 
@@ -20,17 +31,37 @@ use std::path::{Path, PathBuf};
 
 const INDEX: &str = "index.json";
 
-/// Where the events of a host of a run lie.
+/// The longest part of a host's name that a file's name takes over, in bytes.
+const LONGEST_NAME: usize = 200;
+
+/// Where the events of a host of a run lie. What of its name is no letter, digit, `_`, `-` or `.`, and a `.` at its beginning, becomes
+/// `%` and two hexadecimal digits; a name that is long then is cut, `~` and a number that hangs on all of it follow.
 ///
 /// # Errors
-/// When that is no name of one.
+/// When the name is empty.
 pub fn events_path(run: &Path, host: &str) -> Result<PathBuf, Error> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if host.is_empty() || host.len() > 200 || host.starts_with('.') || !host.chars().all(plain) {
-        let message = format!("`{}` is not the name of a host or network", host.escape_debug());
-        return Err(Error::new(message, "letters, digits, `_`, `-` and `.` make one"));
+    if host.is_empty() {
+        return Err(Error::new("a host has an empty name", "give it one with `--host NAME=LOG`"));
     }
-    Ok(run.join(files::EVENTS).join(format!("{host}.parquet")))
+    let mut name = String::new();
+    for (at, byte) in host.bytes().enumerate() {
+        let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || (byte == b'.' && at > 0);
+        if plain {
+            name.push(char::from(byte));
+        } else {
+            name.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    if name.len() > LONGEST_NAME {
+        name.truncate(LONGEST_NAME - 40);
+        name.push_str(&format!("~{:016x}", fnv(host.as_bytes())));
+    }
+    Ok(run.join(files::EVENTS).join(format!("{name}.parquet")))
+}
+
+/// The hash of Fowler, Noll and Vo, 1a, 64 bits.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 /// Every Parquet file of events of a run, by name.
@@ -49,6 +80,32 @@ pub fn event_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
+/// Where all events of a run are.
+struct Whole {
+    files: Vec<PathBuf>,
+    /// What is not in a file of its own yet.
+    tapes: Vec<Table>,
+}
+
+/// A run that is still being made may turn a tape into its file at any moment: the tape is looked for first, and where there is
+/// one, the file beside it has the same events.
+fn whole(run: &Path) -> Result<Whole, Error> {
+    let (mut tapes, mut told) = (Vec::new(), Vec::new());
+    for path in spool::tapes(run) {
+        match spool::read_tape(&path) {
+            Ok(tape) => {
+                tapes.push(tape);
+                told.push(path.with_extension("parquet"));
+            }
+            Err(_) if !path.exists() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut files = if tapes.is_empty() { event_files(run)? } else { event_files(run).unwrap_or_default() };
+    files.retain(|file| !told.contains(file));
+    Ok(Whole { files, tapes })
+}
+
 /// All events of a run in one table, also of one that is still being made: fine for some millions of them.
 ///
 /// # Errors
@@ -65,13 +122,15 @@ pub fn read_run(run: &Path) -> Result<Table, Error> {
 /// # Errors
 /// When there are none or a file is damaged.
 pub fn read_batches(run: &Path, wanted: &Wanted, mut each: impl FnMut(&Table)) -> Result<(), Error> {
-    for path in event_files(run)? {
+    let Whole { files, tapes } = whole(run)?;
+    for path in files {
         let mut reader = Reader::open(&path, wanted)?;
         while let Some(batch) = reader.next_batch()? {
             each(&batch);
         }
     }
-    spool::tapes(run).iter().try_for_each(|path| spool::read_tape(path).map(|tape| each(&tape)))
+    tapes.iter().for_each(each);
+    Ok(())
 }
 
 /// Keeps the index.
@@ -95,4 +154,24 @@ pub fn read_index(run: &Path) -> Result<Option<Index>, Error> {
         return Ok(None);
     }
     serde_json::from_str(&files::read(&path)?).map(Some).map_err(|cause| Error::reading(&path, &cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_one_of_a_file_within_the_directory() {
+        let name = |host: &str| {
+            let path = events_path(Path::new("run"), host).unwrap();
+            assert_eq!(path.parent(), Some(Path::new("run/events")));
+            path.file_name().unwrap().to_str().unwrap().to_owned()
+        };
+        assert_eq!(name("dpss1.lbl.gov"), "dpss1.lbl.gov.parquet");
+        assert_eq!(name("../x"), "%2E.%2Fx.parquet");
+        assert_eq!(name("a b"), "a%20b.parquet");
+        let (long, other) = (name(&"x".repeat(4000)), name(&"x".repeat(4001)));
+        assert!(long != other && long.len() < 255);
+        assert!(events_path(Path::new("run"), "").is_err());
+    }
 }

@@ -30,15 +30,27 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<(), E
     name.push(".tmp");
     let temporary = path.with_file_name(name);
     let failed = |cause: std::io::Error| Error::writing(path, &cause);
-    let mut file = File::create(&temporary).map_err(failed)?;
-    write(&mut file)?;
-    file.sync_all().map_err(failed)?;
-    fs::rename(&temporary, path).map_err(failed)
+    let done = File::create(&temporary).map_err(failed).and_then(|mut file| {
+        write(&mut file)?;
+        file.sync_all().map_err(failed)?;
+        fs::rename(&temporary, path).map_err(failed)
+    });
+    if done.is_err() {
+        // On a full disk every byte counts.
+        let _ = fs::remove_file(&temporary);
+    }
+    done
 }
 
 /// The same with bytes at hand.
 pub(crate) fn replace_with(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     replace(path, |file| file.write_all(bytes).map_err(|cause| Error::writing(path, &cause)))
+}
+
+/// Waits until a file that was written is on the disk.
+pub(crate) fn settle(path: &Path) -> Result<(), Error> {
+    let file = File::open(path).and_then(|file| file.sync_all());
+    file.map_err(|cause| Error::writing(path, &cause))
 }
 
 /// Reads a whole text.

@@ -50,6 +50,14 @@ Examples:
   stackline reproduce blast --pictures figures    # Zwaenepoel 1985, with Figures 4 to 6 as SVG
   stackline reproduce blast --profile > sun.stackline";
 
+const AFTER_IMPORT: &str = "\
+Examples:
+  stackline import server.log client.log --name first-try
+  stackline import a.log b.log --host rack1=a.log --host '*-rack2=b.log'
+  zcat old.log.gz | stackline import - --into stackline-runs/20260101-120000-wan
+
+The text form is KEYWORD; host; seconds; nanoseconds; data; ... Lines that are none are counted and left out.";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Carry out a specification and show what it measured
@@ -72,6 +80,12 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Say what limits a run, how sure that is, what proves it, and what to try
     Diagnose(Diagnose),
+    /// Make a run out of logs of events, or add them to one
+    #[command(after_help = AFTER_IMPORT)]
+    Import(Import),
+    /// Write a run's events in another form, all hosts in the order of time
+    #[command(override_usage = "stackline export <RUN> <--text|--tape> [FILE]")]
+    Export(Export),
     /// Show where the time of each data unit of a kept run went, from its events
     #[command(after_help = AFTER_LIFELINES)]
     Lifelines(Lifelines),
@@ -93,6 +107,47 @@ pub(crate) enum Command {
     /// Measure what a paper's tables ask for (started by `reproduce`)
     #[command(hide = true)]
     Measure(Measure),
+}
+
+/// Logs and where they go.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// Logs of events; - is standard input
+    #[arg(value_name = "LOG", required = true)]
+    pub(crate) logs: Vec<PathBuf>,
+    /// Name of the run's directory instead of the first log's
+    #[arg(long, value_name = "NAME", conflicts_with = "into")]
+    pub(crate) name: Option<String>,
+    /// Add to this run: a directory, or its name under the runs directory
+    #[arg(long, value_name = "RUN")]
+    pub(crate) into: Option<PathBuf>,
+    /// What the hosts of a log are called, * standing for the name they have there; once for each log
+    #[arg(long, value_name = "NAME=LOG")]
+    pub(crate) host: Vec<String>,
+    /// The form of all logs, where it is not to be told from themselves: text, tape
+    #[arg(long = "as", value_name = "FORM")]
+    pub(crate) form: Option<String>,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A run and the form its events are wanted in.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("form").required(true).multiple(true).args(["text", "tape"]))]
+pub(crate) struct Export {
+    /// A kept run: a directory, or its name under the runs directory
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+    /// NetLogger's lines, into a file or onto stdout
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub(crate) text: Option<Option<PathBuf>>,
+    /// The binary form, into a file or onto stdout
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub(crate) tape: Option<Option<PathBuf>>,
+    /// Times of the reference host's clock instead of each host's own
+    #[arg(long)]
+    pub(crate) reference: bool,
 }
 
 /// Where the specification is and what replaces parts of it.

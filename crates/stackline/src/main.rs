@@ -7,7 +7,10 @@ mod compare;
 mod diagnose;
 mod diagnostics;
 mod exit;
+mod export;
 mod flags;
+mod forms;
+mod import;
 mod lifelines;
 mod loaded;
 mod net;
@@ -40,6 +43,8 @@ fn main() -> ExitCode {
         Command::Agent(flags) => agent::agent(&flags),
         Command::Compare(flags) => compare::compare(&flags),
         Command::Diagnose(flags) => diagnose::diagnose(&flags),
+        Command::Import(flags) => import::import(&flags),
+        Command::Export(flags) => export::export(&flags),
         Command::Lifelines(flags) => lifelines::lifelines(&flags),
         Command::Report(flags) => report::report(&flags),
         Command::Query(flags) => query::query(&flags),

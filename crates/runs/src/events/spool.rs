@@ -1,13 +1,18 @@
 //! Tapes as they come, `RUN/events/HOST.tape`, until the run is over and they become Parquet: whatever kills a run, what was
 //! recorded is there and can be read.
 
-use super::{events_path, parquet::write_table};
+use super::events_path;
+use super::sort::Sorter;
 use crate::{Error, files};
+use stackline_events::tape::Pieces;
 use stackline_events::{Table, Tape};
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// Bytes of events that are held back while a tape is sorted.
+const HELD: usize = 64 << 20;
 
 /// What a file of tapes is called behind its host's name.
 pub(super) const TAPE: &str = "tape";
@@ -36,7 +41,8 @@ impl Spool {
         file.and_then(|mut file| file.write_all(tape.bytes())).map_err(|cause| Error::writing(&path, &cause))
     }
 
-    /// Turns every tape into a sorted Parquet file, then takes it away. How many events each host has.
+    /// Turns every tape into a sorted Parquet file, then takes it away. How many events each host has. Takes no more memory for a
+    /// long tape than for a short one.
     ///
     /// # Errors
     /// When one cannot be; its tape is still there then.
@@ -44,7 +50,7 @@ impl Spool {
         let mut counts = BTreeMap::new();
         for tape in tapes(&self.run) {
             let host = tape.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let count = write_table(&tape.with_extension("parquet"), &read_tape(&tape)?)?;
+            let count = settle(&tape)?;
             fs::remove_file(&tape).map_err(|cause| Error::writing(&tape, &cause))?;
             counts.insert(host, count);
         }
@@ -61,12 +67,38 @@ pub(super) fn tapes(run: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Sorts a tape into the Parquet file beside it, which takes its name when it is whole.
+fn settle(tape: &Path) -> Result<u64, Error> {
+    let mut sorter = Sorter::new(tape.with_extension("sorting"));
+    let mut pieces = open(tape)?;
+    while let Some(piece) = next(&mut pieces, tape)? {
+        sorter.push(&piece, 0..piece.len());
+        if sorter.bytes() > HELD {
+            sorter.relieve()?;
+        }
+    }
+    let (made, to) = (tape.with_extension("sorting.ready"), tape.with_extension("parquet"));
+    let (count, _) = sorter.finish(None, &made)?;
+    files::settle(&made)?;
+    fs::rename(&made, &to).map_err(|cause| Error::writing(&to, &cause))?;
+    Ok(count)
+}
+
 /// Everything on a file of tapes; a record that was cut off when the run was killed ends it.
 pub(super) fn read_tape(path: &Path) -> Result<Table, Error> {
-    let bytes = fs::read(path).map_err(|cause| Error::reading(path, &cause))?;
-    let mut table = Table::default();
-    table.push_tape(&Tape::from_bytes(bytes));
+    let (mut table, mut pieces) = (Table::default(), open(path)?);
+    while let Some(piece) = next(&mut pieces, path)? {
+        table.append(&piece);
+    }
     Ok(table)
+}
+
+fn open(path: &Path) -> Result<Pieces<File>, Error> {
+    File::open(path).map(Pieces::of).map_err(|cause| Error::reading(path, &cause))
+}
+
+fn next(pieces: &mut Pieces<File>, path: &Path) -> Result<Option<Table>, Error> {
+    pieces.next_table().map_err(|cause| Error::reading(path, &cause))
 }
 
 #[cfg(test)]
@@ -85,7 +117,7 @@ mod tests {
             tape.push(keyword, at, &[at.into()]);
             spool.append("khons", &tape).unwrap();
         }
-        assert!(spool.append("../x", &Tape::default()).is_err());
+        assert!(spool.append("", &Tape::default()).is_err());
         assert_eq!(super::super::read_run(run.path()).unwrap().len(), 2, "readable before the end");
         assert_eq!(spool.settle().unwrap(), BTreeMap::from([("khons".to_owned(), 2)]));
         let table = super::super::read_run(run.path()).unwrap();

@@ -9,6 +9,7 @@ mod blasts;
 mod composers;
 mod death;
 mod emulated;
+mod exchange;
 mod files;
 mod hostile;
 mod input;

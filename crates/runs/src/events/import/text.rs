@@ -1,0 +1,88 @@
+//! NetLogger's text form in: one thread reads lines into columns, the calling one keeps them.
+
+use super::chunks::{Chunk, Chunks};
+use super::parser::{self, Met};
+use super::{Log, rename_hosts, unread};
+use crate::Error;
+use crate::events::Intake;
+use stackline_core::trace::Import;
+use stackline_events::Table;
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+/// Tables that wait between the two threads.
+const WAITING: usize = 2;
+
+/// Reads all of a log. Lines that are no event are counted and end nothing.
+///
+/// # Errors
+/// When it cannot be read at all, or the events not be kept.
+pub fn import_text(log: Log<'_>, into: &mut Intake) -> Result<Import, Error> {
+    let name = log.name;
+    let (to, tables) = sync_channel(WAITING);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(move || read(log, &to));
+        let (mut events, mut kept) = (0, Ok(()));
+        for table in tables {
+            events += table.len() as u64;
+            kept = into.push(&table);
+            if kept.is_err() {
+                // The channel goes with the loop, and with it the other thread's work.
+                break;
+            }
+        }
+        let read = reading.join().map_err(|_| Error::new("the thread that reads a log broke", "please report it"))?;
+        kept?;
+        read.map(|import| Import { events, ..import }).map_err(|cause| unread(name, &cause))
+    })
+}
+
+/// Reads a log, as long as anybody takes the tables.
+fn read(log: Log<'_>, to: &SyncSender<Table>) -> std::io::Result<Import> {
+    let Log { bytes: from, name, host, present_ns } = log;
+    let (mut met, mut bytes, mut unended) = (Met::default(), 0, false);
+    let mut chunks = Chunks::of(from);
+    while let Some(chunk) = chunks.next()? {
+        let lines = match chunk {
+            Chunk::Lines(lines) => lines,
+            Chunk::TooLong => {
+                met.refuse_endless();
+                continue;
+            }
+        };
+        bytes += lines.len() as u64;
+        unended = !lines.ends_with(b"\n");
+        let mut table = Table::default();
+        parser::parse(lines, present_ns, &mut table, &mut met);
+        if let Some(pattern) = host {
+            rename_hosts(&mut table, pattern);
+        }
+        if to.send(table).is_err() {
+            break;
+        }
+    }
+    Ok(told(name, bytes, unended, met))
+}
+
+/// What is known of a log after it was read.
+fn told(name: &str, bytes: u64, unended: bool, met: Met) -> Import {
+    let mut notes: Vec<String> =
+        met.first.into_iter().map(|(line, what)| format!("{name}, line {line}, is not an event: {what}")).collect();
+    if let Some(line) = met.first_future {
+        let count = met.future;
+        notes.push(format!(
+            "{name}: {count} events are later than the import, the first in line {line}: a clock is ahead"
+        ));
+    }
+    if unended {
+        notes.push(format!("{name}: the last line has no end and may be cut short"));
+    }
+    Import {
+        source: name.to_owned(),
+        form: "text".to_owned(),
+        bytes,
+        lines: met.lines,
+        refused: met.refused.into_iter().map(|(cause, count)| (cause.to_owned(), count)).collect(),
+        notes,
+        ..Import::default()
+    }
+}

@@ -1,0 +1,165 @@
+//! Merges files of sorted events, holding a batch of each that overlaps the present moment and no more.
+
+use super::parquet::{GROUP, Reader, Wanted, Writer};
+use crate::Error;
+use stackline_core::trace::Clock;
+use stackline_events::Table;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Files that are read at once.
+const OPEN: usize = 32;
+
+/// A file of sorted events.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// No event in it is earlier.
+    pub(super) first_ns: u64,
+    /// Nor later.
+    pub(super) last_ns: u64,
+    /// How many events it has.
+    pub(super) rows: u64,
+    /// Whether it goes away when it was merged.
+    pub(super) scratch: bool,
+}
+
+impl Source {
+    /// A file of a run.
+    pub(super) fn of(path: &Path) -> Result<Self, Error> {
+        let rows = Reader::open(path, &Wanted::fields(&[]))?.rows();
+        Ok(Self { path: path.to_owned(), first_ns: 0, last_ns: u64::MAX, rows, scratch: false })
+    }
+}
+
+/// Merges files into one; further ones that this needs on the way are called after `scratch`. How many events it has.
+pub(super) fn to_file(mut sources: Vec<Source>, scratch: &Path, to: &Path) -> Result<u64, Error> {
+    sources.sort_by_key(|source| source.first_ns);
+    let mut made = 0;
+    while overlap(&sources) > OPEN {
+        let some: Vec<Source> = sources.drain(..OPEN).collect();
+        let path = scratch.with_extension(format!("{made}.merged"));
+        made += 1;
+        let first_ns = some.iter().map(|source| source.first_ns).min().unwrap_or(0);
+        let last_ns = some.iter().map(|source| source.last_ns).max().unwrap_or(0);
+        let rows = write(some, &path)?;
+        // Behind the others of its time, so that files of about one size are merged.
+        let at = sources.partition_point(|source| source.first_ns <= first_ns);
+        let at = if at == 0 { sources.len() } else { at };
+        sources.insert(at, Source { path, first_ns, last_ns, rows, scratch: true });
+        sources.sort_by_key(|source| source.first_ns);
+    }
+    write(sources, to)
+}
+
+/// The most sources that share a moment.
+fn overlap(sources: &[Source]) -> usize {
+    let mut ends: Vec<(u64, i32)> =
+        sources.iter().flat_map(|source| [(source.first_ns, -1), (source.last_ns, 1)]).collect();
+    // At one moment, what begins counts before what ends.
+    ends.sort_unstable();
+    let (mut open, mut most) = (0, 0);
+    for (_, end) in ends {
+        open -= end;
+        most = most.max(open);
+    }
+    most as usize
+}
+
+fn write(sources: Vec<Source>, to: &Path) -> Result<u64, Error> {
+    let scratch: Vec<PathBuf> =
+        sources.iter().filter(|source| source.scratch).map(|source| source.path.clone()).collect();
+    let file = File::create(to).map_err(|cause| Error::writing(to, &cause))?;
+    let mut writer = Writer::new(BufWriter::new(file), to)?;
+    let inputs = sources.into_iter().map(|source| Input::file(source.path, source.first_ns, None)).collect();
+    merge(inputs, &Wanted::all(), GROUP, |table, rows| writer.push(table, rows))?;
+    let (mut file, rows) = writer.finish()?;
+    file.flush().map_err(|cause| Error::writing(to, &cause))?;
+    for path in scratch {
+        // What cannot be taken away now goes with its directory.
+        let _ = fs::remove_file(path);
+    }
+    Ok(rows)
+}
+
+/// Something that gives events in order.
+pub(super) struct Input {
+    from: From,
+    /// Nothing that is still to come is earlier.
+    frontier: u64,
+    clock: Option<Clock>,
+}
+
+enum From {
+    /// A file that is opened when its time has come.
+    Closed(PathBuf),
+    Open(Box<Reader>),
+    /// Events at hand, in any order.
+    Table(Table),
+}
+
+impl Input {
+    /// A file; its times are made reference times where a clock is given.
+    pub(super) const fn file(path: PathBuf, first_ns: u64, clock: Option<Clock>) -> Self {
+        Self { from: From::Closed(path), frontier: first_ns, clock }
+    }
+
+    /// Events at hand.
+    pub(super) const fn table(table: Table, clock: Option<Clock>) -> Self {
+        Self { from: From::Table(table), frontier: 0, clock }
+    }
+
+    fn next(&mut self, wanted: &Wanted) -> Result<Option<Table>, Error> {
+        if let From::Closed(path) = &self.from {
+            self.from = From::Open(Box::new(Reader::open(path, wanted)?));
+        }
+        let batch = match &mut self.from {
+            From::Open(reader) => reader.next_batch()?,
+            From::Table(table) => Some(std::mem::take(table)).filter(|table| !table.is_empty()),
+            From::Closed(_) => None,
+        };
+        let Some(mut batch) = batch else { return Ok(None) };
+        if let Some(clock) = &self.clock {
+            batch.at_ns.iter_mut().for_each(|at| *at = clock.reference_ns(*at));
+        }
+        self.frontier = self.frontier.max(batch.at_ns.last().copied().unwrap_or(0));
+        Ok(Some(batch))
+    }
+}
+
+/// Gives the events of all inputs in order, about `most` at a time: a table and its rows.
+pub(super) fn merge(
+    mut inputs: Vec<Input>,
+    wanted: &Wanted,
+    most: usize,
+    mut give: impl FnMut(&Table, &[u32]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (mut pool, mut enough) = (Table::default(), most);
+    while let Some(index) = (0..inputs.len()).min_by_key(|index| inputs[*index].frontier) {
+        match inputs[index].next(wanted)? {
+            Some(batch) if pool.is_empty() => pool = batch,
+            Some(batch) => pool.append(&batch),
+            None => drop(inputs.remove(index)),
+        }
+        if pool.len() < enough {
+            continue;
+        }
+        let order = pool.by_time();
+        let bound = inputs.iter().map(|input| input.frontier).min().unwrap_or(u64::MAX);
+        let ready = order.partition_point(|row| pool.at_ns[*row as usize] <= bound);
+        // What is no whole portion waits for more, unless that were too much.
+        let now = ready - ready % most;
+        enough = pool.len() + most / 4;
+        if now == 0 {
+            continue;
+        }
+        give(&pool, &order[..now])?;
+        let mut rest = Table::default();
+        rest.extend(&pool, order[now..].iter().map(|row| *row as usize));
+        pool = rest;
+        enough = most;
+    }
+    give(&pool, &pool.by_time())
+}

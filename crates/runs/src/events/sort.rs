@@ -1,0 +1,196 @@
+//! Sorts the events of one file by time in bounded memory.
+//!
+//! Logs come nearly in order: what is at hand is held back, the earlier half of it goes on into a file, so that an event
+//! that comes late by less than what is held back costs nothing. One that comes later begins a second file; files are merged
+//! at the end.
+
+use super::merge::{self, Source};
+use super::parquet::Writer;
+use crate::Error;
+use stackline_events::Table;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+/// Files that are written at once.
+const OPEN: usize = 4;
+
+/// Events on their way into a file.
+#[derive(Debug)]
+pub(super) struct Sorter {
+    /// Where files of sorted events lie meanwhile, and what their names begin with.
+    scratch: PathBuf,
+    pending: Table,
+    open: Vec<Run>,
+    closed: Vec<Source>,
+    made: usize,
+}
+
+/// A file of events in order.
+#[derive(Debug)]
+struct Run {
+    path: PathBuf,
+    writer: Writer<BufWriter<File>>,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Sorter {
+    /// One that has none; `scratch` is the beginning of the paths of files it makes.
+    pub(super) fn new(scratch: PathBuf) -> Self {
+        Self { scratch, pending: Table::default(), open: Vec::new(), closed: Vec::new(), made: 0 }
+    }
+
+    /// Adds these events of a table.
+    pub(super) fn push(&mut self, table: &Table, rows: impl Iterator<Item = usize> + Clone) {
+        self.pending.extend(table, rows);
+    }
+
+    /// About how many bytes of memory it holds.
+    pub(super) fn bytes(&self) -> usize {
+        bytes_of(&self.pending)
+    }
+
+    /// Sends the earlier half of what is held back on.
+    pub(super) fn relieve(&mut self) -> Result<(), Error> {
+        let order = self.pending.by_time();
+        let (now, later) = order.split_at(order.len().div_ceil(2));
+        let mut rest = Table::default();
+        rest.extend(&self.pending, later.iter().map(|row| *row as usize));
+        let pending = std::mem::replace(&mut self.pending, rest);
+        self.place(&pending, now)
+    }
+
+    /// Writes rows in order, each behind what is earlier than it.
+    fn place(&mut self, table: &Table, mut rows: &[u32]) -> Result<(), Error> {
+        let at = |row: u32| table.at_ns[row as usize];
+        while let Some(&first) = rows.first() {
+            let first = at(first);
+            // What could go on in a file that is further goes there.
+            let further = self.open.iter().map(|run| run.last_ns).filter(|last| *last > first).min();
+            let count = further.map_or(rows.len(), |further| rows.partition_point(|row| at(*row) < further));
+            let behind = self.open.iter().enumerate().filter(|(_, run)| run.last_ns <= first);
+            let found = behind.max_by_key(|(_, run)| run.last_ns).map(|(index, _)| index);
+            let index = found.map_or_else(|| self.begin(first), Ok)?;
+            let run = &mut self.open[index];
+            run.writer.push(table, &rows[..count])?;
+            run.last_ns = at(rows[count - 1]);
+            rows = &rows[count..];
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, first_ns: u64) -> Result<usize, Error> {
+        if self.open.len() == OPEN {
+            // The one that is furthest takes what comes in order.
+            let behind = (0..OPEN).min_by_key(|index| self.open[*index].last_ns).unwrap_or(0);
+            let run = self.open.remove(behind);
+            self.closed.push(run.close()?);
+        }
+        let path = self.scratch.with_extension(format!("{}.sorted", self.made));
+        self.made += 1;
+        let file = File::create(&path).map_err(|cause| Error::writing(&path, &cause))?;
+        let writer = Writer::new(BufWriter::new(file), &path)?;
+        self.open.push(Run { path, writer, first_ns, last_ns: first_ns });
+        Ok(self.open.len() - 1)
+    }
+
+    /// Writes everything to `to`, together with what is in the file `also`, if there is one. How many events came here, and
+    /// how many are in the file.
+    pub(super) fn finish(mut self, also: Option<&Path>, to: &Path) -> Result<(u64, u64), Error> {
+        let pending = std::mem::take(&mut self.pending);
+        self.place(&pending, &pending.by_time())?;
+        drop(pending);
+        for run in std::mem::take(&mut self.open) {
+            self.closed.push(run.close()?);
+        }
+        let came = self.closed.iter().map(|source| source.rows).sum();
+        if let Some(also) = also {
+            self.closed.insert(0, Source::of(also)?);
+        }
+        if let [only] = &self.closed[..] {
+            fs::rename(&only.path, to).map_err(|cause| Error::writing(to, &cause))?;
+            return Ok((came, came));
+        }
+        let all = merge::to_file(self.closed, &self.scratch, to)?;
+        Ok((came, all))
+    }
+}
+
+/// About how many bytes of memory a table takes.
+pub(super) fn bytes_of(table: &Table) -> usize {
+    let data: usize = table.data.iter().map(|column| column.texts.len() * 12).sum();
+    let more: usize = table.more.iter().map(|(_, text)| text.len() + 32).sum();
+    table.len() * 16 + data + more + table.names.bytes()
+}
+
+impl Run {
+    fn close(self) -> Result<Source, Error> {
+        let (mut file, rows) = self.writer.finish()?;
+        std::io::Write::flush(&mut file).map_err(|cause| Error::writing(&self.path, &cause))?;
+        Ok(Source { path: self.path, first_ns: self.first_ns, last_ns: self.last_ns, rows, scratch: true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_table;
+    use super::*;
+    use proptest::prelude::*;
+    use stackline_events::Value;
+
+    /// Pushes events at these times, relieving after each `hold` of them; the times in the file, and how many files it took.
+    fn sorted(times: &[u64], hold: usize) -> (Vec<u64>, usize) {
+        let directory = tempfile::tempdir().unwrap();
+        let mut sorter = Sorter::new(directory.path().join("khons"));
+        for times in times.chunks(hold) {
+            let mut table = Table::default();
+            for at in times {
+                table.push("A", "khons", *at, &[Value::Number(*at as i64)]);
+            }
+            sorter.push(&table, 0..table.len());
+            sorter.relieve().unwrap();
+        }
+        let to = directory.path().join("khons.parquet");
+        let files = sorter.made;
+        let count = sorter.finish(None, &to).unwrap();
+        assert_eq!(count, (times.len() as u64, times.len() as u64));
+        let table = read_table(&to).unwrap();
+        assert!((0..table.len()).all(|row| table.number(row, 0) == Some(table.at_ns[row] as i64)));
+        (table.at_ns, files)
+    }
+
+    #[test]
+    fn what_is_nearly_in_order_takes_one_file() {
+        let times: Vec<u64> = (0..1000).map(|n| if n % 10 == 0 { n - 5.min(n) } else { n }).collect();
+        let (at, files) = sorted(&times, 40);
+        assert!(at.is_sorted() && files == 1, "{files}");
+    }
+
+    #[test]
+    fn two_logs_one_after_the_other_take_two_files() {
+        let times: Vec<u64> = (0..500).chain(0..500).collect();
+        let (at, files) = sorted(&times, 40);
+        assert!(at.is_sorted() && files == 2, "{files}");
+    }
+
+    #[test]
+    fn no_order_at_all_is_sorted_too() {
+        let times: Vec<u64> = (0..3000_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50).collect();
+        let mut expected = times.clone();
+        expected.sort_unstable();
+        let (at, files) = sorted(&times, 20);
+        assert_eq!(at, expected);
+        assert!(files > 32, "more than are merged at once: {files}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn everything_comes_out_in_order(times in proptest::collection::vec(0_u64..99, 1..120), hold in 1_usize..20) {
+            let mut expected = times.clone();
+            expected.sort_unstable();
+            prop_assert_eq!(sorted(&times, hold).0, expected);
+        }
+    }
+}

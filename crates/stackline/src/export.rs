@@ -1,0 +1,77 @@
+//! `stackline export`: a run's events in other forms.
+
+use crate::exit::{Error, Exit, Result};
+use crate::flags;
+use crate::forms::{TO, To};
+use crate::output;
+use stackline_runs::Run;
+use stackline_runs::events::Merged;
+use std::fs::{self, File};
+use std::io::{BufWriter, ErrorKind, Write, stdout};
+use std::path::Path;
+
+/// Writes a run's events.
+pub(crate) fn export(flags: &flags::Export) -> Result {
+    let run = Run::open_events(&flags.run)?;
+    for form in TO {
+        match (form.flag)(flags) {
+            None => {}
+            Some(None) => to_stdout(form, Merged::of(&run.path, flags.reference)?)?,
+            Some(Some(file)) if file.as_os_str() == "-" => to_stdout(form, Merged::of(&run.path, flags.reference)?)?,
+            Some(Some(file)) => {
+                let count = to_file(form, Merged::of(&run.path, flags.reference)?, file)?;
+                output::say(&format_args!("{}: {count} events", file.display()));
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// A reader that has seen enough is no error.
+fn to_stdout(form: &To, events: Merged) -> Result<()> {
+    let mut out = Watched { to: stdout().lock(), closed: false };
+    match (form.export)(events, &mut out) {
+        Err(error) if !out.closed => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Remembers whether its reader went away.
+struct Watched<W> {
+    to: W,
+    closed: bool,
+}
+
+impl<W: Write> Write for Watched<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let done = self.to.write(bytes);
+        self.closed |= done.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
+        done
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Writes beside the file, which gets its name when all is there.
+fn to_file(form: &To, events: Merged, path: &Path) -> Result<u64> {
+    let unwritten = |cause: std::io::Error| {
+        Error::new(Exit::Environment, format!("{} cannot be written: {cause}", path.display()))
+            .hint("check the directory and that the disk is not full")
+    };
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".tmp");
+    let beside = path.with_file_name(name);
+    let done = File::create(&beside).map_err(unwritten).and_then(|file| {
+        let mut file = BufWriter::new(file);
+        let count = (form.export)(events, &mut file)?;
+        file.flush().map_err(unwritten)?;
+        fs::rename(&beside, path).map_err(unwritten)?;
+        Ok(count)
+    });
+    if done.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    done
+}

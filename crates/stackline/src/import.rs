@@ -1,0 +1,180 @@
+//! `stackline import`: logs of other programs become a run, or are added to one.
+
+use crate::exit::{Error, Exit, Result};
+use crate::flags;
+use crate::forms::{self, FROM, LOOKED_AT};
+use crate::output;
+use stackline_core::trace::{Import, Index};
+use stackline_runs::events::{Intake, Log, Taken, read_index, write_index};
+use stackline_runs::{Run, RunDirectory, runs_root};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs::{self, File};
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What is later than the present by more is told: clocks of other machines may be a little ahead.
+const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Reads logs into a run.
+pub(crate) fn import(flags: &flags::Import) -> Result {
+    let logs = logs(flags)?;
+    let started = SystemTime::now();
+    let (run, made) = match &flags.into {
+        Some(run) => (Run::open_events(run)?.path, None),
+        None => {
+            let made = RunDirectory::create(&runs_root(), &name(flags), started)?;
+            (made.path().to_owned(), Some(made))
+        }
+    };
+    let done = fill(&run, &logs, started);
+    let (index, taken, imports) = match (done, made) {
+        (Ok(done), None) => done,
+        (Ok(done), Some(made)) => {
+            made.finish(&[], true, None)?;
+            done
+        }
+        (Err(error), made) => {
+            // A run that holds nothing is no run.
+            if made.is_some() {
+                let _ = fs::remove_dir_all(&run);
+            }
+            return Err(error);
+        }
+    };
+    tell(flags, &run, &index, &taken, &imports)?;
+    Ok(Exit::Done)
+}
+
+/// A log on the command line.
+struct Given<'f> {
+    path: &'f Path,
+    name: String,
+    host: Option<&'f str>,
+    form: Option<&'static forms::From>,
+}
+
+fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
+    let form = match &flags.form {
+        None => None,
+        Some(name) => {
+            let names: Vec<&str> = FROM.iter().map(|form| form.name).collect();
+            let unknown =
+                || Error::input(format!("there is no form {name}")).hint(format!("there are {}", names.join(", ")));
+            Some(FROM.iter().find(|form| form.name == name).ok_or_else(unknown)?)
+        }
+    };
+    let mut hosts: BTreeMap<&str, &str> = BTreeMap::new();
+    for host in &flags.host {
+        let parts = host.split_once('=').filter(|(name, log)| !name.is_empty() && !log.is_empty());
+        let (name, log) = parts.ok_or_else(|| {
+            Error::input(format!("--host {host} does not say whose log which is")).hint("write --host NAME=LOG")
+        })?;
+        if !flags.logs.iter().any(|given| given.as_os_str() == log) {
+            return Err(Error::input(format!("--host {host}: {log} is none of the logs that are imported"))
+                .hint("write the log as it stands among the others"));
+        }
+        hosts.insert(log, name);
+    }
+    let given = flags.logs.iter().map(|path| {
+        let name = path.display().to_string();
+        Given { path, host: hosts.get(&name[..]).copied(), name, form }
+    });
+    Ok(given.collect())
+}
+
+/// What the run is called: as asked, or after its first log.
+fn name(flags: &flags::Import) -> String {
+    let stem = || flags.logs.first().and_then(|log| log.file_stem()).filter(|stem| *stem != "-");
+    flags
+        .name
+        .clone()
+        .or_else(|| stem().map(|stem| stem.to_string_lossy().into_owned()))
+        .unwrap_or_else(|| "import".into())
+}
+
+fn fill(run: &Path, logs: &[Given<'_>], started: SystemTime) -> Result<(Index, Taken, Vec<Import>)> {
+    let mut index = read_index(run)?.unwrap_or_default();
+    let mut intake = Intake::begin(run)?;
+    let present = started.duration_since(UNIX_EPOCH).unwrap_or_default() + AHEAD;
+    let mut imports = Vec::new();
+    for log in logs {
+        let before = intake.hosts().clone();
+        let mut import = read(log, present, &index, &mut intake)?;
+        let came = intake.hosts().iter().map(|(host, count)| (host.clone(), count - before.get(host).unwrap_or(&0)));
+        import.hosts = came.filter(|(_, count)| *count > 0).collect();
+        imports.push(import);
+    }
+    let taken = intake.finish()?;
+    for (host, count) in &taken.hosts {
+        index.hosts.entry(host.clone()).or_default().recorded += count;
+    }
+    if index.reference.is_empty() {
+        index.reference = taken.hosts.keys().next().cloned().unwrap_or_default();
+    }
+    index.imports.extend(imports.iter().cloned());
+    write_index(run, &index)?;
+    Ok((index, taken, imports))
+}
+
+fn read(log: &Given<'_>, present: Duration, index: &Index, intake: &mut Intake) -> Result<Import> {
+    let unread = |cause: std::io::Error| {
+        Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check its name and who may read it")
+    };
+    let stdin = log.path.as_os_str() == "-";
+    let mut file: Box<dyn Read + Send> =
+        if stdin { Box::new(std::io::stdin()) } else { Box::new(File::open(log.path).map_err(unread)?) };
+    if !stdin {
+        let length = fs::metadata(log.path).map_err(unread)?.len();
+        let again = index.imports.iter().any(|import| import.source == log.name && import.bytes == length);
+        if again {
+            return Err(Error::input(format!("{} is in this run already", log.name))
+                .hint("events of one log twice are no longer one unit's; import it into a run of its own"));
+        }
+    }
+    let mut first = Vec::new();
+    file.by_ref().take(LOOKED_AT as u64).read_to_end(&mut first).map_err(unread)?;
+    let found = FROM.iter().find(|form| (form.recognises)(&log.name, &first));
+    let form = log.form.or(found).ok_or_else(|| Error::input(format!("{} is in no known form", log.name)))?;
+    let mut bytes = Cursor::new(first).chain(file);
+    let present_ns = u64::try_from(present.as_nanos()).unwrap_or(u64::MAX);
+    (form.import)(Log { bytes: &mut bytes, name: &log.name, host: log.host, present_ns }, intake)
+}
+
+fn tell(flags: &flags::Import, run: &PathBuf, index: &Index, taken: &Taken, imports: &[Import]) -> Result<()> {
+    for note in imports.iter().flat_map(|import| &import.notes) {
+        output::say(&format_args!("warning: {note}"));
+    }
+    if taken.refused > 0 {
+        output::say(&format_args!("warning: {} events name one host more than a run has room for", taken.refused));
+    }
+    for host in taken.hosts.keys() {
+        let from: Vec<&str> =
+            imports.iter().filter(|import| import.hosts.contains_key(host)).map(|import| &import.source[..]).collect();
+        if from.len() > 1 {
+            let from = from.join(", ");
+            output::say(&format_args!(
+                "note: {from} have events of {host}, which is taken for one host; `--host OTHER=LOG` makes it two"
+            ));
+        }
+    }
+    if flags.json {
+        let hosts: BTreeMap<_, _> = taken.hosts.keys().map(|host| (host, index.hosts[host].recorded)).collect();
+        let refused = taken.refused;
+        return output::json(
+            &serde_json::json!({"run": run, "imports": imports, "hosts": hosts, "refused_hosts_events": refused}),
+            false,
+        );
+    }
+    let mut text = format!("{}\n", run.display());
+    for import in imports {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "  {}: {} events", import.source, import.events);
+        for (cause, count) in &import.refused {
+            let _ = write!(text, ", {count} {cause}");
+        }
+        text.push('\n');
+    }
+    output::print(&text)
+}

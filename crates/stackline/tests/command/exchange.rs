@@ -1,0 +1,120 @@
+//! Logs of events in, events of a run out.
+
+use crate::support::{Place, events_of};
+use std::fs;
+use std::process::Command;
+
+const LOG: &str = "\
+DPSS_START_WRITE; dpss1; 10; 500; 7; 1; 0; 49152; a b
+APP_SEND; khons; 10; 0; 7; 1; 0; 49152
+# a comment
+DPSS_START_WRITE; dpss1; 9; 1
+DPSS_START_WRITE; dpss1; nine; 1
+APP_SEND; kh";
+
+#[test]
+fn a_log_becomes_a_run_that_is_sorted_and_says_what_it_left_out() {
+    let place = Place::new();
+    place.write("server.log", LOG);
+    let done = place.stackline(&["import", "server.log", "--name", "first try"]);
+    assert!(done.succeeds().out.ends_with("  server.log: 3 events, 1 cut short, 1 no time\n"), "{}", done.out);
+    assert!(done.err.contains("server.log, line 5, is not an event: `nine` is not a whole number"), "{}", done.err);
+    let run = place.kept().0;
+    assert!(run.to_str().unwrap().ends_with("-first-try"));
+    let lines = ["DPSS_START_WRITE; dpss1; 9; 1", "DPSS_START_WRITE; dpss1; 10; 500; 7; 1; 0; 49152; a b"];
+    assert_eq!(events_of(&run.join("events/dpss1.parquet")), lines);
+    let index: serde_json::Value = serde_json::from_slice(&fs::read(run.join("events/index.json")).unwrap()).unwrap();
+    assert_eq!(index["imports"][0]["refused"]["cut short"], 1);
+    assert_eq!(index["hosts"]["dpss1"]["recorded"], 2);
+    place.stackline(&["lifelines", run.to_str().unwrap()]).succeeds();
+}
+
+#[test]
+fn what_went_in_comes_out_in_the_order_of_time_in_every_form() {
+    let place = Place::new();
+    place.write("a.log", LOG);
+    place.stackline(&["import", "a.log"]).succeeds();
+    let run = place.kept().0;
+    let run = run.to_str().unwrap();
+    let text = place.stackline(&["export", run, "--text"]).succeeds().out.clone();
+    let lines: Vec<&str> = text.lines().collect();
+    let expected = [
+        "DPSS_START_WRITE; dpss1; 9; 1",
+        "APP_SEND; khons; 10; 0; 7; 1; 0; 49152",
+        "DPSS_START_WRITE; dpss1; 10; 500; 7; 1; 0; 49152; a b",
+    ];
+    assert_eq!(lines, expected);
+    place.stackline(&["export", run, "--text", "out.log", "--tape", "out.tape"]).succeeds();
+    assert_eq!(fs::read_to_string(place.path("out.log")).unwrap(), text);
+    for log in ["out.log", "out.tape"] {
+        let json = place.stackline(&["import", log, "--json", "--name", "again"]).json();
+        let again = json["run"].as_str().unwrap();
+        assert_eq!(place.stackline(&["export", again, "--text", "-"]).succeeds().out, text, "{log}");
+    }
+    assert_eq!(place.stackline(&["export", run]).status.code(), Some(2), "in no form");
+    let away = Command::new("sh")
+        .arg("-c")
+        .arg(format!("{} export {run} --text | head -c 1", crate::support::program()))
+        .output();
+    assert!(away.unwrap().stderr.is_empty(), "a reader that has seen enough is no error");
+}
+
+#[test]
+fn hosts_of_one_name_are_told_apart_where_that_is_asked_for() {
+    let place = Place::new();
+    place.write("a.log", "A; localhost; 1; 0\n");
+    place.write("b.log", "A; localhost; 2; 0\nA; other; 3; 0\n");
+    let done = place.stackline(&["import", "a.log", "b.log"]);
+    assert!(done.succeeds().err.contains("a.log, b.log have events of localhost"), "{}", done.err);
+    place
+        .stackline(&["import", "b.log", "--into", place.kept().0.to_str().unwrap()])
+        .fails(2, &["is in this run already"]);
+    let json = place
+        .stackline(&["import", "a.log", "b.log", "--host", "rack1=a.log", "--host", "*-rack2=b.log", "--json"])
+        .json();
+    let hosts: Vec<&String> = json["hosts"].as_object().unwrap().keys().collect();
+    assert_eq!(hosts, ["localhost-rack2", "other-rack2", "rack1"]);
+    place.stackline(&["import", "a.log", "--host", "x=c.log"]).fails(2, &["c.log is none of the logs"]);
+    place.stackline(&["import", "a.log", "--as", "xml"]).fails(2, &["no form xml"]).hints("text");
+    place.stackline(&["import", "nowhere.log"]).fails(2, &["nowhere.log cannot be read"]);
+    assert_eq!(place.runs().len(), 2, "what failed left no run");
+}
+
+#[test]
+fn a_run_takes_more_from_standard_input() {
+    let place = Place::new();
+    place.write("a.log", "A; h; 2; 0\n");
+    place.stackline(&["import", "a.log"]).succeeds();
+    let run = place.kept().0;
+    let mut more = place.start(&mut place.command(&["import", "-", "--into", run.to_str().unwrap()]));
+    more.say(b"A; h; 1; 0\nA; ../../etc/passwd; 3; 0\n");
+    more.finish().succeeds();
+    assert_eq!(events_of(&run.join("events/h.parquet")), ["A; h; 1; 0", "A; h; 2; 0"]);
+    assert_eq!(events_of(&run.join("events/%2E.%2F..%2Fetc%2Fpasswd.parquet")), ["A; ../../etc/passwd; 3; 0"]);
+}
+
+#[test]
+fn where_there_is_no_room_nothing_is_half_written() {
+    let place = Place::new();
+    let lines: String =
+        (0..200_000).map(|n: u64| format!("A; h; {n}; 0; {}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 2)).collect();
+    place.write("long.log", lines);
+    place.write("a.log", "A; h; 2; 0\n");
+    place.stackline(&["import", "a.log"]).succeeds();
+    let run = place.kept().0;
+    let into = format!("--into {}", run.display());
+    place.finish(&mut limited(&place, &into)).fails(3, &["cannot write", "File too large"]).hints("disk");
+    assert_eq!(events_of(&run.join("events/h.parquet")), ["A; h; 2; 0"]);
+    let left: Vec<_> = fs::read_dir(run.join("events")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    place.finish(&mut limited(&place, "")).fails(3, &["cannot write"]);
+    assert_eq!(place.runs().len(), 1, "a run that holds nothing is none");
+}
+
+/// An import that may make no file longer than 512 kB, as a full disk would have it.
+fn limited(place: &Place, more: &str) -> Command {
+    let script = format!("trap '' XFSZ; ulimit -f 500; exec {} import long.log {more}", crate::support::program());
+    let mut shell = Command::new("bash");
+    shell.arg("-c").arg(script).current_dir(place.path(".")).env("STACKLINE_RUNS", place.path("runs"));
+    shell
+}
