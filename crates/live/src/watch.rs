@@ -12,6 +12,7 @@
 //! | `kernel` | the kernel's trace events of TCP, through an instance of its tracing of our own |
 //! | `diag` | connections as the kernel tells of them when it is asked |
 //! | `tcp` | what both tell, joined |
+//! | [`switches`] | counters of switches by SNMP |
 //! | `whose` | whether a connection is to be told of |
 //!
 //! Every interval ends with its event, and is the true one: a round that came late says so by being long.
@@ -24,6 +25,7 @@ mod process;
 mod processor;
 mod reader;
 mod round;
+pub mod switches;
 mod tcp;
 mod whose;
 
@@ -78,6 +80,8 @@ pub struct Config {
     pub interfaces: Vec<String>,
     /// Whether the kernel's trace events are asked for; else, and where it refuses, connections are polled only.
     pub kernel: bool,
+    /// Switches that are asked for the counters of their ports.
+    pub switches: Vec<switches::Switch>,
 }
 
 impl Config {
@@ -90,6 +94,7 @@ impl Config {
             connections: Connections::Process,
             interfaces: Vec::new(),
             kernel: true,
+            switches: Vec::new(),
         }
     }
 }
@@ -112,6 +117,7 @@ pub struct Seen {
 pub struct Watch {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Seen>>,
+    switches: Vec<Result<switches::Asking, String>>,
 }
 
 /// What the watching thread and its owner share.
@@ -127,6 +133,9 @@ impl Watch {
     #[must_use]
     pub fn start(config: Config) -> Self {
         let shared = Arc::new(Shared::default());
+        let every = config.interval.clamp(INTERVALS.0, INTERVALS.1);
+        let asking = |switch| switches::start(switch, every, Arc::clone(&shared), config.host.clone());
+        let switches = config.switches.iter().cloned().map(asking).collect();
         let (ready, wait) = mpsc::sync_channel(1);
         let theirs = Arc::clone(&shared);
         let work = move || {
@@ -140,7 +149,7 @@ impl Watch {
             // An error means that the thread is gone: its end says the rest.
             let _ = wait.recv();
         }
-        Self { shared, thread }
+        Self { shared, thread, switches }
     }
 
     /// Connections with these ports are ours too: of what happened before, what was seen at all ([`Connections::Process`]).
@@ -171,8 +180,27 @@ impl Watch {
         let Some(thread) = self.thread.take() else { return nothing("no thread was to be had for them") };
         thread.thread().unpark();
         let mut seen = thread.join().unwrap_or_else(|_| nothing("the thread that watches failed"));
+        self.end_switches(&mut seen);
         seen.tape = self.take();
         seen
+    }
+}
+
+impl Watch {
+    fn end_switches(&mut self, seen: &mut Seen) {
+        for switch in self.switches.drain(..) {
+            let (name, thread) = match switch {
+                Ok(asking) => asking,
+                Err(reason) => {
+                    seen.absent.insert("switches".into(), reason);
+                    continue;
+                }
+            };
+            thread.thread().unpark();
+            let (cost_s, fault) = thread.join().unwrap_or_else(|_| (0.0, Some("what it answers is no SNMP".into())));
+            *seen.cost_s.entry("switches".into()).or_default() += cost_s;
+            seen.absent.extend(fault.map(|reason| (name, reason)));
+        }
     }
 }
 

@@ -1,0 +1,236 @@
+//! A switch of text, hostile ones, and Debian's snmpd where it is installed.
+
+use super::super::round::lines;
+use super::super::{Config, Seen, Watch};
+use super::*;
+use proptest::prelude::*;
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::{Child, Command, Stdio};
+
+/// A switch with these ports, each of whose counters is its number; it answers as RFC 3416 has it.
+fn ports(numbers: &[u64]) -> BTreeMap<Vec<u64>, Counted> {
+    let mut tree = BTreeMap::new();
+    let mut put = |column: &[u64], index: u64, value| drop(tree.insert([column, &[index]].concat(), value));
+    for &index in numbers {
+        put(&NAME, index, Counted::Name(format!("port{index}")));
+        COLUMNS.iter().for_each(|(column, _)| put(column, index, Counted::Number(index)));
+        OLDER.iter().for_each(|(column, _)| put(column, index, Counted::Number(index)));
+    }
+    tree
+}
+
+fn answer(tree: &BTreeMap<Vec<u64>, Counted>, asked: &[Vec<u64>]) -> Vec<Answer> {
+    let mut at = asked.to_vec();
+    let mut answers = Vec::new();
+    for _ in 0..ROWS {
+        for name in &mut at {
+            let next = tree.range(name.clone()..).find(|(next, _)| *next != name);
+            let (next, value) = next.map_or((name.clone(), Counted::Nothing), |(n, v)| (n.clone(), v.clone()));
+            *name = next.clone();
+            answers.push((next, value));
+        }
+    }
+    answers
+}
+
+#[test]
+fn every_port_is_walked_to() {
+    let numbers: Vec<u64> = (1..=48).chain([10_001]).collect();
+    let tree = ports(&numbers);
+    let mut questions = 0;
+    let rows = walk(|asked| {
+        questions += 1;
+        Ok(answer(&tree, asked))
+    });
+    let rows = rows.unwrap();
+    assert_eq!(rows.keys().copied().collect::<Vec<_>>(), numbers);
+    assert_eq!(rows[&7].name.as_deref(), Some("port7"));
+    assert_eq!(rows[&7].counts, [7, 21, 7, 7, 7, 21, 7, 7].map(Some), "three kinds of packets are one count");
+    assert!(questions <= 8, "{questions} questions");
+    assert_eq!(walk(|_| Ok(Vec::new())).unwrap_err(), "it tells of no interfaces (IF-MIB)");
+}
+
+#[test]
+fn a_port_is_told_of_when_its_counters_moved() {
+    let row = |bytes| Row {
+        name: Some("eth0".into()),
+        counts: [Some(bytes), Some(1), None, Some(0), Some(5), Some(5), None, Some(0)],
+    };
+    let (mut ports, mut tape) = (Ports::default(), Tape::default());
+    for (at_ns, bytes) in [(10, 100), (20, 100), (30, 400), (40, 300)] {
+        ports.tell(at_ns, [(1, row(bytes))].into(), &mut tape);
+    }
+    assert_eq!(
+        lines(&tape),
+        ["SWITCH_PORT 20;eth0;300;0;;0;0;0;;0", "SWITCH_PORT 10;eth0;;0;;0;0;0;;0"],
+        "a switch that counts anew says nothing"
+    );
+}
+
+#[test]
+fn secrets_are_not_shown_and_weak_ones_refused() {
+    let secret = Secret("correct horse".into());
+    let access = Access::User {
+        name: "who".into(),
+        authentication: Some((Authentication::Sha256, secret.clone())),
+        privacy: Some((Privacy::Aes128, secret)),
+    };
+    assert!(!format!("{access:?}").contains("horse"));
+    let short = Secret("short".into());
+    assert!(security("who", Some(&(Authentication::Md5, short.clone())), None).is_err());
+    assert!(security("who", None, Some(&(Privacy::Des, short))).is_err());
+}
+
+#[test]
+fn a_switch_that_does_not_answer_is_absent() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let seen = watched(&address, Access::Community(Secret("public".into())), || {
+        std::thread::sleep(PATIENCE * TRIES + Duration::from_millis(200));
+    });
+    assert_eq!(seen.absent[&format!("switch {address}")], "it did not answer 3 times");
+}
+
+proptest! {
+    #[test]
+    fn any_answer_comes_to_an_end(values in proptest::collection::vec((0_usize..14, 0_u64..4, any::<u64>()), 0..40)) {
+        let answers: Vec<Answer> = values.iter().map(|(column, index, number)| {
+            let mut name = match column {
+                0 => NAME.to_vec(),
+                1..=8 => COLUMNS[column - 1].0.to_vec(),
+                9..=12 => OLDER[column - 9].0.to_vec(),
+                _ => vec![1, 3],
+            };
+            name.push(*index);
+            (name, Counted::Number(*number))
+        }).collect();
+        let _ = walk(|_| Ok(answers.clone()));
+    }
+}
+
+fn watched(address: &str, access: Access, meanwhile: impl FnOnce()) -> Seen {
+    let switches = vec![Switch { address: address.into(), access }];
+    let config = Config { kernel: false, switches, interval: Duration::from_millis(50), ..Config::of("khons") };
+    let watch = Watch::start(config);
+    meanwhile();
+    watch.stop()
+}
+
+/// Debian's agent on a port of loopback, ended with the test.
+struct Snmpd {
+    child: Child,
+    address: String,
+    _directory: tempfile::TempDir,
+}
+
+impl Snmpd {
+    fn start() -> Option<Self> {
+        let path =
+            ["/usr/sbin/snmpd", "/usr/local/sbin/snmpd"].into_iter().find(|path| std::path::Path::new(path).exists());
+        let Some(path) = path else {
+            eprintln!("SKIPPED: snmpd is not installed (apt-get install snmpd)");
+            return None;
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let config = directory.path().join("snmpd.conf");
+        let text = format!(
+            "agentaddress udp:{address}\nrocommunity spoken\ncreateUser hidden SHA-256 \"first password\" AES \"second password\"\n\
+             createUser shown SHA \"first password\"\nrouser hidden priv\nrouser shown auth\n"
+        );
+        std::fs::write(&config, text).unwrap();
+        let mut command = Command::new(path);
+        command.args([
+            "-f",
+            "-Ln",
+            "-C",
+            "-I",
+            "ifTable,ifXTable,interface,snmpEngine,usmUser,usmStats,snmpMPDStats,vacm_conf,usmConf",
+        ]);
+        command.arg("-c").arg(&config).arg("-p").arg(directory.path().join("pid"));
+        command.env("SNMP_PERSISTENT_DIR", directory.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Without this it reads and complains about every description of a MIB there is.
+        command.env("MIBS", "");
+        let child = command.spawn().unwrap();
+        let snmpd = Self { child, address, _directory: directory };
+        let began = Instant::now();
+        while !snmpd.answers() {
+            assert!(began.elapsed() < Duration::from_secs(20), "snmpd does not start");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Some(snmpd)
+    }
+}
+
+impl Snmpd {
+    fn answers(&self) -> bool {
+        let mut session = SyncSession::new_v2c(&self.address, b"spoken", Some(PATIENCE), 1).unwrap();
+        bulk(&mut session, &[NAME.to_vec()]).is_ok_and(|answers| !answers.is_empty())
+    }
+}
+
+impl Drop for Snmpd {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Something goes over loopback until the watch has seen it.
+fn traffic(done: Duration) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let far = listener.accept().unwrap().0;
+    std::thread::spawn(move || std::io::copy(&mut &far, &mut std::io::sink()));
+    let began = Instant::now();
+    while began.elapsed() < done {
+        near.write_all(&[7; 100_000]).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn told_by(access: &Access) -> Option<(Vec<String>, Seen)> {
+    let snmpd = Snmpd::start()?;
+    // It brings its counters up to date every few seconds only.
+    let seen = watched(&snmpd.address, access.clone(), || traffic(Duration::from_secs(5)));
+    let rows = lines(&seen.tape).into_iter().filter(|line| line.starts_with("SWITCH_PORT")).collect();
+    Some((rows, seen))
+}
+
+fn tells_of_loopback(access: &Access) {
+    let Some((rows, seen)) = told_by(access) else { return };
+    let moved = rows.iter().filter(|row| row.contains(";lo;")).any(|row| {
+        row.split(';').nth(2).and_then(|bytes| bytes.parse::<u64>().ok()).is_some_and(|bytes| bytes > 100_000)
+    });
+    assert!(moved, "{rows:?} {:?}", seen.absent);
+    assert!(seen.cost_s["switches"] > 0.0);
+}
+
+#[test]
+fn an_agent_tells_a_community() {
+    tells_of_loopback(&Access::Community(Secret("spoken".into())));
+}
+
+#[test]
+fn an_agent_tells_a_user_who_shows_who_he_is() {
+    let authentication = Some((Authentication::Sha1, Secret("first password".into())));
+    tells_of_loopback(&Access::User { name: "shown".into(), authentication, privacy: None });
+}
+
+#[test]
+fn an_agent_tells_a_user_in_private() {
+    let authentication = Some((Authentication::Sha256, Secret("first password".into())));
+    let privacy = Some((Privacy::Aes128, Secret("second password".into())));
+    tells_of_loopback(&Access::User { name: "hidden".into(), authentication, privacy });
+}
+
+#[test]
+fn an_agent_tells_a_stranger_nothing() {
+    let wrong = Some((Authentication::Sha256, Secret("wrong password".into())));
+    let privacy = Some((Privacy::Aes128, Secret("second password".into())));
+    let access = Access::User { name: "hidden".into(), authentication: wrong, privacy };
+    let Some((rows, seen)) = told_by(&access) else { return };
+    assert!(rows.is_empty());
+    assert!(seen.absent.keys().any(|name| name.starts_with("switch ")), "{:?}", seen.absent);
+}
