@@ -5,6 +5,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use stackline_emu::engine::Options;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where does a distributed application's time go, and what would make it faster?
 #[derive(Debug, Parser)]
@@ -57,6 +58,16 @@ Examples:
   zcat old.log.gz | stackline import - --into stackline-runs/20260101-120000-wan
 
 The text form is KEYWORD; host; seconds; nanoseconds; data; ... Lines that are none are counted and left out.";
+const AFTER_WATCH: &str = "\
+Examples:
+  stackline watch                                       # live, until Ctrl-C
+  stackline watch --for 10s --tcp 5001 > events.log     # in NetLogger's text form
+  stackline watch --keep night --interval 1s            # a run for lifelines, report and query
+  STACKLINE_SNMP_COMMUNITY=public stackline watch --snmp switch1
+
+Exact TCP events take root; without it connections are asked every interval. --snmp-secrets FILE
+has lines `community = ...`, `authentication = ...`, `privacy = ...`; the environment may have
+STACKLINE_SNMP_COMMUNITY, STACKLINE_SNMP_AUTHENTICATION, STACKLINE_SNMP_PRIVACY instead.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -94,6 +105,9 @@ pub(crate) enum Command {
     /// Ask kept runs in SQL (starts `stackline-query`, which is built by itself)
     #[command(disable_help_flag = true)]
     Query(Query),
+    /// Show what this machine and its kernel do: cores, interfaces, TCP to the instant, switches
+    #[command(after_help = AFTER_WATCH)]
+    Watch(Watch),
     /// Show the networks of a specification, run any program on one
     Net(Net),
     /// Make a paper's tables and figures again: printed, formula, simulated, measured here
@@ -495,6 +509,89 @@ pub(crate) struct Emulate {
     /// Stdin is the listening socket of a network that several share
     #[arg(long)]
     pub(crate) shared: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Watch {
+    /// How often monitors look: 10ms to 60s
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration)]
+    pub(crate) interval: Duration,
+    /// How long; until Ctrl-C without it
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Only TCP connections with one of these ports at either end
+    #[arg(long, value_name = "PORT", num_args = 1..)]
+    pub(crate) tcp: Vec<u16>,
+    /// Only these interfaces
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub(crate) interface: Vec<String>,
+    /// A switch to ask for the counters of its ports, as HOST or HOST:PORT; once for each
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub(crate) snmp: Vec<String>,
+    /// The community of SNMP v2c; others see it here, so a file or the environment is better
+    #[arg(long, value_name = "WORD", requires = "snmp", conflicts_with = "snmp_user")]
+    pub(crate) community: Option<String>,
+    /// The user of SNMP v3
+    #[arg(long, value_name = "NAME", requires = "snmp")]
+    pub(crate) snmp_user: Option<String>,
+    /// How the user shows who he is
+    #[arg(long, value_name = "HASH", requires = "snmp_user")]
+    pub(crate) snmp_auth: Option<Hash>,
+    /// How what is asked is hidden
+    #[arg(long, value_name = "CIPHER", requires = "snmp_auth")]
+    pub(crate) snmp_privacy: Option<Cipher>,
+    /// File with the secrets of SNMP
+    #[arg(long, value_name = "FILE", requires = "snmp")]
+    pub(crate) snmp_secrets: Option<PathBuf>,
+    /// Whose events these are, instead of the machine's name
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
+    /// Print events in the text form; so it is in a pipe anyway
+    #[arg(long, conflicts_with_all = ["json", "keep"])]
+    pub(crate) text: bool,
+    /// Print events as JSON, one a line
+    #[arg(long, conflicts_with = "keep")]
+    pub(crate) json: bool,
+    /// Keep events as a run of this name, and print none
+    #[arg(long, value_name = "NAME")]
+    pub(crate) keep: Option<String>,
+}
+
+/// Hashes of SNMP v3.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Hash {
+    Md5,
+    Sha1,
+    Sha224,
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+/// Ciphers of SNMP v3.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Cipher {
+    Des,
+    Aes128,
+    Aes192,
+    Aes256,
+}
+
+/// `100ms`, `1.5 s`, `2min`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let form = "a number with its unit: us, ms, s, min or h, as in 100ms";
+    let split = text.find(|letter: char| letter.is_ascii_alphabetic()).ok_or(form)?;
+    let (number, unit) = text.split_at(split);
+    let factor = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "min" => 60.0,
+        "h" => 3_600.0,
+        _ => return Err(form.into()),
+    };
+    let seconds = number.trim().parse::<f64>().map_err(|_| form)? * factor;
+    Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero()).ok_or_else(|| form.into())
 }
 
 #[derive(Args, Debug)]

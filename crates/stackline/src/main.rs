@@ -24,6 +24,7 @@ mod run;
 mod source;
 mod tap;
 mod text;
+mod watch;
 mod worlds;
 
 use clap::Parser;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Lifelines(flags) => lifelines::lifelines(&flags),
         Command::Report(flags) => report::report(&flags),
         Command::Query(flags) => query::query(&flags),
+        Command::Watch(flags) => watch::watch(&flags),
         Command::Net(flags) => net::net(&flags),
         Command::Reproduce(flags) => reproduce::reproduce(&flags),
         Command::Emulate(flags) => net::emulate(&flags),

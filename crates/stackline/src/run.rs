@@ -147,7 +147,8 @@ fn carry_out(flags: &flags::Run, plan: &Plan, keeper: &mut Keeper<'_>) -> (Optio
     (failed, Known { wake_up: worlds.wake_up(), notes })
 }
 
-fn listen_for_ctrl_c(interrupted: &Arc<AtomicBool>) -> std::result::Result<(), Fault> {
+/// The flag is up from the first Ctrl-C or SIGTERM on.
+pub(crate) fn listen_for_ctrl_c(interrupted: &Arc<AtomicBool>) -> std::result::Result<(), Fault> {
     let flag = Arc::clone(interrupted);
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
         .map_err(|e| Fault::environment(format!("Ctrl-C cannot be handled: {e}")))

@@ -23,4 +23,5 @@ mod simulated;
 mod spims;
 mod ssh;
 mod traces;
+mod watch;
 mod worlds;

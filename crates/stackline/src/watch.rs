@@ -1,0 +1,254 @@
+//! `stackline watch`: what this machine and its kernel do, live on a terminal, as lines in a pipe, or kept as a run.
+//!
+//! It measures nothing and starts nothing; `run --trace` watches by itself.
+
+mod board;
+mod secrets;
+
+use crate::exit::{Error, Exit, Result};
+use crate::flags;
+use crate::output;
+use crate::run::listen_for_ctrl_c;
+use board::Board;
+use serde_json::{Map, json};
+use stackline_core::trace::{HostTrace, Index, UNNAMED};
+use stackline_core::units;
+use stackline_events::{Record, Tape, Value, catalogue, text};
+use stackline_live::watch::switches::{PORT, Switch};
+use stackline_live::watch::{Config, Connections, INTERVALS, Ports, Seen, Watch};
+use stackline_runs::events::{Spool, write_index};
+use stackline_runs::{RunDirectory, runs_root};
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, Write as _, stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How often it looks whether it is to end.
+const HEED: Duration = Duration::from_millis(20);
+/// How often events are taken, at least.
+const TAKE: Duration = Duration::from_millis(250);
+
+/// Watches until the time is over or Ctrl-C comes; both are its usual end.
+pub(crate) fn watch(flags: &flags::Watch) -> Result {
+    let config = config(flags)?;
+    let mut sink = Sink::open(flags, &config.host)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c(&interrupted)?;
+    let (began, every) = (Instant::now(), config.interval);
+    let watch = Watch::start(config);
+    let mut count = 0;
+    let mut taken = Instant::now();
+    let over = || flags.duration.is_some_and(|duration| began.elapsed() >= duration);
+    while !interrupted.load(Ordering::Relaxed) && !over() && !sink.is_full() {
+        std::thread::sleep(HEED);
+        if taken.elapsed() >= TAKE.max(every / 2) {
+            taken = Instant::now();
+            count += sink.take(&watch.take())?;
+        }
+    }
+    let seen = watch.stop();
+    let took = began.elapsed();
+    count += sink.take(&seen.tape)?;
+    let kept = sink.finish(&seen)?;
+    tell_end(&seen, took, every, count);
+    if let Some(path) = kept {
+        output::say(&format!("kept in {path}"));
+    }
+    Ok(Exit::Done)
+}
+
+fn config(flags: &flags::Watch) -> Result<Config> {
+    if !(INTERVALS.0..=INTERVALS.1).contains(&flags.interval) {
+        let what = format!("--interval {:?} is not between {:?} and {:?}", flags.interval, INTERVALS.0, INTERVALS.1);
+        return Err(Error::input(what));
+    }
+    let ports: BTreeSet<u16> = flags.tcp.iter().copied().collect();
+    let connections = match ports.is_empty() {
+        true => Connections::All,
+        false => Connections::Ports(Ports { local: ports.clone(), remote: ports }),
+    };
+    let host = flags.host.clone().unwrap_or_else(host_name);
+    let mut config = Config { interval: flags.interval, connections, ..Config::of(&host) };
+    config.interfaces.clone_from(&flags.interface);
+    if !flags.snmp.is_empty() {
+        let access = secrets::access(flags)?;
+        let switch = |address: &String| Switch { address: with_port(address), access: access.clone() };
+        config.switches = flags.snmp.iter().map(switch).collect();
+    }
+    Ok(config)
+}
+
+/// `switch1`, `192.0.2.7:1161`, `[::1]:161`, `::1`: with the usual port where none is written.
+fn with_port(address: &str) -> String {
+    let bare_six = address.parse::<std::net::Ipv6Addr>().is_ok();
+    match address.rsplit_once(':') {
+        _ if bare_six => format!("[{address}]:{PORT}"),
+        Some((_, port)) if port.parse::<u16>().is_ok() => address.into(),
+        _ => format!("{address}:{PORT}"),
+    }
+}
+
+/// What this machine calls itself, where that can name a file.
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { UNNAMED.0.into() } else { name.into() }
+}
+
+/// Where events go.
+enum Sink {
+    /// Lines of the text form, or JSON, until the reader has seen enough.
+    Lines {
+        json: bool,
+        full: bool,
+    },
+    Board(Board),
+    Directory {
+        directory: RunDirectory,
+        spool: Spool,
+        host: String,
+    },
+}
+
+impl Sink {
+    fn open(flags: &flags::Watch, host: &str) -> Result<Self> {
+        if let Some(name) = &flags.keep {
+            let directory = RunDirectory::create(&runs_root(), name, SystemTime::now())?;
+            let spool = Spool::of(directory.path());
+            return Ok(Self::Directory { directory, spool, host: host.into() });
+        }
+        if flags.text || flags.json || !stdout().is_terminal() {
+            return Ok(Self::Lines { json: flags.json, full: false });
+        }
+        Ok(Self::Board(Board::open(flags.interval)))
+    }
+
+    const fn is_full(&self) -> bool {
+        matches!(self, Self::Lines { full: true, .. })
+    }
+
+    /// Takes events; how many.
+    fn take(&mut self, tape: &Tape) -> Result<u64> {
+        match self {
+            Self::Lines { json, full } => {
+                let mut records: Vec<Record<'_>> = tape.records().collect();
+                records.sort_by_key(|record| record.at_ns);
+                let mut lines = Vec::new();
+                for record in &records {
+                    match json {
+                        true => json_line(record, &mut lines),
+                        false => {
+                            text::write_line(&mut lines, record.keyword, record.host, record.at_ns, &record.values);
+                        }
+                    }
+                }
+                *full = *full || !written(&lines)?;
+                Ok(records.len() as u64)
+            }
+            Self::Board(board) => {
+                let count = board.take(tape);
+                written(board.drawn().as_bytes())?;
+                Ok(count)
+            }
+            Self::Directory { spool, host, .. } => {
+                spool.append(host, tape)?;
+                Ok(tape.records().count() as u64)
+            }
+        }
+    }
+
+    /// Ends it; where the run was kept.
+    fn finish(self, seen: &Seen) -> Result<Option<String>> {
+        let Self::Directory { directory, spool, host } = self else { return Ok(None) };
+        let mut index = Index { reference: host.clone(), ..Index::default() };
+        let (cost_s, absent, notes) = (seen.cost_s.clone(), seen.absent.clone(), seen.notes.clone());
+        let recorded = spool.settle()?.get(&host).copied().unwrap_or(0);
+        index.hosts.insert(host, HostTrace { recorded, cost_s, absent, notes, ..HostTrace::default() });
+        let path = directory.path().to_path_buf();
+        write_index(&path, &index)?;
+        directory.finish(&[], true, None)?;
+        Ok(Some(path.display().to_string()))
+    }
+}
+
+/// Writes to stdout; false when nobody reads it any more.
+fn written(bytes: &[u8]) -> Result<bool> {
+    let mut out = stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Error::new(Exit::Environment, format!("stdout cannot be written: {error}"))),
+        Ok(()) => Ok(true),
+    }
+}
+
+fn json_line(record: &Record<'_>, lines: &mut Vec<u8>) {
+    let names = catalogue::find(record.keyword).map_or(&[][..], |entry| entry.data);
+    let value = |value: &Value<'_>| match value {
+        Value::Absent => serde_json::Value::Null,
+        Value::Number(number) => json!(number),
+        Value::Text(text) => json!(text),
+    };
+    let name = |at: usize| names.get(at).map_or_else(|| (at + 1).to_string(), ToString::to_string);
+    let data: Map<String, serde_json::Value> =
+        record.values.iter().enumerate().map(|(at, field)| (name(at), value(field))).collect();
+    let line = json!({"keyword": record.keyword, "host": record.host, "at_ns": record.at_ns, "data": data});
+    lines.extend_from_slice(line.to_string().as_bytes());
+    lines.push(b'\n');
+}
+
+/// Says on stderr what it cost and what could not be seen.
+fn tell_end(seen: &Seen, took: Duration, every: Duration, count: u64) {
+    let total: f64 = seen.cost_s.values().sum();
+    let seconds = took.as_secs_f64();
+    let parts: Vec<String> = seen.cost_s.iter().map(|(what, cost)| format!("{what} {}", units::time(*cost))).collect();
+    output::say(&format!(
+        "watched {} every {}: {count} events; it cost {} of CPU, {} % of a core ({})",
+        units::time(seconds),
+        units::time(every.as_secs_f64()),
+        units::time(total),
+        units::three_digits(total / seconds * 100.0),
+        parts.join(", ")
+    ));
+    for (what, reason) in &seen.absent {
+        output::say(&format!("absent: {what}: {reason}"));
+    }
+    for note in &seen.notes {
+        output::say(&format!("note: {note}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_has_the_usual_port_where_none_is_written() {
+        for (written, meant) in [
+            ("switch1", "switch1:161"),
+            ("192.0.2.7:1161", "192.0.2.7:1161"),
+            ("2001:db8::1", "[2001:db8::1]:161"),
+            ("[2001:db8::1]:1161", "[2001:db8::1]:1161"),
+        ] {
+            assert_eq!(with_port(written), meant);
+        }
+    }
+
+    #[test]
+    fn a_line_of_json_names_its_data() {
+        let mut tape = Tape::default();
+        tape.host("khons");
+        let data = [5_i64.into(), 0_i64.into(), 7_i64.into(), Value::Absent];
+        tape.push(stackline_events::keyword::intern("SOFTNET"), 9, &data);
+        tape.push(stackline_events::keyword::intern("UNHEARD_OF"), 9, &["word".into()]);
+        let mut lines = Vec::new();
+        tape.records().for_each(|record| json_line(&record, &mut lines));
+        let lines: Vec<serde_json::Value> = lines
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect();
+        assert_eq!(lines[0]["data"], json!({"interval_ns": 5, "core": 0, "packets": 7, "drops": null}));
+        assert_eq!(lines[1]["data"], json!({"1": "word"}));
+    }
+}

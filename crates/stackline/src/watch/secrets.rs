@@ -1,0 +1,121 @@
+//! How switches let themselves be asked: words from the command line, secrets from a file or the environment.
+
+use crate::exit::{Error, Result};
+use crate::flags;
+use stackline_live::watch::switches::{Access, Authentication, Privacy, SHORTEST_PASSWORD, Secret};
+use std::fs;
+
+/// Names of secrets, in the file and in the environment.
+const COMMUNITY: (&str, &str) = ("community", "STACKLINE_SNMP_COMMUNITY");
+const AUTHENTICATION: (&str, &str) = ("authentication", "STACKLINE_SNMP_AUTHENTICATION");
+const PRIVACY: (&str, &str) = ("privacy", "STACKLINE_SNMP_PRIVACY");
+
+/// How, from the flags.
+pub(super) fn access(flags: &flags::Watch) -> Result<Access> {
+    let file = match &flags.snmp_secrets {
+        Some(path) => fs::read_to_string(path)
+            .map_err(|error| Error::input(format!("{} cannot be read: {error}", path.display())))?,
+        None => String::new(),
+    };
+    of(flags, &file, |name| std::env::var(name).ok())
+}
+
+fn of(flags: &flags::Watch, file: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Access> {
+    let secret = |(name, variable): (&str, &str)| {
+        let value = in_file(file, name).or_else(|| environment(variable)).filter(|value| !value.is_empty());
+        value.map(Secret).ok_or_else(|| {
+            let hint = format!("write `{name} = ...` into a file for --snmp-secrets, or set {variable}");
+            Error::input(format!("there is no {name} secret for --snmp")).hint(hint)
+        })
+    };
+    let Some(name) = &flags.snmp_user else {
+        let given = flags.community.clone().map(Secret);
+        return Ok(Access::Community(given.map_or_else(|| secret(COMMUNITY), Ok)?));
+    };
+    let password = |which| match secret(which)? {
+        short if short.0.len() < SHORTEST_PASSWORD => {
+            Err(Error::input(format!("a password of SNMP v3 has at least {SHORTEST_PASSWORD} characters")))
+        }
+        long => Ok(long),
+    };
+    let authentication = match flags.snmp_auth {
+        Some(hash) => Some((hash.into(), password(AUTHENTICATION)?)),
+        None => None,
+    };
+    let privacy = match flags.snmp_privacy {
+        Some(cipher) => Some((cipher.into(), password(PRIVACY)?)),
+        None => None,
+    };
+    Ok(Access::User { name: name.clone(), authentication, privacy })
+}
+
+/// The value of `name = value`; lines that begin with # are not read.
+fn in_file(file: &str, name: &str) -> Option<String> {
+    file.lines().find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
+    })
+}
+
+impl From<flags::Hash> for Authentication {
+    fn from(hash: flags::Hash) -> Self {
+        match hash {
+            flags::Hash::Md5 => Self::Md5,
+            flags::Hash::Sha1 => Self::Sha1,
+            flags::Hash::Sha224 => Self::Sha224,
+            flags::Hash::Sha256 => Self::Sha256,
+            flags::Hash::Sha384 => Self::Sha384,
+            flags::Hash::Sha512 => Self::Sha512,
+        }
+    }
+}
+
+impl From<flags::Cipher> for Privacy {
+    fn from(cipher: flags::Cipher) -> Self {
+        match cipher {
+            flags::Cipher::Des => Self::Des,
+            flags::Cipher::Aes128 => Self::Aes128,
+            flags::Cipher::Aes192 => Self::Aes192,
+            flags::Cipher::Aes256 => Self::Aes256,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    fn flags(words: &[&str]) -> flags::Watch {
+        let words = ["stackline", "watch", "--snmp", "switch1"].iter().chain(words);
+        match flags::Flags::try_parse_from(words).unwrap().command {
+            flags::Command::Watch(watch) => watch,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn secrets_come_from_the_file_before_the_environment() {
+        let environment = |name: &str| (name == "STACKLINE_SNMP_COMMUNITY").then(|| "from outside".to_owned());
+        let community = |flags: &flags::Watch, file: &str| match of(flags, file, environment).unwrap() {
+            Access::Community(secret) => secret.0,
+            Access::User { .. } => panic!("a user"),
+        };
+        assert_eq!(community(&flags(&[]), ""), "from outside");
+        assert_eq!(community(&flags(&[]), "# words\n community = from = inside \n"), "from = inside");
+        assert_eq!(community(&flags(&["--community", "said"]), "community = x"), "said");
+        let error = of(&flags(&[]), "", |_| None).unwrap_err().to_string();
+        assert!(error.contains("hint: ") && error.contains("STACKLINE_SNMP_COMMUNITY"), "{error}");
+    }
+
+    #[test]
+    fn a_user_has_passwords_long_enough() {
+        let words = flags(&["--snmp-user", "who", "--snmp-auth", "sha256", "--snmp-privacy", "aes128"]);
+        let file = "authentication = first password\nprivacy = second password\n";
+        let Access::User { name, authentication, privacy } = of(&words, file, |_| None).unwrap() else { panic!() };
+        assert_eq!((name.as_str(), authentication.unwrap().1.0.as_str()), ("who", "first password"));
+        assert_eq!(privacy.unwrap().0, Privacy::Aes128);
+        assert!(of(&words, "authentication = short\nprivacy = second password\n", |_| None).is_err());
+        assert!(of(&words, "authentication = first password\n", |_| None).is_err());
+    }
+}
