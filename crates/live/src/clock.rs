@@ -3,6 +3,7 @@
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 use stackline_core::time::{Instant, NANOS_PER_SECOND};
+use stackline_events::clock as events;
 
 /// Now, in ns since the host's boot.
 #[must_use]
@@ -24,6 +25,13 @@ pub(crate) fn both() -> (std::time::Instant, u64, u64) {
     let best = (0..100).map(|_| read()).min_by_key(|(.., width)| *width);
     let (moment, monotonic_ns, width) = best.unwrap_or_else(read);
     (moment, monotonic_ns, width.div_ceil(2))
+}
+
+/// How far the time of events is ahead of the monotonic clock in this process, ns.
+#[must_use]
+pub fn ahead_of_monotonic_ns() -> i64 {
+    let (moment, monotonic_ns, _) = both();
+    i64::try_from(i128::from(events::at_ns(moment)) - i128::from(monotonic_ns)).unwrap_or(0)
 }
 
 /// Set for an agent whose clock is to be ahead, in ns, of what it is: for tests.

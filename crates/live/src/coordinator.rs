@@ -49,6 +49,8 @@ pub struct Coordinator<'p> {
     next_job: u64,
     /// The first flow of each part, while a run is traced.
     flows: Vec<u32>,
+    /// The first port of each part's responders, where they are chosen.
+    ports: Vec<u16>,
     clocks: BTreeMap<String, trace::HostClock>,
     /// What a run recorded is being taken over.
     taking: bool,
@@ -92,6 +94,7 @@ impl<'p> Coordinator<'p> {
             interrupted,
             next_job: 0,
             flows: Vec::new(),
+            ports: Vec::new(),
             clocks: BTreeMap::new(),
             taking: false,
             bereft: false,

@@ -6,6 +6,7 @@ use crate::clock;
 use crate::control::{MOST_TAPES, Recorded};
 use crate::sys::adjustment;
 use crate::watch::{Config, Seen, Watch, thread_cpu_s};
+use stackline_events::tape::Names;
 use stackline_events::{Keyword, Memory, Recorder, Sink, Tape, Value, recorder};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -58,7 +59,7 @@ impl Recording {
             notes,
             kernel: adjustment::read().ok(),
         };
-        (recorded, Pieces(kept))
+        (recorded, Pieces { kept, names: Names::default() })
     }
 }
 
@@ -133,9 +134,12 @@ fn nameless() -> io::Result<File> {
     Ok(file)
 }
 
-/// What was recorded, piece by piece.
+/// What was recorded, piece by piece. Each tells its names itself: other tapes may come between two of them.
 #[derive(Default)]
-pub(crate) struct Pieces(Kept);
+pub(crate) struct Pieces {
+    kept: Kept,
+    names: Names,
+}
 
 impl Pieces {
     /// The next piece, of whole records; nothing when all was taken.
@@ -143,7 +147,7 @@ impl Pieces {
     /// # Errors
     /// When it cannot be read back.
     pub(crate) fn next(&mut self) -> io::Result<Vec<u8>> {
-        let kept = &mut self.0;
+        let kept = &mut self.kept;
         let mut length = 0;
         while let Some(tape) = kept.tapes.front().copied() {
             if length > 0 && length + tape > PIECE {
@@ -162,7 +166,13 @@ impl Pieces {
             file.read_exact(&mut piece[in_memory..])?;
         }
         kept.at += length;
-        Ok(piece)
+        if piece.is_empty() {
+            return Ok(piece);
+        }
+        let mut whole = self.names.tape().bytes().to_vec();
+        whole.extend_from_slice(&piece);
+        Tape::from_bytes(piece).each(&mut self.names, |_, _, _, _| {});
+        Ok(whole)
     }
 }
 
@@ -211,15 +221,20 @@ mod tests {
             kept.add(&tape).unwrap();
         }
         assert!(kept.file.is_some() && kept.memory.len() as u64 <= IN_MEMORY);
-        let (mut pieces, mut taken) = (Pieces(kept), Vec::new());
+        let (mut pieces, mut taken) = (Pieces { kept, names: Names::default() }, Vec::new());
+        let times = |bytes: Vec<u8>| -> Vec<u64> {
+            let tape = Tape::from_bytes(bytes);
+            tape.records().filter(|record| record.keyword == TESTED.name()).map(|record| record.at_ns).collect()
+        };
         loop {
             let piece = pieces.next().unwrap();
             if piece.is_empty() {
                 break;
             }
-            assert!(Tape::from_bytes(piece.clone()).records().count() > 0, "each begins with a record");
-            taken.extend(piece);
+            let told = times(piece);
+            assert!(!told.is_empty(), "each tells its names itself");
+            taken.extend(told);
         }
-        assert!(taken == all);
+        assert!(taken == times(all));
     }
 }

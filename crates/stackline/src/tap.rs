@@ -4,10 +4,12 @@
 
 mod captures;
 mod events;
+pub(crate) mod frames;
 
 use captures::Captures;
 use events::Events;
 pub(crate) use events::Stamp;
+use frames::Frames;
 use stackline_core::network::Network;
 use stackline_core::time::Instant;
 use stackline_events::unit::{self, Direction};
@@ -39,6 +41,8 @@ pub(crate) struct Streams {
     pub(crate) first: u32,
     /// The node of each pair's initiator.
     pub(crate) initiators: Vec<Node>,
+    /// What real programs' packets are known by.
+    pub(crate) frames: Frames,
 }
 
 impl Streams {
@@ -62,8 +66,8 @@ impl Wire for &[u8] {
         Cow::Borrowed(&self[..self.len().min(most)])
     }
 
-    fn range(_: &Packet<Self>, _: &mut Streams) -> Option<Range> {
-        None
+    fn range(packet: &Packet<Self>, streams: &mut Streams) -> Option<Range> {
+        streams.frames.range(packet.payload, packet.segments.count)
     }
 }
 
@@ -178,6 +182,13 @@ impl Recorder {
         let tapes = Tapes::new(self.names.nodes.iter().cloned(), put);
         self.events = Some(Events::new(tapes, stamp, streams));
         self
+    }
+
+    /// The network's time begins then, ns.
+    pub(crate) const fn begin(&mut self, origin_ns: u64) {
+        if let Some(events) = &mut self.events {
+            events.begin(origin_ns);
+        }
     }
 
     /// Captures the packets of some ports into a file; `None` is all of them.

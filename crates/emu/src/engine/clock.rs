@@ -25,6 +25,11 @@ impl Origin {
         origin
     }
 
+    /// Zero on the monotonic clock, ns.
+    pub(crate) const fn monotonic_ns(&self) -> u64 {
+        self.monotonic
+    }
+
     #[inline]
     pub(crate) fn now(&self) -> Instant {
         Instant(read(Clock::Monotonic).saturating_sub(self.monotonic))

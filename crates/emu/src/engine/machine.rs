@@ -10,6 +10,10 @@ use stackline_net::{Cause, Counters, Delivery, Happening, Network, Node, Packet,
 
 /// Is told of everything that happens in a network; packets with their bytes from the network layer on.
 pub trait Record: Send {
+    /// The network's time begins now: at that moment of the monotonic clock, ns.
+    fn begin(&mut self, monotonic_ns: u64) {
+        let _ = monotonic_ns;
+    }
     /// One happening; see `stackline_net::Tap`.
     fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<&[u8]>);
     /// Nothing more comes.
@@ -59,6 +63,13 @@ impl Machine {
         match record {
             None => Self::Silent(Box::new(Network::new(plan, seed, ()))),
             Some(record) => Self::Recorded(Box::new(Network::new(plan, seed, Told { record, copy: Vec::new() }))),
+        }
+    }
+
+    /// The network's time begins at that moment of the monotonic clock, ns.
+    pub(crate) fn begin(&mut self, monotonic_ns: u64) {
+        if let Self::Recorded(network) = self {
+            network.tap().record.begin(monotonic_ns);
         }
     }
 

@@ -158,6 +158,7 @@ impl Engine {
         self.account.clear();
         self.floor = Instant(0);
         self.origin = Origin::new();
+        self.machine.begin(self.origin.monotonic_ns());
         self.processor = read(Clock::Thread);
         Ok(())
     }

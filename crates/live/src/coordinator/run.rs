@@ -6,8 +6,9 @@ use crate::control::{FromAgent, Outcome, Task, ToAgent};
 use crate::fault::{Blame, Fault, Result};
 use crate::launch::Agent;
 use crate::stacks::{self, Token};
+use stackline_core::catalogue::OptionValue;
 use stackline_core::course::Turn;
-use stackline_core::plan::{Access, Composer, Count, Data, Measurement, Part};
+use stackline_core::plan::{Access, Composer, Count, Data, Measurement, Part, Stack};
 use stackline_core::program::{self, Call, Side};
 use stackline_core::random::Seed;
 use stackline_core::record::RunRecord;
@@ -111,8 +112,12 @@ impl Coordinator<'_> {
         let bind = self.bind(from, to);
         let token = token()?;
         let flow = self.flows.get(number).copied();
-        let task =
-            |side: Side, cpu: Option<usize>| Task { flow, ..task(measurement, part, side, cpu, seed, token, bind) };
+        let stack = listens_at(&part.stack, self.ports.get(number).copied());
+        let task = |side: Side, cpu: Option<usize>| Task {
+            flow,
+            stack: stack.clone(),
+            ..task(measurement, part, side, cpu, seed, token, bind)
+        };
         let responder = self.job(to, number, Side::Responder, part.background, jobs);
         let listen =
             ToAgent::Listen { job: responder, task: Box::new(task(Side::Responder, part.cpu.1.or(self.host_cpu(to)))) };
@@ -260,6 +265,16 @@ impl Coordinator<'_> {
             let _ = self.send(&job.host, &ToAgent::End { job: *id, now: true });
         }
     }
+}
+
+/// The stack with the port chosen, where it has ports and none is written.
+fn listens_at(stack: &Stack, port: Option<u16>) -> Stack {
+    let mut stack = stack.clone();
+    let has = stacks::find(&stack.name).is_some_and(|known| known.table().options.iter().any(|o| o.name == "port"));
+    if let Some(port) = port.filter(|_| has) {
+        stack.options.entry("port".into()).or_insert(OptionValue::Number(u64::from(port)));
+    }
+    stack
 }
 
 fn note(jobs: &mut Jobs, message: FromAgent) -> Result<()> {

@@ -52,12 +52,13 @@ fn shown(host: &str) -> &str {
 }
 
 impl Coordinator<'_> {
-    /// Makes one run and records it: `flows` has the first flow of each part, `keep` is given the events. What was traced is
-    /// there also when the run failed.
+    /// Makes one run and records it. Of each part there are the first flow and, where responders are to listen on ports that
+    /// are known before (and their stack has some), the first port. `keep` is given the events. What was traced is there
+    /// also when the run failed.
     pub fn make_traced(
         &mut self,
         turn: &Turn<'_>,
-        flows: &[u32],
+        (flows, ports): (&[u32], &[u16]),
         keep: &mut Keep<'_>,
     ) -> (Result<Vec<RunRecord>>, Traced) {
         let mut traced = Traced::default();
@@ -68,9 +69,9 @@ impl Coordinator<'_> {
             return (Err(fault), traced);
         }
         traced.span_ns.0 = events::now_ns();
-        self.flows = flows.to_vec();
+        (self.flows, self.ports) = (flows.to_vec(), ports.to_vec());
         let made = self.make(turn);
-        self.flows.clear();
+        (self.flows, self.ports) = (Vec::new(), Vec::new());
         traced.span_ns.1 = events::now_ns();
         self.taking = true;
         let compared = self.compare_clocks(turn);
@@ -183,9 +184,7 @@ impl Coordinator<'_> {
         if theirs.is_none() || theirs != clock::identity() {
             return Ok(HostClock::default());
         }
-        let (moment, monotonic_ns, error_ns) = clock::both();
-        let ahead_ns = i128::from(events::at_ns(moment)) - i128::from(monotonic_ns);
-        let Ok(ahead_ns) = i64::try_from(ahead_ns) else { return Ok(HostClock::default()) };
+        let (ahead_ns, (.., error_ns)) = (clock::ahead_of_monotonic_ns(), clock::both());
         self.send(host, &ToAgent::SameClock { ahead_ns })?;
         Ok(HostClock { same: Some(error_ns), ..HostClock::default() })
     }

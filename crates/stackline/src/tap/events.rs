@@ -48,6 +48,10 @@ impl Events {
         Self { tapes, stamp, streams }
     }
 
+    pub(super) const fn begin(&mut self, origin_ns: u64) {
+        self.stamp.origin_ns = origin_ns;
+    }
+
     /// One happening.
     pub(super) fn see<P: Wire>(
         &mut self,

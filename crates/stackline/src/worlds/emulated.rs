@@ -5,21 +5,25 @@ use super::live::{machines, made, traced};
 use super::simulated::{BUSIEST, network_of};
 use super::traces::Recording;
 use super::{Ground, Made, Place, Traces, Tracing};
+use crate::tap::frames::{Carries, FlowAt, Frames};
 use crate::tap::{Recorder, Stamp, Streams};
 use serde_json::{Map, Value, json};
 use stackline_core::course::Turn;
 use stackline_core::network::Network;
-use stackline_core::plan::{HostPlan, Measurement, Plan, Via, World};
+use stackline_core::plan::{HostPlan, Measurement, Part, Plan, Via, World};
+use stackline_core::program::{self, Call};
 use stackline_core::random::Seed;
 use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord, WakeUp};
 use stackline_core::time::Instant;
 use stackline_emu::client::Emulation;
 use stackline_emu::engine::{Options, Port, Record, Report};
 use stackline_emu::refusal::{self as emu, Refusal};
+use stackline_live::clock::ahead_of_monotonic_ns;
 use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
 use stackline_live::fault::{Blame, Fault};
 use stackline_net::{Happening, Packet, Tap};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,23 +86,62 @@ impl Scene<'_> {
     fn run(
         &mut self,
         turn: &Turn<'_>,
-        recorded: Option<Value>,
+        recording: Option<Recording>,
         tracing: Option<&mut Tracing>,
         directory: &Path,
     ) -> Result<(Made, Report), Fault> {
         let seed = turn.seed.child("network");
-        let records = recorded.is_some();
-        self.emulation.restart(seed, recorded).map_err(refused)?;
+        let asked = recording.as_ref().map(serde_json::to_value).transpose();
+        let asked = asked.map_err(|e| Fault::measurement(format!("what to record cannot be told: {e}")))?;
+        self.emulation.restart(seed, asked).map_err(refused)?;
         let made = match tracing {
             None => made(&mut self.coordinator, turn),
             Some(tracing) => traced(&mut self.coordinator, turn, tracing, directory),
         };
+        let report = self.emulation.report().map_err(refused);
+        // What was recorded is finished, also of a run that failed.
+        let finished = recording.map_or(Ok(()), |_| self.emulation.restart(seed, None).map_err(refused));
         let made = made.map_err(through_the_network)?;
-        let report = self.emulation.report().map_err(refused)?;
-        if records {
-            self.emulation.restart(seed, None).map_err(refused)?;
+        finished?;
+        Ok((made, report?))
+    }
+
+    /// Chooses where the responders of a traced run listen, so that their packets are known.
+    fn flows(&self, turn: &Turn<'_>, tracing: &mut Tracing) -> Vec<FlowAt> {
+        let mut flows = Vec::new();
+        tracing.ports.clear();
+        for (part, first) in turn.measurement.parts.iter().zip(&tracing.flows) {
+            let chosen = FIRST_PORT + u16::try_from(first % PORTS).unwrap_or(0);
+            let port = part.stack.number("port").and_then(|port| u16::try_from(port).ok()).unwrap_or(chosen);
+            tracing.ports.push(port);
+            let seat = part.to.as_ref().and_then(|to| self.emulation.host(to));
+            let Some(IpAddr::V4(address)) = seat.map(|seat| seat.address.into()) else { continue };
+            let carries = carries(part);
+            flows.extend((0..part.replicas).filter_map(|replica| {
+                let port = port.checked_add(u16::try_from(replica).ok()?)?;
+                Some(FlowAt { responder: SocketAddrV4::new(address, port), flow: first + replica, carries })
+            }));
         }
-        Ok((made, report))
+        flows
+    }
+}
+
+/// Ports of responders in traced runs: below those that a kernel gives to who connects. Flows use them in turn.
+const FIRST_PORT: u16 = 10_000;
+const PORTS: u32 = 12_000;
+
+/// How a part's packets tell where they belong.
+fn carries(part: &Part) -> Carries {
+    let calls = |call: &Call| matches!(call, Call::RpcCall(..) | Call::RpcAwaitCallInd(_));
+    let steps = &part.procedure.initiator;
+    match part.stack.name.as_str() {
+        "tcp" => Carries::Stream,
+        // Each connection numbers its units from the beginning.
+        "udp" if program::repeats_connections(steps) => Carries::Nothing,
+        "udp" if program::any(steps, &calls) => Carries::Calls,
+        "udp" => Carries::Units { both_ways: program::both_ways(steps) },
+        "saw" | "window" | "blast" => Carries::Blasts { sealed: part.stack.flag("sealed") },
+        _ => Carries::Nothing,
     }
 }
 
@@ -126,9 +169,13 @@ impl Place for Emulated<'_> {
         let network = network_of(self.plan, turn)?;
         let missing = || Fault::environment(format!("network {} is not emulated", network.name));
         let scene = self.networks.get_mut(network.name.as_str()).ok_or_else(missing)?;
-        let recorded = self.traces.recording(network, turn, tracing.as_deref())?;
+        let mut tracing = tracing;
+        let mut recording = self.traces.of(network, turn, tracing.as_deref())?;
+        if let (Some(recording), Some(tracing)) = (&mut recording, tracing.as_deref_mut()) {
+            recording.real = Some((scene.flows(turn, tracing), ahead_of_monotonic_ns()));
+        }
         let directory = &self.traces.directory;
-        let (made, report) = scene.run(turn, recorded, tracing, directory).map_err(|fault| {
+        let (made, report) = scene.run(turn, recording, tracing, directory).map_err(|fault| {
             if !stackline_emu::client::is_gone(scene.emulation.lease()) {
                 return fault;
             }
@@ -192,16 +239,20 @@ fn record(name: &str, report: &Report) -> NetworkRecord {
 pub(crate) fn recorders(network: &Network, asked: &Value) -> Result<Box<dyn Record>, String> {
     let asked: Recording =
         serde_json::from_value(asked.clone()).map_err(|e| format!("what to record is unclear: {e}"))?;
-    // The network's time begins about now.
-    let stamp = Stamp { origin_ns: stackline_events::clock::now_ns(), clocks: Vec::new() };
-    let recorder = asked.recorder(network, stamp, Streams::default()).map_err(|fault| fault.message)?;
-    Ok(Box::new(Recorded(recorder)))
+    let (flows, ahead_ns) = asked.real.clone().unwrap_or_default();
+    let streams = Streams { frames: Frames::new(&flows), ..Streams::default() };
+    let recorder = asked.recorder(network, Stamp::default(), streams).map_err(|fault| fault.message)?;
+    Ok(Box::new(Recorded(recorder, ahead_ns)))
 }
 
-/// A recorder in the emulator's process.
-struct Recorded(Recorder);
+/// A recorder in the emulator's process, and how far the time of events is ahead of the monotonic clock, ns.
+struct Recorded(Recorder, i64);
 
 impl Record for Recorded {
+    fn begin(&mut self, monotonic_ns: u64) {
+        self.0.begin(monotonic_ns.saturating_add_signed(self.1));
+    }
+
     fn see(&mut self, at: Instant, place: stackline_net::Place, what: Happening, packet: &Packet<&[u8]>) {
         self.0.see(at, place, what, packet);
     }

@@ -66,7 +66,7 @@ pub(super) fn traced(
 ) -> Result<Made, Fault> {
     let begun = Instant::now();
     let mut keep = spooled(directory);
-    let (records, traced) = coordinator.make_traced(turn, &tracing.flows, &mut keep);
+    let (records, traced) = coordinator.make_traced(turn, (&tracing.flows, &tracing.ports), &mut keep);
     let took = Duration::from_seconds(begun.elapsed().as_secs_f64());
     tracing.traced = Traced { span_ns: traced.span_ns, hosts: traced.hosts, ..Traced::default() };
     let records = records?;

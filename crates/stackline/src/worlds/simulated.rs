@@ -112,7 +112,7 @@ fn told(network: &Network, turn: &Turn<'_>, tracing: &Tracing) -> (Stamp, Stream
     let parts = turn.measurement.parts.iter();
     let initiators = parts.flat_map(|part| (0..part.replicas).map(move |_| node(part.from.as_ref()))).collect();
     let first = tracing.flows.first().copied().unwrap_or(0);
-    (Stamp::simulated(network, zero(network, tracing)), Streams { first, initiators })
+    (Stamp::simulated(network, zero(network, tracing)), Streams { first, initiators, ..Streams::default() })
 }
 
 /// What a right clock reads at the run's beginning: late enough that none reads less than the run's origin, ns.

@@ -1,6 +1,7 @@
 //! Which runs are recorded event by event or packet by packet, and in which files of the run directory.
 
 use super::tracing::Tracing;
+use crate::tap::frames::FlowAt;
 use crate::tap::{Recorder, Stamp, Streams};
 use serde::{Deserialize, Serialize};
 use stackline_core::course::Turn;
@@ -32,6 +33,8 @@ pub(crate) struct Recording {
     events: bool,
     /// The file and the ports of a capture; without ports all of them.
     capture: Option<(PathBuf, Option<Vec<u32>>)>,
+    /// What real programs' packets are known by, and how far events' time is ahead of the monotonic clock, ns.
+    pub(crate) real: Option<(Vec<FlowAt>, i64)>,
 }
 
 impl Recording {
@@ -89,21 +92,7 @@ impl Traces {
         let path = directory.join("captures").join(format!("{name}.pcapng"));
         let ports = if capture { Some(self.ports(network)?) } else { None };
         let capture = ports.map(|ports| (path, ports.map(|ports| ports.iter().map(|port| port.0).collect())));
-        Ok(Some(Recording { directory, events: tracing.is_some(), capture }))
-    }
-
-    /// The same for another process.
-    ///
-    /// # Errors
-    /// As for `of`.
-    pub(crate) fn recording(
-        &self,
-        network: &Network,
-        turn: &Turn<'_>,
-        tracing: Option<&Tracing>,
-    ) -> Result<Option<serde_json::Value>, Fault> {
-        let recording = self.of(network, turn, tracing)?.map(serde_json::to_value).transpose();
-        recording.map_err(|e| Fault::measurement(format!("what to record cannot be told: {e}")))
+        Ok(Some(Recording { directory, events: tracing.is_some(), capture, real: None }))
     }
 
     /// The chosen ports; `None` is all of them.

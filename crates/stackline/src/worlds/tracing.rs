@@ -21,6 +21,8 @@ pub(crate) struct Tracing {
     pub(crate) flows: Vec<u32>,
     /// Where virtual time begins, ns.
     pub(crate) origin_ns: u64,
+    /// Where the responders of each part listen, from the first replica on, where the world chooses.
+    pub(crate) ports: Vec<u16>,
     /// What the world traced: also of a run that failed.
     pub(crate) traced: Traced,
 }
@@ -53,7 +55,7 @@ impl Tracer {
     /// A run is about to be made.
     pub(crate) fn begin(&mut self, turn: &Turn<'_>) -> Tracing {
         let origin_ns = self.index.runs.last().map_or(0, |run| run.to_ns + BETWEEN_NS);
-        Tracing { flows: self.index.begin(turn), origin_ns, traced: Traced::default() }
+        Tracing { flows: self.index.begin(turn), origin_ns, ..Tracing::default() }
     }
 
     /// A run was made.

@@ -18,6 +18,7 @@ mod losses;
 mod net;
 mod network;
 mod reading;
+mod recorded;
 mod scale;
 mod simulated;
 mod spims;

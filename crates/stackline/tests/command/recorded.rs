@@ -1,0 +1,295 @@
+//! Traced runs of real programs: on loopback, on hosts whose clocks differ, on emulated networks.
+
+use crate::support::{Place, program, skip, until};
+use nix::sys::signal::Signal;
+use stackline_core::trace::Index;
+use stackline_events::text::Event;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+/// Events and index of a run directory, in reference time and its order.
+fn kept(run: &Path) -> (Index, Vec<Event>) {
+    let index = stackline_runs::events::read_index(run).unwrap().unwrap();
+    let table = stackline_runs::events::read_run(run).unwrap();
+    let mut events: Vec<Event> = (0..table.len()).map(|row| table.event(row)).collect();
+    for event in &mut events {
+        let clock = index.hosts.get(&event.host).map(|host| &host.clock);
+        event.at_ns = clock.map_or(event.at_ns, |clock| clock.reference_ns(event.at_ns));
+    }
+    events.sort_by_key(|event| event.at_ns);
+    (index, events)
+}
+
+fn traced(place: &Place, command: &mut Command) -> (Index, Vec<Event>) {
+    place.finish(command).succeeds();
+    kept(&place.kept().0)
+}
+
+fn live(text: &str) -> (Index, Vec<Event>) {
+    let place = Place::new();
+    traced(&place, &mut place.command(&["run", "--trace", "-e", text]))
+}
+
+fn emulated(text: &str) -> Option<(Index, Vec<Event>)> {
+    let place = Place::new();
+    let told = place.stackline(&["run", "--trace", "--in", "emulated", "-e", text]);
+    if told.status.code() == Some(3) {
+        skip(&told.err);
+        return None;
+    }
+    told.succeeds();
+    Some(kept(&place.kept().0))
+}
+
+fn field(event: &Event, name: &str) -> Option<i64> {
+    let place = stackline_events::catalogue::find(&event.keyword)?.field(name)?;
+    event.data.get(place)?.parse().ok()
+}
+
+/// The keywords of each unit's events of the application, in the order of time, by unit.
+fn ways(events: &[Event]) -> BTreeMap<i64, Vec<&str>> {
+    let mut ways: BTreeMap<i64, Vec<&str>> = BTreeMap::new();
+    for event in events.iter().filter(|event| event.keyword.starts_with("APP_")) {
+        let Some(unit) = field(event, "unit").filter(|unit| !stackline_events::unit::parts(*unit).2) else { continue };
+        ways.entry(unit).or_default().push(&event.keyword);
+    }
+    ways
+}
+
+fn at(way: &[&str], keyword: &str) -> usize {
+    way.iter().position(|met| *met == keyword).unwrap_or_else(|| panic!("{keyword} is not among {way:?}"))
+}
+
+const STACKS: [&str; 7] = ["tcp", "unix", "udp", "saw", "window", "blast", "ikp"];
+
+#[test]
+fn both_ends_of_a_call_name_it_alike_and_its_events_come_in_their_order() {
+    for stack in STACKS {
+        let (index, events) = live(&format!("1 rr 100*20 over {stack};"));
+        assert_eq!(index.flows.len(), 1);
+        let ways = ways(&events);
+        assert_eq!(ways.len(), 20, "{stack}");
+        for way in ways.values() {
+            let order = ["APP_CALL", "APP_INDICATION", "APP_REPLY", "APP_RESPONSE"].map(|keyword| at(way, keyword));
+            assert!(order.is_sorted(), "{stack} {way:?}");
+            assert_eq!(way.len(), 5, "{stack} {way:?}");
+        }
+    }
+}
+
+#[test]
+fn both_ends_of_a_transfer_name_its_units_alike() {
+    for stack in STACKS {
+        for (transfer, from, to) in [("bulk_put", "initiator", "responder"), ("bulk_get", "responder", "initiator")] {
+            let (_, events) = live(&format!("1 {transfer} 1000*30 over {stack};"));
+            let units = |keyword: &str, host: &str| -> BTreeMap<i64, Option<i64>> {
+                let of = events.iter().filter(|event| event.keyword == keyword && event.host == host);
+                of.map(|event| (field(event, "unit").unwrap(), field(event, "offset"))).collect()
+            };
+            let sent = units("APP_SEND", from);
+            assert_eq!(sent.len(), 30, "{stack} {transfer}");
+            assert_eq!(units("APP_RECEIVED", to), sent, "{stack} {transfer}");
+            assert_eq!(units("APP_SENT", from), sent, "{stack} {transfer}");
+            for way in ways(&events).values() {
+                assert!(at(way, "APP_SEND") < at(way, "APP_RECEIVED"), "{stack} {transfer} {way:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn system_calls_are_told_with_their_place_in_the_stream() {
+    let (_, events) = live("1 bulk_put 3000*40 over tcp;");
+    let bytes = |keyword: &str, host: &str| {
+        let mut ranges: Vec<(i64, i64)> = events
+            .iter()
+            .filter(|event| event.keyword == keyword && event.host == host && field(event, "stream") == Some(0))
+            .filter_map(|event| Some((field(event, "offset")?, field(event, "bytes")?)))
+            .filter(|(_, bytes)| *bytes > 0)
+            .collect();
+        ranges.sort_unstable();
+        ranges
+    };
+    // 16 bytes of introduction, one that starts the transfer, the units.
+    for (keyword, host, from) in [("SOCK_SENT", "initiator", 0), ("SOCK_RECEIVED", "responder", 16)] {
+        let mut next = from;
+        for (offset, bytes) in bytes(keyword, host) {
+            assert_eq!(offset, next, "{keyword}");
+            next += bytes;
+        }
+        assert_eq!(next, 17 + 3000 * 40, "{keyword}");
+    }
+    let connected = events.iter().find(|event| event.keyword == "APP_CONNECTED").unwrap();
+    let accepted = events.iter().find(|event| event.keyword == "APP_ACCEPTED").unwrap();
+    assert_eq!((field(connected, "offset"), field(accepted, "offset")), (Some(16), Some(0)));
+    assert_eq!(connected.data[4..6].to_vec(), [accepted.data[5].clone(), accepted.data[4].clone()]);
+}
+
+#[test]
+fn a_program_without_a_trace_leaves_no_events() {
+    let place = Place::new();
+    place.stackline(&["run", "-e", "1 rr 100*5;"]).succeeds();
+    assert!(!place.kept().0.join("events").exists());
+}
+
+#[test]
+fn what_a_killed_run_recorded_can_be_read() {
+    let place = Place::new();
+    let mut command = place.command(&["run", "--trace", "-e", "1 rr 100*7; 1 rr 100*1000000000;"]);
+    let running = place.start(&mut command);
+    let first = until("the first run is kept", || {
+        let run = place.runs().pop()?;
+        run.join("events/index.json").exists().then_some(run)
+    });
+    running.process().signal(Signal::SIGKILL);
+    drop(running);
+    place.empties();
+    let (index, events) = kept(&first);
+    assert_eq!(index.runs.len(), 1);
+    assert_eq!(ways(&events).len(), 7);
+}
+
+/// Drops ssh's options and the destination.
+const HERE: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\n";
+
+/// One call after the other to a host whose agent is started so; its clock as it is told.
+fn elsewhere(start: &str) -> Option<(Index, Vec<Event>)> {
+    let place = Place::new();
+    let ssh = place.script("ssh", &format!("{HERE}{start}"));
+    let text = "host far via ssh \"127.0.0.1\"; 2 to far rr 100*10;";
+    let mut command = place.command(&["run", "--trace", "-e", text]);
+    command.env("STACKLINE_SSH", ssh).env("STACKLINE_REMOTE", program());
+    let told = place.finish(&mut command);
+    if told.status.code() == Some(3) {
+        skip(&told.err);
+        return None;
+    }
+    told.succeeds();
+    Some(kept(&place.kept().0))
+}
+
+#[test]
+fn a_host_whose_clock_is_ahead_is_set_right_within_the_error_told() {
+    for ahead_ns in [5_000_000_000_i64, -70_000_000] {
+        let start = format!("export STACKLINE_CLOCK_AHEAD_NS={ahead_ns}\nexec sh -c \"$*\"");
+        let (index, events) = elsewhere(&start).unwrap();
+        let clock = &index.hosts["far"].clock;
+        let error = clock.error_ns.unwrap();
+        // Where its clock was read and where it was shifted lie a little apart, within what an exchange takes.
+        assert!(clock.offset_ns.abs_diff(ahead_ns) < 2_000_000 + error, "{clock:?}");
+        assert_eq!(clock.exchanges.len(), 4, "before and after each run");
+        assert!(clock.steps.is_empty());
+        let slack = i128::from(error);
+        for unit in ways(&events).keys() {
+            let when = |keyword: &str| {
+                let of = |event: &&Event| event.keyword == keyword && field(event, "unit") == Some(*unit);
+                i128::from(events.iter().find(of).unwrap().at_ns)
+            };
+            let (call, indication, response) = (when("APP_CALL"), when("APP_INDICATION"), when("APP_RESPONSE"));
+            assert!(call <= indication + slack && indication <= response + slack, "{unit}");
+        }
+        assert_eq!(index.reference, "initiator");
+        assert!(index.hosts["initiator"].clock.exchanges.is_empty(), "it has our clock");
+    }
+}
+
+#[test]
+fn a_host_in_a_time_namespace_has_another_clock() {
+    let unshare = ["--user", "--map-root-user", "--time", "--monotonic", "86400", "--fork"];
+    if !Command::new("unshare").args(unshare).arg("true").status().is_ok_and(|status| status.success()) {
+        return skip("time namespaces cannot be made here");
+    }
+    let start = format!("exec unshare {} sh -c \"$*\"", unshare.join(" "));
+    let Some((index, events)) = elsewhere(&start) else { return };
+    let clock = &index.hosts["far"].clock;
+    assert!(!clock.exchanges.is_empty(), "its clock is not taken for ours");
+    assert!(clock.offset_ns.unsigned_abs() < 10_000_000, "the time of day is the same: {clock:?}");
+    assert_eq!(ways(&events).len(), 20);
+}
+
+#[test]
+fn tracing_tells_what_it_cost_and_whose_monitors_are_whose() {
+    let place = Place::new();
+    let told = place.stackline(&["run", "--trace", "-e", "1 rr 100*200;"]);
+    told.succeeds();
+    let (index, _) = kept(&place.kept().0);
+    for host in ["initiator", "responder"] {
+        let trace = &index.hosts[host];
+        assert!(trace.recorded > 1000 && trace.lost == 0, "{trace:?}");
+        assert!(trace.cost_s["drain"] > 0.0 && trace.cost_s["endpoints"] > 0.0, "{trace:?}");
+    }
+    assert!(index.hosts["initiator"].cost_s.contains_key("monitors"));
+    assert!(index.hosts["responder"].absent["monitors"].contains("initiator"));
+}
+
+const PAIR: &str = "network n { host a, b; switch x; link a - x 10 Mbit/s 1 ms; link x - b 10 Mbit/s 1 ms LOSS; }";
+
+/// Ranges of stream 0 that those events tell of at a place.
+fn ranges(events: &[Event], keyword: &str, place: &str) -> Vec<(i64, i64)> {
+    let of = |event: &&Event| {
+        event.keyword == keyword && field(event, "stream") == Some(0) && event.data.get(4).is_some_and(|p| p == place)
+    };
+    let range = |event: &Event| Some((field(event, "offset")?, field(event, "bytes")?));
+    let found = events.iter().filter(of).filter_map(range);
+    found.map(|(offset, bytes)| (offset, offset + bytes)).collect()
+}
+
+#[test]
+fn what_an_emulated_network_drops_of_a_stream_is_sent_again_and_arrives() {
+    let text =
+        format!("{} 1 from a to b bulk_put 1000*150 over tcp across n;", PAIR.replace("LOSS", "loss packets 20"));
+    let Some((_, events)) = emulated(&text) else { return };
+    let dropped = ranges(&events, "NET_DROP", "x>b");
+    assert!(!dropped.is_empty());
+    let (sent, arrived) = (ranges(&events, "NET_ENQUEUE", "a>x"), ranges(&events, "NET_DELIVER", "b"));
+    for (from, to) in dropped {
+        let crosses = |(start, end): &&(i64, i64)| *start < to && from < *end;
+        assert!(sent.iter().filter(crosses).count() > 1, "{from}..{to} is sent again");
+        assert!(arrived.iter().any(|range| crosses(&range)), "{from}..{to} arrives");
+    }
+    // The bytes of every unit are told to arrive at the host, in whichever packets.
+    let received: Vec<&Event> = events.iter().filter(|event| event.keyword == "APP_RECEIVED").collect();
+    assert_eq!(received.len(), 150);
+    for event in received {
+        let (from, bytes) = (field(event, "offset").unwrap(), field(event, "bytes").unwrap());
+        let mut parts: Vec<_> = arrived.iter().filter(|(start, end)| *start < from + bytes && from < *end).collect();
+        parts.sort_unstable();
+        assert!(parts[0].0 <= from && parts.iter().map(|part| part.1).max().unwrap() >= from + bytes);
+    }
+}
+
+#[test]
+fn a_datagram_that_an_emulated_network_drops_is_the_unit_that_never_arrives() {
+    let text = format!("{} 1 from a to b bulk_put 1000*60 over udp across n;", PAIR.replace("LOSS", "loss packets 15"));
+    let Some((_, events)) = emulated(&text) else { return };
+    let units = |keyword: &str| -> BTreeSet<i64> {
+        events.iter().filter(|event| event.keyword == keyword).filter_map(|event| field(event, "unit")).collect()
+    };
+    let dropped = units("NET_DROP");
+    assert!(!dropped.is_empty());
+    let missing: BTreeSet<i64> = units("APP_SEND").difference(&units("APP_RECEIVED")).copied().collect();
+    assert_eq!(missing, dropped);
+}
+
+#[test]
+fn packets_of_an_emulated_network_are_between_the_operations_they_belong_to() {
+    for stack in ["tcp", "blast"] {
+        let text = format!("{} 1 from a to b rr 100*10 over {stack} across n;", PAIR.replace("LOSS", ""));
+        let Some((index, events)) = emulated(&text) else { return };
+        assert_eq!((index.hosts["a"].clock.offset_ns, index.hosts["b"].clock.offset_ns), (0, 0));
+        for call in events.iter().filter(|event| event.keyword == "APP_CALL") {
+            let (unit, offset) = (field(call, "unit"), field(call, "offset").unwrap());
+            let enqueued = events.iter().find(|event| {
+                event.keyword == "NET_ENQUEUE"
+                    && event.data[4] == "a>x"
+                    && field(event, "stream") == Some(0)
+                    && field(event, "offset")
+                        .is_some_and(|from| from <= offset && offset < from + field(event, "bytes").unwrap())
+            });
+            let enqueued = enqueued.unwrap_or_else(|| panic!("{stack}: {offset} was never seen"));
+            let response = events.iter().find(|event| event.keyword == "APP_RESPONSE" && field(event, "unit") == unit);
+            assert!(call.at_ns < enqueued.at_ns && enqueued.at_ns < response.unwrap().at_ns, "{stack}");
+        }
+    }
+}
