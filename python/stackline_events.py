@@ -436,19 +436,35 @@ class _Text:
     def __init__(self, host):
         self._host = _field(host)
         self._names = {}
+        self._plain = {}
 
     def begin_again(self):
         """Each line says everything itself."""
 
     def encode(self, batch, offset):
         lines = []
+        add, plain = lines.append, self._plain
         for keyword, at, values in batch:
             seconds, nanos = divmod(at + offset, 1_000_000_000)
-            fields = [str(value) if type(value) is int and -_SMALL < value < _SMALL else _data(value) for value in values[:MOST_VALUES]]
-            line = "; ".join([self._name(keyword), self._host, str(seconds), str(nanos), *fields])
-            # An empty last field would be taken for the end of the one before.
-            lines.append(line + (";\n" if fields and not fields[-1] else "\n"))
+            try:
+                # Most events are a name and numbers of 64 bits.
+                form, check = plain[keyword, len(values)]
+                check(*values)
+                add(form % (seconds, nanos, *values))
+            except (KeyError, TypeError, struct.error):
+                add(self._other(keyword, seconds, nanos, values[:MOST_VALUES]))
         return "".join(lines).encode()
+
+    def _other(self, keyword, seconds, nanos, values):
+        """What has a new name, or not numbers alone."""
+        begin, count = f"{self._name(keyword)}; {self._host}; ", len(values)
+        if isinstance(keyword, str):
+            form = begin.replace("%", "%%") + "; ".join(["%d"] * (2 + count)) + "\n"
+            self._plain[keyword, count] = form, struct.Struct(f"{count}q").pack
+        fields = [_data(value) for value in values]
+        # An empty last field would be taken for the end of the one before.
+        end = ";\n" if fields and not fields[-1] else "\n"
+        return begin + "; ".join([str(seconds), str(nanos), *fields]) + end
 
     def _name(self, keyword):
         try:
@@ -459,9 +475,6 @@ class _Text:
             if isinstance(keyword, str):
                 self._names[keyword] = name
             return name
-
-
-_SMALL = 1 << 62
 
 
 def _data(value):

@@ -367,14 +367,19 @@ struct stackline_value stackline_text(const char *text) {
     return (struct stackline_value){length, text, 2};
 }
 
-static inline void sl_put(struct sl_ring *ring, uint64_t *at, uint64_t word) { ring->words[(*at)++ & (ring->size - 1)] = word; }
+/* Where the words of a record go; copies, because a word that is written might be part of a ring for all the compiler knows. */
+struct sl_place {
+    uint64_t *words, mask, at;
+};
 
-static void sl_put_text(struct sl_ring *ring, uint64_t *at, const struct stackline_value *value) {
-    sl_put(ring, at, value->word);
+static inline void sl_put(struct sl_place *place, uint64_t word) { place->words[place->at++ & place->mask] = word; }
+
+static void sl_put_text(struct sl_place *place, const struct stackline_value *value) {
+    sl_put(place, value->word);
     for (size_t done = 0; done < value->word; done += 8) {
         uint64_t word = 0;
         memcpy(&word, value->text + done, value->word - done < 8 ? value->word - done : 8);
-        sl_put(ring, at, word);
+        sl_put(place, word);
     }
 }
 
@@ -396,17 +401,22 @@ void stackline_events_emit(struct stackline_keyword *keyword, unsigned count, co
         word |= (uint64_t)values[index].kind << (32 + 2 * index);
         length += values[index].kind == 2 ? 1 + (values[index].word + 7) / 8 : values[index].kind;
     }
-    uint64_t at = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    struct sl_place place = {ring->words, ring->size - 1, atomic_load_explicit(&ring->head, memory_order_relaxed)};
     mine->busy = true;
     atomic_signal_fence(memory_order_seq_cst);
-    if (at + length <= ring->limit || sl_look(ring, at, length)) {
-        sl_put(ring, &at, word);
-        sl_put(ring, &at, stamp);
+    if (place.at + length <= ring->limit || sl_look(ring, place.at, length)) {
+        sl_put(&place, word);
+        sl_put(&place, stamp);
         for (unsigned index = 0; index < count; index++) {
-            if (values[index].kind == 1) sl_put(ring, &at, values[index].word);
-            else if (values[index].kind == 2) sl_put_text(ring, &at, &values[index]);
+            if (values[index].kind == 1) {
+                sl_put(&place, values[index].word);
+            } else if (values[index].kind == 2) {
+                struct sl_place text = place; /* a copy, so that the other one need not be in memory */
+                sl_put_text(&text, &values[index]);
+                place.at = text.at;
+            }
         }
-        atomic_store_explicit(&ring->head, at, memory_order_release);
+        atomic_store_explicit(&ring->head, place.at, memory_order_release);
     }
     atomic_signal_fence(memory_order_seq_cst);
     mine->busy = false;

@@ -1,3 +1,5 @@
+//! Emits the events of one request.
+
 use stackline_events::{Recorder, event};
 
 fn main() -> std::io::Result<()> {

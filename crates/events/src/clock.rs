@@ -70,6 +70,28 @@ struct Anchor {
     slope: u64,
 }
 
+impl Anchor {
+    /// A stamp between this one and the next.
+    fn until(&self, next: &Self, ticks: u64) -> u64 {
+        (self.ns + scaled(ticks - self.ticks, next.slope)).min(next.ns)
+    }
+}
+
+/// Two anchors with none between.
+#[derive(Clone, Debug)]
+struct Line {
+    from: Anchor,
+    to: Anchor,
+}
+
+impl Default for Line {
+    /// One on which nothing lies.
+    fn default() -> Self {
+        let nowhere = |ticks| Anchor { ticks, ns: 0, slope: 0 };
+        Self { from: nowhere(u64::MAX), to: nowhere(0) }
+    }
+}
+
 /// As many anchors as are remembered, for a thread that was held up between its stamp and its ring.
 const KEPT: usize = 64;
 /// A reading of both clocks is tried again this often until nothing came between.
@@ -79,6 +101,7 @@ const TRIES: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Anchors {
     kept: VecDeque<Anchor>,
+    newest: Line,
     /// Least ticks that a reading of both clocks took.
     narrowest: Option<u64>,
     /// How far an anchor may be off, ns.
@@ -129,14 +152,23 @@ impl Anchors {
             // Nothing is known before the first anchor but what came after it.
             self.kept[0].slope = slope;
         }
-        self.kept.push_back(Anchor { ticks, ns, slope });
+        let anchor = Anchor { ticks, ns, slope };
+        self.newest = self.kept.back().map_or_else(Line::default, |from| Line { from: *from, to: anchor });
+        self.kept.push_back(anchor);
         if self.kept.len() > KEPT {
             self.kept.pop_front();
         }
     }
 
     /// What a stamp is in ns: on the line between the anchors around it, on the nearest line where there is but one.
+    #[inline]
     pub(crate) fn ns(&self, ticks: u64) -> u64 {
+        let Line { from, to } = &self.newest;
+        // Nearly all of them were taken since the last reading but one.
+        if ticks >= from.ticks && ticks <= to.ticks { from.until(to, ticks) } else { self.elsewhere(ticks) }
+    }
+
+    fn elsewhere(&self, ticks: u64) -> u64 {
         let Some(last) = self.kept.back() else { return 0 };
         if ticks > last.ticks {
             return last.ns.saturating_add(scaled(ticks - last.ticks, last.slope));
@@ -144,7 +176,7 @@ impl Anchors {
         let mut after = last;
         for anchor in self.kept.iter().rev().skip(1) {
             if ticks >= anchor.ticks {
-                return anchor.ns + scaled(ticks - anchor.ticks, after.slope).min(after.ns - anchor.ns);
+                return anchor.until(after, ticks);
             }
             after = anchor;
         }

@@ -84,7 +84,8 @@ impl Sink for TapeFile {
 #[derive(Debug)]
 pub struct TextFile {
     file: Whole,
-    lines: Vec<u8>,
+    batch: Vec<u8>,
+    lines: text::Lines,
     /// The tape tells its host and names only once.
     names: tape::Names,
 }
@@ -104,17 +105,15 @@ impl TextFile {
                 file.add(b"\n")?;
             }
         }
-        Ok(Self { file, lines: Vec::new(), names: tape::Names::default() })
+        Ok(Self { file, batch: Vec::new(), lines: text::Lines::default(), names: tape::Names::default() })
     }
 }
 
 impl Sink for TextFile {
     fn take(&mut self, tape: &Tape) -> io::Result<()> {
-        let lines = &mut self.lines;
-        lines.clear();
-        tape.each(&mut self.names, |keyword, host, at_ns, values| {
-            text::write_line(lines, keyword, host, at_ns, values);
-        });
-        self.file.add(lines)
+        let (batch, lines) = (&mut self.batch, &mut self.lines);
+        batch.clear();
+        tape.each(&mut self.names, |keyword, host, at_ns, values| lines.write(batch, keyword, host, at_ns, values));
+        self.file.add(batch)
     }
 }

@@ -82,10 +82,14 @@ impl Tape {
     }
 
     fn copy(&mut self, words: &[u64]) {
-        let end = self.bytes.len();
-        self.bytes.resize(end + size_of_val(words), 0);
-        for (bytes, word) in self.bytes[end..].chunks_exact_mut(8).zip(words) {
-            bytes.copy_from_slice(&word.to_le_bytes());
+        const AT_ONCE: usize = 32;
+        self.bytes.reserve(size_of_val(words));
+        for words in words.chunks(AT_ONCE) {
+            let mut bytes = [0; 8 * AT_ONCE];
+            for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
+                bytes.copy_from_slice(&word.to_le_bytes());
+            }
+            self.bytes.extend_from_slice(&bytes[..size_of_val(words)]);
         }
     }
 

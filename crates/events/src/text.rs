@@ -7,7 +7,7 @@
 
 mod line;
 
-pub use line::{line, write_line};
+pub use line::{Lines, line, write_line};
 
 use std::borrow::Cow;
 use std::fmt;

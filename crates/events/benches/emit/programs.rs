@@ -67,7 +67,7 @@ struct Daemon(Child);
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        let _ = done(Command::new("lttng").args(["destroy", "stackline-bench"]));
+        let _ = done(Command::new("lttng").args(["--no-sessiond", "destroy", "stackline-bench"]));
         // It ends its own children when it is asked to, not when it is killed.
         let _ = done(Command::new("kill").args(["-TERM", &self.0.id().to_string()]));
         let _ = self.0.wait();
@@ -99,7 +99,7 @@ fn lttng(here: &Path, directory: &Path) -> Result<Option<Rival>, Failure> {
         let arguments: Vec<String> = arguments.chain((step[0] == "create").then_some(output)).collect();
         // The daemon takes a while to be there.
         let mut left = 50;
-        while done(Command::new("lttng").args(&arguments)).is_none() {
+        while done(Command::new("lttng").arg("--no-sessiond").args(&arguments)).is_none() {
             left -= 1;
             if left == 0 {
                 eprintln!("passed over: `lttng {}` does not work here", arguments.join(" "));

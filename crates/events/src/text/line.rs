@@ -14,6 +14,45 @@ pub fn line(keyword: &str, host: &str, at_ns: u64, values: &[Value<'_>]) -> Stri
 
 /// Adds the line of an event with its end. Keyword and host are not empty.
 pub fn write_line(to: &mut Vec<u8>, keyword: &str, host: &str, at_ns: u64, values: &[Value<'_>]) {
+    Lines::default().write(to, keyword, host, at_ns, values);
+}
+
+/// Writes lines one after the other: what most have in common with the one before is not made again.
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
+    host: String,
+    second: u64,
+    /// Both, as they stand between keyword and nanoseconds.
+    middle: Vec<u8>,
+}
+
+impl Lines {
+    /// Adds the line of an event with its end. Keyword and host are not empty.
+    pub fn write(&mut self, to: &mut Vec<u8>, keyword: &str, host: &str, at_ns: u64, values: &[Value<'_>]) {
+        let second = at_ns / NANOS;
+        if self.second != second || self.host != host || self.middle.is_empty() {
+            self.remember(host, second);
+        }
+        begin(to, keyword);
+        to.extend_from_slice(&self.middle);
+        digits(to, at_ns % NANOS);
+        fields(to, values);
+    }
+
+    fn remember(&mut self, host: &str, second: u64) {
+        self.host.clear();
+        self.host.push_str(host);
+        self.second = second;
+        self.middle.clear();
+        separate(&mut self.middle);
+        text(&mut self.middle, host);
+        separate(&mut self.middle);
+        digits(&mut self.middle, second);
+        separate(&mut self.middle);
+    }
+}
+
+fn begin(to: &mut Vec<u8>, keyword: &str) {
     match keyword.strip_prefix('#') {
         Some(rest) => {
             to.extend_from_slice(b"%23");
@@ -21,23 +60,19 @@ pub fn write_line(to: &mut Vec<u8>, keyword: &str, host: &str, at_ns: u64, value
         }
         None => text(to, keyword),
     }
-    separate(to);
-    text(to, host);
-    separate(to);
-    digits(to, at_ns / NANOS);
-    separate(to);
-    digits(to, at_ns % NANOS);
+}
+
+/// The data, and the end of the line.
+fn fields(to: &mut Vec<u8>, values: &[Value<'_>]) {
     for value in values {
-        separate(to);
         match value {
-            Value::Absent => {}
-            Value::Number(number) => {
-                if *number < 0 {
-                    to.push(b'-');
-                }
-                digits(to, number.unsigned_abs());
+            Value::Absent => separate(to),
+            Value::Number(number @ 0..) => led(to, b"; ", *number as u64),
+            Value::Number(number) => led(to, b"; -", number.unsigned_abs()),
+            Value::Text(field) => {
+                separate(to);
+                text(to, field);
             }
-            Value::Text(field) => text(to, field),
         }
     }
     // An empty last field would be taken for the end of the one before.
@@ -72,24 +107,28 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-fn digits(to: &mut Vec<u8>, mut number: u64) {
-    if number < 10 {
-        to.push(b'0' + number as u8);
-        return;
-    }
-    let (mut text, mut at) = ([0; 20], 20);
+fn digits(to: &mut Vec<u8>, number: u64) {
+    led(to, b"", number);
+}
+
+/// A number and what stands before it.
+#[inline]
+fn led<const LEAD: usize>(to: &mut Vec<u8>, lead: &[u8; LEAD], mut number: u64) {
+    let (begin, count) = (to.len(), number.checked_ilog10().map_or(1, |log| log as usize + 1));
+    // As many as there can be, which is cheaper than as many as there are.
+    to.extend_from_slice(&[b'0'; 24]);
+    to[begin..begin + LEAD].copy_from_slice(lead);
+    let place = &mut to[begin + LEAD..begin + LEAD + count];
+    let mut at = count;
     while number >= 10 {
         at -= 2;
-        text[at..at + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
+        place[at..at + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
         number /= 100;
     }
-    if number > 0 {
-        at -= 1;
-        text[at] = b'0' + number as u8;
+    if at > 0 {
+        place[0] = b'0' + number as u8;
     }
-    // A pair may have begun with a zero that is not written.
-    let leading = usize::from(text[at] == b'0');
-    to.extend_from_slice(&text[at + leading..]);
+    to.truncate(begin + LEAD + count);
 }
 
 #[cfg(test)]
@@ -106,6 +145,13 @@ mod tests {
         ) {
             let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();
             let line = line(&keyword, &host, at_ns, &values);
+            let (mut lines, mut again) = (Lines::default(), Vec::new());
+            lines.write(&mut again, "A", "other", at_ns, &[]);
+            again.clear();
+            for _ in 0..2 {
+                lines.write(&mut again, &keyword, &host, at_ns, &values);
+            }
+            prop_assert_eq!(String::from_utf8(again).unwrap(), format!("{line}\n{line}\n"));
             prop_assert_eq!(&line, &Event { keyword, host, at_ns, data: data.clone() }.to_string());
         }
 
@@ -113,7 +159,9 @@ mod tests {
         fn digits_are_those_of_the_number(number: u64, shift in 0_u32..64) {
             let mut bytes = Vec::new();
             digits(&mut bytes, number >> shift);
-            prop_assert_eq!(String::from_utf8(bytes).unwrap(), (number >> shift).to_string());
+            fields(&mut bytes, &[Value::Number((number as i64) >> shift)]);
+            let expected = format!("{}; {}\n", number >> shift, (number as i64) >> shift);
+            prop_assert_eq!(String::from_utf8(bytes).unwrap(), expected);
         }
     }
 }
