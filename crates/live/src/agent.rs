@@ -168,6 +168,9 @@ impl<W: Write> Agent<W> {
             }
             ToAgent::Dial { job, task, addresses } => {
                 let reliable = reliable(&task);
+                if let Some(recording) = &self.recording {
+                    recording.follow(&[], &addresses);
+                }
                 let started = Job::dial(*task, &addresses, &self.files, self.tell(job));
                 self.started(job, reliable, started)
             }
@@ -253,7 +256,12 @@ impl<W: Write> Agent<W> {
         let Some(running) = self.jobs.get_mut(&job) else { return Ok(()) };
         match news {
             News::Listening(replica, address) => match running.job.listening(replica, address) {
-                Some(addresses) => self.send(&FromAgent::Listening { job, addresses }),
+                Some(addresses) => {
+                    if let Some(recording) = &self.recording {
+                        recording.follow(&addresses, &[]);
+                    }
+                    self.send(&FromAgent::Listening { job, addresses })
+                }
                 None => Ok(()),
             },
             News::Ready => self.send(&FromAgent::Ready { job }),

@@ -5,10 +5,10 @@
 use crate::clock;
 use crate::control::{MOST_TAPES, Recorded};
 use crate::sys::adjustment;
-use crate::watch::{Config, Seen, Watch, thread_cpu_s};
+use crate::watch::{Config, Ports, Seen, Watch, thread_cpu_s};
 use stackline_events::tape::Names;
 use stackline_events::{Keyword, Memory, Recorder, Sink, Tape, Value, recorder};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,6 +37,14 @@ impl Recording {
         Ok(Self { recorder, watch, store })
     }
 
+    /// These addresses of data connections are ours: listened on here, or connected to. A run may be over before monitors
+    /// look a second time, so that they would not learn of it by themselves.
+    pub(crate) fn follow(&self, listening: &[String], connecting: &[String]) {
+        if let Some(watch) = &self.watch {
+            watch.follow(&Ports { local: ports(listening), remote: ports(connecting) });
+        }
+    }
+
     /// Ends it; what there is to be taken.
     pub(crate) fn stop(self, emission_ns: f64) -> (Recorded, Pieces) {
         let seen = self.watch.map(Watch::stop).unwrap_or_default();
@@ -61,6 +69,11 @@ impl Recording {
         };
         (recorded, Pieces { kept, names: Names::default() })
     }
+}
+
+/// The ports of addresses; names of Unix sockets have none.
+fn ports(addresses: &[String]) -> BTreeSet<u16> {
+    addresses.iter().filter_map(|address| address.rsplit(':').next()?.parse().ok()).collect()
 }
 
 /// What is kept, shared with the thread that drains.
@@ -210,6 +223,12 @@ mod tests {
     }
 
     static TESTED: Keyword = Keyword::new("RECORDING_TEST");
+
+    #[test]
+    fn addresses_have_ports_unless_they_are_names() {
+        let addresses = ["5001".to_owned(), "10.0.0.1:7".to_owned(), "stackline-unix-name".to_owned()];
+        assert_eq!(ports(&addresses), BTreeSet::from([7, 5_001]));
+    }
 
     #[test]
     fn what_was_kept_is_taken_whole_from_memory_and_from_the_file() {

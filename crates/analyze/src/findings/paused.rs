@@ -11,7 +11,9 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
     let runs = || log.case.index.runs.iter().filter(|run| run.measurement == scene.index && !run.warmup);
     let within = |row: &u32| runs().any(|run| (run.from_ns..=run.to_ns).contains(&log.at(*row)));
     let rows: Vec<u32> = log.rows("PROCESS_PAUSED").iter().copied().filter(within).collect();
-    let seconds: f64 = rows.iter().filter_map(|row| log.number(*row, "interval_ns")).map(|ns| ns as f64 / 1e9).sum();
+    // How much of the interval it was; monitors of others may only know the interval.
+    let paused = |row: &u32| log.number(*row, "waited_ns").or_else(|| log.number(*row, "interval_ns"));
+    let seconds: f64 = rows.iter().filter_map(paused).map(|ns| ns as f64 / 1e9).sum();
     let share = (seconds / scene.span_s).min(1.0);
     let first = *rows.first()?;
     if share < LEAST {

@@ -5,7 +5,6 @@ use super::kernel::Ends;
 use super::{Connections, Ports};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::path::Path;
 
 /// Sockets whose owner is remembered.
 const MOST_SOCKETS: usize = 1 << 16;
@@ -29,7 +28,7 @@ impl Whose {
     pub(super) fn new(connections: &Connections) -> Self {
         let ports = if let Connections::Ports(ports) = connections { ports.clone() } else { Ports::default() };
         let (process, all) = (*connections == Connections::Process, *connections == Connections::All);
-        let machine = all && same_namespace("/proc/thread-self/ns/net", "/proc/1/ns/net");
+        let machine = all && in_first_namespace();
         Self { process, all, ports, addresses: addresses(), known: BTreeMap::new(), machine }
     }
 
@@ -92,10 +91,12 @@ impl Whose {
     }
 }
 
-/// Whether two links of `/proc` name the same namespace; false where one may not be read.
-fn same_namespace(one: &str, other: &str) -> bool {
-    let of = |link: &str| std::fs::read_link(Path::new(link)).ok();
-    of(one).is_some_and(|namespace| of(other) == Some(namespace))
+/// Whether this thread is in the network namespace that the machine began with: that of the first process, where it may be
+/// seen, or the one whose number is fixed since Linux 6.18 (`NET_NS_INIT_INO`).
+fn in_first_namespace() -> bool {
+    let of = |link: &str| std::fs::read_link(link).ok();
+    let Some(own) = of("/proc/thread-self/ns/net") else { return false };
+    own.as_os_str() == "net:[4026531833]" || of("/proc/1/ns/net") == Some(own)
 }
 
 fn addresses() -> BTreeSet<IpAddr> {

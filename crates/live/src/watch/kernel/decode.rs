@@ -73,7 +73,9 @@ impl Event {
             Self::Drop => {
                 format.has("reason").then_some(())?;
                 let unsaid = format.value("reason", "NOT_SPECIFIED").unwrap_or(2);
-                format!("(protocol==2048||protocol==34525)&&reason>{unsaid}")
+                // A frame for somebody else on the same wire is no loss.
+                let others = format.value("reason", "OTHERHOST").map(|other| format!("&&reason!={other}"));
+                format!("(protocol==2048||protocol==34525)&&reason>{unsaid}{}", others.unwrap_or_default())
             }
             Self::State => "protocol==6&&newstate==1".to_owned(),
             _ => String::new(),
@@ -251,7 +253,7 @@ mod tests {
         let filter = |event: Event, ports: &[u16]| event.filter(&sample(event), ports);
         assert_eq!(filter(Event::Retransmit, &[5_001]).unwrap(), "sport==5001||dport==5001");
         assert_eq!(filter(Event::Retransmit, &[]).unwrap(), "0", "which takes a filter away");
-        assert_eq!(filter(Event::Drop, &[5_001]).unwrap(), "(protocol==2048||protocol==34525)&&reason>2");
+        assert_eq!(filter(Event::Drop, &[5_001]).unwrap(), "(protocol==2048||protocol==34525)&&reason>2&&reason!=13");
         assert_eq!(filter(Event::State, &[7]).unwrap(), "protocol==6&&newstate==1&&(sport==7||dport==7)");
         assert_eq!(filter(Event::ResetSent, &[7]).unwrap(), "0", "it has no ports");
         let old = Format::parse(include_str!("samples/5.10/kfree_skb")).unwrap();
