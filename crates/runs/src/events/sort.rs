@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 /// Files that are written at once.
 const OPEN: usize = 4;
 
+/// Row groups of a file: what is known of each is in memory until the file is whole.
+const LONGEST: usize = 512;
+
 /// Events on their way into a file.
 #[derive(Debug)]
 pub(super) struct Sorter {
@@ -24,6 +27,8 @@ pub(super) struct Sorter {
     open: Vec<Run>,
     closed: Vec<Source>,
     made: usize,
+    /// Portions of a file, after which another begins.
+    longest: usize,
 }
 
 /// A file of events in order.
@@ -33,12 +38,13 @@ struct Run {
     writer: Writer<BufWriter<File>>,
     first_ns: u64,
     last_ns: u64,
+    portions: usize,
 }
 
 impl Sorter {
     /// One that has none; `scratch` is the beginning of the paths of files it makes.
     pub(super) fn new(scratch: PathBuf) -> Self {
-        Self { scratch, pending: Table::default(), open: Vec::new(), closed: Vec::new(), made: 0 }
+        Self { scratch, pending: Table::default(), open: Vec::new(), closed: Vec::new(), made: 0, longest: LONGEST }
     }
 
     /// Adds these events of a table.
@@ -71,9 +77,18 @@ impl Sorter {
             let count = further.map_or(rows.len(), |further| rows.partition_point(|row| at(*row) < further));
             let behind = self.open.iter().enumerate().filter(|(_, run)| run.last_ns <= first);
             let found = behind.max_by_key(|(_, run)| run.last_ns).map(|(index, _)| index);
-            let index = found.map_or_else(|| self.begin(first), Ok)?;
+            let index = match found {
+                Some(index) if self.open[index].portions < self.longest => index,
+                Some(full) => {
+                    let run = self.open.remove(full);
+                    self.closed.push(run.close()?);
+                    self.begin(first)?
+                }
+                None => self.begin(first)?,
+            };
             let run = &mut self.open[index];
             run.writer.push(table, &rows[..count])?;
+            run.portions += 1;
             run.last_ns = at(rows[count - 1]);
             rows = &rows[count..];
         }
@@ -91,7 +106,7 @@ impl Sorter {
         self.made += 1;
         let file = File::create(&path).map_err(|cause| Error::writing(&path, &cause))?;
         let writer = Writer::new(BufWriter::new(file), &path)?;
-        self.open.push(Run { path, writer, first_ns, last_ns: first_ns });
+        self.open.push(Run { path, writer, first_ns, last_ns: first_ns, portions: 0 });
         Ok(self.open.len() - 1)
     }
 
@@ -141,8 +156,13 @@ mod tests {
 
     /// Pushes events at these times, relieving after each `hold` of them; the times in the file, and how many files it took.
     fn sorted(times: &[u64], hold: usize) -> (Vec<u64>, usize) {
+        sorted_in(times, hold, LONGEST)
+    }
+
+    fn sorted_in(times: &[u64], hold: usize, longest: usize) -> (Vec<u64>, usize) {
         let directory = tempfile::tempdir().unwrap();
         let mut sorter = Sorter::new(directory.path().join("khons"));
+        sorter.longest = longest;
         for times in times.chunks(hold) {
             let mut table = Table::default();
             for at in times {
@@ -175,11 +195,18 @@ mod tests {
     }
 
     #[test]
+    fn a_long_log_takes_files_one_after_the_other() {
+        let times: Vec<u64> = (0..1000).collect();
+        let (at, files) = sorted_in(&times, 40, 5);
+        assert!(at == times && files == 5, "{files}");
+    }
+
+    #[test]
     fn no_order_at_all_is_sorted_too() {
-        let times: Vec<u64> = (0..3000_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50).collect();
+        let times: Vec<u64> = (0..800_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50).collect();
         let mut expected = times.clone();
         expected.sort_unstable();
-        let (at, files) = sorted(&times, 20);
+        let (at, files) = sorted(&times, 8);
         assert_eq!(at, expected);
         assert!(files > 32, "more than are merged at once: {files}");
     }

@@ -75,7 +75,10 @@ proptest! {
         let expected: Vec<Event> = table.by_time().iter().map(|row| table.event(*row as usize)).collect();
         prop_assert_eq!(events(&again), expected);
     }
+}
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn a_byte_that_changed_is_never_a_panic(at in any::<proptest::sample::Index>(), byte: u8) {
         let directory = tempfile::tempdir().unwrap();
