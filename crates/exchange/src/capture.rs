@@ -10,7 +10,7 @@ use crate::{Error, Imported};
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
-use stackline_events::Value;
+use stackline_events::{Table, Value};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::SocketAddr;
@@ -30,39 +30,70 @@ pub struct Options {
     pub first_flow: u32,
 }
 
-/// Reads a capture to its end, however long it is.
-///
-/// # Errors
-/// When it does not begin as one.
-pub fn read(from: impl Read + Send, options: &Options) -> Result<Imported, Error> {
-    let mut reader = create_reader(1 << 16, from)
-        .map_err(|cause| Error::new("this is neither pcapng nor pcap", describe(&cause)))?;
-    let mut capture = Capture::new(options);
-    loop {
-        let wanted = match reader.next() {
+/// Reads a capture, however long it is, some events at a time.
+pub struct Reader<'o> {
+    from: Box<dyn PcapReaderIterator + Send + 'o>,
+    capture: Capture<'o>,
+    ended: bool,
+}
+
+impl std::fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("capture", &self.capture).finish_non_exhaustive()
+    }
+}
+
+impl<'o> Reader<'o> {
+    /// Reads its beginning.
+    ///
+    /// # Errors
+    /// When it does not begin as a capture.
+    pub fn open(from: impl Read + Send + 'o, options: &'o Options) -> Result<Self, Error> {
+        let from = create_reader(1 << 16, from);
+        let from = from.map_err(|cause| Error::new("this is neither pcapng nor pcap", describe(&cause)))?;
+        Ok(Self { from, capture: Capture::new(options), ended: false })
+    }
+
+    /// The next events; `None` when there are no more.
+    pub fn next_batch(&mut self) -> Option<Table> {
+        while !self.ended && self.capture.imported.table.len() < BATCH {
+            if let Err(cause) = self.step() {
+                self.ended = true;
+                self.capture.end(cause);
+            }
+        }
+        Some(std::mem::take(&mut self.capture.imported.table)).filter(|table| !table.is_empty())
+    }
+
+    /// One block, or more bytes of it; the end of the capture, or what is wrong, ends it.
+    fn step(&mut self) -> Result<(), Option<String>> {
+        let length = match self.from.next() {
             Ok((length, block)) => {
-                capture.block(&block);
-                Ok(length)
+                self.capture.block(&block);
+                Some(length)
             }
-            Err(PcapError::Eof) => break,
-            Err(PcapError::Incomplete(_)) => Err(None),
-            Err(cause) => Err(Some(describe(&cause))),
+            Err(PcapError::Eof) => return Err(None),
+            Err(PcapError::Incomplete(_)) => None,
+            Err(cause) => return Err(Some(describe(&cause))),
         };
-        let fault = match wanted {
-            Ok(length) => {
-                reader.consume(length);
-                None
+        match length {
+            Some(length) => {
+                self.from.consume(length);
+                Ok(())
             }
-            Err(None) => more(&mut *reader).err(),
-            Err(cause) => cause,
-        };
-        if let Some(cause) = fault {
-            capture.imported.mistake(format!("it cannot be read on: {cause}"));
-            break;
+            None => more(&mut *self.from).map_err(Some),
         }
     }
-    Ok(capture.finish())
+
+    /// What could not be read: how much of it, and the first few in words.
+    #[must_use]
+    pub fn mistakes(self) -> (u64, Vec<String>) {
+        self.capture.imported.mistakes
+    }
 }
+
+/// Events that are given at a time.
+const BATCH: usize = 1 << 16;
 
 /// Reads more of a block that is not there whole.
 fn more(reader: &mut dyn PcapReaderIterator) -> Result<(), String> {
@@ -97,6 +128,7 @@ struct Interface {
     offset_s: i64,
 }
 
+#[derive(Debug)]
 struct Capture<'o> {
     options: &'o Options,
     imported: Imported,
@@ -188,9 +220,11 @@ impl<'o> Capture<'o> {
         }
     }
 
-    fn finish(mut self) -> Imported {
-        for (ends, stream) in self.streams.without_beginning() {
-            let (from, to) = ends;
+    fn end(&mut self, cause: Option<String>) {
+        if let Some(cause) = cause {
+            self.imported.mistake(format!("it cannot be read on: {cause}"));
+        }
+        for ((from, to), stream) in self.streams.without_beginning() {
             self.imported.mistake(format!("the beginning of {from}>{to} was not captured: its offsets (stream {stream}) count from the first segment seen"));
         }
         if self.others > 0 {
@@ -198,7 +232,6 @@ impl<'o> Capture<'o> {
             self.imported
                 .mistake(format!("{others} of {all} packets are no TCP over IP, or are cut off within their headers"));
         }
-        self.imported
     }
 }
 

@@ -5,7 +5,6 @@ use crate::flags;
 use crate::forms::{TO, To};
 use crate::output;
 use stackline_runs::Run;
-use stackline_runs::events::Merged;
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write, stdout};
 use std::path::Path;
@@ -16,10 +15,10 @@ pub(crate) fn export(flags: &flags::Export) -> Result {
     for form in TO {
         match (form.flag)(flags) {
             None => {}
-            Some(None) => to_stdout(form, Merged::of(&run.path, flags.reference)?)?,
-            Some(Some(file)) if file.as_os_str() == "-" => to_stdout(form, Merged::of(&run.path, flags.reference)?)?,
+            Some(None) => to_stdout(form, &run.path, flags.reference)?,
+            Some(Some(file)) if file.as_os_str() == "-" => to_stdout(form, &run.path, flags.reference)?,
             Some(Some(file)) => {
-                let count = to_file(form, Merged::of(&run.path, flags.reference)?, file)?;
+                let count = to_file(form, (&run.path, flags.reference), file)?;
                 output::say(&format_args!("{}: {count} events", file.display()));
             }
         }
@@ -28,9 +27,9 @@ pub(crate) fn export(flags: &flags::Export) -> Result {
 }
 
 /// A reader that has seen enough is no error.
-fn to_stdout(form: &To, events: Merged) -> Result<()> {
+fn to_stdout(form: &To, run: &Path, reference: bool) -> Result<()> {
     let mut out = Watched { to: stdout().lock(), closed: false };
-    match (form.export)(events, &mut out) {
+    match (form.export)(run, reference, &mut out) {
         Err(error) if !out.closed => Err(error),
         _ => Ok(()),
     }
@@ -55,7 +54,7 @@ impl<W: Write> Write for Watched<W> {
 }
 
 /// Writes beside the file, which gets its name when all is there.
-fn to_file(form: &To, events: Merged, path: &Path) -> Result<u64> {
+fn to_file(form: &To, (run, reference): (&Path, bool), path: &Path) -> Result<u64> {
     let unwritten = |cause: std::io::Error| {
         Error::new(Exit::Environment, format!("{} cannot be written: {cause}", path.display()))
             .hint("check the directory and that the disk is not full")
@@ -65,7 +64,7 @@ fn to_file(form: &To, events: Merged, path: &Path) -> Result<u64> {
     let beside = path.with_file_name(name);
     let done = File::create(&beside).map_err(unwritten).and_then(|file| {
         let mut file = BufWriter::new(file);
-        let count = (form.export)(events, &mut file)?;
+        let count = (form.export)(run, reference, &mut file)?;
         file.flush().map_err(unwritten)?;
         fs::rename(&beside, path).map_err(unwritten)?;
         Ok(count)

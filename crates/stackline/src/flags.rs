@@ -95,7 +95,7 @@ pub(crate) enum Command {
     #[command(after_help = AFTER_IMPORT)]
     Import(Import),
     /// Write a run's events in another form, all hosts in the order of time
-    #[command(override_usage = "stackline export <RUN> <--text|--tape> [FILE]")]
+    #[command(override_usage = "stackline export <RUN> <--text|--tape|--otlp|--otlp-json|--perfetto> [FILE]")]
     Export(Export),
     /// Show where the time of each data unit of a kept run went, from its events
     #[command(after_help = AFTER_LIFELINES)]
@@ -138,7 +138,7 @@ pub(crate) struct Import {
     /// What the hosts of a log are called, * standing for the name they have there; once for each log
     #[arg(long, value_name = "NAME=LOG")]
     pub(crate) host: Vec<String>,
-    /// The form of all logs, where it is not to be told from themselves: text, tape
+    /// The form of all logs, where it is not to be told from themselves: text, tape, capture, qlog, otlp
     #[arg(long = "as", value_name = "FORM")]
     pub(crate) form: Option<String>,
     /// Print JSON on stdout
@@ -148,7 +148,7 @@ pub(crate) struct Import {
 
 /// A run and the form its events are wanted in.
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("form").required(true).multiple(true).args(["text", "tape"]))]
+#[command(group = clap::ArgGroup::new("form").required(true).multiple(true).args(["text", "tape", "otlp", "otlp_json", "perfetto"]))]
 pub(crate) struct Export {
     /// A kept run: a directory, or its name under the runs directory
     #[arg(value_name = "RUN")]
@@ -159,7 +159,16 @@ pub(crate) struct Export {
     /// The binary form, into a file or onto stdout
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) tape: Option<Option<PathBuf>>,
-    /// Times of the reference host's clock instead of each host's own
+    /// Lifelines as spans of OpenTelemetry (OTLP), protobuf
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub(crate) otlp: Option<Option<PathBuf>>,
+    /// The same as OTLP/JSON
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub(crate) otlp_json: Option<Option<PathBuf>>,
+    /// A trace for Perfetto's viewer: a tar with a file a host and a manifest
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub(crate) perfetto: Option<Option<PathBuf>>,
+    /// Times of the reference host's clock instead of each host's own (text, tape; the others always)
     #[arg(long)]
     pub(crate) reference: bool,
 }

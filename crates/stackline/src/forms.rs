@@ -3,15 +3,21 @@
 //! To add one: a file under `forms/` with a [`From`] or an [`To`], a line in [`FROM`] or [`TO`], and for what goes out a
 //! flag of its own in `flags::Export` that [`To::flag`] finds.
 
+mod capture;
+mod otlp;
+mod perfetto;
+mod qlog;
 mod tape;
 mod text;
 
-use crate::exit::Result;
+use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use stackline_core::trace::Import;
-use stackline_runs::events::{Intake, Log, Merged};
-use std::io::Write;
-use std::path::PathBuf;
+use stackline_events::Table;
+use stackline_exchange::Imported;
+use stackline_runs::events::{Intake, Log, rename_hosts};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 
 /// A form that is read.
 pub(crate) struct From {
@@ -27,15 +33,64 @@ pub(crate) struct From {
 pub(crate) struct To {
     /// Where it was asked for: `None`, standard output, or a file.
     pub(crate) flag: fn(&flags::Export) -> Option<&Option<PathBuf>>,
-    /// Writes all events, in the order of time. How many.
-    pub(crate) export: fn(Merged, &mut dyn Write) -> Result<u64>,
+    /// Writes a run's events; in the reference's time when that is asked for. How many.
+    pub(crate) export: fn(&Path, bool, &mut dyn Write) -> Result<u64>,
+}
+
+/// Puts what another tool's file gave into a run, and says what became of it.
+fn take(form: &str, log: &Log<'_>, bytes: u64, imported: Imported, into: &mut Intake) -> Result<Import> {
+    let mut import = Import { source: log.name.to_owned(), form: form.to_owned(), bytes, ..Import::default() };
+    put(log, imported.table, into, &mut import)?;
+    tell(imported.mistakes, &mut import);
+    Ok(import)
+}
+
+/// Some events of it.
+fn put(log: &Log<'_>, mut table: Table, into: &mut Intake, import: &mut Import) -> Result<()> {
+    if let Some(host) = log.host {
+        rename_hosts(&mut table, host);
+    }
+    import.events += table.len() as u64;
+    Ok(into.push(&table)?)
+}
+
+/// What could not be read.
+fn tell((count, words): (u64, Vec<String>), import: &mut Import) {
+    if count > 0 {
+        import.refused.insert("not read".to_owned(), count);
+    }
+    import.notes.extend(words.into_iter().map(|what| format!("{}: {what}", import.source)));
+}
+
+/// Another tool's file, which is read whole: most of it.
+const LARGEST: u64 = 1 << 30;
+
+/// All of it.
+fn whole(log: &mut Log<'_>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let unread = |cause| Error::input(format!("{} cannot be read: {cause}", log.name));
+    log.bytes.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unread)?;
+    if bytes.len() as u64 > LARGEST {
+        let what = format!("{} is larger than 1 GiB, the most that is read of this form", log.name);
+        return Err(Error::input(what).hint("import it in parts; the text form and captures have no such limit"));
+    }
+    Ok(bytes)
+}
+
+fn unread(log: &Log<'_>, cause: &stackline_exchange::Error) -> Error {
+    Error::input(format!("{} cannot be imported: {cause}", log.name)).hint("`--as FORM` says what it is")
+}
+
+fn unwritten(cause: impl std::fmt::Display) -> Error {
+    Error::new(Exit::Environment, format!("the events cannot be written: {cause}"))
+        .hint("check that the disk is not full")
 }
 
 /// Bytes at the beginning of a log that say what it is.
 pub(crate) const LOOKED_AT: usize = 4096;
 
 /// Every form that is read; the first that recognises a log reads it.
-pub(crate) const FROM: &[From] = &[tape::FROM, text::FROM];
+pub(crate) const FROM: &[From] = &[tape::FROM, capture::FROM, qlog::FROM, otlp::FROM, text::FROM];
 
 /// Every form that is written.
-pub(crate) const TO: &[To] = &[text::TO, tape::TO];
+pub(crate) const TO: &[To] = &[text::TO, tape::TO, otlp::PROTOBUF, otlp::JSON, perfetto::TO];

@@ -27,7 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "stackline",
         &[
             "core", "spec", "net", "proto", "transfer", "model", "sim", "emu", "live", "events", "runs", "analyze",
-            "report",
+            "exchange", "report",
         ],
     ),
 ];

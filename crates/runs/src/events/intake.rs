@@ -68,6 +68,12 @@ impl Intake {
         })
     }
 
+    /// The run that is added to.
+    #[must_use]
+    pub fn run(&self) -> &Path {
+        &self.run
+    }
+
     /// Events that came so far, by host.
     #[must_use]
     pub const fn hosts(&self) -> &BTreeMap<String, u64> {

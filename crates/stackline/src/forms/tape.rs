@@ -1,9 +1,12 @@
 //! stackline's binary form, as its clients write it.
 
 use super::{From, To};
-use stackline_runs::events::{begins_tape, export_tape, import_tape};
+use stackline_runs::events::{Merged, begins_tape, export_tape, import_tape};
 
 pub(super) const FROM: From =
     From { name: "tape", recognises: |_, first| begins_tape(first), import: |log, into| Ok(import_tape(log, into)?) };
 
-pub(super) const TO: To = To { flag: |flags| flags.tape.as_ref(), export: |events, to| Ok(export_tape(events, to)?) };
+pub(super) const TO: To = To {
+    flag: |flags| flags.tape.as_ref(),
+    export: |run, reference, to| Ok(export_tape(Merged::of(run, reference)?, to)?),
+};

@@ -12,6 +12,7 @@ mod duckdb;
 mod emulated;
 mod exchange;
 mod files;
+mod foreign;
 mod hostile;
 mod input;
 mod json;

@@ -1,0 +1,81 @@
+//! Captures, pcapng and pcap. Connections that a run's own events name are found by their addresses and ports.
+
+use super::{From, put, tell, unread};
+use crate::exit::Result;
+use stackline_core::trace::Import;
+use stackline_events::Value;
+use stackline_exchange::capture::{Options, Reader};
+use stackline_runs::events::{Intake, Log, event_files, read_index, read_run};
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// How captures begin: a section header, or the magic of either byte order and resolution.
+const MAGIC: [[u8; 4]; 5] = [
+    [0x0a, 0x0d, 0x0d, 0x0a],
+    [0xd4, 0xc3, 0xb2, 0xa1],
+    [0xa1, 0xb2, 0xc3, 0xd4],
+    [0x4d, 0x3c, 0xb2, 0xa1],
+    [0xa1, 0xb2, 0x3c, 0x4d],
+];
+
+pub(super) const FROM: From =
+    From { name: "capture", recognises: |_, first| MAGIC.iter().any(|magic| first.starts_with(magic)), import };
+
+fn import(log: Log<'_>, into: &mut Intake) -> Result<Import> {
+    let options = known(into.run())?;
+    let mut import = Import { source: log.name.to_owned(), form: "capture".to_owned(), ..Import::default() };
+    let Log { bytes, name, host, present_ns } = log;
+    let mut count = 0;
+    {
+        let counted = Counted { from: bytes, count: &mut count };
+        let log = Log { bytes: &mut io::empty(), name, host, present_ns };
+        let mut reader = Reader::open(counted, &options).map_err(|cause| unread(&log, &cause))?;
+        while let Some(table) = reader.next_batch() {
+            put(&log, table, into, &mut import)?;
+        }
+        tell(reader.mistakes(), &mut import);
+    }
+    import.bytes = count;
+    Ok(import)
+}
+
+/// What a run knows of its connections: who was connected to whom on which stream.
+fn known(run: &Path) -> Result<Options> {
+    let mut options = Options::default();
+    if event_files(run).is_err() {
+        return Ok(options);
+    }
+    let flows = read_index(run)?.map(|index| index.flows).unwrap_or_default();
+    options.first_flow = flows.iter().map(|flow| flow.id + 1).max().unwrap_or(0);
+    let events = read_run(run)?;
+    let address = |row: usize, field: usize| match events.value(row, field) {
+        Value::Text(text) => text.parse::<SocketAddr>().ok(),
+        _ => None,
+    };
+    let connected = (0..events.len()).filter(|row| matches!(events.keyword(*row), "APP_CONNECTED" | "APP_ACCEPTED"));
+    for row in connected {
+        let (Some(stream), Some(local), Some(remote)) = (events.number(row, 1), address(row, 4), address(row, 5))
+        else {
+            continue;
+        };
+        // The stream is the one that this end sends on.
+        options.known.insert((local, remote), stream);
+        options.known.insert((remote, local), stream ^ 1);
+    }
+    Ok(options)
+}
+
+/// Counts what is read.
+struct Counted<'r> {
+    from: &'r mut (dyn Read + Send),
+    count: &'r mut u64,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(into)?;
+        *self.count += read as u64;
+        Ok(read)
+    }
+}

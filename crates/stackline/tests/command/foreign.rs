@@ -1,0 +1,143 @@
+//! Events to and from other tools: through their formats and back, read by their own readers where Python has them.
+
+use crate::support::{Place, skip};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Calls over a link that loses one packet.
+const TRACED: &str = "network n { host a, b; link a - b 10 Mbit/s 1 ms loss packets 8; } 1 from a to b rr 3000*4 over tcp across n in simulated;";
+
+fn traced() -> (Place, String) {
+    let place = Place::new();
+    place.stackline(&["run", "-e", TRACED, "--trace"]).succeeds();
+    let run = place.kept().0.to_str().unwrap().to_owned();
+    (place, run)
+}
+
+/// The lines of a run's events with that first part, in order.
+fn lines(place: &Place, run: &str, program: &str) -> Vec<String> {
+    let text = place.stackline(&["export", run, "--text"]).succeeds().out.clone();
+    let mut lines: Vec<String> = text.lines().filter(|line| line.starts_with(program)).map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn spans_come_back_event_by_event() {
+    let (place, run) = traced();
+    place.stackline(&["export", &run, "--otlp", "run.otlp", "--otlp-json", "run.json"]).succeeds();
+    let units = |run: &str| {
+        let mut lines = lines(&place, run, "APP_");
+        lines.retain(|line| line.starts_with("APP_CALL;") || line.starts_with("APP_RESPONSE;"));
+        lines
+    };
+    let expected = units(&run);
+    assert_eq!(expected.len(), 8);
+    for log in ["run.otlp", "run.json"] {
+        let json = place.stackline(&["import", log, "--json", "--name", "again"]).json();
+        assert_eq!(json["imports"][0]["form"], "otlp");
+        assert_eq!(units(json["run"].as_str().unwrap()), expected, "{log}");
+    }
+}
+
+#[test]
+fn a_capture_of_a_run_joins_its_units() {
+    let place = Place::new();
+    place.stackline(&["run", "-e", TRACED, "--trace", "--capture", "a>b"]).succeeds();
+    let run = place.kept().0;
+    let capture = fs::read_dir(run.join("captures")).unwrap().flatten().next().unwrap().path();
+    let (run, capture) = (run.to_str().unwrap(), capture.to_str().unwrap());
+    let json =
+        place.stackline(&["import", capture, "--into", run, "--json", "--host", &format!("tap={capture}")]).json();
+    assert_eq!(json["imports"][0]["form"], "capture");
+    let seen = lines(&place, run, "NET_SEEN; tap;");
+    let left = lines(&place, run, "NET_DEQUEUE; a;");
+    assert!(!seen.is_empty() && seen.len() <= left.len(), "{} of {}", seen.len(), left.len());
+    let again = lines(&place, run, "TCP_RETRANSMIT; tap;");
+    assert_eq!(again.len(), 1, "the one packet that was lost: {again:?}");
+}
+
+#[test]
+fn a_log_of_quic_becomes_events() {
+    let place = Place::new();
+    place.write("client.sqlog", "\u{1e}{\"qlog_version\":\"0.3\",\"trace\":{\"vantage_point\":{\"type\":\"client\"}}}\n\u{1e}{\"time\":1,\"name\":\"recovery:packet_lost\",\"data\":{\"header\":{\"packet_number\":3},\"trigger\":\"time_threshold\"}}\n\u{1e}{\"time\"");
+    let done = place.stackline(&["import", "client.sqlog"]);
+    assert!(done.succeeds().out.ends_with("  client.sqlog: 1 events, 1 not read\n"), "{}", done.out);
+    let run = place.kept().0.to_str().unwrap().to_owned();
+    assert_eq!(lines(&place, &run, "QUIC_"), ["QUIC_LOST; client; 0; 1000000; ; ; ; ; 3; time_threshold"]);
+    place.write("broken.qlog", "{");
+    place
+        .stackline(&["import", "broken.qlog"])
+        .fails(2, &["broken.qlog cannot be imported: this is no qlog"])
+        .hints("--as");
+}
+
+/// What Python says of a file, when it has the packages that are asked for.
+fn python(packages: &[&str], script: &str, file: &Path) -> Option<BTreeMap<String, String>> {
+    let program = std::env::var_os("STACKLINE_PYTHON")?;
+    let imports: String = packages.iter().map(|package| format!("import {package}\n")).collect();
+    if !Command::new(&program).args(["-c", &imports]).output().is_ok_and(|output| output.status.success()) {
+        return None;
+    }
+    let output = Command::new(&program).args(["-c", script]).arg(file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some(text.lines().filter_map(|line| line.split_once('=')).map(|(a, b)| (a.to_owned(), b.to_owned())).collect())
+}
+
+#[test]
+fn perfetto_reads_its_trace() {
+    let (place, run) = traced();
+    place.stackline(&["export", &run, "--perfetto", "run.tar"]).succeeds();
+    let script = "
+import json, sys, tarfile
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
+archive = tarfile.open(sys.argv[1])
+names = archive.getnames()
+manifest = json.load(archive.extractfile(names[0]))['perfetto_manifest']
+assert [entry['path'] for entry in manifest['files']] == names[1:], names
+flows, events, unknown = {}, 0, 0
+for name in names[1:]:
+    trace = Trace.FromString(archive.extractfile(name).read())
+    for packet in trace.packet:
+        if packet.HasField('track_event'):
+            events += packet.track_event.type == 3
+            for flow in packet.track_event.flow_ids:
+                flows.setdefault(flow, set()).add(name)
+print('hosts=%d' % (len(names) - 1))
+print('events=%d' % events)
+print('both=%d' % sum(len(hosts) > 1 for hosts in flows.values()))
+";
+    let Some(read) = python(&["perfetto.protos.perfetto.trace.perfetto_trace_pb2"], script, &place.path("run.tar"))
+    else {
+        return skip("Python with the package perfetto");
+    };
+    assert!(read["hosts"].parse::<u32>().unwrap() >= 2, "{read:?}");
+    assert!(read["events"].parse::<u32>().unwrap() > 20, "{read:?}");
+    assert!(read["both"].parse::<u32>().unwrap() >= 4, "every call is a flow over both hosts: {read:?}");
+}
+
+#[test]
+fn opentelemetry_reads_its_spans() {
+    let (place, run) = traced();
+    place.stackline(&["export", &run, "--otlp", "run.otlp", "--otlp-json", "run.json"]).succeeds();
+    let script = "
+import json, sys
+from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+data = TracesData.FromString(open(sys.argv[1], 'rb').read())
+spans = [span for r in data.resource_spans for s in r.scope_spans for span in s.spans]
+ids = {span.span_id for span in spans}
+assert all(not s.parent_span_id or s.parent_span_id in ids for s in spans)
+told = json.load(open(sys.argv[1].replace('.otlp', '.json')))
+print('spans=%d' % len(spans))
+print('json=%d' % sum(len(s['spans']) for r in told['resourceSpans'] for s in r['scopeSpans']))
+print('traces=%d' % len({span.trace_id for span in spans}))
+";
+    let Some(read) = python(&["opentelemetry.proto.trace.v1.trace_pb2"], script, &place.path("run.otlp")) else {
+        return skip("Python with the package opentelemetry-proto");
+    };
+    assert_eq!(read["spans"], read["json"]);
+    assert!(read["traces"].parse::<u32>().unwrap() >= 4, "{read:?}");
+}
