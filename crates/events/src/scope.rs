@@ -76,6 +76,12 @@ pub fn unit() -> Option<i64> {
     SCOPE.with(|scope| scope.unit.get())
 }
 
+/// The streams the connection sends and receives, `(sent, received)`, where they are known.
+#[must_use]
+pub fn streams() -> (Option<i64>, Option<i64>) {
+    SCOPE.with(|scope| (scope.out.stream.get(), scope.into.stream.get()))
+}
+
 /// How many bytes went through the connection's socket, `(sent, received)`, where it carries a stream.
 #[inline]
 #[must_use]

@@ -12,6 +12,7 @@ use crate::memory::{self, Posted, Staging};
 use crate::nap::{self, Naps};
 use crate::options::{Options, Waiting};
 use crate::seal::{Side, Verdict};
+use crate::told::Told;
 use crate::train::{Train, first};
 use crate::work::Work;
 use stackline_core::time::{Duration, Instant};
@@ -63,6 +64,7 @@ pub(crate) struct Driver<C> {
     /// Whether nothing has been sent in this operation.
     rested: bool,
     naps: Naps,
+    told: Told,
 }
 
 /// The moment a driver is made, on its own clock.
@@ -88,6 +90,7 @@ impl<C: Carrier> Driver<C> {
             aborted: false,
             rested: true,
             naps: Naps::new(),
+            told: Told::default(),
         }
     }
 
@@ -167,7 +170,11 @@ impl<C: Carrier> Driver<C> {
         let mut train = Train::default();
         let mut departed = 0;
         while departed < RUNS {
-            match self.connection.poll(now, most - train.packets) {
+            let output = self.connection.poll(now, most - train.packets);
+            if let Some(output) = &output {
+                self.told.leaves(output, packet);
+            }
+            match output {
                 Some(Output::Run(run)) => {
                     if !train.goes_on_with(&run) {
                         departed += self.depart(work, &mut train)?;
@@ -326,6 +333,7 @@ impl<C: Carrier> Driver<C> {
         if posted.place(position) != Some(self.inbox.places[index].at) {
             return 0;
         }
+        self.told.arrived(&header);
         match self.connection.handle_row(now, &header, row as u32) {
             Some(_) => {
                 self.heard = now;
@@ -352,6 +360,7 @@ impl<C: Carrier> Driver<C> {
             _ => self.inbox.payload(packet.payload, at, posted),
         };
         let was_open = self.connection.state() == State::Open;
+        self.told.arrived(&header);
         let arrival = self.connection.handle(now, &header, body, packet.payload.length());
         self.aborted |= was_open && header.has(ABORT) && self.connection.closed_by_the_peer();
         self.heard = now;

@@ -20,6 +20,7 @@
 //! | `work`, `train` | what an operation has in hand; packets that leave in one call |
 //! | `link` | packets out: heads, seals, what the carrier did not take at once |
 //! | `inbox` | packets in: payloads that are not where they belong |
+//! | `told` | what a connection does, as events while somebody records |
 //! | `nap` | a receiver that sleeps instead of being woken |
 //! | `memory` | the memory of a stream: posted, or a bounded ring |
 //! | [`seal`], `replay` | authenticated encryption; each packet counts once |
@@ -45,6 +46,7 @@ mod room;
 pub mod seal;
 pub mod standalone;
 mod sys;
+mod told;
 mod train;
 pub mod udp;
 mod warm;

@@ -11,8 +11,12 @@ const PAIR: &str = "network n { host a, b; switch x; link a - x 10 Mbit/s 4 ms; 
 
 /// Runs it traced, simulated.
 fn traced(text: &str, seed: &str) -> (Place, Vec<Event>) {
+    traced_in("simulated", text, seed)
+}
+
+fn traced_in(world: &str, text: &str, seed: &str) -> (Place, Vec<Event>) {
     let place = Place::new();
-    place.stackline(&["run", "-e", text, "--in", "simulated", "--trace", "--seed", seed]).succeeds();
+    place.stackline(&["run", "-e", text, "--in", world, "--trace", "--seed", seed]).succeeds();
     let table = stackline_runs::events::read_run(&place.kept().0).unwrap();
     let mut events: Vec<Event> = (0..table.len()).map(|row| table.event(row)).collect();
     events.sort_by_key(|event| event.at_ns);
@@ -105,6 +109,18 @@ fn every_byte_of_a_unit_is_sent_and_delivered() {
             };
             assert_eq!(ids("APP_SEND"), ids("APP_RECEIVED"), "{stack} {loss}");
         }
+    }
+}
+
+/// The machines of `proto::blast` tell the same of themselves when real datagrams carry them.
+#[test]
+fn blasts_are_told_in_the_live_world_too() {
+    let (_, events) = traced_in("live", "1 bulk_put 5000*30 over blast", "1");
+    let units = ranges(&events, &["APP_SEND"], 0);
+    assert_eq!(units.len(), 30, "{events:?}");
+    let (sent, confirmed) = (ranges(&events, &["BLAST_SEND"], 0), ranges(&events, &["BLAST_ACK"], 0));
+    for unit in units {
+        assert!(covered(&sent, unit) && covered(&confirmed, unit), "{unit:?} of {sent:?}, {confirmed:?}");
     }
 }
 
