@@ -41,6 +41,10 @@ pub(crate) struct Card {
     copying: Option<(u32, Way, Instant)>,
     /// When each out buffer in use is free again, ascending.
     on_the_wire: VecDeque<Instant>,
+    /// Time that the processor has spent, or will have when what it does now is done, ns.
+    spent_ns: u64,
+    /// When it is done with that.
+    free_at: Instant,
 }
 
 impl Card {
@@ -62,6 +66,8 @@ impl Card {
             leaving: VecDeque::new(),
             copying: None,
             on_the_wire: VecDeque::new(),
+            spent_ns: 0,
+            free_at: Instant(0),
         })
     }
 
@@ -90,6 +96,21 @@ impl Card {
     /// The packet copied out last is on the wire until then.
     pub(crate) fn occupied_until(&mut self, departure: Instant) {
         self.on_the_wire.push_back(departure);
+        if self.busy_waits {
+            self.spends_until(departure);
+        }
+    }
+
+    const fn spends_until(&mut self, until: Instant) {
+        self.spent_ns += until.0.saturating_sub(self.free_at.0);
+        if until.0 > self.free_at.0 {
+            self.free_at = until;
+        }
+    }
+
+    /// Time that the processor has spent by now, ns.
+    pub(crate) const fn spent_ns(&self, now: Instant) -> u64 {
+        self.spent_ns.saturating_sub(self.free_at.0.saturating_sub(now.0))
     }
 
     /// The earliest moment at which a packet that is handed over could begin to be copied, as far as is known: where it is
@@ -141,6 +162,8 @@ impl Card {
         let cost = self.per_packet_ns + self.per_byte_ns * bytes as f64;
         let until = now + Duration((cost + 0.5) as u64);
         self.copying = Some((slot, way, until));
+        self.free_at = self.free_at.max(now);
+        self.spends_until(until);
         Turn::CopyUntil(until)
     }
 }

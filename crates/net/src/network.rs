@@ -204,6 +204,13 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         self.host_sends(now, slot);
     }
 
+    /// Time in ns that the processors of hosts have spent on copying by now, and on waiting where they wait busily; hosts whose
+    /// interface costs nothing are left out.
+    pub fn processors(&self, now: Instant) -> impl Iterator<Item = (Node, u64)> {
+        let hosts = (0..).zip(&self.cards);
+        hosts.filter_map(move |(host, card)| Some((Node(host), card.as_ref()?.spent_ns(now))))
+    }
+
     /// The earliest moment at which a packet that `host` hands over could begin to be copied into its interface: `now` when
     /// it would be at once. Where it is later, what arrives until then may come before: ask again.
     #[must_use]

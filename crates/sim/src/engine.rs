@@ -168,6 +168,8 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     fn look(&self, log: &Log, until: Instant) {
         while let Some(at) = log.look_before(until) {
             let told: usize = self.pairs.iter().map(|pair| pair.look(at, log)).sum();
+            let told =
+                told + self.network.processors(at).filter(|(host, spent)| log.processor(*host, at, *spent)).count();
             if told == 0 {
                 // Nothing has happened, and nothing will before.
                 log.skip_to(until);

@@ -8,9 +8,11 @@ use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
 use stackline_events::unit::{self, Direction, Numbering};
 use stackline_events::{Keyword, Tapes, Value};
+use stackline_net::Node;
 use stackline_proto::blast::told::{self as blast, Deed};
 use stackline_proto::tcp::Facts;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 static CONNECT: Keyword = Keyword::new("APP_CONNECT");
@@ -36,6 +38,7 @@ static BLAST_RETRANSMIT: Keyword = Keyword::new(Deed::Repeats.keyword());
 static BLAST_TIMER: Keyword = Keyword::new(Deed::Timer.keyword());
 static BLAST_NAK: Keyword = Keyword::new(Deed::Misses.keyword());
 static BLAST_ACK: Keyword = Keyword::new(Deed::Has.keyword());
+static CPU_USE: Keyword = Keyword::new("CPU_USE");
 static INFO: Keyword = Keyword::new("TCP_INFO");
 
 /// What a traced run is told.
@@ -60,6 +63,8 @@ pub(crate) struct Log {
     pairs: RefCell<Vec<(u32, [usize; 2])>>,
     /// When connections are looked at next.
     next_look: Cell<Instant>,
+    /// What processors had spent when they were looked at last, by host.
+    spent_ns: RefCell<BTreeMap<u32, u64>>,
 }
 
 /// How often connections are looked at.
@@ -75,6 +80,7 @@ impl Log {
             clocks,
             pairs: RefCell::default(),
             next_look: Cell::new(Instant(0) + LOOK_EVERY),
+            spent_ns: RefCell::default(),
         }
     }
 
@@ -128,6 +134,19 @@ impl Log {
             now.bytes_acked.saturating_sub(before.bytes_acked).into(),
         ];
         self.put(host, at, &INFO, &values);
+    }
+
+    /// What the processor of a host has spent by now on its interface; false when it did nothing since it was looked at last.
+    pub(crate) fn processor(&self, Node(host): Node, at: Instant, spent_ns: u64) -> bool {
+        let before = self.spent_ns.borrow_mut().insert(host, spent_ns).unwrap_or(0);
+        let system = (spent_ns.saturating_sub(before) * 1_000_000 / LOOK_EVERY.0).min(1_000_000);
+        if system > 0 {
+            let [interval, core, user] = [LOOK_EVERY.0, 0, 0].map(Value::from);
+            let [softirq, irq, steal] = [Value::Absent; 3];
+            let idle = (1_000_000 - system).into();
+            self.put(host as usize, at, &CPU_USE, &[interval, core, user, system.into(), softirq, irq, steal, idle]);
+        }
+        system > 0
     }
 
     /// What a machine of `proto::blast` does on one side of a pair.
@@ -296,11 +315,11 @@ impl Desk {
             Life::Connect => (&CONNECT, None),
             Life::Connected => (&CONNECTED, line.offset(&line.out)),
             Life::Accept => return,
-            Life::Accepted => (&ACCEPTED, line.offset(&line.taken)),
+            Life::Accepted => (&ACCEPTED, line.offset(&line.out)),
             Life::Disconnect => (&DISCONNECT, None),
             Life::Disconnected => (&DISCONNECTED, None),
         };
-        let stream = line.numbering.borrow().stream(Direction::There);
+        let stream = line.numbering.borrow().stream(line.own);
         log.put(
             line.host,
             self.now(),

@@ -186,6 +186,17 @@ fn results_agree_with_what_was_traced() {
     assert!((longest as f64 / 1e9 - told).abs() < 1e-9, "{longest} ns, {told} s");
 }
 
+/// Ten packets of 1000 bytes and more, each 5 ms of copying at either end: the processors are what holds them up.
+#[test]
+fn a_processor_that_copies_is_told_to_be_busy() {
+    let slow = PAIR.replace("LOSS", "").replace("host a, b;", "host a, b { copy 5 ms per packet; }");
+    let (_, events) = traced(&format!("{slow} 1 from a to b bulk_put 1000*60 over udp across n;"), "7");
+    let of = |event: &&Event| event.keyword == "CPU_USE" && event.host == "a";
+    let shares: Vec<i64> = events.iter().filter(of).filter_map(|event| field(event, "system_ppm")).collect();
+    assert!(shares.len() > 3 && shares.iter().all(|ppm| (1..=1_000_000).contains(ppm)), "{shares:?}");
+    assert!(shares.contains(&1_000_000), "{shares:?}");
+}
+
 #[test]
 fn a_host_with_a_wrong_clock_stamps_with_it() {
     let wrong = PAIR.replace("LOSS", "").replace("host a, b;", "host a; host b { clock behind 3 ms; }");
