@@ -232,3 +232,6 @@ impl Kind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

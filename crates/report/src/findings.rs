@@ -133,7 +133,9 @@ mod tests {
     #[test]
     fn json_counts_from_one() {
         let json = findings_json("runs/x", true, &[finding()]);
-        assert_eq!(json["findings"][0]["kind"], "queue_drop");
+        for kind in [Kind::QueueDrop, Kind::WindowBelowBdp, Kind::NagleDelayedAck, Kind::CpuLimit, Kind::SlowStart] {
+            assert_eq!(serde_json::json!(kind), kind.name());
+        }
         assert_eq!(json["findings"][0]["measurement"], 1);
         assert_eq!(json["findings"][0]["evidence"][0]["events"][1], serde_json::json!({"host": "x", "row": 40}));
     }

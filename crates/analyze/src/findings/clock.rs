@@ -98,6 +98,8 @@ fn backwards(log: &Log<'_>) -> Option<(f64, String, Evidence)> {
     let rank = |keyword: &str| match keyword {
         "APP_SEND" | "APP_CALL" => Some(0),
         "APP_INDICATION" | "APP_RECEIVED" => Some(1),
+        "APP_REPLY" => Some(2),
+        "APP_RESPONSE" => Some(3),
         _ => None,
     };
     let (mut units, mut wrong, mut rows, mut worst) = (0_u64, 0_u64, Vec::new(), 0);
@@ -106,21 +108,23 @@ fn backwards(log: &Log<'_>) -> Option<(f64, String, Evidence)> {
         let of = |wanted: u8| {
             passages.iter().find(|passage| rank(&lines.points[passage.point as usize].keyword) == Some(wanted))
         };
-        let (Some(sent), Some(there)) = (of(0), of(1)) else { continue };
-        if lines.points[sent.point as usize].host == lines.points[there.point as usize].host {
-            continue;
-        }
-        units += 1;
-        let early = sent.at_ns.saturating_sub(there.at_ns);
-        if early > lines.clock_error_ns {
-            (wrong, worst) = (wrong + 1, worst.max(early));
-            rows.extend([sent.row, there.row].into_iter().filter(|row| *row != u32::MAX));
+        for (earlier, later) in [(0, 1), (2, 3)] {
+            let (Some(sent), Some(there)) = (of(earlier), of(later)) else { continue };
+            if lines.points[sent.point as usize].host == lines.points[there.point as usize].host {
+                continue;
+            }
+            units += 1;
+            let early = sent.at_ns.saturating_sub(there.at_ns);
+            if early > lines.clock_error_ns {
+                (wrong, worst) = (wrong + 1, worst.max(early));
+                rows.extend([sent.row, there.row].into_iter().filter(|row| *row != u32::MAX));
+            }
         }
     }
     let share = real(wrong) / real(units.max(1));
     (wrong > 0).then(|| {
         let sentence = format!(
-            "{wrong} of {units} data units arrive before they are sent, by up to {}: the clocks of their hosts disagree by more than is known",
+            "{wrong} of {units} units and responses arrive before they are sent, by up to {}: the clocks of their hosts disagree by more than is known",
             units::time(real(worst) / 1e9)
         );
         (share, sentence, log.evidence(format!("{wrong} units arrive too early"), &rows))

@@ -3,15 +3,15 @@
 
 use super::scene::{Part, Scene, Work, interface_packet_s};
 use super::view::{View, percent};
-use super::{Evidence, Finding, Kind, LEAST};
+use super::{Evidence, Finding, Kind, LEAST, paused};
 use crate::statistics::real;
 use stackline_core::network::{Host, Interface};
 use stackline_core::program::Side;
 use stackline_core::record::SideRecord;
 use stackline_core::units;
 
-/// From this share of the time on, a processor is at its limit.
-const FULL: f64 = 0.9;
+/// From this share of the time on, a processor is at its limit; the rest goes when a transfer begins and ends.
+const FULL: f64 = 0.85;
 /// Of response times, from this share on that copying takes.
 const MOST_OF_A_CALL: f64 = 0.3;
 
@@ -46,6 +46,7 @@ pub(crate) fn processors(scene: &Scene<'_>) -> Vec<Processor> {
     for part in &scene.parts {
         found.extend(threads(scene, part));
         found.extend(held_back(scene, part));
+        found.extend(crowded(scene, part));
     }
     found
 }
@@ -76,7 +77,8 @@ fn copying(scene: &Scene<'_>, host: &Host) -> Option<Processor> {
         busy_s += real(port.packets) * (interface_packet_s(interface, mean) + wire);
         packets += port.packets;
     }
-    let (basis, least) = if calls { (calls_s(scene), MOST_OF_A_CALL) } else { (scene.span_s, FULL) };
+    let (basis, least) =
+        if calls { (calls_s(scene), MOST_OF_A_CALL) } else { (scene.span_s - scene.opening_s(), FULL) };
     let share = (busy_s / basis).min(1.0);
     let each = busy_s / real(packets.max(1));
     (share >= least).then(|| Processor {
@@ -171,6 +173,31 @@ fn held_back(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
         },
         tries: vec!["a larger quota: cpu.max of the control group".into()],
         confidence: 0.95,
+    })
+}
+
+/// A process that was ready while others had its core.
+fn crowded(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
+    let log = scene.log;
+    let runs = || log.case.index.runs.iter().filter(|run| run.measurement == scene.index && !run.warmup);
+    let within = |row: &u32| runs().any(|run| (run.from_ns..=run.to_ns).contains(&log.at(*row)));
+    let waited = |host: &str| -> Vec<u32> {
+        let here = |row: &u32| log.host(*row) == host && log.text(*row, "reason") == Some(paused::NO_CORE);
+        log.rows("PROCESS_PAUSED").iter().copied().filter(within).filter(here).collect()
+    };
+    let seconds = |rows: &[u32]| {
+        rows.iter().filter_map(|row| paused::waited_ns(log, *row)).map(|ns| ns as f64 / 1e9).sum::<f64>()
+    };
+    let hosts = [&part.hosts.0, &part.hosts.1].map(|host| (host, waited(host)));
+    let (host, rows) = hosts.into_iter().max_by(|a, b| seconds(&a.1).total_cmp(&seconds(&b.1)))?;
+    let share = (seconds(&rows) / scene.span_s).min(1.0);
+    (share >= LEAST).then(|| Processor {
+        share: share * part.weight,
+        host: host.clone(),
+        sentence: format!("the core of {host} is at its limit: other work has it {} of the time that the measured process could use it", percent(share)),
+        evidence: log.evidence(format!("ready and without a core for {}", units::time(seconds(&rows))), &rows),
+        tries: vec!["a core of its own: `on cpu`, isolcpus, fewer other processes".into()],
+        confidence: 0.9,
     })
 }
 

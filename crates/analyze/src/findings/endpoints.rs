@@ -19,11 +19,11 @@ enum Edge {
 const EDGES: &[(&str, Edge, Who)] = &[
     ("APP_CONNECT", Edge::Begin, Who::Is(Side::Initiator)),
     ("APP_CONNECTED", Edge::End, Who::Is(Side::Initiator)),
-    ("APP_START", Edge::End, Who::Is(Side::Initiator)),
+    ("APP_START", Edge::End, Who::Sends),
     ("APP_CALL", Edge::Begin, Who::Is(Side::Initiator)),
     ("APP_RESPONSE", Edge::End, Who::Is(Side::Initiator)),
     ("APP_LOST", Edge::End, Who::Is(Side::Initiator)),
-    ("APP_STOP", Edge::Begin, Who::Is(Side::Initiator)),
+    ("APP_STOP", Edge::Begin, Who::Sends),
     ("APP_DISCONNECT", Edge::Begin, Who::Is(Side::Initiator)),
     ("APP_DISCONNECTED", Edge::End, Who::Is(Side::Initiator)),
     ("APP_ACCEPTED", Edge::End, Who::Is(Side::Responder)),
@@ -92,13 +92,30 @@ fn walks(scene: &Scene<'_>) -> BTreeMap<(u32, bool), Vec<(u32, Edge)>> {
     for (keyword, edge, who) in EDGES {
         for row in scene.rows(keyword) {
             let Some(stream) = log.number(row, "stream") else { continue };
-            let side = who.of(stream);
-            walks.entry((stream_parts(stream).0, side == Side::Responder)).or_default().push((row, *edge));
+            let flow = stream_parts(stream).0;
+            let side = on_one_side(scene, flow, log.host(row)).unwrap_or_else(|| who.of(stream));
+            walks.entry((flow, side == Side::Responder)).or_default().push((row, *edge));
         }
     }
     // Of one instant, what ends comes before what begins: rows of a host's file are in the order they were emitted.
     walks.values_mut().for_each(|walk| walk.sort_by_key(|(row, _)| (log.at(*row), *row)));
     walks
+}
+
+/// Whether so many of a host's events are missing that nothing follows from what is not there.
+fn misses(scene: &Scene<'_>, host: &str) -> bool {
+    let trace = scene.log.case.index.hosts.get(host);
+    trace.is_some_and(|trace| real(trace.lost) >= super::LEAST * real(trace.lost + trace.recorded))
+}
+
+/// Whose events a host's are, where the two sides are on different hosts.
+fn on_one_side(scene: &Scene<'_>, flow: u32, host: &str) -> Option<Side> {
+    let (initiator, responder) = &scene.log.case.index.flow(flow)?.hosts;
+    match (initiator == host, responder == host) {
+        (true, false) => Some(Side::Initiator),
+        (false, true) => Some(Side::Responder),
+        _ => None,
+    }
 }
 
 /// The time that endpoints of a part spent outside operations, by side, of all flows of the part.
@@ -111,12 +128,23 @@ pub(crate) fn outside(scene: &Scene<'_>, part: usize) -> BTreeMap<Side, Outside>
             continue;
         }
         let side = if responder { Side::Responder } else { Side::Initiator };
+        let host = walk.first().map_or("", |(row, _)| log.host(*row));
+        if misses(scene, host) {
+            continue;
+        }
         let outside = by_side.entry(side).or_default();
         let (first, last) = clocks.get(&flow).copied().unwrap_or((0, u64::MAX));
-        for pair in walk.windows(2) {
-            let ((end, Edge::End), (begin, Edge::Begin)) = (pair[0], pair[1]) else { continue };
+        for (at, pair) in walk.windows(2).enumerate() {
+            let ((end, Edge::End), (begin, edge)) = (pair[0], pair[1]) else { continue };
             let (from, to) = (log.at(end).max(first), log.at(begin).min(last));
-            if to > from {
+            let next = walk.get(at + 2).map_or(to, |(row, _)| log.at(*row));
+            // An operation that waits longer than the endpoint was away was not held up by that. One that was never waited
+            // for had been there all the time.
+            let held_up = match edge {
+                Edge::Begin => next.saturating_sub(to) <= to.saturating_sub(from),
+                Edge::End => log.case.events.keyword(begin as usize) == "APP_RECEIVED",
+            };
+            if to > from && held_up {
                 let seconds = real(to - from) / 1e9;
                 outside.total_s += seconds;
                 outside.times += 1;
@@ -134,12 +162,15 @@ pub(crate) fn outside(scene: &Scene<'_>, part: usize) -> BTreeMap<Side, Outside>
 /// From when to when each flow was measured.
 fn clocks(scene: &Scene<'_>) -> BTreeMap<u32, (u64, u64)> {
     let mut clocks: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    for row in scene.rows("APP_START") {
+    // The initiator holds the clock; its own stream leads there.
+    let own =
+        |row: &u32| scene.log.number(*row, "stream").is_some_and(|stream| stream_parts(stream).1 == Direction::There);
+    for row in scene.rows("APP_START").into_iter().filter(own) {
         if let Some(flow) = scene.log.flow(row) {
             clocks.entry(flow).or_insert((scene.log.at(row), u64::MAX));
         }
     }
-    for row in scene.rows("APP_STOP") {
+    for row in scene.rows("APP_STOP").into_iter().filter(own) {
         if let Some(clock) = scene.log.flow(row).and_then(|flow| clocks.get_mut(&flow)) {
             clock.1 = scene.log.at(row);
         }
@@ -156,9 +187,11 @@ pub(crate) fn waits(scene: &Scene<'_>) -> Vec<Wait> {
     for ((flow, responder), walk) in walks(scene) {
         let (first, last) = clocks.get(&flow).copied().unwrap_or((0, u64::MAX));
         for pair in walk.windows(2) {
-            let ((before, _), (row, Edge::End)) = (pair[0], pair[1]) else { continue };
+            let ((before, before_edge), (row, Edge::End)) = (pair[0], pair[1]) else { continue };
             let keyword = log.case.events.keyword(row as usize);
             let needs = match keyword {
+                // What was there already was not waited for.
+                "APP_RECEIVED" if before_edge == Edge::End => continue,
                 "APP_RECEIVED" => log.range(row).into_iter().collect(),
                 "APP_RESPONSE" => {
                     let request = log.number(row, "unit").and_then(|unit| requests.get(&unit)).copied();

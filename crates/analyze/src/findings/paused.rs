@@ -1,19 +1,27 @@
 //! A process that could not run: stopped, swapped out, starved.
 
+use super::log::Log;
 use super::view::{View, percent};
 use super::{Finding, Kind, LEAST};
 use crate::statistics::real;
 use stackline_core::units;
+
+/// The reason of an event when the process was ready and another had its core: that is the processor's limit.
+pub(crate) const NO_CORE: &str = "waited for a core";
+
+/// How long a process could not run, of the interval that an event stands for, ns.
+pub(crate) fn waited_ns(log: &Log<'_>, row: u32) -> Option<i64> {
+    log.number(row, "waited_ns").or(log.number(row, "interval_ns"))
+}
 
 pub(super) fn find(view: &View<'_>) -> Option<Finding> {
     let scene = &view.scene;
     let log = scene.log;
     let runs = || log.case.index.runs.iter().filter(|run| run.measurement == scene.index && !run.warmup);
     let within = |row: &u32| runs().any(|run| (run.from_ns..=run.to_ns).contains(&log.at(*row)));
-    let rows: Vec<u32> = log.rows("PROCESS_PAUSED").iter().copied().filter(within).collect();
-    // How much of the interval it was; monitors of others may only know the interval.
-    let paused = |row: &u32| log.number(*row, "waited_ns").or_else(|| log.number(*row, "interval_ns"));
-    let seconds: f64 = rows.iter().filter_map(paused).map(|ns| ns as f64 / 1e9).sum();
+    let stopped = |row: &u32| log.text(*row, "reason") != Some(NO_CORE);
+    let rows: Vec<u32> = log.rows("PROCESS_PAUSED").iter().copied().filter(within).filter(stopped).collect();
+    let seconds: f64 = rows.iter().filter_map(|row| waited_ns(log, *row)).map(|ns| ns as f64 / 1e9).sum();
     let share = (seconds / scene.span_s).min(1.0);
     let first = *rows.first()?;
     if share < LEAST {

@@ -141,6 +141,21 @@ impl<'c> Scene<'c> {
         (port.busy_s() / self.span_s).min(1.0)
     }
 
+    /// Seconds that senders took to open their windows, by the closed form: what no limit could have used.
+    pub(crate) fn opening_s(&self) -> f64 {
+        let of = |part: &Part<'_>| {
+            let runs = real(part.records.len() as u64);
+            let at_rate = 8.0 * real(part.bytes()) / runs / part.bottleneck_bit_s()?;
+            Some(runs * (super::losses::without_loss_s(part)? - at_rate).max(0.0))
+        };
+        self.parts
+            .iter()
+            .filter(|part| part.limits().is_some())
+            .filter_map(of)
+            .fold(0.0, f64::max)
+            .min(self.span_s / 2.0)
+    }
+
     /// The fullest port that data goes over.
     pub(crate) fn fullest(&self) -> Option<&Port> {
         let carrying = self.ports.iter().filter(|port| port.streams > 0 && port.packets > 0);

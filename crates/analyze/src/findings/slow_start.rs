@@ -12,13 +12,19 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
     view.scene.parts.iter().filter_map(|part| of(view, part)).max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
+/// Beyond this times what the closed form says, something else is in the way.
+const SLACK: f64 = 1.5;
+
 fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let (fullness, runs) = (view.scene.fullness(part)?, real(part.records.len() as u64));
     let expected = without_loss_s(part)?;
     let takes = part.elapsed_s / runs;
-    // The closed form has to account for the time that was seen.
-    let accounts = (0.7..1.4).contains(&(takes / (expected + part.round_trip_s()?)));
+    // The closed form has to account for the time that the path was not used.
+    let at_rate =
+        8.0 * real(part.bytes()) / runs / f64::from(part.plan.replicas.max(1)) / view.scene.fair_bit_s(part)?;
+    let opening = (expected - at_rate).max(0.0) + 2.0 * part.round_trip_s()?;
+    let accounts = takes * (1.0 - fullness) <= SLACK * opening;
     let share = (1.0 - fullness - limits.receive_window - limits.send_buffer).max(0.0) * part.weight;
     if fullness >= FULL || share < LEAST || !accounts || view.losses.share >= LEAST || !view.processors.is_empty() {
         return None;

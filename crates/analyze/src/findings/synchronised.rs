@@ -5,11 +5,11 @@ use super::scene::Part;
 use super::view::{View, percent};
 use super::{Evidence, Finding, Kind, queue_drop, retransmission, undersized};
 use crate::statistics::real;
-use statrs::distribution::{Binomial, DiscreteCDF};
+use statrs::distribution::{DiscreteCDF, Poisson};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Chance below which losses at the same moments are no accident.
-const SIGNIFICANT: f64 = 1e-3;
+const SIGNIFICANT: f64 = 0.01;
 /// Most of the moments have to be common ones.
 const MOST: f64 = 0.5;
 
@@ -23,48 +23,50 @@ pub(crate) struct Together {
     pub(crate) evidence: Evidence,
 }
 
-/// Whether the streams at a queue lose together: in time steps of a round trip, by how many more steps hold losses of several
-/// streams than if each lost by itself.
+/// Whether the streams at a queue lose together: in time steps of a round trip, whether more of them lose in the same step
+/// than if each lost by itself.
 pub(crate) fn together(view: &View<'_>, place: &Place) -> Option<Together> {
     let log = view.scene.log;
     let trip = view.scene.parts.iter().filter_map(Part::round_trip_s).fold(0.0, f64::max);
     let step = ((1e9 * trip) as u64).max(1);
-    let (first, last) = (log.at(*place.rows.first()?), log.at(*place.rows.last()?));
+    let first = log.at(*place.rows.first()?);
     let mut steps: BTreeMap<u64, BTreeSet<i64>> = BTreeMap::new();
     for row in &place.rows {
         if let Some(stream) = log.number(*row, "stream") {
             steps.entry((log.at(*row) - first) / step).or_default().insert(stream);
         }
     }
-    let mut by_stream: BTreeMap<i64, u64> = BTreeMap::new();
-    steps.values().flatten().for_each(|stream| *by_stream.entry(*stream).or_default() += 1);
-    let all = (last - first) / step + 1;
+    let all = (1e9 * view.scene.span_s / real(step)).max(real(steps.len() as u64));
+    let (coincidences, expected) = coincidences(steps.values());
+    let expected = expected / all;
     let common = steps.values().filter(|streams| streams.len() > 1).count() as u64;
-    if by_stream.len() < 2 || common == 0 {
+    let streams: BTreeSet<i64> = steps.values().flatten().copied().collect();
+    if coincidences == 0 {
         return None;
     }
-    let chance = several(by_stream.values().map(|losing| real(*losing) / real(all)));
-    let by_chance = Binomial::new(chance.clamp(0.0, 1.0), all).ok()?.sf(common - 1);
+    let by_chance = Poisson::new(expected.max(1e-12)).ok()?.sf(coincidences - 1);
     let (moments, share) = (steps.len() as u64, real(common) / real(steps.len() as u64));
     if by_chance > SIGNIFICANT || share < MOST {
         return None;
     }
     let what = format!(
-        "at {common} of {moments} moments of loss several of {} streams lost; each by itself that would be {:.1}",
-        by_stream.len(),
-        chance * real(all)
+        "at {common} of {moments} moments of loss several of {} streams lost: {coincidences} times one with another, where chance would give {expected:.1}",
+        streams.len()
     );
-    Some(Together { share, streams: by_stream.len(), moments, evidence: log.evidence(what, &place.rows) })
+    Some(Together { share, streams: streams.len(), moments, evidence: log.evidence(what, &place.rows) })
 }
 
-/// The chance that at least two of independent things happen.
-fn several(chances: impl Iterator<Item = f64>) -> f64 {
-    let (mut none, mut one) = (1.0, 0.0);
-    for chance in chances {
-        one = one * (1.0 - chance) + none * chance;
-        none *= 1.0 - chance;
+/// How often a stream lost in a step in which another had, and how often that would be by chance, times the steps.
+fn coincidences<'s>(steps: impl Iterator<Item = &'s BTreeSet<i64>>) -> (u64, f64) {
+    let mut losing: BTreeMap<i64, u64> = BTreeMap::new();
+    let mut seen = 0;
+    for streams in steps {
+        seen += streams.len() as u64 - 1;
+        streams.iter().for_each(|stream| *losing.entry(*stream).or_default() += 1);
     }
-    1.0 - none - one
+    let all: f64 = losing.values().map(|n| real(*n)).sum();
+    let squares: f64 = losing.values().map(|n| real(*n).powi(2)).sum();
+    (seen, (all * all - squares) / 2.0)
 }
 
 /// Unless the buffer is too small for the streams: that says more.
