@@ -68,12 +68,14 @@ function steps(model, [median, late]) {
   for (const piece of [...median, ...late]) if (!all.has(`${piece.from}>${piece.to}`)) all.set(`${piece.from}>${piece.to}`, piece);
   const sum = (/** @type {{time: number}[]} */ of) => of.reduce((total, piece) => total + piece.time, 0);
   const [a, b] = [sum(median), sum(late)];
-  const rows = [...all.values()].map((piece) => {
+  const taken = [...all.values()].filter((piece) => [...median, ...late].some((one) => one.from === piece.from && one.to === piece.to && one.time !== 0));
+  const rows = taken.map((piece) => {
     const of = (/** @type {any[]} */ cut) => cut.find((one) => one.from === piece.from && one.to === piece.to);
     const shown = (/** @type {any} */ one, /** @type {number} */ whole) => (one ? `${time(one.time)} (${percent(one.time / Math.max(1, whole))})` : "–");
     return [words(model, piece), `${model.pointName(piece.from)} → ${model.pointName(piece.to)}`, shown(of(median), a), shown(of(late), b)];
   });
-  return table("Piece by piece, in the order it happened", ["what", "between", "#the median unit", "#99th percentile"], rows);
+  const without = all.size - taken.length;
+  return table(`Piece by piece, in the order it happened${without ? `; ${counted(without, "piece")} without any time left out` : ""}`, ["what", "between", "#the median unit", "#99th percentile"], rows);
 }
 
 /** Which kind of piece that is. @param {import("./model.js").Model} model @param {{from: number, to: number}} piece @returns {keyof typeof LAYERS} */

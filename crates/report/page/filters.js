@@ -32,7 +32,6 @@ export function filters(form, model, measurement, changed) {
   const least = amount("takes at least, us");
   const most = amount("and at most, us");
   const again = element("input", { type: "checkbox" });
-  again.checked = true;
   const warm = element("label", { class: "check" }, again, " warm-up runs");
   const shown = [picks.measurement, picks.host, picks.stack, picks.outcome].filter((one) => one.lastChild.options.length > 2);
   fill(form, ...shown, picks.segment, least, most, flows.some((flow) => flow.warmup) ? warm : null,

@@ -73,9 +73,10 @@ function runs(to, what) {
 function points(to, { model, layout, inks }) {
   to.textAlign = "right";
   to.textBaseline = "middle";
-  const two = layout.row >= 24;
+  const two = layout.row >= 27;
   const room = layout.left - 12;
   for (let point = 0; point < model.points; point++) {
+    if (layout.rows[point] < 0) continue;
     const [keyword, host, place] = model.kinds[point];
     const y = rowAt(layout, point);
     to.fillStyle = inks.rule;

@@ -10,23 +10,25 @@ const RIGHT = 10;
 
 /**
  * Where everything stands; rows are monitor points, the first at the bottom.
- * @typedef {{width: number, height: number, left: number, right: number, overview: number, marks: number, top: number, row: number, bottom: number, series: number, axis: number}} Layout
- * `overview`, `marks`, `series` and `axis` are where these begin; `top` and `bottom` hold the rows
+ * @typedef {{width: number, height: number, left: number, right: number, overview: number, marks: number, top: number, row: number, bottom: number, series: number, axis: number, rows: Int32Array}} Layout
+ * `overview`, `marks`, `series` and `axis` are where these begin; `top` and `bottom` hold the rows, `rows` says which row a
+ * monitor point has, -1 for none
  */
 
-/** @param {number} width @param {number} points @param {number} marks @param {number} series @returns {Layout} */
-export function layout(width, points, marks, series) {
+/** @param {number} width @param {Int32Array} rows @param {number} marks @param {number} series @returns {Layout} */
+export function layout(width, rows, marks, series) {
+  const points = rows.reduce((count, row) => count + Number(row >= 0), 0);
   const left = Math.round(Math.min(230, Math.max(104, width * 0.19)));
   const row = Math.min(46, Math.max(16, 460 / Math.max(1, points)));
   const top = OVERVIEW + 8 + marks * MARKS;
   const bottom = Math.round(top + row * Math.max(1, points));
   const axis = bottom + 6 + series * SERIES;
-  return { width, height: axis + AXIS, left, right: width - RIGHT, overview: 2, marks: OVERVIEW + 6, top, row, bottom, series: bottom + 6, axis };
+  return { width, height: axis + AXIS, left, right: width - RIGHT, overview: 2, marks: OVERVIEW + 6, top, row, bottom, series: bottom + 6, axis, rows };
 }
 
 /** Middle of a monitor point's row. @param {Layout} layout @param {number} point */
 export function rowAt(layout, point) {
-  return layout.bottom - (point + 0.5) * layout.row;
+  return layout.bottom - (layout.rows[point] + 0.5) * layout.row;
 }
 
 /** Middle of the bars of a kind of marks. @param {Layout} layout @param {number} lane */

@@ -10,15 +10,15 @@ import { Picture } from "./picture.js";
 import { control, zoomIn } from "./controls.js";
 import { colourPick, coloured, filters } from "./filters.js";
 import { breakdown, words } from "./breakdown.js";
-import { environment, findings, inView, judged, segmentTable, selected, statistics } from "./panels.js";
+import { environment, findings, inView, judged, segmentTable, selected, sentence, statistics } from "./panels.js";
 import { button, byId, element, fill } from "./dom.js";
 import { firstFrom } from "./view.js";
 import { count, counted, moment, percent, time } from "./format.js";
 
 /** Segments that the filter offers. */
 const OFFERED = 60;
-/** Lines in the first view. */
-const FIRST_SEEN = 60;
+/** Lines in the first view, one after the other. */
+const FIRST_SEEN = 8;
 
 const model = new Model(await unpack(byId("data").textContent.trim()));
 byId("data").textContent = "";
@@ -29,6 +29,9 @@ const pick = colourPick(model, (by) => { pick.by = by; paint(); });
 const measurements = model.measurements();
 const beginning = String(head.findings[0]?.measurement ?? ([...measurements.keys()][0] ?? ""));
 const form = filters(byId("filters"), model, measurements.size > 1 ? beginning : "", refilter);
+
+/** The measurement that was last looked at. */
+let seen = form.wish().measurement;
 
 tools();
 control(picture, select);
@@ -87,15 +90,70 @@ function pickMeasurement() {
   const select = byId("measurement");
   fill(select, ...[...measurements].map(([at, text]) => element("option", { value: at }, `${at + 1}: ${text}`)));
   select.parentElement.hidden = measurements.size < 2;
-  select.addEventListener("input", () => {
-    form.measure(select.value);
-    begin(select.value);
+  select.addEventListener("input", () => form.measure(select.value));
+}
+
+/** Shows some lines of a measurement, as many as can be told apart, from the middle of its first counted run on. @param {string} measurement */
+function begin(measurement) {
+  const runs = head.runs.filter((/** @type {any} */ run) => measurement === "" || String(run.measurement) === measurement);
+  const run = runs.find((/** @type {any} */ run) => !run.warmup) ?? runs[0] ?? { from: 0, to: model.total };
+  const [first, last] = [firstFrom(model.start, run.from), firstFrom(model.start, run.to)];
+  const middle = firstFrom(model.start, (run.from + run.to) / 2);
+  const times = Float64Array.from({ length: Math.min(1000, last - first) }, (_, at) => model.end[first + at] - model.start[first + at]).sort();
+  const wide = FIRST_SEEN * Math.max(times[times.length >> 1] ?? 0, (run.to - run.from) / Math.max(1, last - first));
+  if (wide >= (run.to - run.from) || middle >= last) picture.view.show(run.from, run.to, 0.02);
+  else picture.view.show(model.start[middle], model.start[middle] + wide, 0.02);
+  picture.change();
+}
+
+/** What was measured, and the answer in one sentence. */
+function headline() {
+  document.title = `${head.title}: stackline`;
+  byId("title").textContent = head.title;
+  const rows = (head.run.measurements ?? []).filter((/** @type {any} */ row) => row.runs > 0);
+  const world = head.run.world ? `In the ${head.run.world} world: ` : "";
+  const parts = rows.slice(0, 4).map((/** @type {any} */ row) => {
+    const [s, write] = judged(row);
+    return s ? `${row.text} took ${write(s.median)} (median)`.replace(/took ([\d.]+ [kMG]?bit)/, "moved $1") : row.text;
   });
+  byId("measured").textContent = parts.length ? `${world}${parts.join("; ")}${rows.length > 4 ? `; and ${rows.length - 4} more` : ""}.` : "Events that were imported.";
+  const warnings = [];
+  if (head.run.complete === false) warnings.push(`The run is incomplete${head.run.reason ? `: ${head.run.reason}` : ""}. What it holds is shown.`);
+  const lost = Object.values(head.hosts).reduce((sum, host) => sum + host.lost, 0);
+  if (lost > 0) warnings.push(`${counted(lost, "event")} could not be kept: there was no room for them.`);
+  const { kept } = head;
+  if (kept.lines < kept.of_lines) warnings.push(`This page holds ${count(kept.lines)} of ${count(kept.of_lines)} lines: all that failed or that findings name, and some of the others. --most-events asks for more.`);
+  if (kept.loose < kept.of_loose) warnings.push(`This page holds ${count(kept.loose)} of ${count(kept.of_loose)} events that are on no line.`);
+  fill(byId("warnings"), ...warnings.map((text) => element("p", { class: "warning" }, text)));
+  fill(byId("footer"), `Made by stackline ${head.run.stackline ?? ""}. ${counted(kept.lines, "line")}, ${counted(model.at.length, "event")}. Times count from the first event, in the time of ${head.reference || "its host"}. Nothing of this page comes from or goes to a network.`);
+}
+
+function tools() {
+  const monitors = element("details", { class: "menu" }, element("summary", {}, "Monitors"),
+    ...lanes.slice(0, 80).map((lane) => {
+      const box = element("input", { type: "checkbox", oninput: () => {
+        picture.series = lanes.filter((_, at) => monitors.querySelectorAll("input")[at]?.checked);
+        picture.resize();
+      } });
+      box.checked = picture.series.includes(lane);
+      return element("label", { class: "check" }, box, ` ${lane.name}`);
+    }));
+  fill(byId("tools"), button("Zoom in", () => zoomIn(picture, 0.5)), button("Zoom out", () => zoomIn(picture, 2)),
+    button("◀ Earlier", () => { picture.view.pan(-0.4); picture.change(); }), button("Later ▶", () => { picture.view.pan(0.4); picture.change(); }),
+    button("Everything", () => { picture.view.reset(); picture.change(); }), pick.label, lanes.length ? monitors : null);
+}
+
+/** The breakdown has a measurement of its own to choose; it is the filter's. */
+function pickMeasurement() {
+  const select = byId("measurement");
+  fill(select, ...[...measurements].map(([at, text]) => element("option", { value: at }, `${at + 1}: ${text}`)));
+  select.parentElement.hidden = measurements.size < 2;
+  select.addEventListener("input", () => form.measure(select.value));
 }
 
 /** Shows some lines of a measurement: as many as can be told apart, from the middle of its first counted run on. @param {string} measurement */
 function begin(measurement) {
-  const runs = head.runs.filter((/** @type {any} */ run) => String(run.measurement) === measurement);
+  const runs = head.runs.filter((/** @type {any} */ run) => measurement === "" || String(run.measurement) === measurement);
   const run = runs.find((/** @type {any} */ run) => !run.warmup) ?? runs[0] ?? { from: 0, to: model.total };
   const middle = firstFrom(model.start, (run.from + run.to) / 2);
   const last = Math.min(model.lines - 1, middle + FIRST_SEEN);
@@ -106,9 +164,10 @@ function begin(measurement) {
 
 /** @param {import("./choice.js").Wish} wish */
 function refilter(wish) {
-  picture.mask = choose(model, wish);
+  picture.choose(choose(model, wish));
   if (wish.measurement !== "") byId("measurement").value = wish.measurement;
-  picture.change();
+  if (wish.measurement !== seen) begin(wish.measurement);
+  seen = wish.measurement;
   // What takes longer comes when the picture is there.
   clearTimeout(refilter.timer);
   refilter.timer = setTimeout(slow, 30);
@@ -139,7 +198,7 @@ function slow() {
 /** The answer: the first finding, or where most of the median unit's time went. @param {{line: number, pieces: any[]} | null} typical */
 function answer(typical) {
   if (head.findings.length) {
-    byId("answer").textContent = head.findings[0].sentence;
+    byId("answer").textContent = sentence(head.findings[0].sentence);
   } else if (typical && typical.pieces.length) {
     const most = typical.pieces.reduce((a, b) => (b.time > a.time ? b : a));
     const whole = model.end[typical.line] - model.start[typical.line];
@@ -161,8 +220,10 @@ function select(lines) {
   status();
 }
 
-/** Shows a proof of a finding. @param {{from: number, to: number, units: string[]}} evidence */
-function show(evidence) {
+/** Shows a proof of a finding. @param {{from: number, to: number, units: string[]}} evidence @param {number | null} measurement */
+function show(evidence, measurement) {
+  const wanted = form.wish().measurement;
+  if (wanted !== "" && measurement !== null && wanted !== String(measurement)) form.measure(String(measurement));
   const lines = evidence.units.map((unit) => model.find(unit)).filter((line) => line >= 0);
   if (lines.some((line) => !picture.mask[line])) byId("filters").reset();
   select(lines);

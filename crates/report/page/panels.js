@@ -11,15 +11,20 @@ const SOME = 20;
 /** Lines in view that the table lists. */
 const LISTED = 100;
 
-/** @param {any[]} found @param {(evidence: any) => void} show @returns {Node[]} */
+/** @param {any[]} found @param {(evidence: any, measurement: number | null) => void} show @returns {Node[]} */
 export function findings(found, show) {
-  if (found.length === 0) return [element("p", {}, "No findings are kept with this run. ", element("code", {}, "stackline diagnose RUN"), " looks for them.")];
+  if (found.length === 0) return [element("p", {}, "Nothing was found that limits this run.")];
   return [element("ol", { class: "findings" }, ...found.map((finding) => element("li", {},
-    element("p", { class: "sentence" }, finding.sentence),
+    element("p", { class: "sentence" }, sentence(finding.sentence)),
     element("p", { class: "soft" }, `${kindName(finding.kind)}, ${percent(finding.confidence)} sure, explains ${percent(finding.share)} of the time`),
     finding.evidence.length ? element("ul", {}, ...finding.evidence.map((/** @type {any} */ evidence) => element("li", {},
-      `${evidence.what} `, button(`Show at ${time(evidence.from)}`, () => show(evidence), { class: "link" })))) : null,
+      `${evidence.what} `, button(`Show at ${time(evidence.from)}`, () => show(evidence, finding.measurement), { class: "link" })))) : null,
     finding.tries.length ? element("p", {}, element("strong", {}, "Try: "), finding.tries.join("; ")) : null)))];
+}
+
+/** A sentence that begins and ends as one. @param {string} text */
+export function sentence(text) {
+  return `${capital(text)}${/[.!?]$/.test(text) ? "" : "."}`;
 }
 
 /** @param {string} kind */

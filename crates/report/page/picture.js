@@ -19,7 +19,7 @@ const PIECES = 4000;
 /** Passages that get a dot each. */
 const DOTS = 700;
 /** Time a frame spends on lines, ms. */
-const SLICE = 6;
+const SLICE = 4;
 /** Side of the squares that hold one end mark each where there are very many, px. */
 const SQUARE = 9;
 /** How near a click has to be, px. */
@@ -52,7 +52,8 @@ export class Picture {
     this.fine = inserted(over);
     this.base = base;
     this.over = over;
-    this.layout = layout(800, model.points, this.marks.length, this.series.length);
+    this.rows = Int32Array.from({ length: model.points }, (_, point) => point);
+    this.layout = layout(800, this.rows, this.marks.length, this.series.length);
     this.raster = new Raster(1, 1);
     this.image = new ImageData(1, 1);
     this.looked = 0;
@@ -72,6 +73,23 @@ export class Picture {
     this.resize();
   }
 
+  /** Shows these lines, and of the monitor points those that they meet. @param {Uint8Array} mask */
+  choose(mask) {
+    const { model } = this;
+    this.mask = mask;
+    const met = new Uint8Array(model.points);
+    for (let line = 0; line < model.lines; line++) {
+      if (!mask[line]) continue;
+      for (let event = model.first[line]; event < model.first[line] + model.count[line]; event++) met[model.kind[event]] = 1;
+    }
+    let row = 0;
+    const rows = met.includes(1) ? Int32Array.from(met, (one) => (one ? row++ : -1)) : this.rows;
+    const same = rows.every((row, point) => row === this.rows[point]);
+    this.rows = rows;
+    if (same) this.change();
+    else this.resize();
+  }
+
   /** Everything is drawn anew. */
   change() {
     this.stale = true;
@@ -89,7 +107,7 @@ export class Picture {
 
   resize() {
     const width = Math.max(280, Math.floor(this.box.clientWidth));
-    this.layout = layout(width, this.model.points, this.marks.length, this.series.length);
+    this.layout = layout(width, this.rows, this.marks.length, this.series.length);
     const { left, right, top, bottom, height } = this.layout;
     this.box.style.height = `${height}px`;
     const dots = Math.min(3, window.devicePixelRatio || 1);
@@ -270,7 +288,7 @@ export class Picture {
     const { model, view, mask, raster, layout, colour } = this;
     const wide = this.density.width;
     const factor = wide / (view.to - view.from);
-    const rows = Float64Array.from({ length: model.kinds.length }, (_, point) => rowAt(layout, point) - layout.top);
+    const rows = Float64Array.from({ length: model.points }, (_, point) => rowAt(layout, point) - layout.top);
     const [first, end] = [view.from - 1 / factor, view.to + 1 / factor];
     const ends = context(this.fine);
     const x = this.scale();

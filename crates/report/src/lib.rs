@@ -15,6 +15,7 @@
 //! | [`plan`](mod@plan) | what exactly will be done |
 //! | [`chart`](mod@chart) | curves over two axes as a picture |
 //! | [`drawing`](mod@drawing) | a network as a picture |
+//! | [`picture`](mod@picture) | lifelines as SVG and PNG, for papers |
 //! | [`page`](mod@page) | a whole run as one file for a browser |
 //! | [`topology`](mod@topology) | a network: hosts, links, and what lies between each two hosts |
 
@@ -30,6 +31,7 @@ pub mod lifelines;
 mod notes;
 pub mod page;
 pub mod paper;
+pub mod picture;
 pub mod plan;
 pub mod prediction;
 mod procedure;

@@ -107,6 +107,21 @@ pub fn page(content: &Content<'_>) -> Result<String, String> {
     Ok(page)
 }
 
+/// The moment that times of a page and of pictures count from: the first event, reference time, ns.
+#[must_use]
+pub fn origin_ns(index: &Index, events: &Table, lifelines: &Lifelines) -> u64 {
+    let passages = lifelines.passages.iter().map(|passage| passage.at_ns).min();
+    let runs = index.runs.iter().map(|run| run.from_ns).min();
+    let all = (0..events.len()).map(|row| reference_ns(index, events, row)).min();
+    [passages, runs, all].into_iter().flatten().min().unwrap_or(0)
+}
+
+/// When an event was, in reference time, ns.
+fn reference_ns(index: &Index, events: &Table, row: usize) -> u64 {
+    let at_ns = events.at_ns[row];
+    index.hosts.get(events.host(row)).map_or(at_ns, |host| host.clock.reference_ns(at_ns))
+}
+
 /// How a policy names a text that may stand in the page.
 fn source(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(digest(&SHA256, text.as_bytes())))

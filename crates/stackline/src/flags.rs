@@ -2,6 +2,7 @@
 
 use crate::exit::{self, Error};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use stackline_core::units;
 use stackline_emu::engine::Options;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -69,6 +70,13 @@ Exact TCP events take root; without it connections are asked every interval. --s
 has lines `community = ...`, `authentication = ...`, `privacy = ...`; the environment may have
 STACKLINE_SNMP_COMMUNITY, STACKLINE_SNMP_AUTHENTICATION, STACKLINE_SNMP_PRIVACY instead.";
 
+const AFTER_REPORT: &str = "\
+Examples:
+  stackline run examples/first.stackline --trace
+  stackline report 20260101-120000-first                        # writes report.html beside its events
+  stackline report 20260101-120000-first --svg lines.svg --from 1.2s --to 1.3s
+  stackline open                                                # the newest run's page, in a browser";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Carry out a specification and show what it measured
@@ -101,6 +109,7 @@ pub(crate) enum Command {
     #[command(after_help = AFTER_LIFELINES)]
     Lifelines(Lifelines),
     /// Make a page of a kept run: findings, lifelines, statistics, in one file for a browser
+    #[command(after_help = AFTER_REPORT)]
     Report(Report),
     /// Ask kept runs in SQL (starts `stackline-query`, which is built by itself)
     #[command(disable_help_flag = true)]
@@ -108,6 +117,8 @@ pub(crate) enum Command {
     /// Show what this machine and its kernel do: cores, interfaces, TCP to the instant, switches
     #[command(after_help = AFTER_WATCH)]
     Watch(Watch),
+    /// Open the page of a kept run in a browser; makes it when there is none
+    Open(Open),
     /// Show the networks of a specification, run any program on one
     Net(Net),
     /// Make a paper's tables and figures again: printed, formula, simulated, measured here
@@ -355,6 +366,7 @@ fn unit_field(text: &str) -> Result<usize, String> {
 }
 
 #[derive(Args, Debug)]
+#[command(group(clap::ArgGroup::new("picture").args(["svg", "png"]).multiple(true)))]
 pub(crate) struct Report {
     /// A run with events: a directory, or its name under the runs directory
     pub(crate) run: PathBuf,
@@ -364,6 +376,37 @@ pub(crate) struct Report {
     /// Events on lifelines that the page may hold; of what is beyond, those that failed or matter are kept, and some others
     #[arg(long, value_name = "NUMBER", default_value_t = stackline_report::page::MOST_EVENTS)]
     pub(crate) most_events: usize,
+    /// Draw the lifelines as SVG instead
+    #[arg(long, value_name = "FILE", conflicts_with = "output")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Draw the lifelines as PNG instead
+    #[arg(long, value_name = "FILE", conflicts_with = "output")]
+    pub(crate) png: Option<PathBuf>,
+    /// Of the pictures: from that time on, counted from the first event as on the page, as in 1.5s or 200ms
+    #[arg(long, value_name = "TIME", value_parser = moment, requires = "picture")]
+    pub(crate) from: Option<f64>,
+    /// Of the pictures: to that time
+    #[arg(long, value_name = "TIME", value_parser = moment, requires = "picture")]
+    pub(crate) to: Option<f64>,
+    /// Of the pictures: lines of these units only, by their ids
+    #[arg(long, value_name = "ID,...", value_delimiter = ',', requires = "picture")]
+    pub(crate) units: Vec<String>,
+}
+
+/// A time with its unit, seconds without one.
+fn moment(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let (number, unit) = text.split_at(text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len()));
+    let unit = if unit.is_empty() { "s" } else { unit };
+    let seconds =
+        number.trim().parse().ok().zip(units::factor(units::TIME_UNITS, unit)).map(|(n, f): (f64, f64)| n * f);
+    seconds.filter(|s| (0.0..1e9).contains(s)).ok_or_else(|| "a time from 0 on, as in 0.2, 1.5s or 200ms".to_owned())
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Open {
+    /// A run: a directory, or its name under the runs directory; the newest without it
+    pub(crate) run: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

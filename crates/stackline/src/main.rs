@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Report(flags) => report::report(&flags),
         Command::Query(flags) => query::query(&flags),
         Command::Watch(flags) => watch::watch(&flags),
+        Command::Open(flags) => report::open(&flags),
         Command::Net(flags) => net::net(&flags),
         Command::Reproduce(flags) => reproduce::reproduce(&flags),
         Command::Emulate(flags) => net::emulate(&flags),

@@ -1,28 +1,85 @@
-//! `stackline report` and `stackline open`: a kept run as a page.
+//! `stackline report` and `stackline open`: a kept run as a page, its lifelines as pictures.
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::loaded::Loaded;
 use crate::output;
-use stackline_analyze::findings::Finding;
+use stackline_analyze::findings::diagnose;
 use stackline_core::plan::World;
-use stackline_report::page::Content;
+use stackline_report::page::{Content, MOST_EVENTS, origin_ns};
+use stackline_report::picture::{Wanted, picture, png, svg};
 use stackline_report::{Header, TableOptions};
-use stackline_runs::Run;
+use stackline_runs::{Run, names, runs_root};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// What a page is called in its run directory.
 const PAGE: &str = "report.html";
-/// What the findings of a run are called there.
-const FINDINGS: &str = "findings.json";
 
 /// Writes the page.
 pub(crate) fn report(flags: &flags::Report) -> Result {
     let loaded = Loaded::open(&flags.run)?;
+    if flags.svg.is_some() || flags.png.is_some() {
+        return pictures(flags, &loaded);
+    }
     let path = flags.output.clone().unwrap_or_else(|| loaded.run.path.join(PAGE));
     write(&path, page(&loaded, flags.most_events)?.as_bytes())?;
     output::print(&format!("{}\n", path.display()))?;
+    Ok(Exit::Done)
+}
+
+/// Writes pictures of the lifelines.
+fn pictures(flags: &flags::Report, loaded: &Loaded) -> Result {
+    let lifelines = &loaded.lifelines;
+    let origin_ns = origin_ns(&loaded.index, &loaded.events, lifelines);
+    let moment = |since: Option<f64>| since.map(|seconds| origin_ns + (seconds * 1e9) as u64);
+    let (from_ns, to_ns) = (moment(flags.from), moment(flags.to));
+    let wanted = Wanted { origin_ns, from_ns, to_ns, units: flags.units.clone() };
+    let picture = picture(lifelines, &wanted).ok_or_else(|| {
+        let hint = "times count from the first event, as on the page; `stackline lifelines RUN` names units";
+        Error::input("no lifeline is wanted and in that time").hint(hint)
+    })?;
+    if picture.lines < picture.of_lines {
+        let (lines, of) = (picture.lines, picture.of_lines);
+        output::say(&format_args!("note: {lines} of {of} lines are drawn; --from, --to and --units choose fewer"));
+    }
+    let mut written = Vec::new();
+    if let Some(path) = &flags.svg {
+        write(path, svg(&picture).as_bytes())?;
+        written.push(path);
+    }
+    if let Some(path) = &flags.png {
+        write(path, &png(&picture).map_err(|cause| Error::new(Exit::Failed, cause))?)?;
+        written.push(path);
+    }
+    output::print(&written.iter().map(|path| format!("{}\n", path.display())).collect::<String>())?;
+    Ok(Exit::Done)
+}
+
+/// Opens the page of a run in a browser; makes it when there is none yet.
+pub(crate) fn open(flags: &flags::Open) -> Result {
+    let run = match &flags.run {
+        Some(run) => run.clone(),
+        None => {
+            let root = runs_root();
+            let newest = names(&root).pop();
+            let none = || Error::input(format!("there are no runs under {}", root.display()));
+            PathBuf::from(newest.ok_or_else(|| none().hint("`stackline run SPEC --trace` makes one"))?)
+        }
+    };
+    let run = Run::open_events(&run)?.path;
+    let path = run.join(PAGE);
+    if !path.is_file() {
+        write(&path, page(&Loaded::whatever(&run)?, MOST_EVENTS)?.as_bytes())?;
+    }
+    output::print(&format!("{}\n", path.display()))?;
+    // It is the desktop's to say which browser; what that says is not for this terminal.
+    let mut browser = Command::new("xdg-open");
+    browser.arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if !browser.status().is_ok_and(|status| status.success()) {
+        output::say(&"note: no browser could be opened (xdg-open); open the file above in one, here or elsewhere");
+    }
     Ok(Exit::Done)
 }
 
@@ -51,28 +108,13 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
         printed: &printed,
         specification: &run.specification,
         environment: &run.environment,
-        findings: &findings(run)?,
+        findings: &diagnose(&loaded.case()),
         index: &loaded.index,
         events: &loaded.events,
         lifelines: &loaded.lifelines,
         most_events,
     };
     stackline_report::page(&content).map_err(|mistake| Error::new(Exit::Failed, mistake))
-}
-
-/// The findings that are kept with the run.
-fn findings(run: &Run) -> Result<Vec<Finding>> {
-    let path = run.path.join(FINDINGS);
-    if !path.is_file() {
-        return Ok(Vec::new());
-    }
-    let text = fs::read_to_string(&path).map_err(|cause| unreadable(&path, &cause))?;
-    serde_json::from_str(&text).map_err(|cause| unreadable(&path, &cause))
-}
-
-fn unreadable(path: &Path, cause: &dyn std::fmt::Display) -> Error {
-    let what = format!("cannot read {}: {cause}", path.display());
-    Error::new(Exit::Environment, what).hint("`stackline diagnose RUN` writes it anew")
 }
 
 /// Writes a file whole or not at all.

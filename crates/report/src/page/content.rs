@@ -43,18 +43,6 @@ pub(super) fn packed(content: &Content<'_>) -> String {
     pack::pack(head, &writer.columns())
 }
 
-/// The moment that times of the page count from, ns.
-pub(super) fn origin_ns(content: &Content<'_>) -> u64 {
-    let passages = content.lifelines.passages.iter().map(|passage| passage.at_ns).min();
-    let runs = content.index.runs.iter().map(|run| run.from_ns).min();
-    let events = content.events.at_ns.iter().enumerate().map(|(row, at_ns)| reference_ns(content, row, *at_ns)).min();
-    [passages, runs, events].into_iter().flatten().min().unwrap_or(0)
-}
-
-fn reference_ns(content: &Content<'_>, row: usize, at_ns: u64) -> u64 {
-    content.index.hosts.get(content.events.host(row)).map_or(at_ns, |host| host.clock.reference_ns(at_ns))
-}
-
 /// Columns that grow, and the texts that they name.
 struct Writer<'c> {
     content: &'c Content<'c>,
@@ -79,7 +67,7 @@ impl<'c> Writer<'c> {
         let points = content.lifelines.points.iter().chain(&content.lifelines.marked);
         Self {
             content,
-            origin_ns: origin_ns(content),
+            origin_ns: super::origin_ns(content.index, content.events, content.lifelines),
             texts: Vec::new(),
             numbers: HashMap::new(),
             kinds: points.map(|point| (point.keyword.clone(), point.host.clone(), point.place.clone())).collect(),
@@ -127,7 +115,7 @@ impl<'c> Writer<'c> {
         if kind == next {
             self.kinds.push((events.keyword(row).to_owned(), events.host(row).to_owned(), String::new()));
         }
-        self.event(reference_ns(self.content, row, events.at_ns[row]), kind, row);
+        self.event(super::reference_ns(self.content.index, events, row), kind, row);
     }
 
     fn event(&mut self, at_ns: u64, kind: u32, row: usize) {

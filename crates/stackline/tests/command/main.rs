@@ -21,6 +21,7 @@ mod net;
 mod network;
 mod reading;
 mod recorded;
+mod report;
 mod scale;
 mod simulated;
 mod spims;

@@ -1,0 +1,249 @@
+//! Lifelines as a picture for papers: monitor points upwards, time to the right, one line a data unit, bars of what was sent
+//! again and dropped on top. The same scene becomes SVG or PNG.
+//!
+//! Of very many lines every so many are drawn, and the picture says so.
+
+mod png;
+mod scene;
+mod svg;
+
+pub use png::png;
+pub use svg::svg;
+
+use scene::{Anchor, Scene, Shape};
+use stackline_analyze::lifelines::{Lifelines, Line, Outcome, Passage};
+use stackline_core::units;
+use std::collections::BTreeSet;
+
+/// Lines beyond this are thinned out: nobody could tell them apart.
+pub const MOST_LINES: usize = 3000;
+
+/// Line colours that also those tell apart who see few colours (Okabe and Ito 2008).
+const COLOURS: [u32; 7] = [0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xb58900, 0x56b4e9, 0x52606d];
+const INK: u32 = 0x1f2933;
+const SOFT: u32 = 0x52606d;
+const RULE: u32 = 0xdde3ea;
+const DROPPED: u32 = 0xc62f1d;
+const AGAIN: u32 = 0xb86e00;
+
+/// How keywords of bars end.
+const AGAIN_KEYWORDS: &[&str] = &["_RETRANSMIT"];
+const DROPPED_KEYWORDS: &[&str] = &["_DROP", "_LOST"];
+
+/// The picture's measures, in pixels of the SVG.
+const WIDTH: f32 = 960.0;
+const LEFT: f32 = 250.0;
+const RIGHT: f32 = WIDTH - 24.0;
+const ROW: f32 = 30.0;
+const LANE: f32 = 16.0;
+/// Between two entries of the legend.
+const ENTRY: f32 = 170.0;
+
+/// Which lines, and of what time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wanted {
+    /// The moment that times count from, reference time, ns.
+    pub origin_ns: u64,
+    /// From when, reference time, ns; from the first line on without it.
+    pub from_ns: Option<u64>,
+    /// To when, ns.
+    pub to_ns: Option<u64>,
+    /// Ids of the units; all of them without any.
+    pub units: Vec<String>,
+}
+
+/// A picture that was drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    scene: Scene,
+    /// How many lines it shows.
+    pub lines: usize,
+    /// Of how many in that time.
+    pub of_lines: usize,
+}
+
+/// Draws the wanted lines; `None` when there are none.
+#[must_use]
+pub fn picture(lifelines: &Lifelines, wanted: &Wanted) -> Option<Picture> {
+    let units: BTreeSet<&str> = wanted.units.iter().map(String::as_str).collect();
+    let mut lines: Vec<&Line> = lifelines.lines.iter().filter(|line| line.count > 0).collect();
+    lines.retain(|line| units.is_empty() || units.contains(line.unit.as_str()));
+    lines.retain(|line| {
+        let (first, last) = span(lifelines, line);
+        wanted.to_ns.is_none_or(|to| first <= to) && wanted.from_ns.is_none_or(|from| last >= from)
+    });
+    let of_lines = lines.len();
+    let lines: Vec<&Line> = lines.into_iter().step_by(of_lines.div_ceil(MOST_LINES).max(1)).collect();
+    let from_ns = wanted.from_ns.or_else(|| lines.iter().map(|line| span(lifelines, line).0).min())?;
+    let to_ns = wanted.to_ns.or_else(|| lines.iter().map(|line| span(lifelines, line).1).max())?;
+    if lines.is_empty() || to_ns < from_ns {
+        return None;
+    }
+    let frame = Frame::of(lifelines, &lines, from_ns, to_ns.max(from_ns + 1));
+    let begins_ns = from_ns.saturating_sub(wanted.origin_ns);
+    Some(Picture { scene: frame.scene(&lines, of_lines, begins_ns), lines: lines.len(), of_lines })
+}
+
+/// A line's first and last moment.
+fn span(lifelines: &Lifelines, line: &Line) -> (u64, u64) {
+    let events = || lifelines.passages_of(line).iter().chain(lifelines.marks_of(line));
+    let moments = || events().map(|event| event.at_ns);
+    (moments().min().unwrap_or(0), moments().max().unwrap_or(0))
+}
+
+/// Where time and monitor points lie in the picture.
+struct Frame<'l> {
+    lifelines: &'l Lifelines,
+    from_ns: u64,
+    to_ns: u64,
+    /// Row of each monitor point that is met, the lowest first.
+    rows: Vec<Option<usize>>,
+    top: f32,
+    bottom: f32,
+}
+
+impl<'l> Frame<'l> {
+    fn of(lifelines: &'l Lifelines, lines: &[&Line], from_ns: u64, to_ns: u64) -> Self {
+        let met: BTreeSet<u32> =
+            lines.iter().flat_map(|line| lifelines.passages_of(line)).map(|passage| passage.point).collect();
+        let mut rows = vec![None; lifelines.points.len()];
+        for (row, point) in met.iter().enumerate() {
+            if let Some(place) = rows.get_mut(*point as usize) {
+                *place = Some(row);
+            }
+        }
+        let groups: BTreeSet<u32> = lines.iter().map(|line| line.group).collect();
+        let legend = groups.len().min(COLOURS.len()).div_ceil(4) as f32 * 18.0;
+        let top = 16.0 + legend + 2.0 * LANE + 8.0;
+        Self { lifelines, from_ns, to_ns, rows, top, bottom: top + ROW * met.len() as f32 }
+    }
+
+    fn x(&self, at_ns: u64) -> f32 {
+        let since = at_ns as f64 - self.from_ns as f64;
+        LEFT + (since / (self.to_ns - self.from_ns) as f64) as f32 * (RIGHT - LEFT)
+    }
+
+    fn y(&self, point: u32) -> f32 {
+        let row = self.rows.get(point as usize).copied().flatten().unwrap_or(0);
+        self.bottom - ROW * (row as f32 + 0.5)
+    }
+
+    fn scene(&self, lines: &[&Line], of_lines: usize, begins_ns: u64) -> Scene {
+        let mut shapes = Vec::new();
+        self.points(&mut shapes);
+        for line in lines {
+            self.line(line, &mut shapes);
+        }
+        // The margins cover what goes beyond the time shown.
+        let height = self.bottom + 52.0;
+        shapes.push(Shape::Rect { x: 0.0, y: 0.0, width: LEFT, height, colour: 0xff_ffff });
+        shapes.push(Shape::Rect { x: RIGHT, y: 0.0, width: WIDTH - RIGHT, height, colour: 0xff_ffff });
+        self.names(&mut shapes);
+        self.legend(lines, &mut shapes);
+        self.bars(lines, &mut shapes);
+        self.axis(&mut shapes);
+        let shown = if lines.len() < of_lines { format!("{} of {of_lines} lines", lines.len()) } else { String::new() };
+        shapes.push(text(RIGHT, height - 6.0, Anchor::End, SOFT, shown));
+        let begins = format!("time since {}.{:09} s", begins_ns / 1_000_000_000, begins_ns % 1_000_000_000);
+        shapes.push(text(LEFT, height - 6.0, Anchor::Start, SOFT, begins));
+        Scene { width: WIDTH, height, shapes }
+    }
+
+    fn points(&self, shapes: &mut Vec<Shape>) {
+        for point in (0..self.rows.len()).filter(|point| self.rows[*point].is_some()) {
+            let y = self.y(point as u32);
+            shapes.push(Shape::Line { points: vec![(LEFT, y), (RIGHT, y)], colour: RULE, width: 1.0, dashed: false });
+        }
+    }
+
+    fn names(&self, shapes: &mut Vec<Shape>) {
+        for (index, point) in self.lifelines.points.iter().enumerate().filter(|(index, _)| self.rows[*index].is_some())
+        {
+            let y = self.y(index as u32);
+            let place = if point.place.is_empty() || point.place == point.host { "" } else { point.place.as_str() };
+            shapes.push(text(LEFT - 10.0, y - 1.0, Anchor::End, INK, short(&point.keyword)));
+            let host = format!("{} {place}", point.host);
+            shapes.push(text(LEFT - 10.0, y + 11.0, Anchor::End, SOFT, short(host.trim_end())));
+        }
+    }
+
+    fn line(&self, line: &Line, shapes: &mut Vec<Shape>) {
+        let passages = self.lifelines.passages_of(line);
+        let points: Vec<(f32, f32)> = passages.iter().map(|p| (self.x(p.at_ns), self.y(p.point))).collect();
+        let dashed = matches!(line.outcome, Outcome::Flushed { .. } | Outcome::NeverArrived { .. });
+        let colour = COLOURS[line.group as usize % COLOURS.len()];
+        if dashed && let Some((x, y)) = points.last().copied() {
+            for way in [-4.0, 4.0] {
+                let points = vec![(x - 4.0, y - way), (x + 4.0, y + way)];
+                shapes.push(Shape::Line { points, colour: DROPPED, width: 1.6, dashed: false });
+            }
+        }
+        shapes.push(Shape::Line { points, colour, width: 1.2, dashed });
+    }
+
+    /// What was sent again and what was dropped, above the lines.
+    fn bars(&self, lines: &[&Line], shapes: &mut Vec<Shape>) {
+        let marks = lines.iter().flat_map(|line| self.lifelines.marks_of(line));
+        let marks: Vec<&Passage> = marks.filter(|mark| (self.from_ns..=self.to_ns).contains(&mark.at_ns)).collect();
+        let lanes = [("sent again", AGAIN, AGAIN_KEYWORDS), ("dropped", DROPPED, DROPPED_KEYWORDS)];
+        for (lane, (name, colour, wanted)) in lanes.into_iter().enumerate() {
+            let y = self.top - 4.0 - LANE * (2 - lane) as f32;
+            let of = |mark: &&&Passage| {
+                self.lifelines
+                    .marked
+                    .get(mark.point as usize)
+                    .is_some_and(|point| wanted.iter().any(|end| point.keyword.ends_with(end)))
+            };
+            let columns: BTreeSet<u32> = marks.iter().filter(of).map(|mark| self.x(mark.at_ns) as u32).collect();
+            if !columns.is_empty() {
+                shapes.push(text(LEFT - 10.0, y + 10.0, Anchor::End, SOFT, name.into()));
+            }
+            let bar = |x: u32| Shape::Rect { x: x as f32, y, width: 2.0, height: LANE - 4.0, colour };
+            shapes.extend(columns.into_iter().map(bar));
+        }
+    }
+
+    fn legend(&self, lines: &[&Line], shapes: &mut Vec<Shape>) {
+        let groups: BTreeSet<u32> = lines.iter().map(|line| line.group).collect();
+        for (place, group) in groups.iter().take(COLOURS.len()).enumerate() {
+            let (x, y) = (LEFT + ENTRY * (place % 4) as f32, 10.0 + 18.0 * (place / 4) as f32);
+            let colour = COLOURS[*group as usize % COLOURS.len()];
+            shapes.push(Shape::Rect { x, y: y - 3.0, width: 18.0, height: 3.0, colour });
+            let name = self.lifelines.groups.get(*group as usize).map_or("", String::as_str);
+            shapes.push(text(x + 24.0, y + 3.0, Anchor::Start, INK, short(name)));
+        }
+    }
+
+    /// Times count from the left edge.
+    fn axis(&self, shapes: &mut Vec<Shape>) {
+        let wide = (self.to_ns - self.from_ns) as f64;
+        let step = step(wide / 7.0);
+        let y = self.bottom + 6.0;
+        shapes.push(Shape::Line { points: vec![(LEFT, y), (RIGHT, y)], colour: SOFT, width: 1.0, dashed: false });
+        for tick in 0..=(wide / step) as u64 {
+            let since = tick as f64 * step;
+            let x = LEFT + (since / wide) as f32 * (RIGHT - LEFT);
+            shapes.push(Shape::Line { points: vec![(x, y), (x, y + 5.0)], colour: SOFT, width: 1.0, dashed: false });
+            shapes.push(text(x, y + 18.0, Anchor::Middle, INK, units::time(since * 1e-9)));
+        }
+    }
+}
+
+/// A round step that is not below a rough one.
+fn step(rough: f64) -> f64 {
+    let power = 10_f64.powf(rough.log10().floor());
+    [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= rough).unwrap_or(rough).max(1.0)
+}
+
+/// As much of a name as there is room for.
+fn short(name: &str) -> String {
+    const MOST: usize = 36;
+    if name.chars().count() <= MOST { name.to_owned() } else { name.chars().take(MOST - 1).chain(['…']).collect() }
+}
+
+fn text(x: f32, y: f32, anchor: Anchor, colour: u32, text: String) -> Shape {
+    Shape::Text { x, y, anchor, colour, text }
+}
+
+#[cfg(test)]
+mod tests;

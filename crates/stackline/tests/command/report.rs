@@ -1,0 +1,91 @@
+//! The page and the pictures of a kept run, by their commands. What the page does in a browser is tested where it is made.
+
+use crate::support::Place;
+use std::fs;
+
+const TRACED: &str = "network n { host a, b; switch x; link a - x 10 Mbit/s 4 ms; link x - b 10 Mbit/s 6 ms; } \
+     2 from a to b rr 100*20 over tcp across n in simulated;";
+
+fn traced(place: &Place) -> String {
+    place.stackline(&["run", "--trace", "-e", TRACED]).succeeds();
+    place.kept().0.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_traced_run_becomes_one_page() {
+    let place = Place::new();
+    let run = traced(&place);
+    let told = place.stackline(&["report", &run]);
+    told.succeeds();
+    let path = place.kept().0.join("report.html");
+    assert!(told.out.trim().ends_with("report.html"), "{}", told.out);
+    let page = fs::read_to_string(&path).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("Content-Security-Policy"));
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+    place.stackline(&["report", &run, "-o", "elsewhere.html"]).succeeds();
+    assert_eq!(fs::read_to_string(place.path("elsewhere.html")).unwrap().len(), page.len());
+}
+
+#[test]
+fn pictures_show_what_is_asked_for() {
+    let place = Place::new();
+    let run = traced(&place);
+    let drawn =
+        |more: &[&str]| place.stackline(&[&["report", &run, "--svg", "all.svg", "--png", "all.png"], more].concat());
+    drawn(&[]).succeeds();
+    let lines = |name: &str| fs::read_to_string(place.path(name)).unwrap().matches("stroke-width=\"1.2\"").count();
+    let all = lines("all.svg");
+    assert!(all >= 40, "{all}");
+    assert!(fs::read(place.path("all.png")).unwrap().starts_with(b"\x89PNG"));
+    drawn(&["--from", "0s", "--to", "30ms"]).succeeds();
+    assert!(lines("all.svg") < all / 4);
+    drawn(&["--units", "none"]).fails(2, &["no lifeline is wanted"]).hints("stackline lifelines");
+    for (more, said) in [(["--from", "1s"].as_slice(), "--svg"), (&["--svg", "x.svg", "--to", "soon"], "200ms")] {
+        let told = place.stackline(&[&["report", &run], more].concat());
+        assert!(told.status.code() == Some(2) && told.err.contains(said), "{}", told.err);
+    }
+}
+
+#[test]
+fn what_a_crafted_run_directory_holds_is_no_markup() {
+    let place = Place::new();
+    traced(&place);
+    let run = place.kept().0;
+    let hostile = "</script><img src=x onerror=alert(1)>";
+    fs::write(run.join("specification.stackline"), hostile).unwrap();
+    fs::write(run.join("environment.json"), serde_json::json!({hostile: hostile}).to_string()).unwrap();
+    let mut events = stackline_events::Table::default();
+    for at_ns in [1, 2, 3] {
+        events.push(hostile, hostile, at_ns, &[hostile.into(), hostile.into()]);
+    }
+    stackline_runs::events::write_table(&run.join("events/c.parquet"), &events).unwrap();
+    place.stackline(&["report", run.to_str().unwrap()]).succeeds();
+    let page = fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(!page.contains("<img") && page.matches("</script").count() == 2);
+}
+
+#[test]
+fn a_run_without_events_says_how_to_get_them() {
+    let place = Place::new();
+    place.stackline(&["run", "-e", TRACED]).succeeds();
+    let run = place.kept().0;
+    place.stackline(&["report", run.to_str().unwrap()]).fails(3, &["has no events"]).hints("--trace");
+}
+
+#[test]
+fn open_makes_the_newest_runs_page_and_hands_it_to_the_desktop() {
+    let place = Place::new();
+    place.stackline(&["open"]).fails(2, &["there are no runs"]).hints("stackline run");
+    traced(&place);
+    let said = place.path("opened");
+    let browser = place.script("bin/xdg-open", &format!("#!/bin/sh\nprintf %s \"$1\" > {}\n", said.display()));
+    let path = std::env::join_paths([browser.parent().unwrap(), "/bin".as_ref(), "/usr/bin".as_ref()]).unwrap();
+    let told = place.finish(place.command(&["open"]).env("PATH", path));
+    told.succeeds();
+    let opened = fs::read_to_string(&said).unwrap();
+    assert!(opened.ends_with("report.html") && told.out.contains(&opened), "{opened}");
+    assert!(place.kept().0.join("report.html").is_file());
+    let told = place.finish(place.command(&["open"]).env("PATH", place.path("nowhere")));
+    told.succeeds();
+    assert!(told.out.contains("report.html") && told.err.contains("no browser could be opened"), "{}", told.err);
+}
