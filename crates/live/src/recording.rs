@@ -81,8 +81,9 @@ fn ports(addresses: &[String]) -> BTreeSet<u16> {
 struct Store(Arc<Mutex<Kept>>);
 
 /// Tapes one after the other, the first of them in memory.
-#[derive(Default)]
 struct Kept {
+    /// Most bytes in memory.
+    in_memory: u64,
     memory: Vec<u8>,
     file: Option<File>,
     /// Lengths of whole tapes that were not taken yet, and of all that came.
@@ -109,6 +110,13 @@ impl Sink for Store {
     }
 }
 
+impl Default for Kept {
+    fn default() -> Self {
+        let (memory, tapes) = (Vec::new(), VecDeque::new());
+        Self { in_memory: IN_MEMORY, memory, file: None, tapes, bytes: 0, at: 0, drain_s: 0.0 }
+    }
+}
+
 impl Kept {
     fn add(&mut self, tape: &Tape) -> io::Result<()> {
         let bytes = tape.bytes();
@@ -119,7 +127,7 @@ impl Kept {
         if self.bytes + length > MOST_TAPES {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "a run has more than 32 GiB of them"));
         }
-        if self.file.is_none() && self.bytes + length <= IN_MEMORY {
+        if self.file.is_none() && self.bytes + length <= self.in_memory {
             self.memory.extend_from_slice(bytes);
         } else {
             let file = match &mut self.file {
@@ -231,15 +239,30 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_records_already_says_so_and_what_it_recorded_is_taken() {
+        let recording = Recording::start("khons", false).unwrap();
+        let refused = Recording::start("udjat", false).err().unwrap();
+        assert!(refused.to_string().contains("records events already"), "{refused}");
+        recorder::emit(&TESTED, &[Value::Number(7)]);
+        let (recorded, mut pieces) = recording.stop(30.0);
+        assert_eq!((recorded.recorded, recorded.lost), (1, 0));
+        assert!((recorded.cost_s["endpoints"] - 30e-9).abs() < 1e-12 && recorded.cost_s["drain"] > 0.0);
+        let tape = Tape::from_bytes(pieces.next().unwrap());
+        let told: Vec<_> = tape.records().map(|record| (record.host, record.keyword)).collect();
+        assert_eq!(told, [("khons", "RECORDING_TEST")]);
+        assert!(pieces.next().unwrap().is_empty());
+    }
+
+    #[test]
     fn what_was_kept_is_taken_whole_from_memory_and_from_the_file() {
-        let mut kept = Kept::default();
+        let mut kept = Kept { in_memory: 1 << 20, ..Kept::default() };
         let mut all = Vec::new();
-        for round in 0..40 {
-            let tape = tape(3 << 20, round);
+        for round in 0..20 {
+            let tape = tape(300 << 10, round);
             all.extend_from_slice(tape.bytes());
             kept.add(&tape).unwrap();
         }
-        assert!(kept.file.is_some() && kept.memory.len() as u64 <= IN_MEMORY);
+        assert!(kept.file.is_some() && kept.memory.len() <= 1 << 20);
         let (mut pieces, mut taken) = (Pieces { kept, names: Names::default() }, Vec::new());
         let times = |bytes: Vec<u8>| -> Vec<u64> {
             let tape = Tape::from_bytes(bytes);
