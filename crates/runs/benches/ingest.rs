@@ -101,6 +101,7 @@ fn compare() -> Fallible<()> {
     for (name, data) in ["polars", "duckdb"].iter().zip(others).filter_map(|(name, data)| Some((name, data.ok()?))) {
         println!("at rest by {name}: {:.2} bytes an event", data.len() as f64 / lines as f64);
     }
+    no_order(&own, &directory.path().join("shuffled.log"), &directory.path().join("shuffled"), blocks / 4)?;
     let begin = Instant::now();
     let mut count = 0;
     Merged::of(&run, false)?.each(|_, rows| {
@@ -108,6 +109,23 @@ fn compare() -> Fallible<()> {
         Ok(())
     })?;
     println!("all hosts merged by time: {count} events in {:.2} s", begin.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// The worst case: lines in no order at all.
+fn no_order(own: &Path, log: &Path, run: &Path, blocks: u64) -> Fallible<()> {
+    let mut bytes = Vec::new();
+    let count = blocks::write(blocks, 2, &mut bytes)?;
+    let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    let mut state = 1_u64;
+    for last in (1..lines.len()).rev() {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        lines.swap(last, (state >> 33) as usize % (last + 1));
+    }
+    fs::write(log, lines.concat())?;
+    let Cost { cpu_s, memory_mb, .. } = cost(Command::new(own).arg("--import").arg(log).arg(run))?;
+    let cpu = cpu_s / count as f64 * 1e6;
+    println!("{count} lines in no order: CPU {cpu_s:.2} s, {cpu:.2} s a million, {memory_mb:.0} MB");
     Ok(())
 }
 
