@@ -159,6 +159,9 @@ pub const ENTRIES: &[Entry] = &[
     entry("BLAST_NAK", Layer::Protocol, CAUSE, "the receiver says what is missing"),
     entry("BLAST_ACK", Layer::Protocol, CAUSE, "the receiver says that it has everything"),
     entry("BLAST_TIMER", Layer::Protocol, CAUSE, "a timer runs out"),
+    entry("IKP_SEND", Layer::Protocol, CAUSE, "a message leaves; `cause` is call or reply"),
+    entry("IKP_RETRANSMIT", Layer::Protocol, CAUSE, "a message leaves again"),
+    entry("IKP_PENDING", Layer::Protocol, CAUSE, "the server says that the reply has not been made yet"),
     entry(
         "QUIC_SENT",
         Layer::Protocol,

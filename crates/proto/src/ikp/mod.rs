@@ -86,6 +86,12 @@ impl Run {
         Header { check: u32::from(self.delivery), ..self.run.header(n, 0) }
     }
 
+    /// The packets of the blast they are.
+    #[must_use]
+    pub const fn packets(&self) -> &blast::Run {
+        &self.run
+    }
+
     /// Where in the segment its `n`th packet's bytes are, and how many.
     #[must_use]
     #[inline]

@@ -6,10 +6,14 @@ use super::super::end;
 use super::super::outlet::Outlet;
 use crate::datagram::Datagram;
 use crate::fault::Failure;
+use crate::trace::Log;
 use crate::world::{Timer, World};
 use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
+use stackline_events::{Keyword, Value};
+use stackline_proto::blast::Kind;
+use stackline_proto::blast::told::{Teller, Told};
 use stackline_proto::ikp::client::{self, State};
 use stackline_proto::ikp::server::{self, Message, Mistake, Progress};
 use stackline_proto::ikp::stack::{Answer, Verb};
@@ -73,7 +77,14 @@ pub(crate) struct End {
     /// The earliest timer that has not come yet.
     alarm: Cell<Option<Instant>>,
     machine: RefCell<Machine>,
+    /// While the run is traced: the message that left last, and what is known of moves.
+    said: Cell<Option<u32>>,
+    teller: RefCell<Option<Teller>>,
 }
+
+static SEND: Keyword = Keyword::new("IKP_SEND");
+static RETRANSMIT: Keyword = Keyword::new("IKP_RETRANSMIT");
+static PENDING: Keyword = Keyword::new("IKP_PENDING");
 
 impl fmt::Debug for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -95,6 +106,8 @@ impl End {
             blocked: Cell::new(false),
             alarm: Cell::new(None),
             machine: RefCell::new(machine),
+            said: Cell::new(None),
+            teller: RefCell::default(),
         }
     }
 
@@ -209,7 +222,11 @@ impl End {
                 Ok(()) if !wants => return next,
                 Ok(()) => {}
             }
-            match machine.poll(now) {
+            let output = machine.poll(now);
+            if let (Some(log), Some(output)) = (&world.log, &output) {
+                self.tell(log, now, output);
+            }
+            match output {
                 Some(Output::Run(run)) => self.send(self.wire.data(&run.header(0), run.span(0).1), world),
                 Some(Output::Control(header, body)) => self.send(self.wire.control(&header, body), world),
                 Some(Output::Message(header)) => {
@@ -224,6 +241,28 @@ impl End {
                 None => return machine.deadline(now).filter(|at| *at > now),
             }
         }
+    }
+
+    /// Tells what leaves, and why where it leaves again.
+    fn tell(&self, log: &Log, now: Instant, output: &Output) {
+        let end = (self.wire.pair, self.side);
+        let (header, keyword, cause) = match output {
+            Output::Run(run) => {
+                let mut teller = self.teller.borrow_mut();
+                // A move has places in a segment, not in a stream.
+                let tell = |told: Told| log.blast(end, now, Told { offset: None, ..told });
+                return teller.get_or_insert_default().run(run.packets(), tell);
+            }
+            Output::Control(header, _) if header.kind == Kind::Pending => (header, &PENDING, "asked"),
+            Output::Control(..) => return,
+            Output::Message(header) if self.said.replace(Some(header.blast)) == Some(header.blast) => {
+                (header, &RETRANSMIT, if header.kind == Kind::Send { "timeout" } else { "asked" })
+            }
+            Output::Message(header) => (header, &SEND, if header.kind == Kind::Send { "call" } else { "reply" }),
+        };
+        let (stream, host) = log.stream(end.0, end.1);
+        let values = [Value::Absent, stream.into(), Value::Absent, header.length.into(), Value::Text(cause)];
+        log.put(host, now, keyword, &values);
     }
 
     fn send(&self, packet: stackline_net::Packet<Datagram>, world: &World) {

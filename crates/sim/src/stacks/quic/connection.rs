@@ -3,6 +3,7 @@
 use super::moment::{instant, moment};
 use super::wire::Wire;
 use crate::stacks::end::{self, Got};
+use crate::trace::Log;
 use crate::world::{Timer, World};
 use bytes::Bytes;
 use quinn_proto::{
@@ -12,6 +13,7 @@ use quinn_proto::{
 use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::{Duration, Instant};
+use stackline_events::{Keyword, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,6 +61,8 @@ pub(crate) struct End {
     inner: RefCell<Inner>,
 }
 
+static LOST: Keyword = Keyword::new("QUIC_LOST");
+
 struct Inner {
     connection: Connection,
     stream: Option<StreamId>,
@@ -70,6 +74,8 @@ struct Inner {
     finished: bool,
     /// Bytes of the stream that were taken.
     received: u64,
+    /// Packets and bytes that were lost, as far as that was told.
+    told_lost: (u64, u64),
     /// The earliest timer that has not come yet.
     alarm: Option<Instant>,
 }
@@ -95,6 +101,7 @@ impl End {
             ended: false,
             finished: false,
             received: 0,
+            told_lost: (0, 0),
             alarm: None,
         };
         Self {
@@ -158,6 +165,9 @@ impl End {
         while self.transmit(&mut inner, now, world) {
             self.attend(&mut inner, world);
         }
+        if let Some(log) = &world.log {
+            self.tell_lost(&mut inner, log, now);
+        }
         let Some(next) = inner.connection.poll_timeout() else { return };
         // What could not be done now is not due before the next ns.
         let next = instant(next).max(now + Duration(1));
@@ -178,6 +188,18 @@ impl End {
             self.place.wire.send(self.place.number, made.ecn, world);
         }
         made.is_some()
+    }
+
+    /// Tells of packets that the machine has found to be lost; which bytes they carried it does not say.
+    fn tell_lost(&self, inner: &mut Inner, log: &Log, now: Instant) {
+        let path = inner.connection.stats().path;
+        let lost = (path.lost_packets, path.lost_bytes);
+        let (packets, bytes) = std::mem::replace(&mut inner.told_lost, lost);
+        let (stream, host) = log.stream(self.pair(), self.place.side);
+        let each = lost.1.saturating_sub(bytes) / lost.0.saturating_sub(packets).max(1);
+        for _ in packets..lost.0 {
+            log.put(host, now, &LOST, &[Value::Absent, stream.into(), Value::Absent, each.into()]);
+        }
     }
 
     /// What the connection has to say to its socket and to the application.
