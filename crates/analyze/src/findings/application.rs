@@ -7,9 +7,6 @@ use crate::statistics::real;
 use stackline_core::program::{self, Call, CountArgument, DelayArgument, Side, Step};
 use stackline_core::units;
 
-/// A pace is kept when operations begin late by less than this share of the time between them.
-const KEPT: f64 = 0.1;
-
 pub(super) fn find(view: &View<'_>) -> Option<Finding> {
     let found = view.scene.parts.iter().filter_map(|part| of(view, part));
     found.max_by(|a, b| a.share.total_cmp(&b.share))
@@ -31,7 +28,8 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         part.elapsed_s * f64::from(part.plan.replicas)
     };
     let share = (outside.total_s / basis).min(1.0) * part.weight;
-    if share < LEAST || paces(part, side) && kept(part) {
+    // At a pace that the specification asks for, it is away by intention.
+    if share < LEAST || paces(part, side) {
         return None;
     }
     let each = outside.total_s / real(outside.times.max(1));
@@ -109,14 +107,4 @@ pub(crate) fn paces(part: &Part<'_>, side: Side) -> bool {
         },
         _ => false,
     })
-}
-
-/// Whether what was to begin at a moment began then: a pace that the specification asks for and gets is no limit.
-pub(crate) fn kept(part: &Part<'_>) -> bool {
-    let late = |record: &&stackline_core::record::RunRecord| {
-        let n = record.lateness.n();
-        let between = real(record.elapsed_ns) / real(n.max(1));
-        n == 0 || real(record.lateness.sum) / real(n.max(1)) <= KEPT * between
-    };
-    part.records.iter().all(late)
 }

@@ -50,7 +50,9 @@ pub(crate) const SENT_AGAIN: [&str; 3] = ["TCP_RETRANSMIT", "BLAST_RETRANSMIT", 
 impl Losses {
     /// Of a measurement.
     pub(crate) fn of(scene: &Scene<'_>, waits: &[Wait], outside: &[BTreeMap<Side, Outside>], cpu: f64) -> Self {
-        let mut again: Vec<u32> = SENT_AGAIN.iter().flat_map(|keyword| scene.rows(keyword)).collect();
+        // The kernel's events name no stream.
+        let rows = |keyword: &&str| scene.rows(keyword).into_iter().chain(scene.nameless(keyword));
+        let mut again: Vec<u32> = SENT_AGAIN.iter().flat_map(rows).collect();
         again.sort_by_key(|row| scene.log.at(*row));
         let drops = scene.rows("NET_DROP");
         let slack = slack_ns(scene);

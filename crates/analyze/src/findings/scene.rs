@@ -195,6 +195,18 @@ impl<'c> Scene<'c> {
         self.flows.binary_search_by_key(&flow, |flow| flow.id).is_ok()
     }
 
+    /// Rows of a keyword that tells no stream, of the hosts and the times of this measurement's counted runs.
+    pub(crate) fn nameless(&self, keyword: &str) -> Vec<u32> {
+        let runs = || self.log.case.index.runs.iter().filter(|run| run.measurement == self.index && !run.warmup);
+        let hosts = || self.parts.iter().flat_map(|part| [&part.hosts.0, &part.hosts.1]);
+        let mine = |row: &u32| {
+            self.log.flow(*row).is_none()
+                && runs().any(|run| (run.from_ns..=run.to_ns).contains(&self.log.at(*row)))
+                && hosts().any(|host| host == self.log.host(*row))
+        };
+        self.log.rows(keyword).iter().copied().filter(mine).collect()
+    }
+
     /// Rows of a keyword whose stream belongs to this measurement.
     pub(crate) fn rows(&self, keyword: &str) -> Vec<u32> {
         let mine = |row: &u32| self.log.flow(*row).is_some_and(|flow| self.has(flow));

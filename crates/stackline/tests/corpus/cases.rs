@@ -33,6 +33,8 @@ pub(crate) enum Plant {
     Lose(u32),
     /// The responder's process is stopped for so many ms, after so many ms.
     Pause(u64, u64),
+    /// So many other programs compute on core 0, which both ends are pinned to.
+    Crowd(u32),
 }
 
 /// Procedures that the standard ones do not have: an application that is slow between its operations, a request in two pieces.
@@ -353,7 +355,7 @@ fn healthy(cases: &mut Vec<Case>) {
 
 /// Real time, the kernel's TCP.
 fn emulated(cases: &mut Vec<Case>) {
-    let rows: [(&'static str, &'static str, bool, &str, &str, Plant); 12] = [
+    let rows: [(&'static str, &'static str, bool, &str, &str, Plant); 14] = [
         (
             "network_limited",
             "kernel: full link",
@@ -441,6 +443,22 @@ fn emulated(cases: &mut Vec<Case>) {
             "100 Mbit/s 2 ms",
             "from a to b stream 500*150 constant(20 ms)",
             Plant::Nothing,
+        ),
+        (
+            "cpu_limit",
+            "kernel: crowded core",
+            false,
+            "200 Mbit/s 1 ms",
+            "from a to b bulk_put 64 KiB 20 MB on cpu 0",
+            Plant::Crowd(8),
+        ),
+        (
+            "cpu_limit",
+            "kernel: crowded core",
+            true,
+            "100 Mbit/s 3 ms",
+            "from a to b bulk_get 32 KiB 10 MB on cpu 0",
+            Plant::Crowd(6),
         ),
         ("undersized_buffer", "kernel: MAGIC", false, "", "", Plant::Nothing),
     ];

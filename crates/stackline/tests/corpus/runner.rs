@@ -36,7 +36,7 @@ pub(crate) fn verdict(program: &Path, directory: &Path, case: &Case) -> Result<V
     match case.plant {
         Plant::Blind => blind(&run)?,
         Plant::Lose(percent) => lose(&run, percent)?,
-        Plant::Nothing | Plant::Pause(..) => {}
+        Plant::Nothing | Plant::Pause(..) | Plant::Crowd(_) => {}
     }
     let output = Command::new(program).args(["diagnose", "--json"]).arg(&run).output().map_err(|e| e.to_string())?;
     let json: Value = serde_json::from_slice(&said(output)?).map_err(|e| e.to_string())?;
@@ -62,13 +62,39 @@ fn make(program: &Path, directory: &Path, case: &Case) -> Result<PathBuf, String
     let mut command = Command::new(program);
     command.args(["run", "--trace", "--json", "--name", "case"]).arg(&specification);
     command.env("STACKLINE_RUNS", directory).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let crowd = if let Plant::Crowd(size) = case.plant { Crowd::of(size)? } else { Crowd::default() };
     let child = command.spawn().map_err(|e| e.to_string())?;
     if let Plant::Pause(after, lasts) = case.plant {
         pause(&child, Duration::from_millis(after), Duration::from_millis(lasts));
     }
     said(child.wait_with_output().map_err(|e| e.to_string())?)?;
+    drop(crowd);
     let mut runs = fs::read_dir(directory).map_err(|e| e.to_string())?.flatten().map(|entry| entry.path());
     runs.find(|path| path.join("status.json").is_file()).ok_or_else(|| "no run was kept".into())
+}
+
+/// Programs that compute on core 0 until they are dropped.
+#[derive(Default)]
+struct Crowd(Vec<Child>);
+
+impl Crowd {
+    fn of(size: u32) -> Result<Self, String> {
+        let one = || Command::new("taskset").args(["-c", "0", "sh", "-c", "while :; do :; done"]).spawn();
+        let mut crowd = Self::default();
+        for _ in 0..size {
+            crowd.0.push(one().map_err(|e| format!("taskset: {e}"))?);
+        }
+        Ok(crowd)
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        for program in &mut self.0 {
+            let _ = program.kill();
+            let _ = program.wait();
+        }
+    }
 }
 
 /// What a command printed, or what it said when it failed.
