@@ -1,0 +1,30 @@
+//! Any bytes as a file of another tool: what is read is whole events, what is not is counted, nothing is read for ever.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use stackline_events::Table;
+use stackline_exchange::capture::{Options, Reader};
+use stackline_exchange::{otlp, qlog};
+
+/// Every event can be written as a line and read again.
+fn whole(table: &Table) {
+    for row in 0..table.len() {
+        let event = table.event(row);
+        if !event.keyword.is_empty() && !event.host.is_empty() {
+            assert_eq!(event.to_string().parse(), Ok(event));
+        }
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    for read in [otlp::read(bytes), qlog::read(bytes, None)].into_iter().flatten() {
+        whole(&read.table);
+        assert!(read.mistakes.1.len() as u64 <= read.mistakes.0);
+    }
+    let options = Options::default();
+    if let Ok(mut reader) = Reader::open(bytes, &options) {
+        while let Some(table) = reader.next_batch() {
+            whole(&table);
+        }
+    }
+});
