@@ -126,10 +126,18 @@ function nameOf(model, line, by) {
   }
 }
 
+/** Whether a colouring tells any two lines apart. @param {import("./model.js").Model} model @param {string} by */
+function tells(model, by) {
+  const first = model.lines ? nameOf(model, 0, by) : "";
+  for (let line = 1; line < model.lines; line++) if (nameOf(model, line, by) !== first) return true;
+  return false;
+}
+
 /** A choice of what lines are coloured by. @param {import("./model.js").Model} model @param {(by: string) => void} changed */
 export function colourPick(model, changed) {
   const usable = Object.entries(COLOURS).filter(([by]) => by !== "group" || model.head.groups.length > 1);
-  const label = pick("Colour by", usable.map(([by, name]) => [by, name]), usable[0][0]);
+  const telling = ["group", "host", "stack", "flow", "outcome"].find((by) => usable.some(([one]) => one === by) && tells(model, by)) ?? usable[0][0];
+  const label = pick("Colour by", usable.map(([by, name]) => [by, name]), telling);
   label.addEventListener("input", () => changed(label.lastChild.value));
-  return { label, by: usable[0][0] };
+  return { label, by: telling };
 }

@@ -1,7 +1,7 @@
 //! What a page shows, from a run: names and small tables as JSON, lines and events as columns.
 //!
-//! Events on lifelines come first, each line's passages and then its marks; behind them those on none (monitors, drops of
-//! unknown packets), by time.
+//! Events on lifelines come first, each line's passages and then its marks; behind them those on none that the page shows
+//! (monitors, drops of unknown packets), by time. Further packets of a unit that are on no line stay out.
 //! Times are in reference time, ns since the first event, so that JavaScript holds them exactly.
 
 use super::chosen::chosen;
@@ -29,7 +29,7 @@ pub(super) fn packed(content: &Content<'_>) -> String {
         writer.line(&content.lifelines.lines[*line as usize]);
     }
     let held = writer.at.count;
-    let loose: Vec<u32> = content.events.by_time().into_iter().filter(|row| !on_lines[*row as usize]).collect();
+    let loose = loose(content, &on_lines);
     let step = loose.len().div_ceil(content.most_events.max(1)).max(1);
     loose.iter().step_by(step).for_each(|row| writer.loose(*row as usize));
     let mut head = head(content, &writer);
@@ -41,6 +41,26 @@ pub(super) fn packed(content: &Content<'_>) -> String {
         }),
     );
     pack::pack(head, &writer.columns())
+}
+
+/// Events on no line that something of the page shows, by time: monitors, what was sent again and dropped, what is unknown.
+fn loose(content: &Content<'_>, on_lines: &[bool]) -> Vec<u32> {
+    let events = content.events;
+    let mut known: HashMap<u32, bool> = HashMap::new();
+    let mut rows: Vec<u32> = (0..events.len() as u32).filter(|row| !on_lines[*row as usize]).collect();
+    rows.retain(|row| {
+        *known.entry(events.keyword[*row as usize]).or_insert_with(|| is_shown(events.keyword(*row as usize)))
+    });
+    rows.sort_by_key(|row| events.at_ns[*row as usize]);
+    rows
+}
+
+fn is_shown(keyword: &str) -> bool {
+    let beside = ["_RETRANSMIT", "_DROP", "_LOST", "_FULL"].iter().any(|end| keyword.ends_with(end));
+    beside
+        || catalogue::find(keyword).is_none_or(|entry| {
+            matches!(entry.layer, Layer::Monitor | Layer::Tool) || entry.data.first() == Some(&"interval_ns")
+        })
 }
 
 /// Columns that grow, and the texts that they name.

@@ -54,3 +54,15 @@ fn beyond_the_most_events_a_page_says_how_many_it_holds() {
     assert!((50..=100).contains(&kept), "{kept}");
     assert_eq!(head["kept"]["of_lines"], 1000);
 }
+
+#[test]
+fn of_events_on_no_line_only_those_are_kept_that_something_shows() {
+    let mut traced = traced::few();
+    for keyword in ["NET_ENQUEUE", "SOCK_SEND", "TCP_RETRANSMIT", "NET_DROP", "TCP_INFO", "FOREIGN"] {
+        traced.events.push(keyword, "khons", traced::ORIGIN_NS + 1, &[]);
+    }
+    let (head, _) = unpack(&packed(&traced.content()));
+    let kinds: Vec<&str> =
+        head["kinds"].as_array().unwrap()[5..].iter().map(|kind| kind[0].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["TCP_RETRANSMIT", "NET_DROP", "TCP_INFO", "FOREIGN", "CPU_USE"]);
+}
