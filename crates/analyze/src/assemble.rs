@@ -27,6 +27,9 @@ use stackline_events::unit;
 pub struct Options {
     /// Which data field holds the unit's id in events that are not stackline's own, from 0.
     pub unit_field: usize,
+    /// Whether events that are not stackline's own tell the stream, the offset and the bytes of their unit as these do, in the
+    /// second to fourth field: then what the network did to these bytes is on the unit's line.
+    pub ranges: bool,
     /// What lines are grouped by.
     pub by: By,
     /// Whether the units of warm-up runs have lines too.
@@ -81,6 +84,8 @@ pub struct Assembler<'i> {
     /// Bytes that are a unit's, from who sent them and from who got them.
     sent: Vec<(Range, u32)>,
     received: Vec<(Range, u32)>,
+    /// Which of them every unit has, by place of their ids.
+    told: Vec<u8>,
     /// When each flow asked for a connection.
     connects: Vec<(u32, u64)>,
     /// Units of the application's own events, by place of their ids.
@@ -132,6 +137,7 @@ impl<'i> Assembler<'i> {
             carriers: Vec::new(),
             sent: Vec::new(),
             received: Vec::new(),
+            told: Vec::new(),
             connects: Vec::new(),
             own: Vec::new(),
             until_ns: 0,
@@ -166,10 +172,11 @@ impl<'i> Assembler<'i> {
     }
 
     #[inline]
-    fn event(&mut self, table: &Table, row: usize, role: Role, at_ns: u64, told: u32, here: &mut Here<'i>) {
+    fn event(&mut self, table: &Table, row: usize, role: Role, at_ns: u64, number: u32, here: &mut Here<'i>) {
         let field = if role.is_own() { UNIT } else { self.options.unit_field };
         let id = self.id(table, row, field, here);
-        let stream = if role.is_own() { table.number(row, STREAM).filter(|stream| *stream >= 0) } else { None };
+        let told = role.is_own() || self.options.ranges;
+        let stream = if told { table.number(row, STREAM).filter(|stream| *stream >= 0) } else { None };
         let range = stream.and_then(|stream| range(table, row, stream, at_ns));
         if id == NO_ID && range.is_none() {
             return;
@@ -179,7 +186,7 @@ impl<'i> Assembler<'i> {
             self.points.lean(point, range.stream);
         }
         match range {
-            Some(range) if role.carries_bytes() => self.carriers.push(Carrier { range, point, row: told, id }),
+            Some(range) if role.carries_bytes() => self.carriers.push(Carrier { range, point, row: number, id }),
             Some(range) if id != NO_ID => self.owns(role, range, id),
             _ => {}
         }
@@ -193,14 +200,20 @@ impl<'i> Assembler<'i> {
                 self.connected(table, row, at_ns);
             }
         }
-        self.met.push(id, point, at_ns, self.rows.then_some(told));
+        self.met.push(id, point, at_ns, self.rows.then_some(number));
     }
 
     fn owns(&mut self, role: Role, range: Range, id: u32) {
-        if role.stage == 1 {
-            self.sent.push((range, id));
-        } else if !role.returns() {
-            self.received.push((range, id));
+        let sent = role.stage == 1;
+        if role.returns() {
+            return;
+        }
+        // Once of each unit, end and direction.
+        self.told.resize(self.told.len().max(id as usize + 1), 0);
+        let bit = 1 << ((range.stream & 1) as u8 | u8::from(sent) << 1);
+        if self.told[id as usize] & bit == 0 {
+            self.told[id as usize] |= bit;
+            if sent { self.sent.push((range, id)) } else { self.received.push((range, id)) }
         }
     }
 

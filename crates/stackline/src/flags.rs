@@ -309,6 +309,9 @@ pub(crate) struct Lifelines {
     /// Which data field holds the id of the unit in events of other programs, from 1
     #[arg(long, value_name = "FIELD", default_value_t = 1, value_parser = unit_field)]
     pub(crate) unit: usize,
+    /// Events of other programs tell stream, offset and bytes of the unit in fields 2 to 4, as stackline's own do
+    #[arg(long)]
+    pub(crate) ranges: bool,
     /// Times of each server, host, stack or flow for itself too
     #[arg(long, value_name = "WHAT")]
     pub(crate) by: Option<By>,

@@ -19,7 +19,7 @@ use std::path::Path;
 pub(crate) fn lifelines(flags: &flags::Lifelines) -> Result {
     let run = Run::open_events(&flags.run)?;
     let index = read_index(&run.path)?;
-    let options = Options { unit_field: flags.unit - 1, by: by(flags.by), ..Options::default() };
+    let options = Options { unit_field: flags.unit - 1, ranges: flags.ranges, by: by(flags.by), ..Options::default() };
     let mut made = assembled(&run.path, index.as_ref(), &options)?;
     if let Some(number) = flags.measurement {
         only(&mut made, index.as_ref(), number as usize - 1)?;
