@@ -121,7 +121,7 @@ fn compare() -> Fallible<()> {
     let run = directory.path().join("run");
     let lines = written(&run, blocks)?;
     println!("{lines} events; {rounds} rounds, interleaved; medians (least to most)");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/lifelines/duckdb.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/lifelines/others.py");
     let python = env::var_os("STACKLINE_PYTHON").map(PathBuf::from);
     let mut sides: Vec<(String, Command)> = Vec::new();
     for question in ["percentiles", "stalls"] {

@@ -1,4 +1,4 @@
-"""The same questions to DuckDB, as a pivot by block, the cheapest of its plans: duckdb.py percentiles|stalls RUN."""
+"""The same questions to DuckDB, as a pivot by block, the cheapest of its plans: others.py percentiles|stalls RUN."""
 
 import sys
 
