@@ -98,7 +98,7 @@ fn own(entry: &Entry) -> (Class, u8) {
         "SOCK_SEND" => 2,
         "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => 3,
         "SOCK_SENT" | "APP_SENT" | "APP_REPLIED" => RETURNS,
-        "NET_ENQUEUE" | "NET_DEQUEUE" => 5,
+        "NET_ENQUEUE" | "NET_DEQUEUE" | "NET_SEEN" => 5,
         "NET_DELIVER" => 6,
         "QUIC_RECEIVED" => 7,
         "SOCK_RECEIVED" => 8,
