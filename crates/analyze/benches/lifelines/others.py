@@ -18,7 +18,7 @@ def pivot(names, more=""):
 if question == "percentiles":
     segments = list(zip(points, points[1:]))
     columns = ", ".join(f"count({to} - {start}), quantile_cont({to} - {start}, [0.5, 0.99])" for start, to in segments)
-    row = duckdb.sql(f"SELECT {columns} FROM ({pivot(points)})").fetchone()
+    row = duckdb.sql(f"SELECT {columns} FROM ({pivot(points)})").fetchall()[0]
     for (start, to), n, (median, p99) in zip(segments, row[::2], row[1::2]):
         print(f"{start} {to} {n} {median:.2f} {p99:.2f}")
 else:
@@ -28,4 +28,4 @@ else:
         WITH stalls AS (SELECT * FROM ({last}) WHERE APP_RECEIVE - DPSS_END_WRITE > 1000000000), again AS ({again})
         SELECT count(*), count(*) FILTER (EXISTS (
             SELECT 1 FROM again a WHERE a.stream = s.stream AND a.first < s.first + s.bytes AND a.first + a.bytes > s.first
-            AND a.at_ns BETWEEN s.DPSS_END_WRITE AND s.APP_RECEIVE)) FROM stalls s""").fetchone())
+            AND a.at_ns BETWEEN s.DPSS_END_WRITE AND s.APP_RECEIVE)) FROM stalls s""").fetchall()[0])
