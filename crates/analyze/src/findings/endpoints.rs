@@ -105,7 +105,7 @@ fn walks(scene: &Scene<'_>) -> BTreeMap<(u32, bool), Vec<(u32, Edge)>> {
 /// Whether so many of a host's events are missing that nothing follows from what is not there.
 fn misses(scene: &Scene<'_>, host: &str) -> bool {
     let trace = scene.log.case.index.hosts.get(host);
-    trace.is_some_and(|trace| real(trace.lost) >= super::LEAST * real(trace.lost + trace.recorded))
+    trace.is_some_and(|trace| real(trace.lost) >= super::LEAST * real(trace.lost.saturating_add(trace.recorded)))
 }
 
 /// Whose events a host's are, where the two sides are on different hosts.

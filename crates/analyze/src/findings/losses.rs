@@ -157,7 +157,7 @@ fn long_calls(scene: &Scene<'_>) -> (f64, u64) {
 /// Two round trips and what clocks may be wrong by.
 pub(crate) fn slack_ns(scene: &Scene<'_>) -> u64 {
     let trips = scene.parts.iter().filter_map(Part::round_trip_s).fold(0.0, f64::max);
-    (2e9 * trips) as u64 + scene.log.case.lifelines.clock_error_ns
+    ((2e9 * trips) as u64).saturating_add(scene.log.case.lifelines.clock_error_ns)
 }
 
 /// Longest time a window takes to come back after a loss, s: by CUBIC's curve from a full path, or by Reno's line, whichever
@@ -196,7 +196,7 @@ fn real_episodes(scene: &Scene<'_>, mut rows: Vec<u32>) -> u64 {
     let mut count = 0;
     for row in rows {
         let (stream, at) = (scene.log.number(row, "stream").unwrap_or(-1), scene.log.at(row));
-        let begins = last.get(&stream).is_none_or(|last| at > last + within);
+        let begins = last.get(&stream).is_none_or(|last| at > last.saturating_add(within));
         if begins {
             count += 1;
             last.insert(stream, at);

@@ -8,11 +8,15 @@ pub(super) fn find(log: &Log<'_>) -> Option<Finding> {
     let hosts = &log.case.index.hosts;
     let rows: Vec<u32> =
         ["EVENTS_LOST", "NET_EVENTS_LOST"].iter().flat_map(|keyword| log.rows(keyword)).copied().collect();
-    let told: u64 = rows.iter().filter_map(|row| log.case.events.number(*row as usize, 0)).map(i64::unsigned_abs).sum();
-    let known: u64 = hosts.values().map(|host| host.lost).sum();
+    let told: u64 = rows
+        .iter()
+        .filter_map(|row| log.case.events.number(*row as usize, 0))
+        .map(i64::unsigned_abs)
+        .fold(0, u64::saturating_add);
+    let known: u64 = hosts.values().map(|host| host.lost).fold(0, u64::saturating_add);
     let lost = told.max(known);
     let kept = log.case.events.len() as u64;
-    let share = real(lost) / real((lost + kept).max(1));
+    let share = real(lost) / real(lost.saturating_add(kept).max(1));
     if share < LEAST {
         return None;
     }
@@ -23,7 +27,7 @@ pub(super) fn find(log: &Log<'_>) -> Option<Finding> {
         kind: Kind::LostEvents,
         sentence: format!(
             "{lost} of {} events are missing{host}: what they would have shown is not known",
-            lost + kept
+            lost.saturating_add(kept)
         ),
         confidence: 1.0,
         share,

@@ -63,8 +63,8 @@ fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         for row in view.scene.rows(keyword) {
             let Some(range) = log.range(row) else { continue };
             let Some(segments) = first.get(&range.stream) else { continue };
-            let at = segments.partition_point(|(from, ..)| *from < range.to).checked_sub(1)?;
-            let (from, to, sent) = segments[at];
+            let before = segments.partition_point(|(from, ..)| *from < range.to);
+            let Some(&(from, to, sent)) = before.checked_sub(1).and_then(|last| segments.get(last)) else { continue };
             units += 1;
             let late = real(log.at(sent).saturating_sub(log.at(row))) / 1e9;
             // Held until an acknowledgement that was delayed: no longer than that and a round trip, and a small segment.

@@ -39,10 +39,9 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
     let ns = log.number(first, "interval_ns").unwrap_or(0).unsigned_abs();
     evidence.from_ns = evidence.from_ns.saturating_sub(ns);
     let finding = view.finding(Kind::PausedProcess, share, 0.95, sentence).because(evidence);
-    let waited = view
-        .waits
-        .iter()
-        .filter(|wait| rows.iter().any(|row| log.at(*row) >= wait.from_ns && log.at(*row) <= wait.to_ns + ns));
+    let waited = view.waits.iter().filter(|wait| {
+        rows.iter().any(|row| log.at(*row) >= wait.from_ns && log.at(*row) <= wait.to_ns.saturating_add(ns))
+    });
     let waited: Vec<u32> =
         waited.filter(|wait| real(wait.to_ns - wait.from_ns) > 0.5 * real(ns)).map(|wait| wait.row).collect();
     let finding = if waited.is_empty() {

@@ -11,7 +11,7 @@ use stackline_model::Path;
 /// A chain has at least so many links.
 const CHAIN: u64 = 5;
 /// A round trip shorter than this is no network but processors that wake one another (s).
-const LEAST_TRIP_S: f64 = 100e-6;
+pub(crate) const LEAST_TRIP_S: f64 = 100e-6;
 
 pub(super) fn find(view: &View<'_>) -> Option<Finding> {
     view.scene.parts.iter().filter_map(|part| of(view, part)).max_by(|a, b| a.share.total_cmp(&b.share))

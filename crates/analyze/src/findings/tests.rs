@@ -270,6 +270,19 @@ fn a_window_limits_when_it_is_waited_for_and_too_small() {
 }
 
 #[test]
+fn within_one_machine_a_closed_window_is_no_matter_of_the_path() {
+    let live = |rtt_s: f64| {
+        bulk(1, 10.0, 3_000_000, None).with(|given| {
+            given.plan.networks.clear();
+            given.plan.measurements[0].across = None;
+            given.transport(|t| (t.receive_window_limited_s, t.rtt_s) = (Some(5.0), rtt_s));
+        })
+    };
+    assert_eq!(live(0.03).kinds(), [Kind::WindowBelowBdp]);
+    assert_eq!(live(27e-6).kinds(), HEALTHY);
+}
+
+#[test]
 fn one_packet_at_a_time_is_a_window() {
     let waits = |name: &str, bytes: u64| {
         bulk(1, 10.0, bytes, None).with(|given| {
@@ -554,4 +567,22 @@ fn findings_are_ranked_by_what_they_explain_and_how_sure_they_are() {
     assert_eq!(given.kinds(), [Kind::SocketBuffer, Kind::WindowBelowBdp]);
     let ranks: Vec<f64> = given.found().iter().map(Finding::rank).collect();
     assert!(ranks[0] >= ranks[1]);
+}
+
+#[test]
+fn figures_beyond_all_bounds_are_no_panic() {
+    let most = i64::MAX;
+    let hostile = writer(5, 1).with(|given| {
+        given.lifelines.clock_error_ns = u64::MAX;
+        for keyword in ["TCP_RETRANSMIT", "NET_DROP", "PROCESS_PAUSED", "EVENTS_LOST", "APP_RECEIVED", "TCP_SEGMENT"] {
+            for (first, second) in [(most, most), (i64::MIN, most), (-1, i64::MIN)] {
+                given.event(u64::MAX / 1000 - 1, "b", keyword, &format!("{first}; {second}; {first}; {second}; s>b"));
+                given.event(0, "a0", keyword, &format!("{second}; 0; {first}; {second}"));
+            }
+        }
+        let trace = HostTrace { lost: u64::MAX, recorded: u64::MAX, ..HostTrace::default() };
+        given.index.hosts.insert("a0".into(), trace.clone());
+        given.index.hosts.insert("b".into(), trace);
+    });
+    assert!(!hostile.found().is_empty());
 }

@@ -22,6 +22,10 @@ fn offered(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let share = limits.receive_window * (1.0 - view.outside_share(part.index, reader)) * part.weight;
     let window = part.setting_bytes("receive_buffer", true)?;
     let trip = part.round_trip_s()?;
+    // Within one machine a closed window says that the reader's processor is behind.
+    if part.paths.is_none() && trip < super::serial::LEAST_TRIP_S {
+        return None;
+    }
     let lets = pipe::window_limited_bit_s(real(window), trip)?;
     // Enough for the stream's part of the path, or not what the window really was.
     let enough = view.scene.fair_bit_s(part).is_some_and(|fair| lets >= fair);
