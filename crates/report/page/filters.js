@@ -136,7 +136,7 @@ function tells(model, by) {
 /** A choice of what lines are coloured by. @param {import("./model.js").Model} model @param {(by: string) => void} changed */
 export function colourPick(model, changed) {
   const usable = Object.entries(COLOURS).filter(([by]) => by !== "group" || model.head.groups.length > 1);
-  const telling = ["group", "host", "stack", "flow", "outcome"].find((by) => usable.some(([one]) => one === by) && tells(model, by)) ?? usable[0][0];
+  const telling = ["group", "host", "stack", "outcome"].find((by) => usable.some(([one]) => one === by) && tells(model, by)) ?? "stack";
   const label = pick("Colour by", usable.map(([by, name]) => [by, name]), telling);
   label.addEventListener("input", () => changed(label.lastChild.value));
   return { label, by: telling };
