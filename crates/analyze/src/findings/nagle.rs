@@ -58,7 +58,7 @@ fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     first.values_mut().for_each(|segments| segments.sort_unstable_by_key(|(from, ..)| *from));
     let trip = part.round_trip_s().unwrap_or(0.0);
     let (mut held, mut rows) = (0.0, Vec::new());
-    let mut units = 0_u64;
+    let (mut units, mut late_at_all) = (0_u64, 0_u64);
     for keyword in ["APP_SEND", "APP_CALL", "APP_REPLY"] {
         for row in view.scene.rows(keyword) {
             let Some(range) = log.range(row) else { continue };
@@ -67,6 +67,7 @@ fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
             let Some(&(from, to, sent)) = before.checked_sub(1).and_then(|last| segments.get(last)) else { continue };
             units += 1;
             let late = real(log.at(sent).saturating_sub(log.at(row))) / 1e9;
+            late_at_all += u64::from(late >= delay / 8.0);
             // Held until an acknowledgement that was delayed: no longer than that and a round trip, and a small segment.
             if to - from < segment && late >= (1.0 - NEAR) * delay && late <= (1.0 + NEAR) * (delay + trip) {
                 held += late;
@@ -76,7 +77,8 @@ fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     }
     let times = (rows.len() / 2) as u64;
     let share = held / basis_s(&view.scene);
-    if share < LEAST || times == 0 {
+    // Units that wait for a window are late by any time; some of them by just this one.
+    if share < LEAST || 2 * times <= late_at_all {
         return None;
     }
     let sentence = format!(

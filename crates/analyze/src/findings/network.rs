@@ -14,7 +14,7 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
     let scene = &view.scene;
     let port = scene.fullest()?;
     let busy = scene.busy(port);
-    if busy < FULL || port.paced {
+    if busy < FULL {
         return None;
     }
     let calls = scene.parts.iter().any(|part| part.work == Work::Calls);

@@ -156,9 +156,9 @@ impl<'c> Scene<'c> {
             .min(self.span_s / 2.0)
     }
 
-    /// The fullest port that data goes over.
+    /// The fullest port that data goes over, of those at their own rate.
     pub(crate) fn fullest(&self) -> Option<&Port> {
-        let carrying = self.ports.iter().filter(|port| port.streams > 0 && port.packets > 0);
+        let carrying = self.ports.iter().filter(|port| port.streams > 0 && port.packets > 0 && !port.paced);
         carrying.max_by(|a, b| a.busy_s().total_cmp(&b.busy_s()))
     }
 

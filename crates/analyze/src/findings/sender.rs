@@ -8,7 +8,9 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
     let port = scene.ports.iter().filter(|port| port.paced && port.streams > 0 && port.packets > 0);
     let port = port.max_by(|a, b| a.busy_s().total_cmp(&b.busy_s()))?;
     let busy = scene.busy(port);
-    if busy < super::network::FULL {
+    // A sender that is paced to its part of a full link gives it no less than the link takes.
+    let full = scene.fullest().is_some_and(|port| scene.busy(port) >= super::network::FULL);
+    if busy < super::network::FULL || full {
         return None;
     }
     let host = &port.hop.ends.0;

@@ -354,6 +354,22 @@ fn held_segments_show_nagle() {
 }
 
 #[test]
+fn units_that_wait_for_any_time_do_not_show_nagle() {
+    let late = |ms: fn(u64) -> u64| {
+        paced(&[(60, 20)]).with(|given| {
+            for n in 0..20_u64 {
+                let (at, offset) = (n * 100_000, n * 100);
+                given.event(at, "a0", "APP_CALL", &format!("{n}; 0; {offset}; 100"));
+                given.event(at + ms(n) * 1000, "a0", "TCP_SEGMENT", &format!("; 0; {offset}; 100"));
+                given.event(at + 60_000, "a0", "APP_RESPONSE", &format!("{n}; 1; {}; 64", n * 64));
+            }
+        })
+    };
+    assert_eq!(late(|_| 40).kinds(), [Kind::NagleDelayedAck]);
+    assert_eq!(late(|n| 6 + 5 * (n % 10)).kinds(), HEALTHY);
+}
+
+#[test]
 fn a_processor_limits_from_its_limit_on() {
     let computes = |share: f64| {
         bulk(1, 10.0, 30_000_000, None).with(|given| given.records[0].responder.usage.system_s = 10.0 * share)
