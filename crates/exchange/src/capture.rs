@@ -85,10 +85,13 @@ impl<'o> Reader<'o> {
         }
     }
 
-    /// What could not be read: how much of it, and the first few in words.
+    /// What could not be read: how much of it, and the first few in words. And what the next capture of the same
+    /// connections has to know.
     #[must_use]
-    pub fn mistakes(self) -> (u64, Vec<String>) {
-        self.capture.imported.mistakes
+    pub fn finish(self) -> ((u64, Vec<String>), Options) {
+        let (known, first_flow) = self.capture.streams.known();
+        let host = self.capture.options.host.clone();
+        (self.capture.imported.mistakes, Options { host, known, first_flow })
     }
 }
 
@@ -195,7 +198,12 @@ impl<'o> Capture<'o> {
     }
 
     fn segment(&mut self, place: &str, at_ns: u64, segment: &Segment) {
-        let (seen, known) = self.streams.see(segment.ends, segment.sequence, segment.bytes, segment.syn);
+        let seen = self.streams.see(segment.ends, segment.sequence, segment.bytes, segment.syn);
+        let Some((seen, known)) = seen else {
+            return self
+                .imported
+                .mistake(format!("packet {} is of one connection more than are told apart", self.packets));
+        };
         if segment.bytes == 0 {
             return;
         }

@@ -244,6 +244,11 @@ fn import(data: &TracesData, imported: &mut Imported) {
 /// An event of ours comes back as it was.
 fn import_ours(span: &Span, host: &str, imported: &mut Imported) {
     for event in &span.events {
+        if event.name.is_empty() || i64::try_from(event.time_unix_nano).is_err() {
+            imported
+                .mistake(format!("an event of the span {:?} has no name, or a time beyond the year 2262", span.name));
+            continue;
+        }
         let mut data: Vec<String> = Vec::new();
         for attribute in &event.attributes {
             let field = attribute.key.strip_prefix(DATA).and_then(|field| field.parse::<usize>().ok());
@@ -262,8 +267,16 @@ fn import_ours(span: &Span, host: &str, imported: &mut Imported) {
 
 /// Data of foreign spans: unit (the trace), span, its parent, name, then attributes as `name=value`.
 fn import_span(span: &Span, host: &str, service: &str, imported: &mut Imported) {
-    if span.trace_id.len() != 16 || span.end_time_unix_nano < span.start_time_unix_nano {
-        imported.mistake(format!("the span {:?} has no trace, or ends before it begins", span.name));
+    let times = [span.start_time_unix_nano, span.end_time_unix_nano];
+    let late = times
+        .into_iter()
+        .chain(span.events.iter().map(|event| event.time_unix_nano))
+        .any(|at| i64::try_from(at).is_err());
+    if span.trace_id.len() != 16 || late || times[1] < times[0] {
+        imported.mistake(format!(
+            "the span {:?} has no trace, ends before it begins, or is beyond the year 2262",
+            span.name
+        ));
         return;
     }
     let ids = [&span.trace_id, &span.span_id, &span.parent_span_id].map(|id| hex_of(id));

@@ -127,7 +127,7 @@ pub const MANIFEST: &str = "perfetto_manifest.json";
 /// The files of a trace, by name: one a host and the manifest. All times are in the reference host's.
 #[must_use]
 pub fn files(events: &Table, lifelines: &Lifelines, index: &Index) -> BTreeMap<String, Vec<u8>> {
-    let mut hosts: BTreeMap<&str, Host> = BTreeMap::new();
+    let mut hosts: BTreeMap<&str, Host<'_>> = BTreeMap::new();
     let units = flows(lifelines);
     for row in events.by_time() {
         let row = row as usize;
@@ -135,8 +135,8 @@ pub fn files(events: &Table, lifelines: &Lifelines, index: &Index) -> BTreeMap<S
         let pid = hosts.len() as u32 + 1;
         hosts.entry(name).or_insert_with(|| Host::new(name, pid)).put(events, row, index, &units);
     }
-    let manifest = manifest(hosts.keys().copied(), index);
-    let files = hosts.into_iter().map(|(name, host)| (file_name(name), host.trace.encode_to_vec()));
+    let manifest = manifest(hosts.values().map(|host| (host.name, host.file_name())), index);
+    let files = hosts.values().map(|host| (host.file_name(), host.trace.encode_to_vec()));
     files.chain([(MANIFEST.to_owned(), format!("{manifest:#}\n").into_bytes())]).collect()
 }
 
@@ -146,37 +146,33 @@ fn flows(lifelines: &Lifelines) -> BTreeMap<u32, u64> {
     lines.flat_map(|(line, id)| lifelines.passages_of(line).iter().map(move |passage| (passage.row, id))).collect()
 }
 
-fn file_name(host: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
-    format!("{}.pftrace", host.chars().map(plain).take(100).collect::<String>())
-}
-
-fn manifest<'h>(hosts: impl Iterator<Item = &'h str>, index: &Index) -> Json {
-    let names: Vec<&str> = hosts.collect();
-    let reference = names.iter().find(|name| **name == index.reference).or(names.first()).copied().unwrap_or_default();
-    let file = |name: &&str| {
-        let mut entry = json!({"path": file_name(name), "machine": {"name": name}});
-        if *name != reference {
-            let is = json!({"file": file_name(reference), "clock": "BOOTTIME"});
-            entry["clocks"] = json!({"clock": "BOOTTIME", "is": is});
+fn manifest<'h>(hosts: impl Iterator<Item = (&'h str, String)>, index: &Index) -> Json {
+    let hosts: Vec<(&str, String)> = hosts.collect();
+    let reference = hosts.iter().find(|(name, _)| *name == index.reference).or(hosts.first());
+    let reference = reference.map(|(_, file)| file.clone()).unwrap_or_default();
+    let file = |(name, path): &(&str, String)| {
+        let mut entry = json!({"path": path, "machine": {"name": name}});
+        if *path != reference {
+            entry["clocks"] = json!({"clock": "BOOTTIME", "is": {"file": reference, "clock": "BOOTTIME"}});
         }
         entry
     };
-    let files: Vec<Json> = names.iter().map(file).collect();
-    json!({"perfetto_manifest": {"version": 1, "trace_time": {"clock": "BOOTTIME", "file": file_name(reference)}, "files": files}})
+    let files: Vec<Json> = hosts.iter().map(file).collect();
+    json!({"perfetto_manifest": {"version": 1, "trace_time": {"clock": "BOOTTIME", "file": reference}, "files": files}})
 }
 
 /// A host's file being made.
-struct Host {
+struct Host<'n> {
+    name: &'n str,
     trace: Trace,
     sequence: u32,
     /// The track of each keyword, and of each counter.
     tracks: BTreeMap<String, u64>,
 }
 
-impl Host {
-    fn new(name: &str, pid: u32) -> Self {
-        let mut host = Self { trace: Trace::default(), sequence: pid, tracks: BTreeMap::new() };
+impl<'n> Host<'n> {
+    fn new(name: &'n str, pid: u32) -> Self {
+        let mut host = Self { name, trace: Trace::default(), sequence: pid, tracks: BTreeMap::new() };
         let clocks = [BOOTTIME, REALTIME].map(|clock_id| Clock { clock_id, timestamp: 0 });
         host.packet(Packet {
             clock_snapshot: Some(ClockSnapshot { clocks: clocks.to_vec() }),
@@ -193,6 +189,12 @@ impl Host {
             ..TrackDescriptor::default()
         });
         host
+    }
+
+    /// What of its name a file may have, and a number, so that names that are alike stay apart.
+    fn file_name(&self) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+        format!("{}-{}.pftrace", self.sequence, self.name.chars().map(plain).take(100).collect::<String>())
     }
 
     /// Tracks are told apart across files too.

@@ -1,16 +1,18 @@
-//! Plans a query, carries it out within a limit of memory, prints its rows.
+//! Plans a query, carries it out within a limit of memory, prints its rows, as they come where the format permits.
 
 use crate::tables::{Run, register};
 use crate::{Error, Format};
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::arrow::{csv, json};
 use datafusion::error::DataFusionError;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
+use futures::StreamExt;
+use std::io::{Stdout, stdout};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Carries it out.
 pub(crate) fn run(runs: &[PathBuf], sql: &str, format: Format, memory_mib: usize) -> Result<(), Error> {
@@ -24,30 +26,52 @@ pub(crate) fn run(runs: &[PathBuf], sql: &str, format: Format, memory_mib: usize
         // Rows are asked for; nothing is written or set.
         let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
         let rows = session.sql_with_options(sql, reading).await.map_err(|cause| refused(&cause))?;
-        let schema = rows.schema().as_arrow().clone();
-        let batches = rows.collect().await.map_err(|cause| failed(&cause))?;
-        print(&batches, &schema.into(), format).map_err(|cause| failed(&cause))
+        let empty = RecordBatch::new_empty(Arc::new(rows.schema().as_arrow().clone()));
+        if format == Format::Table {
+            // Columns are as wide as their widest row, so all rows are wanted at once.
+            let batches = rows.collect().await.map_err(|cause| failed(&cause))?;
+            let batches = if batches.is_empty() { vec![empty] } else { batches };
+            println!("{}", pretty_format_batches(&batches).map_err(|cause| failed(&cause))?);
+            return Ok(());
+        }
+        let mut printer = Printer::new(format);
+        // No rows still have names of columns.
+        printer.print(&empty).map_err(|cause| failed(&cause))?;
+        let mut stream = rows.execute_stream().await.map_err(|cause| failed(&cause))?;
+        while let Some(batch) = stream.next().await {
+            let batch = batch.map_err(|cause| failed(&cause))?;
+            printer.print(&batch).map_err(|cause| failed(&cause))?;
+        }
+        printer.finish().map_err(|cause| failed(&cause))
     })
 }
 
-fn print(batches: &[RecordBatch], schema: &SchemaRef, format: Format) -> Result<(), ArrowError> {
-    let stdout = std::io::stdout().lock();
-    // No rows still have names of columns.
-    let empty = [RecordBatch::new_empty(schema.clone())];
-    let batches = if batches.is_empty() { &empty } else { batches };
-    match format {
-        Format::Table => {
-            println!("{}", pretty_format_batches(batches)?);
-            Ok(())
+/// Prints rows as they come.
+enum Printer {
+    Csv(csv::Writer<Stdout>),
+    Json(json::LineDelimitedWriter<Stdout>),
+}
+
+impl Printer {
+    fn new(format: Format) -> Self {
+        if format == Format::Csv {
+            Self::Csv(csv::Writer::new(stdout()))
+        } else {
+            Self::Json(json::LineDelimitedWriter::new(stdout()))
         }
-        Format::Csv => {
-            let mut writer = csv::Writer::new(stdout);
-            batches.iter().try_for_each(|batch| writer.write(batch))
+    }
+
+    fn print(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+        match self {
+            Self::Csv(writer) => writer.write(batch),
+            Self::Json(writer) => writer.write(batch),
         }
-        Format::Json => {
-            let mut writer = json::LineDelimitedWriter::new(stdout);
-            batches.iter().try_for_each(|batch| writer.write(batch))?;
-            writer.finish()
+    }
+
+    fn finish(self) -> Result<(), ArrowError> {
+        match self {
+            Self::Csv(_) => Ok(()),
+            Self::Json(mut writer) => writer.finish(),
         }
     }
 }

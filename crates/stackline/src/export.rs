@@ -2,7 +2,7 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::forms::{TO, To};
+use crate::forms::{Exporter, TO};
 use crate::output;
 use stackline_runs::Run;
 use std::fs::{self, File};
@@ -27,7 +27,7 @@ pub(crate) fn export(flags: &flags::Export) -> Result {
 }
 
 /// A reader that has seen enough is no error.
-fn to_stdout(form: &To, run: &Path, reference: bool) -> Result<()> {
+fn to_stdout(form: &Exporter, run: &Path, reference: bool) -> Result<()> {
     let mut out = Watched { to: stdout().lock(), closed: false };
     match (form.export)(run, reference, &mut out) {
         Err(error) if !out.closed => Err(error),
@@ -54,7 +54,7 @@ impl<W: Write> Write for Watched<W> {
 }
 
 /// Writes beside the file, which gets its name when all is there.
-fn to_file(form: &To, (run, reference): (&Path, bool), path: &Path) -> Result<u64> {
+fn to_file(form: &Exporter, (run, reference): (&Path, bool), path: &Path) -> Result<u64> {
     let unwritten = |cause: std::io::Error| {
         Error::new(Exit::Environment, format!("{} cannot be written: {cause}", path.display()))
             .hint("check the directory and that the disk is not full")

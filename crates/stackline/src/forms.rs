@@ -1,7 +1,7 @@
 //! The forms events come in and go out in: each is one file with a table row or two.
 //!
-//! To add one: a file under `forms/` with a [`From`] or an [`To`], a line in [`FROM`] or [`TO`], and for what goes out a
-//! flag of its own in `flags::Export` that [`To::flag`] finds.
+//! To add one: a file under `forms/` with an [`Importer`] or an [`Exporter`], a line in [`FROM`] or [`TO`], and for what goes out a
+//! flag of its own in `flags::Export` that [`Exporter::flag`] finds.
 
 mod capture;
 mod otlp;
@@ -20,17 +20,24 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// A form that is read.
-pub(crate) struct From {
+pub(crate) struct Importer {
     /// Its name, as `--as` takes it.
     pub(crate) name: &'static str,
     /// Whether a log looks like it: its name and its first bytes, [`LOOKED_AT`] of them where there are so many.
     pub(crate) recognises: fn(&str, &[u8]) -> bool,
     /// Reads all of a log into a run. What in it is no event is counted and ends nothing.
-    pub(crate) import: fn(Log<'_>, &mut Intake) -> Result<Import>,
+    pub(crate) import: fn(Log<'_>, &mut Intake, &mut Shared) -> Result<Import>,
+}
+
+/// What logs that are imported together know of one another.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// Connections of the run and of captures so far.
+    connections: Option<stackline_exchange::capture::Options>,
 }
 
 /// A form that is written.
-pub(crate) struct To {
+pub(crate) struct Exporter {
     /// Where it was asked for: `None`, standard output, or a file.
     pub(crate) flag: fn(&flags::Export) -> Option<&Option<PathBuf>>,
     /// Writes a run's events; in the reference's time when that is asked for. How many.
@@ -90,7 +97,7 @@ fn unwritten(cause: impl std::fmt::Display) -> Error {
 pub(crate) const LOOKED_AT: usize = 4096;
 
 /// Every form that is read; the first that recognises a log reads it.
-pub(crate) const FROM: &[From] = &[tape::FROM, capture::FROM, qlog::FROM, otlp::FROM, text::FROM];
+pub(crate) const FROM: &[Importer] = &[tape::FROM, capture::FROM, qlog::FROM, otlp::FROM, text::FROM];
 
 /// Every form that is written.
-pub(crate) const TO: &[To] = &[text::TO, tape::TO, otlp::PROTOBUF, otlp::JSON, perfetto::TO];
+pub(crate) const TO: &[Exporter] = &[text::TO, tape::TO, otlp::PROTOBUF, otlp::JSON, perfetto::TO];

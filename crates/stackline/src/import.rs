@@ -2,7 +2,7 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::forms::{self, FROM, LOOKED_AT};
+use crate::forms::{self, FROM, LOOKED_AT, Shared};
 use crate::output;
 use stackline_core::trace::{Import, Index};
 use stackline_runs::events::{Intake, Log, Taken, read_index, write_index};
@@ -52,7 +52,7 @@ struct Given<'f> {
     path: &'f Path,
     name: String,
     host: Option<&'f str>,
-    form: Option<&'static forms::From>,
+    form: Option<&'static forms::Importer>,
 }
 
 fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
@@ -98,10 +98,10 @@ fn fill(run: &Path, logs: &[Given<'_>], started: SystemTime) -> Result<(Index, T
     let mut index = read_index(run)?.unwrap_or_default();
     let mut intake = Intake::begin(run)?;
     let present = started.duration_since(UNIX_EPOCH).unwrap_or_default() + AHEAD;
-    let mut imports = Vec::new();
+    let (mut imports, mut shared) = (Vec::new(), Shared::default());
     for log in logs {
         let before = intake.hosts().clone();
-        let mut import = read(log, present, &index, &mut intake)?;
+        let mut import = read(log, present, &index, (&mut intake, &mut shared))?;
         let came = intake.hosts().iter().map(|(host, count)| (host.clone(), count - before.get(host).unwrap_or(&0)));
         import.hosts = came.filter(|(_, count)| *count > 0).collect();
         imports.push(import);
@@ -118,7 +118,12 @@ fn fill(run: &Path, logs: &[Given<'_>], started: SystemTime) -> Result<(Index, T
     Ok((index, taken, imports))
 }
 
-fn read(log: &Given<'_>, present: Duration, index: &Index, intake: &mut Intake) -> Result<Import> {
+fn read(
+    log: &Given<'_>,
+    present: Duration,
+    index: &Index,
+    (intake, shared): (&mut Intake, &mut Shared),
+) -> Result<Import> {
     let unread = |cause: std::io::Error| {
         Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check its name and who may read it")
     };
@@ -139,7 +144,7 @@ fn read(log: &Given<'_>, present: Duration, index: &Index, intake: &mut Intake) 
     let form = log.form.or(found).ok_or_else(|| Error::input(format!("{} is in no known form", log.name)))?;
     let mut bytes = Cursor::new(first).chain(file);
     let present_ns = u64::try_from(present.as_nanos()).unwrap_or(u64::MAX);
-    (form.import)(Log { bytes: &mut bytes, name: &log.name, host: log.host, present_ns }, intake)
+    (form.import)(Log { bytes: &mut bytes, name: &log.name, host: log.host, present_ns }, intake, shared)
 }
 
 fn tell(flags: &flags::Import, run: &PathBuf, index: &Index, taken: &Taken, imports: &[Import]) -> Result<()> {

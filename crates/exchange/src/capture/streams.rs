@@ -25,6 +25,9 @@ pub(super) struct Range {
     pub(super) offset: u64,
 }
 
+/// Most streams of a capture; what comes on further ones is not told.
+const MOST_STREAMS: usize = 1 << 18;
+
 /// All streams of a capture.
 #[derive(Debug)]
 pub(super) struct Streams {
@@ -48,19 +51,22 @@ impl Streams {
         Self { known, open: BTreeMap::new(), next_flow: first_flow }
     }
 
-    /// A segment was captured.
-    pub(super) fn see(&mut self, ends: Ends, sequence: u32, bytes: u64, syn: bool) -> (Seen, Range) {
+    /// A segment was captured; `None` when there are more streams than can be remembered.
+    pub(super) fn see(&mut self, ends: Ends, sequence: u32, bytes: u64, syn: bool) -> Option<(Seen, Range)> {
         let first = if syn { sequence.wrapping_add(1) } else { sequence };
-        if !self.open.contains_key(&ends) || (syn && !self.is_again(&ends, first)) {
-            let id = self.id(ends);
+        let there = self.open.contains_key(&ends);
+        if !there && self.open.len() >= MOST_STREAMS {
+            return None;
+        }
+        if !there || (syn && !self.is_again(&ends, first)) {
+            let id = self.id(ends, there);
             let stream = Stream { id, next: (first, 0), ranges: BTreeMap::new(), began: syn };
             self.open.insert(ends, stream);
         }
-        // It was put in above when it was not there.
-        let Some(stream) = self.open.get_mut(&ends) else { return (Seen::First, Range { stream: 0, offset: 0 }) };
+        let stream = self.open.get_mut(&ends)?;
         let offset = stream.offset(first);
         let seen = if bytes > 0 { stream.keep(offset, offset + bytes) } else { Seen::First };
-        (seen, Range { stream: stream.id, offset })
+        Some((seen, Range { stream: stream.id, offset }))
     }
 
     /// Whether a SYN is one that is sent again.
@@ -68,17 +74,23 @@ impl Streams {
         self.open.get(ends).is_some_and(|stream| stream.began && stream.ranges.is_empty() && stream.next.0 == first)
     }
 
-    fn id(&mut self, ends: Ends) -> i64 {
-        if let Some(id) = self.known.get(&ends) {
-            return *id;
-        }
+    /// The id of a stream that begins; `again`: these ends had a connection before, which is another.
+    fn id(&mut self, ends: Ends, again: bool) -> i64 {
         // Whoever is seen first in a connection counts as its initiator.
         let back = (ends.1, ends.0);
-        if let Some(other) = self.open.get(&back).filter(|other| other.id & 1 == 0) {
-            return other.id | 1;
+        let initiator = self.open.get(&back).map(|other| other.id).filter(|id| id & 1 == 0);
+        let known = self.known.get(&ends).copied().filter(|_| !again);
+        if let Some(id) = initiator.map(|id| id | 1).or(known) {
+            return id;
         }
         self.next_flow += 1;
         i64::from(self.next_flow - 1) << 1
+    }
+
+    /// What is known for the next capture of the same connections: their latest streams, and the first flow that is free.
+    pub(super) fn known(self) -> (BTreeMap<Ends, i64>, u32) {
+        let latest = self.open.into_iter().map(|(ends, stream)| (ends, stream.id));
+        (self.known.into_iter().chain(latest).collect(), self.next_flow)
     }
 
     /// Streams whose first segment seen was no SYN.
@@ -137,7 +149,7 @@ mod tests {
     fn offsets_count_from_the_syn_through_the_wrap() {
         let mut streams = Streams::new(BTreeMap::new(), 7);
         let isn = u32::MAX - 1000;
-        let mut see = |sequence: u32, bytes, syn| streams.see(ends(), sequence, bytes, syn);
+        let mut see = |sequence: u32, bytes, syn| streams.see(ends(), sequence, bytes, syn).unwrap();
         assert_eq!(see(isn, 0, true), (Seen::First, Range { stream: 14, offset: 0 }));
         let data = isn.wrapping_add(1);
         assert_eq!(see(data, 1000, false), (Seen::First, Range { stream: 14, offset: 0 }));
@@ -147,16 +159,22 @@ mod tests {
         assert_eq!(see(data.wrapping_add(1000), 1000, false), (Seen::First, Range { stream: 14, offset: 1000 }));
         assert_eq!(see(data.wrapping_add(500), 2500, false).0, Seen::Before);
         let back = (ends().1, ends().0);
-        assert_eq!(streams.see(back, 5, 10, false).1, Range { stream: 15, offset: 0 });
+        assert_eq!(streams.see(back, 5, 10, false).unwrap().1, Range { stream: 15, offset: 0 });
         assert_eq!(streams.without_beginning().collect::<Vec<_>>(), [(back, 15)]);
     }
 
     #[test]
-    fn known_streams_keep_their_ids_and_ports_used_again_begin_anew() {
-        let mut streams = Streams::new(BTreeMap::from([(ends(), 9)]), 0);
-        assert_eq!(streams.see(ends(), 100, 0, true).1, Range { stream: 9, offset: 0 });
-        assert_eq!(streams.see(ends(), 101, 50, false).1, Range { stream: 9, offset: 0 });
-        assert_eq!(streams.see(ends(), 9000, 0, true).1, Range { stream: 9, offset: 0 });
-        assert_eq!(streams.see(ends(), 9001, 50, false), (Seen::First, Range { stream: 9, offset: 0 }));
+    fn known_streams_keep_their_ids_and_ports_used_again_are_another_connection() {
+        let mut streams = Streams::new(BTreeMap::from([(ends(), 8)]), 20);
+        let mut see = |ends, sequence, bytes, syn| streams.see(ends, sequence, bytes, syn).unwrap().1;
+        let back = (ends().1, ends().0);
+        assert_eq!(see(ends(), 100, 0, true), Range { stream: 8, offset: 0 });
+        assert_eq!(see(back, 700, 0, true), Range { stream: 9, offset: 0 });
+        assert_eq!(see(ends(), 101, 50, false), Range { stream: 8, offset: 0 });
+        assert_eq!(see(ends(), 9000, 0, true), Range { stream: 40, offset: 0 });
+        assert_eq!(see(back, 9700, 0, true), Range { stream: 41, offset: 0 });
+        assert_eq!(see(ends(), 9001, 50, false), Range { stream: 40, offset: 0 });
+        let (known, next) = streams.known();
+        assert_eq!((known[&ends()], known[&back], next), (40, 41, 21));
     }
 }

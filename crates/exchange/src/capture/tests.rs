@@ -39,7 +39,7 @@ fn lines(bytes: &[u8], options: &Options) -> (Vec<String>, Vec<String>) {
     while let Some(table) = reader.next_batch() {
         lines.extend((0..table.len()).map(|row| table.event(row).to_string()));
     }
-    (lines, reader.mistakes().1)
+    (lines, reader.finish().0.1)
 }
 
 /// Reads all of it, whatever it is.

@@ -1,27 +1,27 @@
 //! Spans of OpenTelemetry: protobuf or JSON in, both out.
 
-use super::{From, To, take, unread, unwritten, whole};
+use super::{Exporter, Importer, take, unread, unwritten, whole};
 use crate::exit::Result;
 use crate::loaded::Loaded;
 use stackline_exchange::otlp::{self, messages::TracesData};
 use std::path::Path;
 
 /// JSON says so in its first object; protobuf cannot be told from anything, so its name has to.
-pub(super) const FROM: From = From {
+pub(super) const FROM: Importer = Importer {
     name: "otlp",
     recognises: |name, first| {
         let json =
             first.trim_ascii_start().starts_with(b"{") && first.windows(15).any(|some| some == b"\"resourceSpans\"");
         json || name.ends_with(".otlp")
     },
-    import: |mut log, into| {
+    import: |mut log, into, _| {
         let bytes = whole(&mut log)?;
         let read = otlp::read(&bytes).map_err(|cause| unread(&log, &cause))?;
         take("otlp", &log, bytes.len() as u64, read, into)
     },
 };
 
-pub(super) const PROTOBUF: To = To {
+pub(super) const PROTOBUF: Exporter = Exporter {
     flag: |flags| flags.otlp.as_ref(),
     export: |run, _, to| {
         let (data, count) = spans(run)?;
@@ -30,7 +30,7 @@ pub(super) const PROTOBUF: To = To {
     },
 };
 
-pub(super) const JSON: To = To {
+pub(super) const JSON: Exporter = Exporter {
     flag: |flags| flags.otlp_json.as_ref(),
     export: |run, _, to| {
         let (data, count) = spans(run)?;

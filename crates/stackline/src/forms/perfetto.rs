@@ -1,13 +1,13 @@
 //! A trace for Perfetto's viewer: an archive of a file a host and the manifest that relates them.
 
-use super::{To, unwritten};
+use super::{Exporter, unwritten};
 use crate::exit::Result;
 use crate::loaded::Loaded;
 use stackline_exchange::perfetto::{MANIFEST, files};
 use std::io::{Result as Io, Write};
 use std::path::Path;
 
-pub(super) const TO: To = To { flag: |flags| flags.perfetto.as_ref(), export };
+pub(super) const TO: Exporter = Exporter { flag: |flags| flags.perfetto.as_ref(), export };
 
 fn export(run: &Path, _: bool, to: &mut dyn Write) -> Result<u64> {
     let loaded = Loaded::open(run)?;
