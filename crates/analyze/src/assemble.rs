@@ -182,8 +182,8 @@ impl<'i> Assembler<'i> {
             return;
         }
         let point = self.points.number(table, row, role, place(table, row, role, stream));
-        if let Some(range) = range.filter(|_| role.layer == Some(Layer::Network)) {
-            self.points.lean(point, range.stream);
+        if let Some(stream) = stream.filter(|_| role.layer == Some(Layer::Network)) {
+            self.points.lean(point, stream);
         }
         match range {
             Some(range) if role.carries_bytes() => self.carriers.push(Carrier { range, point, row: number, id }),

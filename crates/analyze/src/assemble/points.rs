@@ -116,10 +116,12 @@ pub(crate) const fn at_port(name: u32) -> Where {
     PORTS + name
 }
 
-/// The order of points that no unit's way decides: there before back, as a way goes, as in the catalogue, by name.
+/// The order of points that no unit's way decides: there before back, as a way goes, as in the catalogue, by name. What tells
+/// no direction lies among what goes there: ahead of all of it, a queue would come before the call that fills it.
 pub(crate) fn ties(known: &[Known]) -> Vec<u32> {
     let mut order: Vec<usize> = (0..known.len()).collect();
-    let key = |known: &Known| (code(known.direction), known.role.stage, known.role.row);
+    let direction = |known: &Known| known.direction.unwrap_or(Direction::There);
+    let key = |known: &Known| (code(Some(direction(known))), known.role.stage, known.role.row);
     order.sort_by(|a, b| (key(&known[*a]), &known[*a].point).cmp(&(key(&known[*b]), &known[*b].point)));
     let mut ties = vec![0; known.len()];
     order.iter().enumerate().for_each(|(rank, point)| ties[*point] = rank as u32);

@@ -222,6 +222,27 @@ fn segments_are_joined_by_the_bytes_they_carry() {
     assert_eq!(bytes, [Some(300), Some(1000), Some(1000)]);
 }
 
+/// Datagrams are told by their unit and have no offset; a simulated one is at its first queue at the instant it is sent.
+#[test]
+fn datagrams_begin_where_they_are_sent() {
+    let simulated = include_str!("../../../stackline/golden/traces/datagrams.txt");
+    // As it is, and as where nothing tells the direction.
+    let untold = simulated.lines().filter(|line| line.starts_with("NET_")).fold(simulated.to_owned(), |log, line| {
+        let fields: Vec<&str> = line.split(';').collect();
+        log.replace(line, &[&fields[..5], &[" "; 3], &fields[8..]].concat().join(";"))
+    });
+    for log in [simulated, &untold] {
+        let made = lifelines(&table(log), None, &Options::default());
+        let outcomes: Vec<Outcome> =
+            made.lines.iter().filter(|line| !made.is_connection(line)).map(|line| line.outcome).collect();
+        assert_eq!(outcomes.len(), 4, "{}", drawn(&made));
+        for (number, outcome) in outcomes.iter().enumerate() {
+            let dropped = matches!(outcome, Outcome::NeverArrived { .. });
+            assert!(if number == 2 { dropped } else { *outcome == Outcome::Complete }, "{}", drawn(&made));
+        }
+    }
+}
+
 #[test]
 fn a_send_that_returns_late_is_beside_the_way() {
     let there = stream(0, Direction::There);
