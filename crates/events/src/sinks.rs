@@ -42,14 +42,21 @@ impl Whole {
     }
 
     fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let written = self.file.write_all(bytes);
-        match written {
-            Ok(()) => self.length += bytes.len() as u64,
-            // What cannot be cut (a pipe, a device) has a reader who sees the end of the batch missing.
-            Err(_) => drop(self.file.set_len(self.length)),
-        }
-        written
+        append(&mut self.file, self.length, bytes)?;
+        self.length += bytes.len() as u64;
+        Ok(())
     }
+}
+
+/// Adds bytes to the end of a file of that length, all of them or none: what a full disk took of them is cut off again.
+///
+/// # Errors
+/// When they cannot be written.
+pub fn append(file: &mut File, length: u64, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes).inspect_err(|_| {
+        // What cannot be cut (a pipe, a device) has a reader who sees the end of the batch missing.
+        let _ = file.set_len(length);
+    })
 }
 
 /// Keeps the binary form.

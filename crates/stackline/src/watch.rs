@@ -163,8 +163,10 @@ impl Sink {
         let Self::Directory { directory, spool, host } = self else { return Ok(None) };
         let mut index = Index { reference: host.clone(), ..Index::default() };
         let (cost_s, absent, notes) = (seen.cost_s.clone(), seen.absent.clone(), seen.notes.clone());
-        let recorded = spool.settle()?.get(&host).copied().unwrap_or(0);
-        index.hosts.insert(host, HostTrace { recorded, cost_s, absent, notes, ..HostTrace::default() });
+        index.hosts.insert(host, HostTrace { cost_s, absent, notes, ..HostTrace::default() });
+        for (host, settled) in spool.settle()? {
+            settled.tell(index.hosts.entry(host).or_default());
+        }
         let path = directory.path().to_path_buf();
         write_index(&path, &index)?;
         directory.finish(&[], true, None)?;

@@ -4,11 +4,12 @@
 use super::events_path;
 use super::sort::Sorter;
 use crate::{Error, files};
+use stackline_core::trace::HostTrace;
+use stackline_events::sinks::append;
 use stackline_events::tape::Pieces;
 use stackline_events::{Table, Tape};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Bytes of events that are held back while a tape is sorted.
@@ -37,24 +38,46 @@ impl Spool {
     pub fn append(&self, host: &str, tape: &Tape) -> Result<(), Error> {
         let path = events_path(&self.run, host)?.with_extension(TAPE);
         fs::create_dir_all(self.run.join(files::EVENTS)).map_err(|cause| Error::writing(&path, &cause))?;
-        let file = OpenOptions::new().create(true).append(true).open(&path);
-        file.and_then(|mut file| file.write_all(tape.bytes())).map_err(|cause| Error::writing(&path, &cause))
+        let appended = OpenOptions::new().create(true).append(true).open(&path).and_then(|mut file| {
+            let length = file.metadata()?.len();
+            append(&mut file, length, tape.bytes())
+        });
+        appended.map_err(|cause| Error::writing(&path, &cause))
     }
 
-    /// Turns every tape into a sorted Parquet file, then takes it away. How many events each host has. Takes no more memory for a
-    /// long tape than for a short one.
+    /// Turns every tape into a sorted Parquet file, then takes it away. What each host has, by its name. Takes no more memory for
+    /// a long tape than for a short one.
     ///
     /// # Errors
     /// When one cannot be; its tape is still there then.
-    pub fn settle(self) -> Result<BTreeMap<String, u64>, Error> {
-        let mut counts = BTreeMap::new();
+    pub fn settle(self) -> Result<BTreeMap<String, Settled>, Error> {
+        let mut hosts = BTreeMap::new();
         for tape in tapes(&self.run) {
-            let host = tape.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let count = settle(&tape)?;
+            settle(&tape, &mut hosts)?;
             fs::remove_file(&tape).map_err(|cause| Error::writing(&tape, &cause))?;
-            counts.insert(host, count);
         }
-        Ok(counts)
+        Ok(hosts)
+    }
+}
+
+/// What became of a host's tapes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// Events that are kept.
+    pub recorded: u64,
+    /// Bytes that are no record: nothing behind them could be read.
+    pub damaged: u64,
+}
+
+impl Settled {
+    /// Puts it into what is known of the host.
+    pub fn tell(self, of: &mut HostTrace) {
+        of.recorded = self.recorded;
+        if self.damaged > 0 {
+            // How many there were nobody can say.
+            of.lost += 1;
+            of.notes.push(format!("{} bytes of its events are damaged; what was in them is lost", self.damaged));
+        }
     }
 }
 
@@ -67,24 +90,37 @@ pub(super) fn tapes(run: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Sorts a tape into the Parquet file beside it, which takes its name when it is whole.
-fn settle(tape: &Path) -> Result<u64, Error> {
+/// Sorts a tape into the Parquet file beside it, which takes its name when it is whole. Counts what each host has.
+fn settle(tape: &Path, hosts: &mut BTreeMap<String, Settled>) -> Result<(), Error> {
     let mut sorter = Sorter::new(tape.with_extension("sorting"));
     let mut pieces = open(tape)?;
+    let (mut counts, mut last) = (BTreeMap::<String, u64>::new(), None);
     while let Some(piece) = next(&mut pieces, tape)? {
+        // A file's name has not all of its host's: the events do.
+        for same in piece.host.chunk_by(|one, other| one == other) {
+            *counts.entry(piece.names.text(same[0]).to_owned()).or_default() += same.len() as u64;
+        }
+        last = piece.host.last().map(|host| piece.names.text(*host).to_owned());
         sorter.push(&piece, 0..piece.len());
         if sorter.bytes() > HELD {
             sorter.relieve()?;
         }
     }
     let (made, to) = (tape.with_extension("sorting.ready"), tape.with_extension("parquet"));
-    let (count, _) = sorter.finish(None, &made)?;
+    sorter.finish(None, &made)?;
     files::settle(&made)?;
     fs::rename(&made, &to).map_err(|cause| Error::writing(&to, &cause))?;
-    Ok(count)
+    for (host, count) in counts {
+        hosts.entry(host).or_default().recorded += count;
+    }
+    if pieces.damaged() > 0 {
+        let stem = || tape.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        hosts.entry(last.unwrap_or_else(stem)).or_default().damaged += pieces.damaged();
+    }
+    Ok(())
 }
 
-/// Everything on a file of tapes; a record that was cut off when the run was killed ends it.
+/// Everything on a file of tapes, also while it is being written; a record that was cut off when the run was killed ends it.
 pub(super) fn read_tape(path: &Path) -> Result<Table, Error> {
     let (mut table, mut pieces) = (Table::default(), open(path)?);
     while let Some(piece) = next(&mut pieces, path)? {
@@ -104,7 +140,7 @@ fn next(pieces: &mut Pieces<File>, path: &Path) -> Result<Option<Table>, Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_events::keyword;
+    use stackline_events::{Value, keyword};
 
     #[test]
     fn tapes_become_one_sorted_file() {
@@ -119,10 +155,55 @@ mod tests {
         }
         assert!(spool.append("", &Tape::default()).is_err());
         assert_eq!(super::super::read_run(run.path()).unwrap().len(), 2, "readable before the end");
-        assert_eq!(spool.settle().unwrap(), BTreeMap::from([("khons".to_owned(), 2)]));
+        let settled = Settled { recorded: 2, damaged: 0 };
+        assert_eq!(spool.settle().unwrap(), BTreeMap::from([("khons".to_owned(), settled)]));
         let table = super::super::read_run(run.path()).unwrap();
         let lines: Vec<String> = (0..2).map(|row| table.event(row).to_string()).collect();
         assert_eq!(lines, ["NET_DROP; khons; 0; 3; 3", "APP_SEND; khons; 0; 5; 5"]);
         assert!(tapes(run.path()).is_empty());
+    }
+
+    fn of(host: &str, at: u64, text: &str) -> Tape {
+        let mut tape = Tape::default();
+        tape.host(host);
+        tape.push(keyword::intern("APP_SEND"), at, &[at.into(), Value::Text(text)]);
+        tape
+    }
+
+    #[test]
+    fn a_host_has_its_own_name_and_what_is_damaged_is_told() {
+        let run = tempfile::tempdir().unwrap();
+        let spool = Spool::of(run.path());
+        spool.append("a b", &of("a b", 1, "x")).unwrap();
+        let cut = of("a b", 2, "cut off").bytes()[..60].to_vec();
+        spool.append("a b", &Tape::from_bytes(cut)).unwrap();
+        let settled = spool.settle().unwrap();
+        assert_eq!(settled.keys().collect::<Vec<_>>(), ["a b"]);
+        let mut host = HostTrace::default();
+        settled["a b"].tell(&mut host);
+        assert_eq!((host.recorded, host.lost), (1, 1));
+        assert!(host.notes[0].contains("bytes of its events are damaged"), "{:?}", host.notes);
+    }
+
+    /// In a process of its own, in which no file may be longer than some bytes.
+    #[test]
+    fn a_tape_that_does_not_fit_on_the_disk_leaves_nothing_of_it() {
+        const WITHIN: &str = "STACKLINE_TEST_SHORT_FILES";
+        if std::env::var_os(WITHIN).is_none() {
+            let name = "events::spool::tests::a_tape_that_does_not_fit_on_the_disk_leaves_nothing_of_it";
+            let script = format!("trap '' XFSZ; ulimit -f 4; exec \"$0\" --exact {name}");
+            let mut shell = std::process::Command::new("bash");
+            let shell = shell.arg("-c").arg(script).arg(std::env::current_exe().unwrap()).env(WITHIN, "1");
+            let done = shell.output().unwrap();
+            let said = String::from_utf8_lossy(&done.stdout).into_owned();
+            assert!(done.status.success() && said.contains("1 passed"), "{said}");
+            return;
+        }
+        let run = tempfile::tempdir().unwrap();
+        let spool = Spool::of(run.path());
+        spool.append("khons", &of("khons", 1, "x")).unwrap();
+        assert!(spool.append("khons", &of("khons", 2, &"y".repeat(4090))).is_err(), "the disk is full");
+        spool.append("khons", &of("khons", 3, "z")).unwrap();
+        assert_eq!(super::super::read_run(run.path()).unwrap().at_ns, [1, 3]);
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn traced(
     let mut keep = spooled(directory);
     let (records, traced) = coordinator.make_traced(turn, (&tracing.flows, &tracing.ports), &mut keep);
     let took = Duration::from_seconds(begun.elapsed().as_secs_f64());
-    tracing.traced = Traced { span_ns: traced.span_ns, hosts: traced.hosts, ..Traced::default() };
+    tracing.traced = Traced { span_ns: traced.span_ns, hosts: traced.hosts };
     let records = records?;
     traced.unkept.map_or(Ok(Made { records, took }), |cause| Err(unkept(cause)))
 }

@@ -124,7 +124,7 @@ fn zero(network: &Network, tracing: &Tracing) -> u64 {
 fn traced(network: &Network, turn: &Turn<'_>, tracing: &Tracing, end: Instant) -> Traced {
     let zero = zero(network, tracing);
     let hosts = clocks::known(network, zero, end, turn.seed.child("control"));
-    Traced { span_ns: (zero, zero + end.0), hosts, ..Traced::default() }
+    Traced { span_ns: (zero, zero + end.0), hosts }
 }
 
 /// What a run yielded, in the records that every world makes.

@@ -32,8 +32,6 @@ pub(crate) struct Tracing {
 pub(crate) struct Traced {
     /// When it began and was over, in the reference's time, ns.
     pub(crate) span_ns: (u64, u64),
-    /// Events by host; each tape tells its names itself.
-    pub(crate) tapes: BTreeMap<String, Tape>,
     /// What is known of each host: the latest counts, with those of runs before summed in.
     pub(crate) hosts: BTreeMap<String, HostTrace>,
 }
@@ -71,9 +69,6 @@ impl Tracer {
         let (measurement, run, warmup) = (turn.index, turn.run, !turn.counted);
         self.index.runs.push(RunSpan { measurement, run, warmup, from_ns, to_ns });
         self.spool.append(COORDINATOR, &marks(turn, traced.span_ns))?;
-        for (host, tape) in &traced.tapes {
-            self.spool.append(host, tape)?;
-        }
         for (host, trace) in traced.hosts {
             let before = self.index.hosts.remove(&host).unwrap_or_default();
             self.index.hosts.insert(host, before.then(trace));
@@ -105,8 +100,10 @@ impl Tracer {
     /// When the events cannot be written.
     pub(crate) fn finish(mut self, reference: &str) -> Result<(), Error> {
         self.index.reference = reference.to_owned();
-        for (host, count) in self.spool.settle()? {
-            self.index.hosts.entry(host).or_default().recorded = count;
+        // What is kept is what counts: of a host that has no events there, none.
+        self.index.hosts.values_mut().for_each(|host| host.recorded = 0);
+        for (host, settled) in self.spool.settle()? {
+            settled.tell(self.index.hosts.entry(host).or_default());
         }
         write_index(&self.directory, &self.index)
     }
