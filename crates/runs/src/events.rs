@@ -6,6 +6,7 @@
 
 mod crowd;
 mod export;
+mod hold;
 mod import;
 mod intake;
 mod merge;
@@ -20,7 +21,7 @@ pub use export::{export_tape, export_text};
 pub use import::{Log, begins_tape, import_tape, import_text, rename_hosts};
 pub use intake::{Intake, Taken};
 pub use merged::Merged;
-pub use spool::{Settled, Spool};
+pub use spool::{Settled, Spool, Spooling};
 pub use text::{read_events, write_events};
 
 use crate::{Error, files};

@@ -95,18 +95,29 @@ fn name(flags: &flags::Import) -> String {
 }
 
 fn fill(run: &Path, logs: &[Given<'_>], started: SystemTime) -> Result<(Index, Taken, Vec<Import>)> {
-    let mut index = read_index(run)?.unwrap_or_default();
+    // From here until the index is written nobody else adds to this run.
     let mut intake = Intake::begin(run)?;
+    let mut index = read_index(run)?.unwrap_or_default();
     let present = started.duration_since(UNIX_EPOCH).unwrap_or_default() + AHEAD;
     let (mut imports, mut shared) = (Vec::new(), Shared::default());
     for log in logs {
-        let before = intake.hosts().clone();
+        let (before, refused) = (intake.hosts().clone(), intake.refused().clone());
         let mut import = read(log, present, &index, (&mut intake, &mut shared))?;
+        for (cause, count) in intake.refused() {
+            let count = count - refused.get(cause).unwrap_or(&0);
+            if count > 0 {
+                import.events = import.events.saturating_sub(count);
+                *import.refused.entry((*cause).to_owned()).or_default() += count;
+            }
+        }
         let came = intake.hosts().iter().map(|(host, count)| (host.clone(), count - before.get(host).unwrap_or(&0)));
         import.hosts = came.filter(|(_, count)| *count > 0).collect();
         imports.push(import);
     }
     let taken = intake.finish()?;
+    for (host, settled) in &taken.settled {
+        settled.tell(index.hosts.entry(host.clone()).or_default());
+    }
     for (host, count) in &taken.hosts {
         index.hosts.entry(host.clone()).or_default().recorded += count;
     }

@@ -16,7 +16,7 @@ use stackline_core::units;
 use stackline_events::{Record, Tape, Value, catalogue, text};
 use stackline_live::watch::switches::{PORT, Switch};
 use stackline_live::watch::{Config, Connections, INTERVALS, Ports, Seen, Watch};
-use stackline_runs::events::{Spool, write_index};
+use stackline_runs::events::{Spooling, write_index};
 use stackline_runs::{RunDirectory, runs_root};
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write as _, stdout};
@@ -106,7 +106,7 @@ enum Sink {
     Board(Board),
     Directory {
         directory: RunDirectory,
-        spool: Spool,
+        spool: Spooling,
         host: String,
     },
 }
@@ -115,7 +115,7 @@ impl Sink {
     fn open(flags: &flags::Watch, host: &str) -> Result<Self> {
         if let Some(name) = &flags.keep {
             let directory = RunDirectory::create(&runs_root(), name, SystemTime::now())?;
-            let spool = Spool::of(directory.path());
+            let spool = Spooling::of(directory.path())?;
             return Ok(Self::Directory { directory, spool, host: host.into() });
         }
         if flags.text || flags.json || !stdout().is_terminal() {

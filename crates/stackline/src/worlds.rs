@@ -98,6 +98,7 @@ impl<'p> Worlds<'p> {
         let simulated = wants(World::Simulated);
         let simulated = simulated.then(|| Simulated::new(ground.plan, ground.traces.clone(), ground.twice));
         let tracer = ground.traces.trace.then(|| Tracer::new(&ground.traces.directory));
+        let tracer = tracer.transpose().map_err(unkept)?;
         Ok(Self { plan: ground.plan, tracer, live, emulated, simulated })
     }
 

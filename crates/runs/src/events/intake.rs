@@ -5,7 +5,9 @@
 
 use super::crowd::Crowd;
 use super::events_path;
+use super::hold::{Hold, Scratch};
 use super::sort::Sorter;
+use super::spool::{Settled, settle_left};
 use crate::{Error, files};
 use stackline_events::Table;
 use std::collections::BTreeMap;
@@ -23,14 +25,17 @@ const HELD: usize = 96 << 20;
 #[derive(Debug)]
 pub struct Intake {
     run: PathBuf,
-    scratch: PathBuf,
+    hold: Hold,
+    scratch: Scratch,
     straight: BTreeMap<String, Sorter>,
     crowd: Crowd,
     /// Events that came, by host.
     came: BTreeMap<String, u64>,
     held: usize,
     /// Events of hosts beyond [`MOST`].
-    refused: u64,
+    crowded: u64,
+    /// Events that no run can have, by cause.
+    refused: BTreeMap<&'static str, u64>,
 }
 
 /// What an intake did.
@@ -40,31 +45,33 @@ pub struct Taken {
     pub hosts: BTreeMap<String, u64>,
     /// Events that were left out because a run has no room for their hosts.
     pub refused: u64,
+    /// What a killed run had left unsorted, by host.
+    pub settled: BTreeMap<String, Settled>,
 }
 
 impl Intake {
-    /// Begins to add to a run directory.
+    /// Begins to add to a run directory; as long as this lives nobody else adds events to it.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When it cannot be written, or another process writes its events.
     pub fn begin(run: &Path) -> Result<Self, Error> {
         Self::holding(run, HELD)
     }
 
     pub(crate) fn holding(run: &Path, held: usize) -> Result<Self, Error> {
-        // What a killed one left behind is in nobody's way and is taken away by the next of the same number.
-        let scratch = run.join(files::EVENTS).join(format!(".import-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&scratch);
-        fs::create_dir_all(&scratch).map_err(|cause| Error::writing(&scratch, &cause))?;
+        let hold = Hold::of(run)?;
+        let scratch = hold.scratch("import")?;
         let crowd = Crowd::new(scratch.join("crowd"));
         Ok(Self {
             run: run.to_owned(),
+            hold,
             scratch,
             straight: BTreeMap::new(),
             crowd,
             came: BTreeMap::new(),
             held,
-            refused: 0,
+            crowded: 0,
+            refused: BTreeMap::new(),
         })
     }
 
@@ -80,11 +87,28 @@ impl Intake {
         &self.came
     }
 
-    /// Adds events.
+    /// Events so far that no run can have and that were left out, by cause.
+    #[must_use]
+    pub const fn refused(&self) -> &BTreeMap<&'static str, u64> {
+        &self.refused
+    }
+
+    /// Adds events. Those without a keyword or a host, and those after the year 2262, are counted instead.
     ///
     /// # Errors
     /// When they cannot be kept.
     pub fn push(&mut self, table: &Table) -> Result<(), Error> {
+        let wrong = wrong(table);
+        if (0..table.len()).any(|row| wrong(row).is_some()) {
+            let mut fit = Table::default();
+            (0..table.len()).filter_map(&wrong).for_each(|cause| *self.refused.entry(cause).or_default() += 1);
+            fit.extend(table, (0..table.len()).filter(|row| wrong(*row).is_none()));
+            return self.push_fit(&fit);
+        }
+        self.push_fit(table)
+    }
+
+    fn push_fit(&mut self, table: &Table) -> Result<(), Error> {
         if table.is_empty() {
             return Ok(());
         }
@@ -105,7 +129,7 @@ impl Intake {
     fn add(&mut self, table: &Table, host: &str, rows: impl ExactSizeIterator<Item = usize> + Clone) {
         let known = self.straight.contains_key(host) || self.crowd.has(host);
         if !known && self.straight.len() + self.crowd.hosts() >= MOST {
-            self.refused += rows.len() as u64;
+            self.crowded += rows.len() as u64;
             return;
         }
         *self.came.entry(host.to_owned()).or_default() += rows.len() as u64;
@@ -113,7 +137,7 @@ impl Intake {
             return sorter.push(table, rows);
         }
         if self.straight.len() < STRAIGHT {
-            let mut sorter = Sorter::new(self.scratch.join(format!("host-{}", self.straight.len())));
+            let mut sorter = Sorter::new(self.scratch.join(&format!("host-{}", self.straight.len())));
             sorter.push(table, rows);
             self.straight.insert(host.to_owned(), sorter);
         } else {
@@ -137,16 +161,18 @@ impl Intake {
         }
     }
 
-    /// Adds everything to the run's files: first each beside its own, then all in their place.
+    /// Adds everything to the run's files: first each beside its own, then all in their place. What a killed run left is
+    /// settled before.
     ///
     /// # Errors
     /// When they cannot be written; the run's files are as they were, unless one could be replaced and another not.
-    pub fn finish(mut self) -> Result<Taken, Error> {
+    pub fn finish(&mut self) -> Result<Taken, Error> {
+        let settled = settle_left(&self.run, &self.hold)?;
         let mut ready: Vec<(PathBuf, PathBuf)> = Vec::new();
         let (straight, crowd) = (std::mem::take(&mut self.straight), std::mem::take(&mut self.crowd));
-        let mut settle = |host: &str, sorter: Sorter, scratch: &Path| {
+        let mut settle = |host: &str, sorter: Sorter, scratch: &Scratch| {
             let to = events_path(&self.run, host)?;
-            let made = scratch.join(format!("{}.ready", ready.len()));
+            let made = scratch.join(&format!("{}.ready", ready.len()));
             sorter.finish(Some(to.as_path()).filter(|to| to.is_file()), &made)?;
             files::settle(&made)?;
             ready.push((made, to));
@@ -159,14 +185,19 @@ impl Intake {
         for (made, to) in ready {
             fs::rename(&made, &to).map_err(|cause| Error::writing(&to, &cause))?;
         }
-        Ok(Taken { hosts: std::mem::take(&mut self.came), refused: self.refused })
+        Ok(Taken { hosts: std::mem::take(&mut self.came), refused: self.crowded, settled })
     }
 }
 
-impl Drop for Intake {
-    fn drop(&mut self) {
-        // What cannot be taken away is in nobody's way.
-        let _ = fs::remove_dir_all(&self.scratch);
+/// Why an event of a table is none that a run can have.
+fn wrong(table: &Table) -> impl Fn(usize) -> Option<&'static str> {
+    const LATEST: u64 = i64::MAX as u64;
+    let empty = table.names.find("");
+    move |row| match () {
+        () if table.at_ns[row] > LATEST => Some("time out of range"),
+        () if Some(table.keyword[row]) == empty => Some("no keyword"),
+        () if Some(table.host[row]) == empty => Some("no host"),
+        () => None,
     }
 }
 
@@ -174,7 +205,8 @@ impl Drop for Intake {
 mod tests {
     use super::super::{read_run, read_table};
     use super::*;
-    use stackline_events::Value;
+    use crate::events::Spooling;
+    use stackline_events::{Tape, Value, keyword};
 
     fn events(hosts: usize, from: u64, count: u64) -> Table {
         let mut table = Table::default();
@@ -200,6 +232,7 @@ mod tests {
                 assert_eq!(table.at_ns, expected, "{hosts} hosts, host {host}");
                 assert!((0..table.len()).all(|row| table.host(row) == format!("h{host}")));
             }
+            drop(intake);
             let left = fs::read_dir(run.path().join(files::EVENTS)).unwrap().count();
             assert_eq!(left, hosts, "nothing else is left");
         }
@@ -234,6 +267,40 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         let mut intake = Intake::begin(run.path()).unwrap();
         intake.push(&events(MOST + 3, 0, MOST as u64 + 3)).unwrap();
-        assert_eq!((intake.refused, intake.hosts().len()), (3, MOST));
+        assert_eq!((intake.crowded, intake.hosts().len()), (3, MOST));
+    }
+
+    #[test]
+    fn what_no_run_can_have_is_counted() {
+        let run = tempfile::tempdir().unwrap();
+        let mut intake = Intake::begin(run.path()).unwrap();
+        let mut table = Table::default();
+        let last = i64::MAX as u64;
+        for (keyword, host, at) in [("A", "h", 1), ("A", "h", last), ("A", "h", last + 1), ("", "h", 2), ("A", "", 3)] {
+            table.push(keyword, host, at, &[Value::Text("")]);
+        }
+        intake.push(&table).unwrap();
+        let expected = [("no host", 1), ("no keyword", 1), ("time out of range", 1)];
+        assert_eq!(intake.refused(), &BTreeMap::from(expected));
+        intake.finish().unwrap();
+        assert_eq!(read_run(run.path()).unwrap().at_ns, [1, last]);
+    }
+
+    #[test]
+    fn a_run_that_is_still_being_made_is_not_added_to_and_a_killed_one_keeps_its_tapes() {
+        let run = tempfile::tempdir().unwrap();
+        let mut tape = Tape::default();
+        tape.host("h0");
+        tape.push(keyword::intern("A"), 5, &[]);
+        let made = Spooling::of(run.path()).unwrap();
+        made.append("h0", &tape).unwrap();
+        assert!(Intake::begin(run.path()).is_err());
+        drop(made);
+        let mut intake = Intake::begin(run.path()).unwrap();
+        assert!(Spooling::of(run.path()).is_err());
+        intake.push(&events(1, 0, 2)).unwrap();
+        let taken = intake.finish().unwrap();
+        assert_eq!(taken.settled["h0"].recorded, 1);
+        assert_eq!(read_run(run.path()).unwrap().at_ns, [0, 1, 5]);
     }
 }

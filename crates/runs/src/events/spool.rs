@@ -2,6 +2,7 @@
 //! recorded is there and can be read.
 
 use super::events_path;
+use super::hold::{Hold, Scratch};
 use super::sort::Sorter;
 use crate::{Error, files};
 use stackline_core::trace::HostTrace;
@@ -24,8 +25,15 @@ pub struct Spool {
     run: PathBuf,
 }
 
+/// All tapes of a run that is being made: as long as this lives, nobody else adds to its events but those who help with it.
+#[derive(Debug)]
+pub struct Spooling {
+    spool: Spool,
+    hold: Hold,
+}
+
 impl Spool {
-    /// Of that run.
+    /// Of that run, for one who helps with it: somebody has a [`Spooling`] of it.
     #[must_use]
     pub fn of(run: &Path) -> Self {
         Self { run: run.to_owned() }
@@ -44,20 +52,51 @@ impl Spool {
         });
         appended.map_err(|cause| Error::writing(&path, &cause))
     }
+}
 
-    /// Turns every tape into a sorted Parquet file, then takes it away. What each host has, by its name. Takes no more memory for
-    /// a long tape than for a short one.
+impl Spooling {
+    /// Of that run.
+    ///
+    /// # Errors
+    /// When another process writes its events, or they cannot be written.
+    pub fn of(run: &Path) -> Result<Self, Error> {
+        Ok(Self { spool: Spool::of(run), hold: Hold::of(run)? })
+    }
+
+    /// As [`Spool::append`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn append(&self, host: &str, tape: &Tape) -> Result<(), Error> {
+        self.spool.append(host, tape)
+    }
+
+    /// Turns every tape into a sorted Parquet file, or adds it to the one that is there, then takes it away. What each host has,
+    /// by its name. Takes no more memory for a long tape than for a short one.
     ///
     /// # Errors
     /// When one cannot be; its tape is still there then.
-    pub fn settle(self) -> Result<BTreeMap<String, Settled>, Error> {
+    pub fn settle(&self) -> Result<BTreeMap<String, Settled>, Error> {
         let mut hosts = BTreeMap::new();
-        for tape in tapes(&self.run) {
-            settle(&tape, &mut hosts)?;
-            fs::remove_file(&tape).map_err(|cause| Error::writing(&tape, &cause))?;
+        for tape in tapes(&self.spool.run) {
+            settle(&tape, &self.hold.scratch("tapes")?, &mut hosts)?;
         }
         Ok(hosts)
     }
+}
+
+/// Turns the tapes that a killed run left into files.
+pub(super) fn settle_left(run: &Path, hold: &Hold) -> Result<BTreeMap<String, Settled>, Error> {
+    let mut hosts = BTreeMap::new();
+    for tape in tapes(run) {
+        if tape.with_extension("parquet").is_file() {
+            // It was killed between the two: the file has what is on the tape.
+            fs::remove_file(&tape).map_err(|cause| Error::writing(&tape, &cause))?;
+        } else {
+            settle(&tape, &hold.scratch("tapes")?, &mut hosts)?;
+        }
+    }
+    Ok(hosts)
 }
 
 /// What became of a host's tapes.
@@ -91,8 +130,8 @@ pub(super) fn tapes(run: &Path) -> Vec<PathBuf> {
 }
 
 /// Sorts a tape into the Parquet file beside it, which takes its name when it is whole. Counts what each host has.
-fn settle(tape: &Path, hosts: &mut BTreeMap<String, Settled>) -> Result<(), Error> {
-    let mut sorter = Sorter::new(tape.with_extension("sorting"));
+fn settle(tape: &Path, scratch: &Scratch, hosts: &mut BTreeMap<String, Settled>) -> Result<(), Error> {
+    let mut sorter = Sorter::new(scratch.join("tape"));
     let mut pieces = open(tape)?;
     let (mut counts, mut last) = (BTreeMap::<String, u64>::new(), None);
     while let Some(piece) = next(&mut pieces, tape)? {
@@ -106,10 +145,16 @@ fn settle(tape: &Path, hosts: &mut BTreeMap<String, Settled>) -> Result<(), Erro
             sorter.relieve()?;
         }
     }
-    let (made, to) = (tape.with_extension("sorting.ready"), tape.with_extension("parquet"));
-    sorter.finish(None, &made)?;
-    files::settle(&made)?;
-    fs::rename(&made, &to).map_err(|cause| Error::writing(&to, &cause))?;
+    let (made, to) = (scratch.join("ready"), tape.with_extension("parquet"));
+    if !to.is_file() || !counts.is_empty() {
+        let (came, all) = sorter.finish(Some(to.as_path()).filter(|to| to.is_file()), &made)?;
+        files::settle(&made)?;
+        fs::rename(&made, &to).map_err(|cause| Error::writing(&to, &cause))?;
+        if let Some(host) = &last {
+            *counts.entry(host.clone()).or_default() += all - came;
+        }
+    }
+    fs::remove_file(tape).map_err(|cause| Error::writing(tape, &cause))?;
     for (host, count) in counts {
         hosts.entry(host).or_default().recorded += count;
     }
@@ -146,7 +191,7 @@ mod tests {
     fn tapes_become_one_sorted_file() {
         let run = tempfile::tempdir().unwrap();
         let (send, drop) = (keyword::intern("APP_SEND"), keyword::intern("NET_DROP"));
-        let spool = Spool::of(run.path());
+        let spool = Spooling::of(run.path()).unwrap();
         for (at, keyword) in [(5, send), (3, drop)] {
             let mut tape = Tape::default();
             tape.host("khons");
@@ -161,6 +206,22 @@ mod tests {
         let lines: Vec<String> = (0..2).map(|row| table.event(row).to_string()).collect();
         assert_eq!(lines, ["NET_DROP; khons; 0; 3; 3", "APP_SEND; khons; 0; 5; 5"]);
         assert!(tapes(run.path()).is_empty());
+        spool.append("khons", &of("khons", 4, "x")).unwrap();
+        let settled = Settled { recorded: 3, damaged: 0 };
+        assert_eq!(spool.settle().unwrap()["khons"], settled, "what was there stays");
+        assert_eq!(super::super::read_run(run.path()).unwrap().at_ns, [3, 4, 5]);
+        assert_eq!(fs::read_dir(run.path().join(files::EVENTS)).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn nothing_unfinished_is_left_where_a_tape_cannot_be_settled() {
+        let run = tempfile::tempdir().unwrap();
+        let spool = Spooling::of(run.path()).unwrap();
+        spool.append("khons", &of("khons", 1, "x")).unwrap();
+        let events = run.path().join(files::EVENTS);
+        fs::create_dir_all(events.join("khons.parquet/in the way")).unwrap();
+        assert!(spool.settle().is_err());
+        assert_eq!(fs::read_dir(&events).unwrap().count(), 2, "the tape and what was there");
     }
 
     fn of(host: &str, at: u64, text: &str) -> Tape {
@@ -173,7 +234,7 @@ mod tests {
     #[test]
     fn a_host_has_its_own_name_and_what_is_damaged_is_told() {
         let run = tempfile::tempdir().unwrap();
-        let spool = Spool::of(run.path());
+        let spool = Spooling::of(run.path()).unwrap();
         spool.append("a b", &of("a b", 1, "x")).unwrap();
         let cut = of("a b", 2, "cut off").bytes()[..60].to_vec();
         spool.append("a b", &Tape::from_bytes(cut)).unwrap();
@@ -200,7 +261,7 @@ mod tests {
             return;
         }
         let run = tempfile::tempdir().unwrap();
-        let spool = Spool::of(run.path());
+        let spool = Spooling::of(run.path()).unwrap();
         spool.append("khons", &of("khons", 1, "x")).unwrap();
         assert!(spool.append("khons", &of("khons", 2, &"y".repeat(4090))).is_err(), "the disk is full");
         spool.append("khons", &of("khons", 3, "z")).unwrap();

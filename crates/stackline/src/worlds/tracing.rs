@@ -5,7 +5,7 @@ use stackline_core::trace::{HostTrace, Index, RunSpan};
 use stackline_core::units;
 use stackline_events::{Keyword, Tape, Value};
 use stackline_runs::Error;
-use stackline_runs::events::{Spool, write_index};
+use stackline_runs::events::{Spooling, write_index};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -40,14 +40,17 @@ pub(crate) struct Traced {
 #[derive(Debug)]
 pub(crate) struct Tracer {
     directory: PathBuf,
-    spool: Spool,
+    spool: Spooling,
     index: Index,
 }
 
 impl Tracer {
     /// Into that run directory.
-    pub(crate) fn new(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), spool: Spool::of(directory), index: Index::default() }
+    ///
+    /// # Errors
+    /// When its events cannot be written.
+    pub(crate) fn new(directory: &Path) -> Result<Self, Error> {
+        Ok(Self { directory: directory.to_owned(), spool: Spooling::of(directory)?, index: Index::default() })
     }
 
     /// A run is about to be made.

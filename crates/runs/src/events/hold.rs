@@ -1,0 +1,100 @@
+//! Who writes a run's events: one process at a time. Where files lie while they are being made.
+
+use crate::{Error, files};
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+/// What directories of unfinished files are called in front of what they hold and the number of their process.
+const SCRATCH: &str = ".unfinished-";
+
+/// A run's directory of events, for this process alone as long as this lives.
+#[derive(Debug)]
+pub(super) struct Hold {
+    directory: PathBuf,
+    _lock: File,
+}
+
+impl Hold {
+    /// Takes it; makes it where there is none. What a killed process left unfinished goes.
+    ///
+    /// # Errors
+    /// When another process has it, or it cannot be made.
+    pub(super) fn of(run: &Path) -> Result<Self, Error> {
+        let directory = run.join(files::EVENTS);
+        let failed = |cause| Error::writing(&directory, &cause);
+        fs::create_dir_all(&directory).map_err(failed)?;
+        let lock = File::open(&directory).map_err(failed)?;
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                let message = format!("the events of {} are being written by another process", run.display());
+                return Err(Error::new(message, "wait until that run or import is over, then try again"));
+            }
+            // A file system without locks is no reason to keep nothing; nobody knows whose files are left there then.
+            Err(TryLockError::Error(_)) => {}
+            Ok(()) => remove_left(&directory),
+        }
+        Ok(Self { directory, _lock: lock })
+    }
+
+    /// A directory for unfinished files of that kind, on the same disk.
+    pub(super) fn scratch(&self, kind: &str) -> Result<Scratch, Error> {
+        let path = self.directory.join(format!("{SCRATCH}{kind}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Scratch::make(path)
+    }
+}
+
+fn remove_left(directory: &Path) {
+    let left = fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in left.filter(|entry| entry.file_name().to_string_lossy().starts_with(SCRATCH)) {
+        // What cannot be taken away is in nobody's way.
+        let _ = fs::remove_dir_all(entry.path());
+    }
+}
+
+/// A directory that goes with everything in it.
+#[derive(Debug)]
+pub(super) struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Makes it; there must be none yet.
+    pub(super) fn make(path: PathBuf) -> Result<Self, Error> {
+        fs::create_dir(&path).map_err(|cause| Error::writing(&path, &cause))?;
+        Ok(Self(path))
+    }
+
+    /// A path in it.
+    pub(super) fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_at_a_time_and_what_a_killed_one_left_goes() {
+        let run = tempfile::tempdir().unwrap();
+        let left = run.path().join("events/.unfinished-1");
+        fs::create_dir_all(left.join("more")).unwrap();
+        let hold = Hold::of(run.path()).unwrap();
+        assert!(!left.exists());
+        let error = Hold::of(run.path()).unwrap_err();
+        assert!(error.message.ends_with("are being written by another process"), "{error}");
+        assert!(error.hint.contains("wait"));
+        let scratch = hold.scratch("tapes").unwrap();
+        let path = scratch.join("x");
+        fs::write(&path, "x").unwrap();
+        drop(scratch);
+        assert!(!path.parent().unwrap().exists());
+        drop(hold);
+        assert!(Hold::of(run.path()).is_ok());
+    }
+}
