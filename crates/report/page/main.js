@@ -106,62 +106,6 @@ function begin(measurement) {
   picture.change();
 }
 
-/** What was measured, and the answer in one sentence. */
-function headline() {
-  document.title = `${head.title}: stackline`;
-  byId("title").textContent = head.title;
-  const rows = (head.run.measurements ?? []).filter((/** @type {any} */ row) => row.runs > 0);
-  const world = head.run.world ? `In the ${head.run.world} world: ` : "";
-  const parts = rows.slice(0, 4).map((/** @type {any} */ row) => {
-    const [s, write] = judged(row);
-    return s ? `${row.text} took ${write(s.median)} (median)`.replace(/took ([\d.]+ [kMG]?bit)/, "moved $1") : row.text;
-  });
-  byId("measured").textContent = parts.length ? `${world}${parts.join("; ")}${rows.length > 4 ? `; and ${rows.length - 4} more` : ""}.` : "Events that were imported.";
-  const warnings = [];
-  if (head.run.complete === false) warnings.push(`The run is incomplete${head.run.reason ? `: ${head.run.reason}` : ""}. What it holds is shown.`);
-  const lost = Object.values(head.hosts).reduce((sum, host) => sum + host.lost, 0);
-  if (lost > 0) warnings.push(`${counted(lost, "event")} could not be kept: there was no room for them.`);
-  const { kept } = head;
-  if (kept.lines < kept.of_lines) warnings.push(`This page holds ${count(kept.lines)} of ${count(kept.of_lines)} lines: all that failed or that findings name, and some of the others. --most-events asks for more.`);
-  if (kept.loose < kept.of_loose) warnings.push(`This page holds ${count(kept.loose)} of ${count(kept.of_loose)} events that are on no line.`);
-  fill(byId("warnings"), ...warnings.map((text) => element("p", { class: "warning" }, text)));
-  fill(byId("footer"), `Made by stackline ${head.run.stackline ?? ""}. ${counted(kept.lines, "line")}, ${counted(model.at.length, "event")}. Times count from the first event, in the time of ${head.reference || "its host"}. Nothing of this page comes from or goes to a network.`);
-}
-
-function tools() {
-  const monitors = element("details", { class: "menu" }, element("summary", {}, "Monitors"),
-    ...lanes.slice(0, 80).map((lane) => {
-      const box = element("input", { type: "checkbox", oninput: () => {
-        picture.series = lanes.filter((_, at) => monitors.querySelectorAll("input")[at]?.checked);
-        picture.resize();
-      } });
-      box.checked = picture.series.includes(lane);
-      return element("label", { class: "check" }, box, ` ${lane.name}`);
-    }));
-  fill(byId("tools"), button("Zoom in", () => zoomIn(picture, 0.5)), button("Zoom out", () => zoomIn(picture, 2)),
-    button("◀ Earlier", () => { picture.view.pan(-0.4); picture.change(); }), button("Later ▶", () => { picture.view.pan(0.4); picture.change(); }),
-    button("Everything", () => { picture.view.reset(); picture.change(); }), pick.label, lanes.length ? monitors : null);
-}
-
-/** The breakdown has a measurement of its own to choose; it is the filter's. */
-function pickMeasurement() {
-  const select = byId("measurement");
-  fill(select, ...[...measurements].map(([at, text]) => element("option", { value: at }, `${at + 1}: ${text}`)));
-  select.parentElement.hidden = measurements.size < 2;
-  select.addEventListener("input", () => form.measure(select.value));
-}
-
-/** Shows some lines of a measurement: as many as can be told apart, from the middle of its first counted run on. @param {string} measurement */
-function begin(measurement) {
-  const runs = head.runs.filter((/** @type {any} */ run) => measurement === "" || String(run.measurement) === measurement);
-  const run = runs.find((/** @type {any} */ run) => !run.warmup) ?? runs[0] ?? { from: 0, to: model.total };
-  const middle = firstFrom(model.start, (run.from + run.to) / 2);
-  const last = Math.min(model.lines - 1, middle + FIRST_SEEN);
-  if (firstFrom(model.start, run.to) - firstFrom(model.start, run.from) <= FIRST_SEEN || last <= middle) picture.view.show(run.from, run.to, 0.02);
-  else picture.view.show(model.start[middle], model.end[last], 0.02);
-  picture.change();
-}
-
 /** @param {import("./choice.js").Wish} wish */
 function refilter(wish) {
   picture.choose(choose(model, wish));

@@ -83,7 +83,7 @@ export class Model {
     if (this.flow[line] < 0 || !this.flows.has(this.flow[line]) || !Number.isSafeInteger(number)) return id;
     const within = number % FLOW;
     const what = within >= CONNECTION ? "connection" : "unit";
-    return `${what} ${within % CONNECTION + 1} of flow ${this.flow[line]}`;
+    return `${what} ${within % CONNECTION} of flow ${this.flow[line]}`;
   }
 
   /** The line of a unit's id, or -1. @param {string} unit */

@@ -46,9 +46,16 @@ export function segments(model, mask) {
   }
 }
 
-/** A percentile of sorted values: the least that at least that share of them do not exceed. @param {Float64Array} sorted @param {number} share */
+/**
+ * A percentile of sorted values as crates/analyze/src/percentiles.rs has it: the value at rank `share (n - 1)`, counted from 0,
+ * and between two ranks on the line between their values.
+ * @param {Float64Array} sorted @param {number} share
+ */
 export function percentile(sorted, share) {
-  return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(share * sorted.length) - 1))];
+  const rank = share * (sorted.length - 1);
+  const low = Math.floor(rank);
+  const high = Math.min(sorted.length - 1, low + 1);
+  return sorted[low] + (sorted[high] - sorted[low]) * (rank - low);
 }
 
 /**

@@ -20,6 +20,7 @@
 //! | [`topology`](mod@topology) | a network: hosts, links, and what lies between each two hosts |
 
 pub mod chart;
+mod chosen;
 pub mod comparison;
 mod defaults;
 pub mod drawing;

@@ -5,7 +5,6 @@
 //! it in place as text. A Content-Security-Policy allows this one script and this one style, by their digests, and nothing
 //! else: no network, no other script.
 
-mod chosen;
 mod columns;
 mod content;
 mod join;

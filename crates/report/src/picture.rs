@@ -1,7 +1,7 @@
 //! Lifelines as a picture for papers: monitor points upwards, time to the right, one line a data unit, bars of what was sent
 //! again and dropped on top. The same scene becomes SVG or PNG.
 //!
-//! Of very many lines every so many are drawn, and the picture says so.
+//! Of very many lines some are drawn, those first that something became of, and the picture says so. Bars are of all of them.
 
 mod png;
 mod scene;
@@ -10,10 +10,11 @@ mod svg;
 pub use png::png;
 pub use svg::svg;
 
+use crate::chosen::thinned;
 use scene::{Anchor, Scene, Shape};
 use stackline_analyze::lifelines::{Lifelines, Line, Outcome, Passage};
 use stackline_core::units;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Lines beyond this are thinned out: nobody could tell them apart.
 pub const MOST_LINES: usize = 3000;
@@ -66,22 +67,26 @@ pub struct Picture {
 #[must_use]
 pub fn picture(lifelines: &Lifelines, wanted: &Wanted) -> Option<Picture> {
     let units: BTreeSet<&str> = wanted.units.iter().map(String::as_str).collect();
-    let mut lines: Vec<&Line> = lifelines.lines.iter().filter(|line| line.count > 0).collect();
-    lines.retain(|line| units.is_empty() || units.contains(line.unit.as_str()));
-    lines.retain(|line| {
+    let is_wanted = |line: &Line| {
         let (first, last) = span(lifelines, line);
-        wanted.to_ns.is_none_or(|to| first <= to) && wanted.from_ns.is_none_or(|from| last >= from)
-    });
-    let of_lines = lines.len();
-    let lines: Vec<&Line> = lines.into_iter().step_by(of_lines.div_ceil(MOST_LINES).max(1)).collect();
-    let from_ns = wanted.from_ns.or_else(|| lines.iter().map(|line| span(lifelines, line).0).min())?;
-    let to_ns = wanted.to_ns.or_else(|| lines.iter().map(|line| span(lifelines, line).1).max())?;
+        (units.is_empty() || units.contains(line.unit.as_str()))
+            && wanted.to_ns.is_none_or(|to| first <= to)
+            && wanted.from_ns.is_none_or(|from| last >= from)
+    };
+    let line = |index: &u32| &lifelines.lines[*index as usize];
+    let mut all: Vec<u32> = (0..lifelines.lines.len() as u32).collect();
+    all.retain(|index| line(index).count > 0 && is_wanted(line(index)));
+    let of_lines = all.len();
+    let from_ns = wanted.from_ns.or_else(|| all.iter().map(|index| span(lifelines, line(index)).0).min())?;
+    let to_ns = wanted.to_ns.or_else(|| all.iter().map(|index| span(lifelines, line(index)).1).max())?;
+    let marks: Vec<Passage> = all.iter().flat_map(|index| lifelines.marks_of(line(index))).copied().collect();
+    let lines: Vec<&Line> = thinned(lifelines, all, &HashSet::new(), MOST_LINES, |_| 1).iter().map(line).collect();
     if lines.is_empty() || to_ns < from_ns {
         return None;
     }
     let frame = Frame::of(lifelines, &lines, from_ns, to_ns.max(from_ns + 1));
     let begins_ns = from_ns.saturating_sub(wanted.origin_ns);
-    Some(Picture { scene: frame.scene(&lines, of_lines, begins_ns), lines: lines.len(), of_lines })
+    Some(Picture { scene: frame.scene(&lines, of_lines, &marks, begins_ns), lines: lines.len(), of_lines })
 }
 
 /// A line's first and last moment.
@@ -128,7 +133,7 @@ impl<'l> Frame<'l> {
         self.bottom - ROW * (row as f32 + 0.5)
     }
 
-    fn scene(&self, lines: &[&Line], of_lines: usize, begins_ns: u64) -> Scene {
+    fn scene(&self, lines: &[&Line], of_lines: usize, marks: &[Passage], begins_ns: u64) -> Scene {
         let mut shapes = Vec::new();
         self.points(&mut shapes);
         for line in lines {
@@ -140,7 +145,7 @@ impl<'l> Frame<'l> {
         shapes.push(Shape::Rect { x: RIGHT, y: 0.0, width: WIDTH - RIGHT, height, colour: 0xff_ffff });
         self.names(&mut shapes);
         self.legend(lines, &mut shapes);
-        self.bars(lines, &mut shapes);
+        self.bars(marks, &mut shapes);
         self.axis(&mut shapes);
         let shown = if lines.len() < of_lines { format!("{} of {of_lines} lines", lines.len()) } else { String::new() };
         shapes.push(text(RIGHT, height - 6.0, Anchor::End, SOFT, shown));
@@ -181,10 +186,10 @@ impl<'l> Frame<'l> {
         shapes.push(Shape::Line { points, colour, width: 1.2, dashed });
     }
 
-    /// What was sent again and what was dropped, above the lines.
-    fn bars(&self, lines: &[&Line], shapes: &mut Vec<Shape>) {
-        let marks = lines.iter().flat_map(|line| self.lifelines.marks_of(line));
-        let marks: Vec<&Passage> = marks.filter(|mark| (self.from_ns..=self.to_ns).contains(&mark.at_ns)).collect();
+    /// What was sent again and what was dropped, above the lines; also on lines that are not drawn.
+    fn bars(&self, marks: &[Passage], shapes: &mut Vec<Shape>) {
+        let marks: Vec<&Passage> =
+            marks.iter().filter(|mark| (self.from_ns..=self.to_ns).contains(&mark.at_ns)).collect();
         let lanes = [("sent again", AGAIN, AGAIN_KEYWORDS), ("dropped", DROPPED, DROPPED_KEYWORDS)];
         for (lane, (name, colour, wanted)) in lanes.into_iter().enumerate() {
             let y = self.top - 4.0 - LANE * (2 - lane) as f32;

@@ -4,9 +4,9 @@
 //! (monitors, drops of unknown packets), by time. Further packets of a unit that are on no line stay out.
 //! Times are in reference time, ns since the first event, so that JavaScript holds them exactly.
 
-use super::chosen::chosen;
 use super::columns::{Column, EXACT};
 use super::{Content, pack};
+use crate::chosen::chosen;
 use serde_json::{Map, Value, json};
 use stackline_analyze::findings::Finding;
 use stackline_analyze::lifelines::{Line, Outcome};

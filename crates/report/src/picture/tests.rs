@@ -33,6 +33,43 @@ fn very_many_lines_are_thinned_and_that_is_said() {
     assert!(svg(&picture).contains("2500 of 10000 lines"));
 }
 
+/// Each of 33 drops is on a line of its own; a third of the lines would be drawn if every so many were.
+#[test]
+fn of_very_many_lines_those_are_drawn_that_something_became_of() {
+    let mut traced = traced::many(10_000);
+    for number in (0..33).map(|number| number * 301) {
+        let lifelines = &mut traced.lifelines;
+        let line = &mut lifelines.lines[number];
+        let passage = lifelines.passages[line.first as usize + 1];
+        (line.count, line.outcome) = (2, Outcome::NeverArrived { after: 1 });
+        (line.first_mark, line.mark_count) = (lifelines.marks.len() as u32, 1);
+        lifelines.marks.push(Passage { point: 0, ..passage });
+    }
+    let dropped = |picture: &Picture| {
+        let bars = picture.scene.shapes.iter().filter(|shape| matches!(shape, Shape::Rect { colour: DROPPED, .. }));
+        let crosses = picture.scene.shapes.iter().filter(|shape| matches!(shape, Shape::Line { colour: DROPPED, .. }));
+        (bars.count(), crosses.count() / 2)
+    };
+    assert_eq!(dropped(&all(&traced)), (33, 33));
+}
+
+/// Where each of too many lines was dropped, the bars still tell of all of them.
+#[test]
+fn bars_are_of_all_lines() {
+    let mut traced = traced::many(7_000);
+    let lifelines = &mut traced.lifelines;
+    for (number, line) in lifelines.lines.iter_mut().enumerate() {
+        (line.outcome, line.first_mark, line.mark_count) = (Outcome::Retried { times: 1 }, number as u32, 1);
+        // One in each of many columns, the others in one.
+        let at_ns = traced::ORIGIN_NS + if number % 70 == 1 { number as u64 * 50_000 } else { 0 };
+        lifelines.marks.push(Passage { at_ns, point: 0, row: u32::MAX });
+    }
+    let picture = all(&traced);
+    assert!(picture.lines < picture.of_lines);
+    let bars = picture.scene.shapes.iter().filter(|shape| matches!(shape, Shape::Rect { colour: DROPPED, .. }));
+    assert_eq!(bars.count(), 101);
+}
+
 #[test]
 fn a_png_shows_lines_bars_and_letters() {
     let pixels = tiny_skia::Pixmap::decode_png(&png(&all(&traced::few())).unwrap()).unwrap();

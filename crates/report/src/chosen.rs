@@ -1,35 +1,45 @@
-//! Which lifelines a page holds when a run has more events than it may: those that something became of, those that findings
-//! name, and of the others every so many.
+//! Which lifelines a page or a picture holds when there are more than it may: those that something became of, those that
+//! findings name, and of the others every so many.
 
 use stackline_analyze::findings::Finding;
-use stackline_analyze::lifelines::{Lifelines, Outcome};
+use stackline_analyze::lifelines::{Lifelines, Line, Outcome};
 use std::collections::HashSet;
 
-/// Indices of the chosen lines, in their order, with at most about `most` events.
-pub(super) fn chosen(lifelines: &Lifelines, findings: &[Finding], most: usize) -> Vec<u32> {
-    let all = 0..lifelines.lines.len() as u32;
-    if lifelines.passages.len() + lifelines.marks.len() <= most {
-        return all.collect();
-    }
+/// Indices of the lines that a page holds, in their order, with at most about `most` events.
+pub(crate) fn chosen(lifelines: &Lifelines, findings: &[Finding], most: usize) -> Vec<u32> {
     let named: HashSet<&str> =
         findings.iter().flat_map(|f| &f.evidence).flat_map(|e| &e.units).map(String::as_str).collect();
-    let rank = |index: &u32| {
-        let line = &lifelines.lines[*index as usize];
-        if named.contains(line.unit.as_str()) { 0 } else { 1 + u8::from(line.outcome == Outcome::Complete) }
-    };
-    let events = |index: &u32| {
-        let line = &lifelines.lines[*index as usize];
+    thinned(lifelines, (0..lifelines.lines.len() as u32).collect(), &named, most, |line| {
         (line.count + line.mark_count) as usize
+    })
+}
+
+/// Of these lines those that together weigh at most about `most`, in their order: first the named, then those that something
+/// became of, then the others.
+pub(crate) fn thinned(
+    lifelines: &Lifelines,
+    lines: Vec<u32>,
+    named: &HashSet<&str>,
+    most: usize,
+    weight: impl Fn(&Line) -> usize,
+) -> Vec<u32> {
+    let line = |index: &u32| &lifelines.lines[*index as usize];
+    let weigh = |lines: &[u32]| lines.iter().map(|index| weight(line(index))).sum::<usize>();
+    if weigh(&lines) <= most {
+        return lines;
+    }
+    let rank = |index: &u32| {
+        let line = line(index);
+        let plain = line.outcome == Outcome::Complete && line.mark_count == 0;
+        if named.contains(line.unit.as_str()) { 0 } else { 1 + u8::from(plain) }
     };
     let mut chosen = Vec::new();
     let mut room = most;
     for wanted in 0..3 {
-        let these: Vec<u32> = all.clone().filter(|index| rank(index) == wanted).collect();
-        let passages: usize = these.iter().map(events).sum();
-        let step = passages.div_ceil(room.max(1)).max(1);
+        let these: Vec<u32> = lines.iter().copied().filter(|index| rank(index) == wanted).collect();
+        let step = weigh(&these).div_ceil(room.max(1)).max(1);
         let some: Vec<u32> = these.into_iter().step_by(step).collect();
-        let taken: usize = some.iter().map(events).sum();
-        room = room.saturating_sub(taken);
+        room = room.saturating_sub(weigh(&some));
         chosen.extend(some);
     }
     chosen.sort_unstable();
