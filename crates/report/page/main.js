@@ -4,13 +4,13 @@
 import { unpack } from "./pack.js";
 import { Model } from "./model.js";
 import { choose } from "./choice.js";
-import { segments } from "./segments.js";
+import { percentile, segments } from "./segments.js";
 import { marks, series } from "./lanes.js";
 import { Picture } from "./picture.js";
 import { control, zoomIn } from "./controls.js";
 import { colourPick, coloured, filters } from "./filters.js";
 import { breakdown, words } from "./breakdown.js";
-import { environment, findings, inView, judged, segmentTable, selected, sentence, statistics } from "./panels.js";
+import { environment, findings, inView, judged, proofs, segmentTable, selected, sentence, statistics } from "./panels.js";
 import { button, byId, element, fill } from "./dom.js";
 import { firstFrom } from "./view.js";
 import { count, counted, moment, percent, time } from "./format.js";
@@ -46,7 +46,7 @@ refilter(form.wish());
 begin(beginning);
 
 /** For tests and for people at the browser's console. */
-Object.assign(globalThis, { stackline: { model, picture, select, show, form, ready: false } });
+Object.assign(globalThis, { stackline: { model, picture, select, show, form, segments: () => segments(model, picture.mask), percentile, ready: false } });
 
 /** What was measured, and the answer in one sentence. */
 function headline() {
@@ -153,6 +153,7 @@ function answer(typical) {
 /** @param {number[]} lines */
 function select(lines) {
   picture.selected = lines;
+  picture.pointed = [];
   picture.overlay();
   const line = lines[0];
   if (line === undefined) {
@@ -164,13 +165,16 @@ function select(lines) {
   status();
 }
 
-/** Shows a proof of a finding. @param {{from: number, to: number, units: string[]}} evidence @param {number | null} measurement */
+/** Shows a proof of a finding: its units, or else the events that it names. @param {{what: string, from: number, to: number, units: string[], events: number[]}} evidence @param {number | null} measurement */
 function show(evidence, measurement) {
   const wanted = form.wish().measurement;
   if (wanted !== "" && measurement !== null && wanted !== String(measurement)) form.measure(String(measurement));
   const lines = evidence.units.map((unit) => model.find(unit)).filter((line) => line >= 0);
   if (lines.some((line) => !picture.mask[line])) byId("filters").reset();
   select(lines);
+  picture.pointed = evidence.events;
+  picture.overlay();
+  if (lines.length === 0 && evidence.events.length) fill(byId("selected"), ...proofs(model, evidence.what, evidence.events));
   focusOn(evidence.from, evidence.to);
 }
 

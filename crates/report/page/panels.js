@@ -39,6 +39,22 @@ export function selected(model, line, go) {
   const marks = first + model.count[line];
   const events = Array.from({ length: model.count[line] + model.marks[line] }, (_, at) => first + at);
   events.sort((a, b) => model.at[a] - model.at[b] || a - b);
+  const size = model.bytes[line] >= 0 ? `, ${bytes(model.bytes[line])}` : "";
+  return [
+    element("h3", {}, `${capital(model.name(line))}: ${time(model.end[line] - model.start[line])}`),
+    element("p", { class: "soft" }, `${model.fate(line)}${size}, ${counted(events.length, "event")}, id ${model.unit(line)}`),
+    element("div", { class: "controls" }, button("Line before", go.before), button("Line after", go.after), button("Zoom to it", go.zoom)),
+    eventTable(model, "Its events", events, (event) => event >= marks),
+  ];
+}
+
+/** The events that a proof of a finding names. @param {import("./model.js").Model} model @param {string} what @param {number[]} events @returns {Node[]} */
+export function proofs(model, what, events) {
+  return [element("h3", {}, capital(what)), eventTable(model, "The events that show it", [...events].sort((a, b) => model.at[a] - model.at[b] || a - b), () => false)];
+}
+
+/** @param {import("./model.js").Model} model @param {string} caption @param {number[]} events @param {(event: number) => boolean} strong */
+function eventTable(model, caption, events, strong) {
   const rows = events.map((event, index) => {
     const kind = model.kind[event];
     const [keyword, host, place] = model.kinds[kind];
@@ -46,16 +62,10 @@ export function selected(model, line, go) {
       [at ? ", " : "", element("span", { class: "soft" }, `${name} `), value]));
     const error = host === model.head.reference ? 0 : model.head.hosts[host]?.error_ns;
     return [exact(model.at[event]), index === 0 ? "" : `+${time(model.at[event] - model.at[events[index - 1]])}`,
-      element(event < marks ? "span" : "strong", { title: model.entry(kind)?.help }, keyword), place && place !== host ? `${host} ${place}` : host, data,
+      element(strong(event) ? "strong" : "span", { title: model.entry(kind)?.help }, keyword), place && place !== host ? `${host} ${place}` : host, data,
       error === 0 ? "none: same clock" : error === undefined || error === null ? "unknown" : `± ${time(error)}`];
   });
-  const size = model.bytes[line] >= 0 ? `, ${bytes(model.bytes[line])}` : "";
-  return [
-    element("h3", {}, `${capital(model.name(line))}: ${time(model.end[line] - model.start[line])}`),
-    element("p", { class: "soft" }, `${model.fate(line)}${size}, ${counted(events.length, "event")}, id ${model.unit(line)}`),
-    element("div", { class: "controls" }, button("Line before", go.before), button("Line after", go.after), button("Zoom to it", go.zoom)),
-    table("Its events", ["#time", "#since the last", "event", "where", "data", "clock error"], rows),
-  ];
+  return table(caption, ["#time", "#since the last", "event", "where", "data", "clock error"], rows);
 }
 
 /** @param {string} text */

@@ -45,6 +45,8 @@ export class Picture {
     this.colour = new Uint8Array(model.lines);
     /** @type {number[]} the first is the one whose events are shown */
     this.selected = [];
+    /** @type {number[]} events that a proof names */
+    this.pointed = [];
     this.pointer = NaN;
     this.dark = false;
     const [base, over] = /** @type {HTMLCanvasElement[]} */ ([...box.querySelectorAll("canvas")]);
@@ -338,6 +340,7 @@ export class Picture {
         to.strokeStyle = to.fillStyle = style;
       }
     }
+    this.proofs(to, x, ink);
     if (this.pointer >= layout.left && this.pointer <= layout.right) {
       to.fillStyle = ink.soft;
       to.fillRect(this.pointer, layout.top, 1, layout.axis - layout.top);
@@ -348,6 +351,29 @@ export class Picture {
       to.fillText(moment(this.moment(this.pointer), (view.to - view.from) / 500), this.pointer + (right ? -5 : 5), layout.axis - 3);
     }
     to.restore();
+  }
+
+  /** The events that a proof names, each as an upright line with its name where there is room. @param {CanvasRenderingContext2D} to @param {(at: number) => number} x @param {any} ink */
+  proofs(to, x, ink) {
+    const { model, layout } = this;
+    to.font = "11px system-ui, sans-serif";
+    to.textAlign = "left";
+    to.textBaseline = "top";
+    let free = -Infinity;
+    for (const event of [...this.pointed].sort((a, b) => model.at[a] - model.at[b])) {
+      const px = x(model.at[event]);
+      to.fillStyle = ink.bad;
+      to.fillRect(px - 1, layout.marks, 2, layout.axis - layout.marks);
+      const name = model.pointName(model.kind[event]);
+      if (px < layout.left || px > layout.right || px < free) continue;
+      const wide = to.measureText(name).width;
+      const left = Math.min(px + 4, layout.right - wide - 4);
+      to.fillStyle = ink.paper;
+      to.fillRect(left - 2, layout.top + 2, wide + 4, 14);
+      to.fillStyle = ink.bad;
+      to.fillText(name, left, layout.top + 3);
+      free = px + wide + 12;
+    }
   }
 
   /** The line nearest to a place in the picture, or -1. @param {number} px @param {number} py */

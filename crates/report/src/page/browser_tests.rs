@@ -13,7 +13,7 @@ type Scenario = fn(&mut Browser, &Path);
 fn the_page_in_chromium() {
     let Some(mut browser) = Browser::start() else { return };
     let directory = tempfile::tempdir().unwrap();
-    let scenarios: [(&str, Scenario); 15] = [
+    let scenarios: [(&str, Scenario); 18] = [
         ("it opens without a complaint and says what limits", it_opens),
         ("what it reads is what was written", it_reads_what_was_written),
         ("few lines are drawn one by one, in their colours", few_lines_are_drawn),
@@ -24,6 +24,9 @@ fn the_page_in_chromium() {
         ("keys select lines", keys_select),
         ("filters choose lines", filters_choose),
         ("a finding's link zooms to its evidence and selects its units", a_finding_zooms),
+        ("a finding's events are marked and listed where it has no units", a_finding_without_units_marks_its_events),
+        ("names and percentiles are those of the command", it_says_what_the_command_says),
+        ("lines whose clocks are wrong stay in view", earlier_ends_stay_in_view),
         ("where the time of one unit went adds up", the_breakdown_adds_up),
         ("dark as the system says, and by the button", dark_and_light),
         ("hostile names are inert", hostile_names_are_inert),
@@ -208,7 +211,7 @@ fn a_click_selects(browser: &mut Browser, directory: &Path) {
     let (x, y) = place(browser, 1, 1);
     browser.click(x, y);
     assert_eq!(browser.eval("stackline.picture.selected"), json!([1]));
-    assert_eq!(text(browser, "#selected h3"), "Unit 2 of flow 0: 90.0 us");
+    assert_eq!(text(browser, "#selected h3"), "Unit 1 of flow 0: 90.0 us");
     assert_eq!(browser.eval("document.querySelectorAll('#selected tbody tr').length"), 4);
     let row = text(browser, "#selected tbody tr:nth-child(2)");
     assert!(row.contains("APP_INDICATION") && row.contains("offset 48") && row.contains("+30.0 us"), "{row}");
@@ -298,6 +301,70 @@ fn a_finding_zooms(browser: &mut Browser, directory: &Path) {
     let units = browser.eval("stackline.picture.selected.map((line) => stackline.model.unit(line))");
     assert_eq!(units, json!(evidence.units));
     assert_eq!(browser.eval("document.activeElement.id"), "over");
+}
+
+fn a_finding_without_units_marks_its_events(browser: &mut Browser, directory: &Path) {
+    let mut traced = traced::few();
+    traced.events.push("PROCESS_PAUSED", "khons", traced::ORIGIN_NS + 250_000, &[]);
+    let place = (0..traced.events.len()).filter(|row| traced.events.host(*row) == "khons").count() as u32 - 1;
+    let evidence = &mut traced.findings[0].evidence[0];
+    evidence.what = "the responder stood still".into();
+    (evidence.units, evidence.events) = (Vec::new(), vec![("khons".into(), place), ("nobody".into(), 0)]);
+    opened(browser, directory, &traced);
+    browser.eval("document.querySelector('#findings .link').click()");
+    browser.drawn();
+    let keywords = "stackline.picture.pointed.map((event) => stackline.model.kinds[stackline.model.kind[event]][0])";
+    assert_eq!(browser.eval(keywords), json!(["PROCESS_PAUSED"]));
+    let said = text(browser, "#selected");
+    assert!(said.contains("The responder stood still") && said.contains("PROCESS_PAUSED"), "{said}");
+    browser.eval("stackline.picture.view.reset(); stackline.picture.change()");
+    browser.drawn();
+    let drawn = colours(browser, "over");
+    assert!(drawn["198,47,29"].as_u64().unwrap_or(0) > 50, "an upright line: {drawn}");
+    browser.key("Escape");
+    assert_eq!(browser.eval("stackline.picture.pointed"), json!([]));
+}
+
+fn it_says_what_the_command_says(browser: &mut Browser, directory: &Path) {
+    let traced = traced::large(1_000);
+    opened(browser, directory, &traced);
+    let line = traced.lifelines.lines.iter().find(|line| line.flow == Some(1)).unwrap();
+    let (flow, number, _) = stackline_events::unit::parts(line.unit.parse().unwrap());
+    let name = browser.eval(&format!("stackline.model.name(stackline.model.find({}))", json!(line.unit)));
+    assert_eq!(name, format!("unit {number} of flow {flow}"));
+    let read = browser.eval(
+        "stackline.segments().map(({ from, to, sorted, share }) => [from, to, sorted.length,          ...[0.5, 0.9, 0.99].map((one) => stackline.percentile(sorted, one)), share])",
+    );
+    let expected = stackline_analyze::segments::segments(&traced.lifelines, None, false);
+    assert_eq!(read.as_array().unwrap().len(), expected.len());
+    for one in expected {
+        let found = read.as_array().unwrap().iter().find(|row| row[0] == one.from && row[1] == one.to).unwrap();
+        assert_eq!(found[2], one.ns.n);
+        let figures = [one.ns.median_ns, one.ns.p90_ns, one.ns.p99_ns, one.share * 1e6];
+        let theirs = [3, 4, 5, 6].map(|at| found[at].as_f64().unwrap() * if at == 6 { 1e6 } else { 1.0 });
+        let near = figures.iter().zip(theirs).all(|(a, b)| (a - b).abs() < 0.01);
+        assert!(near, "{figures:?} {theirs:?}");
+    }
+}
+
+/// In every third line the last point is long before the first: the clock of its host is wrong.
+fn earlier_ends_stay_in_view(browser: &mut Browser, directory: &Path) {
+    let mut traced = traced::many(300);
+    for line in traced.lifelines.lines.iter().step_by(3) {
+        traced.lifelines.passages[line.first as usize + 3].at_ns -= 1_000_000;
+    }
+    opened(browser, directory, &traced);
+    assert_eq!(browser.eval("stackline.model.start.every((at, line, all) => line === 0 || all[line - 1] <= at)"), true);
+    for from in [0, 3_000_000, 7_500_000] {
+        let read = browser.eval(&format!(
+            "(() => {{ const {{ view, visible, mask }} = stackline.picture, {{ model }} = stackline; view.show({from}, {from} + 400000, 0); \
+             const seen = []; visible.each(view, mask, 0, false, (line) => seen.push(line)); \
+             const all = [...mask.keys()].filter((line) => model.end[line] >= view.from && model.start[line] <= view.to); \
+             return [seen.sort((a, b) => a - b), all]; }})()"
+        ));
+        assert_eq!(read[0], read[1], "from {from} ns");
+        assert!(!read[1].as_array().unwrap().is_empty());
+    }
 }
 
 fn the_breakdown_adds_up(browser: &mut Browser, directory: &Path) {

@@ -1,7 +1,8 @@
 //! What a page shows, from a run: names and small tables as JSON, lines and events as columns.
 //!
 //! Events on lifelines come first, each line's passages and then its marks; behind them those on none that the page shows
-//! (monitors, drops of unknown packets), by time. Further packets of a unit that are on no line stay out.
+//! (monitors, drops of unknown packets) and those that findings name, by time. Further packets of a unit that are on no line
+//! stay out. Lines ascend by their earliest passage, as `page/visible.js` searches them.
 //! Times are in reference time, ns since the first event, so that JavaScript holds them exactly.
 
 use super::columns::{Column, EXACT};
@@ -9,16 +10,20 @@ use super::{Content, pack};
 use crate::chosen::chosen;
 use serde_json::{Map, Value, json};
 use stackline_analyze::findings::Finding;
-use stackline_analyze::lifelines::{Line, Outcome};
+use stackline_analyze::lifelines::{Lifelines, Line, Outcome};
 use stackline_core::trace::HostTrace;
 use stackline_events::catalogue::{self, Layer};
 use stackline_events::table::FIELDS;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The data of a page as one block of base64.
 pub(super) fn packed(content: &Content<'_>) -> String {
     let mut writer = Writer::of(content);
-    let lines = chosen(content.lifelines, content.findings, content.most_events);
+    let mut lines = chosen(content.lifelines, content.findings, content.most_events);
+    lines.retain(|line| begins(content.lifelines, *line).is_some());
+    lines.sort_by_key(|line| begins(content.lifelines, *line));
+    let named = named(content);
+    writer.named = named.values().copied().collect();
     let mut on_lines = vec![false; content.events.len()];
     for passage in content.lifelines.passages.iter().chain(&content.lifelines.marks) {
         if let Some(on) = on_lines.get_mut(passage.row as usize) {
@@ -28,19 +33,49 @@ pub(super) fn packed(content: &Content<'_>) -> String {
     for line in &lines {
         writer.line(&content.lifelines.lines[*line as usize]);
     }
-    let held = writer.at.count;
     let loose = loose(content, &on_lines);
     let step = loose.len().div_ceil(content.most_events.max(1)).max(1);
-    loose.iter().step_by(step).for_each(|row| writer.loose(*row as usize));
-    let mut head = head(content, &writer);
+    let mut kept: Vec<u32> = loose.iter().copied().step_by(step).collect();
+    let regular: HashSet<u32> = kept.iter().copied().collect();
+    kept.extend(writer.named.iter().filter(|row| !writer.placed.contains_key(row) && !regular.contains(row)));
+    kept.sort_by_key(|row| (content.events.at_ns[*row as usize], *row));
+    kept.iter().for_each(|row| writer.loose(*row as usize));
+    let mut head = head(content, &writer, &named);
     head.insert(
         "kept".into(),
         json!({
             "lines": lines.len(), "of_lines": content.lifelines.lines.len(),
-            "loose": writer.at.count - held, "of_loose": loose.len(),
+            "loose": regular.len(), "of_loose": loose.len(),
         }),
     );
     pack::pack(head, &writer.columns())
+}
+
+/// A line's earliest passage: of clocks that are wrong it is not the first.
+fn begins(lifelines: &Lifelines, line: u32) -> Option<u64> {
+    let line = &lifelines.lines[line as usize];
+    let passages = lifelines.passages_of(line).iter().map(|passage| passage.at_ns).min();
+    passages.or_else(|| lifelines.marks_of(line).first().map(|mark| mark.at_ns))
+}
+
+/// The rows of the events that findings name by their host and their place among its events.
+fn named<'c>(content: &Content<'c>) -> HashMap<(&'c str, u32), u32> {
+    let evidence = content.findings.iter().flat_map(|finding| &finding.evidence);
+    let wanted: HashSet<(&str, u32)> =
+        evidence.flat_map(|evidence| &evidence.events).map(|(host, place)| (host.as_str(), *place)).collect();
+    let mut named = HashMap::new();
+    if wanted.is_empty() {
+        return named;
+    }
+    let mut met: HashMap<u32, u32> = HashMap::new();
+    for row in 0..content.events.len() {
+        let place = met.entry(content.events.host[row]).or_default();
+        if let Some(name) = wanted.get(&(content.events.host(row), *place)) {
+            named.insert(*name, row as u32);
+        }
+        *place += 1;
+    }
+    named
 }
 
 /// Events on no line that something of the page shows, by time: monitors, what was sent again and dropped, what is unknown.
@@ -77,6 +112,9 @@ struct Writer<'c> {
     kind: Column,
     fields: Vec<Column>,
     more: Map<String, Value>,
+    /// Rows that findings name, and which event of the page each became.
+    named: HashSet<u32>,
+    placed: HashMap<u32, u64>,
 }
 
 /// Columns of lines.
@@ -97,6 +135,8 @@ impl<'c> Writer<'c> {
             kind: Column::default(),
             fields: (0..content.events.data.len().min(FIELDS)).map(|_| Column::default()).collect(),
             more: Map::new(),
+            named: HashSet::new(),
+            placed: HashMap::new(),
         }
     }
 
@@ -140,6 +180,9 @@ impl<'c> Writer<'c> {
 
     fn event(&mut self, at_ns: u64, kind: u32, row: usize) {
         let events = self.content.events;
+        if self.named.contains(&(row as u32)) {
+            self.placed.insert(row as u32, self.at.count as u64);
+        }
         self.at.difference(at_ns.saturating_sub(self.origin_ns).min(EXACT as u64) as i64);
         self.kind.plain(u64::from(kind));
         let (texts, numbers) = (&mut self.texts, &mut self.numbers);
@@ -182,7 +225,7 @@ pub(super) const fn outcome(outcome: Outcome) -> (u64, u32) {
     }
 }
 
-fn head(content: &Content<'_>, writer: &Writer<'_>) -> Map<String, Value> {
+fn head(content: &Content<'_>, writer: &Writer<'_>, named: &HashMap<(&str, u32), u32>) -> Map<String, Value> {
     let since = |at_ns: u64| at_ns.saturating_sub(writer.origin_ns).min(EXACT as u64);
     let runs = content.index.runs.iter().map(|run| {
         json!({
@@ -194,13 +237,14 @@ fn head(content: &Content<'_>, writer: &Writer<'_>) -> Map<String, Value> {
     let rows = keywords.into_iter().filter_map(catalogue::find);
     let entry =
         |entry: &catalogue::Entry| json!({ "layer": layer(entry.layer), "data": entry.data, "help": entry.help });
+    let event = |(host, place): &(String, u32)| writer.placed.get(named.get(&(host.as_str(), *place))?).copied();
     let head = json!({
         "title": content.title,
         "run": content.run,
         "printed": content.printed,
         "specification": content.specification,
         "environment": content.environment,
-        "findings": content.findings.iter().map(|f| finding(f, &since)).collect::<Vec<_>>(),
+        "findings": content.findings.iter().map(|f| finding(f, &since, &event)).collect::<Vec<_>>(),
         "origin_ns": writer.origin_ns.to_string(),
         "reference": content.index.reference,
         "clock_error_ns": content.lifelines.clock_error_ns.min(EXACT as u64),
@@ -218,11 +262,11 @@ fn head(content: &Content<'_>, writer: &Writer<'_>) -> Map<String, Value> {
     if let Value::Object(head) = head { head } else { Map::new() }
 }
 
-fn finding(finding: &Finding, since: &impl Fn(u64) -> u64) -> Value {
+fn finding(finding: &Finding, since: &impl Fn(u64) -> u64, event: &impl Fn(&(String, u32)) -> Option<u64>) -> Value {
     let evidence = finding.evidence.iter().map(|evidence| {
         json!({
             "what": evidence.what, "from": since(evidence.from_ns), "to": since(evidence.to_ns),
-            "units": evidence.units,
+            "units": evidence.units, "events": evidence.events.iter().filter_map(event).collect::<Vec<_>>(),
         })
     });
     json!({

@@ -67,7 +67,7 @@ fn bars_are_of_all_lines() {
     let picture = all(&traced);
     assert!(picture.lines < picture.of_lines);
     let bars = picture.scene.shapes.iter().filter(|shape| matches!(shape, Shape::Rect { colour: DROPPED, .. }));
-    assert_eq!(bars.count(), 101);
+    assert_eq!(bars.count(), 100);
 }
 
 #[test]
