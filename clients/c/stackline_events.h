@@ -131,6 +131,7 @@ static inline struct stackline_value stackline_same(struct stackline_value value
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,7 +180,7 @@ struct sl_ring {
 struct sl_mine {
     uint64_t state;
     struct sl_ring *ring;
-    bool busy; /* a signal's handler has come into the midst of another event */
+    unsigned busy; /* not 0: a handler of a signal that emits now has come into the midst of something; its event is lost */
 };
 
 _Atomic uint64_t stackline_events_state;
@@ -197,6 +198,27 @@ static pthread_key_t sl_key;
 static pthread_t sl_thread;
 static const char *sl_names[SL_MOST_NAMES];
 static uint32_t sl_name_count;
+
+static inline void sl_begin_busy(void) {
+    sl_mine.busy++;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void sl_end_busy(void) {
+    atomic_signal_fence(memory_order_seq_cst);
+    sl_mine.busy--;
+}
+
+/* A handler of a signal must not wait for what its own thread holds. */
+static void sl_hold(void) {
+    sl_begin_busy();
+    pthread_mutex_lock(&sl_lock);
+}
+
+static void sl_let_go(void) {
+    pthread_mutex_unlock(&sl_lock);
+    sl_end_busy();
+}
 
 /* --- the clock ----------------------------------------------------------------------------------------------------- */
 
@@ -296,7 +318,7 @@ static uint64_t sl_ns(uint64_t ticks) {
 
 /* The number of a name. The name is copied: its library may be unloaded before it is written. */
 static uint32_t sl_intern(struct stackline_keyword *keyword) {
-    pthread_mutex_lock(&sl_lock);
+    sl_hold();
     uint32_t index = 0;
     while (index < sl_name_count && strcmp(sl_names[index], keyword->name)) index++;
     if (index == SL_MOST_NAMES) index--;
@@ -304,7 +326,7 @@ static uint32_t sl_intern(struct stackline_keyword *keyword) {
         const char *copy = strdup(keyword->name);
         sl_names[sl_name_count++] = copy ? copy : "UNKNOWN";
     }
-    pthread_mutex_unlock(&sl_lock);
+    sl_let_go();
     atomic_store_explicit(&keyword->id, SL_FIRST + index, memory_order_relaxed);
     return SL_FIRST + index;
 }
@@ -316,8 +338,11 @@ static void sl_close(void *ring) {
 
 /* Gives the calling thread a ring of the present recorder. */
 static void sl_renew(uint64_t state) {
-    if (sl_mine.ring) sl_close(sl_mine.ring);
-    pthread_mutex_lock(&sl_lock);
+    if (sl_mine.ring) {
+        pthread_setspecific(sl_key, NULL); /* whoever drains frees it, so the end of the thread must not see it */
+        sl_close(sl_mine.ring);
+    }
+    sl_hold();
     struct sl_ring *ring = NULL;
     if (sl_state == state && sl_ring_count < SL_MOST_RINGS) {
         unsigned halved = sl_ring_count / SL_OF_A_SIZE;
@@ -340,7 +365,7 @@ static void sl_renew(uint64_t state) {
     }
     sl_mine.state = state;
     sl_mine.ring = ring;
-    pthread_mutex_unlock(&sl_lock);
+    sl_let_go();
 }
 
 /* Looks where the reader is, a few times a round; whether there is room for so many words. */
@@ -383,43 +408,44 @@ static void sl_put_text(struct sl_place *place, const struct stackline_value *va
     }
 }
 
-void stackline_events_emit(struct stackline_keyword *keyword, unsigned count, const struct stackline_value *values) {
-    uint64_t state = atomic_load_explicit(&stackline_events_state, memory_order_relaxed);
-    uint64_t stamp = state & 1 ? sl_ticks() : sl_now();
-    uint32_t id = atomic_load_explicit(&keyword->id, memory_order_relaxed);
-    if (!state) return;
-    if (!id) id = sl_intern(keyword);
-    struct sl_mine *mine = &sl_mine;
-    if (mine->state != state && !mine->busy) sl_renew(state);
-    struct sl_ring *ring = mine->ring;
-    if (!ring || mine->busy) {
-        atomic_fetch_add_explicit(&sl_stray, 1, memory_order_relaxed);
-        return;
-    }
-    uint64_t length = 2, word = id | (uint64_t)count << 24 | (state & 1 ? SL_TICKS : 0);
+static void sl_write(struct sl_ring *ring, uint64_t word, uint64_t stamp, unsigned count, const struct stackline_value *values) {
+    uint64_t length = 2;
     for (unsigned index = 0; index < count; index++) {
         word |= (uint64_t)values[index].kind << (32 + 2 * index);
         length += values[index].kind == 2 ? 1 + (values[index].word + 7) / 8 : values[index].kind;
     }
     struct sl_place place = {ring->words, ring->size - 1, atomic_load_explicit(&ring->head, memory_order_relaxed)};
-    mine->busy = true;
-    atomic_signal_fence(memory_order_seq_cst);
-    if (place.at + length <= ring->limit || sl_look(ring, place.at, length)) {
-        sl_put(&place, word);
-        sl_put(&place, stamp);
-        for (unsigned index = 0; index < count; index++) {
-            if (values[index].kind == 1) {
-                sl_put(&place, values[index].word);
-            } else if (values[index].kind == 2) {
-                struct sl_place text = place; /* a copy, so that the other one need not be in memory */
-                sl_put_text(&text, &values[index]);
-                place.at = text.at;
-            }
+    if (place.at + length > ring->limit && !sl_look(ring, place.at, length)) return;
+    sl_put(&place, word);
+    sl_put(&place, stamp);
+    for (unsigned index = 0; index < count; index++) {
+        if (values[index].kind == 1) {
+            sl_put(&place, values[index].word);
+        } else if (values[index].kind == 2) {
+            struct sl_place text = place; /* a copy, so that the other one need not be in memory */
+            sl_put_text(&text, &values[index]);
+            place.at = text.at;
         }
-        atomic_store_explicit(&ring->head, place.at, memory_order_release);
     }
-    atomic_signal_fence(memory_order_seq_cst);
-    mine->busy = false;
+    atomic_store_explicit(&ring->head, place.at, memory_order_release);
+}
+
+void stackline_events_emit(struct stackline_keyword *keyword, unsigned count, const struct stackline_value *values) {
+    uint64_t state = atomic_load_explicit(&stackline_events_state, memory_order_relaxed);
+    uint64_t stamp = state & 1 ? sl_ticks() : sl_now();
+    struct sl_mine *mine = &sl_mine;
+    if (!state) return;
+    if (mine->busy) {
+        atomic_fetch_add_explicit(&sl_stray, 1, memory_order_relaxed);
+        return;
+    }
+    sl_begin_busy();
+    uint32_t id = atomic_load_explicit(&keyword->id, memory_order_relaxed);
+    if (!id) id = sl_intern(keyword);
+    if (mine->state != state) sl_renew(state);
+    if (mine->ring) sl_write(mine->ring, id | (uint64_t)count << 24 | (state & 1 ? SL_TICKS : 0), stamp, count, values);
+    else atomic_fetch_add_explicit(&sl_stray, 1, memory_order_relaxed);
+    sl_end_busy();
 }
 
 /* --- draining: only the thread that drains uses what follows ------------------------------------------------------- */
@@ -472,9 +498,9 @@ static void sl_tell_host(void) {
 }
 
 static const char *sl_name(uint32_t id) {
-    pthread_mutex_lock(&sl_lock);
+    sl_hold();
     const char *name = id - SL_FIRST < sl_name_count ? sl_names[id - SL_FIRST] : "UNKNOWN";
-    pthread_mutex_unlock(&sl_lock);
+    sl_let_go();
     return name;
 }
 
@@ -699,9 +725,9 @@ static void sl_free(struct sl_ring *ring) {
 
 static uint64_t sl_drain(void) {
     uint64_t fullest = 0;
-    pthread_mutex_lock(&sl_lock);
+    sl_hold();
     struct sl_ring *first = sl_rings; /* later ones come before it */
-    pthread_mutex_unlock(&sl_lock);
+    sl_let_go();
     for (struct sl_ring *ring = first; ring; ring = ring->next) {
         uint64_t until = atomic_load_explicit(&ring->head, memory_order_acquire);
         /* Every stamp up to there is older than this reading. */
@@ -714,7 +740,7 @@ static uint64_t sl_drain(void) {
     sl_lose(atomic_exchange_explicit(&sl_stray, 0, memory_order_relaxed));
     sl_tell_lost();
     if (sl_out.length) sl_hand_over();
-    pthread_mutex_lock(&sl_lock);
+    sl_hold();
     for (struct sl_ring **link = &sl_rings; *link;) {
         struct sl_ring *ring = *link;
         bool closed = atomic_load_explicit(&ring->closed, memory_order_acquire);
@@ -727,7 +753,7 @@ static uint64_t sl_drain(void) {
             link = &ring->next;
         }
     }
-    pthread_mutex_unlock(&sl_lock);
+    sl_let_go();
     return fullest;
 }
 
@@ -735,9 +761,9 @@ static void *sl_work(void *unused) {
     uint64_t pause = SL_SECOND / 1000;
     (void)unused;
     for (;;) {
-        pthread_mutex_lock(&sl_lock);
+        sl_hold();
         bool last = sl_stop;
-        pthread_mutex_unlock(&sl_lock);
+        sl_let_go();
         uint64_t full = sl_drain();
         if (last) return NULL;
         /* Seldom while there is little, which costs less. */
@@ -745,16 +771,26 @@ static void *sl_work(void *unused) {
         else if (full < 32 && pause < SL_SECOND / 50) pause *= 2;
         uint64_t until = sl_read(CLOCK_MONOTONIC) + pause;
         struct timespec time = {(time_t)(until / SL_SECOND), (long)(until % SL_SECOND)};
-        pthread_mutex_lock(&sl_lock);
+        sl_hold();
         if (!sl_stop) pthread_cond_timedwait(&sl_wake, &sl_lock, &time);
-        pthread_mutex_unlock(&sl_lock);
+        sl_let_go();
     }
+}
+
+/* The thread that drains takes no signals: a program's handlers run in the program's own threads. */
+static int sl_begin_work(void) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int fault = pthread_create(&sl_thread, NULL, sl_work, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return fault;
 }
 
 /* --- starting and stopping ----------------------------------------------------------------------------------------- */
 
-static void sl_before_fork(void) { pthread_mutex_lock(&sl_lock); }
-static void sl_after_fork(void) { pthread_mutex_unlock(&sl_lock); }
+static void sl_before_fork(void) { sl_hold(); }
+static void sl_after_fork(void) { sl_let_go(); }
 
 /* The process that was forked off has none of the other threads. Its copies of rings are left where they are. */
 static void sl_in_child(void) {
@@ -764,7 +800,7 @@ static void sl_in_child(void) {
     sl_ring_count = 0;
     sl_mine.ring = NULL;
     pthread_setspecific(sl_key, NULL);
-    pthread_mutex_unlock(&sl_lock);
+    sl_let_go();
 }
 
 static void sl_at_exit(void) { (void)stackline_events_stop(); }
@@ -885,7 +921,7 @@ static int sl_start(const char *host, const char *setting) {
     sl_tell_host();
     sl_stop = false;
     atomic_store(&sl_stray, 0);
-    fault = pthread_create(&sl_thread, NULL, sl_work, NULL);
+    fault = sl_begin_work();
     if (fault) {
         close(sl_file);
         return fault;
@@ -897,9 +933,9 @@ static int sl_start(const char *host, const char *setting) {
 
 int stackline_events_start(const char *host, const char *setting) {
     if (!setting || !*setting || !strcmp(setting, "off")) return 0;
-    pthread_mutex_lock(&sl_lock);
+    sl_hold();
     int fault = sl_start(host, setting);
-    pthread_mutex_unlock(&sl_lock);
+    sl_let_go();
     return fault;
 }
 
@@ -907,19 +943,19 @@ int stackline_events_from_env(void) { return stackline_events_start(NULL, getenv
 
 struct stackline_totals stackline_events_stop(void) {
     struct stackline_totals none = {0, 0, 0};
-    pthread_mutex_lock(&sl_lock);
+    sl_hold();
     bool records = sl_state && !sl_stop;
     sl_stop = true;
     atomic_store_explicit(&stackline_events_state, 0, memory_order_release);
-    pthread_mutex_unlock(&sl_lock);
+    sl_let_go();
     if (!records) return none;
     pthread_cond_signal(&sl_wake);
     pthread_join(sl_thread, NULL);
     close(sl_file);
-    pthread_mutex_lock(&sl_lock);
+    sl_hold();
     /* Rings of threads that live on are given back by those threads' next event or end. */
     sl_state = 0;
-    pthread_mutex_unlock(&sl_lock);
+    sl_let_go();
     return sl_totals;
 }
 

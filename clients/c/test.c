@@ -1,9 +1,27 @@
 /* What the test of the C client runs: one part of it, by the first argument, into the file of STACKLINE_EVENTS. */
+#define _DEFAULT_SOURCE 1
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* Has a signal come while the client holds its lock: it copies a name, and makes a ring, there. */
+static volatile sig_atomic_t interrupts;
+static char *interrupted_copy(const char *text) {
+    if (interrupts) raise(SIGUSR1);
+    return strdup(text);
+}
+static void *interrupted_calloc(size_t count, size_t size) {
+    if (interrupts) raise(SIGUSR1);
+    return calloc(count, size);
+}
+#undef strdup
+#define strdup interrupted_copy
+#define calloc interrupted_calloc
 #define STACKLINE_EVENTS_IMPLEMENTATION
 #include "stackline_events.h"
-
-#include <signal.h>
-#include <sys/wait.h>
+#undef strdup
+#undef calloc
 
 enum { THREADS = 50, EACH = 200 };
 
@@ -51,6 +69,52 @@ static int forks(void) {
     return status;
 }
 
+static void *lose_ring(void *unused) {
+    STACKLINE_EVENT("HAS_A_RING");
+    sl_renew(sl_state + 2); /* as when that recorder is over: no new ring follows */
+    for (unsigned left = 1; left;) {
+        struct timespec pause = {0, 1000000};
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&sl_lock);
+        left = sl_ring_count;
+        pthread_mutex_unlock(&sl_lock);
+    }
+    return unused;
+}
+
+/* A thread ends after its ring was freed. */
+static int renews(void) {
+    pthread_t thread;
+    alarm(20); /* rather than to wait for ever */
+    return pthread_create(&thread, NULL, lose_ring, NULL) || pthread_join(thread, NULL);
+}
+
+static void emit_in_handler(int signal) {
+    STACKLINE_EVENT("IN_HANDLER", signal);
+}
+
+/* A handler emits while its thread takes a number for a keyword and a ring: lost and counted. */
+static int signals(void) {
+    struct sigaction action = {0};
+    sigset_t one, pending;
+    action.sa_handler = emit_in_handler;
+    sigaction(SIGUSR1, &action, NULL);
+    alarm(20); /* rather than to wait for ever */
+    interrupts = 1;
+    STACKLINE_EVENT("INTERRUPTED_TWICE");
+    interrupts = 0;
+    /* The thread that drains takes none in the program's place. */
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &one, NULL);
+    kill(getpid(), SIGUSR1);
+    struct timespec pause = {0, 50000000};
+    nanosleep(&pause, NULL);
+    if (sigpending(&pending) || !sigismember(&pending, SIGUSR1)) return 1;
+    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+    return 0;
+}
+
 /* More than a ring holds, without a pause; what the totals say is told on the other side. */
 static int flood(void) {
     for (int n = 0; n < 1000000; n++) STACKLINE_EVENT("APP_SEND", n, 4, n, 1500);
@@ -80,6 +144,8 @@ int main(int count, char **arguments) {
     if (!strcmp(part, "values")) values();
     else if (!strcmp(part, "threads")) fault = threads();
     else if (!strcmp(part, "forks")) fault = forks();
+    else if (!strcmp(part, "renews")) fault = renews();
+    else if (!strcmp(part, "signals")) fault = signals();
     else if (!strcmp(part, "flood")) fault = flood();
     else if (!strcmp(part, "exit")) {
         STACKLINE_EVENT("AT_EXIT");

@@ -11,12 +11,7 @@ fn sources() -> PathBuf {
 /// Compiles C sources into a program; nothing where there is no compiler.
 fn compiled(sources_named: &[&str], directory: &Path) -> Option<PathBuf> {
     let program = directory.join("program");
-    let output = Command::new("cc")
-        .args(["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-pthread", "-o"])
-        .arg(&program)
-        .args(sources_named.iter().map(|name| sources().join(name)))
-        .output();
-    match output {
+    match compiler(&["-O2"], sources_named, &program) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             eprintln!("passed over: there is no `cc` here, so the C client is not tested");
             None
@@ -29,9 +24,33 @@ fn compiled(sources_named: &[&str], directory: &Path) -> Option<PathBuf> {
     }
 }
 
+/// The same with AddressSanitizer; nothing where the compiler has none.
+fn sanitized(source: &str, directory: &Path) -> Option<PathBuf> {
+    let program = directory.join("sanitized");
+    let flags = ["-O1", "-g", "-fsanitize=address", "-fno-omit-frame-pointer"];
+    let made = compiler(&flags, &[source], &program).is_ok_and(|output| output.status.success());
+    if !made {
+        eprintln!("passed over: `cc` has no AddressSanitizer here");
+    }
+    made.then_some(program)
+}
+
+fn compiler(flags: &[&str], sources_named: &[&str], program: &Path) -> std::io::Result<Output> {
+    Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-pthread"])
+        .args(flags)
+        .arg("-o")
+        .arg(program)
+        .args(sources_named.iter().map(|name| sources().join(name)))
+        .output()
+}
+
 /// Runs a part of the test program.
 fn run(program: &Path, part: &str, events: &str) -> Output {
-    Command::new(program).arg(part).env("STACKLINE_EVENTS", events).output().unwrap()
+    let mut command = Command::new(program);
+    // What lives as long as the process is not given back at its end.
+    command.arg(part).env("STACKLINE_EVENTS", events).env("ASAN_OPTIONS", "detect_leaks=0");
+    command.output().unwrap()
 }
 
 /// Recorded, lost and fault as the program printed them.
@@ -79,6 +98,35 @@ fn every_part_reads_back() {
     forks(&program, &path("forks.tape"), &path("child-%p.tape"));
     kills(&program, &path("killed.tape"));
     floods(&program, &path("flood.tape"));
+    signals(&program, &path("signals.tape"));
+}
+
+/// The same program where a use of memory that was given back ends it.
+#[test]
+fn no_part_uses_what_was_freed() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = sanitized("test.c", directory.path()) else { return };
+    let path = |name: &str| directory.path().join(name);
+    let counted = |part: &str| totals(&run(&program, part, &format!("file:{}", path(part).display())));
+    assert_eq!(counted("renews"), [1, 0, 0]);
+    assert_eq!(lines(&read_tape(&path("renews"))), ["HAS_A_RING"]);
+    assert_eq!(counted("values"), [5, 0, 0]);
+    assert_eq!(counted("threads"), [10_000, 0, 0]);
+    signals(&program, &path("signals.tape"));
+    forks(&program, &path("forks.tape"), &path("child-%p.tape"));
+}
+
+/// A handler that emits in the midst of another event neither waits for ever nor is forgotten.
+fn signals(program: &Path, tape: &Path) {
+    assert_eq!(totals(&run(program, "signals", &format!("file:{}", tape.display()))), [2, 2, 0]);
+    let (mut lost, mut kept) = (0, Vec::new());
+    for event in read_tape(tape) {
+        match event.keyword.as_str() {
+            "EVENTS_LOST" => lost += event.numbers()[0],
+            keyword => kept.push(keyword.to_owned()),
+        }
+    }
+    assert_eq!((lost, kept), (2, vec!["INTERRUPTED_TWICE".to_owned(), "IN_HANDLER".to_owned()]));
 }
 
 fn same_values(events: &[Event]) {
