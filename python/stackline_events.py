@@ -21,6 +21,7 @@ import fcntl
 import io
 import itertools
 import logging
+import operator
 import os
 import re
 import secrets
@@ -268,8 +269,8 @@ class _Recorder:
             self._file.write(self._form.encode(batch, self._offset))
             self._recorded += count
             self._untold -= told
-        except OSError as error:
-            self._fault = self._fault or str(error)
+        except Exception as error:  # Whatever it is, the thread goes on with the next batch.
+            self._fault = self._fault or str(error) or type(error).__name__
             self._form.begin_again()
             self._lose(count)
 
@@ -360,8 +361,8 @@ def _pass_over(file, first):
 def _number(value):
     """The whole number that it is, within 64 bits; None where it is none."""
     try:
-        return max(-(1 << 63), min((1 << 63) - 1, value.__index__()))
-    except AttributeError:
+        return max(-(1 << 63), min((1 << 63) - 1, operator.index(value)))
+    except Exception:  # Of the value's own __index__: an array has one, and refuses.
         return None
 
 
@@ -404,7 +405,7 @@ class _Tape:
     def _other(self, keyword, at, values):
         """What has a new name, or not numbers alone."""
         values = values[:MOST_VALUES]
-        name = keyword if isinstance(keyword, str) else str(keyword)
+        name = keyword if isinstance(keyword, str) else _characters(keyword).decode()
         told = b""
         if name not in self._ids:
             self._ids[name] = _FIRST + len(self._ids)

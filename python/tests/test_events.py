@@ -3,6 +3,7 @@
 import logging
 import os
 import struct
+import time
 
 import pytest
 
@@ -172,6 +173,49 @@ def test_data_that_cannot_be_written_end_nothing(tmp_path):
             numbers = "; ".join(str(number) for number in range(16))
             assert lines(path) == ["APP_SEND; OverflowError; 1.5; [1, 2]; ?", f"('not', 'a name'); {numbers}"]
             path = tmp_path / "a.tape"
+
+
+def drained(recorder, count):
+    """Waits until so many events were taken from memory, or nobody takes them any more."""
+    while recorder._recorded + recorder._lost < count and recorder._thread.is_alive():
+        time.sleep(0.001)
+
+
+def test_an_index_that_raises_ends_nothing(tmp_path):
+    class Array:
+        """As of numpy: it has an __index__, which only an array of one number answers."""
+
+        def __index__(self):
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+
+        def __str__(self):
+            return "[1 2]"
+
+    for form in ("text", "file"):
+        events.start(f"{form}:{tmp_path}/a.{form}", "khons")
+        events.event("APP_SEND", Array())
+        drained(events._recorder, 1)
+        events.event("APP_SEND", 2)
+        assert events.stop() == (2, 0, None)
+    assert lines(tmp_path / "a.text") == ["APP_SEND; [1 2]", "APP_SEND; 2"]
+
+
+def test_a_batch_that_cannot_be_made_is_lost_and_the_next_one_is_not(tmp_path):
+    path = tmp_path / "a.log"
+    events.start(f"text:{path}", "khons")
+    recorder = events._recorder
+    encode = recorder._form.encode
+
+    def fail_once(batch, offset):
+        recorder._form.encode = encode
+        raise MemoryError
+
+    recorder._form.encode = fail_once
+    events.event("APP_SEND", 1)
+    drained(recorder, 1)
+    events.event("APP_SEND", 2)
+    assert events.stop() == (1, 1, "MemoryError")
+    assert sorted(lines(path)) == ["APP_SEND; 2", "EVENTS_LOST; 1"]
 
 
 PRINTED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
