@@ -42,7 +42,7 @@ impl Assembler<'_> {
         let flows: Vec<Option<u32>> = names.iter().enumerate().map(|(at, name)| flow(name, own.get(at))).collect();
         let leave_out = |id: u32| self.is_warmup(flows[id as usize]);
         let mut drawn = Draw::new(&met, &known, &ties, &own).all(names.len(), leave_out);
-        let ranks = self.votes(&drawn, &met, &known, &ties).ranks(&ties);
+        let ranks = self.votes(&drawn, &met, &known).ranks(&ties);
         sort_by_way(&mut drawn, &met, &ranks, &names);
         let mut made = Made { index: self.index, by: self.options.by, names: &names, flows: &flows, bytes: &bytes }
             .lifelines(&drawn, &met, &known, &ranks);
@@ -82,22 +82,43 @@ impl Assembler<'_> {
         !self.options.warmup && found(self.index, flow).is_some_and(|flow| flow.warmup)
     }
 
-    /// Which points follow each other on lines. Within the error of two clocks nothing was seen: there the catalogue decides.
-    fn votes(&self, drawn: &Drawn, met: &Met, known: &[Known], ties: &[u32]) -> Votes {
+    /// Which points follow each other on lines.
+    fn votes(&self, drawn: &Drawn, met: &Met, known: &[Known]) -> Votes {
         let error = Errors::new(self.index, known);
         let mut votes = Votes::default();
-        for line in &drawn.raw {
-            let rows = &drawn.kept[line.first as usize..(line.first + line.count) as usize];
-            for pair in rows.windows(2) {
-                let [earlier, later] = [pair[0], pair[1]].map(|row| (met.point[row as usize], met.at_ns[row as usize]));
-                let seen = later.1 - earlier.1 > error.of(earlier.0, later.0);
-                let stages = [earlier.0, later.0].map(|point| known[point as usize].role.stage);
-                let turned = !seen && !stages.contains(&0) && ties[earlier.0 as usize] > ties[later.0 as usize];
-                if turned { votes.cast(later.0, earlier.0) } else { votes.cast(earlier.0, later.0) }
+        let mut line: Vec<(u32, u64)> = Vec::new();
+        for raw in &drawn.raw {
+            let rows = &drawn.kept[raw.first as usize..(raw.first + raw.count) as usize];
+            line.clear();
+            line.extend(rows.iter().map(|row| (met.point[*row as usize], met.at_ns[*row as usize])));
+            if !error.ns.is_empty() && line.iter().all(|(point, _)| known[*point as usize].role.stage > 0) {
+                line = as_ways_go(line, known, &error);
             }
+            line.windows(2).for_each(|pair| votes.cast(pair[0].0, pair[1].0));
         }
         votes
     }
+}
+
+/// A line's points and times in the order that its unit can have met them. What lies apart by more than the error of the two
+/// clocks, or has one clock, was seen in its order; of the rest the catalogue decides, and where it does not, as between two
+/// ports of the network, a way goes on where the clock is the same.
+fn as_ways_go(mut left: Vec<(u32, u64)>, known: &[Known], error: &Errors) -> Vec<(u32, u64)> {
+    let mut sorted: Vec<(u32, u64)> = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let seen = |earlier: &(u32, u64), later: &(u32, u64)| {
+            let error_ns = error.of(earlier.0, later.0);
+            error_ns == 0 || later.1 - earlier.1 > error_ns
+        };
+        let is_next = |at: &usize| !left[..*at].iter().any(|earlier| seen(earlier, &left[*at]));
+        let key = |at: &usize| {
+            let elsewhere = sorted.last().is_some_and(|last| error.of(last.0, left[*at].0) > 0);
+            (points::stage(&known[left[*at].0 as usize]), elsewhere)
+        };
+        let next = (0..left.len()).filter(is_next).min_by_key(key).unwrap_or(0);
+        sorted.push(left.remove(next));
+    }
+    sorted
 }
 
 /// Errors of the clocks of each pair of hosts.

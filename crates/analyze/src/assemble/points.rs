@@ -116,16 +116,20 @@ pub(crate) const fn at_port(name: u32) -> Where {
     PORTS + name
 }
 
-/// The order of points that no unit's way decides: there before back, as a way goes, as in the catalogue, by name. What tells
-/// no direction lies among what goes there: ahead of all of it, a queue would come before the call that fills it.
+/// The order of points that no unit's way decides: there before back, as a way goes, as in the catalogue, by name.
 pub(crate) fn ties(known: &[Known]) -> Vec<u32> {
     let mut order: Vec<usize> = (0..known.len()).collect();
-    let direction = |known: &Known| known.direction.unwrap_or(Direction::There);
-    let key = |known: &Known| (code(Some(direction(known))), known.role.stage, known.role.row);
+    let key = |known: &Known| (stage(known), known.role.row);
     order.sort_by(|a, b| (key(&known[*a]), &known[*a].point).cmp(&(key(&known[*b]), &known[*b].point)));
     let mut ties = vec![0; known.len()];
     order.iter().enumerate().for_each(|(rank, point)| ties[*point] = rank as u32);
     ties
+}
+
+/// Where on a unit's way there and back a point lies. What tells no direction lies among what goes there: ahead of all of it,
+/// a queue would come before the call that fills it.
+pub(crate) fn stage(known: &Known) -> (u8, u8) {
+    (code(Some(known.direction.unwrap_or(Direction::There))), known.role.stage)
 }
 
 /// Whether units pass there, rather than that something happens to them.

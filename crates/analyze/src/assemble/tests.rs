@@ -323,6 +323,53 @@ fn a_clock_that_is_wrong_within_its_error_shows_times_below_zero() {
     assert_eq!((segments[0].ns.median_ns, segments[0].negative, segments[0].ns.n), (-2e5, 3, 3));
 }
 
+/// A call from a to b by a switch s, 5 us a link, each packet queued and sent at each port; b's clock is 20 us ahead, and its
+/// error is known to be 25 us. Those of a and s are right.
+#[test]
+fn one_clock_that_is_wrong_leaves_the_order_of_the_others() {
+    let (call, there, back) = (unit(0, 0), stream(0, Direction::There), stream(0, Direction::Back));
+    let way = [
+        ("APP_CALL", "a", "", there),
+        ("TCP_SEGMENT", "a", "", there),
+        ("NET_ENQUEUE", "a", "a>s", there),
+        ("NET_DEQUEUE", "a", "a>s", there),
+        ("NET_ENQUEUE", "s", "s>b", there),
+        ("NET_DEQUEUE", "s", "s>b", there),
+        ("NET_DELIVER", "b", "b", there),
+        ("APP_INDICATION", "b", "", there),
+        ("APP_REPLY", "b", "", back),
+        ("TCP_SEGMENT", "b", "", back),
+        ("NET_ENQUEUE", "b", "b>s", back),
+        ("NET_DEQUEUE", "b", "b>s", back),
+        ("NET_ENQUEUE", "s", "s>a", back),
+        ("NET_DEQUEUE", "s", "s>a", back),
+        ("NET_DELIVER", "a", "a", back),
+        ("APP_RESPONSE", "a", "", back),
+    ];
+    for ahead_ns in [-20_000, -7_000, 0, 7_000, 20_000] {
+        let (mut log, mut at_ns) = (String::new(), 1_000_000_i64);
+        let mut before = ("", "a");
+        for (keyword, host, place, stream) in way {
+            at_ns +=
+                if host != before.1 || keyword == "NET_DELIVER" { 5_000 } else { i64::from(before.0 != "APP_CALL") };
+            before = (keyword, host);
+            let seen_ns = at_ns + if host == "b" { ahead_ns } else { 0 };
+            let place = if place.is_empty() { String::new() } else { format!("; {place}") };
+            let _ = writeln!(log, "{keyword}; {host}; 0; {seen_ns}; {call}; {stream}; 16; 10{place}");
+        }
+        let mut index = Index { reference: "a".into(), ..Index::default() };
+        let wrong = Clock { error_ns: Some(25_000), ..Clock::default() };
+        for (host, clock) in [("a", Clock::default()), ("s", Clock::default()), ("b", wrong)] {
+            index.hosts.insert(host.into(), HostTrace { clock, ..HostTrace::default() });
+        }
+        let made = lifelines(&table(&log), Some(&index), &Options::default());
+        let met: Vec<(&str, &str)> =
+            made.points.iter().map(|point| (point.keyword.as_str(), point.host.as_str())).collect();
+        let expected: Vec<(&str, &str)> = way.iter().map(|(keyword, host, ..)| (*keyword, *host)).collect();
+        assert_eq!(met, expected, "b is {ahead_ns} ns ahead");
+    }
+}
+
 #[test]
 fn units_of_warm_up_runs_and_of_runs_that_are_over() {
     let flow = |id, run, warmup| Flow {
