@@ -233,6 +233,10 @@ class _Recorder:
         self._file.close()
         return Totals(self._recorded, self._lost, self._fault)
 
+    def leave(self):
+        """In a process that was forked off."""
+        self._file.close_copy()
+
     def _work(self):
         global _room
         while not self._ended.wait(_PAUSE):
@@ -320,7 +324,15 @@ class _File:
         self._length += len(data)
 
     def close(self):
+        # The lock belongs to every copy of the descriptor, also one in a process that was forked off.
+        with contextlib.suppress(OSError):
+            fcntl.flock(self._file, fcntl.LOCK_UN)
         os.close(self._file)
+
+    def close_copy(self):
+        """In a process that was forked off: the lock stays with the one that writes."""
+        with contextlib.suppress(OSError):
+            os.close(self._file)
 
 
 def whole(file):
@@ -499,6 +511,8 @@ def _in_child():
     _lock = threading.Lock()
     _room = _on = False
     _waiting.clear()
+    if _recorder is not None:
+        _recorder.leave()
     _recorder = None
 
 

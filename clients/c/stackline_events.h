@@ -455,7 +455,7 @@ struct sl_buffer {
     size_t length, room;
 };
 
-static int sl_file;
+static int sl_file = -1; /* changed only behind the lock */
 static bool sl_as_text;
 static off_t sl_written;                /* bytes of the file that are whole records */
 static struct sl_buffer sl_out;
@@ -800,6 +800,8 @@ static void sl_in_child(void) {
     sl_ring_count = 0;
     sl_mine.ring = NULL;
     pthread_setspecific(sl_key, NULL);
+    if (sl_file >= 0) close(sl_file); /* it would keep the parent's lock when the parent is gone */
+    sl_file = -1;
     sl_let_go();
 }
 
@@ -879,6 +881,13 @@ static int sl_open(const char *path, bool text) {
     return 0;
 }
 
+/* Gives the file back. Its lock belongs to every copy of the descriptor, also one in a process that was forked off. */
+static void sl_shut(void) {
+    flock(sl_file, LOCK_UN);
+    close(sl_file);
+    sl_file = -1;
+}
+
 /* The path behind "file:" or "text:", with the process's number in place of %p. */
 static bool sl_path(const char *setting, char *path, size_t room) {
     size_t at = 0;
@@ -923,7 +932,7 @@ static int sl_start(const char *host, const char *setting) {
     atomic_store(&sl_stray, 0);
     fault = sl_begin_work();
     if (fault) {
-        close(sl_file);
+        sl_shut();
         return fault;
     }
     sl_state = ++sl_recorders << 1 | sl_counts_ticks;
@@ -951,8 +960,8 @@ struct stackline_totals stackline_events_stop(void) {
     if (!records) return none;
     pthread_cond_signal(&sl_wake);
     pthread_join(sl_thread, NULL);
-    close(sl_file);
     sl_hold();
+    sl_shut();
     /* Rings of threads that live on are given back by those threads' next event or end. */
     sl_state = 0;
     sl_let_go();

@@ -115,6 +115,29 @@ static int signals(void) {
     return 0;
 }
 
+/* A child lives on: the parent can stop and start on the same file, and the child holds no copy of it. */
+static int outlived(void) {
+    int held[2];
+    char byte;
+    STACKLINE_EVENT("FIRST");
+    if (pipe(held)) return 1;
+    pid_t child = fork();
+    if (child == 0) {
+        int open = 0;
+        struct stat file, other;
+        stat(getenv("STACKLINE_EVENTS") + 5, &file);
+        for (int at = 0; at < 64; at++) open += !fstat(at, &other) && other.st_ino == file.st_ino && other.st_dev == file.st_dev;
+        close(held[1]);
+        _exit(read(held[0], &byte, 1) != 0 || open);
+    }
+    struct stackline_totals first = stackline_events_stop();
+    int status = 1, fault = stackline_events_start("again", getenv("STACKLINE_EVENTS"));
+    STACKLINE_EVENT("SECOND");
+    close(held[1]);
+    waitpid(child, &status, 0);
+    return fault || status || first.recorded != 1;
+}
+
 /* More than a ring holds, without a pause; what the totals say is told on the other side. */
 static int flood(void) {
     for (int n = 0; n < 1000000; n++) STACKLINE_EVENT("APP_SEND", n, 4, n, 1500);
@@ -144,6 +167,7 @@ int main(int count, char **arguments) {
     if (!strcmp(part, "values")) values();
     else if (!strcmp(part, "threads")) fault = threads();
     else if (!strcmp(part, "forks")) fault = forks();
+    else if (!strcmp(part, "outlived")) fault = outlived();
     else if (!strcmp(part, "renews")) fault = renews();
     else if (!strcmp(part, "signals")) fault = signals();
     else if (!strcmp(part, "flood")) fault = flood();

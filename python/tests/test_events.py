@@ -126,6 +126,30 @@ def test_a_fork_records_nothing_until_it_starts_itself(tmp_path):
     assert lines(tmp_path / "child.log") == ["CHILD"]
 
 
+def test_a_child_that_lives_on_keeps_the_file_from_nobody(tmp_path):
+    path = tmp_path / "a.log"
+    events.start(f"text:{path}", "khons")
+    events.event("FIRST")
+    end, held = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(held)
+        copies = [name for name in os.listdir("/proc/self/fd") if os.path.realpath(f"/proc/self/fd/{name}") == str(path)]
+        os.read(end, 1)
+        os._exit(len(copies))
+    try:
+        assert events.stop() == (1, 0, None)
+        assert events.start(f"text:{path}", "khons")
+        events.event("SECOND")
+        assert events.stop() == (1, 0, None)
+    finally:
+        os.close(held)
+        status = os.waitpid(child, 0)[1]
+        os.close(end)
+    assert status == 0
+    assert lines(path) == ["FIRST", "SECOND"]
+
+
 def test_during(tmp_path):
     path = tmp_path / "a.log"
     events.start(f"text:{path}", "khons")

@@ -96,6 +96,7 @@ fn every_part_reads_back() {
     assert!(threads.iter().map(Event::numbers).eq(expected));
     wrong_settings(&program);
     forks(&program, &path("forks.tape"), &path("child-%p.tape"));
+    outlived(&program, &path("outlived.tape"));
     kills(&program, &path("killed.tape"));
     floods(&program, &path("flood.tape"));
     signals(&program, &path("signals.tape"));
@@ -161,6 +162,12 @@ fn forks(program: &Path, tape: &Path, other: &Path) {
     let child = children.into_iter().find(|path| path.file_name().unwrap().to_string_lossy().starts_with("child-"));
     let events = read_tape(&child.unwrap());
     assert_eq!((lines(&events), events[0].host.as_str()), (vec!["CHILD".to_owned()], "child"));
+}
+
+/// A process that was forked off and lives on keeps the file from nobody.
+fn outlived(program: &Path, tape: &Path) {
+    assert_eq!(totals(&run(program, "outlived", &format!("file:{}", tape.display()))), [1, 0, 0]);
+    assert_eq!(lines(&read_tape(tape)), ["FIRST", "SECOND"]);
 }
 
 /// What was drained outlives the process; a record that was cut off is taken away, and the file goes on.
