@@ -3,24 +3,50 @@
 //! Both are written by the thread that drains, the text form is also made there: emitting an event costs a thread the same
 //! whatever the sink is. Every batch is written at once, so what was drained outlives the process, though not a machine that
 //! loses power. A batch that does not fit on the disk is taken back to its last whole record.
+//!
+//! A file is one process's by a lock, which belongs to every copy of the descriptor: it is given back in so many words, and a
+//! process that was forked off lets go of its copies.
 
 use crate::recorder::Sink;
+use crate::sys;
 use crate::tape::{self, Tape};
 use crate::text;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Descriptors of all files that are open here.
+static OPEN: Mutex<Vec<RawFd>> = Mutex::new(Vec::new());
+
+/// The list, which nobody changes while it is held.
+pub(crate) fn held() -> MutexGuard<'static, Vec<RawFd>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// In a process that was forked off: its copies lead nowhere from now on, so that what they locked is free when the parent
+/// ends.
+pub(crate) fn leave(open: &mut Vec<RawFd>) {
+    if let Ok(nowhere) = File::options().write(true).open("/dev/null") {
+        open.drain(..).for_each(|file| sys::lead_to(file, &nowhere));
+    }
+}
 
 /// A file to the end of which batches are added, whole ones only.
 #[derive(Debug)]
 struct Whole {
     file: File,
     length: u64,
+    /// Which process opened it.
+    process: u32,
 }
 
 impl Whole {
     /// Opens or makes it, for this process alone.
     fn open(path: &Path) -> io::Result<Self> {
+        // Held, so that a fork finds either no file or one that it knows of.
+        let mut open = held();
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
@@ -32,7 +58,8 @@ impl Whole {
             Err(TryLockError::Error(_)) | Ok(()) => {}
         }
         let length = file.seek(SeekFrom::End(0))?;
-        Ok(Self { file, length })
+        open.push(file.as_raw_fd());
+        Ok(Self { file, length, process: std::process::id() })
     }
 
     fn cut(&mut self, length: u64) -> io::Result<()> {
@@ -57,6 +84,17 @@ pub fn append(file: &mut File, length: u64, bytes: &[u8]) -> io::Result<()> {
         // What cannot be cut (a pipe, a device) has a reader who sees the end of the batch missing.
         let _ = file.set_len(length);
     })
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if self.process == std::process::id() {
+            let descriptor = self.file.as_raw_fd();
+            held().retain(|open| *open != descriptor);
+            // Where there are no locks there is none to give back.
+            drop(self.file.unlock());
+        }
+    }
 }
 
 /// Keeps the binary form.

@@ -2,7 +2,13 @@
 //! a recorder of its own.
 #![allow(unsafe_code, clippy::unwrap_used, reason = "forking has no safe form; helpers of a test may fail it")]
 
-use stackline_events::{Memory, Recorder, event, recorder};
+use stackline_events::{Memory, Recorder, TapeFile, event, recorder};
+use std::io::{Read, pipe};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// There is one recorder at a time in a process.
+static ALONE: Mutex<()> = Mutex::new(());
 
 unsafe extern "C" {
     fn fork() -> i32;
@@ -30,6 +36,7 @@ fn other(inherited: Recorder) -> i32 {
 
 #[test]
 fn a_fork_records_nothing_until_it_starts_itself() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for _ in 0..20 {
         let kept = Memory::default();
         let recorder = Recorder::start("khons", kept.clone()).unwrap();
@@ -59,4 +66,41 @@ fn a_fork_records_nothing_until_it_starts_itself() {
         assert_eq!((totals.recorded, totals.lost), (101, 0));
         assert!(kept.tape().records().all(|record| record.host == "khons"));
     }
+}
+
+/// Descriptors of this process that lead to a file.
+fn copies(path: &Path) -> i32 {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == path)).count() as i32
+}
+
+#[test]
+fn a_fork_that_lives_on_keeps_the_file_from_nobody() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().canonicalize().unwrap().join("a.tape");
+    let record = |host| Recorder::start(host, TapeFile::open(&path)?);
+    let recorder = record("khons").unwrap();
+    event!("APP_SEND", 1);
+    let (mut end, held) = pipe().unwrap();
+    // SAFETY: the child ends through _exit and runs nothing of the test's harness.
+    let process = unsafe { fork() };
+    if process == 0 {
+        drop(held);
+        let open = copies(&path);
+        let waited = end.read(&mut [0]);
+        // SAFETY: it only ends the process.
+        unsafe { _exit(open + 8 * i32::from(waited.is_err())) }
+    }
+    assert_eq!(recorder.stop().recorded, 1);
+    let again = record("khons").map(|recorder| {
+        event!("APP_SEND", 2);
+        recorder.stop().recorded
+    });
+    drop(held);
+    let mut status = -1;
+    // SAFETY: the process is a child of this one, the status a place of ours.
+    assert_eq!(unsafe { waitpid(process, &raw mut status, 0) }, process);
+    assert_eq!((again.unwrap(), status >> 8), (1, 0), "it has no copy");
+    assert_eq!(copies(&path), 0);
 }

@@ -2,8 +2,9 @@
 //! when it starts a recorder of its own.
 
 use super::{Rings, STATE, rings};
-use crate::{keyword, sys};
+use crate::{keyword, sinks, sys};
 use std::cell::RefCell;
+use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, Once};
 
@@ -11,6 +12,7 @@ use std::sync::{MutexGuard, Once};
 struct Held {
     _names: MutexGuard<'static, keyword::Names>,
     rings: MutexGuard<'static, Rings>,
+    files: MutexGuard<'static, Vec<RawFd>>,
 }
 
 thread_local! {
@@ -24,7 +26,7 @@ pub(super) fn watch() {
 }
 
 extern "C" fn before() {
-    let held = Held { _names: keyword::held(), rings: rings() };
+    let held = Held { _names: keyword::held(), rings: rings(), files: sinks::held() };
     let _ = HELD.try_with(|place| place.replace(Some(held)));
 }
 
@@ -39,6 +41,7 @@ extern "C" fn child() {
             held.rings.state = 0;
             held.rings.reader = None;
             held.rings.rings.clear();
+            sinks::leave(&mut held.files);
         }
     });
 }

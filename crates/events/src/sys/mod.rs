@@ -1,7 +1,9 @@
 //! What the standard library does not give: the processor's counter, memory that costs nothing until it is touched, a word
-//! before and after a fork. The only place of this crate with unsafe code; it decides nothing.
+//! before and after a fork, a descriptor that leads elsewhere. The only place of this crate with unsafe code; it decides nothing.
 #![allow(unsafe_code)]
 
+use std::fs::File;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::AtomicU64;
 
 /// The processor's time-stamp counter. Loads and stores around it may be a few cycles on either side of it.
@@ -52,4 +54,14 @@ pub(crate) fn around_fork(before: extern "C" fn(), parent: extern "C" fn(), chil
     // SAFETY: the signature is that of POSIX; functions live as long as the process. Without memory it fails, and a child
     // then goes on writing into rings that nobody reads.
     let _ = unsafe { pthread_atfork(before, parent, child) };
+}
+
+/// Makes a descriptor of this process lead where a file does. Whoever owns it may go on to use and to close it.
+pub(crate) fn lead_to(descriptor: RawFd, file: &File) {
+    unsafe extern "C" {
+        fn dup2(from: i32, to: i32) -> i32;
+    }
+    // SAFETY: the signature is that of POSIX; the one number is open, and no memory is concerned. When it fails the descriptor
+    // stays what it is.
+    let _ = unsafe { dup2(file.as_raw_fd(), descriptor) };
 }
