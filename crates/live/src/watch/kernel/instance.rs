@@ -9,7 +9,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -39,14 +39,8 @@ impl Instance {
         let (root, mount) = tracefs()?;
         let instances = root.join("instances");
         remove_left(&instances);
-        let directory = make_directory(&instances)?;
-        match lock(&directory) {
-            Ok(lock) => Ok(Self { directory, _lock: lock, _mount: mount }),
-            Err(error) => {
-                let _ = fs::remove_dir(&directory);
-                Err(format!("an instance of the kernel's tracing cannot be locked: {error}"))
-            }
-        }
+        let (directory, lock) = make_directory(&instances)?;
+        Ok(Self { directory, _lock: lock, _mount: mount })
     }
 
     /// What a file of it says.
@@ -96,14 +90,25 @@ impl Drop for Instance {
     }
 }
 
-/// The number of this process tells people whose it is; another namespace may have a process of that number.
-fn make_directory(instances: &Path) -> Result<PathBuf, String> {
+/// Makes and locks one. The number of this process tells people whose it is; another namespace may have a process of that
+/// number.
+fn make_directory(instances: &Path) -> Result<(PathBuf, Flock<File>), String> {
     for count in 0..MOST {
         let directory = instances.join(format!("{PREFIX}{}-{count}", std::process::id()));
         match fs::create_dir(&directory) {
-            Ok(()) => return Ok(directory),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(format!("the kernel makes no instance of its tracing: {error}")),
+        }
+        // Another process may take what is not locked yet for one that was left, and remove it: then the next number.
+        match lock(&directory) {
+            Ok(lock) if is_at(&lock, &directory) => return Ok((directory, lock)),
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::WouldBlock) => {}
+            Err(error) => {
+                let _ = fs::remove_dir(&directory);
+                return Err(format!("an instance of the kernel's tracing cannot be locked: {error}"));
+            }
         }
     }
     Err(format!("there are {MOST} instances of the kernel's tracing of this name"))
@@ -114,13 +119,22 @@ fn lock(directory: &Path) -> io::Result<Flock<File>> {
     Flock::lock(opened, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error.into())
 }
 
-/// Removes instances of ours that no living process holds.
+/// Whether what is locked is what is there.
+fn is_at(lock: &Flock<File>, directory: &Path) -> bool {
+    let there = fs::metadata(directory).map(|there| (there.dev(), there.ino()));
+    lock.metadata().is_ok_and(|locked| there.is_ok_and(|there| there == (locked.dev(), locked.ino())))
+}
+
+/// Removes instances of ours that no living process holds. What is locked may be gone and another be there by now.
 fn remove_left(instances: &Path) {
     let Ok(entries) = fs::read_dir(instances) else { return };
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        if name.to_str().is_some_and(|name| name.starts_with(PREFIX)) && lock(&entry.path()).is_ok() {
-            let _ = fs::remove_dir(entry.path());
+        let (name, path) = (entry.file_name(), entry.path());
+        if name.to_str().is_some_and(|name| name.starts_with(PREFIX))
+            && let Ok(held) = lock(&path)
+            && is_at(&held, &path)
+        {
+            let _ = fs::remove_dir(&path);
         }
     }
 }
@@ -167,5 +181,23 @@ mod tests {
         assert!(names[0] != names[1] && names.iter().all(|directory| directory.exists()), "held, both stay");
         drop((instance, other));
         assert!(names.iter().all(|directory| !directory.exists()), "they went");
+    }
+
+    #[test]
+    fn one_that_another_process_takes_for_left_is_made_again() {
+        let root = std::env::temp_dir().join(format!("stackline-instances-{}", std::process::id()));
+        fs::create_dir(&root).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..10_000).for_each(|_| remove_left(&root)));
+            for _ in 0..2_000 {
+                let (directory, lock) = make_directory(&root).unwrap();
+                remove_left(&root);
+                assert!(directory.exists(), "held");
+                fs::remove_dir(&directory).unwrap();
+                drop(lock);
+            }
+        });
+        remove_left(&root);
+        fs::remove_dir(&root).unwrap();
     }
 }
