@@ -25,7 +25,10 @@ use std::time::Instant;
 const RING_KIB: u32 = 512;
 /// Longest filter the kernel is given: it takes less than a page.
 const LONGEST_FILTER: usize = 4_000;
-/// Sockets whose connection is remembered.
+/// Most pages that are read of one core's ring at once, twice what it holds: records of drops are of the whole machine, and
+/// may come as fast as they are read. What is left waits, or is lost and counted.
+const MOST_PAGES: usize = 2 * (RING_KIB as usize) / 4;
+/// Sockets whose connection is remembered; all are forgotten when there are more.
 const MOST_SOCKETS: usize = 1 << 16;
 
 /// The kernel's trace events of TCP.
@@ -91,12 +94,12 @@ impl Kernel {
         self.events.values().try_for_each(|(event, name, format)| self.set_filter(*event, name, format, ports))
     }
 
-    /// Everything recorded since the last time, with its moment in the time of events, ns; and how many records the kernel
+    /// What was recorded since the last time, with its moment in the time of events, ns; and how many records the kernel
     /// had no room for.
     pub(super) fn drain(&mut self, happened: &mut Vec<(u64, Happened)>) -> Result<u64, String> {
         let offset = offset();
         for (ring, _) in &mut self.rings {
-            loop {
+            for _ in 0..MOST_PAGES {
                 match ring.read(&mut self.page) {
                     Ok(0) => break,
                     Ok(got) => {
@@ -121,7 +124,10 @@ impl Kernel {
     fn name_sockets(&mut self, happened: &mut [(u64, Happened)]) {
         for (_, happened) in happened {
             match (happened.socket, happened.ends) {
-                (Some(socket), Some(ends)) if self.sockets.len() < MOST_SOCKETS => {
+                (Some(socket), Some(ends)) => {
+                    if self.sockets.len() >= MOST_SOCKETS {
+                        self.sockets.clear();
+                    }
                     self.sockets.insert(socket, ends);
                 }
                 (Some(socket), None) => happened.ends = self.sockets.get(&socket).copied(),

@@ -15,8 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Most connections told of in one look.
 const MOST_CONNECTIONS: usize = 512;
-/// Most records that wait until it is known whose they are.
+/// Most records that wait until it is known whose they are; the oldest are given up.
 const MOST_UNKNOWN: usize = 1 << 16;
+/// As many looks they wait: by then a connection of ours was seen, unless it was gone before the first.
+const LOOKS: u8 = 10;
+/// Most connections whose view of loss is remembered.
+const MOST_VIEWS: usize = 1 << 16;
 /// Most retransmissions of a connection that wait for their number of segments.
 const MOST_OPEN: usize = 1_000;
 /// The states in which a sender believes that something is lost, in the kernel's order.
@@ -50,17 +54,21 @@ pub(super) struct Tcp {
     diag: Option<Diag>,
     kernel: Option<Kernel>,
     absent: BTreeMap<String, String>,
-    /// Records drained and not looked at yet, and those whose connection may turn out to be ours.
+    /// Records drained and not looked at yet.
     happened: Vec<(u64, Happened)>,
-    unknown: Vec<(u64, Happened)>,
+    /// Those whose connection may turn out to be ours, and how often that was looked at.
+    unknown: Vec<(u8, u64, Happened)>,
     again: Vec<Again>,
-    congestion: HashMap<Ends, u8>,
+    /// What the sender of each connection believes, and since when.
+    congestion: HashMap<Ends, (u64, u8)>,
     told: HashMap<u64, Told>,
     lost: u64,
     /// When it looked last; `None` before the first look.
     looked_ns: Option<u64>,
     unattributed: u64,
     left_out: u64,
+    /// Records of connections that never turned out to be ours.
+    given_up: u64,
 }
 
 impl Tcp {
@@ -85,7 +93,7 @@ impl Tcp {
         };
         let (happened, unknown, again) = (Vec::new(), Vec::new(), Vec::new());
         let (congestion, told) = (HashMap::new(), HashMap::new());
-        let (lost, looked_ns, unattributed, left_out) = (0, None, 0, 0);
+        let (lost, looked_ns, unattributed, left_out, given_up) = (0, None, 0, 0, 0);
         Self {
             whose,
             follow,
@@ -101,6 +109,7 @@ impl Tcp {
             looked_ns,
             unattributed,
             left_out,
+            given_up,
         }
     }
 
@@ -119,18 +128,28 @@ impl Tcp {
 
     /// Tells of what the kernel recorded.
     fn tell_happened(&mut self, tape: &mut Tape) {
-        for (at_ns, happened) in std::mem::take(&mut self.happened) {
-            if happened.what == What::Established {
-                continue;
-            }
+        let waited = std::mem::take(&mut self.unknown);
+        let fresh = std::mem::take(&mut self.happened).into_iter().map(|(at_ns, happened)| (0, at_ns, happened));
+        for (looks, at_ns, happened) in waited.into_iter().chain(fresh) {
             match happened.ends {
                 Some(ends) if self.whose.is_ours(&ends) => self.tell_one(at_ns, &happened.what, Some(ends), tape),
-                Some(_) if self.unknown.len() < MOST_UNKNOWN => self.unknown.push((at_ns, happened)),
-                Some(_) => {}
+                _ if happened.what == What::Established => {}
+                Some(_) if looks < LOOKS => self.unknown.push((looks + 1, at_ns, happened)),
+                Some(_) => self.given_up += 1,
                 None if self.whose.machine => self.tell_one(at_ns, &happened.what, None, tape),
                 None => self.unattributed += 1,
             }
         }
+        let crowded = self.unknown.len().saturating_sub(MOST_UNKNOWN);
+        self.given_up += self.unknown.drain(..crowded).count() as u64;
+    }
+
+    /// Remembers what a connection's sender believes.
+    fn believe(&mut self, ends: Ends, at_ns: u64, state: u8) {
+        if self.congestion.len() >= MOST_VIEWS {
+            self.congestion.clear();
+        }
+        self.congestion.insert(ends, (at_ns, state));
     }
 
     fn tell_one(&mut self, at_ns: u64, what: &What, ends: Option<Ends>, tape: &mut Tape) {
@@ -140,20 +159,22 @@ impl Tcp {
         static RESET: Keyword = Keyword::new("TCP_RESET");
         match (what, ends) {
             (What::Retransmit { handshake, error }, Some(ends)) => {
-                let mut cause = cause(*handshake, self.congestion.get(&ends).copied()).to_owned();
+                let mut cause = cause(*handshake, self.congestion.get(&ends).map(|(_, state)| *state)).to_owned();
                 if let Some(error) = error {
                     cause += &format!(", not sent: error {error}");
                 }
                 self.again.push(Again { at_ns, ends, cause, segments: None, settled: false });
             }
             (What::Congestion(state), Some(at)) => {
-                self.congestion.insert(at, *state);
+                self.believe(at, at_ns, *state);
                 let name = STATES.get(usize::from(*state)).copied().unwrap_or("unknown");
                 tell(tape, &STATE, at_ns, Value::Text(name), ends);
             }
             (What::Drop { reason }, _) => tell(tape, &DROP, at_ns, Value::Text(reason), ends),
             (What::QueueFull { queued }, _) => tell(tape, &FULL, at_ns, (*queued).into(), ends),
             (What::Reset { reason }, _) => tell(tape, &RESET, at_ns, Value::Text(reason), ends),
+            // What an older connection of these ports believed is not this one's.
+            (What::Established, Some(ends)) => drop(self.congestion.remove(&ends)),
             (What::Established | What::Retransmit { .. } | What::Congestion(_), _) => {}
         }
     }
@@ -165,7 +186,9 @@ impl Tcp {
         for socket in sockets.iter().take(MOST_CONNECTIONS) {
             let Some(info) = socket.info else { continue };
             let before = self.told.remove(&socket.cookie);
-            self.congestion.entry(socket.ends).or_insert(info.congestion_state);
+            if !self.congestion.contains_key(&socket.ends) {
+                self.believe(socket.ends, at_ns, info.congestion_state);
+            }
             let (earlier_ns, earlier) = match (&before, self.looked_ns) {
                 (Some(told), _) => (told.at_ns, told.info),
                 // It was made since the last look.
@@ -185,8 +208,9 @@ impl Tcp {
             }
             kept.insert(socket.cookie, Told { at_ns: told_ns, info, receive_queue_bytes, settled });
         }
-        // Of a connection that is gone nothing more will be known.
+        // Of a connection that is gone nothing more will be known. One may have come since it was asked.
         let there: BTreeSet<&Ends> = sockets.iter().map(|socket| &socket.ends).collect();
+        self.congestion.retain(|ends, (since_ns, _)| *since_ns > at_ns || there.contains(ends));
         for again in self.again.iter_mut().filter(|again| again.at_ns <= at_ns) {
             again.settled |= !there.contains(&again.ends);
         }
@@ -251,8 +275,6 @@ impl Monitor for Tcp {
             self.whose.learn(&mut sockets);
             sockets
         });
-        let waited = std::mem::take(&mut self.unknown);
-        self.happened.splice(0..0, waited);
         self.tell_happened(round.tape);
         match asked {
             Ok(sockets) => self.tell_connections(&sockets, at_ns, round.tape),
@@ -276,6 +298,12 @@ impl Monitor for Tcp {
         if self.left_out > 0 {
             let most = MOST_CONNECTIONS;
             seen.notes.push(format!("TCP_INFO tells of {most} connections at once; {} were left out", self.left_out));
+        }
+        if self.given_up > 0 {
+            seen.notes.push(format!(
+                "{} records of TCP name connections that are not ours, as far as was seen of them, and are left out",
+                self.given_up
+            ));
         }
         if self.unattributed > 0 {
             seen.notes.push(format!(
@@ -475,5 +503,39 @@ mod tests {
         tcp.follow.lock().unwrap().local.insert(6_000);
         tcp.look(&mut Round { tape: &mut tape }).unwrap();
         assert_eq!(lines(&tape), ["TCP_RESET ;;;;received;127.0.0.1:6000;127.0.0.1:40000"]);
+    }
+
+    #[test]
+    fn strangers_are_given_up_after_some_looks_and_counted() {
+        let (mut tcp, ours) = tcp();
+        let mut tape = Tape::default();
+        let stranger = ends("127.0.0.1:9", "127.0.0.1:8");
+        tcp.happened = (0..=MOST_UNKNOWN as u64).map(|at| (at, happened(AGAIN, stranger))).collect();
+        tcp.tell_happened(&mut tape);
+        assert_eq!((tcp.unknown.len(), tcp.given_up), (MOST_UNKNOWN, 1), "the oldest went");
+        tcp.happened = vec![(70_000, happened(What::Drop { reason: "socket_rcvbuff".into() }, ours))];
+        (0..LOOKS).for_each(|_| tcp.tell_happened(&mut tape));
+        assert_eq!((tcp.unknown.len(), tcp.given_up), (0, MOST_UNKNOWN as u64 + 1));
+        assert_eq!(lines(&tape).len(), 1, "ours has its place: {:?}", lines(&tape));
+        let mut seen = Seen::default();
+        tcp.finish(&mut Round { tape: &mut tape }, &mut seen);
+        assert!(seen.notes[0].starts_with("65537 records"), "{:?}", seen.notes);
+    }
+
+    #[test]
+    fn what_a_sender_believed_goes_with_its_connection() {
+        let (mut tcp, ours) = tcp();
+        let mut tape = Tape::default();
+        tcp.happened = vec![(10, happened(What::Congestion(LOSS), ours))];
+        tcp.tell_happened(&mut tape);
+        tcp.tell_connections(&[], 5, &mut tape);
+        assert_eq!(tcp.congestion.get(&ours), Some(&(10, LOSS)), "it came after they were asked");
+        tcp.tell_connections(&[socket(ours, 7, Info { congestion_state: LOSS, ..Info::default() })], 20, &mut tape);
+        assert_eq!(tcp.congestion.len(), 1);
+        tcp.happened = vec![(30, happened(What::Established, ours)), (31, happened(AGAIN, ours))];
+        tcp.tell_happened(&mut tape);
+        assert_eq!(tcp.again[0].cause, "probe", "another connection of the same ports");
+        tcp.tell_connections(&[], 40, &mut tape);
+        assert!(tcp.congestion.is_empty());
     }
 }
