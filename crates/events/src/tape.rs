@@ -116,6 +116,25 @@ impl Tape {
         &self.bytes
     }
 
+    /// The binary form in pieces of whole records, each of at most so many bytes unless its one record is longer.
+    pub fn pieces(&self, most: usize) -> impl Iterator<Item = &[u8]> {
+        let (mut left, mut values) = (self.bytes.as_slice(), Vec::new());
+        std::iter::from_fn(move || {
+            let (mut rest, mut length) = (left, 0);
+            while left.len() > most && whole_record(&mut rest, &mut values).is_some() {
+                let behind = left.len() - rest.len();
+                if behind > most && length > 0 {
+                    break;
+                }
+                length = behind;
+            }
+            // What is no record stays with what it stands behind.
+            let (piece, rest) = left.split_at(if length == 0 { left.len() } else { length });
+            left = rest;
+            Some(piece).filter(|piece| !piece.is_empty())
+        })
+    }
+
     /// A tape in the binary form, from elsewhere; what is no record in it ends it.
     #[must_use]
     pub const fn from_bytes(bytes: Vec<u8>) -> Self {
@@ -513,6 +532,29 @@ mod tests {
                 expected("APP_SEND", "udjat", 7, &[Value::Text("")]),
             ]
         );
+    }
+
+    #[test]
+    fn pieces_are_whole_records_and_together_the_tape() {
+        let mut tape = Tape::default();
+        tape.host("khons");
+        for n in 0..100 {
+            tape.push(keyword::intern("APP_SEND"), n, &[Value::from(n), Value::Text(&"x".repeat(n as usize * 8))]);
+        }
+        for most in [1, 100, 500, 10_000, usize::MAX] {
+            let pieces: Vec<&[u8]> = tape.pieces(most).collect();
+            assert_eq!(pieces.concat(), tape.bytes());
+            for piece in pieces {
+                let (mut rest, mut values, mut records) = (piece, Vec::new(), 0);
+                while !rest.is_empty() {
+                    whole_record(&mut rest, &mut values).unwrap();
+                    records += 1;
+                }
+                assert!(piece.len() <= most || records == 1, "{records} records, {} bytes, {most}", piece.len());
+            }
+        }
+        let hostile = Tape::from_bytes(vec![0xff; 100]);
+        assert_eq!(hostile.pieces(8).collect::<Vec<_>>(), [[0xff; 100]]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Recording {
     pub(crate) fn start(host: &str, monitors: bool) -> io::Result<Self> {
         let store = Store::default();
         let recorder = Recorder::start(host, store.clone())?;
-        let watch = monitors.then(|| Watch::start(Config::of(host)));
+        let watch = monitors.then(|| Watch::start_into(Config::of(host), Watched(store.clone())));
         Ok(Self { recorder, watch, store })
     }
 
@@ -49,18 +49,19 @@ impl Recording {
     pub(crate) fn stop(self, emission_ns: f64) -> (Recorded, Pieces) {
         let seen = self.watch.map(Watch::stop).unwrap_or_default();
         let totals = self.recorder.stop();
-        let Seen { tape, mut cost_s, absent, mut notes } = seen;
+        let Seen { tape, handed_over, lost, fault, mut cost_s, absent, mut notes } = seen;
         let mut kept = std::mem::take(&mut *self.store.lock());
         let watched = kept.add(&tape).map(|()| tape.records().count() as u64);
         cost_s.insert("drain".into(), kept.drain_s);
         #[expect(clippy::cast_precision_loss, reason = "events of one run")]
         cost_s.insert("endpoints".into(), totals.recorded as f64 * emission_ns / 1e9);
-        if let Some(fault) = totals.fault.or_else(|| watched.as_ref().err().map(ToString::to_string)) {
+        let fault = totals.fault.or(fault).or_else(|| watched.as_ref().err().map(ToString::to_string));
+        if let Some(fault) = fault {
             notes.push(format!("events were not kept: {fault}"));
         }
         let recorded = Recorded {
-            recorded: totals.recorded + watched.unwrap_or(0),
-            lost: totals.lost,
+            recorded: totals.recorded + handed_over + watched.unwrap_or(0),
+            lost: totals.lost + lost,
             stamp_error_ns: totals.clock_error_ns,
             cost_s,
             absent,
@@ -110,6 +111,15 @@ impl Sink for Store {
     }
 }
 
+/// The store as the watch has it.
+struct Watched(Store);
+
+impl Sink for Watched {
+    fn take(&mut self, tape: &Tape) -> io::Result<()> {
+        self.0.lock().add(tape)
+    }
+}
+
 impl Default for Kept {
     fn default() -> Self {
         let (memory, tapes) = (Vec::new(), VecDeque::new());
@@ -140,7 +150,8 @@ impl Kept {
                 return Err(error);
             }
         }
-        self.tapes.push_back(length);
+        // A long one is handed over in pieces of whole records.
+        self.tapes.extend(tape.pieces(PIECE as usize).map(|piece| piece.len() as u64));
         self.bytes += length;
         Ok(())
     }
@@ -258,7 +269,8 @@ mod tests {
         let mut kept = Kept { in_memory: 1 << 20, ..Kept::default() };
         let mut all = Vec::new();
         for round in 0..20 {
-            let tape = tape(300 << 10, round);
+            // One of them is longer than a piece.
+            let tape = tape(if round == 7 { 9 << 20 } else { 300 << 10 }, round);
             all.extend_from_slice(tape.bytes());
             kept.add(&tape).unwrap();
         }
@@ -273,6 +285,7 @@ mod tests {
             if piece.is_empty() {
                 break;
             }
+            assert!(piece.len() as u64 <= PIECE + 1_000);
             let told = times(piece);
             assert!(!told.is_empty(), "each tells its names itself");
             taken.extend(told);

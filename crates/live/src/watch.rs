@@ -31,9 +31,10 @@ mod whose;
 
 use round::{Monitor, Round};
 use stackline_core::time::NANOS_PER_SECOND;
-use stackline_events::{Keyword, Tape, Value, clock};
+use stackline_events::tape::Names;
+use stackline_events::{Keyword, Sink, Tape, Value, clock};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -102,8 +103,14 @@ impl Config {
 /// What was seen.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// The events that were not taken before, sorted by nothing.
+    /// The events that were not taken before, sorted by nothing; behind a sink, a tape that goes on with its names.
     pub tape: Tape,
+    /// How many events the sink took.
+    pub handed_over: u64,
+    /// How many there was no room for, or the sink did not take; they are told of by `EVENTS_LOST` too.
+    pub lost: u64,
+    /// Why the sink did not take something, when it first did not.
+    pub fault: Option<String>,
     /// CPU seconds it took, by what took them.
     pub cost_s: BTreeMap<String, f64>,
     /// What could not be watched, and why.
@@ -125,6 +132,8 @@ pub struct Watch {
 struct Shared {
     stop: AtomicBool,
     tape: Mutex<Tape>,
+    /// Events there was no room for that were not told of yet.
+    lost: AtomicU64,
     follow: Arc<Mutex<Ports>>,
 }
 
@@ -132,6 +141,16 @@ impl Watch {
     /// Starts. When it returns, everything that can be watched is; the rest will stand in [`Seen::absent`].
     #[must_use]
     pub fn start(config: Config) -> Self {
+        Self::begin(config, None)
+    }
+
+    /// Starts, and gives a sink what was seen after every look.
+    #[must_use]
+    pub fn start_into(config: Config, sink: impl Sink + 'static) -> Self {
+        Self::begin(config, Some(Box::new(sink)))
+    }
+
+    fn begin(config: Config, sink: Option<Box<dyn Sink>>) -> Self {
         let shared = Arc::new(Shared::default());
         let every = config.interval.clamp(INTERVALS.0, INTERVALS.1);
         let asking = |switch| switches::start(switch, every, Arc::clone(&shared), config.host.clone());
@@ -139,7 +158,7 @@ impl Watch {
         let (ready, wait) = mpsc::sync_channel(1);
         let theirs = Arc::clone(&shared);
         let work = move || {
-            let mut watcher = Watcher::new(config, theirs);
+            let mut watcher = Watcher::new(config, theirs, sink);
             // Nobody waits when the owner is gone already.
             let _ = ready.send(());
             watcher.work()
@@ -181,6 +200,7 @@ impl Watch {
         thread.thread().unpark();
         let mut seen = thread.join().unwrap_or_else(|_| nothing("the thread that watches failed"));
         self.end_switches(&mut seen);
+        tell_lost(&self.shared, &mut self.shared.tape.lock().unwrap_or_else(PoisonError::into_inner), &mut seen);
         seen.tape = self.take();
         seen
     }
@@ -218,15 +238,14 @@ struct Watcher {
     host: String,
     every: Duration,
     monitors: Vec<Box<dyn Monitor>>,
-    /// Events that nobody took in time.
-    lost: u64,
+    sink: Option<Box<dyn Sink>>,
     seen: Seen,
     began: Instant,
     late: u32,
 }
 
 impl Watcher {
-    fn new(config: Config, shared: Arc<Shared>) -> Self {
+    fn new(config: Config, shared: Arc<Shared>, sink: Option<Box<dyn Sink>>) -> Self {
         let tcp = tcp::Tcp::start(&config, Arc::clone(&shared.follow));
         let every = config.interval.clamp(INTERVALS.0, INTERVALS.1);
         let mut seen = Seen::default();
@@ -240,7 +259,7 @@ impl Watcher {
         }
         monitors.push(Box::new(tcp));
         let began = Instant::now();
-        let mut watcher = Self { shared, host: config.host, every, monitors, lost: 0, seen, began, late: 0 };
+        let mut watcher = Self { shared, host: config.host, every, monitors, sink, seen, began, late: 0 };
         // The first look has nothing to compare with: it is where the first interval begins.
         watcher.look();
         watcher
@@ -277,14 +296,31 @@ impl Watcher {
         if tape.bytes().is_empty() {
             tape.host(&self.host);
         }
-        if !full && self.lost > 0 {
-            static LOST: Keyword = Keyword::new("EVENTS_LOST");
-            tape.push(LOST.id(), clock::now_ns(), &[Value::from(std::mem::take(&mut self.lost))]);
+        if !full {
+            tell_lost(&shared, tape, &mut self.seen);
         }
         let mut round = Round { tape };
         self.each(|monitor| monitor.look(&mut round));
-        drop(kept);
-        self.lost += nowhere.records().count() as u64;
+        shared.lost.fetch_add(nowhere.records().count() as u64, Ordering::Relaxed);
+        self.hand_over(&mut kept);
+    }
+
+    /// Gives the sink what there is, where there is one.
+    fn hand_over(&mut self, tape: &mut Tape) {
+        let Some(sink) = &mut self.sink else { return };
+        let mut count = 0;
+        tape.each(&mut Names::default(), |_, _, _, _| count += 1);
+        match sink.take(tape) {
+            Ok(()) => {
+                self.seen.handed_over += count;
+                tape.clear();
+            }
+            Err(error) => {
+                self.seen.fault.get_or_insert_with(|| error.to_string());
+                self.shared.lost.fetch_add(count, Ordering::Relaxed);
+                tape.begin_again(&self.host);
+            }
+        }
     }
 
     /// What cannot wait for the next look.
@@ -304,12 +340,15 @@ impl Watcher {
     }
 
     fn finish(&mut self) -> Seen {
-        let mut seen = std::mem::take(&mut self.seen);
-        let mut kept = self.shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = Arc::clone(&self.shared);
+        let mut kept = shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
         for mut monitor in self.monitors.drain(..) {
-            monitor.finish(&mut Round { tape: &mut kept }, &mut seen);
+            monitor.finish(&mut Round { tape: &mut kept }, &mut self.seen);
         }
+        tell_lost(&shared, &mut kept, &mut self.seen);
+        self.hand_over(&mut kept);
         drop(kept);
+        let mut seen = std::mem::take(&mut self.seen);
         if self.late > 0 {
             let share = self.began.elapsed().as_secs_f64() / self.every.as_secs_f64();
             seen.notes.push(format!(
@@ -318,6 +357,16 @@ impl Watcher {
             ));
         }
         seen
+    }
+}
+
+/// Tells of what there was no room for.
+fn tell_lost(shared: &Shared, tape: &mut Tape, seen: &mut Seen) {
+    static LOST: Keyword = Keyword::new("EVENTS_LOST");
+    let lost = shared.lost.swap(0, Ordering::Relaxed);
+    if lost > 0 {
+        tape.push(LOST.id(), clock::now_ns(), &[Value::from(lost)]);
+        seen.lost += lost;
     }
 }
 
@@ -447,6 +496,42 @@ mod tests {
         let memory: Vec<i64> = first.records().filter(|r| r.keyword == "MEMORY").map(|r| interval(&r)).collect();
         assert!(memory.iter().all(|interval| *interval > 0), "{memory:?}");
         assert!(seen.cost_s["monitors"] > 0.0);
+    }
+
+    /// Takes tapes until it is full.
+    #[derive(Clone)]
+    struct Into {
+        bytes: Arc<Mutex<Vec<u8>>>,
+        room: usize,
+    }
+
+    impl Sink for Into {
+        fn take(&mut self, tape: &Tape) -> std::io::Result<()> {
+            let mut bytes = self.bytes.lock().unwrap();
+            if bytes.len() > self.room {
+                return Err(std::io::ErrorKind::StorageFull.into());
+            }
+            bytes.extend_from_slice(tape.bytes());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_sink_has_what_was_seen_and_what_it_does_not_take_is_told() {
+        let config = || Config { interval: Duration::from_millis(10), kernel: false, ..Config::of("khons") };
+        for room in [usize::MAX, 1] {
+            let into = Into { bytes: Arc::default(), room };
+            let watch = Watch::start_into(config(), into.clone());
+            std::thread::sleep(Duration::from_millis(60));
+            assert_eq!(watch.take().records().count(), 0, "the sink has it");
+            let seen = watch.stop();
+            let taken = Tape::from_bytes(into.bytes.lock().unwrap().clone());
+            assert_eq!(taken.records().count() as u64, seen.handed_over);
+            let left: Vec<&str> = seen.tape.records().map(|record| record.keyword).collect();
+            assert_eq!(left, if room == 1 { vec!["EVENTS_LOST"] } else { vec![] });
+            assert!(taken.records().all(|record| record.host == "khons" && record.keyword != "UNKNOWN"));
+            assert_eq!((seen.lost > 0, seen.fault.is_some()), (room == 1, room == 1), "{seen:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! port is told of when its counters moved, over the interval since they moved before.
 
 use super::round::{Step, grown};
-use super::{Shared, thread_cpu_s};
+use super::{MOST_BYTES, Shared, thread_cpu_s};
 use snmp2::{Error, Oid, SyncSession, Value as Given, v3};
 use stackline_events::{Keyword, Tape, Value, clock};
 use std::collections::BTreeMap;
@@ -20,6 +20,8 @@ pub const PORT: u16 = 161;
 pub const SHORTEST_PASSWORD: usize = 8;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the round goes on that is under way when the watch ends, and the last one behind it.
+const LAST: Duration = Duration::from_secs(1);
 /// How often a question is asked that nobody answers, before the switch is given up.
 const TRIES: u32 = 3;
 /// Most ports of a switch.
@@ -185,15 +187,13 @@ fn ask_on(session: &mut SyncSession, every: Duration, shared: &Shared, host: &st
     loop {
         let began = Instant::now();
         let last = shared.stop.load(Ordering::Acquire);
-        let asked = walk(|columns| patiently(|| bulk(session, columns)));
-        let at_ns = clock::now_ns();
-        let rows = asked?;
-        let mut kept = shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.bytes().is_empty() {
-            kept.host(host);
-        }
-        ports.tell(at_ns, rows, &mut kept);
-        drop(kept);
+        let rows = walk(|columns| {
+            if shared.stop.load(Ordering::Acquire) && began.elapsed() > LAST {
+                return Err("it was still answering when the watch ended: its last interval is missing".into());
+            }
+            patiently(|| bulk(session, columns))
+        })?;
+        ports.tell_into(shared, host, rows);
         if last {
             return Ok(());
         }
@@ -281,6 +281,19 @@ struct Ports {
 }
 
 impl Ports {
+    /// Tells into the watch's tape, unless too much waits there already.
+    fn tell_into(&mut self, shared: &Shared, host: &str, rows: BTreeMap<u64, Row>) {
+        let (at_ns, mut nowhere) = (clock::now_ns(), Tape::default());
+        let mut kept = shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = kept.bytes().len() > MOST_BYTES;
+        let tape = if full { &mut nowhere } else { &mut *kept };
+        if tape.bytes().is_empty() {
+            tape.host(host);
+        }
+        self.tell(at_ns, rows, tape);
+        shared.lost.fetch_add(nowhere.records().count() as u64, Ordering::Relaxed);
+    }
+
     fn tell(&mut self, at_ns: u64, rows: BTreeMap<u64, Row>, tape: &mut Tape) {
         static SWITCH_PORT: Keyword = Keyword::new("SWITCH_PORT");
         for (index, row) in rows {
