@@ -49,6 +49,27 @@ struct stackline_totals stackline_events_stop(void);
                     STACKLINE_3_, STACKLINE_2_, STACKLINE_1_, STACKLINE_0_, 0)                                           \
     (__VA_ARGS__)
 
+/* An id that travels with a request: the traceparent header of W3C Trace Context, 00-TRACE-PARENT-FLAGS. Every client in every
+ * language makes the same unit of it. To call in one's turn, keep `trace` and put another random number into `parent`. */
+struct sl_traceparent {
+    uint64_t trace[2]; /* the first and the last eight bytes of trace-id; not both 0 */
+    uint64_t parent;   /* parent-id; not 0 */
+    unsigned flags;
+};
+
+enum { SL_TRACEPARENT_SIZE = 56 }; /* bytes that are printed, with the 0 at the end */
+
+/* Reads a header's value, of this version or a later one, with blanks around it or not. 0, or EINVAL where it is none. */
+int sl_traceparent_parse(const char *text, struct sl_traceparent *parent);
+
+/* Prints version 00. 0, or EINVAL where trace or parent is 0. */
+int sl_traceparent_print(const struct sl_traceparent *parent, char text[SL_TRACEPARENT_SIZE]);
+
+/* The `unit` of the request's events: the last eight bytes of trace-id, exclusive or with parent-id, without the first bit. */
+static inline int64_t sl_traceparent_unit(const struct sl_traceparent *parent) {
+    return (int64_t)((parent->trace[1] ^ parent->parent) & INT64_MAX);
+}
+
 /* A field that is not known, or does not apply. */
 #define STACKLINE_ABSENT ((struct stackline_value){0})
 
@@ -130,6 +151,7 @@ static inline struct stackline_value stackline_same(struct stackline_value value
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -966,6 +988,47 @@ struct stackline_totals stackline_events_stop(void) {
     sl_state = 0;
     sl_let_go();
     return sl_totals;
+}
+
+/* --- ids that travel ----------------------------------------------------------------------------------------------- */
+
+/* So many hexadecimal digits, small letters only, at most 16. */
+static bool sl_hexadecimal(const char *digits, size_t count, uint64_t *number) {
+    *number = 0;
+    for (size_t at = 0; at < count; at++) {
+        char c = digits[at];
+        if ((c < '0' || c > '9') && (c < 'a' || c > 'f')) return false;
+        *number = *number << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+    }
+    return true;
+}
+
+int sl_traceparent_parse(const char *text, struct sl_traceparent *parent) {
+    enum { KNOWN = 55, LONGEST = 512 };
+    uint64_t version, flags;
+    struct sl_traceparent read = {{0, 0}, 0, 0};
+    if (!text) return EINVAL;
+    while (sl_blank(*text)) text++;
+    size_t length = strlen(text);
+    while (length && sl_blank(text[length - 1])) length--;
+    if (length < KNOWN || length > LONGEST || text[2] != '-' || text[35] != '-' || text[52] != '-') return EINVAL;
+    if (!sl_hexadecimal(text, 2, &version) || !sl_hexadecimal(text + 3, 16, &read.trace[0]) ||
+        !sl_hexadecimal(text + 19, 16, &read.trace[1]) || !sl_hexadecimal(text + 36, 16, &read.parent) ||
+        !sl_hexadecimal(text + 53, 2, &flags))
+        return EINVAL;
+    /* A version that is not known yet may have more behind another `-`; version ff is none. */
+    if (version == 0xff || (length > KNOWN && (version == 0 || text[KNOWN] != '-'))) return EINVAL;
+    if (!(read.trace[0] | read.trace[1]) || !read.parent) return EINVAL;
+    read.flags = (unsigned)flags;
+    *parent = read;
+    return 0;
+}
+
+int sl_traceparent_print(const struct sl_traceparent *parent, char text[SL_TRACEPARENT_SIZE]) {
+    if (!(parent->trace[0] | parent->trace[1]) || !parent->parent) return EINVAL;
+    snprintf(text, SL_TRACEPARENT_SIZE, "00-%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 "-%02x", parent->trace[0],
+             parent->trace[1], parent->parent, parent->flags & 1);
+    return 0;
 }
 
 #endif /* STACKLINE_EVENTS_IMPLEMENTATION */

@@ -144,6 +144,21 @@ static int flood(void) {
     return 0;
 }
 
+/* Reads each line of the input; prints its unit and itself again, or "none". */
+static int traceparents(void) {
+    static char line[1 << 21];
+    struct sl_traceparent read, no_parent = {{0, 1}, 0, 0}, no_trace = {{0, 0}, 1, 0};
+    char printed[SL_TRACEPARENT_SIZE];
+    while (fgets(line, sizeof line, stdin)) {
+        line[strcspn(line, "\n")] = 0;
+        if (sl_traceparent_parse(line, &read)) puts("none");
+        else if (sl_traceparent_print(&read, printed)) return 1;
+        else printf("%lld %s\n", (long long)sl_traceparent_unit(&read), printed);
+    }
+    return sl_traceparent_print(&no_parent, printed) != EINVAL || sl_traceparent_print(&no_trace, printed) != EINVAL ||
+           sl_traceparent_parse(NULL, &read) != EINVAL;
+}
+
 int main(int count, char **arguments) {
     const char *part = count > 1 ? arguments[1] : "";
     if (!strcmp(part, "wrong")) {
@@ -152,6 +167,7 @@ int main(int count, char **arguments) {
                    ? 0
                    : 1;
     }
+    if (!strcmp(part, "traceparents")) return traceparents();
     STACKLINE_EVENT("TOO_EARLY");
     int fault = stackline_events_start("c host", getenv("STACKLINE_EVENTS"));
     if (fault) {

@@ -1,6 +1,7 @@
 //! The C client, compiled here and read back by the reader of this crate. Passed over, with a word, where there is no `cc`.
 use crate::common::{Event, events, lines, read_tape};
 use stackline_events::Value;
+use stackline_events::traceparent::Traceparent;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -100,6 +101,7 @@ fn every_part_reads_back() {
     kills(&program, &path("killed.tape"));
     floods(&program, &path("flood.tape"));
     signals(&program, &path("signals.tape"));
+    traceparents(&program);
 }
 
 /// The same program where a use of memory that was given back ends it.
@@ -114,7 +116,52 @@ fn no_part_uses_what_was_freed() {
     assert_eq!(counted("values"), [5, 0, 0]);
     assert_eq!(counted("threads"), [10_000, 0, 0]);
     signals(&program, &path("signals.tape"));
+    traceparents(&program);
     forks(&program, &path("forks.tape"), &path("child-%p.tape"));
+}
+
+/// What the Rust client reads or refuses the C client reads or refuses too, and makes the same unit of it.
+fn traceparents(program: &Path) {
+    let printed = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let later = printed.replacen("00", "cc", 1);
+    let right = [
+        printed.to_owned(),
+        later.clone(),
+        format!("{later}-what-will-be"),
+        format!(" \t{printed}\t "),
+        printed.replace("-01", "-ff"),
+        printed.replace("-01", "-02"),
+        printed.replace("0af7651916cd43dd", &"0".repeat(16)),
+        printed.replace("b7ad6b7169203331", &"f".repeat(16)),
+        format!("{later}-{}", "x".repeat(512 - 56)),
+    ];
+    let wrong = [
+        printed.replacen("00", "ff", 1),
+        format!("{printed}-more"),
+        format!("{later}.more"),
+        printed.to_uppercase(),
+        printed.replace("0af7651916cd43dd8448eb211c80319c", &"0".repeat(32)),
+        printed.replace("b7ad6b7169203331", &"0".repeat(16)),
+        printed.replace('-', "_"),
+        printed[1..].to_owned(),
+        printed[..54].to_owned(),
+        String::new(),
+        format!("{later}-{}", "x".repeat(513 - 56)),
+        format!("{later}-{}", "x".repeat(1 << 20)),
+    ];
+    let told = |text: &String| match text.parse::<Traceparent>() {
+        Ok(read) => format!("{} {read}\n", read.unit()),
+        Err(_) => "none\n".to_owned(),
+    };
+    let expected: String = right.iter().chain(&wrong).map(told).collect();
+    assert!(expected.starts_with(&format!("{} {printed}\n", 0x33e5_8050_75a0_02ad_i64)));
+    assert_eq!(expected.matches("none").count(), wrong.len());
+    let input = program.with_extension("input");
+    std::fs::write(&input, right.iter().chain(&wrong).map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    let input = std::fs::File::open(input).unwrap();
+    let output = Command::new(program).arg("traceparents").stdin(input).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
 }
 
 /// A handler that emits in the midst of another event neither waits for ever nor is forgotten.
