@@ -3,7 +3,7 @@
 use crate::grid::wrap;
 use crate::table::WIDTH;
 use serde_json::{Value, json as object};
-use stackline_analyze::findings::{Evidence, Finding};
+use stackline_analyze::findings::{Evidence, Finding, Kind};
 use stackline_core::plan::Plan;
 use stackline_core::units;
 
@@ -53,12 +53,15 @@ fn indented(mark: &str, text: &str) -> Vec<String> {
     lines.into_iter().enumerate().map(|(at, line)| format!("{}{line}", if at == 0 { mark } else { &blank })).collect()
 }
 
-/// One line for the notes of a run: the first finding; `None` when there is none, or nothing limits.
+/// One line for the notes of a run: the first finding, with its measurement where there are several (rows count from one);
+/// `None` when there is none, or nothing limits.
 #[must_use]
-pub fn first_finding(findings: &[Finding]) -> Option<String> {
-    let first = findings.first()?;
+pub fn first_finding(plan: &Plan, findings: &[Finding]) -> Option<String> {
+    let first = findings.first().filter(|first| first.kind != Kind::Healthy)?;
     let sure = format!("{:.0} %", 100.0 * first.confidence);
-    Some(format!("{}: {} ({sure} sure); `stackline diagnose` shows why", first.kind.name(), first.sentence))
+    let row = first.measurement.filter(|_| plan.measurements.len() > 1);
+    let row = row.map_or_else(String::new, |index| format!("row {}: ", index + 1));
+    Some(format!("{row}{}: {} ({sure} sure); `stackline diagnose` shows why", first.kind.name(), first.sentence))
 }
 
 /// The findings as JSON (docs/JSON.md).
@@ -94,7 +97,7 @@ pub fn findings_json(run: &str, complete: bool, findings: &[Finding]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_analyze::findings::Kind;
+    use stackline_core::plan::{Composer, Measurement, Warmup, World};
 
     fn finding() -> Finding {
         Finding {
@@ -127,7 +130,29 @@ mod tests {
 ";
         assert_eq!(findings(&plan(), &[finding()]), expected);
         let note = "queue_drop: the queue before x>b drops packets (95 % sure); `stackline diagnose` shows why";
-        assert_eq!(first_finding(&[finding()]).unwrap(), note);
+        assert_eq!(first_finding(&plan(), &[finding()]).unwrap(), note);
+    }
+
+    #[test]
+    fn a_note_is_of_what_limits_with_its_row_among_several() {
+        let healthy = Finding { kind: Kind::Healthy, ..finding() };
+        assert_eq!(first_finding(&plan(), &[healthy]), None);
+        let measurement = Measurement {
+            text: String::new(),
+            line: 1,
+            variables: vec![],
+            runs: 1,
+            time_limit: None,
+            until: None,
+            warmup: Warmup::Runs(0),
+            composer: Composer::Parallel,
+            world: World::Simulated,
+            across: None,
+            parts: vec![],
+        };
+        let two = Plan { measurements: vec![measurement.clone(), measurement], ..plan() };
+        let second = Finding { measurement: Some(1), ..finding() };
+        assert!(first_finding(&two, &[second]).unwrap().starts_with("row 2: queue_drop: "));
     }
 
     #[test]

@@ -48,18 +48,18 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
         reason,
     };
     notes.extend(known.notes);
-    notes.extend(diagnosed(flags, &header.run));
+    notes.extend(diagnosed(flags, &plan, &header.run));
     show(flags, &plan, &records, &header, notes)?;
     failed.map_or(Ok(Exit::Done), |fault| Err(fault.into()))
 }
 
 /// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is told.
-fn diagnosed(flags: &flags::Run, run: &str) -> Option<String> {
+fn diagnosed(flags: &flags::Run, plan: &Plan, run: &str) -> Option<String> {
     if !flags.trace {
         return None;
     }
     match diagnose::after_a_run(Path::new(run)) {
-        Ok(findings) => stackline_report::first_finding(&findings),
+        Ok(findings) => stackline_report::first_finding(plan, &findings),
         Err(error) => {
             output::say(&error);
             None

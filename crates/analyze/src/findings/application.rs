@@ -22,11 +22,7 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let Some(outside) = view.outside.get(part.index).and_then(|sides| sides.get(&side)) else {
         return as_written(view, part, side, host);
     };
-    let basis = if part.work == Work::Calls {
-        real(part.calls().sum) / 1e9
-    } else {
-        part.elapsed_s * f64::from(part.plan.replicas)
-    };
+    let basis = part.basis_s();
     let share = (outside.total_s / basis).min(1.0) * part.weight;
     // At a pace that the specification asks for, it is away by intention.
     if share < LEAST || paces(part, side) {
@@ -65,11 +61,7 @@ fn as_written(view: &View<'_>, part: &Part<'_>, side: Side, host: &str) -> Optio
         .map(|record| record.calls.n().max(record.initiator.sent_units.max(record.responder.sent_units)))
         .sum();
     let each = delays_s(part, part.plan.procedure.side(side), 1.0);
-    let basis = if part.work == Work::Calls {
-        real(part.calls().sum) / 1e9
-    } else {
-        part.elapsed_s * f64::from(part.plan.replicas)
-    };
+    let basis = part.basis_s();
     let share = (real(units) * each / basis).min(1.0) * part.weight;
     if !view.scene.log.is_empty() || share < LEAST {
         return None;

@@ -114,8 +114,8 @@ const fn holds_the_wire(interface: &Interface) -> bool {
 
 /// Seconds of all calls and connects.
 fn calls_s(scene: &Scene<'_>) -> f64 {
-    let of = |part: &Part<'_>| real(part.calls().sum) / 1e9;
-    let calls: f64 = scene.parts.iter().map(of).sum();
+    let calling = scene.parts.iter().filter(|part| part.calls().sum > 0);
+    let calls: f64 = calling.map(Part::basis_s).sum();
     if calls > 0.0 { calls } else { scene.span_s }
 }
 

@@ -126,13 +126,9 @@ impl Losses {
     }
 }
 
-/// What shares are shares of: measured seconds of all pairs; of calls the sum of their response times.
+/// What shares are shares of, s.
 pub(crate) fn basis_s(scene: &Scene<'_>) -> f64 {
-    let of = |part: &Part<'_>| {
-        let calls = real(part.calls().sum) / 1e9;
-        if part.work == Work::Calls && calls > 0.0 { calls } else { part.elapsed_s * f64::from(part.plan.replicas) }
-    };
-    scene.parts.iter().map(of).sum::<f64>().max(1e-12)
+    scene.parts.iter().map(Part::basis_s).sum::<f64>().max(1e-12)
 }
 
 /// Calls that took more than three times the median: seconds beyond it, how many.

@@ -2,13 +2,15 @@
 
 use super::scene::{Part, Work};
 use super::view::{View, percent};
-use super::{Finding, Kind, LEAST};
+use super::{Finding, Kind, LEAST, window};
 use crate::statistics::real;
 use stackline_core::program::Side;
 use stackline_core::units;
+use stackline_model::pipe;
 
 pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let found = view.scene.parts.iter().filter_map(|part| by_events(view, part).or_else(|| by_window(view, part)));
+    let of = |part| by_events(view, part).or_else(|| by_window(view, part)).or_else(|| by_rate(view, part));
+    let found = view.scene.parts.iter().filter_map(of);
     found.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
@@ -37,6 +39,30 @@ fn by_events(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         finding = finding.because(view.scene.figure(what));
     }
     Some(tries(finding, host))
+}
+
+/// The window is closed though it would let much more go than went: its reader is behind, in whatever operation.
+fn by_rate(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+    let limits = part.limits()?;
+    let share = limits.receive_window * part.weight;
+    let (window, trip) = (part.setting_bytes("receive_buffer", true)?, part.round_trip_s()?);
+    let lets = pipe::window_limited_bit_s(real(window), trip)?;
+    // A hole that a loss left shuts a window too, and a processor at its limit is found for itself.
+    let other = view.losses.share >= LEAST || !view.processors.is_empty();
+    if share < LEAST || other || !window::shut_by_reader(part, limits, lets) {
+        return None;
+    }
+    let (_, host) = part.ends()?;
+    let sentence = format!(
+        "the receiver limits: the sender waits {} of the time for the window of {host}, and {} go where {} over a round trip of {} let {} go",
+        percent(share),
+        units::rate(part.rate_bit_s()),
+        units::size(window),
+        units::time(trip),
+        units::rate(lets)
+    );
+    let figure = format!("the receiver's window held the sender back {} of the time", percent(limits.receive_window));
+    Some(tries(view.finding(Kind::ReceiverLimited, share, 0.7, sentence).because(view.scene.figure(figure)), host))
 }
 
 /// Without events: the window is closed though it is large enough for the path.

@@ -337,6 +337,15 @@ impl<'c> Part<'c> {
         Histogram::merged(self.records.iter().map(|record| &record.calls))
     }
 
+    /// What shares of it are shares of: measured seconds of all pairs; of calls the sum of their response times, where they
+    /// begin at moments of their own and pauses lie between them. A late call's response time begins at its scheduled
+    /// moment and holds the time of those before it: together they took no longer than was measured.
+    pub(crate) fn basis_s(&self) -> f64 {
+        let measured = self.elapsed_s * f64::from(self.plan.replicas.max(1));
+        let calls = if self.work == Work::Calls { real(self.calls().sum) / 1e9 } else { 0.0 };
+        if calls > 0.0 { calls.min(measured) } else { measured }
+    }
+
     /// Rate that bulk data went at, bit/s.
     pub(crate) fn rate_bit_s(&self) -> f64 {
         8.0 * real(self.bytes()) / self.elapsed_s

@@ -271,15 +271,17 @@ fn a_window_limits_when_it_is_waited_for_and_too_small() {
 
 #[test]
 fn within_one_machine_a_closed_window_is_no_matter_of_the_path() {
-    let live = |rtt_s: f64| {
-        bulk(1, 10.0, 3_000_000, None).with(|given| {
+    let live = |rtt_s: f64, bytes: u64| {
+        bulk(1, 10.0, bytes, None).with(|given| {
             given.plan.networks.clear();
             given.plan.measurements[0].across = None;
             given.transport(|t| (t.receive_window_limited_s, t.rtt_s) = (Some(5.0), rtt_s));
         })
     };
-    assert_eq!(live(0.03).kinds(), [Kind::WindowBelowBdp]);
-    assert_eq!(live(27e-6).kinds(), HEALTHY);
+    assert_eq!(live(0.03, 12_000_000).kinds(), [Kind::WindowBelowBdp]);
+    // At 5.5 Gbit/s of the 35 that the window lets go, and at a tenth of what one lets go over a path, its reader is behind.
+    assert_eq!(live(15e-6, 6_875_000_000).kinds(), [Kind::ReceiverLimited]);
+    assert_eq!(live(0.03, 1_000_000).kinds(), [Kind::ReceiverLimited]);
 }
 
 #[test]
@@ -316,6 +318,26 @@ fn a_chain_of_calls_is_one_when_nobody_paces_it_and_it_is_long() {
     assert_eq!(paced.kinds(), HEALTHY);
     let sentence = &calls(&[(20, 100)]).found()[0].sentence;
     assert!(sentence.contains("1.98 s less, 20.0 ms instead of 2.00 s"), "{sentence}");
+}
+
+#[test]
+fn late_calls_hold_the_time_of_those_before_them_only_once() {
+    // At a pace of 20 ms and 40 ms each, every call is 20 ms later than the one before it; the service takes 20 of them 40 ms.
+    let late: Vec<(u64, u64)> = (0..50).map(|before| (40 + 20 * before, 1)).collect();
+    let found = paced(&late)
+        .with(|given| {
+            (given.records[0].elapsed_ns, given.records[0].span_ns) = (2 * SECOND, 2 * SECOND);
+            given.event(0, "a0", "APP_START", "; 0");
+            for n in 0..20_u64 {
+                let (request, reply) = (format!("{n}; 0; {}; 200", n * 200), format!("{n}; 1; {}; 64", n * 64));
+                given.event(n * 100_000 + 1000, "b", "APP_INDICATION", &request);
+                given.event(n * 100_000 + 41_000, "b", "APP_REPLY", &reply);
+                given.event(n * 100_000 + 41_000, "b", "APP_REPLIED", &reply);
+            }
+        })
+        .found();
+    assert_eq!(found[0].kind, Kind::ApplicationLimited);
+    assert!((found[0].share - 0.4).abs() < 0.01, "{}", found[0].share);
 }
 
 /// Calls that begin at moments of their own, so that they are no chain.

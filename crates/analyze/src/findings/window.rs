@@ -1,6 +1,6 @@
 //! A window below bandwidth times delay: the sender waits for acknowledgements with nothing more allowed on its way.
 
-use super::scene::Part;
+use super::scene::{Limits, Part};
 use super::view::{View, percent};
 use super::{Finding, Kind, LEAST};
 use crate::statistics::real;
@@ -30,7 +30,7 @@ fn offered(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     // Enough for the stream's part of the path, or not what the window really was.
     let enough = view.scene.fair_bit_s(part).is_some_and(|fair| lets >= fair);
     let larger = part.rate_bit_s() / f64::from(part.plan.replicas.max(1)) > SLACK * lets;
-    if share < LEAST || enough || larger {
+    if share < LEAST || enough || larger || shut_by_reader(part, limits, lets) {
         return None;
     }
     let path = part
@@ -57,6 +57,12 @@ fn offered(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         )),
         None => finding.attempt("a larger receive buffer (`tcp(receive_buffer = ...)`, or sysctl net.ipv4.tcp_rmem)"),
     })
+}
+
+/// Whether the reader and not its size keeps a window shut: while a sender waits for nothing but a small window, a whole one
+/// goes each round trip, so that its rate is at least that for that share of the time.
+pub(crate) fn shut_by_reader(part: &Part<'_>, limits: Limits, lets_bit_s: f64) -> bool {
+    part.rate_bit_s() / f64::from(part.plan.replicas.max(1)) < WELL_BELOW * limits.receive_window * lets_bit_s
 }
 
 /// One packet on its way at a time.
@@ -94,6 +100,9 @@ fn stop_and_wait(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
 
 /// More than this times what a window lets go does not come of rounding.
 const SLACK: f64 = 1.2;
+
+/// A kernel offers no less than this part of a buffer as its window; the rest is for what packets cost beside their data.
+const WELL_BELOW: f64 = 0.5;
 
 /// Headers of a packet of ours over UDP, bytes: 28 of IP and UDP, the rest of the protocol.
 const HEADERS: u64 = 60;

@@ -134,6 +134,8 @@ fn losses(cases: &mut Vec<Case>) {
         (true, "10 Mbit/s 5 ms loss gilbert_elliott(1%, 40%)", "rr 200, 800*400 constant(40 ms)", 11),
         (true, "30 Mbit/s 15 ms loss 1%", "bulk_get 16 KiB 4 MB over quic", 12),
         (true, "40 Mbit/s 25 ms loss 0.7%", "bulk_put 16 KiB 5 MB over tcp(congestion = reno)", 13),
+        // Calls that come late behind a lost one.
+        (false, "100 Mbit/s 5 ms loss 2%", "rr 64*200 constant(20 ms)", 103),
     ] {
         family.add(held, &pair(link), &format!("from a to b {what}"), seed);
     }
@@ -183,6 +185,8 @@ fn applications(cases: &mut Vec<Case>) {
         (false, "100 Mbit/s 1 ms", "rr 100, 2000*200 constant(30 ms) constant(15 ms)", 32),
         (true, "200 Mbit/s 10 ms", "slow_writer 64 KiB*200 uniform(5 ms, 15 ms)", 33),
         (true, "100 Mbit/s 2 ms", "rr 64, 500*200 constant(40 ms) exponential(12 ms)", 34),
+        // A service that is slower than the pace.
+        (false, "100 Mbit/s 1 ms", "rr 64*100 constant(50 ms) constant(60 ms)", 104),
     ] {
         family.add(held, &pair(link), &format!("from a to b {what}"), seed);
     }
