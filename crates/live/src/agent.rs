@@ -208,6 +208,7 @@ impl<W: Write> Agent<W> {
                 let stopped = self.recording.take().map(|recording| recording.stop(emission_ns));
                 let (mut recorded, pieces) = stopped.unwrap_or_default();
                 recorded.stamp_error_ns += self.clock_error_ns;
+                recorded.notes.extend(clock::shifted());
                 self.pieces = pieces;
                 self.send(&FromAgent::Recorded(Box::new(recorded)))
             }

@@ -37,6 +37,12 @@ pub fn ahead_of_monotonic_ns() -> i64 {
 /// Set for an agent whose clock is to be ahead, in ns, of what it is: for tests.
 pub(crate) const SHIFT: &str = "STACKLINE_CLOCK_AHEAD_NS";
 
+/// Says so where it is set.
+pub(crate) fn shifted() -> Option<String> {
+    let ahead = std::env::var_os(SHIFT)?;
+    Some(format!("{SHIFT}={} is set for this agent: its clock is not the machine's", ahead.to_string_lossy()))
+}
+
 /// Names the monotonic clock: the machine since its boot, and the time namespace. Who has the same name has the same clock.
 #[must_use]
 pub fn identity() -> Option<String> {

@@ -9,6 +9,7 @@
 //! | `round` | one look of a monitor: what was, what is, how long lies between |
 //! | `reader` | a file of the kernel, kept open and read again |
 //! | `processor`, `memory`, `network`, `process` | the monitors: a parser and what it tells |
+//! | `wall` | steps of the wall clock |
 //! | `kernel` | the kernel's trace events of TCP, through an instance of its tracing of our own |
 //! | `diag` | connections as the kernel tells of them when it is asked |
 //! | `tcp` | what both tell, joined |
@@ -27,6 +28,7 @@ mod reader;
 mod round;
 pub mod switches;
 mod tcp;
+mod wall;
 mod whose;
 
 use round::{Monitor, Round};
@@ -250,7 +252,7 @@ impl Watcher {
         let every = config.interval.clamp(INTERVALS.0, INTERVALS.1);
         let mut seen = Seen::default();
         let mut monitors: Vec<Box<dyn Monitor>> = Vec::new();
-        let all = [processor::all(), memory::all(), network::all(&config.interfaces), process::all(every)];
+        let all = [processor::all(), memory::all(), network::all(&config.interfaces), process::all(every), wall::all()];
         for (name, monitor) in all.into_iter().flatten() {
             match monitor {
                 Ok(monitor) => monitors.push(monitor),
