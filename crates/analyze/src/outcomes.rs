@@ -16,10 +16,11 @@
 //! Cache hits and flushes are told of keywords of others only: stackline's own operations know neither. Where events were
 //! lost, a line may end although its unit went on: the index says how many were.
 
-use crate::assemble::roles::{Beside, Class, Role};
+use crate::assemble::roles::{Class, Role};
 use crate::lifelines::{Lifelines, Line, Outcome, Passage};
 use crate::segments::{self, Stretch};
 use stackline_core::trace::Index;
+use stackline_events::catalogue::Fate;
 use std::collections::BTreeMap;
 
 /// A stretch that takes less than this share of the median way says nothing of caches.
@@ -98,7 +99,7 @@ impl Rules {
     fn outcome(&self, made: &Lifelines, line: &Line) -> Outcome {
         let passages = made.passages_of(line);
         let Some(first) = passages.first() else { return Outcome::default() };
-        let marks: Vec<Beside> = made.marks_of(line).iter().filter_map(|mark| self.happened(mark)).collect();
+        let marks: Vec<Fate> = made.marks_of(line).iter().filter_map(|mark| self.happened(mark)).collect();
         let count = |what| marks.iter().filter(|mark| **mark == what).count() as u32;
         if !self.begins[first.point as usize] {
             return Outcome::Headless { before: first.point };
@@ -106,16 +107,16 @@ impl Rules {
         if !self.arrived(passages) {
             return self.ended(made, line, &marks);
         }
-        match (count(Beside::Retransmit), count(Beside::Drop)) {
+        match (count(Fate::SentAgain), count(Fate::Dropped)) {
             (0, 0) if self.is_cache_hit(made, passages) => Outcome::CacheHit,
             (0, 0) => Outcome::Complete,
             (0, times) | (times, _) => Outcome::Retried { times },
         }
     }
 
-    fn happened(&self, mark: &Passage) -> Option<Beside> {
+    fn happened(&self, mark: &Passage) -> Option<Fate> {
         match self.beside.get(mark.point as usize) {
-            Some(Class::Beside(what)) => Some(*what),
+            Some(Class::Beside(fate)) => *fate,
             _ => None,
         }
     }
@@ -125,15 +126,15 @@ impl Rules {
     }
 
     /// Of a line that did not arrive.
-    fn ended(&self, made: &Lifelines, line: &Line, marks: &[Beside]) -> Outcome {
+    fn ended(&self, made: &Lifelines, line: &Line, marks: &[Fate]) -> Outcome {
         let passages = made.passages_of(line);
         let on_way = passages.iter().rev().find(|passage| !self.roles[passage.point as usize].returns());
         let Some(last) = on_way.or(passages.last()) else { return Outcome::default() };
         let after = last.point;
-        if marks.contains(&Beside::Flush) {
+        if marks.contains(&Fate::Flushed) {
             return Outcome::Flushed { after };
         }
-        if !marks.contains(&Beside::GivenUp) && self.is_under_way(line, last) {
+        if !marks.contains(&Fate::GivenUp) && self.is_under_way(line, last) {
             return Outcome::Unfinished { after };
         }
         if self.is_replaced(made, last) { Outcome::Flushed { after } } else { Outcome::NeverArrived { after } }

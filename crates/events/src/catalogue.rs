@@ -21,6 +21,19 @@ pub enum Layer {
     Tool,
 }
 
+/// What an event says became of data beside its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It, or a part of it, is sent again.
+    SentAgain,
+    /// It, or a part of it, is dropped.
+    Dropped,
+    /// It is given up by who waits for it.
+    GivenUp,
+    /// It is discarded in favour of a newer request.
+    Flushed,
+}
+
 /// One row.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -32,6 +45,8 @@ pub struct Entry {
     pub data: &'static [&'static str],
     /// What happened, for people.
     pub help: &'static str,
+    /// What became of data beside its way, if it is about that.
+    pub fate: Option<Fate>,
 }
 
 impl Entry {
@@ -40,10 +55,15 @@ impl Entry {
     pub fn field(&self, name: &str) -> Option<usize> {
         self.data.iter().position(|field| *field == name)
     }
+
+    const fn of(mut self, fate: Fate) -> Self {
+        self.fate = Some(fate);
+        self
+    }
 }
 
 const fn entry(keyword: &'static str, layer: Layer, data: &'static [&'static str], help: &'static str) -> Entry {
-    Entry { keyword, layer, data, help }
+    Entry { keyword, layer, data, help, fate: None }
 }
 
 const UNIT: &[&str] = &["unit", "stream", "offset", "bytes"];
@@ -80,7 +100,7 @@ pub const ENTRIES: &[Entry] = &[
     entry("APP_RECEIVED", Layer::Application, UNIT, "a data unit is there whole"),
     entry("APP_ENDED", Layer::Application, UNIT, "the stream ends instead: the unit that was awaited is none"),
     entry("APP_RESPONSE", Layer::Application, UNIT, "a response is there whole"),
-    entry("APP_LOST", Layer::Application, UNIT, "a call that nobody answered is given up"),
+    entry("APP_LOST", Layer::Application, UNIT, "a call that nobody answered is given up").of(Fate::GivenUp),
     entry("APP_STOP", Layer::Application, &["unit", "stream"], "the clock of this endpoint stops"),
     entry("APP_DISCONNECT", Layer::Application, UNIT, "a connection is given up"),
     entry("APP_DISCONNECTED", Layer::Application, UNIT, "it is gone"),
@@ -106,7 +126,8 @@ pub const ENTRIES: &[Entry] = &[
         Layer::Protocol,
         &["unit", "stream", "offset", "bytes", "cause", "segments", "local", "remote"],
         "data is sent again",
-    ),
+    )
+    .of(Fate::SentAgain),
     entry(
         "TCP_STATE",
         Layer::Protocol,
@@ -118,13 +139,15 @@ pub const ENTRIES: &[Entry] = &[
         Layer::Protocol,
         &["unit", "stream", "offset", "bytes", "reason", "local", "remote"],
         "a host's kernel drops a packet, and why",
-    ),
+    )
+    .of(Fate::Dropped),
     entry(
         "TCP_RCVQ_FULL",
         Layer::Protocol,
         &["unit", "stream", "offset", "bytes", "queued", "local", "remote"],
         "a receive queue is full",
-    ),
+    )
+    .of(Fate::Dropped),
     entry(
         "TCP_RESET",
         Layer::Protocol,
@@ -155,12 +178,12 @@ pub const ENTRIES: &[Entry] = &[
         "a connection as the kernel tells of it at the end of an interval; retransmits, busy, limited and acknowledged are of it",
     ),
     entry("BLAST_SEND", Layer::Protocol, CAUSE, "the machine sends a packet; `cause` is new or the retransmission's"),
-    entry("BLAST_RETRANSMIT", Layer::Protocol, CAUSE, "data is sent again"),
+    entry("BLAST_RETRANSMIT", Layer::Protocol, CAUSE, "data is sent again").of(Fate::SentAgain),
     entry("BLAST_NAK", Layer::Protocol, CAUSE, "the receiver says what is missing"),
     entry("BLAST_ACK", Layer::Protocol, CAUSE, "the receiver says that it has everything"),
     entry("BLAST_TIMER", Layer::Protocol, CAUSE, "a timer runs out"),
     entry("IKP_SEND", Layer::Protocol, CAUSE, "a message leaves; `cause` is call or reply"),
-    entry("IKP_RETRANSMIT", Layer::Protocol, CAUSE, "a message leaves again"),
+    entry("IKP_RETRANSMIT", Layer::Protocol, CAUSE, "a message leaves again").of(Fate::SentAgain),
     entry("IKP_PENDING", Layer::Protocol, CAUSE, "the server says that the reply has not been made yet"),
     entry(
         "QUIC_SENT",
@@ -179,12 +202,13 @@ pub const ENTRIES: &[Entry] = &[
         Layer::Protocol,
         &["unit", "stream", "offset", "bytes", "packet", "cause"],
         "a QUIC packet is declared lost",
-    ),
+    )
+    .of(Fate::SentAgain),
     entry("NET_ENQUEUE", Layer::Network, NET_QUEUED, "a packet comes to a queue; `queued` is what is in it with this"),
     entry("NET_DEQUEUE", Layer::Network, NET, "it has left through the link"),
     entry("NET_MARK", Layer::Network, NET, "it is marked (ECN)"),
     entry("NET_DUPLICATE", Layer::Network, NET, "a link doubles it"),
-    entry("NET_DROP", Layer::Network, NET_REASON, "it is dropped or lost, and why"),
+    entry("NET_DROP", Layer::Network, NET_REASON, "it is dropped or lost, and why").of(Fate::Dropped),
     entry("NET_SEEN", Layer::Network, NET, "a capture sees it"),
     entry("NET_DELIVER", Layer::Network, NET, "its host has it"),
     entry(
@@ -315,6 +339,29 @@ pub fn find(keyword: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.keyword == keyword)
 }
 
+/// What an event with a keyword says became of data beside its way; of keywords of others their names tell it.
+#[must_use]
+pub fn fate(keyword: &str) -> Option<Fate> {
+    match find(keyword) {
+        Some(entry) => entry.fate,
+        None if is_monitor(keyword) => None,
+        None if keyword.contains("RETRANS") => Some(Fate::SentAgain),
+        None if keyword.contains("FLUSH") => Some(Fate::Flushed),
+        None if keyword.contains("DROP") => Some(Fate::Dropped),
+        None => None,
+    }
+}
+
+/// Whether it is a monitor's, of stackline's own or of others: those are known by the program that the first part names.
+#[must_use]
+pub fn is_monitor(keyword: &str) -> bool {
+    const PROGRAMS: [&str; 8] = ["VMSTAT", "NETSTAT", "IOSTAT", "MPSTAT", "SNMP", "CPU", "MEM", "NETIF"];
+    match find(keyword) {
+        Some(entry) => entry.layer == Layer::Monitor,
+        None => PROGRAMS.contains(&keyword.split('_').next().unwrap_or_default()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,6 +375,25 @@ mod tests {
             assert!(entry.data.len() <= crate::table::FIELDS, "{}", entry.keyword);
             let path = matches!(entry.layer, Layer::Application | Layer::Socket | Layer::Network);
             assert!(!path || UNIT.starts_with(&entry.data[..entry.data.len().min(4)]), "{}", entry.keyword);
+        }
+    }
+
+    #[test]
+    fn what_became_of_data_is_told_by_the_keyword() {
+        for keyword in ["TCP_RETRANSMIT", "BLAST_RETRANSMIT", "IKP_RETRANSMIT", "QUIC_LOST", "RTP_RETRANSMIT"] {
+            assert_eq!(fate(keyword), Some(Fate::SentAgain), "{keyword}");
+        }
+        for keyword in ["NET_DROP", "TCP_DROP", "TCP_RCVQ_FULL", "SWITCH_DROPPED"] {
+            assert_eq!(fate(keyword), Some(Fate::Dropped), "{keyword}");
+        }
+        assert_eq!((fate("APP_LOST"), fate("SERVER_FLUSH")), (Some(Fate::GivenUp), Some(Fate::Flushed)));
+        for keyword in ["EVENTS_LOST", "NETSTAT_TCP", "NETSTAT_RETRANSSEGS", "NET_MARK", "READ"] {
+            assert_eq!(fate(keyword), None, "{keyword}");
+        }
+        // A new row for such a thing needs its fate.
+        for entry in ENTRIES.iter().filter(|entry| entry.keyword != "EVENTS_LOST") {
+            let named = ["_RETRANSMIT", "_DROP", "_LOST"].iter().any(|end| entry.keyword.ends_with(end));
+            assert!(!named || entry.fate.is_some(), "{}", entry.keyword);
         }
     }
 }

@@ -8,22 +8,25 @@
  * @typedef {{name: string, unit: "share" | "rate" | "bytes" | "per_s" | "time", from: Float64Array, to: Float64Array, value: Float64Array, most: number, wanted: boolean}} Series
  */
 
-const AGAIN = /_RETRANSMIT$/;
-/** Keywords of what goes no further. */
-export const GONE = /^NET_DROP$|^TCP_DROP$|_LOST$|_RCVQ_FULL$/;
 /** Data fields that tell which one of several a monitor means. */
 const WHICH = ["core", "interface", "port", "resource", "stream", "pid"];
 /** Data fields that are levels; other numbers are counts in the interval. */
 const LEVELS = ["available_bytes", "free_bytes", "dirty_bytes", "cwnd_bytes", "in_flight_bytes", "unsent_bytes", "receive_queue_bytes", "send_window_bytes"];
 
-/** What was sent again and what was dropped. @param {import("./model.js").Model} model @returns {Marks[]} */
-export function marks(model) {
-  return [marked(model, "sent again", AGAIN, false), marked(model, "dropped", GONE, true)].filter((lane) => lane.at.length > 0);
+/** Whether events of a kind say that data went no further. @param {import("./model.js").Model} model @param {number} kind */
+export function isGone(model, kind) {
+  return ["dropped", "given up"].includes(model.head.fates[kind]);
 }
 
-/** @param {import("./model.js").Model} model @param {string} name @param {RegExp} keywords @param {boolean} bad */
-function marked(model, name, keywords, bad) {
-  const wanted = model.kinds.map(([keyword]) => keywords.test(keyword) && keyword !== "EVENTS_LOST");
+/** What was sent again and what was dropped. @param {import("./model.js").Model} model @returns {Marks[]} */
+export function marks(model) {
+  const again = model.kinds.map((_, kind) => model.head.fates[kind] === "sent again");
+  const gone = model.kinds.map((_, kind) => isGone(model, kind));
+  return [marked(model, "sent again", again, false), marked(model, "dropped", gone, true)].filter((lane) => lane.at.length > 0);
+}
+
+/** @param {import("./model.js").Model} model @param {string} name @param {boolean[]} wanted @param {boolean} bad */
+function marked(model, name, wanted, bad) {
   const found = [];
   for (let event = 0; event < model.at.length; event++) if (wanted[model.kind[event]]) found.push(event);
   found.sort((a, b) => model.at[a] - model.at[b]);

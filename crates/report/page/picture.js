@@ -7,7 +7,7 @@
 import { FLUSHED, NEVER_ARRIVED } from "./model.js";
 import { inks, palette, pixel } from "./colours.js";
 import { furniture } from "./furniture.js";
-import { GONE } from "./lanes.js";
+import { isGone } from "./lanes.js";
 import { layout, rowAt } from "./layout.js";
 import { Raster } from "./raster.js";
 import { View } from "./view.js";
@@ -235,7 +235,7 @@ export class Picture {
     const { model } = this;
     const first = model.first[line] + model.count[line];
     for (let event = first; event < first + model.marks[line]; event++) {
-      const gone = GONE.test(model.kinds[model.kind[event]][0]);
+      const gone = isGone(model, model.kind[event]);
       const [px, py, size] = [x(model.at[event]), this.heightAt(line, model.at[event]), gone ? 6 : -6];
       to.fillStyle = gone ? inks(this.dark).bad : inks(this.dark).again;
       to.beginPath();

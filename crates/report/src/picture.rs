@@ -14,6 +14,7 @@ use crate::chosen::thinned;
 use scene::{Anchor, Scene, Shape};
 use stackline_analyze::lifelines::{Lifelines, Line, Outcome, Passage};
 use stackline_core::units;
+use stackline_events::catalogue::{self, Fate};
 use std::collections::{BTreeSet, HashSet};
 
 /// Lines beyond this are thinned out: nobody could tell them apart.
@@ -27,9 +28,9 @@ const RULE: u32 = 0xdde3ea;
 const DROPPED: u32 = 0xc62f1d;
 const AGAIN: u32 = 0xb86e00;
 
-/// How keywords of bars end.
-const AGAIN_KEYWORDS: &[&str] = &["_RETRANSMIT"];
-const DROPPED_KEYWORDS: &[&str] = &["_DROP", "_LOST"];
+/// What the bars tell: what was sent again, what went no further.
+const BARS: [(&str, u32, &[Fate]); 2] =
+    [("sent again", AGAIN, &[Fate::SentAgain]), ("dropped", DROPPED, &[Fate::Dropped, Fate::GivenUp])];
 
 /// The picture's measures, in pixels of the SVG.
 const WIDTH: f32 = 960.0;
@@ -190,14 +191,12 @@ impl<'l> Frame<'l> {
     fn bars(&self, marks: &[Passage], shapes: &mut Vec<Shape>) {
         let marks: Vec<&Passage> =
             marks.iter().filter(|mark| (self.from_ns..=self.to_ns).contains(&mark.at_ns)).collect();
-        let lanes = [("sent again", AGAIN, AGAIN_KEYWORDS), ("dropped", DROPPED, DROPPED_KEYWORDS)];
-        for (lane, (name, colour, wanted)) in lanes.into_iter().enumerate() {
+        let fates: Vec<Option<Fate>> =
+            self.lifelines.marked.iter().map(|point| catalogue::fate(&point.keyword)).collect();
+        for (lane, (name, colour, wanted)) in BARS.into_iter().enumerate() {
             let y = self.top - 4.0 - LANE * (2 - lane) as f32;
             let of = |mark: &&&Passage| {
-                self.lifelines
-                    .marked
-                    .get(mark.point as usize)
-                    .is_some_and(|point| wanted.iter().any(|end| point.keyword.ends_with(end)))
+                fates.get(mark.point as usize).copied().flatten().is_some_and(|fate| wanted.contains(&fate))
             };
             let columns: BTreeSet<u32> = marks.iter().filter(of).map(|mark| self.x(mark.at_ns) as u32).collect();
             if !columns.is_empty() {

@@ -1,32 +1,17 @@
 //! What a keyword says of a data unit: that it is at a point of its way, that something happened to it beside its way, or
 //! nothing.
 
-use stackline_events::catalogue::{self, Entry, Layer};
+use stackline_events::catalogue::{self, Entry, Fate, Layer};
 
 /// What an event with a keyword is to the unit it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// The unit is at a point of its way.
     Way,
-    /// Something happens to it: it is sent again, dropped, marked.
-    Beside(Beside),
+    /// Something happens to it: it has that fate, or is marked, doubled, waited for.
+    Beside(Option<Fate>),
     /// It says what a machine does, not where a unit is.
     Elsewhere,
-}
-
-/// What happens to a unit beside its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beside {
-    /// It, or a part of it, is sent again.
-    Retransmit,
-    /// It, or a part of it, is dropped.
-    Drop,
-    /// It is discarded in favour of a newer request list.
-    Flush,
-    /// It is given up by who waits for it.
-    GivenUp,
-    /// Anything else.
-    Other,
 }
 
 /// A keyword's role.
@@ -53,20 +38,12 @@ impl Role {
         Self { class, stage, row, layer: Some(entry.layer) }
     }
 
-    /// Of a keyword that is not in the catalogue: monitors are known by the program that the first part names.
+    /// Of a keyword that is not in the catalogue.
     fn foreign(keyword: &str) -> Self {
-        let program = keyword.split('_').next().unwrap_or_default();
-        let monitors = ["VMSTAT", "NETSTAT", "IOSTAT", "MPSTAT", "SNMP", "CPU", "MEM", "NETIF"];
-        let class = if monitors.contains(&program) {
-            Class::Elsewhere
-        } else if keyword.contains("RETRANS") {
-            Class::Beside(Beside::Retransmit)
-        } else if keyword.contains("FLUSH") {
-            Class::Beside(Beside::Flush)
-        } else if keyword.contains("DROP") {
-            Class::Beside(Beside::Drop)
-        } else {
-            Class::Way
+        let class = match catalogue::fate(keyword) {
+            _ if catalogue::is_monitor(keyword) => Class::Elsewhere,
+            None => Class::Way,
+            fate => Class::Beside(fate),
         };
         Self { class, stage: 0, row: usize::MAX, layer: None }
     }
@@ -107,12 +84,10 @@ fn own(entry: &Entry) -> (Class, u8) {
     };
     let class = match entry.keyword {
         _ if stage > 0 => Class::Way,
-        "TCP_RETRANSMIT" | "BLAST_RETRANSMIT" => Class::Beside(Beside::Retransmit),
-        "NET_DROP" | "TCP_DROP" | "QUIC_LOST" => Class::Beside(Beside::Drop),
-        "APP_LOST" => Class::Beside(Beside::GivenUp),
+        _ if entry.fate.is_some() => Class::Beside(entry.fate),
         // What the receiver's machine says of all that came before.
         "BLAST_ACK" => Class::Elsewhere,
-        _ if matches!(entry.layer, Layer::Protocol | Layer::Network) => Class::Beside(Beside::Other),
+        _ if matches!(entry.layer, Layer::Protocol | Layer::Network) => Class::Beside(None),
         // What the application or a system call waits for.
         _ => Class::Elsewhere,
     };
@@ -133,8 +108,10 @@ mod tests {
         for keyword in ["APP_START", "APP_AWAIT", "SOCK_RECEIVE", "TCP_INFO", "CPU_USE", "RUN_START"] {
             assert_eq!(Role::of(keyword).class, Class::Elsewhere, "{keyword}");
         }
-        assert_eq!(Role::of("TCP_RETRANSMIT").class, Class::Beside(Beside::Retransmit));
-        assert_eq!(Role::of("NET_MARK").class, Class::Beside(Beside::Other));
+        for keyword in ["TCP_RETRANSMIT", "BLAST_RETRANSMIT", "IKP_RETRANSMIT", "QUIC_LOST"] {
+            assert_eq!(Role::of(keyword).class, Class::Beside(Some(Fate::SentAgain)), "{keyword}");
+        }
+        assert_eq!(Role::of("NET_MARK").class, Class::Beside(None));
     }
 
     #[test]
@@ -142,6 +119,6 @@ mod tests {
         assert_eq!(Role::of("DPSS_START_READ").class, Class::Way);
         assert_eq!(Role::of("VMSTAT_SYS_CALLS").class, Class::Elsewhere);
         assert_eq!(Role::of("NETSTAT_RETRANSSEGS").class, Class::Elsewhere);
-        assert_eq!(Role::of("RTP_RETRANSMIT").class, Class::Beside(Beside::Retransmit));
+        assert_eq!(Role::of("RTP_RETRANSMIT").class, Class::Beside(Some(Fate::SentAgain)));
     }
 }

@@ -9,6 +9,7 @@ use super::scene::{Part, Scene, Work};
 use crate::statistics::real;
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
+use stackline_events::catalogue::{self, Entry, Fate};
 use stackline_model::start;
 use std::collections::BTreeMap;
 
@@ -44,15 +45,13 @@ pub(crate) struct Place {
     pub(crate) rows: Vec<u32>,
 }
 
-/// The retransmissions of all protocols.
-pub(crate) const SENT_AGAIN: [&str; 3] = ["TCP_RETRANSMIT", "BLAST_RETRANSMIT", "QUIC_LOST"];
-
 impl Losses {
     /// Of a measurement.
     pub(crate) fn of(scene: &Scene<'_>, waits: &[Wait], outside: &[BTreeMap<Side, Outside>], cpu: f64) -> Self {
         // The kernel's events name no stream.
-        let rows = |keyword: &&str| scene.rows(keyword).into_iter().chain(scene.nameless(keyword));
-        let mut again: Vec<u32> = SENT_AGAIN.iter().flat_map(rows).collect();
+        let rows = |entry: &Entry| scene.rows(entry.keyword).into_iter().chain(scene.nameless(entry.keyword));
+        let sent_again = catalogue::ENTRIES.iter().filter(|entry| entry.fate == Some(Fate::SentAgain));
+        let mut again: Vec<u32> = sent_again.flat_map(rows).collect();
         again.sort_by_key(|row| scene.log.at(*row));
         let drops = scene.rows("NET_DROP");
         let slack = slack_ns(scene);

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use stackline_analyze::findings::Finding;
 use stackline_analyze::lifelines::{Lifelines, Line, Outcome};
 use stackline_core::trace::HostTrace;
-use stackline_events::catalogue::{self, Layer};
+use stackline_events::catalogue::{self, Fate, Layer};
 use stackline_events::table::FIELDS;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -91,8 +91,7 @@ fn loose(content: &Content<'_>, on_lines: &[bool]) -> Vec<u32> {
 }
 
 fn is_shown(keyword: &str) -> bool {
-    let beside = ["_RETRANSMIT", "_DROP", "_LOST", "_FULL"].iter().any(|end| keyword.ends_with(end));
-    beside
+    catalogue::fate(keyword).is_some()
         || catalogue::find(keyword).is_none_or(|entry| {
             matches!(entry.layer, Layer::Monitor | Layer::Tool) || entry.data.first() == Some(&"interval_ns")
         })
@@ -225,6 +224,16 @@ pub(super) const fn outcome(outcome: Outcome) -> (u64, u32) {
     }
 }
 
+/// What became of data beside its way, as the page reads it.
+const fn fate(fate: Fate) -> &'static str {
+    match fate {
+        Fate::SentAgain => "sent again",
+        Fate::Dropped => "dropped",
+        Fate::GivenUp => "given up",
+        Fate::Flushed => "flushed",
+    }
+}
+
 fn head(content: &Content<'_>, writer: &Writer<'_>, named: &HashMap<(&str, u32), u32>) -> Map<String, Value> {
     let since = |at_ns: u64| at_ns.saturating_sub(writer.origin_ns).min(EXACT as u64);
     let runs = content.index.runs.iter().map(|run| {
@@ -255,6 +264,7 @@ fn head(content: &Content<'_>, writer: &Writer<'_>, named: &HashMap<(&str, u32),
         "points": content.lifelines.points.len(),
         "marked": content.lifelines.marked.len(),
         "kinds": writer.kinds,
+        "fates": writer.kinds.iter().map(|(keyword, ..)| catalogue::fate(keyword).map(fate)).collect::<Vec<_>>(),
         "catalogue": rows.map(|row| (row.keyword.to_owned(), entry(row))).collect::<Map<_, _>>(),
         "texts": writer.texts,
         "more": writer.more,

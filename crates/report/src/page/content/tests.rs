@@ -30,6 +30,7 @@ fn lines_come_with_their_events_and_the_others_behind() {
     assert_eq!(head["kinds"][0], json!(["APP_CALL", "khons", ""]));
     assert_eq!(head["kinds"][4], json!(["NET_DROP", "edge", ""]));
     assert_eq!(head["kinds"][5], json!(["CPU_USE", "khons", ""]));
+    assert_eq!(head["fates"], json!([null, null, null, null, "dropped", null]));
     assert_eq!((&head["points"], &head["marked"]), (&json!(4), &json!(1)));
     assert_eq!(head["kept"], json!({"lines": 3, "of_lines": 3, "loose": 1, "of_loose": 1}));
     assert_eq!(column(&head, &bytes, "event.kind"), [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 4, 5]);
@@ -58,11 +59,16 @@ fn beyond_the_most_events_a_page_says_how_many_it_holds() {
 #[test]
 fn of_events_on_no_line_only_those_are_kept_that_something_shows() {
     let mut traced = traced::few();
-    for keyword in ["NET_ENQUEUE", "SOCK_SEND", "TCP_RETRANSMIT", "NET_DROP", "TCP_INFO", "FOREIGN"] {
+    for keyword in ["NET_ENQUEUE", "SOCK_SEND", "TCP_RETRANSMIT", "IKP_RETRANSMIT", "NET_DROP", "TCP_INFO", "FOREIGN"] {
         traced.events.push(keyword, "khons", traced::ORIGIN_NS + 1, &[]);
     }
     let (head, _) = unpack(&packed(&traced.content()));
     let kinds: Vec<&str> =
         head["kinds"].as_array().unwrap()[5..].iter().map(|kind| kind[0].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["TCP_RETRANSMIT", "NET_DROP", "TCP_INFO", "FOREIGN", "CPU_USE"]);
+    assert_eq!(kinds, ["TCP_RETRANSMIT", "IKP_RETRANSMIT", "NET_DROP", "TCP_INFO", "FOREIGN", "CPU_USE"]);
+    let again = json!("sent again");
+    assert_eq!(
+        head["fates"].as_array().unwrap()[5..],
+        [again.clone(), again, json!("dropped"), json!(null), json!(null), json!(null)]
+    );
 }
