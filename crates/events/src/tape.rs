@@ -6,12 +6,16 @@
 
 use crate::keyword;
 use crate::value::{Value, canonical};
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
 
 /// Most values of one record.
 pub const MOST_VALUES: usize = 16;
 /// Longest text of one value, in bytes; a longer one is cut at the last character that fits.
 pub const LONGEST_TEXT: usize = 1 << 12;
+
+/// Most names of keywords that a tape tells; one more ends it.
+pub const MOST_NAMES: usize = 1 << 16;
 
 /// Gives a number its name: number, name.
 const DEFINE: u32 = 1;
@@ -165,7 +169,7 @@ impl Tape {
     /// Every record, in order.
     #[must_use]
     pub const fn records(&self) -> Records<'_> {
-        Records { rest: self.bytes.as_slice(), known: Known { names: Vec::new(), host: "" } }
+        Records { rest: self.bytes.as_slice(), known: Known { names: BTreeMap::new(), host: "" } }
     }
 }
 
@@ -332,8 +336,9 @@ impl<R: Read> Pieces<R> {
         loop {
             let mut behind = rest;
             let Some((keyword, at_ns)) = whole_record(&mut behind, &mut values) else { break };
+            let Some(learned) = known.learn(keyword, &values) else { break };
             rest = behind;
-            if !known.learn(keyword, &values) {
+            if !learned {
                 table.push(known.name(keyword), &known.host, at_ns, &values);
             }
         }
@@ -341,10 +346,10 @@ impl<R: Read> Pieces<R> {
     }
 }
 
-/// Names by number, in its order, and whose the records are.
+/// Names by number, and whose the records are.
 #[derive(Clone, Debug, Default)]
 struct Known<T> {
-    names: Vec<(u32, T)>,
+    names: BTreeMap<u32, T>,
     host: T,
 }
 
@@ -353,34 +358,34 @@ impl<'t, T: AsRef<str> + From<&'t str>> Known<T> {
     fn event(&mut self, rest: &mut &'t [u8], values: &mut Vec<Value<'t>>) -> Option<(u32, u64)> {
         loop {
             let (keyword, at_ns) = record(rest, values)?;
-            if !self.learn(keyword, values) {
-                return Some((keyword, at_ns));
+            match self.learn(keyword, values) {
+                Some(true) => {}
+                Some(false) => return Some((keyword, at_ns)),
+                None => {
+                    *rest = &[];
+                    return None;
+                }
             }
         }
     }
 
-    /// Whether a record is what the tape says of itself, which is learned then.
-    fn learn(&mut self, keyword: u32, values: &[Value<'t>]) -> bool {
+    /// Whether a record is what the tape says of itself, which is learned then; nothing where that is more than it may say.
+    fn learn(&mut self, keyword: u32, values: &[Value<'t>]) -> Option<bool> {
         match (keyword, values) {
-            (DEFINE, [Value::Number(id), Value::Text(name)]) => self.define(u32::try_from(*id).unwrap_or(0), name),
+            (DEFINE, [Value::Number(id), Value::Text(name)]) => {
+                self.names.insert(u32::try_from(*id).unwrap_or(0), T::from(name));
+            }
             (HOST, [Value::Text(name)]) => self.host = T::from(name),
             (0..keyword::FIRST, _) => {}
-            _ => return false,
+            _ => return Some(false),
         }
-        true
-    }
-
-    fn define(&mut self, id: u32, name: &'t str) {
-        match self.names.binary_search_by_key(&id, |(id, _)| *id) {
-            Ok(index) => self.names[index].1 = T::from(name),
-            Err(index) => self.names.insert(index, (id, T::from(name))),
-        }
+        (self.names.len() <= MOST_NAMES).then_some(true)
     }
 }
 
 impl<T: AsRef<str>> Known<T> {
     fn find(&self, id: u32) -> Option<&T> {
-        self.names.binary_search_by_key(&id, |(id, _)| *id).ok().map(|index| &self.names[index].1)
+        self.names.get(&id)
     }
 
     fn name(&self, id: u32) -> &str {
@@ -583,6 +588,24 @@ mod tests {
         assert_eq!(tape.records().count(), 1, "a control record of tomorrow");
         tape.copy(&[u64::from(send) | 1 << 24 | 3 << 32, 6]);
         assert_eq!(tape.records().count(), 1, "a kind of value of tomorrow");
+    }
+
+    #[test]
+    fn a_tape_that_tells_more_names_than_it_may_ends_in_whatever_order_they_come() {
+        let first = keyword::FIRST as usize;
+        for most in [MOST_NAMES, MOST_NAMES + 1] {
+            let mut tape = Tape::default();
+            tape.host("khons");
+            for id in (first..first + most).rev() {
+                tape.write(DEFINE, 0, &[Value::Number(id as i64), Value::Text("A_NAME")]);
+            }
+            tape.write(keyword::FIRST, 5, &[]);
+            let expected = usize::from(most == MOST_NAMES);
+            assert_eq!(tape.records().count(), expected);
+            let (lines, damaged) = in_pieces(tape.bytes());
+            assert_eq!((lines.len(), damaged > 0), (expected, expected == 0));
+            assert!(lines.iter().all(|line| line.starts_with("A_NAME; khons")));
+        }
     }
 
     fn value() -> impl Strategy<Value = Option<Result<i64, String>>> {
