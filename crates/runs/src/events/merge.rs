@@ -24,22 +24,42 @@ pub(super) struct Source {
     pub(super) rows: u64,
     /// Whether it goes away when it was merged.
     pub(super) scratch: bool,
+    /// By what its times become those of the reference, where that is wanted; first and last are reference times then.
+    pub(super) clock: Option<Clock>,
 }
 
 impl Source {
     /// A file of a run.
     pub(super) fn of(path: &Path) -> Result<Self, Error> {
-        let rows = Reader::open(path, &Wanted::fields(&[]))?.rows();
-        Ok(Self { path: path.to_owned(), first_ns: 0, last_ns: u64::MAX, rows, scratch: false })
+        Self::with_clock(path, None)
+    }
+
+    /// The same, in the time of the reference.
+    pub(super) fn with_clock(path: &Path, clock: Option<Clock>) -> Result<Self, Error> {
+        let reader = Reader::open(path, &Wanted::fields(&[]))?;
+        let (mut first_ns, mut last_ns) = reader.span_ns();
+        if let Some(clock) = &clock {
+            // A clock that was set back says the same time twice: nothing is known of the order then.
+            let set = !clock.steps.is_empty();
+            first_ns = if set { 0 } else { clock.reference_ns(first_ns) };
+            last_ns = if set { u64::MAX } else { clock.reference_ns(last_ns) };
+        }
+        Ok(Self { path: path.to_owned(), first_ns, last_ns, rows: reader.rows(), scratch: false, clock })
     }
 }
 
 /// Merges files into one; further ones that this needs on the way are called after `scratch`. How many events it has.
 pub(super) fn to_file(mut sources: Vec<Source>, scratch: &Path, to: &Path) -> Result<u64, Error> {
+    reduce(&mut sources, OPEN, scratch)?;
+    write(sources, to)
+}
+
+/// Merges files into fewer, until no more than `most` of them share a moment.
+pub(super) fn reduce(sources: &mut Vec<Source>, most: usize, scratch: &Path) -> Result<(), Error> {
     sources.sort_by_key(|source| source.first_ns);
     let mut made = 0;
-    while overlap(&sources) > OPEN {
-        let some: Vec<Source> = sources.drain(..OPEN).collect();
+    while overlap(sources) > most {
+        let some: Vec<Source> = sources.drain(..OPEN.min(sources.len())).collect();
         let path = scratch.with_extension(format!("{made}.merged"));
         made += 1;
         let first_ns = some.iter().map(|source| source.first_ns).min().unwrap_or(0);
@@ -48,14 +68,14 @@ pub(super) fn to_file(mut sources: Vec<Source>, scratch: &Path, to: &Path) -> Re
         // Behind the others of its time, so that files of about one size are merged.
         let at = sources.partition_point(|source| source.first_ns <= first_ns);
         let at = if at == 0 { sources.len() } else { at };
-        sources.insert(at, Source { path, first_ns, last_ns, rows, scratch: true });
+        sources.insert(at, Source { path, first_ns, last_ns, rows, scratch: true, clock: None });
         sources.sort_by_key(|source| source.first_ns);
     }
-    write(sources, to)
+    Ok(())
 }
 
 /// The most sources that share a moment.
-fn overlap(sources: &[Source]) -> usize {
+pub(super) fn overlap(sources: &[Source]) -> usize {
     let mut ends: Vec<(u64, i32)> =
         sources.iter().flat_map(|source| [(source.first_ns, -1), (source.last_ns, 1)]).collect();
     // At one moment, what begins counts before what ends.
@@ -73,7 +93,7 @@ fn write(sources: Vec<Source>, to: &Path) -> Result<u64, Error> {
         sources.iter().filter(|source| source.scratch).map(|source| source.path.clone()).collect();
     let file = File::create(to).map_err(|cause| Error::writing(to, &cause))?;
     let mut writer = Writer::new(BufWriter::new(file), to)?;
-    let inputs = sources.into_iter().map(|source| Input::file(source.path, source.first_ns, None)).collect();
+    let inputs = sources.into_iter().map(Input::file).collect();
     merge(inputs, &Wanted::all(), GROUP, |table, rows| writer.push(table, rows))?;
     let (mut file, rows) = writer.finish()?;
     file.flush().map_err(|cause| Error::writing(to, &cause))?;
@@ -101,9 +121,9 @@ enum From {
 }
 
 impl Input {
-    /// A file; its times are made reference times where a clock is given.
-    pub(super) const fn file(path: PathBuf, first_ns: u64, clock: Option<Clock>) -> Self {
-        Self { from: From::Closed(path), frontier: first_ns, clock }
+    /// A file.
+    pub(super) fn file(source: Source) -> Self {
+        Self { from: From::Closed(source.path), frontier: source.first_ns, clock: source.clock }
     }
 
     /// Events at hand.

@@ -1,23 +1,30 @@
 //! All events of a run in the order of time, however many, a portion at a time.
 
-use super::merge::{Input, merge};
+use super::hold::Scratch;
+use super::merge::{Input, Source, merge, overlap, reduce};
 use super::{Reader, Wanted, Whole, read_index, whole};
 use crate::Error;
 use stackline_core::trace::{Clock, Index};
 use stackline_events::Table;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Events that are given at a time, about.
 const PORTION: usize = 1 << 16;
 
+/// Files that are read at once; of more hosts at one time, some are merged into files of their own first.
+const OPEN: usize = 64;
+
 /// The events of all hosts of a run.
 pub struct Merged {
-    inputs: Vec<Input>,
+    files: Vec<Source>,
+    tapes: Vec<Input>,
+    open: usize,
 }
 
 impl std::fmt::Debug for Merged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Merged").field("inputs", &self.inputs.len()).finish()
+        f.debug_struct("Merged").field("files", &self.files).finish_non_exhaustive()
     }
 }
 
@@ -29,26 +36,41 @@ impl Merged {
     /// When it has no events, or they cannot be read.
     pub fn of(run: &Path, reference: bool) -> Result<Self, Error> {
         let index = read_index(run)?.unwrap_or_default();
-        let mut inputs = Vec::new();
         let Whole { files, tapes } = whole(run)?;
-        for path in files {
-            let clock = if reference { clock(&path, &index)? } else { None };
-            inputs.push(Input::file(path, 0, clock));
-        }
-        for table in tapes {
+        let source = |path: &PathBuf| {
+            let clock = if reference { clock(path, &index)? } else { None };
+            Source::with_clock(path, clock)
+        };
+        let files = files.iter().map(source).collect::<Result<_, Error>>()?;
+        let input = |table: Table| {
             let clock = (reference && !table.is_empty()).then(|| clock_of(table.host(0), &index)).flatten();
-            inputs.push(Input::table(table, clock));
-        }
-        Ok(Self { inputs })
+            Input::table(table, clock)
+        };
+        Ok(Self { files, tapes: tapes.into_iter().map(input).collect(), open: OPEN })
     }
 
     /// Gives everything: tables and which of their rows come next.
     ///
     /// # Errors
-    /// When a file is damaged, or what `give` says.
-    pub fn each(self, give: impl FnMut(&Table, &[u32]) -> Result<(), Error>) -> Result<(), Error> {
-        merge(self.inputs, &Wanted::all(), PORTION, give)
+    /// When a file is damaged, hosts are too many to read them all at once and the directory for temporary files has no room, or
+    /// what `give` says.
+    pub fn each(mut self, give: impl FnMut(&Table, &[u32]) -> Result<(), Error>) -> Result<(), Error> {
+        let mut scratch = None;
+        if overlap(&self.files) > self.open {
+            let scratch = scratch.insert(Scratch::make(temporary())?);
+            reduce(&mut self.files, self.open, &scratch.join("hosts"))?;
+        }
+        let mut inputs: Vec<Input> = self.files.into_iter().map(Input::file).collect();
+        inputs.append(&mut self.tapes);
+        merge(inputs, &Wanted::all(), PORTION, give)
     }
+}
+
+/// A directory that nobody has.
+fn temporary() -> PathBuf {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let made = MADE.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("stackline-events-{}-{made}", std::process::id()))
 }
 
 /// The clock of the host whose events a file has.
@@ -59,4 +81,66 @@ fn clock(path: &Path, index: &Index) -> Result<Option<Clock>, Error> {
 
 fn clock_of(host: &str, index: &Index) -> Option<Clock> {
     index.hosts.get(host).map(|host| host.clock.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Intake, write_index};
+    use super::*;
+    use stackline_core::trace::HostTrace;
+    use stackline_events::Value;
+
+    /// So many hosts with three events each at one time, or one host after the other.
+    fn run(hosts: u64, apart_ns: u64) -> tempfile::TempDir {
+        let run = tempfile::tempdir().unwrap();
+        let (mut table, mut intake) = (Table::default(), Intake::begin(run.path()).unwrap());
+        for n in 0..3 * hosts {
+            let (host, nth) = (n / 3, n % 3);
+            table.push("A", &format!("h{host}"), 1_000 + host * apart_ns + nth * hosts, &[Value::from(n)]);
+        }
+        intake.push(&table).unwrap();
+        intake.finish().unwrap();
+        run
+    }
+
+    fn times(merged: Merged) -> Vec<u64> {
+        let mut times = Vec::new();
+        merged
+            .each(|table, rows| {
+                times.extend(rows.iter().map(|row| table.at_ns[*row as usize]));
+                Ok(())
+            })
+            .unwrap();
+        times
+    }
+
+    #[test]
+    fn hosts_of_one_time_that_are_too_many_are_merged_in_steps() {
+        let run = run(40, 1);
+        let merged = Merged { open: 8, ..Merged::of(run.path(), false).unwrap() };
+        assert_eq!(overlap(&merged.files), 40);
+        assert_eq!(times(merged), (1_000..1_120).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn hosts_one_after_the_other_are_opened_one_after_the_other() {
+        let run = run(40, 1_000);
+        let merged = Merged { open: 8, ..Merged::of(run.path(), false).unwrap() };
+        assert_eq!(overlap(&merged.files), 1);
+        let times = times(merged);
+        assert!(times.is_sorted() && times.len() == 120);
+    }
+
+    #[test]
+    fn merging_in_steps_sets_clocks_right_once() {
+        let run = run(20, 1);
+        let mut index = Index::default();
+        for host in 0..20 {
+            let clock = Clock { offset_ns: 500, ..Clock::default() };
+            index.hosts.insert(format!("h{host}"), HostTrace { clock, ..HostTrace::default() });
+        }
+        write_index(run.path(), &index).unwrap();
+        let merged = Merged { open: 8, ..Merged::of(run.path(), true).unwrap() };
+        assert_eq!(times(merged), (500..560).collect::<Vec<u64>>());
+    }
 }

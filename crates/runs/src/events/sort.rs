@@ -143,7 +143,7 @@ impl Run {
     fn close(self) -> Result<Source, Error> {
         let (mut file, rows) = self.writer.finish()?;
         std::io::Write::flush(&mut file).map_err(|cause| Error::writing(&self.path, &cause))?;
-        Ok(Source { path: self.path, first_ns: self.first_ns, last_ns: self.last_ns, rows, scratch: true })
+        Ok(Source { path: self.path, first_ns: self.first_ns, last_ns: self.last_ns, rows, scratch: true, clock: None })
     }
 }
 

@@ -6,6 +6,7 @@ use crate::Error;
 use parquet::basic::Type as Physical;
 use parquet::errors::{ParquetError, Result as Parquet};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::statistics::Statistics;
 use stackline_events::Table;
 use stackline_events::table::{Column, FIELDS, Names};
 use std::collections::BTreeMap;
@@ -66,7 +67,7 @@ impl Reader {
     /// When it cannot be read or is no Parquet.
     pub fn open(path: &Path, wanted: &Wanted) -> Result<Self, Error> {
         let failed = |cause: &dyn std::fmt::Display| Error::reading_events(path, cause);
-        let file = File::open(path).map_err(|cause| failed(&cause))?;
+        let file = File::open(path).map_err(|cause| Error::reading(path, &cause))?;
         let file = SerializedFileReader::new(file).map_err(|cause| failed(&cause))?;
         let columns = file.metadata().file_metadata().schema_descr().columns();
         let columns = columns.iter().enumerate().map(|(index, column)| (column.name().to_owned(), index)).collect();
@@ -77,6 +78,23 @@ impl Reader {
     #[must_use]
     pub fn rows(&self) -> u64 {
         u64::try_from(self.file.metadata().file_metadata().num_rows()).unwrap_or(0)
+    }
+
+    /// When its first event was and when its last, as the file tells it; all of time where it does not.
+    #[must_use]
+    pub fn span_ns(&self) -> (u64, u64) {
+        let whole = (0, u64::MAX);
+        let Some(&at) = self.columns.get(AT) else { return whole };
+        let mut span = (u64::MAX, 0);
+        for group in self.file.metadata().row_groups() {
+            let Some(Statistics::Int64(times)) = group.column(at).statistics() else { return whole };
+            let (first, last) =
+                (times.min_opt().copied().map(u64::try_from), times.max_opt().copied().map(u64::try_from));
+            // A time before 1970 is none.
+            let (Some(Ok(first)), Some(Ok(last))) = (first, last) else { return whole };
+            span = (span.0.min(first), span.1.max(last));
+        }
+        if span.0 > span.1 { whole } else { span }
     }
 
     /// The next events, in the order of the file, some ten thousand at a time; `None` behind the last.
