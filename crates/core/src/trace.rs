@@ -26,8 +26,11 @@ pub struct Index {
 /// A log that was imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Import {
-    /// Its name.
+    /// Its name, as it was given.
     pub source: String,
+    /// Where it was, from the root and without links; empty where it is no file.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
     /// The form it was read as.
     pub form: String,
     /// Its length.

@@ -51,6 +51,8 @@ pub(crate) fn import(flags: &flags::Import) -> Result {
 struct Given<'f> {
     path: &'f Path,
     name: String,
+    /// Which file it is, however it is called; nothing of stdin.
+    file: Option<PathBuf>,
     host: Option<&'f str>,
     form: Option<&'static forms::Importer>,
 }
@@ -79,9 +81,21 @@ fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
     }
     let given = flags.logs.iter().map(|path| {
         let name = path.display().to_string();
-        Given { path, host: hosts.get(&name[..]).copied(), name, form }
+        // What cannot be found, as a pipe of a shell, is told when it is opened.
+        let file = (path.as_os_str() != "-").then(|| fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
+        Given { path, host: hosts.get(&name[..]).copied(), name, file, form }
     });
-    Ok(given.collect())
+    let given: Vec<Given<'_>> = given.collect();
+    for (index, log) in given.iter().enumerate() {
+        if let Some(other) = given[..index].iter().find(|other| other.file == log.file) {
+            let message = match other.name == log.name {
+                true => format!("{} is given twice", log.name),
+                false => format!("{} and {} are one file", other.name, log.name),
+            };
+            return Err(Error::input(message).hint("events of one log twice are no longer one unit's; give it once"));
+        }
+    }
+    Ok(given)
 }
 
 /// What the run is called: as asked, or after its first log.
@@ -141,9 +155,10 @@ fn read(
     let stdin = log.path.as_os_str() == "-";
     let mut file: Box<dyn Read + Send> =
         if stdin { Box::new(std::io::stdin()) } else { Box::new(File::open(log.path).map_err(unread)?) };
+    let path = log.file.as_ref().map_or_else(String::new, |file| file.display().to_string());
     if !stdin {
         let length = fs::metadata(log.path).map_err(unread)?.len();
-        let again = index.imports.iter().any(|import| import.source == log.name && import.bytes == length);
+        let again = index.imports.iter().any(|import| import.path == path && import.bytes == length);
         if again {
             return Err(Error::input(format!("{} is in this run already", log.name))
                 .hint("events of one log twice are no longer one unit's; import it into a run of its own"));
@@ -155,7 +170,8 @@ fn read(
     let form = log.form.or(found).ok_or_else(|| Error::input(format!("{} is in no known form", log.name)))?;
     let mut bytes = Cursor::new(first).chain(file);
     let present_ns = u64::try_from(present.as_nanos()).unwrap_or(u64::MAX);
-    (form.import)(Log { bytes: &mut bytes, name: &log.name, host: log.host, present_ns }, intake, shared)
+    let import = (form.import)(Log { bytes: &mut bytes, name: &log.name, host: log.host, present_ns }, intake, shared)?;
+    Ok(Import { path, ..import })
 }
 
 fn tell(flags: &flags::Import, run: &PathBuf, index: &Index, taken: &Taken, imports: &[Import]) -> Result<()> {

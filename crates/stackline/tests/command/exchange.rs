@@ -60,6 +60,69 @@ fn what_went_in_comes_out_in_the_order_of_time_in_every_form() {
 }
 
 #[test]
+fn a_log_comes_in_once_however_it_is_called() {
+    let place = Place::new();
+    place.write("a.log", "A; h; 1; 0\n");
+    place.stackline(&["import", "a.log", "a.log"]).fails(2, &["a.log is given twice"]);
+    place.stackline(&["import", "a.log", "./a.log"]).fails(2, &["a.log and ./a.log are one file"]);
+    place.stackline(&["import", "-", "-"]).fails(2, &["- is given twice"]);
+    place.stackline(&["import", "a.log"]).succeeds();
+    let run = place.kept().0;
+    let run = run.to_str().unwrap();
+    place.stackline(&["import", "./a.log", "--into", run]).fails(2, &["./a.log is in this run already"]);
+    fs::create_dir(place.path("other")).unwrap();
+    place.write("other/a.log", "A; h; 2; 0\n");
+    place.stackline(&["import", "other/a.log", "--into", run]).succeeds();
+    assert_eq!(place.stackline(&["export", run, "--text"]).succeeds().out, "A; h; 1; 0\nA; h; 2; 0\n");
+}
+
+#[test]
+fn what_no_line_could_say_is_refused_from_a_tape_too() {
+    let place = Place::new();
+    let mut tape = stackline_events::Tape::default();
+    tape.host("h");
+    for at in [1, u64::MAX] {
+        tape.push(stackline_events::keyword::intern("A"), at, &[]);
+    }
+    fs::write(place.path("a.tape"), tape.bytes()).unwrap();
+    let json = place.stackline(&["import", "a.tape", "--json"]).json();
+    assert_eq!(json["imports"][0]["events"], 1);
+    assert_eq!(json["imports"][0]["refused"]["time out of range"], 1);
+}
+
+#[test]
+fn a_run_whose_events_are_being_written_is_not_added_to() {
+    let place = Place::new();
+    place.write("a.log", "A; h; 1; 0\n");
+    place.write("b.log", "A; h; 2; 0\n");
+    place.stackline(&["import", "a.log"]).succeeds();
+    let run = place.kept().0;
+    let held = fs::File::open(run.join("events")).unwrap();
+    held.try_lock().unwrap();
+    let into = ["import", "b.log", "--into", run.to_str().unwrap()];
+    place.stackline(&into).fails(3, &["are being written by another process"]).hints("wait until");
+    drop(held);
+    place.stackline(&into).succeeds();
+}
+
+#[test]
+fn more_hosts_than_files_may_be_open_go_out_in_order() {
+    let place = Place::new();
+    let (hosts, mut lines) = (150, String::new());
+    for n in 0..2 * hosts {
+        lines.push_str(&format!("A; h{}; 1; {n}\n", n % hosts));
+    }
+    place.write("a.log", &lines);
+    place.stackline(&["import", "a.log"]).succeeds();
+    let run = place.kept().0;
+    let script = format!("ulimit -n 100; TMPDIR=. exec {} export {} --text", crate::support::program(), run.display());
+    let before = fs::read_dir(place.path(".")).unwrap().count();
+    let done = place.finish(Command::new("bash").arg("-c").arg(script).current_dir(place.path(".")));
+    assert_eq!(done.succeeds().out, lines);
+    assert_eq!(fs::read_dir(place.path(".")).unwrap().count(), before, "nothing temporary is left");
+}
+
+#[test]
 fn hosts_of_one_name_are_told_apart_where_that_is_asked_for() {
     let place = Place::new();
     place.write("a.log", "A; localhost; 1; 0\n");
