@@ -14,7 +14,6 @@ mod merged;
 mod parquet;
 mod sort;
 mod spool;
-mod text;
 
 pub use self::parquet::{Reader, Wanted, Writer, read_table, write_table};
 pub use export::{export_tape, export_text};
@@ -22,7 +21,6 @@ pub use import::{Log, begins_tape, import_tape, import_text, rename_hosts};
 pub use intake::{Intake, Taken};
 pub use merged::Merged;
 pub use spool::{Settled, Spool, Spooling};
-pub use text::{read_events, write_events};
 
 use crate::{Error, files};
 use stackline_core::trace::Index;

@@ -9,7 +9,7 @@
 //! | [`run`] | reading one back, complete or not |
 //! | [`columns`] | the table of columns of `results.parquet` |
 //! | [`results`] | that table to Parquet and back |
-//! | [`events`] | files of events: Parquet, one a host, sorted by time; the text form |
+//! | [`events`] | files of events: Parquet, one a host, sorted by time; import and export |
 //! | [`pcapng`] | packets for tshark and Wireshark |
 //! | [`status`] | whether a run is complete |
 //! | [`error`] | one sentence, a cause and a hint |
@@ -27,6 +27,6 @@ mod utc;
 
 pub use directory::RunDirectory;
 pub use error::Error;
-pub use events::{events_path, read_events, write_events};
+pub use events::events_path;
 pub use run::{Run, names, runs_root};
 pub use status::Status;
