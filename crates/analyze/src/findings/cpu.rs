@@ -77,8 +77,11 @@ fn copying(scene: &Scene<'_>, host: &Host) -> Option<Processor> {
         busy_s += real(port.packets) * (interface_packet_s(interface, mean) + wire);
         packets += port.packets;
     }
-    let (basis, least) =
-        if calls { (calls_s(scene), MOST_OF_A_CALL) } else { (scene.span_s - scene.opening_s(), FULL) };
+    let (basis, least) = if calls {
+        (calls_s(scene), MOST_OF_A_CALL)
+    } else {
+        (scene.span_s - scene.opening_s().min(scene.span_s / 2.0), FULL)
+    };
     let share = (busy_s / basis).min(1.0);
     let each = busy_s / real(packets.max(1));
     (share >= least).then(|| Processor {

@@ -25,29 +25,41 @@ pub(crate) struct Explained {
 /// A share above which a chance of being wrong is too large to blame anything.
 const SIGNIFICANT: f64 = 0.01;
 /// A wait is long when it is this many times the usual one.
-const LONG: f64 = 3.0;
+const LONG: f64 = 2.0;
 
-/// What the events of `rows` explain, by byte range; `slack_ns` before a wait may lie what makes it long.
-pub(crate) fn by_bytes(log: &Log<'_>, waits: &[Wait], rows: &[u32], slack_ns: u64) -> Explained {
+/// What the events of `rows` explain, by byte range, and the waits that they leave; `before_ns` before a wait may lie what
+/// makes it long, behind its end only what the clocks may be wrong by.
+pub(crate) fn by_bytes(log: &Log<'_>, waits: &[Wait], rows: &[u32], before_ns: u64) -> (Explained, Vec<Wait>) {
     let marks = Marks::of(log, rows);
     let mut explained = Explained { confidence: 0.95, ..Explained::default() };
-    let hits: Vec<Option<u32>> = waits.iter().map(|wait| marks.hit(wait, slack_ns)).collect();
-    let others = waits.iter().zip(&hits).filter(|(_, hit)| hit.is_none());
-    let usual = median(others.map(|(wait, _)| wait.seconds()).collect());
+    let error_ns = log.case.lifelines.clock_error_ns;
+    let hits: Vec<Option<u32>> = waits.iter().map(|wait| marks.hit(wait, before_ns, error_ns)).collect();
+    let others: Vec<f64> =
+        waits.iter().zip(&hits).filter(|(_, hit)| hit.is_none()).map(|(wait, _)| wait.seconds()).collect();
+    // Where each was hit, the shortest stands for what they would have been.
+    let shortest = waits.iter().map(Wait::seconds).reduce(f64::min).unwrap_or(0.0);
+    let usual = if others.is_empty() { shortest } else { median(others) };
+    let mut left = Vec::new();
     for (wait, hit) in waits.iter().zip(hits) {
-        let (Some(row), excess) = (hit, wait.seconds() - usual) else { continue };
-        // A wait that is no longer than others was not made longer.
-        if wait.seconds() > LONG * usual.max(0.0) || excess > usual {
-            explained.add(excess, row);
+        match hit {
+            Some(row) if is_long(log, wait, usual) => explained.add(wait.seconds() - usual, row),
+            // A wait that is no longer than others was not made longer.
+            Some(_) => {}
+            None => left.push(wait.clone()),
         }
     }
-    explained
+    (explained, left)
+}
+
+/// Whether a wait is beyond a usual one, and by more than the clocks may be wrong by.
+fn is_long(log: &Log<'_>, wait: &Wait, usual: f64) -> bool {
+    wait.seconds() > LONG * usual && 1e9 * (wait.seconds() - usual) > real(log.case.lifelines.clock_error_ns)
 }
 
 /// What events explain whose bytes are not known: only what is beyond chance, and only when there is clearly something.
 pub(crate) fn by_rate(log: &Log<'_>, waits: &[Wait], rows: &[u32]) -> Explained {
     let usual = median(waits.iter().map(Wait::seconds).collect());
-    let long: Vec<&Wait> = waits.iter().filter(|wait| wait.seconds() > LONG * usual).collect();
+    let long: Vec<&Wait> = waits.iter().filter(|wait| is_long(log, wait, usual)).collect();
     let (Some(first), Some(last)) = (waits.first(), waits.last()) else { return Explained::default() };
     let span = real(last.to_ns.saturating_sub(first.from_ns)) / 1e9;
     if long.is_empty() || rows.is_empty() || span <= 0.0 {
@@ -79,6 +91,18 @@ pub(crate) fn by_rate(log: &Log<'_>, waits: &[Wait], rows: &[u32]) -> Explained 
 }
 
 impl Explained {
+    /// Both; as sure as the greater of the two is.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        if other.seconds > self.seconds {
+            self.confidence = other.confidence;
+        }
+        self.seconds += other.seconds;
+        self.longest_s = self.longest_s.max(other.longest_s);
+        self.waits += other.waits;
+        self.rows.extend(other.rows);
+        self
+    }
+
     fn add(&mut self, seconds: f64, row: u32) {
         self.seconds += seconds.max(0.0);
         self.longest_s = self.longest_s.max(seconds);
@@ -106,9 +130,9 @@ impl Marks {
         Self { by_stream, longest }
     }
 
-    /// An event about bytes that a wait needed, from `slack_ns` before it began to its end.
-    fn hit(&self, wait: &Wait, slack_ns: u64) -> Option<u32> {
-        let times = wait.from_ns.saturating_sub(slack_ns)..=wait.to_ns.saturating_add(slack_ns);
+    /// An event about bytes that a wait needed, from `before_ns` before it began to `after_ns` behind its end.
+    fn hit(&self, wait: &Wait, before_ns: u64, after_ns: u64) -> Option<u32> {
+        let times = wait.from_ns.saturating_sub(before_ns)..=wait.to_ns.saturating_add(after_ns);
         wait.needs.iter().find_map(|need| {
             let marks = self.by_stream.get(&need.stream)?;
             let first = marks.partition_point(|(range, ..)| range.from < need.from.saturating_sub(self.longest));

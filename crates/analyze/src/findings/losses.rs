@@ -56,11 +56,9 @@ impl Losses {
         let drops = scene.rows("NET_DROP");
         let slack = slack_ns(scene);
         let (known, unknown): (Vec<u32>, Vec<u32>) = again.iter().partition(|row| scene.log.range(**row).is_some());
-        let mut stalls = joins::by_bytes(scene.log, waits, &known, slack);
-        if !unknown.is_empty() && known.is_empty() {
-            stalls = joins::by_rate(scene.log, waits, &unknown);
-        }
-        let dropped = joins::by_bytes(scene.log, waits, &drops, slack);
+        let (by_bytes, left) = joins::by_bytes(scene.log, waits, &known, slack);
+        let stalls = by_bytes.and(joins::by_rate(scene.log, &left, &unknown));
+        let (dropped, _) = joins::by_bytes(scene.log, waits, &drops, slack);
         let all = basis_s(scene);
         let stalled = (stalls.seconds.max(dropped.seconds) / all).min(1.0);
         let mut losses = Self { stalled, places: places(scene, &drops), stalls, dropped, ..Self::default() };
@@ -105,8 +103,10 @@ impl Losses {
             });
             (limits.receive_window + limits.send_buffer).max(busy_elsewhere)
         });
-        // A window may be closed while others use the path.
-        let left = (1.0 - fullness) * (1.0 - kept.max(cpu).min(1.0));
+        // What a transfer without losses leaves unused while its window grows is not theirs. A window may be closed while
+        // others use the path.
+        let opening = scene.opening_s() / scene.span_s;
+        let left = (1.0 - fullness - opening).max(0.0) * (1.0 - kept.max(cpu).min(1.0));
         let events: u64 = if self.places.is_empty() {
             scene.parts.iter().filter_map(Part::retransmits).sum()
         } else {
@@ -116,7 +116,13 @@ impl Losses {
             scene.over_parts(|part| real(events) * recovery_s(part) / (part.elapsed_s * f64::from(part.plan.replicas)));
         let modelled = scene.network.is_some();
         self.share = if modelled { left.min(most).max(self.stalled.min(left)) } else { self.stalled };
-        self.confidence = if self.stalled > LEAST { 0.95 } else { 0.85 };
+        // Where a transport does not tell what held it up, it may have been that.
+        let told = scene.parts.iter().all(|part| part.limits().is_some());
+        self.confidence = match (self.stalled > LEAST, told) {
+            (true, _) => 0.95,
+            (false, true) => 0.85,
+            (false, false) => 0.7,
+        };
         self.reckoned = if modelled {
             format!("the path was used {:.0} % of the time", 100.0 * fullness)
         } else {

@@ -7,7 +7,7 @@ use super::view::{View, percent};
 use super::{Finding, Kind, LEAST};
 use crate::statistics::real;
 use stackline_core::units;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How long Linux delays an acknowledgement, s.
 const DELAYED_ACK_S: f64 = 0.04;
@@ -49,36 +49,42 @@ fn seconds(text: &str) -> Option<f64> {
 fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let (log, delay) = (view.scene.log, terms(part)?);
     let segment = part.segment_bytes()? as i64;
-    let mut first: BTreeMap<i64, Vec<(i64, i64, u32)>> = BTreeMap::new();
-    for row in view.scene.rows("TCP_SEGMENT") {
-        if let Some(range) = log.range(row) {
-            first.entry(range.stream).or_default().push((range.from, range.to, row));
-        }
-    }
-    first.values_mut().for_each(|segments| segments.sort_unstable_by_key(|(from, ..)| *from));
+    let streams = streams(view);
     let trip = part.round_trip_s().unwrap_or(0.0);
-    let (mut held, mut rows) = (0.0, Vec::new());
-    let (mut units, mut late_at_all) = (0_u64, 0_u64);
+    // A transport's own round trips may hold delayed acknowledgements already.
+    let empty = if part.paths.is_some() { trip } else { 0.0 };
+    let (least, most) = (((1.0 - NEAR) * delay + empty).max(trip), (1.0 + NEAR) * (delay + trip));
+    let (mut held, mut rows, mut ends) = (0.0, Vec::new(), BTreeSet::new());
+    let (mut units, mut late_at_all) = (0_u64, BTreeSet::new());
     for keyword in ["APP_SEND", "APP_CALL", "APP_REPLY"] {
         for row in view.scene.rows(keyword) {
             let Some(range) = log.range(row) else { continue };
-            let Some(segments) = first.get(&range.stream) else { continue };
-            let before = segments.partition_point(|(from, ..)| *from < range.to);
-            let Some(&(from, to, sent)) = before.checked_sub(1).and_then(|last| segments.get(last)) else { continue };
+            let Some(segments) = streams.get(&range.stream) else { continue };
+            let behind = segments.partition_point(|(from, ..)| *from < range.to);
+            let Some(last) = behind.checked_sub(1) else { continue };
+            let (from, to, sent) = segments[last];
             units += 1;
             let late = real(log.at(sent).saturating_sub(log.at(row))) / 1e9;
-            late_at_all += u64::from(late >= delay / 8.0);
-            // Held until an acknowledgement that was delayed: no longer than that and a round trip, and a small segment.
-            if to - from < segment && late >= (1.0 - NEAR) * delay && late <= (1.0 + NEAR) * (delay + trip) {
+            if late >= delay / 8.0 {
+                late_at_all.insert(sent);
+            }
+            // What is before it has been on its way for so long that only a delayed acknowledgement is missing, and nothing
+            // but that: a window that opens lets the next bytes go within a round trip.
+            let before = last.checked_sub(1).map(|before| segments[before].2);
+            let idle = before.map(|before| real(log.at(sent).saturating_sub(log.at(before))) / 1e9);
+            let waits = idle.is_some_and(|idle| (least..=most).contains(&idle));
+            // A small segment; with several units in it, the first of them waited longest.
+            let small = to - from < segment && late >= (1.0 - NEAR) * delay && late <= most;
+            if small && waits && ends.insert(sent) {
                 held += late;
                 rows.extend([row, sent]);
             }
         }
     }
-    let times = (rows.len() / 2) as u64;
+    let times = ends.len() as u64;
     let share = held / basis_s(&view.scene);
     // Units that wait for a window are late by any time; some of them by just this one.
-    if share < LEAST || 2 * times <= late_at_all {
+    if share < LEAST || 2 * ends.len() <= late_at_all.len() {
         return None;
     }
     let sentence = format!(
@@ -88,6 +94,18 @@ fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     );
     let what = format!("handed over, and sent {} later though the network was idle", units::time(held / real(times)));
     Some(tries(view.finding(Kind::NagleDelayedAck, share, 0.95, sentence).because(log.evidence(what, &rows))))
+}
+
+/// The segments of each stream in the order of their bytes: first byte, the one behind the last, row.
+fn streams(view: &View<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
+    let mut streams: BTreeMap<i64, Vec<(i64, i64, u32)>> = BTreeMap::new();
+    for row in view.scene.rows("TCP_SEGMENT") {
+        if let Some(range) = view.scene.log.range(row) {
+            streams.entry(range.stream).or_default().push((range.from, range.to, row));
+        }
+    }
+    streams.values_mut().for_each(|segments| segments.sort_unstable_by_key(|(from, ..)| *from));
+    streams
 }
 
 /// Without segments: response times that lie where a delayed acknowledgement puts them.

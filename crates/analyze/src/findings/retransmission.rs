@@ -11,9 +11,6 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
         return None;
     }
     let each = stalls.seconds / stalls.waits as f64;
-    if 1e9 * each < view.scene.log.case.lifelines.clock_error_ns as f64 {
-        return None;
-    }
     let sentence = format!(
         "{} waits hold a retransmission of their own bytes and take {} longer than usual, {} of the time; the longest {}",
         stalls.waits,

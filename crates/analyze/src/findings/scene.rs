@@ -148,12 +148,7 @@ impl<'c> Scene<'c> {
             let at_rate = 8.0 * real(part.bytes()) / runs / part.bottleneck_bit_s()?;
             Some(runs * (super::losses::without_loss_s(part)? - at_rate).max(0.0))
         };
-        self.parts
-            .iter()
-            .filter(|part| part.limits().is_some())
-            .filter_map(of)
-            .fold(0.0, f64::max)
-            .min(self.span_s / 2.0)
+        self.parts.iter().filter(|part| part.limits().is_some()).filter_map(of).fold(0.0, f64::max).min(self.span_s)
     }
 
     /// The fullest port that data goes over, of those at their own rate.

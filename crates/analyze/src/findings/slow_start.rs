@@ -25,8 +25,9 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         8.0 * real(part.bytes()) / runs / f64::from(part.plan.replicas.max(1)) / view.scene.fair_bit_s(part)?;
     let opening = (expected - at_rate).max(0.0) + 2.0 * part.round_trip_s()?;
     let accounts = takes * (1.0 - fullness) <= SLACK * opening;
-    let share = (1.0 - fullness - limits.receive_window - limits.send_buffer).max(0.0) * part.weight;
-    if fullness >= FULL || share < LEAST || !accounts || view.losses.share >= LEAST || !view.processors.is_empty() {
+    let others = limits.receive_window + limits.send_buffer + view.losses.share;
+    let share = (1.0 - fullness - others).max(0.0) * part.weight;
+    if fullness >= FULL || share < LEAST || !accounts || !view.processors.is_empty() {
         return None;
     }
     let sentence = format!(

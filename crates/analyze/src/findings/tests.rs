@@ -221,6 +221,22 @@ fn a_link_that_loses_is_named_one_loss_in_a_long_time_is_not() {
 }
 
 #[test]
+fn one_loss_does_not_cost_what_an_opening_window_leaves_unused() {
+    // 1 MB over 100 Mbit/s and 80 ms: the window's growth takes most of it, a loss or not.
+    let given = |lost: u64| {
+        bulk(1, 0.62, 1_000_000, None).with(|given| {
+            given.plan.networks = vec![network(100.0, 40, None, 1)];
+            given.port().for_each(|port| _ = port.drops.insert("lost on the link".into(), lost));
+        })
+    };
+    let found = given(1).found();
+    assert_eq!(found[0].kind, Kind::SlowStart);
+    let cost: f64 = found.iter().filter(|finding| finding.kind == Kind::LinkLoss).map(|finding| finding.share).sum();
+    assert!(cost < 0.3, "{cost}");
+    assert_eq!(given(0).found()[0].kind, Kind::SlowStart);
+}
+
+#[test]
 fn drops_of_a_queue_are_its_own_or_those_of_a_buffer_too_small_for_its_streams() {
     let drops = |streams: usize, queue: u64| {
         bulk(streams, 10.0, 50_000_000 / streams as u64, Some(queue))
@@ -382,13 +398,53 @@ fn units_that_wait_for_any_time_do_not_show_nagle() {
             for n in 0..20_u64 {
                 let (at, offset) = (n * 100_000, n * 100);
                 given.event(at, "a0", "APP_CALL", &format!("{n}; 0; {offset}; 100"));
-                given.event(at + ms(n) * 1000, "a0", "TCP_SEGMENT", &format!("; 0; {offset}; 100"));
+                // A first piece, and one that waits.
+                given.event(at, "a0", "TCP_SEGMENT", &format!("; 0; {offset}; 40"));
+                given.event(at + ms(n) * 1000, "a0", "TCP_SEGMENT", &format!("; 0; {}; 60", offset + 40));
                 given.event(at + 60_000, "a0", "APP_RESPONSE", &format!("{n}; 1; {}; 64", n * 64));
             }
         })
     };
     assert_eq!(late(|_| 40).kinds(), [Kind::NagleDelayedAck]);
     assert_eq!(late(|n| 6 + 5 * (n % 10)).kinds(), HEALTHY);
+}
+
+#[test]
+fn the_tail_of_what_a_window_lets_go_is_not_held_by_nagle() {
+    // Units of one and a half segments that are handed over at once and leave one a round trip of 40 ms.
+    let tail = |before_ms: u64| {
+        paced(&[(60, 20)]).with(|given| {
+            given.plan.networks = vec![network(100.0, 20, None, 1)];
+            for n in 0..20_u64 {
+                let (at, offset) = (n * 200_000, n * 2172);
+                given.event(at, "a0", "APP_CALL", &format!("{n}; 0; {offset}; 2172"));
+                given.event(at + 80_000 - before_ms * 1000, "a0", "TCP_SEGMENT", &format!("; 0; {offset}; 1448"));
+                given.event(at + 80_000, "a0", "TCP_SEGMENT", &format!("; 0; {}; 724", offset + 1448));
+                given.event(at + 120_000, "a0", "APP_RESPONSE", &format!("{n}; 1; {}; 64", n * 64));
+            }
+        })
+    };
+    assert_eq!(tail(80).kinds(), [Kind::NagleDelayedAck]);
+    assert_eq!(tail(0).kinds(), HEALTHY);
+    assert_eq!(tail(39).kinds(), HEALTHY);
+}
+
+#[test]
+fn a_segment_of_several_units_is_held_once() {
+    let given = paced(&[(42, 20)]).with(|given| {
+        for n in 0..20_u64 {
+            let (at, offset) = (n * 100_000, n * 200);
+            given.event(at, "a0", "TCP_SEGMENT", &format!("; 0; {offset}; 100"));
+            for piece in 1..5 {
+                let unit = format!("{}; 0; {}; 25", 4 * n + piece, offset + 75 + 25 * piece);
+                given.event(at + piece, "a0", "APP_SEND", &unit);
+            }
+            given.event(at + 40_000, "a0", "TCP_SEGMENT", &format!("; 0; {}; 100", offset + 100));
+        }
+    });
+    let found = given.found();
+    assert_eq!(found[0].kind, Kind::NagleDelayedAck);
+    assert!(found[0].sentence.contains("the end of 20 of 80 units"), "{}", found[0].sentence);
 }
 
 #[test]
@@ -534,6 +590,41 @@ fn a_retransmission_of_the_bytes_explains_a_wait_for_them() {
     assert_eq!(found[0].kind, Kind::RetransmissionStall);
     assert!(found[0].sentence.contains("400 waits"), "{}", found[0].sentence);
     assert!((found[0].share - 0.2).abs() < 0.01, "{}", found[0].share);
+}
+
+#[test]
+fn what_one_retransmission_tells_does_not_hide_those_that_tell_no_bytes() {
+    let both = |n: u64| if n == 0 { own(0) } else { n.is_multiple_of(2).then(|| "; ; ; ; time-out; 1".to_owned()) };
+    let found = stalls(150, both, 0, "").found();
+    assert_eq!(found[0].kind, Kind::RetransmissionStall);
+    assert!(found[0].share > 0.05, "{}", found[0].share);
+}
+
+#[test]
+fn where_every_wait_holds_a_retransmission_the_shortest_is_the_usual_one() {
+    let every = |n: u64| Some(format!("; 0; {}; 1448; time-out; 1", n * 16_384 + 2896));
+    let found = stalls(400, every, 0, "").found();
+    assert!(found[0].sentence.starts_with("400 waits"), "{}", found[0].sentence);
+    assert!((found[0].share - 0.2).abs() < 0.01, "{}", found[0].share);
+}
+
+#[test]
+fn what_comes_after_a_wait_does_not_explain_it() {
+    let given = |late_us: u64, error_ns: u64| {
+        stalls(400, |_| None, 0, "").with(|given| {
+            given.lifelines.clock_error_ns = error_ns;
+            let ends: Vec<(u64, i64)> = (0..given.events.len())
+                .filter(|row| given.events.keyword(*row) == "APP_RECEIVED")
+                .filter_map(|row| Some((given.events.at_ns[row], given.events.number(row, 2)?)))
+                .collect();
+            for (at, offset) in ends {
+                let data = format!("; 0; {offset}; 1448; time-out; 1");
+                given.event(at / 1000 + late_us, "a0", "TCP_RETRANSMIT", &data);
+            }
+        })
+    };
+    assert_eq!(given(5000, 6 * MS).kinds(), [Kind::RetransmissionStall]);
+    assert_eq!(given(5000, MS).kinds(), HEALTHY);
 }
 
 /// In a trial 433 of 619 stalls of a disk had a retransmission on their connection within them, all by chance.
