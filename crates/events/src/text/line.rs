@@ -87,10 +87,19 @@ fn separate(to: &mut Vec<u8>) {
     to.extend_from_slice(b"; ");
 }
 
+/// Bytes that never have to be written as their code: looking one up is cheaper than comparing it.
+static PLAIN: [bool; 256] = {
+    let (mut plain, mut byte) = ([false; 256], 0);
+    while byte < 256 {
+        plain[byte] = (byte as u8).is_ascii_graphic() && !matches!(byte as u8, b';' | b'%');
+        byte += 1;
+    }
+    plain
+};
+
 #[inline]
 fn text(to: &mut Vec<u8>, field: &str) {
-    // Nothing of this has ever to be written as its code.
-    if field.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b';' | b'%')) {
+    if field.bytes().all(|byte| PLAIN[usize::from(byte)]) {
         to.extend_from_slice(field.as_bytes());
     } else {
         to.extend_from_slice(escaped(field).as_bytes());
