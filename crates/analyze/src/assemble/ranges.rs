@@ -20,6 +20,8 @@ struct Owned {
     start: i64,
     end: i64,
     id: u32,
+    /// The largest end of this one and those before it of its connection: ranges of others may overlap.
+    reach: i64,
 }
 
 /// Every unit's bytes.
@@ -35,21 +37,28 @@ impl Ranges {
         connects.sort_unstable();
         let owned = units.into_iter().map(|(range, id)| {
             let connection = connection(&connects, &range);
-            Owned { stream: range.stream, connection, start: range.start, end: range.end, id }
+            Owned { stream: range.stream, connection, start: range.start, end: range.end, id, reach: range.end }
         });
         let mut owned: Vec<Owned> = owned.collect();
         owned.sort_unstable();
         owned.dedup();
+        for at in 1..owned.len() {
+            let before = owned[at - 1];
+            if (before.stream, before.connection) == (owned[at].stream, owned[at].connection) {
+                owned[at].reach = owned[at].end.max(before.reach);
+            }
+        }
         Self { owned, connects }
     }
 
     /// Calls back for every unit that the range carries bytes of, and whether its last byte is among them.
     pub(crate) fn carried(&self, range: &Range, mut each: impl FnMut(u32, bool)) {
         let key = (range.stream, connection(&self.connects, range));
-        let before = |owned: &Owned| ((owned.stream, owned.connection), owned.end) <= (key, range.start);
+        let before = |owned: &Owned| ((owned.stream, owned.connection), owned.reach) <= (key, range.start);
         let first = self.owned.partition_point(before);
         let of_key = self.owned[first..].iter().take_while(|owned| (owned.stream, owned.connection) == key);
-        for owned in of_key.take_while(|owned| owned.start < range.end) {
+        let overlaps = |owned: &&Owned| owned.end > range.start;
+        for owned in of_key.take_while(|owned| owned.start < range.end).filter(overlaps) {
             each(owned.id, owned.end <= range.end);
         }
     }
@@ -85,6 +94,17 @@ mod tests {
         assert_eq!(carried(&ranges, range(2, 0, 16, 6)), [], "the introduction is no unit's");
         assert_eq!(carried(&ranges, range(3, 30, 46, 6)), [], "the other direction has offsets of its own");
         assert_eq!(carried(&ranges, range(2, 56, 99, 6)), []);
+    }
+
+    #[test]
+    fn ranges_of_units_may_overlap() {
+        let units =
+            [(range(2, 0, 100, 5), 0), (range(2, 10, 20, 5), 1), (range(2, 30, 40, 5), 2), (range(4, 0, 9, 5), 3)];
+        let ranges = Ranges::new(units, Vec::new());
+        assert_eq!(carried(&ranges, range(2, 50, 60, 6)), [(0, false)]);
+        assert_eq!(carried(&ranges, range(2, 35, 100, 6)), [(0, true), (2, true)]);
+        assert_eq!(carried(&ranges, range(2, 100, 200, 6)), []);
+        assert_eq!(carried(&ranges, range(4, 0, 9, 6)), [(3, true)]);
     }
 
     #[test]
