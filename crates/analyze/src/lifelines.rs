@@ -119,7 +119,7 @@ impl Lifelines {
     #[must_use]
     pub fn is_connection(&self, line: &Line) -> bool {
         let first = self.passages_of(line).first().map(|passage| self.points[passage.point as usize].keyword.as_str());
-        line.flow.is_some() && matches!(first, Some("APP_CONNECT" | "APP_CONNECTED" | "APP_ACCEPTED"))
+        line.flow.is_some() && matches!(first, Some("APP_CONNECT" | "APP_CONNECTED"))
     }
 
     /// The passages of a line.

@@ -286,7 +286,7 @@ fn goal(keyword: &str) -> Option<&'static str> {
     match keyword {
         "APP_CALL" | "APP_INDICATION" | "APP_REPLY" | "APP_REPLIED" | "APP_RESPONSE" => Some("APP_RESPONSE"),
         "APP_SEND" | "APP_SENT" | "APP_RECEIVED" => Some("APP_RECEIVED"),
-        "APP_CONNECT" | "APP_ACCEPTED" | "APP_CONNECTED" => Some("APP_CONNECTED"),
+        "APP_CONNECT" | "APP_CONNECTED" => Some("APP_CONNECTED"),
         _ => None,
     }
 }

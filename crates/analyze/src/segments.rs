@@ -18,11 +18,13 @@ pub struct Segment {
     pub from: u32,
     /// Index of the point where it ends.
     pub to: u32,
+    /// Whether it is about connections and not about data units.
+    pub connections: bool,
     /// The group of lines it is about; `None` for all.
     pub group: Option<u32>,
     /// The times.
     pub ns: Spread,
-    /// Its part of the time of all lines (of the group), 0 to 1 where no time is below zero.
+    /// Its part of the time of all units or of all connections (of the group), 0 to 1 where no time is below zero.
     pub share: f64,
     /// How many times are below zero.
     pub negative: u64,
@@ -41,24 +43,26 @@ pub struct Reached {
     pub ns: Spread,
 }
 
-/// All segments, in the order of the points; with `grouped`, of each group for itself.
+/// All segments, those of units before those of connections, in the order of the points; with `grouped`, of each group for
+/// itself.
 #[must_use]
 pub fn segments(made: &Lifelines, index: Option<&Index>, grouped: bool) -> Vec<Segment> {
     let mut found = collect(made, grouped, |_| true, |_| true);
-    let mut totals: HashMap<u32, i128> = HashMap::new();
+    let mut totals: HashMap<(bool, u32), i128> = HashMap::new();
     for stretch in &found {
-        *totals.entry(stretch.group).or_default() += stretch.total();
+        *totals.entry((stretch.connections, stretch.group)).or_default() += stretch.total();
     }
-    found.sort_unstable_by_key(|stretch| (stretch.group, stretch.from, stretch.to));
+    found.sort_unstable_by_key(|stretch| (stretch.connections, stretch.group, stretch.from, stretch.to));
     let segment = |mut stretch: Stretch| {
-        let total = totals[&stretch.group];
+        let total = totals[&(stretch.connections, stretch.group)];
         let share = if total == 0 { 0.0 } else { stretch.total() as f64 / total as f64 };
         let negative = stretch.ns.iter().filter(|ns| **ns < 0).count() as u64;
         let host = |point: u32| made.points[point as usize].host.as_str();
         let clock_error_ns = clock_error(index, host(stretch.from), host(stretch.to));
         let ns = Spread::of(&mut stretch.ns)?;
         let group = grouped.then_some(stretch.group);
-        Some(Segment { from: stretch.from, to: stretch.to, group, ns, share, negative, clock_error_ns })
+        let (from, to, connections) = (stretch.from, stretch.to, stretch.connections);
+        Some(Segment { from, to, connections, group, ns, share, negative, clock_error_ns })
     };
     found.into_iter().filter_map(segment).collect()
 }
@@ -111,6 +115,7 @@ const fn has_beginning(line: &Line) -> bool {
 pub(crate) struct Stretch {
     pub(crate) from: u32,
     pub(crate) to: u32,
+    connections: bool,
     group: u32,
     ns: Vec<i64>,
 }
@@ -148,17 +153,18 @@ fn collect(
 ) -> Vec<Stretch> {
     const UNWANTED: usize = usize::MAX;
     let mut found: Vec<Stretch> = Vec::new();
-    let mut places: HashMap<(u32, u32, u32), usize> = HashMap::new();
+    let mut places: HashMap<(u32, u32, bool, u32), usize> = HashMap::new();
     // Where the last line through a point went on to: most often the next one does too.
-    let mut latest = vec![((u32::MAX, 0), UNWANTED); made.points.len()];
+    let mut latest = vec![((u32::MAX, false, 0), UNWANTED); made.points.len()];
     for line in made.lines.iter().filter(|line| of(line)) {
         let group = if grouped { line.group } else { 0 };
+        let connections = made.is_connection(line);
         for pair in made.passages_of(line).windows(2) {
             let (from, to) = (pair[0].point, pair[1].point);
             let latest = &mut latest[from as usize];
-            if latest.0 != (to, group) {
-                let place = places.entry((from, to, group)).or_insert_with(|| {
-                    let stretch = Stretch { from, to, group, ns: Vec::new() };
+            if latest.0 != (to, connections, group) {
+                let place = places.entry((from, to, connections, group)).or_insert_with(|| {
+                    let stretch = Stretch { from, to, connections, group, ns: Vec::new() };
                     if wanted(&stretch) {
                         found.push(stretch);
                         found.len() - 1
@@ -166,7 +172,7 @@ fn collect(
                         UNWANTED
                     }
                 });
-                *latest = ((to, group), *place);
+                *latest = ((to, connections, group), *place);
             }
             if let Some(stretch) = found.get_mut(latest.1) {
                 stretch.ns.push(between(pair[0].at_ns, pair[1].at_ns));

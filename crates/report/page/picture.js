@@ -235,6 +235,7 @@ export class Picture {
     const { model } = this;
     const first = model.first[line] + model.count[line];
     for (let event = first; event < first + model.marks[line]; event++) {
+      if (!model.head.fates[model.kind[event]]) continue;
       const gone = isGone(model, model.kind[event]);
       const [px, py, size] = [x(model.at[event]), this.heightAt(line, model.at[event]), gone ? 6 : -6];
       to.fillStyle = gone ? inks(this.dark).bad : inks(this.dark).again;

@@ -42,7 +42,7 @@ pub fn lifelines(shown: &Shown<'_>) -> String {
     paragraphs.extend(times(shown, None));
     let grouped = shown.ways.whole.iter().filter_map(|whole| whole.group);
     paragraphs.extend(grouped.filter_map(|group| times(shown, Some(group))));
-    paragraphs.extend([rates(shown), blocked(shown)].into_iter().flatten());
+    paragraphs.extend([connections(shown), rates(shown), blocked(shown)].into_iter().flatten());
     paragraphs.extend(shown.ways.slowest.iter().map(|line| one::line_of(shown, *line)));
     let notes: Vec<String> = notes(shown).iter().flat_map(|note| wrap(note, WIDTH)).collect();
     if !notes.is_empty() {
@@ -143,15 +143,30 @@ fn grid(rows: Vec<Vec<String>>) -> Vec<String> {
 
 /// Where the time went: of all lines, or of a group.
 fn times(shown: &Shown<'_>, group: Option<u32>) -> Option<Vec<String>> {
-    let segments = chained(shown.ways.segments.iter().filter(|segment| segment.group == group).collect());
+    let of = |segment: &&Segment| !segment.connections && segment.group == group;
     let title = group.map_or_else(
         || "where the time went".to_owned(),
         |group| format!("{} {}", shown.by, shown.lifelines.groups[group as usize]),
     );
+    let mut rows = stretches(shown, &title, of);
+    let whole = shown.ways.whole.iter().find(|whole| whole.group == group);
+    rows.extend(whole.map(|whole| spread("first to last, of those that came".into(), &whole.ns, "")));
+    (rows.len() > 1).then(|| grid(rows))
+}
+
+/// What connecting took: no data unit waits for it as for a part of its way.
+fn connections(shown: &Shown<'_>) -> Option<Vec<String>> {
+    let of = |segment: &&Segment| segment.connections && segment.group.is_none();
+    let rows = stretches(shown, "where the time of connections went", of);
+    (rows.len() > 1).then(|| grid(rows))
+}
+
+/// A table's head and a row for each stretch that is wanted.
+fn stretches(shown: &Shown<'_>, title: &str, wanted: impl Fn(&&Segment) -> bool) -> Vec<Vec<String>> {
     let mut rows =
-        vec![[title.as_str(), "n", "min", "median", "mean", "p90", "p99", "max", "share"].map(str::to_owned).to_vec()];
+        vec![[title, "n", "min", "median", "mean", "p90", "p99", "max", "share"].map(str::to_owned).to_vec()];
     let mut last = None;
-    for segment in segments {
+    for segment in chained(shown.ways.segments.iter().filter(wanted).collect()) {
         if last != Some(segment.from) {
             rows.push(vec![label(&shown.lifelines.points[segment.from as usize])]);
         }
@@ -160,9 +175,7 @@ fn times(shown: &Shown<'_>, group: Option<u32>) -> Option<Vec<String>> {
         let name = format!("{mark}{}", label(&shown.lifelines.points[segment.to as usize]));
         rows.push(spread(name, &segment.ns, &percent(segment.share)));
     }
-    let whole = shown.ways.whole.iter().find(|whole| whole.group == group);
-    rows.extend(whole.map(|whole| spread("first to last, of those that came".into(), &whole.ns, "")));
-    (rows.len() > 1).then(|| grid(rows))
+    rows
 }
 
 /// Segments such that each begins where the one before ends, as far as possible.

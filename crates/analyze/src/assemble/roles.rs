@@ -79,12 +79,14 @@ fn own(entry: &Entry) -> (Class, u8) {
         "NET_DELIVER" => 6,
         "QUIC_RECEIVED" => 7,
         "SOCK_RECEIVED" => 8,
-        "APP_INDICATION" | "APP_RECEIVED" | "APP_RESPONSE" | "APP_ACCEPTED" | "APP_CONNECTED" => 9,
+        "APP_INDICATION" | "APP_RECEIVED" | "APP_RESPONSE" | "APP_CONNECTED" => 9,
         _ => 0,
     };
     let class = match entry.keyword {
         _ if stage > 0 => Class::Way,
         _ if entry.fate.is_some() => Class::Beside(entry.fate),
+        // The initiator's connect returns without it, before or after.
+        "APP_ACCEPTED" => Class::Beside(None),
         // What the receiver's machine says of all that came before.
         "BLAST_ACK" => Class::Elsewhere,
         _ if matches!(entry.layer, Layer::Protocol | Layer::Network) => Class::Beside(None),

@@ -5,7 +5,7 @@ use crate::lifelines::Outcome;
 use proptest::prelude::*;
 use stackline_core::trace::{Flow, HostTrace, RunSpan};
 use stackline_events::text::Events;
-use stackline_events::unit::{Direction, stream, unit};
+use stackline_events::unit::{Direction, connection, stream, unit};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -220,6 +220,30 @@ fn segments_are_joined_by_the_bytes_they_carry() {
     );
     let bytes: Vec<Option<u64>> = made.lines.iter().map(|line| line.bytes).collect();
     assert_eq!(bytes, [Some(300), Some(1000), Some(1000)]);
+}
+
+#[test]
+fn connections_have_shares_of_their_own_and_accepting_is_beside_their_way() {
+    let (setup, there) = (connection(0, 0), stream(0, Direction::There));
+    let log = format!(
+        "\
+APP_CONNECT; a; 0; 0; {setup}; {there}
+APP_CONNECTED; a; 0; 2000000; {setup}; {there}
+APP_ACCEPTED; b; 0; 1500000; {setup}; {there}
+APP_SEND; a; 0; 3000000; 0; {there}; 16; 10
+APP_RECEIVED; b; 0; 4000000; 0; {there}; 16; 10
+"
+    );
+    let made = lifelines(&table(&log), None, &Options::default());
+    assert!(
+        drawn(&made).contains("APP_CONNECT@a:0 APP_CONNECTED@a:2 (APP_ACCEPTED:1.5) = complete"),
+        "{}",
+        drawn(&made)
+    );
+    let segments = crate::segments::segments(&made, None, false);
+    let told: Vec<(bool, f64, f64)> =
+        segments.iter().map(|segment| (segment.connections, segment.ns.median_ns, segment.share)).collect();
+    assert_eq!(told, [(false, 1e6, 1.0), (true, 2e6, 1.0)]);
 }
 
 /// Datagrams are told by their unit and have no offset; a simulated one is at its first queue at the instant it is sent.
