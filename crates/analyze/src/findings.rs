@@ -1,7 +1,7 @@
 //! Findings: what limits a run, as a sentence, with how sure that is, the events and figures that prove it, and what to try.
 //!
 //! Pure: it computes from what a run directory holds, and answers the same each time. A finding is ranked by how much of the
-//! measured time it explains times how sure it is. No time is explained twice: what a cause brings about (retransmissions,
+//! measured time it explains times how sure it is; time that no cause accounts for is told below them. No time is explained twice: what a cause brings about (retransmissions,
 //! stalls) is its evidence. What explains less than [`LEAST`] of the time is not named.
 //!
 //! | module | one idea |
@@ -38,6 +38,7 @@ mod slow_start;
 mod socket_buffer;
 mod synchronised;
 mod undersized;
+mod unexplained;
 mod view;
 mod window;
 
@@ -142,6 +143,8 @@ pub enum Kind {
     ClockTrouble,
     /// Events are missing.
     LostEvents,
+    /// Time that nothing above accounts for.
+    Unexplained,
 }
 
 /// Findings explain at least this share of the measured time.
@@ -153,7 +156,7 @@ pub const LEAST: f64 = 0.05;
 pub fn diagnose(case: &Case<'_>) -> Vec<Finding> {
     let log = Log::of(case);
     let mut findings: Vec<Finding> = [lost::find(&log), clock::find(&log)].into_iter().flatten().collect();
-    let whole = !findings.is_empty();
+    let whole = findings.iter().any(|finding| finding.share >= LEAST);
     for index in 0..case.plan.measurements.len() {
         if let Some(scene) = Scene::of(&log, index) {
             let mut found = of(&View::of(scene));
@@ -162,7 +165,7 @@ pub fn diagnose(case: &Case<'_>) -> Vec<Finding> {
             findings.extend(found);
         }
     }
-    findings.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
+    findings.sort_by(|a, b| a.tier().cmp(&b.tier()).then(b.rank().total_cmp(&a.rank())));
     findings
 }
 
@@ -187,7 +190,9 @@ fn of(view: &View<'_>) -> Vec<Finding> {
         slow_start::find,
     ];
     let mut found: Vec<Finding> = kinds.iter().filter_map(|find| find(view)).collect();
+    let rest = unexplained::find(view, &found);
     found.retain(|finding| finding.share >= LEAST);
+    found.extend(rest);
     if found.is_empty() {
         let sentence = "nothing that can be changed takes a noticeable share of the time".to_owned();
         // Records alone do not show everything.
@@ -198,6 +203,15 @@ fn of(view: &View<'_>) -> Vec<Finding> {
 }
 
 impl Finding {
+    /// What is named comes before what is not, and both before what is only noted.
+    const fn tier(&self) -> u8 {
+        match self.kind {
+            Kind::Unexplained => 1,
+            Kind::ClockTrouble if self.share < LEAST => 2,
+            _ => 0,
+        }
+    }
+
     /// What findings are sorted by: the share of the time explained, times how sure it is.
     #[must_use]
     pub fn rank(&self) -> f64 {
@@ -229,6 +243,7 @@ impl Kind {
             Self::SlowStart => "slow_start",
             Self::ClockTrouble => "clock_trouble",
             Self::LostEvents => "lost_events",
+            Self::Unexplained => "unexplained",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Application-limited: the side that is to send, or to answer, is busy elsewhere, and everybody waits for it.
 
 use super::scene::{Part, Work};
-use super::view::{View, percent};
+use super::view::View;
 use super::{Finding, Kind, LEAST};
 use crate::statistics::real;
 use stackline_core::program::{self, Call, CountArgument, DelayArgument, Side, Step};
@@ -23,17 +23,18 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         return as_written(view, part, side, host);
     };
     let basis = part.basis_s();
-    let share = (outside.total_s / basis).min(1.0) * part.weight;
+    let own = (outside.total_s / basis).min(1.0);
+    let share = own * part.weight;
     // At a pace that the specification asks for, it is away by intention.
     if share < LEAST || paces(part, side) {
         return None;
     }
     let each = outside.total_s / real(outside.times.max(1));
     let sentence = format!(
-        "the application on {host} limits: it takes {} before it hands over {what}, {} times, {} of the time",
+        "the application on {host} limits: it takes {} before it hands over {what}, {} times, {}",
         units::time(each),
         outside.times,
-        percent(share)
+        part.of_its_time(own)
     );
     let rows: Vec<u32> = outside.longest.iter().flat_map(|(_, end, begin)| [*end, *begin]).collect();
     let longest = outside.longest.first().map_or(0.0, |(seconds, ..)| *seconds);
@@ -62,14 +63,15 @@ fn as_written(view: &View<'_>, part: &Part<'_>, side: Side, host: &str) -> Optio
         .sum();
     let each = delays_s(part, part.plan.procedure.side(side), 1.0);
     let basis = part.basis_s();
-    let share = (real(units) * each / basis).min(1.0) * part.weight;
+    let own = (real(units) * each / basis).min(1.0);
+    let share = own * part.weight;
     if !view.scene.log.is_empty() || share < LEAST {
         return None;
     }
     let sentence = format!(
-        "the application on {host} limits: as its procedure says it waits {} for each data unit, {} of the time",
+        "the application on {host} limits: as its procedure says it waits {} for each data unit, {}",
         units::time(each),
-        percent(share)
+        part.of_its_time(own)
     );
     let figure = format!("{units} units x {}", units::time(each));
     Some(view.finding(Kind::ApplicationLimited, share, 0.8, sentence).because(view.scene.figure(figure)))

@@ -9,15 +9,19 @@ use stackline_core::units;
 /// A crystal is off by less than this, parts of a million.
 const CRYSTAL_PPM: f64 = 100.0;
 
+/// The share of what times are corrected for: it explains nothing and is only noted.
+const NOTE: f64 = 0.0;
+
 pub(super) fn find(log: &Log<'_>) -> Option<Finding> {
     let found = log.case.index.hosts.iter().filter_map(|(host, trace)| of(log, host, &trace.clock));
     let mut found: Vec<(f64, String, Evidence)> = found.chain(backwards(log)).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (share, sentence, _) = found.first()?.clone();
+    let confidence = if share > LEAST { 0.95 } else { 0.5 };
     let finding = Finding {
         kind: Kind::ClockTrouble,
         sentence,
-        confidence: 0.95,
+        confidence,
         share,
         evidence: found.into_iter().map(|(.., evidence)| evidence).collect(),
         tries: vec![
@@ -27,7 +31,7 @@ pub(super) fn find(log: &Log<'_>) -> Option<Finding> {
         ],
         measurement: None,
     };
-    (share >= LEAST).then_some(finding)
+    Some(finding)
 }
 
 fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence)> {
@@ -56,7 +60,10 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
             units::time(real(error) / 1e9),
             units::time(passage / 1e9)
         );
-        return Some((0.5, sentence, evidence(&format!("error {}", units::time(real(error) / 1e9)), first, last)));
+        let figures =
+            format!("error {}, half a round trip {}", units::time(real(error) / 1e9), units::time(passage / 1e9));
+        // It is no cause: whatever one clock alone shows comes before it.
+        return Some((LEAST, sentence, evidence(&figures, first, last)));
     }
     if clock.drift_ppm.abs() > CRYSTAL_PPM {
         let gains = clock.drift_ppm.abs() * 1e-6 * real(last.saturating_sub(first)) / 1e9;
@@ -66,7 +73,8 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
             if clock.drift_ppm > 0.0 { "fast" } else { "slow" },
             units::time(gains)
         );
-        return Some((0.3, sentence, evidence("drift", first, last)));
+        let figures = format!("{:+.1} parts of a million, of which times are corrected", clock.drift_ppm);
+        return Some((NOTE, sentence, evidence(&figures, first, last)));
     }
     let offset = clock.offset_ns.unsigned_abs();
     (real(offset) > passage).then(|| {
@@ -77,7 +85,8 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
             units::time(passage / 1e9),
             units::time(real(error) / 1e9)
         );
-        (0.1, sentence, evidence("offset", first, last))
+        let figures = format!("offset {} ns, error {} ns", clock.offset_ns, error);
+        (NOTE, sentence, evidence(&figures, first, last))
     })
 }
 

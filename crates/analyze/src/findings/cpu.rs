@@ -139,11 +139,7 @@ fn threads(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
     (share >= FULL).then(|| Processor {
         share: share * part.weight,
         host: host.clone(),
-        sentence: format!(
-            "the {what} on {host} is at the limit of its core: it computes {} of {}",
-            percent(share),
-            units::time(part.elapsed_s / real(part.records.len().max(1) as u64))
-        ),
+        sentence: format!("the {what} on {host} is at the limit of its core: it computes {}", part.of_its_time(share)),
         evidence: scene.figure(format!("CPU time of the {what}'s thread: {} of the measured time", percent(share))),
         tries: vec![
             "spread the work over several connections and cores (a number of pairs before the part)".into(),
@@ -169,7 +165,7 @@ fn held_back(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
     (share >= LEAST).then(|| Processor {
         share: share * part.weight,
         host: host.clone(),
-        sentence: format!("the control group on {host} is held back by its CPU limit {} of the time", percent(share)),
+        sentence: format!("the control group on {host} is held back by its CPU limit {}", part.of_its_time(share)),
         evidence: Evidence {
             what: format!("throttled {} of the measured time", percent(share)),
             ..scene.log.evidence(String::new(), &rows)

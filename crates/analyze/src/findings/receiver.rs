@@ -18,7 +18,8 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
 fn by_events(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let Work::Bulk(sender) = part.work else { return None };
     let reader = if sender == Side::Initiator { Side::Responder } else { Side::Initiator };
-    let share = view.outside_share(part.index, reader) * part.weight;
+    let own = view.outside_share(part.index, reader);
+    let share = own * part.weight;
     if share < LEAST {
         return None;
     }
@@ -26,8 +27,8 @@ fn by_events(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let (_, host) = part.ends()?;
     let each = outside.total_s / real(outside.times.max(1));
     let sentence = format!(
-        "the receiver limits: the application on {host} does not take what is there for {} of the time ({} between its operations)",
-        percent(share),
+        "the receiver limits: the application on {host} does not take what is there for {} ({} between its operations)",
+        part.of_its_time(own),
         units::time(each)
     );
     let rows: Vec<u32> = outside.longest.iter().flat_map(|(_, end, begin)| [*end, *begin]).collect();
@@ -54,8 +55,8 @@ fn by_rate(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     }
     let (_, host) = part.ends()?;
     let sentence = format!(
-        "the receiver limits: the sender waits {} of the time for the window of {host}, and {} go where {} over a round trip of {} let {} go",
-        percent(share),
+        "the receiver limits: the sender waits for the window of {host} {}, and {} go where {} over a round trip of {} let {} go",
+        part.of_its_time(limits.receive_window),
         units::rate(part.rate_bit_s()),
         units::size(window),
         units::time(trip),
@@ -70,7 +71,8 @@ fn by_window(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     if !view.scene.log.is_empty() {
         return None;
     }
-    let share = part.limits()?.receive_window * part.weight;
+    let own = part.limits()?.receive_window;
+    let share = own * part.weight;
     let (window, needed) = (part.setting_bytes("receive_buffer", true)?, part.bandwidth_delay_bytes()?);
     let fullness = view.scene.fullness(part)?;
     let shared = view.scene.fullest().is_some_and(|port| port.streams > 1);
@@ -79,8 +81,8 @@ fn by_window(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     }
     let (_, host) = part.ends()?;
     let sentence = format!(
-        "the receiver limits: the sender waits {} of the time for the window of {host}, though its buffer of {} holds what the path does ({})",
-        percent(share),
+        "the receiver limits: the sender waits for the window of {host} {}, though its buffer of {} holds what the path does ({})",
+        part.of_its_time(own),
         units::size(window),
         units::size(needed as u64)
     );

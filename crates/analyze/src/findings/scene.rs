@@ -341,6 +341,12 @@ impl<'c> Part<'c> {
         if calls > 0.0 { calls.min(measured) } else { measured }
     }
 
+    /// A share of the part's own time in words: `12 % of the time`, and of which part's where there are others.
+    pub(crate) fn of_its_time(&self, share: f64) -> String {
+        let whose = if self.weight < 1.0 { format!(" of `{}`", self.plan.text) } else { String::new() };
+        format!("{} of the time{whose}", super::view::percent(share))
+    }
+
     /// Rate that bulk data went at, bit/s.
     pub(crate) fn rate_bit_s(&self) -> f64 {
         8.0 * real(self.bytes()) / self.elapsed_s

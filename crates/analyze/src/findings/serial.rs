@@ -1,7 +1,7 @@
 //! Serial round trips: calls or connections one after the other, each waiting for the network and nothing else.
 
 use super::scene::{Part, Work};
-use super::view::{View, percent};
+use super::view::View;
 use super::{Finding, Kind, LEAST, application};
 use crate::statistics::real;
 use stackline_core::program::Side;
@@ -26,17 +26,18 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let pairs = u64::from(part.plan.replicas.max(1)) * part.records.len().max(1) as u64;
     let (each, trip) = (times / pairs, trip_s(part)?);
     // Calls that the application begins at moments of its own are no chain.
-    let own = application::paces(part, Side::Initiator) || view.outside_share(part.index, Side::Initiator) > 0.5;
-    let share = (real(times) * trip / (part.elapsed_s * f64::from(part.plan.replicas.max(1)))).min(1.0) * part.weight;
-    if each < CHAIN || own || trip < LEAST_TRIP_S || share < LEAST {
+    let paced = application::paces(part, Side::Initiator) || view.outside_share(part.index, Side::Initiator) > 0.5;
+    let own = (real(times) * trip / (part.elapsed_s * f64::from(part.plan.replicas.max(1)))).min(1.0);
+    let share = own * part.weight;
+    if each < CHAIN || paced || trip < LEAST_TRIP_S || share < LEAST {
         return None;
     }
     let saves = real(each - 1) * trip;
     let takes = part.elapsed_s / real(part.records.len().max(1) as u64);
     let sentence = format!(
-        "{each} {what} go one after the other and each waits a round trip of {}: {} of the time; sent without waiting they would take {} less, {} instead of {}",
+        "{each} {what} go one after the other and each waits a round trip of {}: {}; sent without waiting they would take {} less, {} instead of {}",
         units::time(trip),
-        percent(share),
+        part.of_its_time(own),
         units::time(saves),
         units::time((takes - saves).max(trip)),
         units::time(takes)

@@ -26,8 +26,8 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         format!("; over a round trip of {} it lets {} go", units::time(trip), units::rate(rate))
     });
     let sentence = format!(
-        "the send buffer{size} on {host} is full and all of it on its way {} of the time{lets}",
-        percent(share)
+        "the send buffer{size} on {host} is full and all of it on its way {}{lets}",
+        part.of_its_time(limits.send_buffer)
     );
     let blocked = view.scene.rows("TCP_RCVQ_FULL");
     let mut finding = view.finding(Kind::SocketBuffer, share, 0.95, sentence).because(

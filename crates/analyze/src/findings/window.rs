@@ -37,11 +37,11 @@ fn offered(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         .bottleneck_bit_s()
         .map_or_else(String::new, |rate| format!(" of the {} that the path has", units::rate(rate)));
     let sentence = format!(
-        "the window is below bandwidth times delay: {} over a round trip of {} let {}{path} go, and the sender waits for it {} of the time",
+        "the window is below bandwidth times delay: {} over a round trip of {} let {}{path} go, and the sender waits for it {}",
         units::size(window),
         units::time(trip),
         units::rate(lets),
-        percent(limits.receive_window)
+        part.of_its_time(limits.receive_window)
     );
     let figure = format!(
         "sent at {} while the receiver's window held the sender back {} of the time",

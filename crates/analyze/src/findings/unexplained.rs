@@ -1,0 +1,36 @@
+//! Time of a transfer that no finding accounts for: neither was its path full, nor is it known what was in the way.
+
+use super::scene::Work;
+use super::view::{View, percent};
+use super::{Finding, Kind, LEAST, application};
+
+/// Known is only that something is missing.
+const SURE: f64 = 0.3;
+
+/// Beside these findings, those below [`LEAST`] among them.
+pub(super) fn find(view: &View<'_>, found: &[Finding]) -> Option<Finding> {
+    let scene = &view.scene;
+    let told = scene.parts.iter().all(|part| scene.fullness(part).is_some());
+    // Calls wait for one another, and at a pace that is asked for a path is empty by intention.
+    let unused = scene.over_parts(|part| match part.work {
+        Work::Bulk(sender) if !application::paces(part, sender) => 1.0 - scene.fullness(part).unwrap_or(0.0),
+        Work::Bulk(_) | Work::Calls | Work::Connects => 0.0,
+    });
+    let explained: f64 = found.iter().map(|finding| finding.share).sum();
+    let share = unused - explained;
+    if share < LEAST {
+        return None;
+    }
+    let path = if told { "no link was full in it" } else { "the network does not tell how full it was" };
+    let sentence =
+        format!("{} of the time is not explained: {path}, and nothing else was seen in the way", percent(share));
+    let figure =
+        format!("links were not full {} of the time, of which {} is explained", percent(unused), percent(explained));
+    let figure = if told { figure } else { format!("{} of the time is explained", percent(explained)) };
+    let finding = view.finding(Kind::Unexplained, share, SURE, sentence).because(scene.figure(figure));
+    Some(if scene.log.is_empty() {
+        finding.attempt("trace the run (`run --trace`): events show what its ends did with their time")
+    } else {
+        finding.attempt("watch hosts and switches while it runs (`stackline watch`)")
+    })
+}
