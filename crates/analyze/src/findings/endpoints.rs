@@ -74,6 +74,10 @@ pub(crate) struct Wait {
     pub(crate) to_ns: u64,
     /// Bytes it waited for: of a call the request's and the response's.
     pub(crate) needs: Vec<Range>,
+    /// The call it waited for: of datagrams it is known which call they are of, and no place in a stream.
+    pub(crate) call: Option<i64>,
+    /// The flow that it waited to be connected: what opens a connection has no bytes.
+    pub(crate) opens: Option<u32>,
     /// The event that ended it.
     pub(crate) row: u32,
 }
@@ -189,21 +193,24 @@ pub(crate) fn waits(scene: &Scene<'_>) -> Vec<Wait> {
         for pair in walk.windows(2) {
             let ((before, before_edge), (row, Edge::End)) = (pair[0], pair[1]) else { continue };
             let keyword = log.case.events.keyword(row as usize);
+            let call = log.number(row, "unit").filter(|_| matches!(keyword, "APP_RESPONSE" | "APP_LOST"));
             let needs = match keyword {
                 // What was there already was not waited for.
                 "APP_RECEIVED" if before_edge == Edge::End => continue,
                 "APP_RECEIVED" => log.range(row).into_iter().collect(),
-                "APP_RESPONSE" => {
-                    let request = log.number(row, "unit").and_then(|unit| requests.get(&unit)).copied();
+                "APP_RESPONSE" | "APP_LOST" => {
+                    let request = call.and_then(|unit| requests.get(&unit)).copied();
                     request.into_iter().chain(log.range(row)).collect()
                 }
+                "APP_CONNECTED" => Vec::new(),
                 // A request is waited for by its call already.
                 _ => continue,
             };
             let (from_ns, to_ns) = (log.at(before).max(first), log.at(row));
             let within = from_ns < last && (responder || to_ns <= last);
             if to_ns > from_ns && within {
-                waits.push(Wait { from_ns, to_ns, needs, row });
+                let opens = (keyword == "APP_CONNECTED").then_some(flow);
+                waits.push(Wait { from_ns, to_ns, needs, call, opens, row });
             }
         }
     }

@@ -115,29 +115,49 @@ impl Explained {
 struct Marks {
     by_stream: BTreeMap<i64, Vec<(Range, u64, u32)>>,
     longest: i64,
+    /// Of datagrams: when and which, by the call they are of.
+    by_call: BTreeMap<i64, Vec<(u64, u32)>>,
+    /// Of packets without data: when and which, by flow.
+    bare: BTreeMap<u32, Vec<(u64, u32)>>,
 }
 
 impl Marks {
     fn of(log: &Log<'_>, rows: &[u32]) -> Self {
         let mut by_stream: BTreeMap<i64, Vec<(Range, u64, u32)>> = BTreeMap::new();
         let mut longest = 0;
+        let (mut by_call, mut bare): (BTreeMap<_, Vec<_>>, BTreeMap<_, Vec<_>>) = Default::default();
         for row in rows {
-            let Some(range) = log.range(*row) else { continue };
+            let Some(range) = log.range(*row) else {
+                match (log.number(*row, "unit"), log.flow(*row)) {
+                    (Some(unit), _) => by_call.entry(unit).or_default().push((log.at(*row), *row)),
+                    (None, Some(flow)) => bare.entry(flow).or_default().push((log.at(*row), *row)),
+                    (None, None) => {}
+                }
+                continue;
+            };
             longest = longest.max(range.to - range.from);
             by_stream.entry(range.stream).or_default().push((range, log.at(*row), *row));
         }
         by_stream.values_mut().for_each(|marks| marks.sort_unstable_by_key(|(range, at, _)| (range.from, *at)));
-        Self { by_stream, longest }
+        Self { by_stream, longest, by_call, bare }
     }
 
     /// An event about bytes that a wait needed, from `before_ns` before it began to `after_ns` behind its end.
     fn hit(&self, wait: &Wait, before_ns: u64, after_ns: u64) -> Option<u32> {
         let times = wait.from_ns.saturating_sub(before_ns)..=wait.to_ns.saturating_add(after_ns);
-        wait.needs.iter().find_map(|need| {
+        let by_bytes = wait.needs.iter().find_map(|need| {
             let marks = self.by_stream.get(&need.stream)?;
             let first = marks.partition_point(|(range, ..)| range.from < need.from.saturating_sub(self.longest));
             let near = marks[first..].iter().take_while(|(range, ..)| range.from < need.to);
             near.filter(|(range, at, _)| range.meets(need) && times.contains(at)).map(|(.., row)| *row).next()
-        })
+        });
+        let within = |marks: &Vec<(u64, u32)>, from_ns: u64| {
+            let first = marks.iter().find(|(at, _)| *at >= from_ns && times.contains(at));
+            first.map(|(_, row)| *row)
+        };
+        let of_call = || within(self.by_call.get(&wait.call?)?, 0);
+        // What is lost before a connection is asked for does not hold it up.
+        let opening = || within(self.bare.get(&wait.opens?)?, wait.from_ns.saturating_sub(after_ns));
+        by_bytes.or_else(of_call).or_else(opening)
     }
 }

@@ -55,7 +55,7 @@ impl Losses {
         again.sort_by_key(|row| scene.log.at(*row));
         let drops = scene.rows("NET_DROP");
         let slack = slack_ns(scene);
-        let (known, unknown): (Vec<u32>, Vec<u32>) = again.iter().partition(|row| scene.log.range(**row).is_some());
+        let (known, unknown): (Vec<u32>, Vec<u32>) = again.iter().partition(|row| scene.log.flow(**row).is_some());
         let (by_bytes, left) = joins::by_bytes(scene.log, waits, &known, slack);
         let stalls = by_bytes.and(joins::by_rate(scene.log, &left, &unknown));
         let (dropped, _) = joins::by_bytes(scene.log, waits, &drops, slack);

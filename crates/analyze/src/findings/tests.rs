@@ -665,6 +665,59 @@ fn what_comes_after_a_wait_does_not_explain_it() {
     assert_eq!(given(5000, MS).kinds(), NOTHING);
 }
 
+#[test]
+fn a_call_that_is_given_up_was_waited_for() {
+    // Every tenth call over datagrams is lost and given up after a second.
+    let given = |lost: bool| {
+        paced(&[(2, 90)]).with(|given| {
+            (given.records[0].elapsed_ns, given.records[0].span_ns) = (20 * SECOND, 20 * SECOND);
+            given.records[0].calls.sum = 20 * SECOND;
+            given.port().for_each(|port| _ = port.drops.insert("lost on the link".into(), 10));
+            for n in 0..100_u64 {
+                let (at, call) = (n * 200_000, format!("{n}; 0; ; 64"));
+                given.event(at, "a0", "APP_CALL", &call);
+                if n % 10 != 9 {
+                    given.event(at + 2000, "a0", "APP_RESPONSE", &format!("{n}; 1; ; 64"));
+                    continue;
+                }
+                let of = if lost { n } else { 1000 + n };
+                given.event(
+                    at + 1000,
+                    "s",
+                    "NET_DROP",
+                    &format!("{of}; 0; ; 64; s>b; a>b; 0; 1; 1; 92; lost on the link"),
+                );
+                given.event(at + 190_000, "a0", "APP_LOST", &call);
+            }
+        })
+    };
+    assert_eq!(given(true).kinds(), [Kind::LinkLoss]);
+    assert_eq!(given(false).kinds(), NOTHING);
+}
+
+#[test]
+fn a_connection_whose_first_packet_is_lost_was_waited_for() {
+    let given = |flow: u64| {
+        bulk(2, 20.0, 0, None).with(|given| {
+            given.plan.networks = vec![network(100.0, 1, None, 2)];
+            given.records.iter_mut().for_each(|record| record.initiator.transport = None);
+            given.port().for_each(|port| _ = port.drops.insert("lost on the link".into(), 10));
+            for n in 0..19_u64 {
+                let (at, takes) = (n * SECOND / 1000, if n % 2 == 0 { 2000 } else { 900_000 });
+                given.event(at, "a0", "APP_CONNECT", &format!("{n}; 0"));
+                if takes > 2000 {
+                    let stream = stream(flow as u32, Direction::There);
+                    let drop = format!("; {stream}; 0; 0; s>b; a>b; 0; 1; 1; 52; lost on the link");
+                    given.event(at + 1000, "s", "NET_DROP", &drop);
+                }
+                given.event(at + takes, "a0", "APP_CONNECTED", &format!("{n}; 0"));
+            }
+        })
+    };
+    assert_eq!(given(0).kinds(), [Kind::LinkLoss]);
+    assert_eq!(given(1).kinds(), NOTHING);
+}
+
 /// In a trial 433 of 619 stalls of a disk had a retransmission on their connection within them, all by chance.
 #[test]
 fn coincidence_is_not_cause() {

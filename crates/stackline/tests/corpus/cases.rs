@@ -136,6 +136,9 @@ fn losses(cases: &mut Vec<Case>) {
         (true, "40 Mbit/s 25 ms loss 0.7%", "bulk_put 16 KiB 5 MB over tcp(congestion = reno)", 13),
         // Calls that come late behind a lost one.
         (false, "100 Mbit/s 5 ms loss 2%", "rr 64*200 constant(20 ms)", 103),
+        // Calls that are given up, connections whose first packets are lost.
+        (false, "100 Mbit/s 5 ms loss 2%", "rr 64*200 constant(20 ms) over udp", 107),
+        (false, "100 Mbit/s 5 ms loss 5%", "connect_disconnect 0*40 constant(50 ms)", 108),
     ] {
         family.add(held, &pair(link), &format!("from a to b {what}"), seed);
     }
