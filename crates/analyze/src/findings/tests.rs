@@ -217,6 +217,8 @@ fn healthy_is_what_is_accounted_for() {
     assert_eq!(used(0.8).all(), [Kind::Unexplained]);
     let sentence = &used(0.8).found()[0].sentence;
     assert!(sentence.starts_with("20 % of the time is not explained"), "{sentence}");
+    let seen = &used(0.8).found()[0].evidence[0].what;
+    assert!(seen.ends_with("of which 0 % is explained"), "{seen}");
     let paced = used(0.8).with(|given| {
         let pace = Step::Call(Call::Pace(DelayArgument::Timing(0)));
         let part = &mut given.plan.measurements[0].parts[0];

@@ -16,7 +16,7 @@ pub(super) fn find(view: &View<'_>, found: &[Finding]) -> Option<Finding> {
         Work::Bulk(sender) if !application::paces(part, sender) => 1.0 - scene.fullness(part).unwrap_or(0.0),
         Work::Bulk(_) | Work::Calls | Work::Connects => 0.0,
     });
-    let explained: f64 = found.iter().map(|finding| finding.share).sum();
+    let explained: f64 = found.iter().map(|finding| finding.share).fold(0.0, |sum, share| sum + share);
     let share = unused - explained;
     if share < LEAST {
         return None;
