@@ -20,7 +20,9 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
     let runs = || log.case.index.runs.iter().filter(|run| run.measurement == scene.index && !run.warmup);
     let within = |row: &u32| runs().any(|run| (run.from_ns..=run.to_ns).contains(&log.at(*row)));
     let stopped = |row: &u32| log.text(*row, "reason") != Some(NO_CORE);
-    let rows: Vec<u32> = log.rows("PROCESS_PAUSED").iter().copied().filter(within).filter(stopped).collect();
+    let stood = |row: &u32| stood_still(log, *row);
+    let rows = log.rows("PROCESS_PAUSED").iter().copied().filter(within).filter(stopped).filter(stood);
+    let rows: Vec<u32> = rows.collect();
     let seconds: f64 = rows.iter().filter_map(|row| waited_ns(log, *row)).map(|ns| ns as f64 / 1e9).sum();
     let share = (seconds / scene.span_s).min(1.0);
     let first = *rows.first()?;
@@ -53,3 +55,34 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
         "see what stops it on {host}: signals, a debugger, a freezer, swapping (`vmstat 1`), other work on its core"
     )))
 }
+
+/// Whether the host's own operations leave room for it: a process that could not run did nothing meanwhile.
+fn stood_still(log: &Log<'_>, row: u32) -> bool {
+    let span = |field| log.number(row, field).map(i64::unsigned_abs);
+    let (Some(interval), Some(waited)) = (span("interval_ns"), waited_ns(log, row).map(i64::unsigned_abs)) else {
+        return true;
+    };
+    let (from, to) = (log.at(row).saturating_sub(interval), log.at(row));
+    let mut did: Vec<u64> = Vec::new();
+    for keyword in DONE {
+        let rows = log.rows(keyword);
+        let first = rows.partition_point(|row| log.at(*row) < from);
+        let within = rows[first..].iter().take_while(|row| log.at(**row) <= to);
+        did.extend(within.filter(|done| log.host(**done) == log.host(row)).map(|done| log.at(*done)));
+    }
+    did.sort_unstable();
+    let edges = [from].into_iter().chain(did.iter().copied()).zip(did.iter().copied().chain([to]));
+    edges.map(|(before, after)| after - before).max().unwrap_or(0) >= waited / 2
+}
+
+/// What an endpoint tells when it has done something.
+const DONE: [&str; 8] = [
+    "APP_SENT",
+    "APP_RECEIVED",
+    "APP_RESPONSE",
+    "APP_INDICATION",
+    "APP_REPLIED",
+    "APP_CONNECTED",
+    "SOCK_SENT",
+    "SOCK_RECEIVED",
+];

@@ -524,6 +524,11 @@ fn a_process_that_is_stopped_is_named_and_one_without_a_core_is_the_processors()
     assert_eq!(paused(900, "stopped").kinds(), [Kind::PausedProcess]);
     assert_eq!(paused(90, "stopped").kinds(), NOTHING);
     assert_eq!(paused(900, "waited for a core").kinds(), [Kind::CpuLimit]);
+    // Whoever did something every 10 ms was not stopped for 900.
+    let busy = paused(900, "stopped").with(|given| {
+        (0..90).for_each(|tenth| given.event(4_100_000 + 10_000 * tenth, "b", "SOCK_RECEIVED", "; ; ; "));
+    });
+    assert_eq!(busy.kinds(), NOTHING);
 }
 
 #[test]
