@@ -25,15 +25,19 @@ pub(crate) const FINDINGS: &str = "findings.json";
 pub(crate) const EVENTS: &str = "events";
 
 /// Writes `path` through a temporary file beside it and a rename: a reader sees the old file, or all of the new one.
-pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<(), Error>) -> Result<(), Error> {
+///
+/// # Errors
+/// When it cannot be written, or what `write` says; the old file is there then.
+pub fn replace<T, E: From<Error>>(path: &Path, write: impl FnOnce(&mut File) -> Result<T, E>) -> Result<T, E> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".tmp");
     let temporary = path.with_file_name(name);
     let failed = |cause: std::io::Error| Error::writing(path, &cause);
-    let done = File::create(&temporary).map_err(failed).and_then(|mut file| {
-        write(&mut file)?;
+    let done = File::create(&temporary).map_err(|cause| failed(cause).into()).and_then(|mut file| {
+        let written = write(&mut file)?;
         file.sync_all().map_err(failed)?;
-        fs::rename(&temporary, path).map_err(failed)
+        fs::rename(&temporary, path).map_err(failed)?;
+        Ok(written)
     });
     if done.is_err() {
         // On a full disk every byte counts.
@@ -43,7 +47,10 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<(), E
 }
 
 /// The same with bytes at hand.
-pub(crate) fn replace_with(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+///
+/// # Errors
+/// When it cannot be written.
+pub fn replace_with(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     replace(path, |file| file.write_all(bytes).map_err(|cause| Error::writing(path, &cause)))
 }
 

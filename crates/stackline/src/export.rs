@@ -5,7 +5,6 @@ use crate::flags;
 use crate::forms::{Exporter, TO};
 use crate::output;
 use stackline_runs::Run;
-use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write, stdout};
 use std::path::Path;
 
@@ -59,18 +58,10 @@ fn to_file(form: &Exporter, (run, reference): (&Path, bool), path: &Path) -> Res
         Error::new(Exit::Environment, format!("{} cannot be written: {cause}", path.display()))
             .hint("check the directory and that the disk is not full")
     };
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".tmp");
-    let beside = path.with_file_name(name);
-    let done = File::create(&beside).map_err(unwritten).and_then(|file| {
+    stackline_runs::replace(path, |file| {
         let mut file = BufWriter::new(file);
         let count = (form.export)(run, reference, &mut file)?;
         file.flush().map_err(unwritten)?;
-        fs::rename(&beside, path).map_err(unwritten)?;
         Ok(count)
-    });
-    if done.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    done
+    })
 }

@@ -9,7 +9,7 @@ use stackline_core::plan::World;
 use stackline_report::page::{Content, MOST_EVENTS, origin_ns};
 use stackline_report::picture::{Wanted, picture, png, svg};
 use stackline_report::{Header, TableOptions};
-use stackline_runs::{Run, names, runs_root};
+use stackline_runs::{Run, names, replace_with, runs_root};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -57,7 +57,7 @@ fn pictures(flags: &flags::Report, loaded: &Loaded) -> Result {
     Ok(Exit::Done)
 }
 
-/// Opens the page of a run in a browser; makes it when there is none yet.
+/// Opens the page of a run in a browser; makes it when there is none yet or events came to the run since.
 pub(crate) fn open(flags: &flags::Open) -> Result {
     let run = match &flags.run {
         Some(run) => run.clone(),
@@ -70,7 +70,7 @@ pub(crate) fn open(flags: &flags::Open) -> Result {
     };
     let run = Run::open_events(&run)?.path;
     let path = run.join(PAGE);
-    if !path.is_file() {
+    if !path.is_file() || is_older(&path, &run) {
         write(&path, page(&Loaded::whatever(&run)?, MOST_EVENTS)?.as_bytes())?;
     }
     output::print(&format!("{}\n", path.display()))?;
@@ -117,13 +117,17 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
     stackline_report::page(&content).map_err(|mistake| Error::new(Exit::Failed, mistake))
 }
 
+/// Whether a page was written before what it is made of: events that were imported since, or findings.
+fn is_older(page: &Path, run: &Path) -> bool {
+    let changed = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
+    let events = run.join("events");
+    let within = fs::read_dir(&events).into_iter().flatten().flatten().map(|entry| entry.path());
+    let made_of = within.chain([events.clone(), run.join("findings.json")]);
+    let newest = made_of.filter_map(|path| changed(&path)).max();
+    changed(page) < newest
+}
+
 /// Writes a file whole or not at all.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".tmp");
-    let temporary: PathBuf = path.with_file_name(name);
-    fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path)).map_err(|cause| {
-        let what = format!("cannot write {}: {cause}", path.display());
-        Error::new(Exit::Environment, what).hint("-o FILE writes it elsewhere")
-    })
+    replace_with(path, bytes).map_err(|cause| Error::from(cause).hint("-o FILE writes it elsewhere"))
 }

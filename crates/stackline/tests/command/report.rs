@@ -72,6 +72,12 @@ fn a_run_without_events_says_how_to_get_them() {
     place.stackline(&["report", run.to_str().unwrap()]).fails(3, &["has no events"]).hints("--trace");
 }
 
+/// A file of events of a run.
+fn first_log(run: &std::path::Path) -> std::path::PathBuf {
+    let mut files = fs::read_dir(run.join("events")).unwrap().map(|entry| entry.unwrap().path());
+    files.find(|path| path.extension().is_some_and(|extension| extension == "parquet")).unwrap()
+}
+
 #[test]
 fn open_makes_the_newest_runs_page_and_hands_it_to_the_desktop() {
     let place = Place::new();
@@ -80,11 +86,21 @@ fn open_makes_the_newest_runs_page_and_hands_it_to_the_desktop() {
     let said = place.path("opened");
     let browser = place.script("bin/xdg-open", &format!("#!/bin/sh\nprintf %s \"$1\" > {}\n", said.display()));
     let path = std::env::join_paths([browser.parent().unwrap(), "/bin".as_ref(), "/usr/bin".as_ref()]).unwrap();
-    let told = place.finish(place.command(&["open"]).env("PATH", path));
+    let told = place.finish(place.command(&["open"]).env("PATH", &path));
     told.succeeds();
     let opened = fs::read_to_string(&said).unwrap();
     assert!(opened.ends_with("report.html") && told.out.contains(&opened), "{opened}");
-    assert!(place.kept().0.join("report.html").is_file());
+    let page = place.kept().0.join("report.html");
+    let made = fs::read_to_string(&page).unwrap();
+    // A page that is there is not made again, unless events came since.
+    fs::write(&page, "as it was").unwrap();
+    place.finish(place.command(&["open"]).env("PATH", &path)).succeeds();
+    assert_eq!(fs::read_to_string(&page).unwrap(), "as it was");
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    let log = fs::File::options().append(true).open(first_log(&place.kept().0)).unwrap();
+    log.set_modified(later).unwrap();
+    place.finish(place.command(&["open"]).env("PATH", &path)).succeeds();
+    assert_eq!(fs::read_to_string(&page).unwrap().len(), made.len());
     let told = place.finish(place.command(&["open"]).env("PATH", place.path("nowhere")));
     told.succeeds();
     assert!(told.out.contains("report.html") && told.err.contains("no browser could be opened"), "{}", told.err);
