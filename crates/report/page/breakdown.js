@@ -29,7 +29,7 @@ export function breakdown(where, model, mask, dark, show) {
   where.about.textContent = `Of ${counted(found.lines, "unit")}: the one in the middle, and one that only 1 in 100 is slower than. Each bar is one unit's time from its first event to its last.`;
   const cut = rows.map(([, line]) => pieces(model, line));
   const bars = rows.map(([name, line], at) => bar(model, name, line, cut[at], longest, dark, show));
-  fill(where.body, ...bars, key(model, cut.flat(), dark), steps(model, cut));
+  fill(where.body, ...bars, key(model, cut, dark), steps(model, cut));
   return { line: found.median, pieces: cut[0] };
 }
 
@@ -52,13 +52,15 @@ function bar(model, name, line, cut, longest, dark, show) {
       button("Show its line", () => show(line))), strip);
 }
 
-/** @param {import("./model.js").Model} model @param {{from: number, to: number}[]} cut @param {boolean} dark */
+/** What the colours mean, and how much of the median unit's time each has. @param {import("./model.js").Model} model @param {{from: number, to: number, time: number}[][]} cut @param {boolean} dark */
 function key(model, cut, dark) {
-  const layers = [...new Set(cut.map((piece) => layer(model, piece)))];
-  return element("p", { class: "legend" }, ...layers.map((name) => {
+  const layers = [...new Set(cut.flat().map((piece) => layer(model, piece)))];
+  const whole = cut[0].reduce((sum, piece) => sum + piece.time, 0);
+  const of = (/** @type {string} */ name) => cut[0].reduce((sum, piece) => sum + (layer(model, piece) === name ? piece.time : 0), 0);
+  return element("p", { class: "legend" }, "Of the median unit's time: ", ...layers.map((name) => {
     const swatch = element("span", { class: "swatch" });
     swatch.style.background = palette(dark)[LAYERS[name]];
-    return element("span", { class: "entry" }, swatch, NAMES[name]);
+    return element("span", { class: "entry" }, swatch, `${NAMES[name]}: ${time(of(name))} (${percent(of(name) / Math.max(1, whole))})`);
   }));
 }
 
@@ -99,6 +101,16 @@ const WORDS = /** @type {Record<string, string>} */ ({
   "APP_CONNECT APP_CONNECTED": "the connection opens",
   "SOCK_SEND SOCK_SENT": "the sending system call",
   "SOCK_RECEIVE SOCK_RECEIVED": "the receiving system call",
+  "SOCK_SEND SOCK_RECEIVED": "it is sent, travels, and the receiver wakes and reads it",
+  "SOCK_SENT SOCK_RECEIVED": "it travels, and the receiver wakes and reads it",
+  "APP_REPLIED SOCK_RECEIVED": "it travels, and the receiver wakes and reads it",
+  "APP_CALL SOCK_SEND": "from the call to the sending system call",
+  "APP_REPLY SOCK_SEND": "from the reply to the sending system call",
+  "APP_SEND SOCK_SEND": "from the operation to the sending system call",
+  "SOCK_SENT APP_REPLIED": "back from the sending system call",
+  "SOCK_RECEIVED APP_INDICATION": "from the system call to the whole request",
+  "SOCK_RECEIVED APP_RESPONSE": "from the system call to the whole response",
+  "SOCK_RECEIVED APP_RECEIVED": "from the system call to the whole data unit",
 });
 
 /** @param {import("./model.js").Model} model @param {{from: number, to: number, times?: number}} piece */

@@ -1,15 +1,20 @@
 // @ts-check
-// Colours that also those tell apart who see few colours (Okabe and Ito 2008), for light and dark grounds.
+// The colours of the page; those of lines come with its data (crates/report/src/colours.rs), for light and dark grounds.
 
-const LIGHT = ["#0072b2", "#d55e00", "#009e73", "#b0488a", "#8a6d00", "#3a9bd6", "#5b4bb5", "#6b7280"];
-const DARK = ["#4aa8e0", "#ff8a3d", "#2fd0a2", "#e58cc0", "#e6c84a", "#8fd0f5", "#a99cf5", "#a3acb8"];
+/** @type {{light: string[], dark: string[]}} */
+const palettes = { light: [], dark: [] };
+
+/** Takes the colours of lines before anything is drawn. @param {{light: string[], dark: string[]}} colours */
+export function take(colours) {
+  Object.assign(palettes, colours);
+}
 
 /** What a piece of a line is spent in, by layer: its colour's number. */
 export const LAYERS = { application: 0, socket: 5, protocol: 2, queue: 1, network: 4, between: 3, other: 7 };
 
 /** The colours of lines. @param {boolean} dark */
 export function palette(dark) {
-  return dark ? DARK : LIGHT;
+  return dark ? palettes.dark : palettes.light;
 }
 
 /** The colours of everything else. @param {boolean} dark */

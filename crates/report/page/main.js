@@ -6,6 +6,7 @@ import { Model } from "./model.js";
 import { choose } from "./choice.js";
 import { percentile, segments } from "./segments.js";
 import { marks, series } from "./lanes.js";
+import { take } from "./colours.js";
 import { Picture } from "./picture.js";
 import { control, zoomIn } from "./controls.js";
 import { colourPick, coloured, filters } from "./filters.js";
@@ -23,6 +24,7 @@ const FIRST_SEEN = 8;
 const model = new Model(await unpack(byId("data").textContent.trim()));
 byId("data").textContent = "";
 const { head } = model;
+take(head.colours);
 const lanes = series(model);
 const picture = new Picture(model, byId("picture"), { marks: marks(model), series: lanes.filter((lane) => lane.wanted).slice(0, 6) });
 const pick = colourPick(model, (by) => { pick.by = by; paint(); });
@@ -37,7 +39,7 @@ tools();
 control(picture, select);
 picture.listeners.push(status);
 headline();
-fill(byId("findings-body"), ...findings(head.findings, show));
+fill(byId("findings-body"), ...findings(head.findings, measurements, show));
 fill(byId("statistics-body"), ...statistics(head));
 fill(byId("environment-body"), ...environment(model));
 pickMeasurement();
@@ -85,10 +87,10 @@ function tools() {
     button("Everything", () => { picture.view.reset(); picture.change(); }), pick.label, lanes.length ? monitors : null);
 }
 
-/** The breakdown has a measurement of its own to choose; it is the filter's. */
+/** The page shows one measurement, which can be chosen on top too; it is the filter's. */
 function pickMeasurement() {
   const select = byId("measurement");
-  fill(select, ...[...measurements].map(([at, text]) => element("option", { value: at }, `${at + 1}: ${text}`)));
+  fill(select, ...[...measurements].map(([at, text]) => element("option", { value: at }, `${at + 1}: ${text}`)), element("option", { value: "" }, "all of them"));
   select.parentElement.hidden = measurements.size < 2;
   select.addEventListener("input", () => form.measure(select.value));
 }
@@ -109,7 +111,7 @@ function begin(measurement) {
 /** @param {import("./choice.js").Wish} wish */
 function refilter(wish) {
   picture.choose(choose(model, wish));
-  if (wish.measurement !== "") byId("measurement").value = wish.measurement;
+  byId("measurement").value = wish.measurement;
   if (wish.measurement !== seen) begin(wish.measurement);
   seen = wish.measurement;
   // What takes longer comes when the picture is there.
@@ -139,15 +141,22 @@ function slow() {
   }
 }
 
-/** The answer: the first finding, or where most of the median unit's time went. @param {{line: number, pieces: any[]} | null} typical */
+/** The answer: what limits the measurement that is shown, and where most of its median unit's time went. @param {{line: number, pieces: any[]} | null} typical */
 function answer(typical) {
-  if (head.findings.length) {
-    byId("answer").textContent = sentence(head.findings[0].sentence);
-  } else if (typical && typical.pieces.length) {
-    const most = typical.pieces.reduce((a, b) => (b.time > a.time ? b : a));
-    const whole = model.end[typical.line] - model.start[typical.line];
-    byId("answer").textContent = `Of the ${time(whole)} of the median unit, ${percent(most.time / Math.max(1, whole))} (${time(most.time)}) went here: ${words(model, most)}.`;
-  }
+  const shown = form.wish().measurement;
+  const found = head.findings.find((/** @type {any} */ one) => shown === "" || one.measurement === null || String(one.measurement) === shown);
+  byId("answer").textContent = found ? sentence(found.sentence) : "";
+  byId("spent").textContent = "";
+  if (!typical || !typical.pieces.length) return;
+  const most = typical.pieces.reduce((a, b) => (b.time > a.time ? b : a));
+  const whole = model.end[typical.line] - model.start[typical.line];
+  byId("spent").textContent = `Of the ${time(whole)} of the median ${unitWord(shown)}, ${percent(most.time / Math.max(1, whole))} (${time(most.time)}) went here: ${words(model, most)}.`;
+}
+
+/** What a unit of a measurement is. @param {string} shown */
+function unitWord(shown) {
+  const row = (head.run.measurements ?? []).find((/** @type {any} */ one) => String(one.measurement) === shown);
+  return row?.main === "response" ? "request" : row?.main === "connect" ? "connection" : "unit";
 }
 
 /** @param {number[]} lines */

@@ -11,12 +11,13 @@ const SOME = 20;
 /** Lines in view that the table lists. */
 const LISTED = 100;
 
-/** @param {any[]} found @param {(evidence: any, measurement: number | null) => void} show @returns {Node[]} */
-export function findings(found, show) {
+/** @param {any[]} found @param {Map<number, string>} measurements @param {(evidence: any, measurement: number | null) => void} show @returns {Node[]} */
+export function findings(found, measurements, show) {
+  const about = (/** @type {any} */ finding) => (measurements.size > 1 && measurements.has(finding.measurement) ? ` Measurement ${finding.measurement + 1}: ${measurements.get(finding.measurement)}` : "");
   if (found.length === 0) return [element("p", {}, "Nothing was found that limits this run.")];
   return [element("ol", { class: "findings" }, ...found.map((finding) => element("li", {},
     element("p", { class: "sentence" }, sentence(finding.sentence)),
-    element("p", { class: "soft" }, `${kindName(finding.kind)}, ${percent(finding.confidence)} sure, explains ${percent(finding.share)} of the time`),
+    element("p", { class: "soft" }, `${kindName(finding.kind)}, ${percent(finding.confidence)} sure, explains ${percent(finding.share)} of the time.${about(finding)}`),
     finding.evidence.length ? element("ul", {}, ...finding.evidence.map((/** @type {any} */ evidence) => element("li", {},
       `${evidence.what} `, button(`Show at ${time(evidence.from)}`, () => show(evidence, finding.measurement), { class: "link" })))) : null,
     finding.tries.length ? element("p", {}, element("strong", {}, "Try: "), finding.tries.join("; ")) : null)))];
@@ -29,7 +30,7 @@ export function sentence(text) {
 
 /** @param {string} kind */
 function kindName(kind) {
-  const name = String(kind).replace(/_/g, " ");
+  const name = String(kind).replace(/_/g, " ").replace(/^cpu /, "CPU ");
   return name.charAt(0).toUpperCase() + name.slice(1);
 }
 

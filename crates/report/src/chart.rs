@@ -3,6 +3,7 @@
 //! What was computed is a line, what was simulated or measured are points in the line's colour. What lies beyond the axes
 //! is cut off. It computes no value of its own.
 
+use crate::colours;
 use crate::drawing::escaped;
 use std::fmt::Write;
 
@@ -17,15 +18,13 @@ const BOTTOM: f64 = HEIGHT - 56.0;
 const ENTRY: f64 = 20.0;
 const ENTRIES_A_LINE: usize = 2;
 
-/// Line colours that also those tell apart who see few colours (Okabe and Ito 2008), and their dashes.
-const COLOURS: [(&str, &str); 6] = [
-    ("#0072b2", ""),
-    ("#d55e00", "7 4"),
-    ("#009e73", "2 3"),
-    ("#cc79a7", "9 3 2 3"),
-    ("#b58900", "12 4"),
-    ("#56b4e9", "4 4"),
-];
+/// The dashes of curves, each in its colour.
+const DASHES: [&str; 6] = ["", "7 4", "2 3", "9 3 2 3", "12 4", "4 4"];
+
+/// The colour and the dashes of each curve.
+fn pens() -> impl Iterator<Item = (String, &'static str)> {
+    colours::LIGHT.into_iter().map(colours::written).zip(DASHES)
+}
 
 /// Colours stand as they are: many programs that draw SVG know no variables.
 const STYLE: &str = "\
@@ -102,8 +101,8 @@ pub fn chart(chart: &Chart) -> String {
     );
     band(chart, &mut out);
     grid(chart, &mut out);
-    for (curve, (colour, dashes)) in chart.curves.iter().zip(COLOURS) {
-        drawn(chart, curve, colour, dashes, &mut out);
+    for (curve, (colour, dashes)) in chart.curves.iter().zip(pens()) {
+        drawn(chart, curve, &colour, dashes, &mut out);
     }
     legend(chart, &mut out);
     out.push_str("</svg>\n");
@@ -244,7 +243,7 @@ fn drawn(chart: &Chart, curve: &Curve, colour: &str, dashes: &str, out: &mut Str
 
 #[expect(clippy::cast_precision_loss, reason = "at most six")]
 fn legend(chart: &Chart, out: &mut String) {
-    for (at, (curve, (colour, dashes))) in chart.curves.iter().zip(COLOURS).enumerate() {
+    for (at, (curve, (colour, dashes))) in chart.curves.iter().zip(pens()).enumerate() {
         let across = (at % ENTRIES_A_LINE) as f64 * (RIGHT - LEFT) / ENTRIES_A_LINE as f64;
         let (left, middle) = (LEFT + across, 58.0 + (at / ENTRIES_A_LINE) as f64 * ENTRY);
         let _ = writeln!(

@@ -21,6 +21,7 @@
 
 pub mod chart;
 mod chosen;
+mod colours;
 pub mod comparison;
 mod defaults;
 pub mod drawing;

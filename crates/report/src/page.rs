@@ -111,7 +111,18 @@ pub fn page(content: &Content<'_>) -> Result<String, String> {
 pub fn origin_ns(index: &Index, events: &Table, lifelines: &Lifelines) -> u64 {
     let passages = lifelines.passages.iter().map(|passage| passage.at_ns).min();
     let runs = index.runs.iter().map(|run| run.from_ns).min();
-    let all = (0..events.len()).map(|row| reference_ns(index, events, row)).min();
+    // Hosts stand one after the other: each is looked up once.
+    let mut last = None;
+    let all = (0..events.len()).map(|row| {
+        let at_ns = events.at_ns[row];
+        let host = match last {
+            Some((name, host)) if name == events.host[row] => host,
+            _ => index.hosts.get(events.host(row)),
+        };
+        last = Some((events.host[row], host));
+        host.map_or(at_ns, |host| host.clock.reference_ns(at_ns))
+    });
+    let all = all.min();
     [passages, runs, all].into_iter().flatten().min().unwrap_or(0)
 }
 

@@ -11,6 +11,7 @@ pub use png::png;
 pub use svg::svg;
 
 use crate::chosen::thinned;
+use crate::colours::LIGHT as COLOURS;
 use scene::{Anchor, Scene, Shape};
 use stackline_analyze::lifelines::{Lifelines, Line, Outcome, Passage};
 use stackline_core::units;
@@ -20,8 +21,6 @@ use std::collections::{BTreeSet, HashSet};
 /// Lines beyond this are thinned out: nobody could tell them apart.
 pub const MOST_LINES: usize = 3000;
 
-/// Line colours that also those tell apart who see few colours (Okabe and Ito 2008).
-const COLOURS: [u32; 7] = [0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xb58900, 0x56b4e9, 0x52606d];
 const INK: u32 = 0x1f2933;
 const SOFT: u32 = 0x52606d;
 const RULE: u32 = 0xdde3ea;

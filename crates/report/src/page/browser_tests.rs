@@ -13,7 +13,7 @@ type Scenario = fn(&mut Browser, &Path);
 fn the_page_in_chromium() {
     let Some(mut browser) = Browser::start() else { return };
     let directory = tempfile::tempdir().unwrap();
-    let scenarios: [(&str, Scenario); 18] = [
+    let scenarios: [(&str, Scenario); 19] = [
         ("it opens without a complaint and says what limits", it_opens),
         ("what it reads is what was written", it_reads_what_was_written),
         ("few lines are drawn one by one, in their colours", few_lines_are_drawn),
@@ -27,6 +27,7 @@ fn the_page_in_chromium() {
         ("a finding's events are marked and listed where it has no units", a_finding_without_units_marks_its_events),
         ("names and percentiles are those of the command", it_says_what_the_command_says),
         ("lines whose clocks are wrong stay in view", earlier_ends_stay_in_view),
+        ("measurements are shown apart, and can be chosen", measurements_are_apart),
         ("where the time of one unit went adds up", the_breakdown_adds_up),
         ("dark as the system says, and by the button", dark_and_light),
         ("hostile names are inert", hostile_names_are_inert),
@@ -367,6 +368,31 @@ fn earlier_ends_stay_in_view(browser: &mut Browser, directory: &Path) {
     }
 }
 
+fn measurements_are_apart(browser: &mut Browser, directory: &Path) {
+    let mut traced = traced::large(300);
+    for flow in &mut traced.index.flows[1..] {
+        flow.measurement = 1;
+    }
+    opened(browser, directory, &traced);
+    browser.until("document.querySelector('#breakdown table')");
+    let chosen = "[stackline.picture.mask.reduce((sum, one) => sum + one, 0), document.getElementById('measurement').value, \
+                  document.getElementById('answer').textContent, document.getElementById('spent').textContent !== '']";
+    let sentence = &traced.findings[0].sentence;
+    assert_eq!(browser.eval(chosen), json!([100, "0", sentence, true]), "the one that the first finding is about");
+    let choose = |value: &str| {
+        format!(
+            "(() => {{ const select = document.getElementById('measurement'); select.value = '{value}'; \
+             select.dispatchEvent(new Event('input', {{ bubbles: true }})); }})()"
+        )
+    };
+    browser.eval(&choose("1"));
+    browser.until("document.getElementById('answer').textContent === ''");
+    assert_eq!(browser.eval(chosen), json!([200, "1", "", true]));
+    browser.eval(&choose(""));
+    browser.until("document.getElementById('answer').textContent !== ''");
+    assert_eq!(browser.eval(chosen), json!([300, "", sentence, true]));
+}
+
 fn the_breakdown_adds_up(browser: &mut Browser, directory: &Path) {
     let traced = traced::large(999);
     opened(browser, directory, &traced);
@@ -470,7 +496,7 @@ const FRAMES: &str = "(async (share, frames) => { const p = stackline.picture, t
 
 /// The figures of docs/SPECIFICATION.md.
 #[test]
-#[ignore = "measures: cargo test --release -p stackline-report page_speed -- --ignored --nocapture"]
+#[ignore = "measures: cargo test -p stackline-report page_speed -- --ignored --nocapture"]
 fn page_speed() {
     let Some(mut browser) = Browser::start() else { return };
     let directory = tempfile::tempdir().unwrap();

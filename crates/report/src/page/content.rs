@@ -8,6 +8,7 @@
 use super::columns::{Column, EXACT};
 use super::{Content, pack};
 use crate::chosen::chosen;
+use crate::colours;
 use serde_json::{Map, Value, json};
 use stackline_analyze::findings::Finding;
 use stackline_analyze::lifelines::{Lifelines, Line, Outcome};
@@ -78,16 +79,22 @@ fn named<'c>(content: &Content<'c>) -> HashMap<(&'c str, u32), u32> {
     named
 }
 
-/// Events on no line that something of the page shows, by time: monitors, what was sent again and dropped, what is unknown.
+/// Events on no line that something of the page shows, host after host, each by time: monitors, what was sent again and
+/// dropped, what is unknown.
 fn loose(content: &Content<'_>, on_lines: &[bool]) -> Vec<u32> {
     let events = content.events;
     let mut known: HashMap<u32, bool> = HashMap::new();
-    let mut rows: Vec<u32> = (0..events.len() as u32).filter(|row| !on_lines[*row as usize]).collect();
-    rows.retain(|row| {
-        *known.entry(events.keyword[*row as usize]).or_insert_with(|| is_shown(events.keyword(*row as usize)))
-    });
-    rows.sort_by_key(|row| events.at_ns[*row as usize]);
-    rows
+    // Neighbours mostly have the same keyword: it is looked up when it changes.
+    let (mut last, mut shown) = (None, false);
+    let wanted = |row: &u32| {
+        let row = *row as usize;
+        if last != Some(events.keyword[row]) {
+            last = Some(events.keyword[row]);
+            shown = *known.entry(events.keyword[row]).or_insert_with(|| is_shown(events.keyword(row)));
+        }
+        shown && !on_lines[row]
+    };
+    (0..events.len() as u32).filter(wanted).collect()
 }
 
 fn is_shown(keyword: &str) -> bool {
@@ -249,6 +256,7 @@ fn head(content: &Content<'_>, writer: &Writer<'_>, named: &HashMap<(&str, u32),
     let event = |(host, place): &(String, u32)| writer.placed.get(named.get(&(host.as_str(), *place))?).copied();
     let head = json!({
         "title": content.title,
+        "colours": colours::json(),
         "run": content.run,
         "printed": content.printed,
         "specification": content.specification,

@@ -57,6 +57,24 @@ fn beyond_the_most_events_a_page_says_how_many_it_holds() {
 }
 
 #[test]
+fn beyond_the_most_events_those_on_no_line_are_thinned_evenly_too() {
+    let mut traced = traced::few();
+    for host in ["khons", "udjat"] {
+        (0..5_000).for_each(|at| traced.events.push("TCP_RETRANSMIT", host, traced::ORIGIN_NS + at * 100, &[]));
+    }
+    let content = Content { most_events: 100, ..traced.content() };
+    let (head, bytes) = unpack(&packed(&content));
+    assert_eq!(head["kept"]["of_loose"], 10_001);
+    assert_eq!(head["kept"]["loose"], 100);
+    let of_host = |host: &str| {
+        let kinds = head["kinds"].as_array().unwrap();
+        let kind = kinds.iter().position(|kind| kind[0] == "TCP_RETRANSMIT" && kind[1] == host).unwrap();
+        column(&head, &bytes, "event.kind").into_iter().filter(|one| *one == kind as u64).count()
+    };
+    assert!(of_host("khons").abs_diff(of_host("udjat")) <= 1, "{} {}", of_host("khons"), of_host("udjat"));
+}
+
+#[test]
 fn of_events_on_no_line_only_those_are_kept_that_something_shows() {
     let mut traced = traced::few();
     for keyword in ["NET_ENQUEUE", "SOCK_SEND", "TCP_RETRANSMIT", "IKP_RETRANSMIT", "NET_DROP", "TCP_INFO", "FOREIGN"] {
