@@ -55,6 +55,9 @@ pub struct Line {
     pub mark_count: u32,
     /// Size, bytes, where it is known; a call's and its response's together.
     pub bytes: Option<u64>,
+    /// How many of these are its response's; absent where it has none, or where it is not known.
+    #[serde(default)]
+    pub response_bytes: Option<u64>,
     /// What became of it.
     pub outcome: Outcome,
 }

@@ -28,6 +28,8 @@ pub enum Side {
 pub struct Rates {
     /// The group.
     pub group: u32,
+    /// Whether it is about the responses of calls, and not about their requests or about units that go one way.
+    pub responses: bool,
     /// Seen from where.
     pub side: Side,
     /// Units with a moment there.
@@ -59,23 +61,53 @@ pub struct Bursts {
 #[must_use]
 pub fn rates(made: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -> Vec<Rates> {
     let senders = Senders::of(made);
-    let mut moments: BTreeMap<(u32, Side, Run), Vec<Moment>> = BTreeMap::new();
+    let calls = Calls::of(made);
+    let mut moments: BTreeMap<(u32, bool, Side, Run), Vec<Moment>> = BTreeMap::new();
     for line in made.lines.iter().filter(|line| !made.is_connection(line)) {
         let run = run(index, line);
-        let size = line.bytes.or(bytes);
-        if let Some(sent) = senders.moment(made, line) {
-            moments.entry((line.group, Side::Sender, run)).or_default().push((sent.at_ns, size));
+        let mut add = |responses, side, passage: Option<&Passage>, size| {
+            if let Some(passage) = passage {
+                moments.entry((line.group, responses, side, run)).or_default().push((passage.at_ns, size));
+            }
+        };
+        let is_call = calls.is_call(made, line);
+        let (sent, arrived) = (senders.moment(made, line), received(made, line));
+        if is_call {
+            let request = line.bytes.map(|bytes| bytes - line.response_bytes.unwrap_or(0)).filter(|bytes| *bytes > 0);
+            add(false, Side::Sender, calls.first(made, line, "APP_CALL"), request.or(bytes));
+            add(false, Side::Receiver, calls.first(made, line, "APP_INDICATION"), request.or(bytes));
         }
-        if let Some(received) = received(made, line) {
-            moments.entry((line.group, Side::Receiver, run)).or_default().push((received.at_ns, size));
-        }
+        let size = if is_call { line.response_bytes } else { line.bytes }.or(bytes);
+        add(is_call, Side::Sender, sent, size);
+        add(is_call, Side::Receiver, arrived, size);
     }
-    let mut sums: BTreeMap<(u32, Side), Sums> = BTreeMap::new();
-    for ((group, side, _), mut moments) in moments {
+    let mut sums: BTreeMap<(u32, bool, Side), Sums> = BTreeMap::new();
+    for ((group, responses, side, _), mut moments) in moments {
         moments.sort_unstable();
-        sums.entry((group, side)).or_default().add(side, &moments);
+        sums.entry((group, responses, side)).or_default().add(side, &moments);
     }
-    sums.into_iter().filter_map(|((group, side), sums)| sums.rates(group, side)).collect()
+    sums.into_iter().filter_map(|((group, responses, side), sums)| sums.rates(group, responses, side)).collect()
+}
+
+/// Points of calls: a request and its response are one unit, and go opposite ways.
+struct Calls<'m> {
+    keywords: Vec<Option<&'m str>>,
+}
+
+impl<'m> Calls<'m> {
+    fn of(made: &'m Lifelines) -> Self {
+        let own = |keyword: &str| matches!(keyword, "APP_CALL" | "APP_INDICATION" | "APP_REPLY" | "APP_RESPONSE");
+        let keywords = made.points.iter().map(|point| Some(point.keyword.as_str()).filter(|keyword| own(keyword)));
+        Self { keywords: keywords.collect() }
+    }
+
+    fn is_call(&self, made: &Lifelines, line: &Line) -> bool {
+        made.passages_of(line).iter().any(|passage| self.keywords[passage.point as usize].is_some())
+    }
+
+    fn first<'l>(&self, made: &'l Lifelines, line: &Line, keyword: &str) -> Option<&'l Passage> {
+        made.passages_of(line).iter().find(|passage| self.keywords[passage.point as usize] == Some(keyword))
+    }
 }
 
 /// When a unit was there, and its size.
@@ -150,7 +182,7 @@ impl Sums {
         }
     }
 
-    fn rates(mut self, group: u32, side: Side) -> Option<Rates> {
+    fn rates(mut self, group: u32, responses: bool, side: Side) -> Option<Rates> {
         let seconds = Some(self.elapsed_ns as f64 * 1e-9).filter(|seconds| *seconds > 0.0)?;
         self.bursts.sort_unstable_by(f64::total_cmp);
         let n = self.bursts.len();
@@ -162,6 +194,7 @@ impl Sums {
         });
         Some(Rates {
             group,
+            responses,
             side,
             units: self.units,
             elapsed_ns: self.elapsed_ns,
@@ -217,6 +250,35 @@ mod tests {
             assert!((rates.average_bit_s.unwrap() - 6.0 * bits / 0.1).abs() < 1.0);
             assert!((rates.units_per_s - 60.0).abs() < 1e-9);
         }
+    }
+
+    #[test]
+    fn requests_and_responses_go_opposite_ways() {
+        use stackline_events::unit::{Direction, stream, unit};
+        let (there, back) = (stream(0, Direction::There), stream(0, Direction::Back));
+        let mut table = Table::default();
+        for call in 0..7_u64 {
+            let mut event = |keyword: &str, host: &str, ms: u64, stream: i64, size: i64| {
+                let offset = call as i64 * size;
+                let data = [unit(0, call), stream, offset, size].map(Value::Number);
+                table.push(keyword, host, (call * 10 + ms) * 1_000_000, &data);
+            };
+            event("APP_CALL", "a", 0, there, 1_000);
+            event("APP_INDICATION", "b", 1, there, 1_000);
+            event("APP_REPLY", "b", 2, back, 50_000);
+            event("APP_RESPONSE", "a", 5, back, 50_000);
+        }
+        let rates = rates(&lifelines(&table, None, &Options::default()), None, None);
+        let told: Vec<(bool, Side, f64)> =
+            rates.iter().map(|rates| (rates.responses, rates.side, rates.average_bit_s.unwrap().round())).collect();
+        let (request, response) = (1_000.0 * 8.0 / 0.01, 50_000.0 * 8.0 / 0.01);
+        let expected = [
+            (false, Side::Sender, request),
+            (false, Side::Receiver, request),
+            (true, Side::Sender, response),
+            (true, Side::Receiver, response),
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -215,9 +215,11 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
     let head = ["throughput from unit to unit", "side", "units", "average", "bursts of five: min", "median", "max"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for rates in rates {
-        let side = match rates.side {
-            Side::Sender => "sender",
-            Side::Receiver => "receiver",
+        let side = match (rates.side, rates.responses) {
+            (Side::Sender, false) => "sender",
+            (Side::Receiver, false) => "receiver",
+            (Side::Sender, true) => "sender of responses",
+            (Side::Receiver, true) => "receiver of responses",
         };
         let average = rates.average_bit_s.map_or_else(|| units::per_second(rates.units_per_s), units::rate);
         let bursts = rates.bursts_bit_s.map(|bursts| [bursts.min, bursts.median, bursts.max].map(units::rate));

@@ -50,15 +50,16 @@ impl Assembler<'_> {
         made
     }
 
-    /// Gives the events that carry bytes to the units whose bytes they carry. Returns the size of each unit.
-    fn join(&mut self, known: &[Known]) -> Vec<u64> {
-        let mut bytes = vec![0_u64; self.ids.len()];
+    /// Gives the events that carry bytes to the units whose bytes they carry. Returns the size of each unit, there and back.
+    fn join(&mut self, known: &[Known]) -> Vec<[u64; 2]> {
+        let mut bytes = vec![[0_u64; 2]; self.ids.len()];
         let mut told = vec![[false; 2]; self.ids.len()];
         let told_by = std::mem::take(&mut self.sent).into_iter().chain(std::mem::take(&mut self.received));
         // What the receiver says counts only where the sender says nothing.
         let units = told_by.filter(|(range, id)| {
-            let first = !std::mem::replace(&mut told[*id as usize][(range.stream & 1) as usize], true);
-            bytes[*id as usize] += if first { (range.end - range.start) as u64 } else { 0 };
+            let way = (range.stream & 1) as usize;
+            let first = !std::mem::replace(&mut told[*id as usize][way], true);
+            bytes[*id as usize][way] += if first { (range.end - range.start) as u64 } else { 0 };
             first && !self.carriers.is_empty()
         });
         let ranges = Ranges::new(units, std::mem::take(&mut self.connects));
@@ -297,7 +298,7 @@ struct Made<'a> {
     by: By,
     names: &'a [Id],
     flows: &'a [Option<u32>],
-    bytes: &'a [u64],
+    bytes: &'a [[u64; 2]],
 }
 
 impl Made<'_> {
@@ -315,12 +316,16 @@ impl Made<'_> {
             point: numbers[met.point[*row as usize] as usize],
             row: met.row.get(*row as usize).copied().unwrap_or(u32::MAX),
         };
+        let is_response = |known: &Known| matches!(known.point.keyword.as_str(), "APP_REPLY" | "APP_RESPONSE");
+        let response: Vec<bool> = known.iter().map(is_response).collect();
         for raw in &drawn.raw {
             let (first, first_mark) = (made.passages.len() as u32, made.marks.len() as u32);
             let kept = &drawn.kept[raw.first as usize..(raw.first + raw.count) as usize];
             made.passages.extend(kept.iter().map(|row| passage(row, &way)));
             let marks = &drawn.marks[raw.first_mark as usize..(raw.first_mark + raw.mark_count) as usize];
             made.marks.extend(marks.iter().map(|row| passage(row, &beside)));
+            let [there, back] = self.bytes[raw.id as usize];
+            let is_call = kept.iter().any(|row| response[met.point[*row as usize] as usize]);
             made.lines.push(Line {
                 unit: self.names[raw.id as usize].to_string(),
                 flow: self.flows[raw.id as usize],
@@ -328,7 +333,8 @@ impl Made<'_> {
                 count: raw.count,
                 first_mark,
                 mark_count: raw.mark_count,
-                bytes: Some(self.bytes[raw.id as usize]).filter(|bytes| *bytes > 0),
+                bytes: Some(there + back).filter(|bytes| *bytes > 0),
+                response_bytes: Some(back).filter(|bytes| *bytes > 0 && is_call),
                 ..Line::default()
             });
         }

@@ -74,6 +74,7 @@ impl Traced {
             mark_count,
             bytes,
             outcome,
+            ..Line::default()
         });
     }
 }
@@ -260,6 +261,7 @@ fn unit_of(traced: &mut Traced, number: u64, dice: &mut Dice) {
         mark_count,
         bytes,
         outcome,
+        ..Line::default()
     });
 }
 
