@@ -108,7 +108,8 @@ fn an_agent_of_another_version() {
 #[test]
 fn an_agent_that_says_nonsense_later() {
     let place = Place::new();
-    let hello = r#"{"hello":{"version":"0.1.0","protocol":1,"pid":1,"machine":"m","coordinator":null}}"#;
+    let hello = r#"{"hello":{"version":"0.1.0","protocol":PROTOCOL,"pid":1,"machine":"m","coordinator":null}}"#;
+    let hello = hello.replace("PROTOCOL", &stackline_live::control::PROTOCOL.to_string());
     let told =
         place.finish(&mut with(&place, &format!("#!/bin/sh\necho '{hello}'\necho hullo\ncat > /dev/null\n"), ONE));
     told.fails(1, &["agent of host b", "this is no control message: hullo"]).hints("same version");
