@@ -33,6 +33,8 @@ pub(crate) const STACKS: &[StackTable] = &[
             option("streams", OptionKind::Number(1, 64)),
             option("linger", OptionKind::Time),
             option("congestion", OptionKind::Name),
+            option("send_buffer", OptionKind::Bytes),
+            option("receive_buffer", OptionKind::Bytes),
             option("receive", OptionKind::Word(&["block", "truncate"])),
         ],
     ),

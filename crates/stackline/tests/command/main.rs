@@ -16,6 +16,7 @@ mod foreign;
 mod hostile;
 mod input;
 mod json;
+mod lifelines;
 mod losses;
 mod net;
 mod network;
