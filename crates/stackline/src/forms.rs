@@ -75,7 +75,9 @@ const LARGEST: u64 = 1 << 30;
 /// All of it.
 fn whole(log: &mut Log<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let unread = |cause| Error::input(format!("{} cannot be read: {cause}", log.name));
+    let unread = |cause| {
+        Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check the file and who may read it")
+    };
     log.bytes.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unread)?;
     if bytes.len() as u64 > LARGEST {
         let what = format!("{} is larger than 1 GiB, the most that is read of this form", log.name);
