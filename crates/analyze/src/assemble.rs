@@ -4,7 +4,7 @@
 //! belongs to every unit of whose bytes it carries some, and the unit is past that point when its last byte first is. Events
 //! can come in any order and in any number of tables; the result is the same.
 
-mod ids;
+pub(crate) mod ids;
 mod lines;
 mod order;
 mod points;

@@ -16,6 +16,7 @@
 //! Cache hits and flushes are told of keywords of others only: stackline's own operations know neither. Where events were
 //! lost, a line may end although its unit went on: the index says how many were.
 
+use crate::assemble::ids::ByNumber;
 use crate::assemble::roles::{Class, Role};
 use crate::lifelines::{Lifelines, Line, Outcome, Passage};
 use crate::segments::{self, Stretch};
@@ -38,6 +39,8 @@ pub(crate) fn classify(made: &mut Lifelines, index: Option<&Index>, until_ns: u6
 /// What is known of all lines before one can be judged.
 struct Rules {
     roles: Vec<Role>,
+    /// The number of each point's host.
+    hosts: Vec<u32>,
     beside: Vec<Class>,
     begins: Vec<bool>,
     ends: Vec<bool>,
@@ -45,8 +48,8 @@ struct Rules {
     longest_ns: Vec<Option<u64>>,
     /// The point that most lines come to next.
     next: Vec<Option<u32>>,
-    /// When each host got something from another, sorted.
-    entries: BTreeMap<String, Vec<u64>>,
+    /// When each host last got something from another.
+    entered_ns: Vec<Option<u64>>,
     /// When a run of a flow was over.
     runs_ns: BTreeMap<u32, u64>,
     until_ns: u64,
@@ -56,11 +59,16 @@ struct Rules {
 /// How a cache hit is told.
 #[derive(Default)]
 struct Cached {
-    /// By host: points that most lines through it meet there.
-    usual: BTreeMap<String, Vec<u32>>,
+    /// Points that most lines through their host meet there.
+    usual: Vec<bool>,
+    /// How many of them each host has.
+    of_host: Vec<u32>,
     /// Below how many ns a stretch is near-vertical.
-    below_ns: BTreeMap<(u32, u32), f64>,
+    below_ns: ByNumber<(u32, u32), f64>,
 }
+
+/// How often one point follows another on a line.
+type Followers = ByNumber<(u32, u32), u64>;
 
 /// How often lines meet a point, begin there, end there.
 #[derive(Clone, Copy, Default)]
@@ -74,6 +82,7 @@ impl Rules {
     fn new(made: &Lifelines, index: Option<&Index>, until_ns: u64) -> Self {
         let roles: Vec<Role> = made.points.iter().map(|point| Role::of(&point.keyword)).collect();
         let beside = made.marked.iter().map(|point| Role::of(&point.keyword).class).collect();
+        let hosts = numbered_hosts(made);
         let (begins, ends) = edges(made, &roles);
         let followers = followers(made);
         let mut rules = Self {
@@ -81,16 +90,17 @@ impl Rules {
             ends,
             longest_ns: vec![None; roles.len()],
             next: next(&followers, roles.len()),
-            entries: BTreeMap::new(),
+            entered_ns: Vec::new(),
             runs_ns: runs(index),
             until_ns,
             cached: Cached::default(),
+            hosts,
             roles,
             beside,
         };
         rules.longest(made);
         if rules.roles.iter().any(|role| !role.is_own()) {
-            rules.entries = rules.arrivals(made, &followers);
+            rules.entered_ns = rules.arrivals(made, &followers);
             rules.cached = rules.caches(made);
         }
         rules
@@ -108,7 +118,7 @@ impl Rules {
             return self.ended(made, line, &marks);
         }
         match (count(Fate::SentAgain), count(Fate::Dropped)) {
-            (0, 0) if self.is_cache_hit(made, passages) => Outcome::CacheHit,
+            (0, 0) if self.is_cache_hit(passages) => Outcome::CacheHit,
             (0, 0) => Outcome::Complete,
             (0, times) | (times, _) => Outcome::Retried { times },
         }
@@ -137,7 +147,7 @@ impl Rules {
         if !marks.contains(&Fate::GivenUp) && self.is_under_way(line, last) {
             return Outcome::Unfinished { after };
         }
-        if self.is_replaced(made, last) { Outcome::Flushed { after } } else { Outcome::NeverArrived { after } }
+        if self.is_replaced(last) { Outcome::Flushed { after } } else { Outcome::NeverArrived { after } }
     }
 
     fn is_under_way(&self, line: &Line, last: &Passage) -> bool {
@@ -147,15 +157,18 @@ impl Rules {
     }
 
     /// Whether it waited inside a host that then got a newer request.
-    fn is_replaced(&self, made: &Lifelines, last: &Passage) -> bool {
-        let point = &made.points[last.point as usize];
-        let next = self.next[last.point as usize].map(|next| &made.points[next as usize]);
-        let inside = next.is_some_and(|next| next.host == point.host) && !self.roles[last.point as usize].is_own();
-        let entries = self.entries.get(&point.host);
-        inside && entries.is_some_and(|entries| entries.last().is_some_and(|entry| *entry > last.at_ns))
+    fn is_replaced(&self, last: &Passage) -> bool {
+        let host = self.host(last.point);
+        let next = self.next[last.point as usize];
+        let inside = next.is_some_and(|next| self.host(next) == host) && !self.roles[last.point as usize].is_own();
+        inside && self.entered_ns[host].is_some_and(|entry_ns| entry_ns > last.at_ns)
     }
 
-    fn is_cache_hit(&self, made: &Lifelines, passages: &[Passage]) -> bool {
+    fn host(&self, point: u32) -> usize {
+        self.hosts[point as usize] as usize
+    }
+
+    fn is_cache_hit(&self, passages: &[Passage]) -> bool {
         if self.cached.usual.is_empty() {
             return false;
         }
@@ -163,8 +176,26 @@ impl Rules {
             let below = self.cached.below_ns.get(&(pair[0].point, pair[1].point));
             below.is_some_and(|below| ((pair[1].at_ns as f64) - pair[0].at_ns as f64) < *below)
         });
-        let left_out = |usual: &Vec<u32>| usual.iter().any(|point| passages.iter().all(|met| met.point != *point));
-        steep || hosts(made, passages).iter().any(|host| self.cached.usual.get(*host).is_some_and(left_out))
+        steep || self.leaves_out(passages)
+    }
+
+    /// Whether a line leaves out a point that most lines through its host meet.
+    fn leaves_out(&self, passages: &[Passage]) -> bool {
+        let usual = |point: u32| u32::from(self.cached.usual[point as usize]);
+        self.met_by_host(passages, usual).iter().any(|(host, met)| *met < self.cached.of_host[*host])
+    }
+
+    /// The hosts a line passes, each once, and how much it met there.
+    fn met_by_host(&self, passages: &[Passage], weight: impl Fn(u32) -> u32) -> Vec<(usize, u32)> {
+        let mut hosts: Vec<(usize, u32)> = Vec::with_capacity(4);
+        for passage in passages {
+            let (host, weight) = (self.host(passage.point), weight(passage.point));
+            match hosts.iter_mut().find(|(known, _)| *known == host) {
+                Some((_, met)) => *met += weight,
+                None => hosts.push((host, weight)),
+            }
+        }
+        hosts
     }
 
     fn longest(&mut self, made: &Lifelines) {
@@ -181,51 +212,45 @@ impl Rules {
         }
     }
 
-    /// When hosts of others got something: at points that most lines come to from another host.
-    fn arrivals(&self, made: &Lifelines, followers: &BTreeMap<(u32, u32), u64>) -> BTreeMap<String, Vec<u64>> {
-        let mut before: Vec<(u64, u32)> = vec![(0, u32::MAX); made.points.len()];
+    /// When hosts of others last got something: at points that most lines come to from another host.
+    fn arrivals(&self, made: &Lifelines, followers: &Followers) -> Vec<Option<u64>> {
+        let mut before: Vec<(u64, Option<u32>)> = vec![(0, None); made.points.len()];
         for ((from, to), count) in followers {
-            before[*to as usize] = before[*to as usize].max((*count, *from));
+            // Of two that are as many, the later point.
+            before[*to as usize] = before[*to as usize].max((*count, Some(*from)));
         }
-        let host = |point: u32| made.points[point as usize].host.as_str();
-        let enters: Vec<bool> = (0_u32..)
-            .zip(&before)
-            .map(|(point, (_, from))| {
-                !self.roles[point as usize].is_own() && *from != u32::MAX && host(*from) != host(point)
-            })
-            .collect();
-        let mut entries: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        let enters = |(point, (_, from)): (u32, &(u64, Option<u32>))| {
+            !self.roles[point as usize].is_own() && from.is_some_and(|from| self.host(from) != self.host(point))
+        };
+        let enters: Vec<bool> = (0_u32..).zip(&before).map(enters).collect();
+        let mut entered_ns = vec![None; made.points.len()];
         for passage in made.passages.iter().filter(|passage| enters[passage.point as usize]) {
-            match entries.get_mut(host(passage.point)) {
-                Some(times) => times.push(passage.at_ns),
-                None => drop(entries.insert(host(passage.point).to_owned(), vec![passage.at_ns])),
-            }
+            let latest = &mut entered_ns[self.host(passage.point)];
+            *latest = (*latest).max(Some(passage.at_ns));
         }
-        entries.values_mut().for_each(|times| times.sort_unstable());
-        entries
+        entered_ns
     }
 
     fn caches(&self, made: &Lifelines) -> Cached {
         let arrived = |line: &&Line| self.arrived(made.passages_of(line));
         let foreign = |point: u32| !self.roles[point as usize].is_own();
-        let mut through: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut through = vec![0_u64; made.points.len()];
         let mut met = vec![0_u64; made.points.len()];
         for line in made.lines.iter().filter(arrived) {
             let passages = made.passages_of(line);
-            hosts(made, passages).into_iter().for_each(|host| *through.entry(host).or_default() += 1);
+            self.met_by_host(passages, |_| 1).iter().for_each(|(host, _)| through[*host] += 1);
             passages.iter().for_each(|passage| met[passage.point as usize] += 1);
         }
-        let mut cached = Cached::default();
-        for (point, count) in (0_u32..).zip(&met).filter(|(point, _)| foreign(*point)) {
-            let host = made.points[point as usize].host.as_str();
-            if through.get(host).is_some_and(|all| count * 2 >= *all) {
-                cached.usual.entry(host.to_owned()).or_default().push(point);
-            }
+        let mut cached = Cached { of_host: vec![0; made.points.len()], ..Cached::default() };
+        for (point, count) in (0_u32..).zip(&met) {
+            let all = through[self.host(point)];
+            let usual = foreign(point) && all > 0 && count * 2 >= all;
+            cached.usual.push(usual);
+            cached.of_host[self.host(point)] += u32::from(usual);
         }
         let whole = segments::median_way(made, |line| self.arrived(made.passages_of(line)));
         let inside = |stretch: &Stretch| {
-            let (from, to) = (&made.points[stretch.from as usize], &made.points[stretch.to as usize]);
-            from.host == to.host && foreign(stretch.from) && foreign(stretch.to)
+            self.host(stretch.from) == self.host(stretch.to) && foreign(stretch.from) && foreign(stretch.to)
         };
         for stretch in segments::stretches(made, inside, |line| self.arrived(made.passages_of(line))) {
             let (key, median) = ((stretch.from, stretch.to), stretch.into_median());
@@ -237,16 +262,11 @@ impl Rules {
     }
 }
 
-/// The hosts a line passes, each once.
-fn hosts<'m>(made: &'m Lifelines, passages: &[Passage]) -> Vec<&'m str> {
-    let mut hosts: Vec<&str> = Vec::with_capacity(4);
-    for passage in passages {
-        let host = made.points[passage.point as usize].host.as_str();
-        if !hosts.contains(&host) {
-            hosts.push(host);
-        }
-    }
-    hosts
+/// The number of each point's host, the first of its points.
+fn numbered_hosts(made: &Lifelines) -> Vec<u32> {
+    let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
+    let hosts = made.points.iter().zip(0..);
+    hosts.map(|(point, at)| *numbers.entry(&point.host).or_insert(at)).collect()
 }
 
 /// Where ways begin and where they end.
@@ -291,9 +311,8 @@ fn goal(keyword: &str) -> Option<&'static str> {
     }
 }
 
-/// How often one point follows another on a line.
-fn followers(made: &Lifelines) -> BTreeMap<(u32, u32), u64> {
-    let mut counts: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+fn followers(made: &Lifelines) -> Followers {
+    let mut counts = Followers::default();
     for line in &made.lines {
         for pair in made.passages_of(line).windows(2) {
             *counts.entry((pair[0].point, pair[1].point)).or_default() += 1;
@@ -302,13 +321,13 @@ fn followers(made: &Lifelines) -> BTreeMap<(u32, u32), u64> {
     counts
 }
 
-/// The point that most lines come to from each; where none went on, the next of all.
-fn next(followers: &BTreeMap<(u32, u32), u64>, points: usize) -> Vec<Option<u32>> {
+/// The point that most lines come to from each, of two the first; where none went on, the next of all.
+fn next(followers: &Followers, points: usize) -> Vec<Option<u32>> {
     let mut most: Vec<(u64, Option<u32>)> =
         (0..points).map(|at| (0, Some(at as u32 + 1).filter(|next| (*next as usize) < points))).collect();
     for ((from, to), count) in followers {
         let best = &mut most[*from as usize];
-        if *count > best.0 {
+        if *count > best.0 || *count == best.0 && Some(*to) < best.1 {
             *best = (*count, Some(*to));
         }
     }
