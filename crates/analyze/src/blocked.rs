@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_server_that_has_nothing_to_do_is_not_blocked() {
         let mut made = servers(&[&[]], 100);
-        made.lines.retain(|line| !(40..70).contains(&line.unit.parse::<u32>().unwrap()));
+        made.lines.retain(|line| !(40..70).contains(&line.unit.number().unwrap()));
         assert_eq!(blocked(&made)[0].intervals, []);
     }
 

@@ -3,7 +3,66 @@
 //!
 //! Plain data; [`crate::assemble`] makes it of events.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use stackline_events::Value;
+use std::fmt;
+
+/// What a unit is called in its events: a number, or the text that stands for one in a foreign log.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Id {
+    /// A whole number.
+    Number(i64),
+    /// Anything else.
+    Text(Box<str>),
+}
+
+impl Id {
+    /// The id that a text names.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        Value::of(text).number().map_or_else(|| Self::Text(text.into()), Self::Number)
+    }
+
+    /// The number, where it is one.
+    #[must_use]
+    pub const fn number(&self) -> Option<i64> {
+        if let Self::Number(number) = self { Some(*number) } else { None }
+    }
+}
+
+impl Default for Id {
+    fn default() -> Self {
+        Self::Number(0)
+    }
+}
+
+impl From<i64> for Id {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => f.pad(text),
+        }
+    }
+}
+
+/// As text, so that no reader takes it for a number that it may round.
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|text| Self::of(&text))
+    }
+}
 
 /// All lifelines of a run, or of those events that were asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,8 +98,8 @@ pub struct Point {
 /// What one unit met.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// The unit's id: a number, or the text that stands for one in a foreign log.
-    pub unit: String,
+    /// The unit's id.
+    pub unit: Id,
     /// Which group it belongs to.
     pub group: u32,
     /// The flow it went on, where that is known.

@@ -255,6 +255,19 @@ impl Table {
         }
     }
 
+    /// Takes everything out; the room for it stays.
+    pub fn clear(&mut self) {
+        self.at_ns.clear();
+        self.keyword.clear();
+        self.host.clear();
+        for column in &mut self.data {
+            column.numbers.clear();
+            column.texts.clear();
+        }
+        self.more.clear();
+        self.names = Names::default();
+    }
+
     /// How many events.
     #[must_use]
     pub const fn len(&self) -> usize {

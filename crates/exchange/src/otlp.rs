@@ -28,7 +28,7 @@ pub fn spans(lifelines: &Lifelines, events: &Table) -> TracesData {
     for (number, line) in lifelines.lines.iter().enumerate() {
         let passages = lifelines.passages_of(line);
         let (Some(first), Some(last)) = (passages.first(), passages.last()) else { continue };
-        let id = TraceId::of(&line.unit, number as u64);
+        let id = TraceId::of(&line.unit.to_string(), number as u64);
         let root = root(&id, lifelines, line, (first, last), events);
         by_host.entry(host(lifelines, first)).or_default().push(root);
         for (index, pair) in passages.windows(2).enumerate() {
@@ -137,7 +137,7 @@ fn keyword<'l>(lifelines: &'l Lifelines, passage: &Passage) -> &'l str {
 
 fn root(id: &TraceId, lifelines: &Lifelines, line: &Line, (first, last): (&Passage, &Passage), events: &Table) -> Span {
     let (outcome, well) = outcome(line.outcome);
-    let mut attributes = vec![text("stackline.unit", &line.unit), text("stackline.outcome", outcome)];
+    let mut attributes = vec![text("stackline.unit", &line.unit.to_string()), text("stackline.outcome", outcome)];
     attributes.extend(line.bytes.map(|bytes| number("stackline.bytes", bytes as i64)));
     attributes.extend(line.flow.map(|flow| number("stackline.flow", i64::from(flow))));
     attributes.push(number("stackline.clock_error_ns", lifelines.clock_error_ns as i64));

@@ -2,13 +2,13 @@
 //! findings name, and of the others every so many.
 
 use stackline_analyze::findings::Finding;
-use stackline_analyze::lifelines::{Lifelines, Line, Outcome};
+use stackline_analyze::lifelines::{Id, Lifelines, Line, Outcome};
 use std::collections::HashSet;
 
 /// Indices of the lines that a page holds, in their order, with at most about `most` events.
 pub(crate) fn chosen(lifelines: &Lifelines, findings: &[Finding], most: usize) -> Vec<u32> {
-    let named: HashSet<&str> =
-        findings.iter().flat_map(|f| &f.evidence).flat_map(|e| &e.units).map(String::as_str).collect();
+    let named: HashSet<Id> =
+        findings.iter().flat_map(|f| &f.evidence).flat_map(|e| &e.units).map(|unit| Id::of(unit)).collect();
     thinned(lifelines, (0..lifelines.lines.len() as u32).collect(), &named, most, |line| {
         (line.count + line.mark_count) as usize
     })
@@ -19,7 +19,7 @@ pub(crate) fn chosen(lifelines: &Lifelines, findings: &[Finding], most: usize) -
 pub(crate) fn thinned(
     lifelines: &Lifelines,
     lines: Vec<u32>,
-    named: &HashSet<&str>,
+    named: &HashSet<Id>,
     most: usize,
     weight: impl Fn(&Line) -> usize,
 ) -> Vec<u32> {
@@ -31,7 +31,7 @@ pub(crate) fn thinned(
     let rank = |index: &u32| {
         let line = line(index);
         let plain = line.outcome == Outcome::Complete && line.mark_count == 0;
-        if named.contains(line.unit.as_str()) { 0 } else { 1 + u8::from(plain) }
+        if named.contains(&line.unit) { 0 } else { 1 + u8::from(plain) }
     };
     let mut chosen = Vec::new();
     let mut room = most;
@@ -53,7 +53,7 @@ mod tests {
     use stackline_analyze::lifelines::{Line, Passage};
 
     fn lines(count: u32) -> Lifelines {
-        let line = |unit: u32| Line { unit: unit.to_string(), first: unit * 2, count: 2, ..Line::default() };
+        let line = |unit: u32| Line { unit: i64::from(unit).into(), first: unit * 2, count: 2, ..Line::default() };
         let passages = vec![Passage::default(); count as usize * 2];
         Lifelines { lines: (0..count).map(line).collect(), passages, ..Lifelines::default() }
     }

@@ -13,7 +13,7 @@ pub use svg::svg;
 use crate::chosen::thinned;
 use crate::colours::LIGHT as COLOURS;
 use scene::{Anchor, Scene, Shape};
-use stackline_analyze::lifelines::{Lifelines, Line, Outcome, Passage};
+use stackline_analyze::lifelines::{Id, Lifelines, Line, Outcome, Passage};
 use stackline_core::units;
 use stackline_events::catalogue::{self, Fate};
 use std::collections::{BTreeSet, HashSet};
@@ -66,10 +66,10 @@ pub struct Picture {
 /// Draws the wanted lines; `None` when there are none.
 #[must_use]
 pub fn picture(lifelines: &Lifelines, wanted: &Wanted) -> Option<Picture> {
-    let units: BTreeSet<&str> = wanted.units.iter().map(String::as_str).collect();
+    let units: BTreeSet<Id> = wanted.units.iter().map(|unit| Id::of(unit)).collect();
     let is_wanted = |line: &Line| {
         let (first, last) = span(lifelines, line);
-        (units.is_empty() || units.contains(line.unit.as_str()))
+        (units.is_empty() || units.contains(&line.unit))
             && wanted.to_ns.is_none_or(|to| first <= to)
             && wanted.from_ns.is_none_or(|from| last >= from)
     };

@@ -122,9 +122,10 @@ pub fn read_run(run: &Path) -> Result<Table, Error> {
 /// When there are none or a file is damaged.
 pub fn read_batches(run: &Path, wanted: &Wanted, mut each: impl FnMut(&Table)) -> Result<(), Error> {
     let Whole { files, tapes } = whole(run)?;
+    let mut batch = Table::default();
     for path in files {
         let mut reader = Reader::open(&path, wanted)?;
-        while let Some(batch) = reader.next_batch()? {
+        while reader.next_into(&mut batch)? {
             each(&batch);
         }
     }

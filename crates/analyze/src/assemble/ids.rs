@@ -1,5 +1,6 @@
 //! Ids of units as numbers from 0, in the order they are first seen.
 
+use crate::lifelines::Id;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -39,22 +40,6 @@ pub(crate) struct Ids {
     slots: Vec<[u32; 1 << PAGE]>,
     texts: HashMap<Box<str>, u32>,
     names: Vec<Id>,
-}
-
-/// An id as it was seen.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Id {
-    Number(i64),
-    Text(Box<str>),
-}
-
-impl std::fmt::Display for Id {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Number(number) => number.fmt(f),
-            Self::Text(text) => f.write_str(text),
-        }
-    }
 }
 
 impl Ids {

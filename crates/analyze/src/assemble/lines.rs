@@ -1,11 +1,10 @@
 //! From events that were taken to lines: what each unit met, the order of the points, what became of it.
 
-use super::ids::Id;
 use super::order::Votes;
 use super::points::{self, Known};
 use super::ranges::Ranges;
 use super::{Assembler, By, Carrier, Met, NO_ID, clock_error, gathered};
-use crate::lifelines::{Lifelines, Line, Passage, Point};
+use crate::lifelines::{Id, Lifelines, Line, Passage, Point};
 use crate::outcomes;
 use stackline_core::trace::{Flow, Index};
 use stackline_events::unit;
@@ -327,7 +326,7 @@ impl Made<'_> {
             let [there, back] = self.bytes[raw.id as usize];
             let is_call = kept.iter().any(|row| response[met.point[*row as usize] as usize]);
             made.lines.push(Line {
-                unit: self.names[raw.id as usize].to_string(),
+                unit: self.names[raw.id as usize].clone(),
                 flow: self.flows[raw.id as usize],
                 first,
                 count: raw.count,

@@ -52,9 +52,9 @@ fn title(shown: &Shown<'_>, line: &Line) -> String {
     let bytes = line.bytes.map_or_else(|| ABSENT.to_owned(), units::size);
     let group = &shown.lifelines.groups[line.group as usize];
     let took = time(took(shown.lifelines, line) as f64);
-    let name = match (line.flow, line.unit.parse()) {
-        (Some(flow), Ok(id)) => format!("{} of flow {flow}", unit::parts(id).1),
-        _ => line.unit.clone(),
+    let name = match (line.flow, line.unit.number()) {
+        (Some(flow), Some(id)) => format!("{} of flow {flow}", unit::parts(id).1),
+        _ => line.unit.to_string(),
     };
     format!("unit {name} ({} {group}, {bytes}): {took}, {became}", shown.by)
 }

@@ -330,7 +330,7 @@ fn it_says_what_the_command_says(browser: &mut Browser, directory: &Path) {
     let traced = traced::large(1_000);
     opened(browser, directory, &traced);
     let line = traced.lifelines.lines.iter().find(|line| line.flow == Some(1)).unwrap();
-    let (flow, number, _) = stackline_events::unit::parts(line.unit.parse().unwrap());
+    let (flow, number, _) = stackline_events::unit::parts(line.unit.number().unwrap());
     let name = browser.eval(&format!("stackline.model.name(stackline.model.find({}))", json!(line.unit)));
     assert_eq!(name, format!("unit {number} of flow {flow}"));
     let read = browser.eval(

@@ -150,7 +150,7 @@ impl<'c> Writer<'c> {
         let (outcome, detail) = outcome(line.outcome);
         let known = |number: Option<u64>| number.map_or(0, |number| number.min(EXACT as u64 - 1) + 1);
         let (texts, numbers) = (&mut self.texts, &mut self.numbers);
-        self.lines[0].field(line.unit.as_str().into(), |text| number(texts, numbers, text));
+        self.lines[0].field(line.unit.to_string().as_str().into(), |text| number(texts, numbers, text));
         let plain = [
             u64::from(line.count),
             u64::from(line.mark_count),

@@ -3,7 +3,7 @@
 use crate::page::{Content, MOST_EVENTS};
 use serde_json::{Value, json};
 use stackline_analyze::findings::{Evidence, Finding, Kind};
-use stackline_analyze::lifelines::{Lifelines, Line, Outcome, Passage, Point};
+use stackline_analyze::lifelines::{Id, Lifelines, Line, Outcome, Passage, Point};
 use stackline_core::trace::{Flow, HostTrace, Index, RunSpan};
 use stackline_events::{Table, Value as Data, unit};
 
@@ -65,7 +65,7 @@ impl Traced {
         let (count, mark_count) = (met as u32, u32::from(lost));
         let (group, flow, bytes) = (0, Some(0), Some(32));
         self.lifelines.lines.push(Line {
-            unit: id.to_string(),
+            unit: id.into(),
             group,
             flow,
             first,
@@ -250,7 +250,7 @@ fn unit_of(traced: &mut Traced, number: u64, dice: &mut Dice) {
     };
     let mark_count = traced.lifelines.marks.len() as u32 - first_mark;
     let (count, bytes) = (met as u32, Some(1448));
-    let unit = id.to_string();
+    let unit = id.into();
     traced.lifelines.lines.push(Line {
         unit,
         group: flow,
@@ -287,7 +287,7 @@ pub(crate) fn hostile() -> Traced {
         traced.events.push(HOSTILE, HOSTILE, at_ns, &vec![HOSTILE.into(); 20]);
         traced.lifelines.passages.push(Passage { at_ns, point: row, row });
     }
-    traced.lifelines.lines.push(Line { unit: HOSTILE.into(), count: 2, ..Line::default() });
+    traced.lifelines.lines.push(Line { unit: Id::of(HOSTILE), count: 2, ..Line::default() });
     traced.findings.push(Finding {
         kind: Kind::Healthy,
         sentence: HOSTILE.into(),

@@ -43,10 +43,7 @@ impl Kind for Numbers {
     fn plain(&mut self, encoding: Encoding, bytes: &[u8], count: usize, values: &mut Vec<i64>) -> Option<()> {
         match encoding {
             Encoding::PLAIN => values.extend(plain_numbers(bytes, count)?),
-            Encoding::DELTA_BINARY_PACKED => {
-                let decoded = delta::decode(bytes, count).filter(|decoded| decoded.len() == count)?;
-                if values.is_empty() { *values = decoded } else { values.extend(decoded) }
-            }
+            Encoding::DELTA_BINARY_PACKED => delta::decode(bytes, count, values)?,
             _ => return None,
         }
         Some(())

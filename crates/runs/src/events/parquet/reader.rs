@@ -102,16 +102,26 @@ impl Reader {
     /// # Errors
     /// When the file is damaged.
     pub fn next_batch(&mut self) -> Result<Option<Table>, Error> {
-        self.batch().map_err(|cause| Error::reading_events(&self.path, &cause))
+        let mut table = Table::default();
+        Ok(self.next_into(&mut table)?.then_some(table))
     }
 
-    fn batch(&mut self) -> Parquet<Option<Table>> {
+    /// The same into a table, in the room that what it held before took; false behind the last.
+    ///
+    /// # Errors
+    /// When the file is damaged.
+    pub fn next_into(&mut self, table: &mut Table) -> Result<bool, Error> {
+        table.clear();
+        self.batch(table).map_err(|cause| Error::reading_events(&self.path, &cause))
+    }
+
+    fn batch(&mut self, table: &mut Table) -> Parquet<bool> {
         loop {
             if let Some(group) = self.group.as_mut().filter(|group| group.left > 0) {
-                return group.batch().map(Some);
+                return group.batch(table).map(|()| true);
             }
             if self.next >= self.file.num_row_groups() {
-                return Ok(None);
+                return Ok(false);
             }
             self.next += 1;
             self.group = Some(self.begin(self.next - 1)?);
@@ -181,9 +191,9 @@ fn missing(name: &str) -> ParquetError {
 }
 
 impl Group {
-    fn batch(&mut self) -> Parquet<Table> {
+    /// Into an empty table.
+    fn batch(&mut self, table: &mut Table) -> Parquet<()> {
         let rows = self.left.min(PAGE);
-        let mut table = Table::default();
         table.at_ns.reserve(rows);
         self.at.take(rows, |_, _, values| {
             table.at_ns.extend(values.iter().map(|at| *at as u64));
@@ -192,10 +202,11 @@ impl Group {
         let mut names = Names::default();
         self.keyword.required(rows, &mut table.keyword, &mut names)?;
         self.host.required(rows, &mut table.host, &mut names)?;
-        for (numbers, texts) in &mut self.fields {
-            let mut column = Column::default();
+        table.data.resize(self.fields.len(), Column::default());
+        for ((numbers, texts), column) in self.fields.iter_mut().zip(&mut table.data) {
             if numbers.is_some() || texts.is_some() {
-                (column.numbers, column.texts) = (vec![0; rows], vec![Column::ABSENT; rows]);
+                column.numbers.resize(rows, 0);
+                column.texts.resize(rows, Column::ABSENT);
             }
             if let Some(numbers) = numbers {
                 numbers.take(rows, |_, row, values| {
@@ -207,7 +218,6 @@ impl Group {
             if let Some(texts) = texts {
                 texts.take(rows, &mut names, |row, text| column.texts[row] = text)?;
             }
-            table.data.push(column);
         }
         if let Some(more) = &mut self.more {
             let mut texts = Vec::new();
@@ -218,7 +228,7 @@ impl Group {
         }
         table.names = names;
         self.left -= rows;
-        Ok(table)
+        Ok(())
     }
 }
 
