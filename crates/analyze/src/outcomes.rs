@@ -83,8 +83,8 @@ impl Rules {
         let roles: Vec<Role> = made.points.iter().map(|point| Role::of(&point.keyword)).collect();
         let beside = made.marked.iter().map(|point| Role::of(&point.keyword).class).collect();
         let hosts = numbered_hosts(made);
-        let (begins, ends) = edges(made, &roles);
-        let followers = followers(made);
+        let (met, followers) = counted(made);
+        let (begins, ends) = edges(made, &roles, &met);
         let mut rules = Self {
             begins,
             ends,
@@ -270,17 +270,7 @@ fn numbered_hosts(made: &Lifelines) -> Vec<u32> {
 }
 
 /// Where ways begin and where they end.
-fn edges(made: &Lifelines, roles: &[Role]) -> (Vec<bool>, Vec<bool>) {
-    let mut met = vec![Met::default(); roles.len()];
-    for line in &made.lines {
-        let passages = made.passages_of(line);
-        for (index, passage) in passages.iter().enumerate() {
-            let met = &mut met[passage.point as usize];
-            met.all += 1;
-            met.first += u64::from(index == 0);
-            met.last += u64::from(index + 1 == passages.len());
-        }
-    }
+fn edges(made: &Lifelines, roles: &[Role], met: &[Met]) -> (Vec<bool>, Vec<bool>) {
     let hardly = |others: u64, all: u64| all > 0 && others * 100 <= all;
     let there = |keyword: &str| made.points.iter().any(|point| point.keyword == keyword);
     let ends_at = |point: usize| {
@@ -311,14 +301,18 @@ fn goal(keyword: &str) -> Option<&'static str> {
     }
 }
 
-fn followers(made: &Lifelines) -> Followers {
-    let mut counts = Followers::default();
+/// How often lines meet each point, and how often one point follows another.
+fn counted(made: &Lifelines) -> (Vec<Met>, Followers) {
+    let mut met = vec![Met::default(); made.points.len()];
+    let mut followers = Followers::default();
     for line in &made.lines {
-        for pair in made.passages_of(line).windows(2) {
-            *counts.entry((pair[0].point, pair[1].point)).or_default() += 1;
-        }
+        let passages = made.passages_of(line);
+        passages.iter().for_each(|passage| met[passage.point as usize].all += 1);
+        passages.first().into_iter().for_each(|first| met[first.point as usize].first += 1);
+        passages.last().into_iter().for_each(|last| met[last.point as usize].last += 1);
+        passages.windows(2).for_each(|pair| *followers.entry((pair[0].point, pair[1].point)).or_default() += 1);
     }
-    counts
+    (met, followers)
 }
 
 /// The point that most lines come to from each, of two the first; where none went on, the next of all.

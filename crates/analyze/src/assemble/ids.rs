@@ -29,8 +29,8 @@ impl Hasher for Spread {
 /// A table by whole numbers.
 pub(crate) type ByNumber<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
 
-/// Neighbouring ids lie on one page: 16 of them, one line of a processor's cache.
-const PAGE: u32 = 4;
+/// Neighbouring ids lie on one page, 32 of them: the table of pages stays small, and ids far apart do not take too much.
+const PAGE: u32 = 5;
 const NONE: u32 = u32::MAX;
 
 /// Every id that was seen.

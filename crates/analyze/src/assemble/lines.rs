@@ -285,10 +285,11 @@ fn sort_by_way(drawn: &mut Drawn, met: &Met, ranks: &[u32], names: &[Id]) {
             rows.sort_by_key(rank);
         }
     }
-    let kept = &drawn.kept;
-    let at = |line: &Raw| met.at_ns[kept[line.first as usize] as usize];
+    let begun_ns = |line: &Raw| met.at_ns[drawn.kept[line.first as usize] as usize];
+    let mut sorted: Vec<(u64, Raw)> = drawn.raw.iter().map(|line| (begun_ns(line), *line)).collect();
     let name = |line: &Raw| &names[line.id as usize];
-    drawn.raw.sort_by(|a, b| at(a).cmp(&at(b)).then_with(|| name(a).cmp(name(b))));
+    sorted.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| name(&a.1).cmp(name(&b.1))));
+    drawn.raw = sorted.into_iter().map(|(_, line)| line).collect();
 }
 
 /// What lifelines are told of beside their events.

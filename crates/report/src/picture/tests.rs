@@ -21,7 +21,10 @@ fn time_and_units_choose_lines() {
     assert_eq!(of(&Wanted::default()), Some((3, 3)));
     assert_eq!(of(&Wanted { from_ns: Some(begins + 50_000), ..Wanted::default() }), Some((2, 2)));
     assert_eq!(of(&Wanted { to_ns: Some(begins + 50_000), ..Wanted::default() }), Some((1, 1)));
-    assert_eq!(of(&Wanted { units: vec![traced.lifelines.lines[2].unit.to_string()], ..Wanted::default() }), Some((1, 1)));
+    assert_eq!(
+        of(&Wanted { units: vec![traced.lifelines.lines[2].unit.to_string()], ..Wanted::default() }),
+        Some((1, 1))
+    );
     assert_eq!(of(&Wanted { units: vec!["nobody".into()], ..Wanted::default() }), None);
     assert_eq!(of(&Wanted { from_ns: Some(begins + 1_000_000), ..Wanted::default() }), None);
 }
