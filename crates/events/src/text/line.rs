@@ -20,9 +20,11 @@ pub fn write_line(to: &mut Vec<u8>, keyword: &str, host: &str, at_ns: u64, value
 /// Writes lines one after the other: what most have in common with the one before is not made again.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
+    keyword: String,
     host: String,
     second: u64,
-    /// Both, as they stand between keyword and nanoseconds.
+    /// All three, as they stand before the nanoseconds; host and second again, behind another keyword.
+    lead: Vec<u8>,
     middle: Vec<u8>,
 }
 
@@ -31,15 +33,26 @@ impl Lines {
     pub fn write(&mut self, to: &mut Vec<u8>, keyword: &str, host: &str, at_ns: u64, values: &[Value<'_>]) {
         let second = at_ns / NANOS;
         if self.second != second || self.host != host || self.middle.is_empty() {
-            self.remember(host, second);
+            self.place(host, second);
+            self.begin(keyword);
+        } else if self.keyword != keyword {
+            self.begin(keyword);
         }
-        begin(to, keyword);
-        to.extend_from_slice(&self.middle);
+        to.extend_from_slice(&self.lead);
         digits(to, at_ns % NANOS);
         fields(to, values);
     }
 
-    fn remember(&mut self, host: &str, second: u64) {
+    fn begin(&mut self, keyword: &str) {
+        self.keyword.clear();
+        self.keyword.push_str(keyword);
+        self.lead.clear();
+        begin(&mut self.lead, keyword);
+        self.lead.extend_from_slice(&self.middle);
+    }
+
+    #[cold]
+    fn place(&mut self, host: &str, second: u64) {
         self.host.clear();
         self.host.push_str(host);
         self.second = second;
@@ -106,15 +119,9 @@ fn text(to: &mut Vec<u8>, field: &str) {
     }
 }
 
-/// Two digits of every number below 100.
-const PAIRS: [[u8; 2]; 100] = {
-    let (mut pairs, mut number) = ([[0; 2]; 100], 0);
-    while number < 100 {
-        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
-        number += 1;
-    }
-    pairs
-};
+/// Numbers from here on have more than eight digits.
+const NINE_DIGITS: u64 = 100_000_000;
+const ZEROES: u64 = u64::from_le_bytes(*b"00000000");
 
 fn digits(to: &mut Vec<u8>, number: u64) {
     led(to, b"", number);
@@ -122,22 +129,27 @@ fn digits(to: &mut Vec<u8>, number: u64) {
 
 /// A number and what stands before it.
 #[inline]
-fn led<const LEAD: usize>(to: &mut Vec<u8>, lead: &[u8; LEAD], mut number: u64) {
-    let (begin, count) = (to.len(), number.checked_ilog10().map_or(1, |log| log as usize + 1));
-    // As many as there can be, which is cheaper than as many as there are.
-    to.extend_from_slice(&[b'0'; 24]);
-    to[begin..begin + LEAD].copy_from_slice(lead);
-    let place = &mut to[begin + LEAD..begin + LEAD + count];
-    let mut at = count;
-    while number >= 10 {
-        at -= 2;
-        place[at..at + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
-        number /= 100;
+fn led<const LEAD: usize>(to: &mut Vec<u8>, lead: &[u8; LEAD], number: u64) {
+    to.extend_from_slice(lead);
+    if number >= NINE_DIGITS {
+        digits(to, number / NINE_DIGITS);
+        to.extend_from_slice(&(eight(number % NINE_DIGITS) | ZEROES).to_le_bytes());
+        return;
     }
-    if at > 0 {
-        place[0] = b'0' + number as u8;
-    }
-    to.truncate(begin + LEAD + count);
+    let word = eight(number);
+    let leading = (word.trailing_zeros() / 8).min(7);
+    to.extend_from_slice(&((word | ZEROES) >> (8 * leading)).to_le_bytes());
+    to.truncate(to.len() - leading as usize);
+}
+
+/// The eight digits of a number, one a byte, the highest in the lowest byte: all of them at once, by halves.
+#[inline]
+const fn eight(number: u64) -> u64 {
+    let fours = number / 10_000 | number % 10_000 << 32;
+    let hundreds = (fours * 5243 >> 19) & 0x7f_0000_007f;
+    let twos = hundreds | (fours - 100 * hundreds) << 16;
+    let tens = (twos * 103 >> 10) & 0x000f_000f_000f_000f;
+    tens | (twos - 10 * tens) << 8
 }
 
 #[cfg(test)]
