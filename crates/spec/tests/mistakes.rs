@@ -45,6 +45,14 @@ fn names_that_do_not_exist() {
         "error: unknown host `khons` [khons] expected a declared host / write `host khons via local;` before it",
     );
     says(
+        "host khons via local; network wan { host a, b; link a - b 1 Mbit/s 1 ms; } 10 from khons to b rr 32*10",
+        "error: unknown host `b` [b] expected a declared host / it is a host of the network `wan`: write `across wan`",
+    );
+    says(
+        "network wan { host a, b; link a - b 1 Mbit/s 1 ms; } 10 across wan: from a to b rr 32*10",
+        "error: there is no composer `across` [across] expected a composer / a clause stands behind a composer, as in `3 parallel across wan: ...`, or at the end of a part",
+    );
+    says(
         "10 rr 32*10 across wan in simulated",
         "error: there is no network `wan` [wan] expected a declared network / declare it: `network wan { ... }`",
     );

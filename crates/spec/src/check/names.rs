@@ -243,9 +243,11 @@ impl<'c> Checker<'c> {
         }
         let near = crate::diagnostic::nearest(&host.text, self.hosts.keys().map(String::as_str));
         let declare = format!("write `host {} via local;` before it", host.text);
-        let hint = match near {
-            Some(near) => format!("did you mean `{near}`? Otherwise {declare}"),
-            None => declare,
+        let within = self.networks.values().find(|network| network.host(&host.text).is_some());
+        let hint = match (within, near) {
+            (Some(network), _) => format!("it is a host of the network `{0}`: write `across {0}`", network.name),
+            (None, Some(near)) => format!("did you mean `{near}`? Otherwise {declare}"),
+            (None, None) => declare,
         };
         let message = format!("unknown host `{}`", host.text);
         self.report.push(Diagnostic::error(host.span, message, "expected a declared host").hint(hint));

@@ -166,8 +166,11 @@ impl Parser<'_, '_> {
                 let message = format!("there is no composer `{}`", self.text(0));
                 let diagnostic = Diagnostic::error(self.span(), message, "expected a composer");
                 let hint = "the composers are `parallel`, `background`, `priority background` and `total`";
-                let diagnostic = diagnostic.did_you_mean(self.text(0), names::COMPOSERS.iter().copied(), hint);
-                self.report.push(diagnostic);
+                self.report.push(if names::CLAUSES.contains(&self.text(0)) {
+                    diagnostic.hint("a clause stands behind a composer, as in `3 parallel across wan: ...`, or at the end of a part")
+                } else {
+                    diagnostic.did_you_mean(self.text(0), names::COMPOSERS.iter().copied(), hint)
+                });
                 specification.readable = Readable::InPart;
                 (Composer::Parallel, if self.ahead(1) == Kind::Colon { 1 } else { 2 })
             }
