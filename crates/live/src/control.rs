@@ -1,6 +1,6 @@
 //! The messages between the coordinator and its agents: one JSON object a line, over the agent's stdin and stdout.
 //!
-//! Silent while a clock runs. Lines have a greatest length; what is no message is an error, never a panic.
+//! Silent while a clock runs, but for a question a second what time it is, of a traced host with a clock of its own. Lines have a greatest length; what is no message is an error, never a panic.
 
 use crate::fault::{Fault, Result};
 use crate::stacks::{self, Token};

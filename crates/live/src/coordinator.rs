@@ -52,6 +52,7 @@ pub struct Coordinator<'p> {
     /// The first port of each part's responders, where they are chosen.
     ports: Vec<u16>,
     clocks: BTreeMap<String, trace::HostClock>,
+    asking: trace::Asking,
     /// What a run recorded is being taken over.
     taking: bool,
     /// An agent has died: nothing explains a failure better.
@@ -96,6 +97,7 @@ impl<'p> Coordinator<'p> {
             flows: Vec::new(),
             ports: Vec::new(),
             clocks: BTreeMap::new(),
+            asking: trace::Asking::default(),
             taking: false,
             bereft: false,
         };
@@ -207,7 +209,9 @@ impl<'p> Coordinator<'p> {
     fn receive(&mut self, until: Instant) -> Result<Option<(String, FromAgent)>> {
         loop {
             self.unless_interrupted()?;
+            self.ask_clocks()?;
             match self.mailbox.recv_timeout(LOOK.min(until.saturating_duration_since(Instant::now()))) {
+                Ok((host, Mail::Message(message))) if self.is_clock_told(&host, &message) => {}
                 Ok((host, Mail::Message(message))) => return Ok(Some((host, *message))),
                 Ok((_, Mail::Greeting(_))) => {}
                 Ok((host, Mail::Closed)) => return Err(self.died(&host)),

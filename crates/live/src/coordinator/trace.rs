@@ -1,5 +1,5 @@
-//! A traced run: agents record while it goes on, and hand over what they have when it is over. Before and after, and never
-//! while a clock runs, their clocks are compared with the coordinator's.
+//! A traced run: agents record while it goes on, and hand over what they have when it is over. Before, after, and once a
+//! second during it, clocks that are not the coordinator's are compared with that.
 
 use super::{Coordinator, LOCAL_INITIATOR, LOCAL_RESPONDER};
 use crate::clock;
@@ -11,9 +11,14 @@ use stackline_core::record::RunRecord;
 use stackline_core::trace::{Clock, Exchange, HostTrace, UNNAMED};
 use stackline_events::{Tape, clock as events};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 /// Exchanges at a time; the one that was under way for the least time is kept.
 const EXCHANGES: usize = 8;
+
+/// How often clocks are compared during a run, at most; a long run needs no more than some 64 comparisons by then.
+const EVERY: Duration = Duration::from_secs(1);
+const ENOUGH: u32 = 64;
 
 /// As many bytes of events of one run as an agent may hand over: more than it keeps.
 const MOST_BYTES: u64 = MOST_TAPES + (1 << 30);
@@ -40,6 +45,16 @@ pub(super) struct HostClock {
     offset: Offset,
     /// Exchanges since they were last told.
     fresh: Vec<Exchange>,
+}
+
+/// Questions about clocks that are asked while a run goes on, and answered among its news.
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    /// Since when, and when next; nothing between runs.
+    times: Option<(Instant, Instant)>,
+    hosts: Vec<String>,
+    /// When those were asked that have not answered, by the coordinator's clock, ns.
+    open: BTreeMap<String, u64>,
 }
 
 /// What the files of a host's events are called.
@@ -70,7 +85,9 @@ impl Coordinator<'_> {
         }
         traced.span_ns.0 = events::now_ns();
         (self.flows, self.ports) = (flows.to_vec(), ports.to_vec());
+        self.begin_asking(turn);
         let made = self.make(turn);
+        self.asking.times = None;
         (self.flows, self.ports) = (Vec::new(), Vec::new());
         traced.span_ns.1 = events::now_ns();
         self.taking = true;
@@ -169,13 +186,44 @@ impl Coordinator<'_> {
                     best = Some(exchange);
                 }
             }
-            if let (Some(clock), Some(exchange)) = (self.clocks.get_mut(&host), best)
-                && clock.offset.take(&exchange)
-            {
-                clock.fresh.push(exchange);
+            if let (Some(clock), Some(exchange)) = (self.clocks.get_mut(&host), best) {
+                clock.take(exchange);
             }
         }
         Ok(())
+    }
+
+    fn begin_asking(&mut self, turn: &Turn<'_>) {
+        let now = Instant::now();
+        let other = |host: &String| self.clocks.get(host).is_some_and(|clock| clock.same.is_none());
+        self.asking.hosts = names(turn).into_iter().filter(other).collect();
+        self.asking.times = Some((now, now + EVERY));
+    }
+
+    /// Asks what time it is where it is due.
+    pub(super) fn ask_clocks(&mut self) -> Result<()> {
+        let now = Instant::now();
+        let Some((begun, next)) = &mut self.asking.times else { return Ok(()) };
+        if now < *next {
+            return Ok(());
+        }
+        *next = now + EVERY.max((now - *begun) / ENOUGH);
+        for host in self.asking.hosts.clone() {
+            if !self.asking.open.contains_key(&host) {
+                self.asking.open.insert(host.clone(), events::now_ns());
+                self.send(&host, &ToAgent::Clock)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a message is the answer to such a question, which is taken then. A host answers in the order it was asked.
+    pub(super) fn is_clock_told(&mut self, host: &str, message: &FromAgent) -> bool {
+        let FromAgent::Clock { heard_ns, answered_ns, returned_ns } = *message else { return false };
+        let Some(asked_ns) = self.asking.open.remove(host) else { return false };
+        let exchange = Exchange { asked_ns, heard_ns, answered_ns, returned_ns };
+        self.clocks.entry(host.to_owned()).or_default().take(exchange);
+        true
     }
 
     /// An agent whose clock is ours stamps events as we do.
@@ -201,6 +249,13 @@ impl Coordinator<'_> {
 }
 
 impl HostClock {
+    /// An exchange that no clock can have made says nothing.
+    fn take(&mut self, exchange: Exchange) {
+        if self.offset.take(&exchange) {
+            self.fresh.push(exchange);
+        }
+    }
+
     /// The clock as it is told: `read` has what the agent said of its kernel, and how far its stamps may be off.
     fn told(&mut self, read: &Clock) -> Clock {
         let clock = match self.same {

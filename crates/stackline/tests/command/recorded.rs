@@ -155,10 +155,14 @@ const HERE: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\n
 
 /// One call after the other to a host whose agent is started so; its clock as it is told.
 fn elsewhere(start: &str) -> Option<(Index, Vec<Event>)> {
+    measured_elsewhere(start, "2 to far rr 100*10")
+}
+
+fn measured_elsewhere(start: &str, measurement: &str) -> Option<(Index, Vec<Event>)> {
     let place = Place::new();
     let ssh = place.script("ssh", &format!("{HERE}{start}"));
-    let text = "host far via ssh \"127.0.0.1\"; 2 to far rr 100*10;";
-    let mut command = place.command(&["run", "--trace", "-e", text]);
+    let text = format!("host far via ssh \"127.0.0.1\"; {measurement};");
+    let mut command = place.command(&["run", "--trace", "-e", &text]);
     command.env("STACKLINE_SSH", ssh).env("STACKLINE_REMOTE", program());
     let told = place.finish(&mut command);
     if told.status.code() == Some(3) {
@@ -192,6 +196,16 @@ fn a_host_whose_clock_is_ahead_is_set_right_within_the_error_told() {
         assert_eq!(index.reference, "initiator");
         assert!(index.hosts["initiator"].clock.exchanges.is_empty(), "it has our clock");
     }
+}
+
+#[test]
+fn clocks_are_compared_while_a_long_run_goes_on() {
+    let start = "export STACKLINE_CLOCK_AHEAD_NS=70000000\nexec sh -c \"$*\"";
+    let (index, _) = measured_elsewhere(start, "1 to far rr 100*25 constant(100 ms)").unwrap();
+    let (clock, run) = (&index.hosts["far"].clock, &index.runs[0]);
+    let during = clock.exchanges.iter().filter(|one| run.from_ns < one.asked_ns && one.returned_ns < run.to_ns);
+    assert!(during.count() >= 2, "one a second: {clock:?}");
+    assert!(clock.offset_ns.abs_diff(70_000_000) < 2_000_000 + clock.error_ns.unwrap(), "{clock:?}");
 }
 
 #[test]
