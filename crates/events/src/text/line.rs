@@ -145,11 +145,11 @@ fn led<const LEAD: usize>(to: &mut Vec<u8>, lead: &[u8; LEAD], number: u64) {
 /// The eight digits of a number, one a byte, the highest in the lowest byte: all of them at once, by halves.
 #[inline]
 const fn eight(number: u64) -> u64 {
-    let fours = number / 10_000 | number % 10_000 << 32;
-    let hundreds = (fours * 5243 >> 19) & 0x7f_0000_007f;
-    let twos = hundreds | (fours - 100 * hundreds) << 16;
-    let tens = (twos * 103 >> 10) & 0x000f_000f_000f_000f;
-    tens | (twos - 10 * tens) << 8
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = ((fours * 5243) >> 19) & 0x7f_0000_007f;
+    let twos = hundreds | ((fours - 100 * hundreds) << 16);
+    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | ((twos - 10 * tens) << 8)
 }
 
 #[cfg(test)]
