@@ -1,0 +1,228 @@
+//! Tapes read: names learned on the way, in memory or from a file of any length.
+//!
+//! What is no record ends a tape; nothing here panics on bytes from elsewhere.
+
+use super::record::{ABSENT, NUMBER, TEXT, count_of, keyword_of, kind_of, record, whole_record};
+use super::{DEFINE, HOST, LONGEST_TEXT, MOST_NAMES, MOST_VALUES, Record, Tape, UNKNOWN};
+use crate::keyword;
+use crate::value::Value;
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read};
+
+impl Tape {
+    /// Shows every record, in order: its keyword, host, time in ns and values. Unlike [`Tape::records`] it allocates nothing
+    /// for each, and goes on with the names of tapes before: a recorder tells a name and its host only once.
+    pub fn each(&self, names: &mut Names, mut show: impl FnMut(&str, &str, u64, &[Value<'_>])) {
+        let (mut rest, mut values) = (self.bytes.as_slice(), Vec::with_capacity(MOST_VALUES));
+        while let Some((keyword, at_ns)) = names.0.event(&mut rest, &mut values) {
+            show(names.0.name(keyword), &names.0.host, at_ns, &values);
+        }
+    }
+
+    /// Every record, in order.
+    #[must_use]
+    pub const fn records(&self) -> Records<'_> {
+        Records { rest: self.bytes.as_slice(), known: Known { names: BTreeMap::new(), host: "" } }
+    }
+}
+
+/// What the tapes of one recorder told so far.
+#[derive(Clone, Debug, Default)]
+pub struct Names(Known<Box<str>>);
+
+impl Names {
+    /// What a tape begins with that goes on with these names.
+    #[must_use]
+    pub fn tape(&self) -> Tape {
+        let mut tape = Tape::default();
+        if !self.0.host.is_empty() {
+            tape.host(&self.0.host);
+        }
+        for (id, name) in &self.0.names {
+            tape.write(DEFINE, 0, &[Value::Number(i64::from(*id)), Value::Text(name)]);
+        }
+        tape
+    }
+}
+
+/// Bytes of a long tape that are read at once; more than the longest record.
+pub(super) const PIECE: usize = 1 << 20;
+
+/// A tape of any length, some of it at a time.
+#[derive(Debug)]
+pub struct Pieces<R> {
+    from: R,
+    names: Names,
+    rest: Vec<u8>,
+    damaged: u64,
+}
+
+impl<R: Read> Pieces<R> {
+    /// Of what is read from there.
+    pub fn of(from: R) -> Self {
+        Self { from, names: Names::default(), rest: Vec::new(), damaged: 0 }
+    }
+
+    /// The next records; `None` behind the last, which is before what is no record.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn next_table(&mut self) -> io::Result<Option<crate::Table>> {
+        loop {
+            let before = self.rest.len();
+            (&mut self.from).take(PIECE as u64).read_to_end(&mut self.rest)?;
+            let ended = self.rest.len() == before;
+            let (table, whole) = self.table();
+            self.rest.drain(..whole);
+            if !table.is_empty() {
+                return Ok(Some(table));
+            }
+            // A record is shorter than a piece: what is none by now never will be.
+            if ended || (whole == 0 && self.rest.len() >= PIECE) {
+                self.damaged += std::mem::take(&mut self.rest).len() as u64;
+                return Ok(None);
+            }
+        }
+    }
+
+    /// How many bytes behind the last record were no record: what was cut off, or is damaged. Nothing is read behind that.
+    #[must_use]
+    pub const fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    /// The events of the whole records at hand, and how many bytes these take.
+    fn table(&mut self) -> (crate::Table, usize) {
+        let (known, mut table, mut values) = (&mut self.names.0, crate::Table::default(), Vec::new());
+        let mut rest = &self.rest[..];
+        loop {
+            let mut behind = rest;
+            let Some((keyword, at_ns)) = whole_record(&mut behind, &mut values) else { break };
+            let Some(learned) = known.learn(keyword, &values) else { break };
+            rest = behind;
+            if !learned {
+                table.push(known.name(keyword), &known.host, at_ns, &values);
+            }
+        }
+        (table, self.rest.len() - rest.len())
+    }
+}
+
+/// Names by number, and whose the records are.
+#[derive(Clone, Debug, Default)]
+struct Known<T> {
+    names: BTreeMap<u32, T>,
+    host: T,
+}
+
+impl<'t, T: AsRef<str> + From<&'t str>> Known<T> {
+    /// The next record that is an event: the number of its keyword, its time. What the tape says of itself is learned on the way.
+    fn event(&mut self, rest: &mut &'t [u8], values: &mut Vec<Value<'t>>) -> Option<(u32, u64)> {
+        loop {
+            let (keyword, at_ns) = record(rest, values)?;
+            match self.learn(keyword, values) {
+                Some(true) => {}
+                Some(false) => return Some((keyword, at_ns)),
+                None => {
+                    *rest = &[];
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Whether a record is what the tape says of itself, which is learned then; nothing where that is more than it may say.
+    fn learn(&mut self, keyword: u32, values: &[Value<'t>]) -> Option<bool> {
+        match (keyword, values) {
+            (DEFINE, [Value::Number(id), Value::Text(name)]) => {
+                self.names.insert(u32::try_from(*id).unwrap_or(0), T::from(name));
+            }
+            (HOST, [Value::Text(name)]) => self.host = T::from(name),
+            (0..keyword::FIRST, _) => {}
+            _ => return Some(false),
+        }
+        (self.names.len() <= MOST_NAMES).then_some(true)
+    }
+}
+
+impl<T: AsRef<str>> Known<T> {
+    fn find(&self, id: u32) -> Option<&T> {
+        self.names.get(&id)
+    }
+
+    fn name(&self, id: u32) -> &str {
+        self.find(id).map_or(UNKNOWN, AsRef::as_ref)
+    }
+}
+
+/// Walks a tape.
+#[derive(Clone, Debug)]
+pub struct Records<'t> {
+    rest: &'t [u8],
+    known: Known<&'t str>,
+}
+
+impl<'t> Iterator for Records<'t> {
+    type Item = Record<'t>;
+
+    /// The next record; nothing more once one is damaged.
+    fn next(&mut self) -> Option<Record<'t>> {
+        let mut values = Vec::new();
+        let (keyword, at_ns) = self.known.event(&mut self.rest, &mut values)?;
+        let keyword = self.known.find(keyword).copied().unwrap_or(UNKNOWN);
+        Some(Record { keyword, host: self.known.host, at_ns, values })
+    }
+}
+
+/// How many bytes of a file of the binary form are whole records, from its beginning; nothing, where it does not begin as one.
+/// Memory does not grow with the file.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn whole(from: impl Read) -> io::Result<Option<u64>> {
+    let mut from = BufReader::with_capacity(1 << 16, from);
+    let mut length = 0;
+    loop {
+        match pass_over(&mut from, length == 0) {
+            Ok(Some(record)) => length += record,
+            Ok(None) => break,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((length > 0).then_some(length))
+}
+
+/// Reads over one record; how many bytes it took, nothing where there is none. The first of a tape says whose they are.
+fn pass_over(from: &mut impl BufRead, first: bool) -> io::Result<Option<u64>> {
+    let head = next_word(from)?;
+    next_word(from)?;
+    if count_of(head) > MOST_VALUES || (first && keyword_of(head) != HOST) {
+        return Ok(None);
+    }
+    let mut length = 16;
+    for index in 0..count_of(head) {
+        length += match kind_of(head, index) {
+            ABSENT => 0,
+            NUMBER => next_word(from).map(|_| 8)?,
+            TEXT => {
+                let size = next_word(from)?;
+                if size > LONGEST_TEXT as u64 {
+                    return Ok(None);
+                }
+                let padded = size.next_multiple_of(8);
+                if io::copy(&mut from.take(padded), &mut io::sink())? < padded {
+                    return Ok(None);
+                }
+                8 + padded
+            }
+            _ => return Ok(None),
+        };
+    }
+    Ok(Some(length))
+}
+
+fn next_word(from: &mut impl Read) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    from.read_exact(&mut bytes).map(|()| u64::from_le_bytes(bytes))
+}

@@ -1,0 +1,142 @@
+//! One record in words: how it is written, and how it is read back from bytes that anybody may have made.
+//!
+//! It keeps no names: what a number stands for is the tape's.
+
+use super::{LONGEST_TEXT, MOST_VALUES};
+use crate::value::{Value, canonical};
+
+pub(super) const ABSENT: u64 = 0;
+pub(super) const NUMBER: u64 = 1;
+pub(super) const TEXT: u64 = 2;
+
+/// The words of a record.
+#[inline(always)]
+pub(super) fn words(keyword: u32, at_ns: u64, values: &[Value<'_>], mut put: impl FnMut(u64)) {
+    let values = &values[..values.len().min(MOST_VALUES)];
+    put(head(keyword, values));
+    put(at_ns);
+    body(values, put);
+}
+
+/// The words of a record behind its head and time.
+#[inline(always)]
+pub(crate) fn body(values: &[Value<'_>], mut put: impl FnMut(u64)) {
+    for value in values {
+        match *value {
+            Value::Absent => {}
+            Value::Number(number) => put(number as u64),
+            Value::Text(text) => {
+                let text = cut(text);
+                put(text.len() as u64);
+                for chunk in text.as_bytes().chunks(8) {
+                    let mut word = [0; 8];
+                    word[..chunk.len()].copy_from_slice(chunk);
+                    put(u64::from_le_bytes(word));
+                }
+            }
+        }
+    }
+}
+
+/// How many words it takes.
+#[inline(always)]
+pub(crate) fn words_of(values: &[Value<'_>]) -> usize {
+    let mut length = 2;
+    for value in values {
+        length += match value {
+            Value::Absent => 0,
+            Value::Number(_) => 1,
+            Value::Text(text) => 1 + cut(text).len().div_ceil(8),
+        };
+    }
+    length
+}
+
+#[inline(always)]
+pub(crate) fn head(keyword: u32, values: &[Value<'_>]) -> u64 {
+    let mut head = u64::from(keyword & 0xff_ffff) | (values.len() as u64) << 24;
+    for (index, value) in values.iter().enumerate() {
+        let kind = match value {
+            Value::Absent => ABSENT,
+            Value::Number(_) => NUMBER,
+            Value::Text(_) => TEXT,
+        };
+        head |= kind << (32 + 2 * index);
+    }
+    head
+}
+
+pub(super) const fn keyword_of(head: u64) -> u32 {
+    (head & 0xff_ffff) as u32
+}
+
+pub(super) const fn count_of(head: u64) -> usize {
+    (head >> 24 & 0xff) as usize
+}
+
+pub(super) const fn kind_of(head: u64, index: usize) -> u64 {
+    head >> (32 + 2 * index) & 3
+}
+
+fn cut(text: &str) -> &str {
+    if text.len() <= LONGEST_TEXT {
+        return text;
+    }
+    let end = (0..=LONGEST_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
+}
+
+/// How many words the first record of these takes.
+pub(super) fn length(words: &[u64]) -> Option<usize> {
+    let head = *words.first()?;
+    let mut length = 2;
+    for index in 0..count_of(head).min(MOST_VALUES) {
+        length += match kind_of(head, index) {
+            NUMBER => 1,
+            TEXT => 1 + usize::try_from(*words.get(length)?).ok()?.min(LONGEST_TEXT).div_ceil(8),
+            _ => 0,
+        };
+    }
+    Some(length)
+}
+
+/// Reads one record; what is none ends the bytes.
+pub(super) fn record<'t>(rest: &mut &'t [u8], values: &mut Vec<Value<'t>>) -> Option<(u32, u64)> {
+    let found = whole_record(rest, values);
+    if found.is_none() {
+        *rest = &[];
+    }
+    found
+}
+
+pub(super) fn whole_record<'t>(rest: &mut &'t [u8], values: &mut Vec<Value<'t>>) -> Option<(u32, u64)> {
+    values.clear();
+    let (head, at_ns) = (word(rest)?, word(rest)?);
+    let count = Some(count_of(head)).filter(|count| *count <= MOST_VALUES)?;
+    for index in 0..count {
+        values.push(value(rest, kind_of(head, index))?);
+    }
+    Some((keyword_of(head), at_ns))
+}
+
+fn word(rest: &mut &[u8]) -> Option<u64> {
+    let (word, others) = rest.split_first_chunk()?;
+    *rest = others;
+    Some(u64::from_le_bytes(*word))
+}
+
+fn value<'t>(rest: &mut &'t [u8], kind: u64) -> Option<Value<'t>> {
+    match kind {
+        ABSENT => Some(Value::Absent),
+        NUMBER => word(rest).map(|word| Value::Number(word as i64)),
+        TEXT => {
+            let length = usize::try_from(word(rest)?).ok().filter(|length| *length <= LONGEST_TEXT)?;
+            let (text, others) = rest.split_at_checked(length.next_multiple_of(8))?;
+            *rest = others;
+            let text = std::str::from_utf8(&text[..length]).ok()?;
+            // Other writers leave it to readers to see that a text is a number.
+            Some(canonical(text.as_bytes()).map_or(Value::Text(text), Value::Number))
+        }
+        _ => None,
+    }
+}
