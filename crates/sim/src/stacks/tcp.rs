@@ -388,7 +388,8 @@ impl End {
         };
         let done = sent?;
         if done > 0 {
-            self.touch(world);
+            // Within the system call, as a kernel does: Nagle's algorithm looks at each write by itself.
+            self.flush(world);
         }
         self.wants_room.set(done < bytes);
         Some(done)
