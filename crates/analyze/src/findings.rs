@@ -10,6 +10,7 @@
 //! | `scene` | a measurement: its runs, parts, paths, what transports say of their time |
 //! | `path` | each direction of each link: how full, what it dropped |
 //! | `endpoints` | what each endpoint did with its time, what it waited for |
+//! | `untaken` | how long bytes lay there for a reader that was away |
 //! | `joins` | which events explain which waits, by bytes or against chance |
 //! | `losses` | what losses cost and where they were |
 //! | `view` | all of that, once a measurement |
@@ -39,6 +40,7 @@ mod socket_buffer;
 mod synchronised;
 mod undersized;
 mod unexplained;
+mod untaken;
 mod view;
 mod window;
 

@@ -2,7 +2,7 @@
 
 use super::scene::{Part, Work};
 use super::view::{View, percent};
-use super::{Finding, Kind, LEAST, window};
+use super::{Finding, Kind, LEAST, untaken, window};
 use crate::statistics::real;
 use stackline_core::program::Side;
 use stackline_core::units;
@@ -14,27 +14,29 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
     found.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
-/// By what the reader did with its time.
+/// By what lay there for the reader while it was away.
 fn by_events(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let Work::Bulk(sender) = part.work else { return None };
     let reader = if sender == Side::Initiator { Side::Responder } else { Side::Initiator };
-    let own = view.outside_share(part.index, reader);
+    // Of a host that lost many of its events nothing follows.
+    view.outside.get(part.index)?.get(&reader)?;
+    let untaken = untaken::of(&view.scene, part.index, reader);
+    let own = (untaken.total_s / part.basis_s()).min(1.0);
     let share = own * part.weight;
     if share < LEAST {
         return None;
     }
-    let outside = view.outside.get(part.index)?.get(&reader)?;
     let (_, host) = part.ends()?;
-    let each = outside.total_s / real(outside.times.max(1));
+    let each = untaken.total_s / real(untaken.times.max(1));
     let sentence = format!(
         "the receiver limits: the application on {host} does not take what is there for {} ({} between its operations)",
         part.of_its_time(own),
         units::time(each)
     );
-    let rows: Vec<u32> = outside.longest.iter().flat_map(|(_, end, begin)| [*end, *begin]).collect();
-    let what = format!("{} times {} pass before {host} takes the next data unit", outside.times, units::time(each));
-    let mut finding =
-        view.finding(Kind::ReceiverLimited, share, 0.95, sentence).because(view.scene.log.evidence(what, &rows));
+    let what = format!("{} times {} pass before {host} takes the next data unit", untaken.times, units::time(each));
+    let mut finding = view
+        .finding(Kind::ReceiverLimited, share, 0.95, sentence)
+        .because(view.scene.log.evidence(what, &untaken.rows));
     if let Some(limits) = part.limits().filter(|limits| limits.receive_window >= LEAST) {
         let what = format!("the sender waits for the receiver's window {} of the time", percent(limits.receive_window));
         finding = finding.because(view.scene.figure(what));

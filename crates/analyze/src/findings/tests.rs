@@ -831,3 +831,37 @@ fn figures_beyond_all_bounds_are_no_panic() {
     });
     assert!(!hostile.found().is_empty());
 }
+
+/// A question every 90 ms, at a pace, that is answered after so many ms; `lies` ms later it is taken.
+fn asker(answered: u64, lies: u64) -> Given {
+    bulk(1, 9.0, 30_000, None).with(|given| {
+        let part = &mut given.plan.measurements[0].parts[0];
+        part.procedure.initiator.insert(0, Step::Call(Call::Pace(DelayArgument::Timing(0))));
+        let record = &mut given.records[0];
+        (record.initiator.received_bytes, record.responder.sent_bytes) = (50_000, 50_000);
+        (record.initiator.sent_bytes, record.responder.received_bytes) = (6_000, 6_000);
+        let back = stream(0, Direction::Back);
+        for n in 0..100_u64 {
+            let (at, ask, answer) = (n * 90_000, format!("; 0; {}; 60", n * 60), format!("; {back}; {}; 500", n * 500));
+            given.event(at, "a0", "APP_SEND", &ask);
+            given.event(at, "a0", "APP_SENT", &ask);
+            let came = at + answered * 1000;
+            given.event(came, "a0", "NET_DELIVER", &format!("{answer}; a0; b>a0; 0; 1; 1; 552"));
+            let asks = if lies > 0 { came + lies * 1000 } else { at };
+            given.event(asks, "a0", "APP_AWAIT", &answer);
+            given.event(asks.max(came) + 1, "a0", "APP_RECEIVED", &answer);
+        }
+    })
+}
+
+#[test]
+fn who_takes_each_answer_as_it_comes_and_asks_again_later_does_not_limit_as_a_receiver() {
+    assert_eq!(asker(1, 0).all(), [Kind::Healthy]);
+    assert_eq!(asker(1, 60).kinds(), [Kind::ReceiverLimited]);
+}
+
+#[test]
+fn what_has_not_come_yet_does_not_lie_there() {
+    // Taken 1 ms after it came, however long the application had been elsewhere before.
+    assert_eq!(asker(60, 1).kinds(), NOTHING);
+}

@@ -1,8 +1,9 @@
 //! Time of a transfer that no finding accounts for: neither was its path full, nor is it known what was in the way.
 
-use super::scene::Work;
+use super::scene::{Part, Work};
 use super::view::{View, percent};
 use super::{Finding, Kind, LEAST, application};
+use stackline_core::program::Side;
 
 /// Known is only that something is missing.
 const SURE: f64 = 0.3;
@@ -11,9 +12,11 @@ const SURE: f64 = 0.3;
 pub(super) fn find(view: &View<'_>, found: &[Finding]) -> Option<Finding> {
     let scene = &view.scene;
     let told = scene.parts.iter().all(|part| scene.fullness(part).is_some());
-    // Calls wait for one another, and at a pace that is asked for a path is empty by intention.
+    // Calls wait for one another, and at a pace that is asked for, of either side, a path is empty by intention.
+    let paced =
+        |part: &Part<'_>| [Side::Initiator, Side::Responder].into_iter().any(|side| application::paces(part, side));
     let unused = scene.over_parts(|part| match part.work {
-        Work::Bulk(sender) if !application::paces(part, sender) => 1.0 - scene.fullness(part).unwrap_or(0.0),
+        Work::Bulk(_) if !paced(part) => 1.0 - scene.fullness(part).unwrap_or(0.0),
         Work::Bulk(_) | Work::Calls | Work::Connects => 0.0,
     });
     let explained: f64 = found.iter().map(|finding| finding.share).fold(0.0, |sum, share| sum + share);
