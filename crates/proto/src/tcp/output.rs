@@ -119,8 +119,10 @@ impl Connection {
         let last = start + data == sender.queued;
         let end = start + data + u64::from(last && sender.fin);
         let small = data < u64::from(sender.mss);
-        // As Minshall had it: only a small segment that is on its way holds back another.
-        let waits = small && !sender.nodelay && !(last && sender.fin) && sender.una < sender.small;
+        // As Minshall had it: only a small segment that is on its way holds back another. A write that waits for room pushes what
+        // it has handed over.
+        let held = sender.una < sender.small && !self.wants_room;
+        let waits = small && !sender.nodelay && !(last && sender.fin) && held;
         (!waits || pushed.is_some()).then_some(Range { start, end })
     }
 
