@@ -65,6 +65,15 @@ fn nagle_holds_a_small_segment_until_the_one_before_is_acknowledged() {
 }
 
 #[test]
+fn nagle_lets_go_of_what_a_write_without_room_has_handed_over() {
+    let mut script = Script::open(Options { send_buffer: Some(250), ..Options::default() }, 20, 65_535);
+    script.end.send(script.now(), 100);
+    assert_eq!(script.until(20), ["20 1:101(100) ack 1"]);
+    assert_eq!(script.end.send(script.now(), 200), Some(150));
+    assert_eq!(script.until(20), ["20 101:251(150) ack 1"]);
+}
+
+#[test]
 fn three_selective_acknowledgements_bring_back_what_is_missing() {
     let mut script = sending(10);
     script.until(20);
