@@ -387,6 +387,8 @@ fn applications(cases: &mut Vec<Case>) {
     rows(
         &mut family,
         [
+            // Two pieces at once; the second waits for the delayed acknowledgement of the first, 40 of 56 ms.
+            (straight("10 Mbit/s 4 ms"), "from a to b write_write_read 24, 200*120 constant(150 ms)".to_owned(), 310),
             // A second piece 50 us between the pieces.
             (
                 straight("10 Mbit/s 4 ms"),
