@@ -25,6 +25,7 @@ mod link_loss;
 mod log;
 mod losses;
 mod lost;
+mod lost_data;
 mod nagle;
 mod network;
 mod path;
@@ -195,6 +196,7 @@ fn of(view: &View<'_>) -> Vec<Finding> {
     let rest = unexplained::find(view, &found);
     found.retain(|finding| finding.share >= LEAST);
     found.extend(rest);
+    found.extend(lost_data::find(view, &found));
     if found.is_empty() {
         let sentence = "nothing that can be changed takes a noticeable share of the time".to_owned();
         // Records alone do not show everything.

@@ -8,7 +8,7 @@ use stackline_core::program::{self, Call, CountArgument, DelayArgument, Side, St
 use stackline_core::units;
 
 pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let found = view.scene.parts.iter().filter_map(|part| of(view, part));
+    let found = view.scene.parts.iter().flat_map(|part| [of(view, part), between_calls(view, part)]).flatten();
     found.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
@@ -54,6 +54,45 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     }))
 }
 
+/// The caller's own delays, that its procedure asks for beside its calls: a pace is load that is intended, a delay is not. Who
+/// has neither of them written, as the programs of others, is not judged: their calls may begin at moments of their own.
+fn between_calls(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+    let steps = part.plan.procedure.side(Side::Initiator);
+    let calls = part.calls();
+    let a_pass = a_pass(steps, 1.0, &|call| if matches!(call, Call::RpcCall(..)) { 1.0 } else { 0.0 });
+    if part.work != Work::Calls || a_pass <= 0.0 || paces(part, Side::Initiator) {
+        return None;
+    }
+    let measured = part.elapsed_s * f64::from(part.plan.replicas.max(1));
+    let written = real(calls.n()) / a_pass * delays_s(part, steps);
+    // It was not away while it waited for a response.
+    let own = (written.min(measured - real(calls.sum) / 1e9) / measured).max(0.0);
+    let share = own * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let (host, each) = (&part.hosts.0, own * measured / real(calls.n()));
+    let sentence = format!(
+        "the application on {host} limits: it delays each of {} calls by {} of its own, {}",
+        calls.n(),
+        units::time(each),
+        part.of_its_time(own)
+    );
+    let what =
+        format!("{host} was in its calls for {}, and away for {} each", part.of_its_time(1.0 - own), units::time(each));
+    let outside = view.outside.get(part.index).and_then(|sides| sides.get(&Side::Initiator));
+    let rows: Vec<u32> =
+        outside.iter().flat_map(|away| &away.longest).flat_map(|(_, end, begin)| [*end, *begin]).collect();
+    let (evidence, sure) =
+        if rows.is_empty() { (view.scene.figure(what), 0.8) } else { (view.scene.log.evidence(what, &rows), 0.95) };
+    let finding = view.finding(Kind::ApplicationLimited, share, sure, sentence).because(evidence);
+    Some(
+        finding.attempt(format!(
+            "let the application on {host} call without its delay, or do its own work beside the calls"
+        )),
+    )
+}
+
 /// Without events: what the specification says that the side does between its operations.
 fn as_written(view: &View<'_>, part: &Part<'_>, side: Side, host: &str) -> Option<Finding> {
     let units: u64 = part
@@ -61,7 +100,7 @@ fn as_written(view: &View<'_>, part: &Part<'_>, side: Side, host: &str) -> Optio
         .iter()
         .map(|record| record.calls.n().max(record.initiator.sent_units.max(record.responder.sent_units)))
         .sum();
-    let each = delays_s(part, part.plan.procedure.side(side), 1.0);
+    let each = delays_s(part, part.plan.procedure.side(side));
     let basis = part.basis_s();
     let own = (real(units) * each / basis).min(1.0);
     let share = own * part.weight;
@@ -77,17 +116,24 @@ fn as_written(view: &View<'_>, part: &Part<'_>, side: Side, host: &str) -> Optio
     Some(view.finding(Kind::ApplicationLimited, share, 0.8, sentence).because(view.scene.figure(figure)))
 }
 
-/// Mean seconds of all delays in one pass of a repeat by the data's count; a repeat of `n` counts `n` times.
-fn delays_s(part: &Part<'_>, steps: &[Step], times: f64) -> f64 {
+/// Mean seconds of all delays in one pass of a repeat by the data's count.
+fn delays_s(part: &Part<'_>, steps: &[Step]) -> f64 {
     let mean = |delay: &DelayArgument| match delay {
         DelayArgument::Timing(at) => part.plan.data.timings.get(*at).and_then(stackline_model::mean::of),
         DelayArgument::Drawn(distribution) => stackline_model::mean::of(distribution),
     };
+    a_pass(steps, 1.0, &|call| match call {
+        Call::Delay(delay) => mean(delay).unwrap_or(0.0),
+        _ => 0.0,
+    })
+}
+
+/// The sum of a figure of all operations in one pass of a repeat by the data's count; a repeat of `n` counts `n` times.
+fn a_pass(steps: &[Step], times: f64, figure: &impl Fn(&Call) -> f64) -> f64 {
     let of = |step: &Step| match step {
-        Step::Call(Call::Delay(delay)) => times * mean(delay).unwrap_or(0.0),
-        Step::Call(_) => 0.0,
-        Step::Repeat(CountArgument::Count, body) => delays_s(part, body, times),
-        Step::Repeat(CountArgument::Times(n), body) => delays_s(part, body, times * real(*n)),
+        Step::Call(call) => times * figure(call),
+        Step::Repeat(CountArgument::Count, body) => a_pass(body, times, figure),
+        Step::Repeat(CountArgument::Times(n), body) => a_pass(body, times * real(*n), figure),
     };
     steps.iter().map(of).sum()
 }

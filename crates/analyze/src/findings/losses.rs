@@ -112,8 +112,8 @@ impl Losses {
         } else {
             episodes(scene, &self.places)
         };
-        let most =
-            scene.over_parts(|part| real(events) * recovery_s(part) / (part.elapsed_s * f64::from(part.plan.replicas)));
+        let cost = |part: &Part<'_>| real(events) * recovery_s(part) / (part.elapsed_s * f64::from(part.plan.replicas));
+        let most = scene.over_parts(|part| if for_good(part) { 0.0 } else { cost(part) });
         let modelled = scene.network.is_some();
         self.share = if modelled { left.min(most).max(self.stalled.min(left)) } else { self.stalled };
         // Where a transport does not tell what held it up, it may have been that.
@@ -171,6 +171,11 @@ fn recovery_s(part: &Part<'_>) -> f64 {
     let back = if word(&part.plan.stack) == Some("reno") { reno } else { cubic.min(reno.max(trip)) };
     // A time-out takes at least its least length.
     back + 2.0 * trip + LEAST_TIMEOUT_S
+}
+
+/// Whether what is lost stays lost: who sends nothing again takes no time for it.
+fn for_good(part: &Part<'_>) -> bool {
+    part.records.iter().any(|record| record.initiator.lost.is_some() || record.responder.lost.is_some())
 }
 
 fn word(stack: &Stack) -> Option<&str> {

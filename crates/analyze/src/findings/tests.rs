@@ -865,3 +865,54 @@ fn what_has_not_come_yet_does_not_lie_there() {
     // Taken 1 ms after it came, however long the application had been elsewhere before.
     assert_eq!(asker(60, 1).kinds(), NOTHING);
 }
+
+/// So many of 400 units never arrive; the link lost, and the queue dropped, so many packets.
+fn missing(lost: u64, on_the_link: u64, in_the_queue: u64) -> Given {
+    used(0.04).with(|given| {
+        let pace = Step::Call(Call::Pace(DelayArgument::Timing(0)));
+        given.plan.measurements[0].parts[0].procedure.initiator.insert(0, pace);
+        let record = &mut given.records[0];
+        (record.initiator.transport, record.initiator.sent_units, record.responder.lost) = (None, 400, Some(lost));
+        for (reason, count) in [("lost on the link", on_the_link), ("queue full", in_the_queue)] {
+            given.port().filter(|_| count > 0).for_each(|port| _ = port.drops.insert(reason.into(), count));
+        }
+    })
+}
+
+#[test]
+fn data_that_is_lost_for_good_is_missing_though_it_costs_no_time() {
+    let found = missing(11, 11, 0).found();
+    assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [Kind::LinkLoss]);
+    assert!((found[0].share - 11.0 / 400.0).abs() < 1e-9, "{}", found[0].share);
+    assert!(found[0].sentence.contains("11 of 400 units (2.8 %) never arrive"), "{}", found[0].sentence);
+    assert_eq!(missing(11, 0, 11).all(), [Kind::QueueDrop]);
+    // Nothing was lost, or somewhere else.
+    assert_eq!(missing(0, 11, 0).all(), [Kind::Healthy]);
+    assert_eq!(missing(11, 0, 0).all(), [Kind::Healthy]);
+}
+
+/// 100 calls of 20 ms each, with so much between them that the whole takes so many seconds.
+fn caller(delay: Option<f64>, seconds: u64) -> Given {
+    calls(&[(20, 100)]).with(|given| {
+        (given.records[0].elapsed_ns, given.records[0].span_ns) = (seconds * SECOND, seconds * SECOND);
+        let part = &mut given.plan.measurements[0].parts[0];
+        let delay = delay.map(|delay| Step::Call(Call::Delay(DelayArgument::Drawn(Distribution::Constant(delay)))));
+        part.procedure.initiator.extend(delay);
+    })
+}
+
+#[test]
+fn a_callers_own_delay_limits_what_nobody_wrote_is_not_judged() {
+    let found = caller(Some(0.08), 10).found();
+    assert_eq!(found[0].kind, Kind::ApplicationLimited);
+    assert!((found[0].share - 0.8).abs() < 1e-9, "{}", found[0].share);
+    assert!(found[0].sentence.contains("delays each of 100 calls by 80.0 ms of its own"), "{}", found[0].sentence);
+    assert!(!caller(None, 10).kinds().contains(&Kind::ApplicationLimited));
+    // It cannot have been away for longer than it was in no call.
+    assert!(!caller(Some(0.08), 2).kinds().contains(&Kind::ApplicationLimited));
+    let paced = caller(Some(0.08), 10).with(|given| {
+        let pace = Step::Call(Call::Pace(DelayArgument::Timing(0)));
+        given.plan.measurements[0].parts[0].procedure.initiator.insert(0, pace);
+    });
+    assert!(!paced.kinds().contains(&Kind::ApplicationLimited));
+}

@@ -1,0 +1,78 @@
+//! Data that a link or its queue lost for good: where nobody sends it again it costs no time, and yet it is missing. Units that
+//! were lost elsewhere, at a receiver's socket for instance, are not said to be a link's.
+
+use super::path::Port;
+use super::scene::Scene;
+use super::view::{View, percent};
+use super::{Finding, Kind};
+use crate::statistics::real;
+use stackline_core::record::RunRecord;
+
+/// What real-time traffic may lose at most (ITU-T Y.1541, classes 0 to 4).
+const MOST: f64 = 1e-3;
+
+/// Units, or calls, that never arrived, and all that were sent; of the parts that know.
+fn counted(scene: &Scene<'_>) -> (u64, u64) {
+    let lost =
+        |record: &RunRecord| record.initiator.lost.into_iter().chain(record.responder.lost).reduce(u64::saturating_add);
+    let mut sum = (0_u64, 0_u64);
+    for record in scene.parts.iter().flat_map(|part| &part.records) {
+        let Some(lost) = lost(record) else { continue };
+        let sent = record.initiator.sent_units.saturating_add(record.responder.sent_units);
+        let all = if sent > 0 { sent } else { record.calls.n().saturating_add(lost) };
+        sum = (sum.0.saturating_add(lost), sum.1.saturating_add(all));
+    }
+    sum
+}
+
+/// On links and in queues, unless what was lost there is among these findings already for the time that it costs.
+pub(super) fn find(view: &View<'_>, found: &[Finding]) -> Vec<Finding> {
+    let named = |kinds: &[Kind]| found.iter().any(|finding| kinds.contains(&finding.kind));
+    let link = (!named(&[Kind::LinkLoss])).then(|| of(view, Kind::LinkLoss, Port::link_drops));
+    let queues = [Kind::QueueDrop, Kind::UndersizedBuffer, Kind::SynchronisedLoss];
+    let queue = (!named(&queues)).then(|| of(view, Kind::QueueDrop, Port::queue_drops));
+    [link, queue].into_iter().flatten().flatten().collect()
+}
+
+/// What was lost for good where `drops` counts it, at the place that lost most.
+fn of(view: &View<'_>, kind: Kind, drops: fn(&Port) -> u64) -> Option<Finding> {
+    let scene = &view.scene;
+    let (lost, sent) = counted(scene);
+    let port = scene.ports.iter().filter(|port| port.streams > 0).max_by_key(|port| drops(port))?;
+    let here = lost.min(scene.ports.iter().filter(|port| port.streams > 0).map(drops).sum());
+    let share = real(here) / real(sent.max(1));
+    if share <= MOST {
+        return None;
+    }
+    let whose = if kind == Kind::LinkLoss { "the link" } else { "the queue before" };
+    let sentence = format!(
+        "{whose} {} loses data for good: {here} of {sent} units ({:.1} %) never arrive, and nobody sends them again",
+        port.name,
+        100.0 * share
+    );
+    let what = format!(
+        "{}: {}; {lost} of {sent} units did not arrive, {} of the data",
+        port.name,
+        port.reasons(),
+        percent(share)
+    );
+    let places = view.losses.places.iter().filter(|place| scene.ports[place.port].name == port.name);
+    let rows: Vec<u32> = places
+        .filter(|place| place.on_the_link == (kind == Kind::LinkLoss))
+        .flat_map(|place| place.rows.clone())
+        .collect();
+    let evidence = if rows.is_empty() { scene.figure(what) } else { scene.log.evidence(what, &rows) };
+    let finding = view.finding(kind, share, 0.95, sentence).because(evidence);
+    let finding = if kind == Kind::LinkLoss {
+        finding.attempt(format!(
+            "repair the link {} (cable, radio, errors of the interface), or correct errors on it",
+            port.name
+        ))
+    } else {
+        finding.attempt(format!("a lower rate of units, or a longer queue before {}", port.name))
+    };
+    Some(
+        finding
+            .attempt("a stack that sends again what is lost (`tcp`, `blast`), or data that can be made up for (FEC)"),
+    )
+}
