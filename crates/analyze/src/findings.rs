@@ -13,12 +13,14 @@
 //! | `untaken` | how long bytes lay there for a reader that was away |
 //! | `joins` | which events explain which waits, by bytes or against chance |
 //! | `losses` | what losses cost and where they were |
+//! | `each` | a kind over all parallel parts, each by itself |
 //! | `view` | all of that, once a measurement |
 //! | the others | one kind of finding each |
 
 mod application;
 mod clock;
 mod cpu;
+mod each;
 mod endpoints;
 mod joins;
 mod link_loss;
@@ -79,7 +81,8 @@ pub struct Finding {
     pub sentence: String,
     /// How sure that is, 0 to 1.
     pub confidence: f64,
-    /// Share of the time of what was measured that it explains, 0 to 1: what findings are ranked by.
+    /// Share of the time of what was measured that it explains, of all parallel parts together, 0 to 1: what findings are
+    /// ranked by.
     pub share: f64,
     /// What proves it.
     pub evidence: Vec<Evidence>,
@@ -162,7 +165,7 @@ pub fn diagnose(case: &Case<'_>) -> Vec<Finding> {
     let whole = findings.iter().any(|finding| finding.share >= LEAST);
     for index in 0..case.plan.measurements.len() {
         if let Some(scene) = Scene::of(&log, index) {
-            let mut found = of(&View::of(scene));
+            let mut found = of(&mut View::of(scene));
             // What is wrong with the whole run says more than that nothing is wrong with a part of it.
             found.retain(|finding| !whole || finding.kind != Kind::Healthy);
             findings.extend(found);
@@ -173,26 +176,30 @@ pub fn diagnose(case: &Case<'_>) -> Vec<Finding> {
 }
 
 /// Every kind on one measurement.
-fn of(view: &View<'_>) -> Vec<Finding> {
-    let kinds = [
-        application::find,
+fn of(view: &mut View<'_>) -> Vec<Finding> {
+    let of_all: [each::Kind; 10] = [
         sender::find,
-        receiver::find,
         network::find,
         retransmission::find,
         queue_drop::find,
         link_loss::find,
-        socket_buffer::find,
         paused::find,
         cpu::find,
         nagle::find,
-        serial::find,
         undersized::find,
         synchronised::find,
+    ];
+    let of_each: [each::Kind; 7] = [
+        application::find,
+        receiver::find,
+        socket_buffer::find,
+        nagle::find_by_times,
+        serial::find,
         window::find,
         slow_start::find,
     ];
-    let mut found: Vec<Finding> = kinds.iter().filter_map(|find| find(view)).collect();
+    let mut found: Vec<Finding> = of_all.iter().filter_map(|find| find(view)).collect();
+    found.extend(of_each.iter().filter_map(|find| each::find(view, *find)));
     let rest = unexplained::find(view, &found);
     found.retain(|finding| finding.share >= LEAST);
     found.extend(rest);

@@ -78,7 +78,9 @@ fn copying(scene: &Scene<'_>, host: &Host) -> Option<Processor> {
         packets += port.packets;
     }
     let (basis, least) = if calls {
-        (calls_s(scene), MOST_OF_A_CALL)
+        // For one that is busy all the time all of them wait, however many there are; for another each for its own copies.
+        let all_wait = busy_s >= FULL * scene.span_s;
+        (if all_wait { calls_s(scene).min(scene.span_s) } else { calls_s(scene) }, MOST_OF_A_CALL)
     } else {
         (scene.span_s - scene.opening_s().min(scene.span_s / 2.0), FULL)
     };

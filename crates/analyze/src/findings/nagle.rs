@@ -14,12 +14,16 @@ const DELAYED_ACK_S: f64 = 0.04;
 /// How far from it the times may lie.
 const NEAR: f64 = 0.25;
 
+/// By the segments of all streams.
 pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    view.scene
-        .parts
-        .iter()
-        .filter_map(|part| by_segments(view, part).or_else(|| by_times(view, part)))
-        .max_by(|a, b| a.share.total_cmp(&b.share))
+    let found = view.scene.parts.iter().filter_map(|part| by_segments(view, part));
+    found.max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+/// Without segments: by the response times of each part.
+pub(super) fn find_by_times(view: &View<'_>) -> Option<Finding> {
+    let found = view.scene.parts.iter().filter_map(|part| by_times(view, part));
+    found.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 /// Whether Nagle's algorithm is on, and how long acknowledgements wait, s.

@@ -57,6 +57,8 @@ pub(crate) struct Part<'c> {
     pub(crate) elapsed_s: f64,
     /// Its share of the measured time of all parts.
     pub(crate) weight: f64,
+    /// Whether nothing else is measured beside it.
+    pub(crate) alone: bool,
 }
 
 /// Where a sender's time went, by its transport: shares of the measured time, 0 to 1.
@@ -97,7 +99,8 @@ impl<'c> Scene<'c> {
             }
         }
         let all: f64 = scene.parts.iter().map(|part| part.elapsed_s).sum();
-        scene.parts.iter_mut().for_each(|part| part.weight = part.elapsed_s / all);
+        let alone = scene.parts.len() == 1;
+        scene.parts.iter_mut().for_each(|part| (part.weight, part.alone) = (part.elapsed_s / all, alone));
         scene.count(records());
         (!scene.parts.is_empty() && scene.span_s > 0.0).then_some(scene)
     }
@@ -232,7 +235,7 @@ impl<'c> Part<'c> {
         let paths = network.and_then(between);
         let elapsed_s = records.iter().map(|record| real(record.elapsed_ns) / 1e9).sum();
         let work = work(&records);
-        Self { index, plan, records, work, hosts, paths, elapsed_s, weight: 0.0 }
+        Self { index, plan, records, work, hosts, paths, elapsed_s, weight: 0.0, alone: true }
     }
 
     /// The path data takes; of calls the way there.
@@ -343,7 +346,7 @@ impl<'c> Part<'c> {
 
     /// A share of the part's own time in words: `12 % of the time`, and of which part's where there are others.
     pub(crate) fn of_its_time(&self, share: f64) -> String {
-        let whose = if self.weight < 1.0 { format!(" of `{}`", self.plan.text) } else { String::new() };
+        let whose = if self.alone { String::new() } else { format!(" of `{}`", self.plan.text) };
         format!("{} of the time{whose}", super::view::percent(share))
     }
 

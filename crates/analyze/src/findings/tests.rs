@@ -916,3 +916,52 @@ fn a_callers_own_delay_limits_what_nobody_wrote_is_not_judged() {
     });
     assert!(!paced.kinds().contains(&Kind::ApplicationLimited));
 }
+
+/// Streams beside one another that use a tenth of the link together; so many of them wait for their send buffer.
+fn waiting(streams: usize, wait: usize) -> Given {
+    bulk(streams, 10.0, 12_500_000 / streams as u64, None).with(|given| {
+        for record in given.records.iter_mut().take(wait) {
+            record.initiator.transport.as_mut().unwrap().1.send_buffer_limited_s = Some(9.0);
+        }
+    })
+}
+
+#[test]
+fn what_holds_every_stream_back_takes_all_of_their_time_however_many_there_are() {
+    for streams in [1, 2, 12, 40] {
+        let found = waiting(streams, streams).found();
+        assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [Kind::SocketBuffer], "{streams}");
+        assert!((found[0].share - 0.9).abs() < 1e-6, "{streams}: {}", found[0].share);
+    }
+    let sentence = &waiting(3, 3).found()[0].sentence;
+    let together = "; so it is with 2 of 2 more beside it (a1 to b, a2 to b), 90 % of the time of all together";
+    assert!(sentence.ends_with(together), "{sentence}");
+}
+
+#[test]
+fn what_holds_one_stream_of_several_back_takes_its_part_of_their_time() {
+    let found = waiting(4, 1).found();
+    assert_eq!([found[0].kind, found[1].kind], [Kind::SocketBuffer, Kind::Unexplained]);
+    assert!((found[0].share - 0.9 / 4.0).abs() < 1e-6, "{}", found[0].share);
+    assert!(!found[0].sentence.contains("beside it"), "{}", found[0].sentence);
+}
+
+#[test]
+fn for_a_processor_that_is_busy_all_the_time_every_caller_waits() {
+    let served = |packets: u64| {
+        bulk(3, 1.0, 1, None).with(|given| {
+            let host = given.plan.networks[0].hosts.iter_mut().find(|host| host.name == "b").unwrap();
+            host.interface.copy_per_packet = Duration(4 * MS);
+            for record in &mut given.records {
+                record.calls = calls(&[(20, 50)]).records[0].calls.clone();
+                record.initiator.transport = None;
+            }
+            given.port().for_each(|port| (port.packets, port.bytes) = (packets, 64 * packets));
+        })
+    };
+    let found = served(245).found();
+    let cpu = found.iter().find(|finding| finding.kind == Kind::CpuLimit).unwrap();
+    assert!(cpu.share > 0.95, "{}", cpu.share);
+    // At two thirds each call waits for its own copies at most: a fifth of its time.
+    assert!(!served(160).kinds().contains(&Kind::CpuLimit));
+}

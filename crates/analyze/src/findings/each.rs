@@ -1,0 +1,70 @@
+//! Kinds that hold one stream back, over all that run beside one another: each part is looked at by itself, and what ails several
+//! of them in the same way is one finding. Its share is of the time of all of them together, so that a cause that holds every
+//! stream back all the time takes all of it, however many there are.
+
+use super::scene::Part;
+use super::view::{View, percent};
+use super::{Evidence, Finding, log};
+use std::mem;
+
+/// Looks for one kind.
+pub(super) type Kind = fn(&View<'_>) -> Option<Finding>;
+
+/// How many parts a sentence names.
+const NAMED: usize = 4;
+
+/// What a kind finds of each part by itself, as one finding.
+pub(super) fn find(view: &mut View<'_>, kind: Kind) -> Option<Finding> {
+    let parts = mem::take(&mut view.scene.parts);
+    let count = parts.len();
+    let (mut looked_at, mut found) = (Vec::new(), Vec::new());
+    for mut part in parts {
+        // By itself its time is all there is.
+        let weight = mem::replace(&mut part.weight, 1.0);
+        view.scene.parts = vec![part];
+        let one = kind(view);
+        let Some(mut part) = view.scene.parts.pop() else { continue };
+        part.weight = weight;
+        found.extend(one.map(|one| (weight * one.share, name(&part), one)));
+        looked_at.push(part);
+    }
+    view.scene.parts = looked_at;
+    merged(found, count)
+}
+
+/// The ends of a part.
+fn name(part: &Part<'_>) -> String {
+    format!("{} to {}", part.hosts.0, part.hosts.1)
+}
+
+/// One finding of several: the one that takes most, with the others named behind it.
+fn merged(mut found: Vec<(f64, String, Finding)>, count: usize) -> Option<Finding> {
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let share = found.iter().map(|(share, ..)| share).sum::<f64>().min(1.0);
+    let mut found = found.into_iter();
+    let (_, _, mut first) = found.next()?;
+    first.share = share;
+    let others: Vec<(f64, String, Finding)> = found.collect();
+    if !others.is_empty() {
+        let names: Vec<&str> = others.iter().take(NAMED).map(|(_, name, _)| name.as_str()).collect();
+        let more = if others.len() > NAMED { ", ..." } else { "" };
+        first.sentence += &format!(
+            "; so it is with {} of {} more beside it ({}{more}), {} of the time of all together",
+            others.len(),
+            count - 1,
+            names.join(", "),
+            percent(share)
+        );
+        // The least sure of what is said together.
+        first.confidence = others.iter().map(|(.., other)| other.confidence).fold(first.confidence, f64::min);
+        let proofs = others.into_iter().filter_map(|(_, name, other)| proof(&name, other));
+        first.evidence.extend(proofs.take(log::MOST));
+    }
+    Some(first)
+}
+
+/// The first proof of another part, with its name.
+fn proof(name: &str, finding: Finding) -> Option<Evidence> {
+    let first = finding.evidence.into_iter().next()?;
+    Some(Evidence { what: format!("{name}: {}", first.what), ..first })
+}
