@@ -47,6 +47,7 @@ pub(crate) fn processors(scene: &Scene<'_>) -> Vec<Processor> {
         found.extend(threads(scene, part));
         found.extend(held_back(scene, part));
         found.extend(crowded(scene, part));
+        found.extend(all_cores(scene, part));
     }
     found
 }
@@ -127,15 +128,8 @@ fn calls_s(scene: &Scene<'_>) -> f64 {
 /// The threads of a part's two sides: what they computed of the time that was measured.
 fn threads(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
     let sides = [(&part.hosts.0, Side::Initiator), (&part.hosts.1, Side::Responder)];
-    let of = |side: Side| {
-        let cpu = |record: &&stackline_core::record::RunRecord| {
-            let usage = of_side(record, side).usage;
-            usage.user_s + usage.system_s
-        };
-        part.records.iter().map(cpu).sum::<f64>() / part.elapsed_s / f64::from(part.plan.replicas.max(1))
-    };
     let (host, side, share) =
-        sides.map(|(host, side)| (host, side, of(side))).into_iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
+        sides.map(|(host, side)| (host, side, part.computed(side))).into_iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let share = share.min(1.0);
     let what = if side == Side::Initiator { "initiator" } else { "responder" };
     (share >= FULL).then(|| Processor {
@@ -200,6 +194,38 @@ fn crowded(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
         tries: vec!["a core of its own: `on cpu`, isolcpus, fewer other processes".into()],
         confidence: 0.9,
     })
+}
+
+/// Both ends on one machine whose cores are all busy, whoever has them.
+fn all_cores(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
+    let host = &part.hosts.0;
+    let (busy, rows) = cores(scene, host).filter(|_| part.in_one_machine() && matches!(part.work, Work::Bulk(_)))?;
+    let ends = part.computed(Side::Initiator) + part.computed(Side::Responder);
+    (busy >= FULL).then(|| Processor {
+        share: busy * part.weight,
+        host: host.clone(),
+        sentence: format!(
+            "the cores of {host}, where both ends run, are at their limit: all of them are busy {} of the time, the two ends compute for {} of one",
+            percent(busy),
+            percent(ends)
+        ),
+        evidence: scene.log.evidence(format!("the cores of {host} were not idle {} of the time", percent(busy)), &rows),
+        tries: vec!["run it while nothing else runs there, or with the ends on machines of their own".into()],
+        confidence: 0.7,
+    })
+}
+
+/// How busy all cores of a host were while it was measured, 0 to 1, and the events that tell it.
+pub(crate) fn cores(scene: &Scene<'_>, host: &str) -> Option<(f64, Vec<u32>)> {
+    let log = scene.log;
+    let runs = || log.case.index.runs.iter().filter(|run| run.measurement == scene.index && !run.warmup);
+    let within = |row: &u32| runs().any(|run| (run.from_ns..=run.to_ns).contains(&log.at(*row)));
+    let figure = |row: u32, field: &str| log.number(row, field).map_or(0.0, |figure| figure as f64);
+    let rows = log.rows("CPU_USE").iter().copied().filter(within).filter(|row| log.host(*row) == host);
+    let rows: Vec<u32> = rows.collect();
+    let all: f64 = rows.iter().map(|row| figure(*row, "interval_ns")).sum();
+    let idle = |row: &u32| figure(*row, "interval_ns") * (figure(*row, "idle_ppm") + figure(*row, "iowait_ppm")) / 1e6;
+    (all > 0.0).then(|| ((1.0 - rows.iter().map(idle).sum::<f64>() / all).clamp(0.0, 1.0), rows))
 }
 
 const fn of_side(record: &stackline_core::record::RunRecord, side: Side) -> &SideRecord {

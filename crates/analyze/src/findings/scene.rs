@@ -266,6 +266,23 @@ impl<'c> Part<'c> {
         self.records.iter().filter_map(told).reduce(f64::min)
     }
 
+    /// Whether both ends are on one machine, with no link between them: only the work of processors takes time there. Hosts
+    /// without a name are the machine's own; those with one may have a short link.
+    pub(crate) fn in_one_machine(&self) -> bool {
+        let near = || self.round_trip_s().is_some_and(|trip| trip < super::serial::LEAST_TRIP_S);
+        let unnamed = self.plan.from.is_none() && self.plan.to.is_none();
+        self.paths.is_none() && unnamed && (self.plan.stack.name == "unix" || near())
+    }
+
+    /// What the threads of one side computed of the measured time; 1 is a full core.
+    pub(crate) fn computed(&self, side: Side) -> f64 {
+        let usage = |record: &&RunRecord| match side {
+            Side::Initiator => record.initiator.usage.user_s + record.initiator.usage.system_s,
+            Side::Responder => record.responder.usage.user_s + record.responder.usage.system_s,
+        };
+        self.records.iter().map(usage).sum::<f64>() / self.elapsed_s / f64::from(self.plan.replicas.max(1))
+    }
+
     /// The sender of bulk data, and who receives it.
     pub(crate) fn sides<'r>(&self, record: &'r RunRecord) -> Option<(&'r SideRecord, &'r SideRecord)> {
         match self.work {

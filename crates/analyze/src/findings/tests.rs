@@ -965,3 +965,33 @@ fn for_a_processor_that_is_busy_all_the_time_every_caller_waits() {
     // At two thirds each call waits for its own copies at most: a fifth of its time.
     assert!(!served(160).kinds().contains(&Kind::CpuLimit));
 }
+
+/// A transfer within one machine: its ends compute for these shares of the time, its two cores are idle for that one.
+fn within(computes: (f64, f64), idle: f64) -> Given {
+    bulk(1, 10.0, 6_000_000_000, None).with(|given| {
+        given.plan.networks.clear();
+        given.plan.measurements[0].across = None;
+        (given.plan.measurements[0].parts[0].from, given.plan.measurements[0].parts[0].to) = (None, None);
+        given.transport(|t| t.rtt_s = 15e-6);
+        let record = &mut given.records[0];
+        (record.initiator.usage.system_s, record.responder.usage.system_s) = (10.0 * computes.0, 10.0 * computes.1);
+        let (used, idle) = ((1e6 * (1.0 - idle)) as u64, (1e6 * idle) as u64);
+        for core in 0..2 {
+            let data = format!("{}; {core}; 0; {used}; 0; 0; 0; {idle}; 0", 9 * SECOND);
+            given.event(9_500_000, "initiator", "CPU_USE", &data);
+        }
+    })
+}
+
+#[test]
+fn within_one_machine_only_processors_limit() {
+    assert_eq!(within((0.37, 0.33), 0.05).kinds(), [Kind::CpuLimit]);
+    assert_eq!(within((0.95, 0.33), 0.3).kinds(), [Kind::CpuLimit]);
+    let found = within((0.37, 0.33), 0.5).found();
+    assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [Kind::Unexplained]);
+    assert!(found[0].sentence.starts_with("nothing that was watched was at its limit"), "{}", found[0].sentence);
+    assert!((found[0].share - 0.63).abs() < 1e-6 && found[0].confidence < 0.2, "{:?}", found[0]);
+    // Over a short link it is not known what else was in the way.
+    let apart = within((0.37, 0.33), 0.05).with(|given| given.plan.measurements[0].parts[0].to = Some("b".into()));
+    assert!(apart.found()[0].sentence.contains("is not explained"), "{}", apart.found()[0].sentence);
+}

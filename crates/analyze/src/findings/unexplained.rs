@@ -8,6 +8,24 @@ use stackline_core::program::Side;
 /// Known is only that something is missing.
 const SURE: f64 = 0.3;
 
+/// That no limit was seen on a quiet machine is little to say.
+const CALM: f64 = 0.1;
+
+/// Where no link lies between the ends, what they compute is what a transfer takes; of the rest only that it was not seen.
+fn in_one_machine(view: &View<'_>, rest: f64) -> Option<Finding> {
+    let of = |side: Side| view.scene.over_parts(|part| part.computed(side).min(1.0));
+    let ends = (of(Side::Initiator), of(Side::Responder));
+    // They may have computed at the same time.
+    let share = rest - ends.0.max(ends.1);
+    let sentence = format!(
+        "nothing that was watched was at its limit: both ends are on one machine, and compute {} and {} of the time",
+        percent(ends.0),
+        percent(ends.1)
+    );
+    let figure = format!("initiators computed {} of the time, responders {}", percent(ends.0), percent(ends.1));
+    (share >= LEAST).then(|| view.finding(Kind::Unexplained, share, CALM, sentence).because(view.scene.figure(figure)))
+}
+
 /// Beside these findings, those below [`LEAST`] among them.
 pub(super) fn find(view: &View<'_>, found: &[Finding]) -> Option<Finding> {
     let scene = &view.scene;
@@ -23,6 +41,9 @@ pub(super) fn find(view: &View<'_>, found: &[Finding]) -> Option<Finding> {
     let share = unused - explained;
     if share < LEAST {
         return None;
+    }
+    if scene.parts.iter().all(Part::in_one_machine) {
+        return in_one_machine(view, share);
     }
     let path = if told { "no link was full in it" } else { "the network does not tell how full it was" };
     let sentence =
