@@ -208,6 +208,8 @@ pub const ENTRIES: &[Entry] = &[
     entry("NET_DEQUEUE", Layer::Network, NET, "it has left through the link"),
     entry("NET_MARK", Layer::Network, NET, "it is marked (ECN)"),
     entry("NET_DUPLICATE", Layer::Network, NET, "a link doubles it"),
+    entry("NET_AGAIN", Layer::Network, NET, "bytes of a stream that a host has sent before enter the network again")
+        .of(Fate::SentAgain),
     entry("NET_DROP", Layer::Network, NET_REASON, "it is dropped or lost, and why").of(Fate::Dropped),
     entry("NET_SEEN", Layer::Network, NET, "a capture sees it"),
     entry("NET_DELIVER", Layer::Network, NET, "its host has it"),

@@ -32,6 +32,8 @@ pub(crate) struct Range {
     pub(crate) offset: Option<u64>,
     /// Bytes of data.
     pub(crate) bytes: Option<u64>,
+    /// Whether packets with some of them were seen before: at its host's own port that says that they are sent again.
+    pub(crate) seen_before: bool,
 }
 
 /// What has to be known beside a packet to tell its range.
@@ -86,6 +88,8 @@ impl Wire for stackline_sim::Datagram {
             stream: Some(unit::stream(flow, direction)),
             offset: carried.offset,
             bytes: Some(carried.bytes),
+            // The simulated protocols tell themselves what they send again.
+            seen_before: false,
         })
     }
 }
@@ -249,7 +253,8 @@ mod testing {
         }
 
         fn range(packet: &Packet<Self>, _: &mut Streams) -> Option<Range> {
-            Some(Range { unit: None, stream: Some(3), offset: Some(packet.number * 1000), bytes: Some(1460) })
+            let offset = Some(packet.number * 1000);
+            Some(Range { stream: Some(3), offset, bytes: Some(1460), ..Range::default() })
         }
     }
 

@@ -11,6 +11,7 @@ static ENQUEUE: Keyword = Keyword::new("NET_ENQUEUE");
 static DEQUEUE: Keyword = Keyword::new("NET_DEQUEUE");
 static MARK: Keyword = Keyword::new("NET_MARK");
 static DUPLICATE: Keyword = Keyword::new("NET_DUPLICATE");
+static AGAIN: Keyword = Keyword::new("NET_AGAIN");
 static DROP: Keyword = Keyword::new("NET_DROP");
 static DELIVER: Keyword = Keyword::new("NET_DELIVER");
 
@@ -90,8 +91,11 @@ impl Events {
             packet.bytes().into(),
             more.unwrap_or_default(),
         ];
-        let known = values.len() - usize::from(more.is_none());
-        self.tapes.push(node as usize, keyword.id(), self.stamp.at_ns(node, at), &values[..known]);
+        let (known, at_ns) = (values.len() - usize::from(more.is_none()), self.stamp.at_ns(node, at));
+        self.tapes.push(node as usize, keyword.id(), at_ns, &values[..known]);
+        if range.seen_before && matches!(what, Happening::Enqueue(_)) && node == packet.from.0 {
+            self.tapes.push(node as usize, AGAIN.id(), at_ns, &values[..values.len() - 1]);
+        }
     }
 
     /// Hands on what is left.

@@ -122,8 +122,9 @@ impl Frames {
         let expected = seen.first.wrapping_add(seen.farthest as u32);
         let behind = i64::from(sequence.wrapping_sub(expected).cast_signed());
         let offset = seen.farthest.checked_add_signed(behind)?;
+        let seen_before = offset < seen.farthest;
         seen.farthest = seen.farthest.max(offset + data.len() as u64);
-        Some((None, Range { offset: Some(offset), bytes, ..Range::default() }))
+        Some((None, Range { offset: Some(offset), bytes, seen_before, ..Range::default() }))
     }
 
     fn of_blast(
@@ -236,8 +237,9 @@ mod tests {
         let first = u32::MAX - 999;
         assert_eq!(frames.range(&tcp(CLIENT, SERVER, first.wrapping_sub(1), SYN, 0), 1), None);
         let mut at = |sequence: u32, data| {
-            let range = frames.range(&tcp(CLIENT, SERVER, sequence, 16, data), 1);
-            range.map(|range| (range.stream, range.offset, range.bytes))
+            let range = frames.range(&tcp(CLIENT, SERVER, sequence, 16, data), 1)?;
+            assert_eq!(range.seen_before, sequence == first.wrapping_add(500));
+            Some((range.stream, range.offset, range.bytes))
         };
         let there = Some(10);
         assert_eq!(at(first, 1000), Some((there, Some(0), Some(1000))));

@@ -257,9 +257,11 @@ fn what_an_emulated_network_drops_of_a_stream_is_sent_again_and_arrives() {
     let dropped = ranges(&events, "NET_DROP", "x>b");
     assert!(!dropped.is_empty());
     let (sent, arrived) = (ranges(&events, "NET_ENQUEUE", "a>x"), ranges(&events, "NET_DELIVER", "b"));
+    let again = ranges(&events, "NET_AGAIN", "a>x");
     for (from, to) in dropped {
         let crosses = |(start, end): &&(i64, i64)| *start < to && from < *end;
         assert!(sent.iter().filter(crosses).count() > 1, "{from}..{to} is sent again");
+        assert!(again.iter().any(|range| crosses(&range)), "{from}..{to} is told to be sent again");
         assert!(arrived.iter().any(|range| crosses(&range)), "{from}..{to} arrives");
     }
     // The bytes of every unit are told to arrive at the host, in whichever packets.
