@@ -255,7 +255,7 @@ impl Table {
         }
     }
 
-    /// Takes everything out; the room for it stays.
+    /// Takes everything out, names too; the room of the columns stays.
     pub fn clear(&mut self) {
         self.at_ns.clear();
         self.keyword.clear();

@@ -1,5 +1,6 @@
 //! The agent: a process with a pipe. It creates and ends benchmark processes (threads of its own) by message, and is
-//! silent while they measure. When the pipe closes it ends them and exits, so nothing is left behind.
+//! silent while they measure, but for what time it is where it is asked. When the pipe closes it ends them and exits, so nothing
+//! is left behind.
 
 use crate::clock;
 use crate::control::{self, FromAgent, Hello, PROTOCOL, Task, ToAgent};

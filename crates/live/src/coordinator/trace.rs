@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Exchanges at a time; the one that was under way for the least time is kept.
 const EXCHANGES: usize = 8;
 
-/// How often clocks are compared during a run, at most; a long run needs no more than some 64 comparisons by then.
+/// How often clocks are compared during a run, at most: after a minute, whenever another 64th of the run has gone by.
 const EVERY: Duration = Duration::from_secs(1);
 const ENOUGH: u32 = 64;
 

@@ -174,6 +174,8 @@ pub struct Connection {
     /// Data has left since the sender's window was looked at.
     pub(super) sent: bool,
     pub(super) wants_room: bool,
+    /// What was handed over last leaves now, small or not, as far as the windows let it.
+    pub(super) pushes: bool,
     /// Something may have to leave.
     pub(super) stirred: bool,
     /// Somebody wants to be told what it does.
@@ -205,6 +207,7 @@ impl Connection {
             push: None,
             sent: false,
             wants_room: false,
+            pushes: false,
             stirred: true,
             listener: None,
         }
@@ -297,6 +300,7 @@ impl Connection {
             self.stirred = true;
         }
         self.wants_room = accepted < bytes;
+        self.pushes |= self.wants_room && accepted > 0;
         self.account(now);
         Some(accepted)
     }

@@ -96,6 +96,7 @@ impl Connection {
             self.sender.probe = Some((self.sender.next, true));
             return Some((range, Some(Why::TailProbe)));
         }
+        self.pushes = false;
         self.sender.validate(now, core::mem::take(&mut self.sent));
         self.ask_for_window(now);
         None
@@ -119,9 +120,9 @@ impl Connection {
         let last = start + data == sender.queued;
         let end = start + data + u64::from(last && sender.fin);
         let small = data < u64::from(sender.mss);
-        // As Minshall had it: only a small segment that is on its way holds back another. A write that waits for room pushes what
-        // it has handed over.
-        let held = sender.una < sender.small && !self.wants_room;
+        // As Minshall had it: only a small segment that is on its way holds back another. A write that has to wait for room pushes
+        // what it has handed over.
+        let held = sender.una < sender.small && !self.pushes;
         let waits = small && !sender.nodelay && !(last && sender.fin) && held;
         (!waits || pushed.is_some()).then_some(Range { start, end })
     }
