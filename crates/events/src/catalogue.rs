@@ -72,6 +72,24 @@ const NET_QUEUED: &[&str] =
     &["unit", "stream", "offset", "bytes", "place", "way", "flow", "number", "segments", "length", "queued"];
 const NET_REASON: &[&str] =
     &["unit", "stream", "offset", "bytes", "place", "way", "flow", "number", "segments", "length", "reason"];
+const INFO: &[&str] = &[
+    "interval_ns",
+    "stream",
+    "local",
+    "remote",
+    "cwnd_bytes",
+    "in_flight_bytes",
+    "rtt_ns",
+    "retransmits",
+    "busy_ns",
+    "rwnd_limited_ns",
+    "sndbuf_limited_ns",
+    "unsent_bytes",
+    "receive_queue_bytes",
+    "send_window_bytes",
+    "mss_bytes",
+    "acked_bytes",
+];
 const CAUSE: &[&str] = &["unit", "stream", "offset", "bytes", "cause"];
 
 /// All of them, in the order a data unit meets them.
@@ -157,24 +175,7 @@ pub const ENTRIES: &[Entry] = &[
     entry(
         "TCP_INFO",
         Layer::Protocol,
-        &[
-            "interval_ns",
-            "stream",
-            "local",
-            "remote",
-            "cwnd_bytes",
-            "in_flight_bytes",
-            "rtt_ns",
-            "retransmits",
-            "busy_ns",
-            "rwnd_limited_ns",
-            "sndbuf_limited_ns",
-            "unsent_bytes",
-            "receive_queue_bytes",
-            "send_window_bytes",
-            "mss_bytes",
-            "acked_bytes",
-        ],
+        INFO,
         "a connection as the kernel tells of it at the end of an interval; retransmits, busy, limited and acknowledged are of it",
     ),
     entry("BLAST_SEND", Layer::Protocol, CAUSE, "the machine sends a packet; `cause` is new or the retransmission's"),
@@ -204,6 +205,12 @@ pub const ENTRIES: &[Entry] = &[
         "a QUIC packet is declared lost",
     )
     .of(Fate::SentAgain),
+    entry(
+        "QUIC_INFO",
+        Layer::Protocol,
+        INFO,
+        "a QUIC connection, as `TCP_INFO` tells of one of TCP; bytes are of whole packets, of which those found lost are retransmits",
+    ),
     entry("NET_ENQUEUE", Layer::Network, NET_QUEUED, "a packet comes to a queue; `queued` is what is in it with this"),
     entry("NET_DEQUEUE", Layer::Network, NET, "it has left through the link"),
     entry("NET_MARK", Layer::Network, NET, "it is marked (ECN)"),

@@ -10,7 +10,6 @@ use stackline_events::unit::{self, Direction, Numbering};
 use stackline_events::{Keyword, Tapes, Value};
 use stackline_net::Node;
 use stackline_proto::blast::told::{self as blast, Deed};
-use stackline_proto::tcp::Facts;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -39,7 +38,6 @@ static BLAST_TIMER: Keyword = Keyword::new(Deed::Timer.keyword());
 static BLAST_NAK: Keyword = Keyword::new(Deed::Misses.keyword());
 static BLAST_ACK: Keyword = Keyword::new(Deed::Has.keyword());
 static CPU_USE: Keyword = Keyword::new("CPU_USE");
-static INFO: Keyword = Keyword::new("TCP_INFO");
 
 /// What a traced run is told.
 #[derive(Debug)]
@@ -50,6 +48,35 @@ pub struct Trace {
     pub zero_ns: u64,
     /// Takes the events; its hosts are the network's, in their order.
     pub tapes: Tapes,
+}
+
+/// A connection as its machine tells of it at a moment, as in `TCP_INFO`; what it does not know is absent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Info {
+    /// Congestion window.
+    pub(crate) cwnd_bytes: Option<u64>,
+    /// Sent and neither acknowledged nor lost, as far as is known.
+    pub(crate) in_flight_bytes: Option<u64>,
+    /// Smoothed round trip time.
+    pub(crate) rtt: Option<Duration>,
+    /// Segments or packets sent again, until now.
+    pub(crate) retransmits: u64,
+    /// Time with data to send or on its way, until now.
+    pub(crate) busy: Option<Duration>,
+    /// Of it, held back by the peer's window.
+    pub(crate) receive_window_limited: Option<Duration>,
+    /// Of it, with a full send buffer that was all on its way.
+    pub(crate) send_buffer_limited: Option<Duration>,
+    /// Handed over and not sent.
+    pub(crate) unsent_bytes: Option<u64>,
+    /// Arrived and not taken.
+    pub(crate) receive_queue_bytes: Option<u64>,
+    /// The peer's window.
+    pub(crate) send_window_bytes: Option<u64>,
+    /// Size of a full segment or packet.
+    pub(crate) mss_bytes: Option<u64>,
+    /// Bytes that the peer has acknowledged, until now.
+    pub(crate) acked_bytes: Option<u64>,
 }
 
 /// Where events of a run go.
@@ -111,29 +138,29 @@ impl Log {
     }
 
     /// A connection as its machine tells of it now, told of one side of a pair.
-    pub(crate) fn info(&self, (pair, side): (u32, Side), at: Instant, before: &Facts, now: &Facts) {
+    pub(crate) fn info(&self, keyword: &Keyword, (pair, side): (u32, Side), at: Instant, before: &Info, now: &Info) {
         let (stream, host) = self.stream(pair, side);
-        let mss = u64::from(now.mss);
-        let grew = |before: Duration, now: Duration| Value::from(now.0.saturating_sub(before.0));
+        let value = |value: Option<u64>| value.map_or(Value::Absent, Value::from);
+        let grew = |get: fn(&Info) -> Option<u64>| value(get(now).map(|n| n.saturating_sub(get(before).unwrap_or(0))));
         let values = [
             LOOK_EVERY.0.into(),
             stream.into(),
             Value::Absent,
             Value::Absent,
-            (u64::from(now.window) * mss).into(),
-            now.in_flight.into(),
-            now.rtt.0.into(),
+            value(now.cwnd_bytes),
+            value(now.in_flight_bytes),
+            value(now.rtt.map(|rtt| rtt.0)),
             now.retransmits.saturating_sub(before.retransmits).into(),
-            grew(before.busy, now.busy),
-            grew(before.receive_window_limited, now.receive_window_limited),
-            grew(before.send_buffer_limited, now.send_buffer_limited),
-            now.unsent.into(),
-            now.waiting.into(),
-            now.peer_window.into(),
-            mss.into(),
-            now.bytes_acked.saturating_sub(before.bytes_acked).into(),
+            grew(|info| info.busy.map(|time| time.0)),
+            grew(|info| info.receive_window_limited.map(|time| time.0)),
+            grew(|info| info.send_buffer_limited.map(|time| time.0)),
+            value(now.unsent_bytes),
+            value(now.receive_queue_bytes),
+            value(now.send_window_bytes),
+            value(now.mss_bytes),
+            grew(|info| info.acked_bytes),
         ];
-        self.put(host, at, &INFO, &values);
+        self.put(host, at, keyword, &values);
     }
 
     /// What the processor of a host has spent by now on its interface; false when it did nothing since it was looked at last.

@@ -23,6 +23,7 @@ mod outlet;
 pub(crate) mod quic;
 pub(crate) mod segments;
 pub(crate) mod smol;
+mod spent;
 pub(crate) mod stream;
 pub(crate) mod tcp;
 pub(crate) mod udp;
@@ -127,7 +128,8 @@ impl Pair {
     pub(crate) fn look(&self, at: Instant, log: &Log) -> usize {
         match self {
             Self::Tcp(pair) => pair.look(at, log),
-            Self::Udp(_) | Self::Quic(_) | Self::Blast(_) | Self::Ikp(_) => 0,
+            Self::Quic(pair) => pair.look(at, log),
+            Self::Udp(_) | Self::Blast(_) | Self::Ikp(_) => 0,
         }
     }
 

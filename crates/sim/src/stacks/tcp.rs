@@ -6,13 +6,14 @@ use super::segments::{ACK, Fields, SYN};
 use super::{Route, linux_tcp, other, place, smol};
 use crate::datagram::Datagram;
 use crate::fault::Failure;
-use crate::trace::Log;
+use crate::trace::{Info, Log};
 use crate::world::{Timer, World};
 use stackline_core::catalogue::Mapping;
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
+use stackline_events::Keyword;
 use stackline_net::{Ecn, Node, Packet, Segments as Sizes};
 use stackline_proto::tcp::{Facts, Flags, State};
 use std::cell::{Cell, RefCell};
@@ -43,6 +44,8 @@ pub(super) const MAPPING: &[Mapping] = &[
     Mapping { operation: "DisconnectRequest", services: "FIN (RST when there are bytes nobody has taken)" },
     Mapping { operation: "AwaitDisconnectIndication", services: "FIN from the peer, then the own" },
 ];
+
+static INFO: Keyword = Keyword::new("TCP_INFO");
 
 /// Ports of initiators.
 const EPHEMERAL: (u32, u32) = (32_768, 28_232);
@@ -203,6 +206,25 @@ impl TcpPair {
     }
 }
 
+/// What the machine knows of itself, as it is told.
+fn info(facts: &Facts) -> Info {
+    let mss = u64::from(facts.mss);
+    Info {
+        cwnd_bytes: Some(u64::from(facts.window) * mss),
+        in_flight_bytes: Some(facts.in_flight),
+        rtt: Some(facts.rtt),
+        retransmits: facts.retransmits,
+        busy: Some(facts.busy),
+        receive_window_limited: Some(facts.receive_window_limited),
+        send_buffer_limited: Some(facts.send_buffer_limited),
+        unsent_bytes: Some(facts.unsent),
+        receive_queue_bytes: Some(facts.waiting),
+        send_window_bytes: Some(facts.peer_window),
+        mss_bytes: Some(mss),
+        acked_bytes: Some(facts.bytes_acked),
+    }
+}
+
 /// Whether it asks for a connection.
 fn dials(datagram: &Datagram) -> bool {
     match datagram.segment() {
@@ -316,7 +338,7 @@ impl End {
         let changed = (now.bytes_acked, now.bytes_received) != (before.bytes_acked, before.bytes_received);
         let tells = changed || now.in_flight + now.unsent + now.waiting > 0;
         if tells {
-            log.info((self.wire.pair, self.side), at, &before, &now);
+            log.info(&INFO, (self.wire.pair, self.side), at, &info(&before), &info(&now));
         }
         tells
     }

@@ -1,9 +1,11 @@
 //! One end of a QUIC connection with its one stream.
 
+use super::flight::Flight;
 use super::moment::{instant, moment};
 use super::wire::Wire;
 use crate::stacks::end::{self, Got};
-use crate::trace::Log;
+use crate::stacks::spent::{Held, Spent};
+use crate::trace::{Info, Log};
 use crate::world::{Timer, World};
 use bytes::Bytes;
 use quinn_proto::{
@@ -18,6 +20,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// What data units hold. A sender keeps what is not acknowledged, all of it here.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -62,6 +65,7 @@ pub(crate) struct End {
 }
 
 static LOST: Keyword = Keyword::new("QUIC_LOST");
+static INFO: Keyword = Keyword::new("QUIC_INFO");
 
 struct Inner {
     connection: Connection,
@@ -72,8 +76,15 @@ struct Inner {
     ended: bool,
     /// The own half is ended, and the peer knows.
     finished: bool,
-    /// Bytes of the stream that were taken.
+    /// Bytes of the stream that were taken, and that were handed over.
     received: u64,
+    written: u64,
+    flight: Arc<Flight>,
+    spent: Spent,
+    /// How often it had told the peer that its credit is used up when the application last handed something over.
+    told_blocked: u64,
+    /// What it told of itself last, while the run is traced, and the bytes that had been taken and handed over then.
+    looked: (Info, [u64; 2]),
     /// Packets and bytes that were lost, as far as that was told.
     told_lost: (u64, u64),
     /// The earliest timer that has not come yet.
@@ -94,6 +105,7 @@ impl End {
         settings: BTreeMap<String, String>,
     ) -> Self {
         let inner = Inner {
+            flight: Flight::of(&connection),
             connection,
             stream: None,
             connected: false,
@@ -101,6 +113,10 @@ impl End {
             ended: false,
             finished: false,
             received: 0,
+            written: 0,
+            spent: Spent::default(),
+            told_blocked: 0,
+            looked: Default::default(),
             told_lost: (0, 0),
             alarm: None,
         };
@@ -142,6 +158,7 @@ impl End {
     pub(super) fn arrived(self: &Rc<Self>, event: ConnectionEvent, world: &World) {
         let mut inner = self.inner.borrow_mut();
         inner.connection.handle_event(event);
+        inner.account(self.wants_room.get(), world.now());
         self.attend(&mut inner, world);
         self.touch(world);
     }
@@ -284,6 +301,7 @@ impl End {
             }
         }
         if done > 0 {
+            inner.handed_over(done as u64, world.now());
             self.touch(world);
         }
         self.wants_room.set(done < bytes);
@@ -330,15 +348,31 @@ impl End {
         self.touch(world);
     }
 
-    pub(in crate::stacks) fn transport(&self, _: Instant) -> Transport {
+    /// Tells of itself when something is under way or has happened; whether it did.
+    pub(super) fn look(&self, at: Instant, log: &Log) -> bool {
+        let mut inner = self.inner.borrow_mut();
+        let (now, moved) = (inner.info(at), [inner.received, inner.written]);
+        let (before, moved_before) = std::mem::replace(&mut inner.looked, (now, moved));
+        let tells = inner.spent.is_busy() || moved != moved_before;
+        if tells {
+            log.info(&INFO, (self.pair(), self.place.side), at, &before, &now);
+        }
+        tells
+    }
+
+    pub(in crate::stacks) fn transport(&self, now: Instant) -> Transport {
         let inner = self.inner.borrow();
         let path = inner.connection.stats().path;
         let mtu = u64::from(path.current_mtu);
+        let seconds = |time: Duration| Some(time.seconds());
         Transport {
             retransmits: path.lost_packets,
             rtt_s: path.rtt.as_secs_f64(),
             cwnd_segments: Some(path.cwnd / mtu.max(1)),
             mss_bytes: mtu,
+            busy_s: seconds(inner.spent.busy(now)),
+            receive_window_limited_s: seconds(inner.spent.by(Held::ReceiveWindow, now)),
+            send_buffer_limited_s: seconds(inner.spent.by(Held::SendBuffer, now)),
             bytes_received: inner.received,
             ..Transport::default()
         }
@@ -354,6 +388,54 @@ impl End {
 }
 
 impl Inner {
+    /// The application has handed something over.
+    fn handed_over(&mut self, bytes: u64, now: Instant) {
+        self.written += bytes;
+        self.told_blocked = self.blocked_frames();
+        self.spent.begin(now);
+    }
+
+    /// Books what held it up until now, if an acknowledgement says it.
+    fn account(&mut self, wants_room: bool, now: Instant) {
+        let Some(acknowledged) = self.flight.take() else { return };
+        let held = match (acknowledged.starved, wants_room) {
+            (true, true) => self.blocked_by(),
+            _ => Held::Network,
+        };
+        self.spent.book(held, now);
+        if acknowledged.all && acknowledged.starved && !wants_room {
+            self.spent.end();
+        }
+    }
+
+    /// What keeps the application from handing over more: of the peer's credit the machine tells the peer when it is used
+    /// up, of its own buffer it does not.
+    fn blocked_by(&self) -> Held {
+        if self.blocked_frames() > self.told_blocked { Held::ReceiveWindow } else { Held::SendBuffer }
+    }
+
+    fn blocked_frames(&self) -> u64 {
+        let sent = self.connection.stats().frame_tx;
+        sent.data_blocked + sent.stream_data_blocked
+    }
+
+    /// How it is now. Which bytes of its stream have been sent or acknowledged, and how much credit is left, quinn-proto
+    /// does not say.
+    fn info(&self, now: Instant) -> Info {
+        let path = self.connection.stats().path;
+        Info {
+            cwnd_bytes: Some(path.cwnd),
+            in_flight_bytes: Some(if self.spent.is_busy() { self.flight.bytes() } else { 0 }),
+            rtt: Some(Duration(u64::try_from(path.rtt.as_nanos()).unwrap_or(u64::MAX))),
+            retransmits: path.lost_packets,
+            busy: Some(self.spent.busy(now)),
+            receive_window_limited: Some(self.spent.by(Held::ReceiveWindow, now)),
+            send_buffer_limited: Some(self.spent.by(Held::SendBuffer, now)),
+            mss_bytes: Some(u64::from(path.current_mtu)),
+            ..Info::default()
+        }
+    }
+
     /// Its stream: the initiator opens it when it first needs it.
     fn open(&mut self, side: Side) -> Option<StreamId> {
         if side == Side::Initiator && self.stream.is_none() {

@@ -10,6 +10,7 @@
 
 mod certificate;
 mod connection;
+mod flight;
 mod moment;
 mod null;
 mod terms;
@@ -21,6 +22,7 @@ use super::end::{self, Introductions, Streams};
 use super::{Route, other, place};
 use crate::datagram::Datagram;
 use crate::fault::Failure;
+use crate::trace::Log;
 use crate::world::World;
 use connection::Place;
 use moment::moment;
@@ -28,6 +30,7 @@ use quinn_proto::{ClientConfig, Connection, ConnectionHandle, DatagramEvent, End
 use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
+use stackline_core::time::Instant;
 use stackline_net::Packet;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -123,8 +126,7 @@ pub(super) const TABLE: StackTable = StackTable {
 };
 
 /// What a transport record leaves out. Its `retransmits` are packets found lost: what was in them is sent again in others.
-pub(super) const UNTOLD: &[&str] =
-    &["rtt_var_s", "busy_s", "receive_window_limited_s", "send_buffer_limited_s", "bytes_acked"];
+pub(super) const UNTOLD: &[&str] = &["rtt_var_s", "bytes_acked"];
 
 /// Ports of initiators and responders.
 const EPHEMERAL: (u32, u32) = (32_768, 28_232);
@@ -270,6 +272,12 @@ impl QuicPair {
                 }
             }
         }
+    }
+
+    /// Tells of every connection on which something is under way or has happened; how many.
+    pub(super) fn look(&self, at: Instant, log: &Log) -> usize {
+        let of_half = |half: &Half| half.ends.borrow().iter().flatten().filter(|end| end.look(at, log)).count();
+        self.halves.iter().map(of_half).sum()
     }
 
     pub(super) fn timer(&self, handle: u32, side: Side, world: &Rc<World>) {

@@ -1,6 +1,7 @@
 //! What a specification asks of its connections, as quinn-proto takes it. Everything it draws comes from the run's seed.
 
 use super::certificate;
+use super::flight::Watched;
 use super::null::Null;
 use crate::fault::Failure;
 use quinn_proto::congestion::{ControllerFactory, CubicConfig, NewRenoConfig};
@@ -75,7 +76,7 @@ impl Terms {
             cubic.initial_window(bytes);
             reno.initial_window(bytes);
         }
-        if self.congestion() == "reno" { Arc::new(reno) } else { Arc::new(cubic) }
+        if self.congestion() == "reno" { Arc::new(Watched(Arc::new(reno))) } else { Arc::new(Watched(Arc::new(cubic))) }
     }
 
     fn transport(&self) -> Arc<TransportConfig> {

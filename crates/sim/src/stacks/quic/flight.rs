@@ -1,0 +1,111 @@
+//! What a connection has on its way, heard where quinn-proto tells its congestion control: each packet that leaves, each
+//! acknowledgement that comes, and whether anything was left to send before it.
+//!
+//! It passes everything on and never decides anything: the congestion control is quinn's own.
+
+use quinn_proto::RttEstimator;
+use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Instant as Moment;
+
+/// What was heard.
+#[derive(Debug, Default)]
+pub(super) struct Flight {
+    in_flight: AtomicU64,
+    /// Acknowledgements came since this was asked last, and before them nothing was left to send.
+    acknowledged: AtomicBool,
+    starved: AtomicBool,
+}
+
+/// An acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acknowledged {
+    /// Before it, neither the congestion window nor the pace held anything back: all that was there was on its way.
+    pub(super) starved: bool,
+    /// Nothing is on its way any more.
+    pub(super) all: bool,
+}
+
+impl Flight {
+    /// What the last acknowledgement said, once.
+    pub(super) fn take(&self) -> Option<Acknowledged> {
+        let came = self.acknowledged.load(Relaxed);
+        self.acknowledged.store(false, Relaxed);
+        came.then(|| Acknowledged { starved: self.starved.load(Relaxed), all: self.bytes() == 0 })
+    }
+
+    /// Bytes on their way, as QUIC counts them: of whole packets.
+    pub(super) fn bytes(&self) -> u64 {
+        self.in_flight.load(Relaxed)
+    }
+
+    /// Of a connection whose congestion control [`Watched`] made.
+    pub(super) fn of(connection: &quinn_proto::Connection) -> Arc<Self> {
+        let watch = connection.congestion_state().clone_box().into_any().downcast::<Watch>();
+        watch.map(|watch| watch.flight).unwrap_or_default()
+    }
+}
+
+/// Makes congestion controls that are listened to.
+pub(super) struct Watched<F>(pub(super) Arc<F>);
+
+impl<F: ControllerFactory> ControllerFactory for Watched<F> {
+    fn build(self: Arc<Self>, now: Moment, mtu: u16) -> Box<dyn Controller> {
+        Box::new(Watch { inner: Arc::clone(&self.0).build(now, mtu), flight: Arc::default() })
+    }
+}
+
+/// A congestion control and who listens.
+struct Watch {
+    inner: Box<dyn Controller>,
+    flight: Arc<Flight>,
+}
+
+impl Controller for Watch {
+    fn on_sent(&mut self, now: Moment, bytes: u64, last_packet_number: u64) {
+        self.flight.in_flight.store(self.flight.bytes() + bytes, Relaxed);
+        self.inner.on_sent(now, bytes, last_packet_number);
+    }
+
+    fn on_ack(&mut self, now: Moment, sent: Moment, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
+        self.inner.on_ack(now, sent, bytes, app_limited, rtt);
+    }
+
+    fn on_end_acks(&mut self, now: Moment, in_flight: u64, app_limited: bool, largest: Option<u64>) {
+        self.flight.in_flight.store(in_flight, Relaxed);
+        self.flight.starved.store(app_limited, Relaxed);
+        self.flight.acknowledged.store(true, Relaxed);
+        self.inner.on_end_acks(now, in_flight, app_limited, largest);
+    }
+
+    fn on_congestion_event(&mut self, now: Moment, sent: Moment, is_persistent_congestion: bool, lost_bytes: u64) {
+        self.flight.in_flight.store(self.flight.bytes().saturating_sub(lost_bytes), Relaxed);
+        self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.inner.on_mtu_update(new_mtu);
+    }
+
+    fn window(&self) -> u64 {
+        self.inner.window()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        self.inner.metrics()
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Self { inner: self.inner.clone_box(), flight: Arc::clone(&self.flight) })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.inner.initial_window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

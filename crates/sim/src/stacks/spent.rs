@@ -1,0 +1,104 @@
+//! Where a sender's time went, of machines that tell only afterwards what held them up: each stretch of time is booked when
+//! it is over.
+//!
+//! It knows no protocol and never looks ahead: what is not over yet counts as what was booked last.
+
+use stackline_core::time::{Duration, Instant};
+
+/// What holds a sender with data up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Held {
+    /// The network, the congestion window or an application without more.
+    #[default]
+    Network,
+    /// The receiver's window: everything that it lets go is on its way.
+    ReceiveWindow,
+    /// The send buffer: it is full, and all of it is on its way.
+    SendBuffer,
+}
+
+/// Times with data to send or on its way, by what held the sender up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    /// Since when nothing was booked; none without data.
+    since: Option<Instant>,
+    last: Held,
+    booked: [u64; 3],
+}
+
+impl Spent {
+    /// There is data.
+    pub(super) fn begin(&mut self, now: Instant) {
+        if self.since.is_none() {
+            (self.since, self.last) = (Some(now), Held::Network);
+        }
+    }
+
+    /// What it was that held the sender up until now.
+    pub(super) fn book(&mut self, held: Held, now: Instant) {
+        if let Some(since) = self.since {
+            self.booked[held as usize] += now.since(since).0;
+            (self.since, self.last) = (Some(now), held);
+        }
+    }
+
+    /// There is no data any more.
+    pub(super) const fn end(&mut self) {
+        self.since = None;
+    }
+
+    /// Whether there is data to send or on its way.
+    pub(super) const fn is_busy(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Time held up by that.
+    pub(super) fn by(&self, held: Held, now: Instant) -> Duration {
+        let open = self.since.filter(|_| self.last == held).map_or(0, |since| now.since(since).0);
+        Duration(self.booked[held as usize] + open)
+    }
+
+    /// Time with data, for whatever reason.
+    pub(super) fn busy(&self, now: Instant) -> Duration {
+        [Held::Network, Held::ReceiveWindow, Held::SendBuffer]
+            .into_iter()
+            .fold(Duration::ZERO, |sum, held| sum + self.by(held, now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(spent: &Spent, at: u64) -> [u64; 4] {
+        let by = |held| spent.by(held, Instant(at)).0;
+        [spent.busy(Instant(at)).0, by(Held::Network), by(Held::ReceiveWindow), by(Held::SendBuffer)]
+    }
+
+    #[test]
+    fn time_is_what_was_said_of_it_when_it_was_over() {
+        let mut spent = Spent::default();
+        spent.begin(Instant(100));
+        spent.begin(Instant(150));
+        spent.book(Held::Network, Instant(200));
+        spent.book(Held::SendBuffer, Instant(500));
+        spent.book(Held::ReceiveWindow, Instant(600));
+        assert_eq!(times(&spent, 600), [500, 100, 100, 300]);
+        // What goes on counts as what was said last.
+        assert_eq!(times(&spent, 650), [550, 100, 150, 300]);
+    }
+
+    #[test]
+    fn without_data_no_time_is_spent() {
+        let mut spent = Spent::default();
+        spent.book(Held::ReceiveWindow, Instant(50));
+        assert_eq!(times(&spent, 80), [0; 4]);
+        spent.begin(Instant(100));
+        spent.book(Held::ReceiveWindow, Instant(120));
+        spent.end();
+        assert!(!spent.is_busy());
+        assert_eq!(times(&spent, 900), [20, 0, 20, 0]);
+        spent.begin(Instant(1000));
+        assert_eq!(times(&spent, 1010), [30, 10, 20, 0]);
+    }
+}
