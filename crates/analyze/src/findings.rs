@@ -14,10 +14,12 @@
 //! | `joins` | which events explain which waits, by bytes or against chance |
 //! | `losses` | what losses cost and where they were |
 //! | `each` | a kind over all parallel parts, each by itself |
+//! | `buffer` | how a larger buffer is asked for |
 //! | `view` | all of that, once a measurement |
 //! | the others | one kind of finding each |
 
 mod application;
+mod buffer;
 mod clock;
 mod cpu;
 mod each;

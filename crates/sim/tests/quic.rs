@@ -117,6 +117,45 @@ fn a_window_bounds_what_is_on_its_way() {
     assert!((0.8..1.05).contains(&(got / expected)), "{got}, expected {expected}");
 }
 
+/// Shares of the measured time that a put of `data` over a path of 100 Mbit/s and a round trip of 100 ms was busy, and held
+/// up by the receiver's window and by its own buffer.
+fn held_up(data: &str, options: &str) -> [f64; 3] {
+    let outcome = run(&format!(
+        "network far {{ host a, b; link a - b 100 Mbit/s 50 ms; }}\n1 from a to b bulk_put {data} over quic{options} across far;"
+    ));
+    let record = &outcome.records[0];
+    let (start, stop) = record.initiator.transport.expect("QUIC tells of itself");
+    let elapsed = record.elapsed_ns as f64 / 1e9;
+    let times = [
+        (start.busy_s, stop.busy_s),
+        (start.receive_window_limited_s, stop.receive_window_limited_s),
+        (start.send_buffer_limited_s, stop.send_buffer_limited_s),
+    ];
+    times.map(|(start, stop)| (stop.expect("it tells") - start.expect("it tells")) / elapsed)
+}
+
+#[test]
+fn it_says_what_held_it_up() {
+    // A small window leaves everything it lets go on its way, and so does a small buffer.
+    let [busy, window, buffer] = held_up("20000*100", "(receive_buffer = 64 KiB)");
+    assert!(busy > 0.9 && window > 0.85 && buffer == 0.0, "{busy} {window} {buffer}");
+    let [busy, window, buffer] = held_up("20000*100", "(send_buffer = 64 KiB)");
+    assert!(busy > 0.9 && window == 0.0 && buffer > 0.85, "{busy} {window} {buffer}");
+    // A congestion window that still grows, and one that fills the path.
+    let [busy, window, buffer] = held_up("20000*50", "(send_buffer = 128 MiB)");
+    assert!(busy > 0.9 && window < 0.05 && buffer == 0.0, "{busy} {window} {buffer}");
+    let [busy, window, buffer] = held_up("100000*200", "(receive_buffer = 128 MiB, send_buffer = 128 MiB)");
+    assert!(busy > 0.9 && window == 0.0 && buffer == 0.0, "{busy} {window} {buffer}");
+}
+
+#[test]
+fn without_data_it_is_not_busy() {
+    let outcome = run(&format!("{WAN}1 from a to b stream 500*20 constant(500 ms) over quic across wan;"));
+    let (start, stop) = outcome.records[0].initiator.transport.unwrap();
+    let busy = (stop.busy_s.unwrap() - start.busy_s.unwrap()) / (outcome.records[0].elapsed_ns as f64 / 1e9);
+    assert!((0.02..0.2).contains(&busy), "{busy}");
+}
+
 #[test]
 fn it_says_what_it_used_and_what_it_cannot_know() {
     let options = "congestion = reno, crypto = null, initial_window = 20000, timeout = 5 s";

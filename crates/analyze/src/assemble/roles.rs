@@ -107,7 +107,7 @@ mod tests {
         {
             assert_eq!(Role::of(keyword).class, Class::Way, "{keyword}");
         }
-        for keyword in ["APP_START", "APP_AWAIT", "SOCK_RECEIVE", "TCP_INFO", "CPU_USE", "RUN_START"] {
+        for keyword in ["APP_START", "APP_AWAIT", "SOCK_RECEIVE", "TCP_INFO", "QUIC_INFO", "CPU_USE", "RUN_START"] {
             assert_eq!(Role::of(keyword).class, Class::Elsewhere, "{keyword}");
         }
         for keyword in ["TCP_RETRANSMIT", "BLAST_RETRANSMIT", "IKP_RETRANSMIT", "QUIC_LOST"] {

@@ -1,5 +1,6 @@
 //! A full send buffer: all of it is on its way, and the application may not hand over more though the path has room.
 
+use super::buffer::Buffer;
 use super::scene::Part;
 use super::view::{View, percent};
 use super::{Finding, Kind, LEAST};
@@ -13,7 +14,9 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
 
 fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
-    let share = limits.send_buffer * part.weight;
+    // All of it on its way fills a path whose queue takes it: then it is not the buffer that limits.
+    let room = 1.0 - view.scene.fullness(part).unwrap_or(0.0);
+    let share = limits.send_buffer.min(room) * part.weight;
     if share < LEAST {
         return None;
     }
@@ -38,11 +41,9 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
             .because(view.scene.log.evidence(format!("{} times a receive queue was full", blocked.len()), &blocked));
     }
     let needed = part.bandwidth_delay_bytes().map(|bytes| (2.0 * bytes) as u64);
+    let option = Buffer::Send.option(part, needed);
     Some(match needed {
-        Some(needed) => finding.attempt(format!(
-            "a send buffer of {} (`tcp(send_buffer = {needed})`, or sysctl net.ipv4.tcp_wmem)",
-            units::size(needed)
-        )),
-        None => finding.attempt("a larger send buffer (`tcp(send_buffer = ...)`, or sysctl net.ipv4.tcp_wmem)"),
+        Some(needed) => finding.attempt(format!("a send buffer of {} ({option})", units::size(needed))),
+        None => finding.attempt(format!("a larger send buffer ({option})")),
     })
 }

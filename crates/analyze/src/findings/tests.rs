@@ -349,18 +349,40 @@ fn a_send_buffer_limits_when_it_is_waited_for() {
     };
     assert_eq!(waits(0.5).kinds(), [Kind::SocketBuffer]);
     assert_eq!(waits(0.04).kinds(), NOTHING);
+    // A buffer that is all on its way over a full path does not limit it.
+    let full = used(0.97).with(|given| given.transport(|t| t.send_buffer_limited_s = Some(5.0)));
+    assert_eq!(full.kinds(), [Kind::NetworkLimited]);
+}
+
+#[test]
+fn a_larger_buffer_is_asked_for_by_the_option_of_the_stack() {
+    let tried = |stack: &str, change: fn(&mut Transport)| {
+        let given = bulk(1, 10.0, 30_000_000, None).with(|given| {
+            given.plan.measurements[0].parts[0].stack = Stack::plain(stack);
+            given.transport(change);
+        });
+        given.found()[0].tries[0].clone()
+    };
+    let window = |stack| tried(stack, |t| t.receive_window_limited_s = Some(9.0));
+    let buffer = |stack| tried(stack, |t| t.send_buffer_limited_s = Some(9.0));
+    for (told, option) in [(window("quic"), "quic(receive_buffer = 5"), (buffer("quic"), "quic(send_buffer = 5")] {
+        assert!(told.contains(option) && !told.contains("tcp"), "{told}");
+    }
+    for (told, sysctl) in [(window("tcp"), "tcp_rmem"), (buffer("tcp"), "tcp_wmem")] {
+        assert!(told.contains("`tcp(") && told.contains(sysctl), "{told}");
+    }
 }
 
 #[test]
 fn a_part_among_others_is_told_its_own_share_by_name() {
     let given = bulk(3, 10.0, 10_000_000, None).with(|given| {
         given.plan.measurements[0].parts[1].text = "bulk_put 1 KiB".into();
-        given.records[1].initiator.transport.as_mut().unwrap().1.send_buffer_limited_s = Some(8.2);
+        given.records[1].initiator.transport.as_mut().unwrap().1.send_buffer_limited_s = Some(7.2);
     });
     let finding = given.found().into_iter().find(|finding| finding.kind == Kind::SocketBuffer).unwrap();
-    assert!(finding.sentence.contains("82 % of the time of `bulk_put 1 KiB`"), "{}", finding.sentence);
-    assert!(finding.evidence[0].what.contains("82 %"), "{}", finding.evidence[0].what);
-    assert!((finding.share - 0.82 / 3.0).abs() < 1e-6, "{}", finding.share);
+    assert!(finding.sentence.contains("72 % of the time of `bulk_put 1 KiB`"), "{}", finding.sentence);
+    assert!(finding.evidence[0].what.contains("72 %"), "{}", finding.evidence[0].what);
+    assert!((finding.share - 0.72 / 3.0).abs() < 1e-6, "{}", finding.share);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A window below bandwidth times delay: the sender waits for acknowledgements with nothing more allowed on its way.
 
+use super::buffer::Buffer;
 use super::scene::{Limits, Part};
 use super::view::{View, percent};
 use super::{Finding, Kind, LEAST};
@@ -49,13 +50,13 @@ fn offered(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         percent(limits.receive_window)
     );
     let finding = view.finding(Kind::WindowBelowBdp, share, 0.95, sentence).because(view.scene.figure(figure));
-    Some(match part.bandwidth_delay_bytes() {
-        Some(needed) => finding.attempt(format!(
-            "a receive buffer of at least {} (`tcp(receive_buffer = {})`, or sysctl net.ipv4.tcp_rmem)",
-            units::size(needed as u64),
-            (2.0 * needed) as u64
-        )),
-        None => finding.attempt("a larger receive buffer (`tcp(receive_buffer = ...)`, or sysctl net.ipv4.tcp_rmem)"),
+    let needed = part.bandwidth_delay_bytes();
+    let option = Buffer::Receive.option(part, needed.map(|needed| (2.0 * needed) as u64));
+    Some(match needed {
+        Some(needed) => {
+            finding.attempt(format!("a receive buffer of at least {} ({option})", units::size(needed as u64)))
+        }
+        None => finding.attempt(format!("a larger receive buffer ({option})")),
     })
 }
 

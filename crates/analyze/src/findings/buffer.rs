@@ -1,0 +1,25 @@
+//! How a larger buffer is asked for, in words: by the option of the part's own stack, and where a kernel keeps the buffer by
+//! its setting too. It never says how large one has to be.
+
+use super::scene::Part;
+
+/// Which buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Buffer {
+    Send,
+    Receive,
+}
+
+impl Buffer {
+    /// What asks for it: `tcp(send_buffer = 65536)`, with `...` where the bytes are not known.
+    pub(crate) fn option(self, part: &Part<'_>, bytes: Option<u64>) -> String {
+        let stack = part.plan.stack.name.as_str();
+        let (name, sysctl) = match self {
+            Self::Send => ("send_buffer", "net.ipv4.tcp_wmem"),
+            Self::Receive => ("receive_buffer", "net.ipv4.tcp_rmem"),
+        };
+        let bytes = bytes.map_or_else(|| "...".to_owned(), |bytes| bytes.to_string());
+        let option = format!("`{stack}({name} = {bytes})`");
+        if matches!(stack, "tcp" | "mptcp") { format!("{option}, or sysctl {sysctl}") } else { option }
+    }
+}
