@@ -183,6 +183,12 @@ pub const ENTRIES: &[Entry] = &[
     entry("BLAST_NAK", Layer::Protocol, CAUSE, "the receiver says what is missing"),
     entry("BLAST_ACK", Layer::Protocol, CAUSE, "the receiver says that it has everything"),
     entry("BLAST_TIMER", Layer::Protocol, CAUSE, "a timer runs out"),
+    entry(
+        "BLAST_INFO",
+        Layer::Protocol,
+        INFO,
+        "a connection of stop-and-wait, the sliding window or blasts, as `TCP_INFO` tells of one of TCP; what the receiver grants is its window",
+    ),
     entry("IKP_SEND", Layer::Protocol, CAUSE, "a message leaves; `cause` is call or reply"),
     entry("IKP_RETRANSMIT", Layer::Protocol, CAUSE, "a message leaves again").of(Fate::SentAgain),
     entry("IKP_PENDING", Layer::Protocol, CAUSE, "the server says that the reply has not been made yet"),

@@ -16,6 +16,7 @@ impl Buffer {
         let stack = part.plan.stack.name.as_str();
         let (name, sysctl) = match self {
             Self::Send => ("send_buffer", "net.ipv4.tcp_wmem"),
+            Self::Receive if part.grants() => ("buffer", ""),
             Self::Receive => ("receive_buffer", "net.ipv4.tcp_rmem"),
         };
         let bytes = bytes.map_or_else(|| "...".to_owned(), |bytes| bytes.to_string());

@@ -234,8 +234,12 @@ fn places(scene: &Scene<'_>, drops: &[u32]) -> Vec<Place> {
     places
 }
 
-/// Seconds a transfer without losses takes over the part's path; `None` where the path is not known.
+/// Seconds a transfer without losses takes over the part's path while its window opens; `None` where the path is not known,
+/// or there is no such window.
 pub(crate) fn without_loss_s(part: &Part<'_>) -> Option<f64> {
+    if !part.opens_a_window() {
+        return None;
+    }
     let segment = part.segment_bytes()?;
     let share = real(segment) / real(segment + 52);
     let transfer = start::Transfer {

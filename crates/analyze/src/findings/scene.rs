@@ -309,7 +309,8 @@ impl<'c> Part<'c> {
             let spent = |get: fn(&Transport) -> Option<f64>| Some(get(&stop)? - get(&start)?);
             sum.busy += spent(|t| t.busy_s)?;
             sum.receive_window += spent(|t| t.receive_window_limited_s)?;
-            sum.send_buffer += spent(|t| t.send_buffer_limited_s)?;
+            // A blast leaves straight from the application's memory.
+            sum.send_buffer += spent(|t| t.send_buffer_limited_s).unwrap_or(0.0);
         }
         let all = self.elapsed_s * f64::from(self.plan.replicas.max(1));
         let share = |s: f64| (s / all).clamp(0.0, 1.0);
@@ -318,6 +319,27 @@ impl<'c> Part<'c> {
             receive_window: share(sum.receive_window),
             send_buffer: share(sum.send_buffer),
         })
+    }
+
+    /// Whether its sender has a congestion window, which opens round trip by round trip.
+    pub(crate) fn opens_a_window(&self) -> bool {
+        self.sender_tells(|told| told.cwnd_segments.is_some())
+    }
+
+    fn sender_tells(&self, what: fn(&Transport) -> bool) -> bool {
+        let told = |record: &&RunRecord| self.sides(record)?.0.transport.map(|(_, stop)| what(&stop));
+        self.records.iter().filter_map(told).any(|tells| tells)
+    }
+
+    /// Bytes that the receiver of bulk data lets its sender send ahead: of a stream its buffer, of blasts what it grants.
+    pub(crate) fn receive_buffer(&self) -> Option<u64> {
+        let granted = || self.plan.stack.number("buffer").or(Some(GRANTED)).filter(|_| self.grants());
+        self.setting_bytes("receive_buffer", true).or_else(granted)
+    }
+
+    /// Whether the receiver grants what may be on its way.
+    pub(crate) fn grants(&self) -> bool {
+        matches!(self.plan.stack.name.as_str(), "saw" | "window" | "blast")
     }
 
     /// Segments sent again, both sides, all runs; `None` when no transport tells.
@@ -383,6 +405,9 @@ impl<'c> Part<'c> {
         Some(stackline_model::pipe::bandwidth_delay_bytes(self.bottleneck_bit_s()?, self.round_trip_s()?))
     }
 }
+
+/// What a receiver of blasts grants where nothing is written, bytes.
+const GRANTED: u64 = 4 << 20;
 
 /// A packet without data, bytes.
 const SMALL: u64 = 52;

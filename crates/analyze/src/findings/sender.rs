@@ -1,9 +1,41 @@
-//! Sender-limited: the sending host lets go no more than it does.
+//! Sender-limited: the sending host lets go no more than it does, by its interface or by the rate its stack was told.
 
+use super::scene::{Part, Work};
 use super::view::{View, percent};
-use super::{Finding, Kind};
+use super::{Finding, Kind, application};
+use crate::statistics::real;
+use stackline_core::units;
 
 pub(super) fn find(view: &View<'_>) -> Option<Finding> {
+    let of_stack =
+        || view.scene.parts.iter().filter_map(|part| by_stack(view, part)).max_by(|a, b| a.share.total_cmp(&b.share));
+    by_interface(view).or_else(of_stack)
+}
+
+/// The stack sends at a rate that is asked for, and the path could take more.
+fn by_stack(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+    let Work::Bulk(sender) = part.work else { return None };
+    let rate = real(part.plan.stack.number("rate").filter(|_| part.grants())?);
+    let each = part.rate_bit_s() / f64::from(part.plan.replicas.max(1));
+    let kept = (each / rate).min(1.0);
+    let full = view.scene.fullness(part).is_some_and(|fullness| fullness >= super::network::FULL);
+    if kept < super::network::FULL || full || application::paces(part, sender) {
+        return None;
+    }
+    let (host, stack) = (part.ends()?.0, &part.plan.stack.name);
+    let sentence = format!(
+        "the sender limits: `{stack}` on {host} sends at no more than the {} it is told, and does so {}",
+        units::rate(rate),
+        part.of_its_time(kept)
+    );
+    let figure = format!("sent at {} by the option `rate`", units::rate(each));
+    // While the path is full it is the path that limits.
+    let share = kept.min(1.0 - view.scene.fullness(part).unwrap_or(0.0)) * part.weight;
+    let finding = view.finding(Kind::SenderLimited, share, 0.95, sentence).because(view.scene.figure(figure));
+    Some(finding.attempt(format!("a higher `rate` of `{stack}`, if the path can take it, or none")))
+}
+
+fn by_interface(view: &View<'_>) -> Option<Finding> {
     let scene = &view.scene;
     let port = scene.ports.iter().filter(|port| port.paced && port.streams > 0 && port.packets > 0);
     let port = port.max_by(|a, b| a.busy_s().total_cmp(&b.busy_s()))?;

@@ -1,6 +1,7 @@
 //! A full send buffer: all of it is on its way, and the application may not hand over more though the path has room.
 
 use super::buffer::Buffer;
+use super::network::FULL;
 use super::scene::Part;
 use super::view::{View, percent};
 use super::{Finding, Kind, LEAST};
@@ -14,10 +15,10 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
 
 fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
+    let share = limits.send_buffer * part.weight;
     // All of it on its way fills a path whose queue takes it: then it is not the buffer that limits.
-    let room = 1.0 - view.scene.fullness(part).unwrap_or(0.0);
-    let share = limits.send_buffer.min(room) * part.weight;
-    if share < LEAST {
+    let full = view.scene.fullness(part).is_some_and(|fullness| fullness >= FULL);
+    if share < LEAST || full {
         return None;
     }
     let (host, _) = part.ends()?;

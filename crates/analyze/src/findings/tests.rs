@@ -93,6 +93,7 @@ fn bulk(streams: usize, seconds: f64, bytes: u64, queue: Option<u64>) -> Given {
     };
     let transport = Transport {
         rtt_s: 0.02,
+        cwnd_segments: Some(10),
         mss_bytes: 1448,
         busy_s: Some(0.0),
         receive_window_limited_s: Some(0.0),
@@ -373,16 +374,48 @@ fn a_larger_buffer_is_asked_for_by_the_option_of_the_stack() {
     }
 }
 
+/// 30 MB in 10 s over a stack of granted packets, which has neither a congestion window nor a send buffer.
+fn granted(options: &[(&str, u64)], bytes: u64) -> Given {
+    bulk(1, 10.0, bytes, None).with(|given| {
+        let options = options.iter().map(|(name, value)| ((*name).to_owned(), OptionValue::Number(*value)));
+        given.plan.measurements[0].parts[0].stack = Stack { name: "blast".into(), options: options.collect() };
+        given.transport(|t| (t.cwnd_segments, t.send_buffer_limited_s) = (None, None));
+        given.records[0].responder.settings.clear();
+    })
+}
+
+#[test]
+fn what_a_receiver_grants_is_a_window() {
+    let waits = |buffer: u64| {
+        granted(&[("buffer", buffer)], 30_000_000)
+            .with(|given| given.transport(|t| t.receive_window_limited_s = Some(9.0)))
+    };
+    let found = waits(65_536).found();
+    assert_eq!(found[0].kind, Kind::WindowBelowBdp);
+    assert!(found[0].tries[0].contains("`blast(buffer = 5"), "{}", found[0].tries[0]);
+    assert!(!waits(1_000_000).kinds().contains(&Kind::WindowBelowBdp));
+}
+
+#[test]
+fn a_rate_that_is_asked_for_limits_the_sender_who_keeps_to_it() {
+    let rate = 24_000_000;
+    assert_eq!(granted(&[("rate", rate)], 30_000_000).kinds(), [Kind::SenderLimited]);
+    // Far below its rate something else is in the way; beyond what the link takes the link is.
+    assert_eq!(granted(&[("rate", rate)], 15_000_000).kinds(), NOTHING);
+    let full = (0.97 * 1e8 / 8.0 * 10.0 * 1448.0 / 1500.0) as u64;
+    assert_eq!(granted(&[("rate", 8 * full / 10)], full).kinds(), [Kind::NetworkLimited]);
+}
+
 #[test]
 fn a_part_among_others_is_told_its_own_share_by_name() {
     let given = bulk(3, 10.0, 10_000_000, None).with(|given| {
         given.plan.measurements[0].parts[1].text = "bulk_put 1 KiB".into();
-        given.records[1].initiator.transport.as_mut().unwrap().1.send_buffer_limited_s = Some(7.2);
+        given.records[1].initiator.transport.as_mut().unwrap().1.send_buffer_limited_s = Some(8.2);
     });
     let finding = given.found().into_iter().find(|finding| finding.kind == Kind::SocketBuffer).unwrap();
-    assert!(finding.sentence.contains("72 % of the time of `bulk_put 1 KiB`"), "{}", finding.sentence);
-    assert!(finding.evidence[0].what.contains("72 %"), "{}", finding.evidence[0].what);
-    assert!((finding.share - 0.72 / 3.0).abs() < 1e-6, "{}", finding.share);
+    assert!(finding.sentence.contains("82 % of the time of `bulk_put 1 KiB`"), "{}", finding.sentence);
+    assert!(finding.evidence[0].what.contains("82 %"), "{}", finding.evidence[0].what);
+    assert!((finding.share - 0.82 / 3.0).abs() < 1e-6, "{}", finding.share);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn offered(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let reader = if sends_there { Side::Responder } else { Side::Initiator };
     // A window that is closed because its reader is elsewhere is the reader's.
     let share = limits.receive_window * (1.0 - view.outside_share(part.index, reader)) * part.weight;
-    let window = part.setting_bytes("receive_buffer", true)?;
+    let window = part.receive_buffer()?;
     let trip = part.round_trip_s()?;
     // Within one machine a closed window says that the reader's processor is behind.
     if part.paths.is_none() && trip < super::serial::LEAST_TRIP_S {

@@ -481,10 +481,18 @@ impl Sender {
         if self.flying.len() >= self.options.flight as usize {
             return None;
         }
-        let waiting = self.end - self.cut;
-        if waiting == 0 {
+        if self.waiting() == 0 {
             return (self.empty || (self.finish && !self.finished)).then_some(0);
         }
+        let wanted = self.next_wanted()?;
+        let granted = self.limit.saturating_sub(self.cut);
+        // A blast that is cut short because the receiver has little room now would make many small ones.
+        let enough = granted >= wanted || (self.flying.is_empty() && granted > 0);
+        enough.then_some(wanted.min(granted) as u32)
+    }
+
+    /// Bytes of the next blast if the receiver grants them.
+    fn next_wanted(&self) -> Option<u64> {
         let unknown = self.options.pacing == Pacing::Auto && self.patience.minimum().is_none();
         let most = match &self.rate {
             Some(rate) => rate.blast(self.options.flight),
@@ -492,11 +500,27 @@ impl Sender {
             None if unknown => FIRST,
             None => u64::MAX,
         };
-        let wanted = waiting.min(u64::from(self.options.size)).min(most);
-        let granted = self.limit.saturating_sub(self.cut);
-        // A blast that is cut short because the receiver has little room now would make many small ones.
-        let enough = granted >= wanted || (self.flying.is_empty() && granted > 0);
-        enough.then_some(wanted.min(granted) as u32)
+        Some(self.waiting().min(u64::from(self.options.size)).min(most))
+    }
+
+    /// Whether everything that may leave is on its way, and the next blast waits for nothing but the receiver's grant. Asked
+    /// after [`Sender::poll`] has yielded nothing.
+    #[must_use]
+    pub fn waits_for_grant(&self) -> bool {
+        let may = self.flying.len() < self.options.flight as usize && self.ready.is_empty();
+        may && self.waiting() > 0 && self.next_wanted().is_some() && self.next_length().is_none()
+    }
+
+    /// Bytes beyond those acknowledged that the receiver has granted.
+    #[must_use]
+    pub fn window(&self) -> u64 {
+        self.limit.saturating_sub(self.acknowledged())
+    }
+
+    /// Bytes cut into blasts that are not known to have arrived.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.cut.saturating_sub(self.arrived.max(self.acknowledged()))
     }
 
     /// Whether only the receiver's buffer keeps it from sending.

@@ -129,7 +129,8 @@ impl Pair {
         match self {
             Self::Tcp(pair) => pair.look(at, log),
             Self::Quic(pair) => pair.look(at, log),
-            Self::Udp(_) | Self::Blast(_) | Self::Ikp(_) => 0,
+            Self::Blast(pair) => pair.look(at, log),
+            Self::Udp(_) | Self::Ikp(_) => 0,
         }
     }
 

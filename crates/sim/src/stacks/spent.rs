@@ -1,5 +1,5 @@
-//! Where a sender's time went, of machines that tell only afterwards what held them up: each stretch of time is booked when
-//! it is over.
+//! Where a sender's time went. A machine that tells only afterwards what held it up books each stretch of time when it is
+//! over; one that knows at once says what it turns to.
 //!
 //! It knows no protocol and never looks ahead: what is not over yet counts as what was booked last.
 
@@ -40,6 +40,13 @@ impl Spent {
             self.booked[held as usize] += now.since(since).0;
             (self.since, self.last) = (Some(now), held);
         }
+    }
+
+    /// What holds the sender up from now on, where its machine tells at once.
+    pub(super) fn turn(&mut self, held: Held, now: Instant) {
+        self.begin(now);
+        self.book(self.last, now);
+        self.last = held;
     }
 
     /// There is no data any more.
@@ -86,6 +93,16 @@ mod tests {
         assert_eq!(times(&spent, 600), [500, 100, 100, 300]);
         // What goes on counts as what was said last.
         assert_eq!(times(&spent, 650), [550, 100, 150, 300]);
+    }
+
+    #[test]
+    fn time_goes_to_what_was_told_at_its_beginning() {
+        let mut spent = Spent::default();
+        spent.turn(Held::ReceiveWindow, Instant(100));
+        assert_eq!(times(&spent, 130), [30, 0, 30, 0]);
+        spent.turn(Held::Network, Instant(150));
+        spent.turn(Held::Network, Instant(160));
+        assert_eq!(times(&spent, 200), [100, 50, 50, 0]);
     }
 
     #[test]

@@ -165,7 +165,9 @@ fn tracing_changes_nothing_and_repeats_itself() {
     assert_eq!(digest(&plain), digest(&second));
     assert!(events == again, "the same seed, the same events");
     // Every protocol machine told of itself.
-    for keyword in ["BLAST_RETRANSMIT", "IKP_SEND", "IKP_RETRANSMIT", "QUIC_LOST", "TCP_INFO", "QUIC_INFO"] {
+    for keyword in
+        ["BLAST_RETRANSMIT", "IKP_SEND", "IKP_RETRANSMIT", "QUIC_LOST", "TCP_INFO", "QUIC_INFO", "BLAST_INFO"]
+    {
         assert!(events.iter().any(|event| event.keyword == keyword), "no {keyword}");
     }
     // Both ends of every flow tell of the same units: what was sent came, or its loss is known.

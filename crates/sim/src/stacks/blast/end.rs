@@ -3,18 +3,23 @@
 
 use super::super::end::{self, Got};
 use super::super::outlet::Outlet;
+use super::super::spent::{Held, Spent};
 use super::wire::Wire;
 use crate::datagram::Datagram;
 use crate::fault::Failure;
+use crate::trace::{Info, Log};
 use crate::world::{Timer, World};
 use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
+use stackline_events::Keyword;
 use stackline_proto::blast::told::Teller;
 use stackline_proto::blast::{Arrival, Connection, Failure as Broken, Options, Output, State};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
+
+static INFO: Keyword = Keyword::new("BLAST_INFO");
 
 /// What is asked of a connection together, handed to its machine no sooner than it can be cut into whole blasts: at a time
 /// limit what has not been handed over stays.
@@ -33,6 +38,9 @@ struct Machine {
     taken: u64,
     /// When data units were handed over, and how many, while the run is traced.
     handed: Option<Vec<(Instant, u64)>>,
+    spent: Spent,
+    /// What it told of itself last, while the run is traced, and the bytes that had arrived then.
+    looked: (Info, u64),
 }
 
 impl Machine {
@@ -48,6 +56,38 @@ impl Machine {
         self.stretch.left -= units;
         if let Some(handed) = &mut self.handed {
             handed.push((now, units));
+        }
+    }
+
+    /// Books its time, once everything has left that may.
+    fn account(&mut self, now: Instant) {
+        let sender = self.connection.sender();
+        let held = if sender.waits_for_grant() { Held::ReceiveWindow } else { Held::Network };
+        let idle = sender.is_idle();
+        if !idle || self.spent.is_busy() {
+            self.spent.turn(held, now);
+        }
+        if idle {
+            self.spent.end();
+        }
+    }
+
+    /// How it is now; it has no congestion window and no buffer of its own.
+    fn info(&self, now: Instant) -> Info {
+        let (sender, facts) = (self.connection.sender(), self.connection.facts());
+        let receiver = self.connection.receiver();
+        Info {
+            in_flight_bytes: Some(sender.in_flight()),
+            rtt: facts.rtt.map(|(smoothed, ..)| smoothed),
+            retransmits: facts.sent.repeated,
+            busy: Some(self.spent.busy(now)),
+            receive_window_limited: Some(self.spent.by(Held::ReceiveWindow, now)),
+            unsent_bytes: Some(sender.waiting()),
+            receive_queue_bytes: Some(receiver.delivered().saturating_sub(self.taken)),
+            send_window_bytes: Some(sender.window()),
+            mss_bytes: Some(u64::from(self.connection.options().packet)),
+            acked_bytes: Some(facts.sent.acknowledged),
+            ..Info::default()
         }
     }
 
@@ -95,7 +135,15 @@ impl End {
         number: u32,
         connection: Connection,
     ) -> Self {
-        let machine = Machine { connection, stretch: Stretch::default(), between: true, taken: 0, handed: None };
+        let machine = Machine {
+            connection,
+            stretch: Stretch::default(),
+            between: true,
+            taken: 0,
+            handed: None,
+            spent: Spent::default(),
+            looked: Default::default(),
+        };
         Self {
             touched: Cell::new(false),
             wire,
@@ -175,6 +223,7 @@ impl End {
         let mut machine = self.machine.borrow_mut();
         let state = machine.connection.state();
         let next = self.send_all(&mut machine, world);
+        machine.account(world.now());
         if machine.connection.state() != state {
             // It was given up: whoever waits for it has to know.
             world.wake(self.endpoint);
@@ -334,7 +383,19 @@ impl End {
         *self.machine.borrow().connection.options()
     }
 
-    pub(super) fn transport(&self) -> Transport {
+    /// Tells of itself when something is under way or has happened; whether it did.
+    pub(super) fn look(&self, at: Instant, log: &Log) -> bool {
+        let mut machine = self.machine.borrow_mut();
+        let now = (machine.info(at), machine.connection.receiver().delivered());
+        let before = std::mem::replace(&mut machine.looked, now);
+        let tells = machine.spent.is_busy() || now.0.acked_bytes != before.0.acked_bytes || now.1 != before.1;
+        if tells {
+            log.info(&INFO, (self.pair(), self.side), at, &before.0, &now.0);
+        }
+        tells
+    }
+
+    pub(super) fn transport(&self, now: Instant) -> Transport {
         let machine = self.machine.borrow();
         let facts = machine.connection.facts();
         let (rtt, variation) = facts.rtt.map_or_else(Default::default, |(rtt, variation, _)| (rtt, variation));
@@ -344,8 +405,8 @@ impl End {
             rtt_var_s: Some(variation.seconds()),
             cwnd_segments: None,
             mss_bytes: u64::from(machine.connection.options().packet),
-            busy_s: None,
-            receive_window_limited_s: None,
+            busy_s: Some(machine.spent.busy(now).seconds()),
+            receive_window_limited_s: Some(machine.spent.by(Held::ReceiveWindow, now).seconds()),
             send_buffer_limited_s: None,
             bytes_acked: Some(facts.sent.acknowledged),
             bytes_received: machine.connection.receiver().delivered(),

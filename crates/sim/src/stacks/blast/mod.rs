@@ -14,10 +14,12 @@ use super::outlet::Outlet;
 use super::{Route, place};
 use crate::datagram::Datagram;
 use crate::fault::Failure;
+use crate::trace::Log;
 use crate::world::World;
 use stackline_core::catalogue::{OptionTable, StackTable};
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
+use stackline_core::time::Instant;
 use stackline_net::Packet;
 use stackline_proto::blast::wire::{HEADER, Header, Kind, SEAL};
 use stackline_proto::blast::{Connection, Options, stack as words};
@@ -80,7 +82,7 @@ pub(super) static WINDOW: StackTable = StackTable { options: &WINDOW_OPTIONS, fi
 pub(super) static BLAST: StackTable = StackTable { options: &BLAST_OPTIONS, files: false, ..words::BLAST };
 
 /// What a transport record leaves out, and why.
-pub(super) const UNTOLD: &[&str] = &["cwnd_segments", "busy_s", "receive_window_limited_s", "send_buffer_limited_s"];
+pub(super) const UNTOLD: &[&str] = &["cwnd_segments", "send_buffer_limited_s"];
 
 /// What a receiver grants where nothing is written.
 const BUFFER: u64 = 4 << 20;
@@ -175,13 +177,19 @@ impl BlastPair {
         }
     }
 
+    /// Tells of every connection on which something is under way or has happened; how many.
+    pub(super) fn look(&self, at: Instant, log: &Log) -> usize {
+        let of_side = |ends: &RefCell<Vec<Rc<End>>>| ends.borrow().iter().filter(|end| end.look(at, log)).count();
+        self.ends.iter().map(of_side).sum()
+    }
+
     pub(super) fn timer(&self, number: u32, side: Side, world: &World) {
         if let Some(end) = self.find(number, side) {
             end.rang(world);
         }
     }
 
-    pub(super) fn departed(&self, side: Side, at: stackline_core::time::Instant, bytes: u32, world: &World) {
+    pub(super) fn departed(&self, side: Side, at: Instant, bytes: u32, world: &World) {
         if self.outlets[place(side)].departed(at, bytes) {
             self.ends[place(side)].borrow().iter().for_each(|end| end.departed(world));
         }

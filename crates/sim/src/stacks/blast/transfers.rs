@@ -175,7 +175,7 @@ impl Transfers {
     }
 
     pub(in crate::stacks) fn transport(&self) -> Transport {
-        self.end.transport()
+        self.end.transport(self.world().now())
     }
 
     pub(in crate::stacks) fn settings(&self) -> BTreeMap<String, String> {
