@@ -98,7 +98,9 @@ impl Port {
 
     /// What it dropped for which reasons, in words.
     pub(crate) fn reasons(&self) -> String {
-        let words: Vec<String> = self.drops.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        // A switch of cells drops cells.
+        let what = if self.hop.cut_through { "cells, " } else { "" };
+        let words: Vec<String> = self.drops.iter().map(|(reason, count)| format!("{count} {what}{reason}")).collect();
         words.join(", ")
     }
 
