@@ -1,9 +1,10 @@
 //! Data that a link or its queue lost for good: where nobody sends it again it costs no time, and yet it is missing. Units that
-//! were lost elsewhere, at a receiver's socket for instance, are not said to be a link's.
+//! were lost elsewhere, at a receiver's socket for instance, are not said to be a link's; where other parts send again what
+//! the network drops of theirs, nobody knows whose drops were whose, and nothing is said.
 
 use super::path::Port;
 use super::scene::Scene;
-use super::view::{View, percent};
+use super::view::View;
 use super::{Finding, Kind};
 use crate::statistics::real;
 use stackline_core::record::RunRecord;
@@ -11,18 +12,18 @@ use stackline_core::record::RunRecord;
 /// What real-time traffic may lose at most (ITU-T Y.1541, classes 0 to 4).
 const MOST: f64 = 1e-3;
 
-/// Units, or calls, that never arrived, and all that were sent; of the parts that know.
-fn counted(scene: &Scene<'_>) -> (u64, u64) {
+/// Units, or calls, that never arrived, and all that were sent; nothing where some part does not know.
+fn counted(scene: &Scene<'_>) -> Option<(u64, u64)> {
     let lost =
         |record: &RunRecord| record.initiator.lost.into_iter().chain(record.responder.lost).reduce(u64::saturating_add);
     let mut sum = (0_u64, 0_u64);
     for record in scene.parts.iter().flat_map(|part| &part.records) {
-        let Some(lost) = lost(record) else { continue };
+        let lost = lost(record)?;
         let sent = record.initiator.sent_units.saturating_add(record.responder.sent_units);
         let all = if sent > 0 { sent } else { record.calls.n().saturating_add(lost) };
         sum = (sum.0.saturating_add(lost), sum.1.saturating_add(all));
     }
-    sum
+    Some(sum)
 }
 
 /// On links and in queues, unless what was lost there is among these findings already for the time that it costs.
@@ -37,10 +38,13 @@ pub(super) fn find(view: &View<'_>, found: &[Finding]) -> Vec<Finding> {
 /// What was lost for good where `drops` counts it, at the place that lost most.
 fn of(view: &View<'_>, kind: Kind, drops: fn(&Port) -> u64) -> Option<Finding> {
     let scene = &view.scene;
-    let (lost, sent) = counted(scene);
-    let port = scene.ports.iter().filter(|port| port.streams > 0).max_by_key(|port| drops(port))?;
-    let here = lost.min(scene.ports.iter().filter(|port| port.streams > 0).map(drops).sum());
-    let share = real(here) / real(sent.max(1));
+    let (lost, sent) = counted(scene)?;
+    let ports = || scene.ports.iter().filter(|port| port.streams > 0);
+    let port = ports().max_by_key(|port| drops(port))?;
+    let (these, all): (u64, u64) = (ports().map(drops).sum(), ports().map(|p| p.link_drops() + p.queue_drops()).sum());
+    // Responses and fragments are dropped too: each place has its part of what was lost.
+    let here = (real(these) * (real(lost) / real(all.max(1))).min(1.0)).round();
+    let share = here / real(sent.max(1));
     if share <= MOST {
         return None;
     }
@@ -50,12 +54,7 @@ fn of(view: &View<'_>, kind: Kind, drops: fn(&Port) -> u64) -> Option<Finding> {
         port.name,
         100.0 * share
     );
-    let what = format!(
-        "{}: {}; {lost} of {sent} units did not arrive, {} of the data",
-        port.name,
-        port.reasons(),
-        percent(share)
-    );
+    let what = format!("{}: {}; {lost} of {sent} units did not arrive in all", port.name, port.reasons());
     let places = view.losses.places.iter().filter(|place| scene.ports[place.port].name == port.name);
     let rows: Vec<u32> = places
         .filter(|place| place.on_the_link == (kind == Kind::LinkLoss))

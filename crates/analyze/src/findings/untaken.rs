@@ -77,7 +77,7 @@ fn walks(scene: &Scene<'_>, part: usize, reader: Side) -> BTreeMap<i64, Vec<(u32
     walks
 }
 
-/// When bytes of each stream came to a host: first byte, time; in the order of the bytes.
+/// When bytes of each stream came to a host: the first byte, the one behind the last, time; in the order of the bytes.
 fn arrivals(scene: &Scene<'_>) -> BTreeMap<i64, Vec<(i64, i64, u64)>> {
     let mut came: BTreeMap<i64, Vec<(i64, i64, u64)>> = BTreeMap::new();
     for row in scene.rows("NET_DELIVER") {
@@ -112,11 +112,14 @@ fn away(log: &Log<'_>, walk: &[(u32, Step)], came: Option<&[(i64, i64, u64)]>) -
     found
 }
 
+/// As often as the same bytes are looked for.
+const MOST_TIMES: usize = 64;
+
 /// When the first of a unit's bytes came; of a unit whose place is not known, nothing is.
 fn first_came(log: &Log<'_>, unit: u32, came: &[(i64, i64, u64)]) -> Option<u64> {
     let range = log.range(unit)?;
     let from = came.partition_point(|(from, ..)| *from <= range.from).checked_sub(1)?;
     // Bytes that were sent again came when they first did.
-    let packets = came[..=from].iter().rev().take_while(|(_, to, _)| *to > range.from);
+    let packets = came[..=from].iter().rev().take(MOST_TIMES).take_while(|(_, to, _)| *to > range.from);
     packets.map(|(.., at)| *at).min()
 }
