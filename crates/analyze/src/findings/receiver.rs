@@ -1,5 +1,6 @@
 //! Receiver-limited: the receiving application is busy elsewhere while data lies there for it.
 
+use super::buffer::Buffer;
 use super::scene::{Part, Work};
 use super::view::{View, percent};
 use super::{Finding, Kind, LEAST, untaken, window};
@@ -41,7 +42,7 @@ fn by_events(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         let what = format!("the sender waits for the receiver's window {} of the time", percent(limits.receive_window));
         finding = finding.because(view.scene.figure(what));
     }
-    Some(tries(finding, host))
+    Some(tries(finding, part, host))
 }
 
 /// The window is closed though it would let much more go than went: its reader is behind, in whatever operation.
@@ -65,7 +66,11 @@ fn by_rate(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::rate(lets)
     );
     let figure = format!("the receiver's window held the sender back {} of the time", percent(limits.receive_window));
-    Some(tries(view.finding(Kind::ReceiverLimited, share, 0.7, sentence).because(view.scene.figure(figure)), host))
+    Some(tries(
+        view.finding(Kind::ReceiverLimited, share, 0.7, sentence).because(view.scene.figure(figure)),
+        part,
+        host,
+    ))
 }
 
 /// Without events: the window is closed though it is large enough for the path.
@@ -88,11 +93,14 @@ fn by_window(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::size(window),
         units::size(needed as u64)
     );
-    Some(tries(view.finding(Kind::ReceiverLimited, share, 0.7, sentence), host))
+    Some(tries(view.finding(Kind::ReceiverLimited, share, 0.7, sentence), part, host))
 }
 
-fn tries(finding: Finding, host: &str) -> Finding {
+fn tries(finding: Finding, part: &Part<'_>, host: &str) -> Finding {
     finding
         .attempt(format!("let the application on {host} read in a thread of its own, or do less between its reads"))
-        .attempt("a larger receive buffer only helps if the reader catches up later (`tcp(receive_buffer = ...)`)")
+        .attempt(format!(
+            "a larger receive buffer only helps if the reader catches up later ({})",
+            Buffer::Receive.option(part, None)
+        ))
 }
