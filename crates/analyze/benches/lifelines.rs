@@ -6,7 +6,10 @@
 
 #[path = "../../runs/benches/ingest/blocks.rs"]
 mod blocks;
+#[path = "../../runs/benches/ingest/cost.rs"]
+mod cost;
 
+use cost::{Cost, cost, middle};
 use stackline_analyze::assemble::{Assembler, Options, fields};
 use stackline_analyze::lifelines::Lifelines;
 use stackline_analyze::segments::segments;
@@ -18,8 +21,7 @@ use std::env;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::Command;
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -159,47 +161,4 @@ fn compare() -> Fallible<()> {
         }
     }
     Ok(())
-}
-
-#[derive(Clone, Copy)]
-struct Cost {
-    cpu_s: f64,
-    wall_s: f64,
-    memory_mb: f64,
-}
-
-/// What a process and its threads cost, and what it said.
-fn cost(command: &mut Command) -> Fallible<(Cost, String)> {
-    let (begin, before) = (Instant::now(), children()?);
-    let mut child = command.stdout(Stdio::piped()).spawn()?;
-    let mut memory_mb = 0.0_f64;
-    while child.try_wait()?.is_none() {
-        memory_mb = memory_mb.max(resident(child.id()));
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    let wall_s = begin.elapsed().as_secs_f64();
-    let done = child.wait_with_output()?;
-    assert!(done.status.success(), "{command:?}");
-    Ok((Cost { cpu_s: children()? - before, wall_s, memory_mb }, String::from_utf8(done.stdout)?))
-}
-
-/// CPU seconds of all children that were waited for.
-fn children() -> Fallible<f64> {
-    let stat = fs::read_to_string("/proc/self/stat")?;
-    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or("").split(' ').collect();
-    // cutime and cstime, in hundredths.
-    Ok((fields[13].parse::<f64>()? + fields[14].parse::<f64>()?) / 100.0)
-}
-
-/// The most memory a process had, MB.
-fn resident(process: u32) -> f64 {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM"));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok()).unwrap_or(0.0) / 1e3
-}
-
-fn middle(costs: &[Cost], of: fn(&Cost) -> f64) -> (f64, f64, f64) {
-    let mut values: Vec<f64> = costs.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    (values[0], values[values.len() / 2], values[values.len() - 1])
 }

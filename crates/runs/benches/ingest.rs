@@ -6,11 +6,14 @@
 
 #[path = "ingest/blocks.rs"]
 mod blocks;
+#[path = "ingest/cost.rs"]
+mod cost;
 
+use cost::{Cost, cost, middle};
 use stackline_runs::events::{Intake, Log, Merged, Reader, Wanted, event_files, import_text};
 use std::env;
 use std::fs::{self, File};
-use std::io::{BufWriter, Read};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -83,7 +86,7 @@ fn compare() -> Fallible<()> {
     for _ in 0..rounds {
         let _ = fs::remove_dir_all(&run);
         for ((_, command), costs) in runners.iter_mut().zip(&mut costs) {
-            costs.push(cost(command)?);
+            costs.push(cost(command)?.0);
         }
     }
     let size: u64 = event_files(&run)?.iter().map(|path| fs::metadata(path).map_or(0, |data| data.len())).sum();
@@ -123,53 +126,8 @@ fn no_order(own: &Path, log: &Path, run: &Path, blocks: u64) -> Fallible<()> {
         lines.swap(last, (state >> 33) as usize % (last + 1));
     }
     fs::write(log, lines.concat())?;
-    let Cost { cpu_s, memory_mb, .. } = cost(Command::new(own).arg("--import").arg(log).arg(run))?;
+    let Cost { cpu_s, memory_mb, .. } = cost(Command::new(own).arg("--import").arg(log).arg(run))?.0;
     let cpu = cpu_s / count as f64 * 1e6;
     println!("{count} lines in no order: CPU {cpu_s:.2} s, {cpu:.2} s a million, {memory_mb:.0} MB");
     Ok(())
-}
-
-#[derive(Clone, Copy)]
-struct Cost {
-    cpu_s: f64,
-    wall_s: f64,
-    memory_mb: f64,
-}
-
-/// What a process and its threads cost.
-fn cost(command: &mut Command) -> Fallible<Cost> {
-    let begin = Instant::now();
-    // The shell's `time` would round; GNU time is not everywhere. What children took is in /proc of this one.
-    let before = children()?;
-    let mut child = command.spawn()?;
-    let mut memory = 0.0_f64;
-    while child.try_wait()?.is_none() {
-        memory = memory.max(resident(child.id()));
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    let done = child.wait()?;
-    assert!(done.success(), "{command:?}");
-    Ok(Cost { cpu_s: children()? - before, wall_s: begin.elapsed().as_secs_f64(), memory_mb: memory })
-}
-
-/// CPU seconds of all children that were waited for.
-fn children() -> Fallible<f64> {
-    let stat = fs::read_to_string("/proc/self/stat")?;
-    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or("").split(' ').collect();
-    // cutime and cstime, in hundredths.
-    Ok((fields[13].parse::<f64>()? + fields[14].parse::<f64>()?) / 100.0)
-}
-
-/// The most memory a process had, MB.
-fn resident(process: u32) -> f64 {
-    let mut status = String::new();
-    let _ = File::open(format!("/proc/{process}/status")).and_then(|mut file| file.read_to_string(&mut status));
-    let line = status.lines().find(|line| line.starts_with("VmHWM"));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok()).unwrap_or(0.0) / 1e3
-}
-
-fn middle(costs: &[Cost], of: impl Fn(&Cost) -> f64) -> (f64, f64, f64) {
-    let mut values: Vec<f64> = costs.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    (values[0], values[values.len() / 2], values[values.len() - 1])
 }

@@ -1,0 +1,127 @@
+//! Calls: chains of them, and what Nagle's algorithm and delayed acknowledgements cost them.
+
+use super::*;
+
+#[test]
+fn a_chain_of_calls_is_one_when_nobody_paces_it_and_it_is_long() {
+    assert_eq!(calls(&[(20, 100)]).kinds(), [Kind::SerialRoundTrips]);
+    assert_eq!(calls(&[(20, 4)]).kinds(), NOTHING);
+    let paced = calls(&[(20, 100)]).with(|given| {
+        let pace = Step::Call(Call::Pace(DelayArgument::Timing(0)));
+        given.plan.measurements[0].parts[0].procedure.initiator.insert(0, pace);
+    });
+    assert_eq!(paced.kinds(), NOTHING);
+    let sentence = &calls(&[(20, 100)]).found()[0].sentence;
+    assert!(sentence.contains("1.98 s less, 20.0 ms instead of 2.00 s"), "{sentence}");
+}
+
+#[test]
+fn late_calls_hold_the_time_of_those_before_them_only_once() {
+    // At a pace of 20 ms and 40 ms each, every call is 20 ms later than the one before it; the service takes 20 of them 40 ms.
+    let late: Vec<(u64, u64)> = (0..50).map(|before| (40 + 20 * before, 1)).collect();
+    let found = paced(&late)
+        .with(|given| {
+            (given.records[0].elapsed_ns, given.records[0].span_ns) = (2 * SECOND, 2 * SECOND);
+            given.event(0, "a0", "APP_START", "; 0");
+            for n in 0..20_u64 {
+                let (request, reply) = (format!("{n}; 0; {}; 200", n * 200), format!("{n}; 1; {}; 64", n * 64));
+                given.event(n * 100_000 + 1000, "b", "APP_INDICATION", &request);
+                given.event(n * 100_000 + 41_000, "b", "APP_REPLY", &reply);
+                given.event(n * 100_000 + 41_000, "b", "APP_REPLIED", &reply);
+            }
+        })
+        .found();
+    assert_eq!(found[0].kind, Kind::ApplicationLimited);
+    assert!((found[0].share - 0.4).abs() < 0.01, "{}", found[0].share);
+}
+
+/// Calls that begin at moments of their own, so that they are no chain.
+pub(super) fn paced(times: &[(u64, u64)]) -> Given {
+    calls(times).with(|given| {
+        let pace = Step::Call(Call::Pace(DelayArgument::Timing(0)));
+        given.plan.measurements[0].parts[0].procedure.initiator.insert(0, pace);
+        given.plan.networks = vec![network(100.0, 1, None, 1)];
+    })
+}
+
+#[test]
+fn forty_milliseconds_are_a_delayed_acknowledgement_where_nagle_is_on() {
+    assert_eq!(paced(&[(42, 100)]).kinds(), [Kind::NagleDelayedAck]);
+    assert_eq!(paced(&[(90, 100)]).kinds(), NOTHING);
+    let off = paced(&[(42, 100)])
+        .with(|given| drop(given.records[0].initiator.settings.insert("nodelay".into(), "on".into())));
+    assert_eq!(off.kinds(), NOTHING);
+}
+
+#[test]
+fn held_segments_show_nagle() {
+    let held = |ms: u64| {
+        paced(&[(2 + ms, 20)]).with(|given| {
+            for n in 0..20_u64 {
+                let (at, offset) = (n * 100_000, n * 200);
+                given.event(at, "a0", "APP_CALL", &format!("{n}; 0; {offset}; 200"));
+                given.event(at, "a0", "TCP_SEGMENT", &format!("; 0; {offset}; 100"));
+                given.event(at + ms * 1000, "a0", "TCP_SEGMENT", &format!("; 0; {}; 100", offset + 100));
+                given.event(at + (ms + 2) * 1000, "a0", "APP_RESPONSE", &format!("{n}; 1; {}; 64", n * 64));
+            }
+        })
+    };
+    assert_eq!(held(40).kinds(), [Kind::NagleDelayedAck]);
+    assert_eq!(held(5).kinds(), NOTHING);
+}
+
+#[test]
+fn units_that_wait_for_any_time_do_not_show_nagle() {
+    let late = |ms: fn(u64) -> u64| {
+        paced(&[(60, 20)]).with(|given| {
+            for n in 0..20_u64 {
+                let (at, offset) = (n * 100_000, n * 100);
+                given.event(at, "a0", "APP_CALL", &format!("{n}; 0; {offset}; 100"));
+                // A first piece, and one that waits.
+                given.event(at, "a0", "TCP_SEGMENT", &format!("; 0; {offset}; 40"));
+                given.event(at + ms(n) * 1000, "a0", "TCP_SEGMENT", &format!("; 0; {}; 60", offset + 40));
+                given.event(at + 60_000, "a0", "APP_RESPONSE", &format!("{n}; 1; {}; 64", n * 64));
+            }
+        })
+    };
+    assert_eq!(late(|_| 40).kinds(), [Kind::NagleDelayedAck]);
+    assert_eq!(late(|n| 6 + 5 * (n % 10)).kinds(), NOTHING);
+}
+
+#[test]
+fn the_tail_of_what_a_window_lets_go_is_not_held_by_nagle() {
+    // Units of one and a half segments that are handed over at once and leave one a round trip of 40 ms.
+    let tail = |before_ms: u64| {
+        paced(&[(60, 20)]).with(|given| {
+            given.plan.networks = vec![network(100.0, 20, None, 1)];
+            for n in 0..20_u64 {
+                let (at, offset) = (n * 200_000, n * 2172);
+                given.event(at, "a0", "APP_CALL", &format!("{n}; 0; {offset}; 2172"));
+                given.event(at + 80_000 - before_ms * 1000, "a0", "TCP_SEGMENT", &format!("; 0; {offset}; 1448"));
+                given.event(at + 80_000, "a0", "TCP_SEGMENT", &format!("; 0; {}; 724", offset + 1448));
+                given.event(at + 120_000, "a0", "APP_RESPONSE", &format!("{n}; 1; {}; 64", n * 64));
+            }
+        })
+    };
+    assert_eq!(tail(80).kinds(), [Kind::NagleDelayedAck]);
+    assert_eq!(tail(0).kinds(), NOTHING);
+    assert_eq!(tail(39).kinds(), NOTHING);
+}
+
+#[test]
+fn a_segment_of_several_units_is_held_once() {
+    let given = paced(&[(42, 20)]).with(|given| {
+        for n in 0..20_u64 {
+            let (at, offset) = (n * 100_000, n * 200);
+            given.event(at, "a0", "TCP_SEGMENT", &format!("; 0; {offset}; 100"));
+            for piece in 1..5 {
+                let unit = format!("{}; 0; {}; 25", 4 * n + piece, offset + 75 + 25 * piece);
+                given.event(at + piece, "a0", "APP_SEND", &unit);
+            }
+            given.event(at + 40_000, "a0", "TCP_SEGMENT", &format!("; 0; {}; 100", offset + 100));
+        }
+    });
+    let found = given.found();
+    assert_eq!(found[0].kind, Kind::NagleDelayedAck);
+    assert!(found[0].sentence.contains("the end of 20 of 80 units"), "{}", found[0].sentence);
+}
