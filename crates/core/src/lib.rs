@@ -14,6 +14,7 @@
 //! | [`plan`] | what will be done, as plain data |
 //! | [`course`] | which run of a plan comes next, with which seed |
 //! | [`network`] | a declared network, as plain data |
+//! | [`error`] | the one error that reaches a user |
 //! | [`catalogue`] | what a stack can do and which options it takes |
 //! | [`record`] | what one run yielded |
 //! | [`trace`] | what is known about a run's events |
@@ -27,6 +28,7 @@ pub mod catalogue;
 pub mod course;
 pub mod cursor;
 pub mod distribution;
+pub mod error;
 pub mod network;
 pub mod offset;
 pub mod plan;

@@ -4,7 +4,7 @@
 
 use crate::engine::{Options, Report};
 use crate::protocol::{Answer, Opening, Request};
-use crate::refusal::{Refusal, Result};
+use crate::refusal::{self, Refusal, Result};
 use crate::seat::Seat;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -45,7 +45,7 @@ impl Emulation {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| unstarted(program, &e))?;
         let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(Refusal::emulation("the emulator has no pipes"));
+            return Err(Refusal::measurement("the emulator has no pipes"));
         };
         let (to, from) = (File::from(OwnedFd::from(to)), File::from(OwnedFd::from(from)));
         let connection = Connection { to: Some(to), from: BufReader::new(from), child: Some(child) };
@@ -140,7 +140,7 @@ struct Connection {
 
 impl Connection {
     fn over(stream: UnixStream) -> Result<Self> {
-        let twice = stream.try_clone().map_err(|e| Refusal::call("duplicating a socket", e))?;
+        let twice = stream.try_clone().map_err(|e| refusal::call("duplicating a socket", e))?;
         let (to, from) = (File::from(OwnedFd::from(twice)), File::from(OwnedFd::from(stream)));
         Ok(Self { to: Some(to), from: BufReader::new(from), child: None })
     }
@@ -186,7 +186,7 @@ enum Trouble {
 impl Trouble {
     fn refusal(self) -> Refusal {
         match self {
-            Self::Lost => Refusal::emulation("the emulator of the network ended without an answer"),
+            Self::Lost => Refusal::measurement("the emulator of the network ended without an answer"),
             Self::Refused(refusal) => refusal,
         }
     }
@@ -196,7 +196,7 @@ impl From<io::Error> for Trouble {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Self::Lost,
-            _ => Self::Refused(Refusal::emulation(format!("speaking with the emulator failed: {error}"))),
+            _ => Self::Refused(Refusal::measurement(format!("speaking with the emulator failed: {error}"))),
         }
     }
 }
@@ -204,7 +204,7 @@ impl From<io::Error> for Trouble {
 fn unexpected(answer: Answer) -> Trouble {
     Trouble::Refused(match answer {
         Answer::Refused(refusal) => refusal,
-        _ => Refusal::emulation("the emulator answered another question"),
+        _ => Refusal::measurement("the emulator answered another question"),
     })
 }
 
@@ -216,24 +216,24 @@ fn emulator(program: &Path) -> Command {
 }
 
 fn unstarted(program: &Path, error: &io::Error) -> Refusal {
-    Refusal::environment(format!("the emulator cannot be started as {}: {error}", program.display()))
+    refusal::environment(format!("the emulator cannot be started as {}: {error}", program.display()))
 }
 
 /// The name of a shared network's socket: the same for the same user, program and network only, whatever the seed.
 fn name(key: &str, network: &Network, options: &Options) -> Result<SocketAddr> {
     let text = serde_json::to_string(&(network, options))
-        .map_err(|e| Refusal::emulation(format!("the network cannot be written: {e}")))?;
+        .map_err(|e| Refusal::measurement(format!("the network cannot be written: {e}")))?;
     let mut hasher = DefaultHasher::new();
     (env!("CARGO_PKG_VERSION"), key, text).hash(&mut hasher);
     let name = format!("stackline-emulator-{}-{:016x}", geteuid(), hasher.finish());
-    SocketAddr::from_abstract_name(name).map_err(|e| Refusal::call("naming a socket", e))
+    SocketAddr::from_abstract_name(name).map_err(|e| refusal::call("naming a socket", e))
 }
 
 /// A connection to the emulator that is there, or to one begun for it.
 fn meet(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
     let Ok(stream) = UnixStream::connect_addr(name) else { return begin(program, name) };
     let owner =
-        getsockopt(&stream, sockopt::PeerCredentials).map_err(|e| Refusal::call("asking who listens", e))?.uid();
+        getsockopt(&stream, sockopt::PeerCredentials).map_err(|e| refusal::call("asking who listens", e))?.uid();
     mine(owner)?;
     Ok(Some(stream))
 }
@@ -244,7 +244,7 @@ fn mine(owner: u32) -> Result<()> {
         return Ok(());
     }
     let message = format!("the socket of this network is held by another user (id {owner})");
-    Err(Refusal::environment(message).hint("a network of another name has another socket"))
+    Err(refusal::environment(message).hint("a network of another name has another socket"))
 }
 
 /// Starts the emulator, unless somebody else does just now: who binds the name does it. The connection is made before, so
@@ -252,9 +252,9 @@ fn mine(owner: u32) -> Result<()> {
 fn begin(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
     let listener = match UnixListener::bind_addr(name) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => return Ok(None),
-        other => other.map_err(|error| Refusal::call("binding a socket", error))?,
+        other => other.map_err(|error| refusal::call("binding a socket", error))?,
     };
-    let stream = UnixStream::connect_addr(name).map_err(|error| Refusal::call("connecting a socket", error))?;
+    let stream = UnixStream::connect_addr(name).map_err(|error| refusal::call("connecting a socket", error))?;
     let mut command = emulator(program);
     command.arg("--shared").stdin(OwnedFd::from(listener)).stdout(Stdio::null()).stderr(Stdio::null());
     // It outlives this process when others join, and is nobody's to wait for.

@@ -10,7 +10,7 @@
 use crate::leg::{self, Leg};
 use crate::namespace;
 use crate::reach::{self, Reach};
-use crate::refusal::{Refusal, Result};
+use crate::refusal::{self, Refusal, Result};
 use crate::rtnl::{Batch, Refused, Rtnl};
 use crate::sys::raw;
 use crate::wiring::{self, Pair};
@@ -81,17 +81,17 @@ fn enough(hosts: usize) -> Result<()> {
         return Err(Refusal::input(message).hint("`--in simulated` has no such bound"));
     }
     let wanted = 2 * hosts as u64 + SPARE_FILES;
-    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| Refusal::call("asking for the limit of files", e))?;
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| refusal::call("asking for the limit of files", e))?;
     if limit.1 < wanted {
         let message = format!("{hosts} emulated hosts need {wanted} file descriptors, the limit is {}", limit.1);
-        return Err(Refusal::environment(message).hint(format!("`ulimit -Hn {wanted}`, or `--in simulated`")));
+        return Err(refusal::environment(message).hint(format!("`ulimit -Hn {wanted}`, or `--in simulated`")));
     }
     setrlimit(Resource::RLIMIT_NOFILE, limit.0.max(wanted), limit.1)
-        .map_err(|e| Refusal::call("raising the limit of files", e))
+        .map_err(|e| refusal::call("raising the limit of files", e))
 }
 
 fn settle_centre() -> Result<()> {
-    let failed = |error| Refusal::call("setting up the central namespace", error);
+    let failed = |error| refusal::call("setting up the central namespace", error);
     namespace::quieten().map_err(failed)?;
     let mut batch = Batch::default();
     wiring::loopback(&mut batch);
@@ -100,13 +100,13 @@ fn settle_centre() -> Result<()> {
 
 /// The hosts' namespaces, wired. The kernel spends most of the time on waiting, so several are made at once.
 fn hosts(reaches: &[Reach], ecn: bool) -> Result<Vec<File>> {
-    let centre = namespace::current().map_err(|error| Refusal::call("opening the central namespace", error))?;
+    let centre = namespace::current().map_err(|error| refusal::call("opening the central namespace", error))?;
     let at_once = thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
     let next = Mutex::new((0..).zip(reaches));
     let made = Mutex::new(Vec::new());
     let make = || -> Result<()> {
         // Of the central namespace, as the thread still is.
-        let central = Rtnl::open().map_err(|error| Refusal::call("opening rtnetlink", error))?;
+        let central = Rtnl::open().map_err(|error| refusal::call("opening rtnetlink", error))?;
         loop {
             let Some((number, reach)) = next.lock().ok().and_then(|mut next| next.next()) else { return Ok(()) };
             let net = host(number, reach, &centre, &central, ecn)?;
@@ -117,7 +117,7 @@ fn hosts(reaches: &[Reach], ecn: bool) -> Result<Vec<File>> {
     };
     thread::scope(|scope| {
         let threads: Vec<_> = (0..at_once.min(reaches.len())).map(|_| scope.spawn(make)).collect();
-        let panicked = |_| Err(Refusal::emulation("a thread that makes hosts panicked"));
+        let panicked = |_| Err(Refusal::measurement("a thread that makes hosts panicked"));
         threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(panicked))
     })?;
     let mut made = made.into_inner().unwrap_or_default();
@@ -126,8 +126,8 @@ fn hosts(reaches: &[Reach], ecn: bool) -> Result<Vec<File>> {
 }
 
 fn host(number: u32, reach: &Reach, centre: &File, central: &Rtnl, ecn: bool) -> Result<File> {
-    let net = namespace::next().map_err(|error| Refusal::namespaces("a network namespace for each host", error))?;
-    let failed = |error: io::Error| Refusal::call("setting up a host's namespace", error);
+    let net = namespace::next().map_err(|error| refusal::namespaces("a network namespace for each host", error))?;
+    let failed = |error: io::Error| refusal::call("setting up a host's namespace", error);
     namespace::quieten().map_err(failed)?;
     namespace::let_ping();
     if ecn {
@@ -150,8 +150,8 @@ fn host(number: u32, reach: &Reach, centre: &File, central: &Rtnl, ecn: bool) ->
 
 fn leg(number: u32, reach: &Reach) -> Result<Leg> {
     let socket = raw::packet_socket(wiring::central_index(number)).map_err(|error| match error.raw_os_error() {
-        Some(libc::EAFNOSUPPORT) => Refusal::environment("this kernel has no packet sockets (CONFIG_PACKET)"),
-        _ => Refusal::call("opening a packet socket", error),
+        Some(libc::EAFNOSUPPORT) => refusal::environment("this kernel has no packet sockets (CONFIG_PACKET)"),
+        _ => refusal::call("opening a packet socket", error),
     })?;
     Ok(Leg {
         node: Node(number),
@@ -166,8 +166,8 @@ fn leg(number: u32, reach: &Reach) -> Result<Leg> {
 fn refused(refused: Refused) -> Refusal {
     match refused.error.raw_os_error() {
         Some(libc::EOPNOTSUPP) if refused.what == wiring::VETH => {
-            Refusal::environment("this kernel has no virtual Ethernet pairs (CONFIG_VETH)")
+            refusal::environment("this kernel has no virtual Ethernet pairs (CONFIG_VETH)")
         }
-        _ => Refusal::call(refused.what, refused.error),
+        _ => refusal::call(refused.what, refused.error),
     }
 }

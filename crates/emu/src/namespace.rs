@@ -5,7 +5,7 @@
 //! they have outside. Everybody else gets one in which they are who they are, so that files they make are theirs and
 //! `whoami` tells the truth; what they need inside are rights over the network, not another name.
 
-use crate::refusal::{Refusal, Result};
+use crate::refusal::{self, Result};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
@@ -17,11 +17,11 @@ pub(crate) fn leave() -> Result<Option<File>> {
     match unshare(CloneFlags::CLONE_NEWNET) {
         Ok(()) => return Ok(None),
         Err(Errno::EPERM) => {}
-        Err(error) => return Err(Refusal::namespaces("network namespaces", error)),
+        Err(error) => return Err(refusal::namespaces("network namespaces", error)),
     }
-    own_user().map_err(|error| Refusal::namespaces("a user namespace", error))?;
-    unshare(CloneFlags::CLONE_NEWNET).map_err(|error| Refusal::namespaces("network namespaces", error))?;
-    let user = File::open("/proc/self/ns/user").map_err(|error| Refusal::call("opening the user namespace", error))?;
+    own_user().map_err(|error| refusal::namespaces("a user namespace", error))?;
+    unshare(CloneFlags::CLONE_NEWNET).map_err(|error| refusal::namespaces("network namespaces", error))?;
+    let user = File::open("/proc/self/ns/user").map_err(|error| refusal::call("opening the user namespace", error))?;
     Ok(Some(user))
 }
 

@@ -1,88 +1,33 @@
-//! What cannot be done, who is to blame and what to try. It travels from the emulator's process to its client unchanged.
+//! The error of this crate, which is `core`'s, and what the machine's refusals become.
 //!
-//! It also knows the settings by which systems forbid namespaces, so that a refusal names the one that did.
+//! It also knows the settings by which systems forbid namespaces, so that an error names the one that did.
 
-use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::fs;
 use std::io;
 
-/// Whose fault it is; decides the exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Blame {
-    /// The network or the command line asks for what cannot be.
-    Input,
-    /// This machine cannot do it.
-    Environment,
-    /// It went wrong on the way.
-    Emulation,
+pub use stackline_core::error::{Blame, Error as Refusal, Result};
+
+/// The machine cannot do it; the simulated world needs nothing of it.
+pub(crate) fn environment(message: impl Into<String>) -> Refusal {
+    Refusal::environment(message).hint("`--in simulated` needs nothing of the machine")
 }
 
-/// One sentence, its blame, perhaps a hint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
-    /// Whose fault.
-    pub blame: Blame,
-    /// One sentence with the cause.
-    pub message: String,
-    /// What to try.
-    pub hint: Option<String>,
+/// A call of the system that failed.
+pub(crate) fn call(what: &str, error: impl Into<io::Error>) -> Refusal {
+    environment(format!("{what} failed: {}", error.into()))
 }
 
-/// What most functions here return.
-pub type Result<T> = std::result::Result<T, Refusal>;
-
-impl Refusal {
-    /// A fault of the network or the command line.
-    pub fn input(message: impl Into<String>) -> Self {
-        Self { blame: Blame::Input, message: message.into(), hint: None }
-    }
-
-    /// A fault of the machine; the simulated world needs nothing of it.
-    pub fn environment(message: impl Into<String>) -> Self {
-        let hint = Some("`--in simulated` needs nothing of the machine".into());
-        Self { blame: Blame::Environment, message: message.into(), hint }
-    }
-
-    /// It went wrong on the way.
-    pub fn emulation(message: impl Into<String>) -> Self {
-        Self { blame: Blame::Emulation, message: message.into(), hint: None }
-    }
-
-    /// A call of the system that failed.
-    pub fn call(what: &str, error: impl Into<io::Error>) -> Self {
-        Self::environment(format!("{what} failed: {}", error.into()))
-    }
-
-    /// Namespaces that the system would not make, with the setting that forbids them where one is known.
-    pub fn namespaces(what: &str, error: impl Into<io::Error>) -> Self {
-        let error = error.into();
-        let Some(setting) = SETTINGS.iter().find(|setting| setting.forbids()) else {
-            let reason = "perhaps a container or a security policy forbids it";
-            return Self::environment(format!("an emulated network needs {what}, which failed: {error} ({reason})"));
-        };
-        let message = format!("an emulated network needs {what}, which {} forbids", setting.said());
-        let hint = format!("`--in simulated` needs nothing of the machine; or allow it: sysctl -w {}", setting.cure);
-        Self { hint: Some(hint), ..Self::environment(message) }
-    }
-
-    /// The same with that hint.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
+/// Namespaces that the system would not make, with the setting that forbids them where one is known.
+pub(crate) fn namespaces(what: &str, error: impl Into<io::Error>) -> Refusal {
+    let error = error.into();
+    let Some(setting) = SETTINGS.iter().find(|setting| setting.forbids()) else {
+        let reason = "perhaps a container or a security policy forbids it";
+        return environment(format!("an emulated network needs {what}, which failed: {error} ({reason})"));
+    };
+    let message = format!("an emulated network needs {what}, which {} forbids", setting.said());
+    let hint = format!("`--in simulated` needs nothing of the machine; or allow it: sysctl -w {}", setting.cure);
+    Refusal::environment(message).hint(hint)
 }
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.message)?;
-        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "\nhint: {hint}"))
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 /// A setting of the kernel that forbids namespaces when it has that value.
 struct Setting {

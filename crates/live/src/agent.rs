@@ -5,7 +5,7 @@
 use crate::clock;
 use crate::control::{self, FromAgent, Hello, PROTOCOL, Task, ToAgent};
 use crate::environment::{self, DynamicSample, Sampler};
-use crate::fault::{Fault, Result};
+use crate::fault::{self, Fault, Result};
 use crate::files::Files;
 use crate::job::{Job, News};
 use crate::placement;
@@ -148,7 +148,7 @@ impl<W: Write> Agent<W> {
     }
 
     fn send(&mut self, message: &FromAgent) -> Result<()> {
-        control::write(&mut self.output, message).map_err(|e| Fault::io("writing to the coordinator", &e))
+        control::write(&mut self.output, message).map_err(|e| fault::io("writing to the coordinator", &e))
     }
 
     fn handle(&mut self, message: ToAgent, came: Instant) -> Result<()> {
@@ -214,11 +214,11 @@ impl<W: Write> Agent<W> {
                 self.send(&FromAgent::Recorded(Box::new(recorded)))
             }
             ToAgent::Tape => {
-                let piece = self.pieces.next().map_err(|e| Fault::io("reading back what was recorded", &e))?;
+                let piece = self.pieces.next().map_err(|e| fault::io("reading back what was recorded", &e))?;
                 if piece.is_empty() {
                     self.pieces = Pieces::default();
                 }
-                control::write_tape(&mut self.output, &piece).map_err(|e| Fault::io("writing to the coordinator", &e))
+                control::write_tape(&mut self.output, &piece).map_err(|e| fault::io("writing to the coordinator", &e))
             }
             ToAgent::Quit => Ok(()),
         }

@@ -2,7 +2,7 @@
 //!
 //! Silent while a clock runs, but for a question a second what time it is, of a traced host with a clock of its own. Lines have a greatest length; what is no message is an error, never a panic.
 
-use crate::fault::{Fault, Result};
+use crate::fault::{self, Fault, Result};
 use crate::stacks::{self, Token};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -333,7 +333,7 @@ pub fn write<M: Serialize>(to: &mut impl Write, message: &M) -> std::io::Result<
 /// A [`Fault`] for a line that is too long or no message.
 pub fn read<M: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<M>> {
     let mut line = Vec::new();
-    let got = from.take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(|e| Fault::io("reading a message", &e))?;
+    let got = from.take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(|e| fault::io("reading a message", &e))?;
     if got == 0 {
         return Ok(None);
     }
@@ -370,7 +370,7 @@ pub fn read_from_agent(from: &mut impl BufRead) -> Result<Option<FromAgent>> {
                 return Err(Fault::measurement("an agent wants to hand over a piece of more than 256 MiB of events"));
             }
             // What is not there takes no memory.
-            let got = from.take(*length).read_to_end(bytes).map_err(|e| Fault::io("reading events", &e))?;
+            let got = from.take(*length).read_to_end(bytes).map_err(|e| fault::io("reading events", &e))?;
             if got as u64 != *length {
                 return Err(Fault::measurement("events that an agent hands over were cut off"));
             }

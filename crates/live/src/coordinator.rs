@@ -140,7 +140,7 @@ impl<'p> Coordinator<'p> {
     fn unless_interrupted(&self) -> Result<()> {
         // What was recorded until then is worth the moment that it takes.
         if self.interrupted.load(Ordering::Relaxed) && !self.taking {
-            return Err(Fault { blame: Blame::Ended, message: "interrupted".into(), hint: None });
+            return Err(Fault::new(Blame::Interrupted, "interrupted"));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 use crate::clock;
 use crate::ends::{Alarm, Ends};
-use crate::fault::{Blame, Fault, Result};
+use crate::fault::{self, Blame, Fault, Result};
 use crate::gate::Gate;
 use crate::meter::{self, Recorder};
 use crate::placement;
@@ -155,7 +155,9 @@ impl<'t> Endpoint<'t> {
             match self.walk(&mut cursor) {
                 Ok(()) if self.task.background && !self.seen.limited && !self.ends.flags.limit() => {}
                 Ok(()) => return Ok(self.finish(&cursor)),
-                Err(fault) if fault.blame == Blame::Ended || (self.task.background && self.ends.flags.limit()) => {
+                Err(fault)
+                    if fault.blame == Blame::Interrupted || (self.task.background && self.ends.flags.limit()) =>
+                {
                     return Ok(self.finish(&cursor));
                 }
                 Err(fault) => return Err(fault),
@@ -226,10 +228,10 @@ impl<'t> Endpoint<'t> {
             Operation::Delay(time) => self.wait_until(clock::now() + time).map(drop),
             Operation::Pace(time) => self.pace(time, cursor),
             Operation::ReadFile { bytes } => {
-                self.ends.read_file(bytes as usize).map_err(|e| Fault::io("reading the source", &e))
+                self.ends.read_file(bytes as usize).map_err(|e| fault::io("reading the source", &e))
             }
             Operation::WriteFile { bytes } => {
-                self.ends.write_file(bytes as usize).map_err(|e| Fault::io("writing the destination", &e))
+                self.ends.write_file(bytes as usize).map_err(|e| fault::io("writing the destination", &e))
             }
             Operation::Mark(index) => {
                 self.mark(index);

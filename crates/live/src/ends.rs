@@ -63,9 +63,9 @@ impl Flags {
     /// What an interrupted system call means: carry on, or end.
     ///
     /// # Errors
-    /// [`Fault::ended`] when the job was ended.
+    /// [`Fault::interrupted`] when the job was ended.
     pub fn interrupted(&self) -> Result<()> {
-        if self.ended() { Err(Fault::ended()) } else { Ok(()) }
+        if self.ended() { Err(Fault::interrupted()) } else { Ok(()) }
     }
 }
 
@@ -325,7 +325,7 @@ fn filled(bytes: usize) -> Vec<u8> {
 /// specification asks for it.
 ///
 /// # Errors
-/// [`Fault::ended`].
+/// [`Fault::interrupted`].
 pub fn wait_until(moment: Instant, flags: &Flags, spin: bool) -> Result<bool> {
     loop {
         let now = clock::now();

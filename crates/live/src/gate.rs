@@ -21,7 +21,7 @@ impl Gate {
     /// Waits until it is opened.
     ///
     /// # Errors
-    /// [`Fault::ended`].
+    /// [`Fault::interrupted`].
     pub fn wait(&self, flags: &Flags) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.waiting += 1;

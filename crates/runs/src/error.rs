@@ -52,3 +52,9 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<Error> for stackline_core::error::Error {
+    fn from(error: Error) -> Self {
+        Self::environment(error.to_string()).hint(error.hint)
+    }
+}

@@ -3,13 +3,14 @@
 //! It is written as if it blocked; where it waits, the engine goes on and looks at it again when its socket or its timer
 //! may have changed.
 
-use crate::fault::{Failure, Fault, Result, vanished};
+use crate::error::{Error, Result, vanished};
 use crate::job::Seen;
 use crate::recorder::Recorder;
 use crate::stacks::{Bulk, Connection, Door};
 use crate::trace::Life;
 use crate::world::Desk;
 use stackline_core::cursor::{Cursor, Operation};
+use stackline_core::error::Blame;
 use stackline_core::program::{self, Side};
 use stackline_core::record::Transport;
 use stackline_core::time::{Duration, Instant};
@@ -88,7 +89,7 @@ impl Endpoint {
             match self.walk(&mut cursor).await {
                 Ok(()) if task.background && !self.seen.limited && !flags.limit() => {}
                 Ok(()) => return Ok(self.finish(&cursor)),
-                Err(Fault::Ended) => return Ok(self.finish(&cursor)),
+                Err(error) if error.blame == Blame::Interrupted => return Ok(self.finish(&cursor)),
                 Err(_) if task.background && flags.limit() => return Ok(self.finish(&cursor)),
                 Err(fault) => return Err(fault),
             }
@@ -143,7 +144,7 @@ impl Endpoint {
             Operation::Delay(time) => self.desk.sleep(self.desk.now() + time).await.map(drop),
             Operation::Pace(time) => self.pace(time, cursor).await,
             Operation::ReadFile { .. } | Operation::WriteFile { .. } => {
-                Err(Failure::new("files are not simulated").into())
+                Err(Error::measurement("files are not simulated").into())
             }
             Operation::Mark(index) => {
                 self.mark(index);
@@ -153,7 +154,7 @@ impl Endpoint {
     }
 
     fn open(&mut self) -> Result<&mut Connection> {
-        let missing = || Failure::new("the procedure uses a connection before it opens one");
+        let missing = || Error::measurement("the procedure uses a connection before it opens one");
         self.connection.as_mut().ok_or_else(|| missing().into())
     }
 
@@ -349,7 +350,7 @@ impl Endpoint {
         self.desk.world.tell_news();
         self.desk.until("the others to be connected", || job.open.get().then_some(())).await?;
         if job.flags.ended() {
-            return Err(Fault::Ended);
+            return Err(Error::interrupted());
         }
         self.start();
         Ok(())

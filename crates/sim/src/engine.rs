@@ -5,7 +5,7 @@
 use crate::clock::HostClock;
 use crate::datagram::Datagram;
 use crate::endpoint::Endpoint;
-use crate::fault::{Failure, Fault, Result as Step};
+use crate::error::{Error, Result};
 use crate::job::{self, Job, Seen};
 use crate::records;
 use crate::stacks::{Door, Pair, Route};
@@ -13,6 +13,7 @@ use crate::trace::{Line, Log, Trace};
 use crate::watch::Watch;
 use crate::world::{Desk, Timer, World};
 use crate::{Outcome, Scene};
+use stackline_core::error::Blame;
 use stackline_core::program::{Side, both_ways};
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Delivery, Network, Node, Packet, Path, Tap};
@@ -49,7 +50,7 @@ const SETTLED: u32 = 0;
 const OVERDUE: u32 = 1;
 const END_NOW: u32 = 2;
 
-type Work = Pin<Box<dyn Future<Output = Step<Seen>>>>;
+type Work = Pin<Box<dyn Future<Output = Result<Seen>>>>;
 
 /// One endpoint.
 struct Slot {
@@ -80,8 +81,8 @@ pub(crate) struct Engine<'s, T: Tap<Datagram>> {
 
 impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// # Errors
-    /// A [`Failure`] that names what is not simulated.
-    pub(crate) fn new(scene: &'s Scene<'s>, tap: T, trace: Option<Trace>) -> Result<Self, Failure> {
+    /// An [`Error`] that names what is not simulated.
+    pub(crate) fn new(scene: &'s Scene<'s>, tap: T, trace: Option<Trace>) -> Result<Self> {
         for part in &scene.measurement.parts {
             job::check(scene.measurement, part)?;
         }
@@ -107,7 +108,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
 
     /// # Errors
     /// See [`crate::carry_out`].
-    pub(crate) fn carry_out(mut self) -> Result<(Outcome, T), Failure> {
+    pub(crate) fn carry_out(mut self) -> Result<(Outcome, T)> {
         self.begin_part(0)?;
         self.settle()?;
         while self.stage != Stage::Done {
@@ -119,7 +120,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         let ports = self.network.counters().collect();
         let (virtual_time, events) = (self.world.now(), self.events);
         if let Some(log) = &self.world.log {
-            log.finish().map_err(Failure::new)?;
+            log.finish().map_err(Error::environment)?;
         }
         let watch = self.network.into_tap();
         let (digest, events) = (watch.digest, watch.events + events);
@@ -130,7 +131,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
 
     /// The next thing that happens.
     #[inline]
-    fn step(&mut self) -> Result<(), Failure> {
+    fn step(&mut self) -> Result<()> {
         if self.stage == Stage::Quieting && self.network.deadline().is_none() {
             self.begin();
             return self.settle();
@@ -154,7 +155,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         self.settle()
     }
 
-    fn come_to(&mut self, at: Instant) -> Result<(), Failure> {
+    fn come_to(&mut self, at: Instant) -> Result<()> {
         if let Some(log) = &self.world.log {
             self.look(log, at);
         }
@@ -177,9 +178,9 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         }
     }
 
-    fn not_for_ever(&self, at: Instant) -> Result<(), Failure> {
+    fn not_for_ever(&self, at: Instant) -> Result<()> {
         if self.steps > self.scene.limits.steps_an_instant {
-            return Err(Failure::new(format!("time stands still at {at} s"))
+            return Err(Error::measurement(format!("time stands still at {at} s"))
                 .hint("something sends and sends that no link, buffer or pace slows down: give a link a rate"));
         }
         Ok(())
@@ -192,7 +193,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         }
     }
 
-    fn ring(&mut self, at: Instant, timer: Timer) -> Result<(), Failure> {
+    fn ring(&mut self, at: Instant, timer: Timer) -> Result<()> {
         match timer {
             Timer::Endpoint(endpoint) => {
                 if let Some(slot) = self.slots.get(endpoint as usize) {
@@ -216,7 +217,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     }
 
     /// Looks at endpoints and sends what they send until nothing more happens at this instant.
-    fn settle(&mut self) -> Result<(), Failure> {
+    fn settle(&mut self) -> Result<()> {
         loop {
             let mut ready = std::mem::take(&mut self.ready);
             self.world.take_ready(&mut ready);
@@ -272,7 +273,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         }
     }
 
-    fn look_at(&mut self, endpoint: u32) -> Result<(), Failure> {
+    fn look_at(&mut self, endpoint: u32) -> Result<()> {
         let Some(slot) = self.slots.get_mut(endpoint as usize) else { return Ok(()) };
         let Some(work) = &mut slot.work else { return Ok(()) };
         let Poll::Ready(result) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { return Ok(()) };
@@ -284,15 +285,15 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             Ok(seen) => seen,
             // Its peer may have ended a moment earlier.
             Err(_) if job.ending.get() && job.task.background => Seen::default(),
-            Err(Fault::Ended) => Seen::default(),
-            Err(Fault::Failed(failure)) => return Err(failure.within(&job.name())),
+            Err(error) if error.blame == Blame::Interrupted => Seen::default(),
+            Err(error) => return Err(error.within(&job.name())),
         };
         self.seen[job.number as usize].push(seen);
         Ok(())
     }
 
     /// Why nothing more happens.
-    fn stuck(&self, cap: Instant) -> Failure {
+    fn stuck(&self, cap: Instant) -> Error {
         let waiting = self.slots.iter().filter(|slot| slot.work.is_some());
         let mut words: Vec<String> =
             waiting.map(|slot| format!("the {} waits for {}", slot.desk.job.name(), slot.desk.waits_for())).collect();
@@ -301,13 +302,13 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         let words = words.join(", ");
         if self.network.deadline().is_some() || self.world.next_timer().is_some() {
             let cap = (cap - Instant(0)).seconds();
-            Failure::new(format!(
+            Error::measurement(format!(
                 "the run did not end within {} of virtual time: {words}",
                 stackline_core::units::time(cap)
             ))
             .hint("a time limit ends it earlier")
         } else {
-            Failure::new(format!("nothing can happen any more at {} s: {words}", self.world.now())).hint(
+            Error::measurement(format!("nothing can happen any more at {} s: {words}", self.world.now())).hint(
                 "the two sides of the procedure wait for each other, or a datagram was lost that one of them waits for",
             )
         }
@@ -315,7 +316,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
 
     // --- how a run goes on ---
 
-    fn node(&self, name: Option<&str>, last: bool) -> Result<(Node, usize), Failure> {
+    fn node(&self, name: Option<&str>, last: bool) -> Result<(Node, usize)> {
         let hosts = &self.scene.network.hosts;
         let at = match name {
             Some(name) => hosts.iter().position(|host| host.name == name),
@@ -323,19 +324,19 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             None => (!hosts.is_empty()).then_some(0),
         };
         let at = at.ok_or_else(|| {
-            Failure::new(format!("the network {} has no host {}", self.scene.network.name, name.unwrap_or("at all")))
+            Error::input(format!("the network {} has no host {}", self.scene.network.name, name.unwrap_or("at all")))
                 .hint("FROM and TO name hosts of the network; without them its first and last are taken")
         })?;
         Ok((Node(u32::try_from(at).unwrap_or(u32::MAX)), at))
     }
 
     /// Creates the endpoints of a part; the responders listen at once, the initiators connect.
-    fn begin_part(&mut self, number: usize) -> Result<(), Failure> {
+    fn begin_part(&mut self, number: usize) -> Result<()> {
         let scene = self.scene;
         let part = &scene.measurement.parts[number];
         let (from, to) = (self.node(part.from.as_deref(), false)?, self.node(part.to.as_deref(), true)?);
         if from == to {
-            return Err(Failure::new("a simulated host does not send to itself").hint("FROM and TO name two hosts"));
+            return Err(Error::input("a simulated host does not send to itself").hint("FROM and TO name two hosts"));
         }
         let seed = scene.seed.child("part").index(number as u64);
         let first = self.slots.len() as u32;
@@ -366,17 +367,17 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         Ok(())
     }
 
-    fn route(&self, pair: u32, nodes: [Node; 2], endpoints: [u32; 2]) -> Result<Route, Failure> {
+    fn route(&self, pair: u32, nodes: [Node; 2], endpoints: [u32; 2]) -> Result<Route> {
         let (there, back) = (self.path(nodes[0], nodes[1], pair)?, self.path(nodes[1], nodes[0], pair)?);
         let rooms = [self.room(&there), self.room(&back)];
         Ok(Route { pair, nodes, endpoints, mtu: there.mtu.min(back.mtu), rooms })
     }
 
-    fn path(&self, from: Node, to: Node, flow: u32) -> Result<Path, Failure> {
+    fn path(&self, from: Node, to: Node, flow: u32) -> Result<Path> {
         self.network.path(from, to, flow).ok_or_else(|| {
             let name =
                 |node: Node| self.scene.network.hosts.get(node.0 as usize).map_or("?", |host| host.name.as_str());
-            Failure::new(format!("no path leads from {} to {}", name(from), name(to)))
+            Error::input(format!("no path leads from {} to {}", name(from), name(to)))
                 .hint("links that are `one_way` need others for the way back")
         })
     }
@@ -401,7 +402,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     }
 
     /// An endpoint has come to its gate or is done.
-    fn advance(&mut self) -> Result<(), Failure> {
+    fn advance(&mut self) -> Result<()> {
         match self.stage {
             Stage::Connecting(part) if self.jobs[2 * part].is_ready() => self.connected(part)?,
             Stage::Running if self.measured(Side::Initiator).all(|job| job.is_done()) => self.end(),
@@ -415,7 +416,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         self.jobs.iter().filter(move |job| job.task.side == side && !job.task.background)
     }
 
-    fn connected(&mut self, part: usize) -> Result<(), Failure> {
+    fn connected(&mut self, part: usize) -> Result<()> {
         if part + 1 < self.scene.measurement.parts.len() {
             self.stage = Stage::Connecting(part + 1);
             return self.begin_part(part + 1);
@@ -457,11 +458,11 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         self.world.tell_news();
     }
 
-    fn stage_timer(&mut self, what: u32) -> Result<(), Failure> {
+    fn stage_timer(&mut self, what: u32) -> Result<()> {
         match (what, self.stage) {
             (SETTLED, Stage::Settling) => self.go(),
             (OVERDUE, Stage::Running) => {
-                return Err(Failure::new("the run did not end with its time limit")
+                return Err(Error::measurement("the run did not end with its time limit")
                     .hint("data units so large, or a path so slow, that the last one is still on its way"));
             }
             (END_NOW, Stage::Ending) => {

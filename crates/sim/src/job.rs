@@ -1,7 +1,7 @@
 //! One side of one part: what its endpoints do, the flags that end them, the gate before their clocks, and what they saw
 //! together.
 
-use crate::fault::Failure;
+use crate::error::{Error, Result};
 use crate::world::{Timer, World};
 use stackline_core::plan::{Access, Composer, Count, Data, Measurement, Part};
 use stackline_core::program::{self, Call, Side, Step};
@@ -154,22 +154,22 @@ pub(crate) fn task(measurement: &Measurement, part: &Part, side: Side, seed: See
 /// What no virtual world can do is refused.
 ///
 /// # Errors
-/// A [`Failure`] that names it.
-pub(crate) fn check(measurement: &Measurement, part: &Part) -> Result<(), Failure> {
+/// An [`Error`] that names it.
+pub(crate) fn check(measurement: &Measurement, part: &Part) -> Result<()> {
     crate::stacks::check(&part.stack)?;
     let files =
         |side| part.procedure.calls(side).iter().any(|call| matches!(call, Call::ReadFile(_) | Call::WriteFile(_)));
     let not_memory = part.source != Access::Memory || part.destination != Access::Memory;
     if not_memory || files(Side::Initiator) || files(Side::Responder) {
-        return Err(Failure::new("files and virtual memory are not simulated")
+        return Err(Error::input("files and virtual memory are not simulated")
             .hint("leave the ends out: data units come from MEMORY and go to MEMORY"));
     }
     if part.cpu != (None, None) {
-        return Err(Failure::new("a simulated host has no cores to be placed on")
+        return Err(Error::input("a simulated host has no cores to be placed on")
             .hint("leave `on cpu` out; what a processor costs is the host's interface (`copy` in its network)"));
     }
     if measurement.composer == Composer::PriorityBackground {
-        return Err(Failure::new("a simulated host has no processor whose time priorities could share out")
+        return Err(Error::input("a simulated host has no processor whose time priorities could share out")
             .hint("use `background`"));
     }
     Ok(())

@@ -22,7 +22,7 @@ mod clock;
 mod datagram;
 mod endpoint;
 mod engine;
-mod fault;
+mod error;
 mod job;
 mod recorder;
 mod records;
@@ -33,7 +33,7 @@ mod watch;
 mod world;
 
 pub use datagram::{Carried, Datagram};
-pub use fault::Failure;
+pub use error::{Error, Result};
 pub use stacks::catalogue;
 pub use trace::Trace;
 
@@ -98,9 +98,9 @@ pub struct Outcome {
 /// Carries out one run. `tap` is told of everything that happens in the network, and given back.
 ///
 /// # Errors
-/// A [`Failure`] when a host, stack, option or construct is not simulated, when nothing can happen any more, or when the
+/// An [`Error`] when a host, stack, option or construct is not simulated, when nothing can happen any more, or when the
 /// run does not end within its limits.
-pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome, T), Failure> {
+pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome, T)> {
     engine::Engine::new(scene, tap, None)?.carry_out()
 }
 
@@ -108,6 +108,6 @@ pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome
 ///
 /// # Errors
 /// As for [`carry_out`], and when the events cannot be kept.
-pub fn trace<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T, trace: Trace) -> Result<(Outcome, T), Failure> {
+pub fn trace<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T, trace: Trace) -> Result<(Outcome, T)> {
     engine::Engine::new(scene, tap, Some(trace))?.carry_out()
 }

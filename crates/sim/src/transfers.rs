@@ -27,7 +27,7 @@ mod walk;
 pub use statistics::{Enough, Statistics};
 pub use walk::Transfer;
 
-use crate::fault::Failure;
+use crate::error::{Error, Result};
 use stackline_core::network::{Loss, Network};
 use stackline_core::time::Duration;
 use stackline_net::Node;
@@ -52,22 +52,22 @@ impl<'n> Experiment<'n> {
     /// sender never gives up: these are the paper's assumptions.
     ///
     /// # Errors
-    /// A [`Failure`] when there are no two hosts, when the network loses, doubles or delays at random by itself, or when a
+    /// An [`Error`] when there are no two hosts, when the network loses, doubles or delays at random by itself, or when a
     /// transfer is empty.
-    pub fn new(network: &'n Network, options: &Options, packets: u32, answer: u32) -> Result<Self, Failure> {
+    pub fn new(network: &'n Network, options: &Options, packets: u32, answer: u32) -> Result<Self> {
         let last = u32::try_from(network.hosts.len()).unwrap_or(u32::MAX).saturating_sub(1);
         if last == 0 {
-            return Err(Failure::new(format!("the network {} has no two hosts", network.name))
+            return Err(Error::input(format!("the network {} has no two hosts", network.name))
                 .hint("a transfer goes from its first host to its last one"));
         }
         if let Some(link) =
             network.links.iter().find(|link| link.loss != Loss::None || link.jitter.is_some() || link.duplicate > 0.0)
         {
-            return Err(Failure::new(format!("the link {} - {} is not free of chance", link.ends.0, link.ends.1))
+            return Err(Error::input(format!("the link {} - {} is not free of chance", link.ends.0, link.ends.1))
                 .hint("leave loss, jitter and duplication out of the network: loss is what the experiment varies"));
         }
         if packets == 0 || answer == 0 {
-            return Err(Failure::new("a transfer has at least one packet, and an answer at least one byte")
+            return Err(Error::input("a transfer has at least one packet, and an answer at least one byte")
                 .hint("the paper's have 64 packets of 1024 bytes, and answers of 64"));
         }
         let total = u64::from(packets) * u64::from(options.packet);
@@ -82,7 +82,7 @@ impl<'n> Experiment<'n> {
     ///
     /// # Errors
     /// See [`Experiment::error_free`].
-    pub fn waiting(self, interval: Duration) -> Result<Self, Failure> {
+    pub fn waiting(self, interval: Duration) -> Result<Self> {
         let single = Self { packets: 1, ..self }.error_free()?.elapsed;
         let options =
             Options { interval: Interval::Fixed(single + interval), hush: None, pacing: Pacing::Off, ..self.options };
@@ -98,9 +98,9 @@ impl<'n> Experiment<'n> {
     /// One transfer of which nothing is lost: exact.
     ///
     /// # Errors
-    /// A [`Failure`] when the transfer does not end: no path, packets larger than its MTU, an interface whose buffers
+    /// An [`Error`] when the transfer does not end: no path, packets larger than its MTU, an interface whose buffers
     /// overflow each time.
-    pub fn error_free(&self) -> Result<Transfer, Failure> {
+    pub fn error_free(&self) -> Result<Transfer> {
         // Sent again and again without a loss, it never ends.
         walk::walk(self, 1000 + 16 * u64::from(self.packets), || false)
     }

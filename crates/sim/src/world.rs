@@ -3,7 +3,7 @@
 
 use crate::clock::HostClock;
 use crate::datagram::Datagram;
-use crate::fault::{Fault, Result};
+use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::stacks::end::End;
 use crate::trace::{Line, Log};
@@ -242,7 +242,7 @@ impl Desk {
 
     fn stand<R>(&self, what: &'static str) -> Poll<Result<R>> {
         if self.job.flags.ended() {
-            return Poll::Ready(Err(Fault::Ended));
+            return Poll::Ready(Err(Error::interrupted()));
         }
         self.waiting.set(what);
         Poll::Pending

@@ -3,7 +3,6 @@
 use crate::exit::{Exit, Result};
 use crate::flags;
 use crate::output;
-use crate::worlds::refused;
 use std::io::{IsTerminal, stdin, stdout};
 
 /// Serves until the pipe closes.
@@ -13,7 +12,7 @@ pub(crate) fn agent(flags: &flags::Agent) -> Result {
     }
     if let Some(net) = &flags.net_namespace {
         // While this process has one thread.
-        stackline_emu::enter::network(flags.user_namespace.as_deref(), net).map_err(refused)?;
+        stackline_emu::enter::network(flags.user_namespace.as_deref(), net)?;
     }
     stackline_live::agent::serve(stdin(), stdout().lock(), flags.files.as_deref())?;
     Ok(Exit::Done)

@@ -1,9 +1,9 @@
 //! Exit codes and how an error looks: one sentence with its cause, then `hint:`.
 
 use crate::output;
-use stackline_live::fault::{Blame, Fault};
-use std::fmt;
 use std::process::ExitCode;
+
+pub(crate) use stackline_core::error::{Blame, Error};
 
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,85 +35,37 @@ impl From<Exit> for ExitCode {
     }
 }
 
+impl From<Blame> for Exit {
+    fn from(blame: Blame) -> Self {
+        match blame {
+            Blame::Input => Self::Input,
+            Blame::Environment => Self::Environment,
+            Blame::Measurement => Self::Failed,
+            Blame::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
 /// What every command returns.
-pub(crate) type Result<T = Exit> = std::result::Result<T, Error>;
+pub(crate) type Result<T = Exit, E = Error> = stackline_core::error::Result<T, E>;
+
+/// An error that was already shown: it has an exit code and no message.
+pub(crate) fn already_shown(blame: Blame) -> Error {
+    Error::new(blame, "")
+}
 
 /// An error as the user sees it.
-#[derive(Debug)]
-pub(crate) struct Error {
-    pub(crate) exit: Exit,
-    message: String,
-    hint: Option<String>,
-}
-
-impl Error {
-    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hint: None }
-    }
-
-    pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self::new(Exit::Input, message)
-    }
-
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    /// Mistakes that were already shown.
-    pub(crate) const fn shown() -> Self {
-        Self { exit: Exit::Input, message: String::new(), hint: None }
-    }
-
-    /// An error that somebody else shows.
-    pub(crate) fn told(self) -> Self {
-        Self { message: String::new(), hint: None, ..self }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.message)?;
-        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "\nhint: {hint}"))
-    }
+pub(crate) fn shown(error: &Error) -> String {
+    let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!("\nhint: {hint}"));
+    format!("error: {}{hint}", error.message)
 }
 
 impl Exit {
-    /// Tells the error and gives its exit code.
+    /// Shows the error, unless it was shown already, and gives its exit code.
     pub(crate) fn from_error(error: Error) -> Self {
         if !error.message.is_empty() {
-            output::say(&error);
+            output::say(&shown(&error));
         }
-        error.exit
-    }
-}
-
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
-        let exit = match fault.blame {
-            Blame::Input => Exit::Input,
-            Blame::Environment => Exit::Environment,
-            Blame::Measurement => Exit::Failed,
-            Blame::Ended => Exit::Interrupted,
-        };
-        Self { exit, message: fault.message, hint: fault.hint }
-    }
-}
-
-impl From<stackline_emu::refusal::Refusal> for Error {
-    fn from(refusal: stackline_emu::refusal::Refusal) -> Self {
-        use stackline_emu::refusal::Blame;
-        let exit = match refusal.blame {
-            Blame::Input => Exit::Input,
-            Blame::Environment => Exit::Environment,
-            Blame::Emulation => Exit::Failed,
-        };
-        Self { exit, message: refusal.message, hint: refusal.hint }
-    }
-}
-
-impl From<stackline_runs::Error> for Error {
-    fn from(error: stackline_runs::Error) -> Self {
-        Self { exit: Exit::Environment, message: error.to_string(), hint: Some(error.hint) }
+        error.blame.into()
     }
 }

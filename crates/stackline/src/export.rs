@@ -55,7 +55,7 @@ impl<W: Write> Write for Watched<W> {
 /// Writes beside the file, which gets its name when all is there.
 fn to_file(form: &Exporter, (run, reference): (&Path, bool), path: &Path) -> Result<u64> {
     let unwritten = |cause: std::io::Error| {
-        Error::new(Exit::Environment, format!("{} cannot be written: {cause}", path.display()))
+        Error::environment(format!("{} cannot be written: {cause}", path.display()))
             .hint("check the directory and that the disk is not full")
     };
     stackline_runs::replace(path, |file| {

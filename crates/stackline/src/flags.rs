@@ -1,6 +1,6 @@
 //! The command line: every command and flag, its help and its form. Nothing here touches the machine.
 
-use crate::exit::{self, Error};
+use crate::exit::{Error, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use stackline_core::units;
 use stackline_emu::engine::Options;
@@ -495,7 +495,7 @@ pub(crate) struct NetExec {
 
 impl NetExec {
     /// The specification, with nothing in it replaced, and the host.
-    pub(crate) fn text(&self) -> exit::Result<(Text, &str)> {
+    pub(crate) fn text(&self) -> Result<(Text, &str)> {
         let (spec, host) = match (&self.words[..], &self.expression) {
             ([spec, host], None) => (Some(spec.clone()), host),
             ([host], Some(_)) => (None, host),

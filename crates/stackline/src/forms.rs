@@ -10,7 +10,7 @@ mod qlog;
 mod tape;
 mod text;
 
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Error, Result};
 use crate::flags;
 use stackline_core::trace::Import;
 use stackline_events::Table;
@@ -91,8 +91,7 @@ fn unread(log: &Log<'_>, cause: &stackline_exchange::Error) -> Error {
 }
 
 fn unwritten(cause: impl std::fmt::Display) -> Error {
-    Error::new(Exit::Environment, format!("the events cannot be written: {cause}"))
-        .hint("check that the disk is not full")
+    Error::environment(format!("the events cannot be written: {cause}")).hint("check that the disk is not full")
 }
 
 /// Bytes at the beginning of a log that say what it is.

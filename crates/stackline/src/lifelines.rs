@@ -107,7 +107,7 @@ fn notes(run: &Run, index: Option<&Index>, made: &Lifelines) -> Vec<String> {
 fn draw(directory: &Path, shown: &Shown<'_>) -> Result<()> {
     let failed = |cause: std::io::Error| {
         let message = format!("{} cannot be written: {cause}", directory.display());
-        Error::new(Exit::Environment, message).hint("name a directory that can be written")
+        Error::environment(message).hint("name a directory that can be written")
     };
     fs::create_dir_all(directory).map_err(failed)?;
     for (name, text) in stackline_report::lifelines_gnuplot(shown) {

@@ -5,7 +5,7 @@ mod exec;
 pub(crate) use exec::emulate;
 
 use crate::diagnostics;
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags::{self, NetCommand, Text};
 use crate::output;
 use crate::source::{Source, named};
@@ -59,7 +59,7 @@ fn draw(networks: &[&Network], path: &Path) -> Result<()> {
         Error::input(message).hint("leave --svg out; the text and --json have no such limit")
     })?;
     std::fs::write(path, picture)
-        .map_err(|error| Error::new(Exit::Environment, format!("{} cannot be written: {error}", path.display())))
+        .map_err(|error| Error::environment(format!("{} cannot be written: {error}", path.display())))
 }
 
 /// What the specification declares. Its mistakes are told; warnings are about measurements, which nobody asked for.
@@ -68,7 +68,7 @@ fn declared(source: &Source, flags: &Text) -> Result<Plan> {
     let checked = stackline_spec::check(&source.text, &context, &Overrides::default());
     checked.plan.ok_or_else(|| {
         diagnostics::tell(&checked.diagnostics, source, Some(flags));
-        Error::shown()
+        already_shown(Blame::Input)
     })
 }
 

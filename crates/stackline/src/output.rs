@@ -1,6 +1,6 @@
 //! Results on stdout, words on stderr. A reader that has seen enough (`| head`) is no error.
 
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Error, Result};
 use std::fmt::Display;
 use std::io::{ErrorKind, Write, stderr, stdout};
 
@@ -9,7 +9,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::new(Exit::Environment, format!("stdout cannot be written: {error}")))
+            Err(Error::environment(format!("stdout cannot be written: {error}")))
         }
         _ => Ok(()),
     }
@@ -18,7 +18,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
 /// Prints one JSON value and a line end.
 pub(crate) fn json(value: &impl serde::Serialize, pretty: bool) -> Result<()> {
     let text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
-    let text = text.map_err(|e| Error::new(Exit::Failed, format!("the result cannot be written as JSON: {e}")))?;
+    let text = text.map_err(|e| Error::measurement(format!("the result cannot be written as JSON: {e}")))?;
     print(&(text + "\n"))
 }
 

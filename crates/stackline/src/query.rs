@@ -1,7 +1,7 @@
 //! `stackline query`: SQL over runs. The engine is a program of its own, `stackline-query`, because it takes many times as long
 //! to build as everything else; here it is only found and started.
 
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Error, Result};
 use crate::flags;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
@@ -18,9 +18,9 @@ pub(crate) fn query(flags: &flags::Query) -> Result {
     let cause = Command::new(beside.unwrap_or_else(|| PathBuf::from(PROGRAM))).args(&flags.words).exec();
     if cause.kind() == ErrorKind::NotFound {
         let what = format!("`{PROGRAM}` is neither beside this program nor in the PATH");
-        return Err(Error::new(Exit::Environment, what).hint(
+        return Err(Error::environment(what).hint(
             "`cargo install --path crates/query` builds it, once; DuckDB, polars and pandas read the same files",
         ));
     }
-    Err(Error::new(Exit::Environment, format!("`{PROGRAM}` cannot be started: {cause}")))
+    Err(Error::environment(format!("`{PROGRAM}` cannot be started: {cause}")))
 }

@@ -50,7 +50,7 @@ fn pictures(flags: &flags::Report, loaded: &Loaded) -> Result {
         written.push(path);
     }
     if let Some(path) = &flags.png {
-        write(path, &png(&picture).map_err(|cause| Error::new(Exit::Failed, cause))?)?;
+        write(path, &png(&picture).map_err(|cause| Error::measurement(cause))?)?;
         written.push(path);
     }
     output::print(&written.iter().map(|path| format!("{}\n", path.display())).collect::<String>())?;
@@ -114,7 +114,7 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
         lifelines: &loaded.lifelines,
         most_events,
     };
-    stackline_report::page(&content).map_err(|mistake| Error::new(Exit::Failed, mistake))
+    stackline_report::page(&content).map_err(|mistake| Error::measurement(mistake))
 }
 
 /// Whether a page was written before what it is made of: events that were imported since, or findings.

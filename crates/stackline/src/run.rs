@@ -1,7 +1,7 @@
 //! `stackline run`: check, start agents, carry out, keep, show.
 
 use crate::diagnose;
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags;
 use crate::flags::Seeds;
 use crate::observer::Keeper;
@@ -11,7 +11,6 @@ use crate::worlds::{Ground, Traces, Worlds, default_network, obeyed, seeds};
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::{RunRecord, WakeUp};
 use stackline_core::units;
-use stackline_live::fault::{Blame, Fault};
 use stackline_live::launch::Launcher;
 use stackline_report::{Header, TableOptions};
 use stackline_runs::{RunDirectory, runs_root};
@@ -74,17 +73,17 @@ fn only_simulated(flags: &flags::Run, plan: &Plan) -> Result<()> {
     if let (Some(measurement), Some((_, flag))) = (other, asked.iter().find(|(asked, _)| *asked)) {
         let what =
             format!("line {}: {flag} is for the simulated world, this is {}", measurement.line, measurement.world);
-        return Err(Error::new(Exit::Input, what).hint("add --in simulated"));
+        return Err(Error::input(what).hint("add --in simulated"));
     }
     let until = plan.measurements.iter().find(|measurement| measurement.until.is_some());
     if let (Some(measurement), Some(_)) = (until, &flags.seeds) {
         let what = format!("line {}: `until` and --seeds both decide how many runs there are", measurement.line);
-        return Err(Error::new(Exit::Input, what).hint("leave one of them out"));
+        return Err(Error::input(what).hint("leave one of them out"));
     }
     let live = plan.measurements.iter().find(|measurement| measurement.world == World::Live);
     if let (Some(measurement), true) = (live, !flags.capture.is_empty()) {
         let what = format!("line {}: the live world has no modelled network to capture", measurement.line);
-        return Err(Error::new(Exit::Input, what).hint("--in simulated and --in emulated have"));
+        return Err(Error::input(what).hint("--in simulated and --in emulated have"));
     }
     Ok(())
 }
@@ -94,7 +93,7 @@ fn no_network_live(plan: &Plan) -> Result<()> {
     for measurement in plan.measurements.iter().filter(|measurement| measurement.world == World::Live) {
         if let Some(network) = &measurement.across {
             let what = format!("line {}: the live world has no network `{network}`", measurement.line);
-            return Err(Error::new(Exit::Input, what).hint("`--in simulated` computes it, `--in emulated` makes it"));
+            return Err(Error::input(what).hint("`--in simulated` computes it, `--in emulated` makes it"));
         }
     }
     Ok(())
@@ -117,7 +116,7 @@ struct Known {
 }
 
 /// Makes all runs; what went wrong, and what is known.
-fn carry_out(flags: &flags::Run, plan: &Plan, keeper: &mut Keeper<'_>) -> (Option<Fault>, Known) {
+fn carry_out(flags: &flags::Run, plan: &Plan, keeper: &mut Keeper<'_>) -> (Option<Error>, Known) {
     let interrupted = Arc::new(AtomicBool::new(false));
     if let Err(fault) = listen_for_ctrl_c(&interrupted) {
         return (Some(fault), Known::default());
@@ -137,7 +136,7 @@ fn carry_out(flags: &flags::Run, plan: &Plan, keeper: &mut Keeper<'_>) -> (Optio
         Ok(note) => (failed, note),
         Err(fault) => (failed.or(Some(fault)), None),
     };
-    if failed.as_ref().is_none_or(|fault| fault.blame != Blame::Ended) {
+    if failed.as_ref().is_none_or(|fault| fault.blame != Blame::Interrupted) {
         keeper.environment(worlds.environment(true));
     }
     let mut notes: Vec<String> = note.into_iter().collect();
@@ -148,10 +147,10 @@ fn carry_out(flags: &flags::Run, plan: &Plan, keeper: &mut Keeper<'_>) -> (Optio
 }
 
 /// The flag is up from the first Ctrl-C or SIGTERM on.
-pub(crate) fn listen_for_ctrl_c(interrupted: &Arc<AtomicBool>) -> std::result::Result<(), Fault> {
+pub(crate) fn listen_for_ctrl_c(interrupted: &Arc<AtomicBool>) -> std::result::Result<(), Error> {
     let flag = Arc::clone(interrupted);
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
-        .map_err(|e| Fault::environment(format!("Ctrl-C cannot be handled: {e}")))
+        .map_err(|e| Error::environment(format!("Ctrl-C cannot be handled: {e}")))
 }
 
 fn ground<'p>(
@@ -159,9 +158,9 @@ fn ground<'p>(
     plan: &'p Plan,
     interrupted: &'p Arc<AtomicBool>,
     keeper: &Keeper<'_>,
-) -> std::result::Result<Ground<'p>, Fault> {
+) -> std::result::Result<Ground<'p>, Error> {
     let program =
-        std::env::current_exe().map_err(|e| Fault::environment(format!("this program cannot find itself: {e}")))?;
+        std::env::current_exe().map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
     Ok(Ground {
         plan,
         launcher: Launcher::new(program, flags.files.clone()),

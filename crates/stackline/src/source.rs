@@ -1,7 +1,7 @@
 //! From the command line to a checked plan.
 
 use crate::diagnostics;
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Blame, Error, Result, already_shown};
 use crate::flags::Text;
 use stackline_core::plan::Plan;
 use stackline_live::stacks;
@@ -80,7 +80,7 @@ impl Source {
 
     fn told(&self, checked: Checked, flags: &Text) -> Result<Plan> {
         diagnostics::tell(&checked.diagnostics, self, Some(flags));
-        let mut plan = checked.plan.ok_or_else(Error::shown)?;
+        let mut plan = checked.plan.ok_or_else(|| already_shown(Blame::Input))?;
         place(&mut plan, &flags.cpu)?;
         Ok(plan)
     }
@@ -121,7 +121,7 @@ fn place(plan: &mut Plan, cpu: &[usize]) -> Result<()> {
         [] => return Ok(()),
         [one] => (Some(*one), Some(*one)),
         [initiator, responder] => (Some(*initiator), Some(*responder)),
-        _ => return Err(Error::new(Exit::Input, "--cpu takes one core, or two: initiator,responder")),
+        _ => return Err(Error::input("--cpu takes one core, or two: initiator,responder")),
     };
     for part in plan.measurements.iter_mut().flat_map(|m| &mut m.parts) {
         part.cpu = both;

@@ -1,7 +1,7 @@
 //! The commands that only read: `check`, `fmt`, `plan`, `stacks`.
 
 use crate::diagnostics;
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::output;
 use crate::source::Source;
@@ -29,7 +29,7 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
     let source = Source::read(&flags.spec)?;
     let formatted = stackline_spec::format(&source.text).map_err(|mistakes| {
         diagnostics::tell(&mistakes, &source, None);
-        Error::shown()
+        already_shown(Blame::Input)
     })?;
     if flags.check {
         return Ok(if formatted == source.text { Exit::Done } else { Exit::Failed });
@@ -38,7 +38,7 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
         output::print(&formatted)?;
     } else if formatted != source.text {
         std::fs::write(&flags.spec, formatted)
-            .map_err(|e| Error::new(Exit::Environment, format!("{} cannot be written: {e}", source.name)))?;
+            .map_err(|e| Error::environment(format!("{} cannot be written: {e}", source.name)))?;
     }
     Ok(Exit::Done)
 }

@@ -179,7 +179,7 @@ fn written(bytes: &[u8]) -> Result<bool> {
     let mut out = stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Error::new(Exit::Environment, format!("stdout cannot be written: {error}"))),
+        Err(error) => Err(Error::environment(format!("stdout cannot be written: {error}"))),
         Ok(()) => Ok(true),
     }
 }

@@ -10,9 +10,10 @@ pub(crate) mod simulated;
 mod traces;
 mod tracing;
 
+use crate::exit::Error;
 use crate::observer::Keeper;
 use emulated::Emulated;
-pub(crate) use emulated::{recorders, refused};
+pub(crate) use emulated::recorders;
 use live::Live;
 use serde_json::Value;
 use simulated::Simulated;
@@ -20,7 +21,6 @@ use stackline_core::course::{Course, Turn};
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::{NetworkRecord, RunRecord, WakeUp};
 use stackline_core::time::Duration;
-use stackline_live::fault::Fault;
 use stackline_live::launch::Launcher;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -45,15 +45,10 @@ impl Made {
     }
 }
 
-/// Events that cannot be written.
-fn unkept(error: stackline_runs::Error) -> Fault {
-    Fault::environment(error.to_string()).hint(error.hint)
-}
-
 /// A place where runs are made.
 trait Place {
     /// Makes one run, traced when it is told how.
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Fault>;
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Error>;
     /// The host in whose time traced runs are.
     fn reference(&self) -> Option<String> {
         None
@@ -90,30 +85,30 @@ impl<'p> Worlds<'p> {
     /// Opens them.
     ///
     /// # Errors
-    /// A [`Fault`] that says which cannot be had and why.
-    pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Fault> {
+    /// An [`Error`] that says which cannot be had and why.
+    pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Error> {
         let wants = |world| ground.plan.measurements.iter().any(|measurement| measurement.world == world);
         let live = wants(World::Live).then(|| Live::open(ground)).transpose()?;
         let emulated = wants(World::Emulated).then(|| Emulated::open(ground)).transpose()?;
         let simulated = wants(World::Simulated);
         let simulated = simulated.then(|| Simulated::new(ground.plan, ground.traces.clone(), ground.twice));
         let tracer = ground.traces.trace.then(|| Tracer::new(&ground.traces.directory));
-        let tracer = tracer.transpose().map_err(unkept)?;
+        let tracer = tracer.transpose()?;
         Ok(Self { plan: ground.plan, tracer, live, emulated, simulated })
     }
 
     /// Makes all runs, each told to the keeper.
     ///
     /// # Errors
-    /// The first [`Fault`]; what was done before has been kept.
-    pub(crate) fn carry_out(&mut self, keeper: &mut Keeper<'_>) -> Result<(), Fault> {
+    /// The first [`Error`]; what was done before has been kept.
+    pub(crate) fn carry_out(&mut self, keeper: &mut Keeper<'_>) -> Result<(), Error> {
         let mut course = Course::new(self.plan, self.plan.seed);
         while let Some(turn) = course.next(|measurement| keeper.enough(measurement)) {
             keeper.begins(&turn);
             let mut tracing = self.tracer.as_mut().map(|tracer| tracer.begin(&turn));
             let made = self.place(turn.measurement.world)?.make(&turn, tracing.as_mut());
             let kept = match (&mut self.tracer, tracing) {
-                (Some(tracer), Some(tracing)) => tracer.done(&turn, tracing.traced).map_err(unkept),
+                (Some(tracer), Some(tracing)) => tracer.done(&turn, tracing.traced),
                 _ => Ok(()),
             };
             let made = made?;
@@ -127,23 +122,23 @@ impl<'p> Worlds<'p> {
     /// Keeps what was traced, however the runs ended; what that cost, for people.
     ///
     /// # Errors
-    /// A [`Fault`] when it cannot be written.
-    pub(crate) fn finish(&mut self) -> Result<Option<String>, Fault> {
+    /// An [`Error`] when it cannot be written.
+    pub(crate) fn finish(&mut self) -> Result<Option<String>, Error> {
         let Some(tracer) = self.tracer.take() else { return Ok(None) };
         let worlds = [World::Live, World::Emulated, World::Simulated];
         let reference = worlds.into_iter().find_map(|world| self.place(world).ok()?.reference());
         let note = tracer.note();
-        tracer.finish(reference.as_deref().unwrap_or(tracing::COORDINATOR)).map_err(unkept)?;
+        tracer.finish(reference.as_deref().unwrap_or(tracing::COORDINATOR))?;
         Ok(note)
     }
 
-    fn place(&mut self, world: World) -> Result<&mut dyn Place, Fault> {
+    fn place(&mut self, world: World) -> Result<&mut dyn Place, Error> {
         let place: Option<&mut dyn Place> = match world {
             World::Live => self.live.as_mut().map(|place| place as &mut dyn Place),
             World::Simulated => self.simulated.as_mut().map(|place| place as &mut dyn Place),
             World::Emulated => self.emulated.as_mut().map(|place| place as &mut dyn Place),
         };
-        place.ok_or_else(|| Fault::environment(format!("the {world} world is not open")))
+        place.ok_or_else(|| Error::environment(format!("the {world} world is not open")))
     }
 
     /// What is known of each world.

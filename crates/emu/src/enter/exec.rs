@@ -9,7 +9,7 @@
 use super::init;
 use super::signals::{Sent, Signals};
 use super::view;
-use crate::refusal::{Refusal, Result};
+use crate::refusal::{self, Refusal, Result};
 use crate::seat::Seat;
 use crate::sys::fork::fork;
 use nix::errno::Errno;
@@ -47,12 +47,12 @@ pub fn exec(guest: &Guest<'_>) -> Result<i32> {
     let flags =
         CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWIPC;
     let lost = |what: &str| format!("setting up the program's surroundings ({what})");
-    let parent = pipe2(OFlag::O_CLOEXEC).map_err(|e| Refusal::call("opening a pipe", e))?;
-    let signals = Signals::hold().map_err(|e| Refusal::call(&lost("signals"), e))?;
+    let parent = pipe2(OFlag::O_CLOEXEC).map_err(|e| refusal::call("opening a pipe", e))?;
+    let signals = Signals::hold().map_err(|e| refusal::call(&lost("signals"), e))?;
     // The threads are counted in /proc, which is then another.
     let child = {
-        unshare(flags).map_err(|e| Refusal::namespaces("mount, PID, UTS and IPC namespaces", e))?;
-        fork().map_err(|e| Refusal::call(&lost("processes"), e))?
+        unshare(flags).map_err(|e| refusal::namespaces("mount, PID, UTS and IPC namespaces", e))?;
+        fork().map_err(|e| refusal::call(&lost("processes"), e))?
     };
     if let Some(init) = child {
         drop(parent.0);
@@ -61,7 +61,7 @@ pub fn exec(guest: &Guest<'_>) -> Result<i32> {
     drop(parent.1);
     let code = surroundings(guest).map_or_else(
         |error| {
-            eprintln!("error: {}", Refusal::call(&lost("files and rights"), error).message);
+            eprintln!("error: {}", refusal::call(&lost("files and rights"), error).message);
             3
         },
         |()| init::run(guest.command, &signals, parent.0.as_fd()),
@@ -89,7 +89,7 @@ fn grant() -> io::Result<()> {
 
 /// Waits for init, passes on what it is sent, and ends it when the emulator ends.
 fn watch(init: Pid, signals: &Signals, lease: BorrowedFd<'_>) -> Result<i32> {
-    let failed = |error: Errno| Refusal::call("waiting for the program", error);
+    let failed = |error: Errno| refusal::call("waiting for the program", error);
     loop {
         let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(lease, PollFlags::POLLIN)];
         match poll(&mut fds, PollTimeout::NONE) {
@@ -111,7 +111,7 @@ fn watch(init: Pid, signals: &Signals, lease: BorrowedFd<'_>) -> Result<i32> {
         if abandoned {
             let _ = kill(init, Signal::SIGKILL);
             let _ = waitpid(init, None);
-            return Err(Refusal::emulation("the emulator of the network ended; the program was ended with it"));
+            return Err(Refusal::measurement("the emulator of the network ended; the program was ended with it"));
         }
     }
 }

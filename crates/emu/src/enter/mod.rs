@@ -9,7 +9,7 @@ mod view;
 
 pub use exec::{Guest, exec};
 
-use crate::refusal::{Refusal, Result};
+use crate::refusal::{self, Result};
 use nix::sched::{CloneFlags, setns};
 use std::fs::File;
 use std::path::Path;
@@ -19,12 +19,12 @@ use std::path::Path;
 pub fn network(user: Option<&Path>, net: &Path) -> Result<()> {
     let open = |path: &Path| {
         let gone =
-            |error| Refusal::environment(format!("the host's namespace {} is not there: {error}", path.display()));
+            |error| refusal::environment(format!("the host's namespace {} is not there: {error}", path.display()));
         File::open(path).map_err(gone)
     };
     let (user, net) = (user.map(open).transpose()?, open(net)?);
     if let Some(user) = user {
-        setns(user, CloneFlags::CLONE_NEWUSER).map_err(|e| Refusal::call("entering the user namespace", e))?;
+        setns(user, CloneFlags::CLONE_NEWUSER).map_err(|e| refusal::call("entering the user namespace", e))?;
     }
-    setns(net, CloneFlags::CLONE_NEWNET).map_err(|e| Refusal::call("entering the host's network", e))
+    setns(net, CloneFlags::CLONE_NEWNET).map_err(|e| refusal::call("entering the host's network", e))
 }

@@ -11,7 +11,7 @@ mod clients;
 use crate::engine::{Engine, Handle, Record};
 use crate::house::{self, House};
 use crate::protocol::{Answer, Opening, Request};
-use crate::refusal::{Refusal, Result};
+use crate::refusal::{self, Refusal, Result};
 use crate::seat::Seat;
 use clients::Clients;
 use nix::sys::eventfd::EventFd;
@@ -41,9 +41,9 @@ pub type Recorders = dyn Fn(&Network, &serde_json::Value) -> std::result::Result
 
 /// Serves until the last client has gone. The process is fresh and has one thread. What is refused was told the clients.
 pub fn serve(door: Door, recorders: &'static Recorders) -> Result<()> {
-    let mut clients = open(door).map_err(|error| Refusal::call("reaching the client", error))?;
+    let mut clients = open(door).map_err(|error| refusal::call("reaching the client", error))?;
     // No directory is kept from being unmounted.
-    std::env::set_current_dir("/").map_err(|error| Refusal::call("leaving the directory", error))?;
+    std::env::set_current_dir("/").map_err(|error| refusal::call("leaving the directory", error))?;
     let (id, opening) = loop {
         match clients.next() {
             None => return Ok(()),
@@ -57,7 +57,7 @@ pub fn serve(door: Door, recorders: &'static Recorders) -> Result<()> {
     }
     let (house, mut engine) = prepared?;
     let seats = seats(&house);
-    let stop = EventFd::new().map(Arc::new).map_err(|error| Refusal::call("making an event", error))?;
+    let stop = EventFd::new().map(Arc::new).map_err(|error| refusal::call("making an event", error))?;
     let mut desk = Desk { clients, opening, seats, handle: engine.handle(), recorders };
     let told = Arc::clone(&stop);
     thread::spawn(move || {
@@ -66,7 +66,7 @@ pub fn serve(door: Door, recorders: &'static Recorders) -> Result<()> {
         thread::sleep(PATIENCE);
         std::process::exit(1);
     });
-    engine.run(stop.as_fd()).map(drop).map_err(|error| Refusal::emulation(format!("the data path failed: {error}")))
+    engine.run(stop.as_fd()).map(drop).map_err(|error| Refusal::measurement(format!("the data path failed: {error}")))
 }
 
 fn open(door: Door) -> io::Result<Clients> {
@@ -79,7 +79,7 @@ fn open(door: Door) -> io::Result<Clients> {
 
 fn prepare(opening: &Opening) -> Result<(House, Engine)> {
     let (house, legs) = house::build(&opening.network)?;
-    let failed = |error| Refusal::call("preparing the data path", error);
+    let failed = |error| refusal::call("preparing the data path", error);
     let mut engine = Engine::new(legs, &opening.network, opening.seed, opening.options).map_err(failed)?;
     engine.calibrate().map_err(failed)?;
     Ok((house, engine))
@@ -135,8 +135,8 @@ impl Desk {
             Request::Open(_) => Err(Refusal::input("another network is being emulated here")),
             Request::Restart(seed, record) => {
                 let record = record.map(|asked| (self.recorders)(&self.opening.network, &asked)).transpose();
-                let record = record.map_err(Refusal::environment)?;
-                self.handle.restart(seed, record).map_err(Refusal::environment)?;
+                let record = record.map_err(refusal::environment)?;
+                self.handle.restart(seed, record).map_err(refusal::environment)?;
                 Ok(Answer::Restarted)
             }
             Request::Report => Ok(Answer::Report(Box::new(self.handle.report()))),

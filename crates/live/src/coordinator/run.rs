@@ -51,7 +51,7 @@ impl Coordinator<'_> {
         let measurement = turn.measurement;
         if let Err(fault) = self.carry_out(measurement, turn.seed, &mut jobs) {
             return Err(match self.explain(fault, &mut jobs) {
-                fault if fault.blame == Blame::Ended => fault,
+                fault if fault.blame == Blame::Interrupted => fault,
                 fault => fault.within(&format!("line {}: {}", measurement.line, measurement.text)),
             });
         }
@@ -251,7 +251,7 @@ impl Coordinator<'_> {
                         best = other;
                     }
                 }
-                Err(death) if death.blame != Blame::Ended => return death,
+                Err(death) if death.blame != Blame::Interrupted => return death,
                 Ok(None) | Err(_) => break,
             }
         }

@@ -8,7 +8,7 @@
 use super::stream::Receive;
 use super::{Bulk, Connection, Dialer, Listener, Protocol, Terms, ip, vanished};
 use crate::ends::{Ends, READ_BYTES};
-use crate::fault::{Fault, Result};
+use crate::fault::{self, Fault, Result};
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
@@ -128,7 +128,7 @@ fn interface(stack: &Stack) -> &str {
 fn unusable(error: &io::Error) -> Fault {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Unusable>()) {
         Some(why) => Fault::environment(why.message.clone()).hint(why.hint),
-        None => Fault::io("opening a packet socket", error),
+        None => fault::io("opening a packet socket", error),
     }
 }
 
@@ -234,7 +234,7 @@ impl<C: Carrier> Conversation<C> {
         while done < times && !(times > 1 && ends.flags.limit()) {
             let units = at_once.min(times - done);
             let piece =
-                ends.source.outgoing(bytes * units as usize).map_err(|e| Fault::io("reading the source", &e))?;
+                ends.source.outgoing(bytes * units as usize).map_err(|e| fault::io("reading the source", &e))?;
             self.channel.send(piece).map_err(fault)?;
             done += units;
         }
@@ -251,7 +251,7 @@ impl<C: Carrier> Conversation<C> {
             let room = ends.room(usize::try_from(wanted - have).unwrap_or(usize::MAX));
             let most = room.len();
             let got = self.channel.receive_into(room).map_err(fault)?;
-            ends.arrived(got).map_err(|e| Fault::io("writing the destination", &e))?;
+            ends.arrived(got).map_err(|e| fault::io("writing the destination", &e))?;
             have += got as u64;
             if got < most {
                 break;
@@ -381,9 +381,9 @@ impl<C: Carrier> Connection for Conversation<C> {
 fn fault(error: Error) -> Fault {
     match error {
         Error::Gone | Error::Closed => vanished("while data was on its way"),
-        Error::Interrupted => Fault::ended(),
+        Error::Interrupted => Fault::interrupted(),
         Error::Options(what) => Fault::input(what),
-        Error::Io(what, error) => Fault::io(what, &error),
+        Error::Io(what, error) => fault::io(what, &error),
         Error::Silent(patience) => Fault::measurement(format!("the peer has said nothing for {patience}"))
             .hint("its procedure was busy elsewhere for so long (raise the option `patience`), or the path is gone"),
         error => Fault::measurement(error.to_string()),

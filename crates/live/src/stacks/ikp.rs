@@ -11,7 +11,7 @@ mod responder;
 use super::stream::Receive;
 use super::{Connection, Dialer, Listener, Protocol, Terms, Token, ip, vanished};
 use crate::ends::{Ends, Flags};
-use crate::fault::{Fault, Result};
+use crate::fault::{self, Fault, Result};
 use stackline_core::catalogue::StackTable;
 use stackline_proto::ikp::Options as Machine;
 use stackline_proto::ikp::stack::{self, Answer, Verb};
@@ -139,11 +139,11 @@ impl Dialer for IkpDialer {
 }
 
 fn reading(error: &io::Error) -> Fault {
-    Fault::io("reading the source", error)
+    fault::io("reading the source", error)
 }
 
 fn writing(error: &io::Error) -> Fault {
-    Fault::io("writing the destination", error)
+    fault::io("writing the destination", error)
 }
 
 fn settings(machine: &Machine) -> BTreeMap<String, String> {
@@ -154,9 +154,9 @@ fn settings(machine: &Machine) -> BTreeMap<String, String> {
 fn fault(error: Error) -> Fault {
     match error {
         Error::Nobody | Error::Gone => vanished("while a message was on its way"),
-        Error::Interrupted => Fault::ended(),
+        Error::Interrupted => Fault::interrupted(),
         Error::Packet { .. } => Fault::input(error.to_string()),
-        Error::Io(what, error) => Fault::io(what, &error),
+        Error::Io(what, error) => fault::io(what, &error),
         Error::Silent(patience) => Fault::measurement(format!("the peer has said nothing for {patience}"))
             .hint("its procedure was busy elsewhere for so long (raise the option `patience`), or the path is gone"),
         error => Fault::measurement(error.to_string()),

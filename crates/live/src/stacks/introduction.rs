@@ -4,7 +4,7 @@
 
 use super::Token;
 use crate::ends::Ends;
-use crate::fault::{Fault, Result};
+use crate::fault::{self, Result};
 use crate::sys::socket::{self, RecvFlags};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -112,7 +112,7 @@ fn wait(listener: &Socket, newcomers: &[Newcomer], ends: &Ends) -> Result<()> {
     match poll(&mut watched, timeout) {
         Ok(_) => Ok(()),
         Err(Errno::EINTR) => ends.flags.interrupted(),
-        Err(error) => Err(Fault::io("poll", &error.into())),
+        Err(error) => Err(fault::io("poll", &error.into())),
     }
 }
 
@@ -125,6 +125,6 @@ fn waiting(listener: &Socket) -> Result<Option<(Socket, SockAddr)>> {
     match listener.accept() {
         Ok(accepted) => Ok(Some(accepted)),
         Err(e) if matches!(e.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => Ok(None),
-        Err(error) => Err(Fault::io("accept", &error)),
+        Err(error) => Err(fault::io("accept", &error)),
     }
 }

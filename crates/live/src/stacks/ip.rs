@@ -3,7 +3,7 @@
 use super::Terms;
 use super::introduction::Newcomers;
 use crate::ends::Ends;
-use crate::fault::{Fault, Result};
+use crate::fault::{self, Fault, Result};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -36,7 +36,7 @@ pub(crate) fn bound(terms: &Terms, kind: Type, protocol: Option<Protocol>) -> Re
     }
     let socket = socket.map_err(|e| refused(&terms.stack.name, &e))?;
     if kind == Type::STREAM {
-        socket.set_reuse_address(true).map_err(|e| Fault::io("SO_REUSEADDR", &e))?;
+        socket.set_reuse_address(true).map_err(|e| fault::io("SO_REUSEADDR", &e))?;
     }
     let mut done = socket.bind(&address.into());
     if matches!(&done, Err(e) if e.kind() == io::ErrorKind::AddrNotAvailable) {
@@ -123,7 +123,7 @@ pub(crate) fn accept(listener: &Socket, guests: &mut Guests, terms: &Terms, ends
             Err(error) => match error.kind() {
                 io::ErrorKind::Interrupted => ends.flags.interrupted()?,
                 io::ErrorKind::ConnectionAborted => {}
-                _ => return Err(Fault::io("accept", &error)),
+                _ => return Err(fault::io("accept", &error)),
             },
         }
     }

@@ -5,7 +5,7 @@
 
 use super::{Bulk, Connection, Token, vanished};
 use crate::ends::{Ends, Flags, READ_BYTES};
-use crate::fault::{Fault, Result};
+use crate::fault::{self, Fault, Result};
 use crate::sys::socket::{self, RecvFlags, SendFlags};
 use nix::errno::Errno;
 use nix::sys::sendfile::sendfile;
@@ -99,7 +99,7 @@ impl<F: Flavour> Stream<F> {
             return self.send_file(bytes, ends);
         }
         let flags = if self.zerocopy.is_some() { ZEROCOPY } else { SendFlags::empty() };
-        let unit = ends.source.outgoing(bytes).map_err(|e| Fault::io("reading the source", &e))?;
+        let unit = ends.source.outgoing(bytes).map_err(|e| fault::io("reading the source", &e))?;
         // The common case: the kernel takes the whole unit at once.
         match send(&self.socket, unit, flags) {
             Ok(sent) if sent == bytes => {}
@@ -153,7 +153,7 @@ impl<F: Flavour> Stream<F> {
                     ends.flags.interrupted()?;
                     std::thread::yield_now();
                 }
-                Err(error) => return Err(Fault::io("reading zero-copy completions", &error)),
+                Err(error) => return Err(fault::io("reading zero-copy completions", &error)),
             }
         }
         Ok(())
@@ -172,7 +172,7 @@ impl<F: Flavour> Stream<F> {
             });
             match got {
                 Ok(n) => {
-                    ends.arrived(n).map_err(|e| Fault::io("writing the destination", &e))?;
+                    ends.arrived(n).map_err(|e| fault::io("writing the destination", &e))?;
                     return Ok(n);
                 }
                 Err(error) => match error.kind() {
@@ -390,6 +390,6 @@ fn send_all(socket: &socket2::Socket, bytes: &[u8], flags: SendFlags, stop: &Fla
 fn broken(what: &str, error: &io::Error) -> Fault {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => vanished("while data was on its way"),
-        _ => Fault::io(what, error),
+        _ => fault::io(what, error),
     }
 }

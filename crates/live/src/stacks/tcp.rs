@@ -4,7 +4,7 @@ use super::ip::Guests;
 use super::stream::{Flavour, Receive, Stream};
 use super::{Connection, Dialer, Listener, Protocol, Terms, ip};
 use crate::ends::Ends;
-use crate::fault::{Fault, Result};
+use crate::fault::{self, Fault, Result};
 use crate::sys::socket;
 use socket2::{SockAddr, Socket, TcpKeepalive, Type};
 use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
@@ -183,7 +183,7 @@ impl Dialer for TcpDialer {
         let introduce = self.terms.carries_data || !self.introduced;
         if introduce {
             // Bounds the handshake; later connections of a loop go where one already went.
-            socket.set_write_timeout(Some(ip::PATIENCE)).map_err(|e| Fault::io("SO_SNDTIMEO", &e))?;
+            socket.set_write_timeout(Some(ip::PATIENCE)).map_err(|e| fault::io("SO_SNDTIMEO", &e))?;
         }
         while let Err(error) = socket.connect(&self.address) {
             match error.raw_os_error() {
@@ -198,7 +198,7 @@ impl Dialer for TcpDialer {
         if !introduce {
             return Ok(Box::new(stream(socket, &self.terms)?));
         }
-        socket.set_write_timeout(None).map_err(|e| Fault::io("SO_SNDTIMEO", &e))?;
+        socket.set_write_timeout(None).map_err(|e| fault::io("SO_SNDTIMEO", &e))?;
         let mut stream = stream(socket, &self.terms)?;
         stream.introduce(&self.terms.token, ends)?;
         self.introduced = true;

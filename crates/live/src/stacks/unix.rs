@@ -4,7 +4,7 @@ use super::introduction::Newcomers;
 use super::stream::{Flavour, Receive, Stream};
 use super::{Connection, Dialer, Listener, Protocol, Terms, ip};
 use crate::ends::Ends;
-use crate::fault::{Fault, Result};
+use crate::fault::{self, Fault, Result};
 use socket2::{Domain, SockAddr, Socket, Type};
 use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
 use stackline_core::record::Transport;
@@ -132,7 +132,7 @@ impl UnixListener {
             match self.newcomers.next().map_or_else(|| self.socket.accept(), Ok) {
                 Ok((socket, _)) => return Ok(socket),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => ends.flags.interrupted()?,
-                Err(error) => return Err(Fault::io("accept", &error)),
+                Err(error) => return Err(fault::io("accept", &error)),
             }
         }
     }

@@ -5,7 +5,7 @@
 //! here decides anything.
 
 use super::{blast, ikp, quic, tcp};
-use crate::fault::Failure;
+use crate::error::Result;
 use crate::world::World;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
@@ -56,8 +56,8 @@ pub(super) trait Streams {
     /// Asks for the next connection.
     ///
     /// # Errors
-    /// A [`Failure`] when the stack takes none.
-    fn dial(&self, world: &Rc<World>) -> Result<StreamEnd, Failure>;
+    /// An [`Error`] when the stack takes none.
+    fn dial(&self, world: &Rc<World>) -> Result<StreamEnd>;
     /// Takes the next connection that came about.
     fn accept(&self) -> Option<StreamEnd>;
 }

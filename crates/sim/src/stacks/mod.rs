@@ -1,7 +1,7 @@
 //! The simulated stacks: one file a stack, one table a stack, and the operations of the language on a connection.
 
 use crate::datagram::Datagram;
-use crate::fault::{Failure, Result};
+use crate::error::{Error, Result};
 use crate::trace::{Coming, Leaving, Log};
 use crate::world::{Desk, World};
 use stackline_core::catalogue::{OptionKind, OptionValue, StackTable};
@@ -90,8 +90,8 @@ pub(crate) enum Pair {
 
 impl Pair {
     /// # Errors
-    /// A [`Failure`] when the stack is not simulated.
-    pub(crate) fn new(route: Route, stack: &Stack, seed: u64, introduces: bool) -> std::result::Result<Self, Failure> {
+    /// An [`Error`] when the stack is not simulated.
+    pub(crate) fn new(route: Route, stack: &Stack, seed: u64, introduces: bool) -> Result<Self> {
         match stack.name.as_str() {
             "tcp" | "smoltcp" => Ok(Self::Tcp(Rc::new(tcp::TcpPair::new(route, stack, seed, introduces)))),
             "udp" => Ok(Self::Udp(Rc::new(udp::UdpPair::new(route, stack, seed)))),
@@ -442,9 +442,9 @@ fn find(name: &str) -> Option<&'static StackTable> {
     ALL.iter().copied().find(|table| table.name == name)
 }
 
-fn unknown(name: &str) -> Failure {
+fn unknown(name: &str) -> Error {
     let known: Vec<&str> = ALL.iter().map(|table| table.name).collect();
-    Failure::new(format!("the stack {name} is not simulated")).hint(format!("simulated are {}", known.join(", ")))
+    Error::input(format!("the stack {name} is not simulated")).hint(format!("simulated are {}", known.join(", ")))
 }
 
 pub(crate) fn is_reliable(name: &str) -> bool {
@@ -465,17 +465,17 @@ pub(crate) fn untold(name: &str) -> (&'static [&'static str], &'static str) {
 /// Whether the stack and its options are simulated.
 ///
 /// # Errors
-/// A [`Failure`] that names what is not.
-pub(crate) fn check(stack: &Stack) -> std::result::Result<(), Failure> {
+/// An [`Error`] that names what is not.
+pub(crate) fn check(stack: &Stack) -> Result<()> {
     let table = find(&stack.name).ok_or_else(|| unknown(&stack.name))?;
     for (name, value) in &stack.options {
         let option = table.options.iter().find(|option| option.name == name).ok_or_else(|| {
             let known: Vec<&str> = table.options.iter().map(|option| option.name).collect();
-            Failure::new(format!("the option {name} of {} is not simulated", stack.name))
+            Error::input(format!("the option {name} of {} is not simulated", stack.name))
                 .hint(format!("simulated are {}", known.join(", ")))
         })?;
         if !fits(option.kind, value) {
-            return Err(Failure::new(format!("the value of {name} of {} is not simulated", stack.name))
+            return Err(Error::input(format!("the value of {name} of {} is not simulated", stack.name))
                 .hint(option.help.to_string()));
         }
     }

@@ -3,7 +3,7 @@
 
 use super::Bulk;
 use super::end::{Got, StreamEnd, Streams};
-use crate::fault::{Failure, Result, vanished};
+use crate::error::{Error, Result, vanished};
 use crate::trace::{Coming, Leaving, Units};
 use crate::world::{Desk, World};
 use stackline_core::record::Transport;
@@ -216,7 +216,7 @@ impl Stream {
         if self.ended {
             return Ok(());
         }
-        let left = || Failure::new("the peer sent data after the last data unit");
+        let left = || Error::measurement("the peer sent data after the last data unit");
         if self.ahead > 0 {
             return Err(left().into());
         }
@@ -240,7 +240,7 @@ impl Stream {
     }
 }
 
-fn unreachable(what: &str) -> Failure {
-    Failure::new(format!("a connection {what}"))
+fn unreachable(what: &str) -> Error {
+    Error::measurement(format!("a connection {what}"))
         .hint("the network loses every packet, or takes seconds for a round trip")
 }

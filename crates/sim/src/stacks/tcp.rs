@@ -5,7 +5,7 @@ use super::end::{self, Got, Introductions, Streams};
 use super::segments::{ACK, Fields, SYN};
 use super::{Route, linux_tcp, other, place, smol};
 use crate::datagram::Datagram;
-use crate::fault::Failure;
+use crate::error::Result;
 use crate::trace::{Info, Log};
 use crate::world::{Timer, World};
 use stackline_core::catalogue::Mapping;
@@ -238,7 +238,7 @@ impl Streams for TcpPair {
         &self.introductions
     }
 
-    fn dial(&self, world: &Rc<World>) -> Result<end::StreamEnd, Failure> {
+    fn dial(&self, world: &Rc<World>) -> Result<end::StreamEnd> {
         let connection = self.dialled.get();
         self.dialled.set(connection + 1);
         let end = self.end(connection, Side::Initiator, world.now());

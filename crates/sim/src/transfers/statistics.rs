@@ -3,7 +3,7 @@
 use super::Experiment;
 use super::gaps::Gaps;
 use super::walk::{Transfer, walk};
-use crate::fault::Failure;
+use crate::error::{Error, Result};
 use stackline_core::random::Seed;
 use std::collections::BTreeMap;
 
@@ -85,10 +85,10 @@ impl Experiment<'_> {
     /// Many transfers, each packet of which is lost with probability `loss` (0 to below 1), until there are enough.
     ///
     /// # Errors
-    /// A [`Failure`] when `loss` is no such probability, or a transfer does not end ([`Experiment::error_free`]).
-    pub fn under_loss(&self, loss: f64, seed: Seed, enough: Enough) -> Result<Statistics, Failure> {
+    /// An [`Error`] when `loss` is no such probability, or a transfer does not end ([`Experiment::error_free`]).
+    pub fn under_loss(&self, loss: f64, seed: Seed, enough: Enough) -> Result<Statistics> {
         if !(0.0..1.0).contains(&loss) {
-            return Err(Failure::new(format!("{loss} is no probability of loss"))
+            return Err(Error::input(format!("{loss} is no probability of loss"))
                 .hint("0 and more, less than 1: where everything is lost no transfer ends"));
         }
         let error_free = self.error_free()?;
@@ -129,7 +129,7 @@ struct Many<'m> {
 
 impl Many<'_> {
     /// Goes on until there are so many.
-    fn up_to(&mut self, transfers: u64) -> Result<(), Failure> {
+    fn up_to(&mut self, transfers: u64) -> Result<()> {
         let each = self.error_free.arrivals;
         while self.sums.n < transfers {
             let whole = (self.gaps.left() / each).min(transfers - self.sums.n);
@@ -144,7 +144,7 @@ impl Many<'_> {
     }
 
     /// A transfer that loses something: what it takes beyond the error-free time, in seconds.
-    fn lossy(&mut self) -> Result<f64, Failure> {
+    fn lossy(&mut self) -> Result<f64> {
         let place = self.gaps.left();
         let known = self.single.get(&place);
         // With this packet lost, would the others of the transfer arrive?

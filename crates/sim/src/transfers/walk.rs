@@ -2,7 +2,7 @@
 //! from a machine to an interface. It draws nothing: whoever asks for it says of each packet that arrives whether it is lost.
 
 use super::Experiment;
-use crate::fault::Failure;
+use crate::error::{Error, Result};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Ecn, Network, Packet, Payload, Segments};
@@ -61,7 +61,7 @@ struct Walk<'w> {
 
 /// Carries out one transfer; `lost` is asked once for each packet that arrives, in their order. It is given up when it has
 /// not ended after `most` data packets.
-pub(super) fn walk(about: &Experiment<'_>, most: u64, mut lost: impl FnMut() -> bool) -> Result<Transfer, Failure> {
+pub(super) fn walk(about: &Experiment<'_>, most: u64, mut lost: impl FnMut() -> bool) -> Result<Transfer> {
     let mut sender = Sender::new(&about.options, CONNECTION, about.options.buffer);
     sender.send(u64::from(about.packets) * u64::from(about.options.packet));
     let mut walk = Walk {
@@ -113,7 +113,7 @@ impl Walk<'_> {
     }
 
     /// On to the next moment at which something can happen.
-    fn go_on(&mut self) -> Result<(), Failure> {
+    fn go_on(&mut self) -> Result<()> {
         let [from, to] = self.about.hosts.map(|host| self.network.begins(self.now, host));
         let sends = self.sender.deadline(self.now).map(|(at, _)| at.max(from));
         let answers = self.receiver.deadline(self.now).map(|at| at.max(to));
@@ -126,8 +126,8 @@ impl Walk<'_> {
         if over { Err(self.stuck()) } else { Ok(()) }
     }
 
-    fn stuck(&self) -> Failure {
-        Failure::new(format!("the transfer does not end: nothing more comes after {} s", self.now)).hint(
+    fn stuck(&self) -> Error {
+        Error::measurement(format!("the transfer does not end: nothing more comes after {} s", self.now)).hint(
             "the network has no path back, a packet is larger than its MTU, or the receiver's interface overflows each time",
         )
     }

@@ -1,7 +1,7 @@
 //! `stackline net exec`: any program on a host of an emulated network. `stackline emulate`: the process that emulates it.
 
 use super::{declared, none};
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::output;
 use crate::source::Source;
@@ -10,9 +10,7 @@ use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
 use stackline_emu::enter::{self, Guest};
-use stackline_emu::refusal::Refusal;
 use stackline_emu::server::{self, Door};
-use stackline_live::fault::Fault;
 
 /// Runs a program on a host of a network that is there as long as somebody runs a program on it.
 pub(super) fn exec(flags: &flags::NetExec) -> Result {
@@ -21,11 +19,11 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let plan = declared(&source, &text)?;
     let network = holding(&plan.networks, host, flags.network.as_deref(), &source)?;
     if let Some(fault) = true_clocks(network) {
-        return Err(Error::from(Fault { hint: Some("leave its clock out".into()), ..fault }));
+        return Err(Error::from(Error { hint: Some("leave its clock out".into()), ..fault }));
     }
     let seed = Seed::root(flags.seed.unwrap_or(plan.seed)).child("network").child(&network.name);
     let program = std::env::current_exe()
-        .map_err(|error| Error::new(Exit::Environment, format!("this program's own file cannot be found: {error}")))?;
+        .map_err(|error| Error::environment(format!("this program's own file cannot be found: {error}")))?;
     let mut emulation =
         Emulation::shared(&program, &network.name, network, seed, &flags.options()).map_err(emulated_only)?;
     let entered = emulation.host(host).ok_or_else(|| unknown(host, &[network]))?;
@@ -38,7 +36,7 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
 }
 
 /// A program cannot run in the simulated world, so no hint may send it there.
-fn emulated_only(mut refusal: Refusal) -> Refusal {
+fn emulated_only(mut refusal: Error) -> Error {
     refusal.hint = refusal.hint.and_then(|hint| {
         let choices = hint.split(" or ").map(|choice| choice.trim_end_matches([' ', ',', ';']));
         let left: Vec<&str> = choices.filter(|choice| !choice.contains("--in simulated")).collect();
@@ -79,7 +77,7 @@ fn unknown(host: &str, networks: &[&Network]) -> Error {
 /// Emulates a network until the last who wants it has gone. What is refused is told by the client.
 pub(crate) fn emulate(flags: &flags::Emulate) -> Result {
     let door = if flags.shared { Door::Socket } else { Door::Pipe };
-    server::serve(door, &crate::worlds::recorders).map_err(|refusal| Error::from(refusal).told())?;
+    server::serve(door, &crate::worlds::recorders).map_err(|error| already_shown(error.blame))?;
     Ok(Exit::Done)
 }
 
@@ -89,7 +87,7 @@ mod tests {
 
     #[test]
     fn no_program_is_sent_to_the_simulated_world() {
-        let hint = |text: &str| emulated_only(Refusal::input("no").hint(text)).hint;
+        let hint = |text: &str| emulated_only(Error::input("no").hint(text)).hint;
         assert_eq!(hint("`--in simulated` needs nothing of the machine"), None);
         assert_eq!(
             hint("`--in simulated` needs nothing; or allow it: sysctl -w a=1").as_deref(),

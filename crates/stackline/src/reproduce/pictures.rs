@@ -1,6 +1,6 @@
 //! Pictures as files of a directory.
 
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Error, Result};
 use stackline_report::Chart;
 use std::path::Path;
 
@@ -20,6 +20,6 @@ pub(super) fn write(directory: &Path, charts: &[(&str, Chart)]) -> Result<Vec<St
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Error {
-    Error::new(Exit::Environment, format!("{} cannot be written: {error}", path.display()))
+    Error::environment(format!("{} cannot be written: {error}", path.display()))
         .hint("--pictures takes a directory that you may write to")
 }

@@ -1,6 +1,6 @@
 //! The host profiles of a paper: networks in the language, and the costs that their hosts and links stand for.
 
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Error, Result};
 use stackline_core::network::{Network, Rate};
 use stackline_model::blast::Costs;
 use stackline_model::blast::costs::Sizes;
@@ -42,24 +42,24 @@ impl Profiles {
         let none = |_: &str| Err("a profile names no files".to_owned());
         let context = Context { stacks: &[], simulated: &[], read_file: &none };
         let plan = stackline_spec::check(TEXT, &context, &Overrides::default()).plan;
-        let plan = plan.ok_or_else(|| Error::new(Exit::Failed, "the host profiles of the paper are not right"))?;
+        let plan = plan.ok_or_else(|| Error::measurement("the host profiles of the paper are not right"))?;
         Ok(Self { networks: plan.networks })
     }
 
     /// The network of a host.
     pub(super) fn network(&self, host: Host) -> Result<&Network> {
         let found = self.networks.iter().find(|network| network.name == host.name());
-        found.ok_or_else(|| Error::new(Exit::Failed, format!("there is no host profile {}", host.name())))
+        found.ok_or_else(|| Error::measurement(format!("there is no host profile {}", host.name())))
     }
 
     /// C, Ca, T, Ta and the latency of a host, to the nanosecond, as the network model charges them.
     pub(super) fn costs(&self, host: Host) -> Result<Costs> {
         let network = self.network(host)?;
         let (Some(first), [link]) = (network.hosts.first(), &network.links[..]) else {
-            return Err(Error::new(Exit::Failed, format!("the host profile {} is no pair of hosts", host.name())));
+            return Err(Error::measurement(format!("the host profile {} is no pair of hosts", host.name())));
         };
         let Rate::Constant(rate) = link.rate else {
-            return Err(Error::new(Exit::Failed, format!("the host profile {} has no constant rate", host.name())));
+            return Err(Error::measurement(format!("the host profile {} has no constant rate", host.name())));
         };
         let copying = &first.interface;
         let (packet, byte) = (copying.copy_per_packet.seconds(), copying.copy_ns_per_byte / 1e9);

@@ -5,6 +5,7 @@ use super::live::{machines, made, traced};
 use super::simulated::{BUSIEST, network_of};
 use super::traces::Recording;
 use super::{Ground, Made, Place, Traces, Tracing};
+use crate::exit::Error;
 use crate::tap::frames::{Carries, FlowAt, Frames};
 use crate::tap::{Recorder, Stamp, Streams};
 use serde_json::{Map, Value, json};
@@ -17,10 +18,8 @@ use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord, WakeUp}
 use stackline_core::time::Instant;
 use stackline_emu::client::Emulation;
 use stackline_emu::engine::{Options, Port, Record, Report};
-use stackline_emu::refusal::{self as emu, Refusal};
 use stackline_live::clock::ahead_of_monotonic_ns;
 use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
-use stackline_live::fault::{Blame, Fault};
 use stackline_net::{Happening, Packet, Tap};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddrV4};
@@ -45,7 +44,7 @@ struct Scene<'p> {
 
 impl<'p> Emulated<'p> {
     /// Makes the networks and starts agents on those of their hosts that have something to do.
-    pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Fault> {
+    pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Error> {
         let plan = ground.plan;
         let wanted = |network: &&Network| {
             plan.measurements.iter().any(|m| m.world == World::Emulated && m.across.as_deref() == Some(&network.name))
@@ -53,16 +52,15 @@ impl<'p> Emulated<'p> {
         let networks = plan.networks.iter().filter(wanted);
         let networks = networks
             .map(|network| Ok((network.name.as_str(), Scene::open(ground, network)?)))
-            .collect::<Result<_, Fault>>()?;
+            .collect::<Result<_, Error>>()?;
         Ok(Self { plan, networks, traces: ground.traces.clone() })
     }
 }
 
 impl<'p> Scene<'p> {
-    fn open(ground: &Ground<'p>, network: &Network) -> Result<Self, Fault> {
+    fn open(ground: &Ground<'p>, network: &Network) -> Result<Self, Error> {
         let seed = Seed::root(ground.plan.seed);
-        let emulation =
-            Emulation::private(&ground.launcher.program, network, seed, &Options::default()).map_err(refused)?;
+        let emulation = Emulation::private(&ground.launcher.program, network, seed, &Options::default())?;
         let mut launcher = ground.launcher.clone();
         let here = |measurement: &Measurement| {
             measurement.world == World::Emulated && measurement.across.as_deref() == Some(&network.name)
@@ -71,7 +69,7 @@ impl<'p> Scene<'p> {
         for (name, host) in &mut hosts {
             let seat = emulation
                 .host(name)
-                .ok_or_else(|| Fault::input(format!("network {} has no host {name}", network.name)))?;
+                .ok_or_else(|| Error::input(format!("network {} has no host {name}", network.name)))?;
             *host = HostPlan { via: Via::Local, address: Some(seat.address.to_string()), ..host.clone() };
             launcher.within.insert(name.clone(), (seat.user.clone(), seat.net.clone()));
         }
@@ -89,18 +87,18 @@ impl Scene<'_> {
         recording: Option<Recording>,
         tracing: Option<&mut Tracing>,
         directory: &Path,
-    ) -> Result<(Made, Report), Fault> {
+    ) -> Result<(Made, Report), Error> {
         let seed = turn.seed.child("network");
         let asked = recording.as_ref().map(serde_json::to_value).transpose();
-        let asked = asked.map_err(|e| Fault::measurement(format!("what to record cannot be told: {e}")))?;
-        self.emulation.restart(seed, asked).map_err(refused)?;
+        let asked = asked.map_err(|e| Error::measurement(format!("what to record cannot be told: {e}")))?;
+        self.emulation.restart(seed, asked)?;
         let made = match tracing {
             None => made(&mut self.coordinator, turn),
             Some(tracing) => traced(&mut self.coordinator, turn, tracing, directory),
         };
-        let report = self.emulation.report().map_err(refused);
+        let report = self.emulation.report();
         // What was recorded is finished, also of a run that failed.
-        let finished = recording.map_or(Ok(()), |_| self.emulation.restart(seed, None).map_err(refused));
+        let finished = recording.map_or(Ok(()), |_| self.emulation.restart(seed, None));
         let made = made.map_err(through_the_network)?;
         finished?;
         Ok((made, report?))
@@ -146,7 +144,7 @@ fn carries(part: &Part) -> Carries {
 }
 
 /// Nothing but the network lies between two hosts here: what a firewall would do elsewhere is its own doing.
-fn through_the_network(fault: Fault) -> Fault {
+fn through_the_network(fault: Error) -> Error {
     if fault.hint.as_deref().is_some_and(|hint| hint.contains("a firewall")) {
         return fault.hint("the network loses every packet, or takes longer than the stack waits");
     }
@@ -154,9 +152,9 @@ fn through_the_network(fault: Fault) -> Fault {
 }
 
 /// Interrupts what goes on when the emulator ends: nothing would arrive any more.
-fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Fault> {
+fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Error> {
     let watched = emulation.lease().try_clone_to_owned();
-    let watched = watched.map_err(|e| Fault::environment(format!("the emulator cannot be watched: {e}")))?;
+    let watched = watched.map_err(|e| Error::environment(format!("the emulator cannot be watched: {e}")))?;
     std::thread::spawn(move || {
         stackline_emu::client::until_gone(&watched);
         interrupted.store(true, Ordering::Relaxed);
@@ -165,9 +163,9 @@ fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Faul
 }
 
 impl Place for Emulated<'_> {
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Fault> {
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Error> {
         let network = network_of(self.plan, turn)?;
-        let missing = || Fault::environment(format!("network {} is not emulated", network.name));
+        let missing = || Error::environment(format!("network {} is not emulated", network.name));
         let scene = self.networks.get_mut(network.name.as_str()).ok_or_else(missing)?;
         let mut tracing = tracing;
         let mut recording = self.traces.of(network, turn, tracing.as_deref())?;
@@ -180,7 +178,7 @@ impl Place for Emulated<'_> {
                 return fault;
             }
             let (line, name) = (turn.measurement.line, &network.name);
-            Fault::measurement(format!("line {line}: the emulator of network {name} ended in the middle of a run"))
+            Error::measurement(format!("line {line}: the emulator of network {name} ended in the middle of a run"))
                 .hint("it was killed, or the machine ran out of memory")
         })?;
         let record = record(&network.name, &report);
@@ -260,14 +258,4 @@ impl Record for Recorded {
     fn finish(self: Box<Self>) -> Result<(), String> {
         self.0.finish().map(drop)
     }
-}
-
-/// Refusals in the words of the command.
-pub(crate) fn refused(refusal: Refusal) -> Fault {
-    let blame = match refusal.blame {
-        emu::Blame::Input => Blame::Input,
-        emu::Blame::Environment => Blame::Environment,
-        emu::Blame::Emulation => Blame::Measurement,
-    };
-    Fault { blame, message: refusal.message, hint: refusal.hint }
 }

@@ -2,13 +2,13 @@
 
 use super::traces::{spooled, unkept};
 use super::{Ground, Made, Place, Traced, Traces, Tracing};
+use crate::exit::Error;
 use serde_json::{Map, Value, json};
 use stackline_core::course::Turn;
 use stackline_core::plan::World;
 use stackline_core::record::WakeUp;
 use stackline_core::time::Duration;
 use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
-use stackline_live::fault::Fault;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
@@ -22,7 +22,7 @@ pub(crate) struct Live<'p> {
 
 impl<'p> Live<'p> {
     /// Starts the agents.
-    pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Fault> {
+    pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Error> {
         let hosts = hosts(ground.plan, |measurement| measurement.world == World::Live);
         let (coordinator, agents) = Coordinator::start(hosts, &ground.launcher, ground.interrupted)?;
         Ok(Self { coordinator, agents, traces: ground.traces.clone() })
@@ -30,7 +30,7 @@ impl<'p> Live<'p> {
 }
 
 impl Place for Live<'_> {
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Fault> {
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Error> {
         match tracing {
             None => made(&mut self.coordinator, turn),
             Some(tracing) => traced(&mut self.coordinator, turn, tracing, &self.traces.directory),
@@ -51,7 +51,7 @@ impl Place for Live<'_> {
 }
 
 /// One run by agents, with the real time it took.
-pub(super) fn made(coordinator: &mut Coordinator<'_>, turn: &Turn<'_>) -> Result<Made, Fault> {
+pub(super) fn made(coordinator: &mut Coordinator<'_>, turn: &Turn<'_>) -> Result<Made, Error> {
     let begun = Instant::now();
     let records = coordinator.make(turn)?;
     Ok(Made { records, took: Duration::from_seconds(begun.elapsed().as_secs_f64()) })
@@ -63,7 +63,7 @@ pub(super) fn traced(
     turn: &Turn<'_>,
     tracing: &mut Tracing,
     directory: &Path,
-) -> Result<Made, Fault> {
+) -> Result<Made, Error> {
     let begun = Instant::now();
     let mut keep = spooled(directory);
     let (records, traced) = coordinator.make_traced(turn, (&tracing.flows, &tracing.ports), &mut keep);

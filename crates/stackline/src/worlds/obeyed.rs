@@ -3,17 +3,17 @@
 //! It looks at the plan alone. What only the machine can tell (rights, addresses, files) is told when a world opens.
 
 use super::default_network;
+use crate::exit::Error;
 use stackline_core::network::{Clock, Network};
 use stackline_core::plan::{Access, Composer, Measurement, Part, Plan, World};
 use stackline_core::program::{Call, Side};
-use stackline_live::fault::Fault;
 use stackline_live::stacks;
 
 /// Asks every measurement's world, with the networks and hosts that a run would have.
 ///
 /// # Errors
-/// A [`Fault`] of the input for the first measurement that cannot be obeyed.
-pub(crate) fn check(plan: &Plan) -> Result<(), Fault> {
+/// An [`Error`] of the input for the first measurement that cannot be obeyed.
+pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
     let mut settled = plan.clone();
     default_network::settle(&mut settled);
     for measurement in &settled.measurements {
@@ -30,23 +30,23 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Fault> {
 }
 
 /// A simulated host is a clock, an interface and its stacks: no processor, no memory, no files.
-fn simulated(measurement: &Measurement) -> Option<Fault> {
+fn simulated(measurement: &Measurement) -> Option<Error> {
     if measurement.composer == Composer::PriorityBackground {
-        let fault = Fault::input("a simulated host has no processor whose time priorities could share out");
+        let fault = Error::input("a simulated host has no processor whose time priorities could share out");
         return Some(fault.hint("use `background`"));
     }
     measurement.parts.iter().find_map(|part| {
         if uses_files(part) {
-            let fault = Fault::input("files and virtual memory are not simulated");
+            let fault = Error::input("files and virtual memory are not simulated");
             return Some(fault.hint("leave the ends out: data units come from MEMORY and go to MEMORY"));
         }
         if part.cpu != (None, None) {
-            let fault = Fault::input("a simulated host has no cores to be placed on");
+            let fault = Error::input("a simulated host has no cores to be placed on");
             let hint = "leave `on cpu` out; what a processor costs is the host's interface (`copy` in its network)";
             return Some(fault.hint(hint));
         }
         let host = itself(part)?;
-        let fault = Fault::input(format!("the host {host} would send to itself, which is not simulated"));
+        let fault = Error::input(format!("the host {host} would send to itself, which is not simulated"));
         Some(fault.hint("FROM and TO name two hosts of the network"))
     })
 }
@@ -60,26 +60,26 @@ fn uses_files(part: &Part) -> bool {
 }
 
 /// An emulated host is this machine behind an interface of its own: its clock is right, and the network begins outside it.
-fn emulated(measurement: &Measurement, plan: &Plan) -> Option<Fault> {
+fn emulated(measurement: &Measurement, plan: &Plan) -> Option<Error> {
     let name = measurement.across.as_deref().unwrap_or_default();
     let network = plan.networks.iter().find(|network| network.name == name);
     measurement.parts.iter().find_map(crossing).or_else(|| true_clocks(network?))
 }
 
 /// A part has to cross the network it was given.
-fn crossing(part: &Part) -> Option<Fault> {
+fn crossing(part: &Part) -> Option<Error> {
     let stack = &part.stack.name;
     if stacks::find(stack).is_some_and(|found| found.table().one_host) {
         let fault =
-            Fault::input(format!("the stack `{stack}` works within one host, so nothing would cross the network"));
+            Error::input(format!("the stack `{stack}` works within one host, so nothing would cross the network"));
         return Some(fault.hint("tcp and udp cross a network"));
     }
     if part.stack.word("carrier") == Some("ethernet") {
-        let fault = Fault::input("an emulated network carries IP, so raw Ethernet frames would not cross it");
+        let fault = Error::input("an emulated network carries IP, so raw Ethernet frames would not cross it");
         return Some(fault.hint("leave `carrier` out, or run it in the live or the simulated world"));
     }
     let host = itself(part)?;
-    let fault = Fault::input(format!("the host {host} would send to itself, so nothing would cross the network"));
+    let fault = Error::input(format!("the host {host} would send to itself, so nothing would cross the network"));
     Some(fault.hint("FROM and TO name two hosts of the network"))
 }
 
@@ -89,11 +89,11 @@ fn itself(part: &Part) -> Option<&str> {
 }
 
 /// Hosts here read this machine's clock; what a wrong one shows is not ignored but refused.
-pub(crate) fn true_clocks(network: &Network) -> Option<Fault> {
+pub(crate) fn true_clocks(network: &Network) -> Option<Error> {
     let host = network.hosts.iter().find(|host| host.clock != Clock::default())?;
     let message = format!(
         "host {} of network {} has a clock of its own, which an emulated host cannot have",
         host.name, network.name
     );
-    Some(Fault::input(message).hint("--in simulated gives hosts clocks that are wrong"))
+    Some(Error::input(message).hint("--in simulated gives hosts clocks that are wrong"))
 }

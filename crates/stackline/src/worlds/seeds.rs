@@ -2,28 +2,28 @@
 //!
 //! Runs of one seed are made in order by one thread; what comes out does not depend on how many there are.
 
-use super::simulated::{fault, made, network_of, scene};
+use super::simulated::{made, network_of, scene};
+use crate::exit::{Blame, Error};
 use crate::observer::Keeper;
 use stackline_core::course::Course;
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
-use stackline_live::fault::{Blame, Fault};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 
-type Yield = Result<Vec<Vec<RunRecord>>, Fault>;
+type Yield = Result<Vec<Vec<RunRecord>>, Error>;
 
 /// Makes all runs under all seeds, told to the keeper in the order of the seeds; runs are numbered on from seed to seed.
 ///
 /// # Errors
-/// The first [`Fault`] in that order.
+/// The first [`Error`] in that order.
 pub(crate) fn carry_out(
     plan: &Plan,
     seeds: RangeInclusive<u64>,
     interrupted: &AtomicBool,
     keeper: &mut Keeper<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), Error> {
     let (first, last) = (*seeds.start(), *seeds.end());
     let next = AtomicU64::new(first);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -46,7 +46,7 @@ pub(crate) fn carry_out(
         stop.store(true, Ordering::Relaxed);
         result?;
         if interrupted.load(Ordering::Relaxed) {
-            return Err(Fault { blame: Blame::Ended, message: "interrupted".into(), hint: None });
+            return Err(Error::new(Blame::Interrupted, "interrupted"));
         }
         Ok(())
     })
@@ -57,7 +57,7 @@ fn in_order(
     mut next: u64,
     told: impl Iterator<Item = (u64, Yield)>,
     mut keep: impl FnMut(u64, Vec<Vec<RunRecord>>),
-) -> Result<(), Fault> {
+) -> Result<(), Error> {
     let mut early = std::collections::BTreeMap::new();
     for (seed, made) in told {
         early.insert(seed, made);
@@ -74,7 +74,7 @@ fn one_seed(plan: &Plan, seed: u64) -> Yield {
     let mut all = Vec::new();
     while let Some(turn) = course.next(|_| true) {
         let network = network_of(plan, &turn)?;
-        let (outcome, ()) = stackline_sim::carry_out(&scene(network, &turn), ()).map_err(fault)?;
+        let (outcome, ()) = stackline_sim::carry_out(&scene(network, &turn), ())?;
         let made = made(network, outcome);
         course.took(made.took);
         all.push(made.records);

@@ -2,6 +2,7 @@
 
 use super::traces::{spooled, unkept};
 use super::{Made, Place, Traced, Traces, Tracing, clocks};
+use crate::exit::Error;
 use crate::tap::{Stamp, Streams};
 use serde_json::{Value, json};
 use stackline_core::course::Turn;
@@ -10,10 +11,9 @@ use stackline_core::plan::Plan;
 use stackline_core::record::{NetworkRecord, PortRecord};
 use stackline_core::time::{Duration, Instant};
 use stackline_events::Tapes;
-use stackline_live::fault::Fault;
 use stackline_net::{Counters, Node};
 use stackline_report::topology::port_name;
-use stackline_sim::{Failure, Limits, Outcome, Scene, Trace};
+use stackline_sim::{Limits, Outcome, Scene, Trace};
 
 /// Ports without drops that a record keeps.
 pub(super) const BUSIEST: usize = 8;
@@ -47,13 +47,13 @@ impl<'p> Simulated<'p> {
         Trace { flows: tracing.flows.clone(), zero_ns: zero(network, tracing), tapes }
     }
 
-    fn same_again(scene: &Scene<'_>, first: &Outcome) -> Result<(), Fault> {
-        let (second, ()) = stackline_sim::carry_out(scene, ()).map_err(fault)?;
+    fn same_again(scene: &Scene<'_>, first: &Outcome) -> Result<(), Error> {
+        let (second, ()) = stackline_sim::carry_out(scene, ())?;
         if (second.digest, second.events) == (first.digest, first.events) {
             return Ok(());
         }
         let (a, b) = ((first.events, first.digest), (second.events, second.digest));
-        Err(Fault::measurement(format!(
+        Err(Error::measurement(format!(
             "line {}: run {} went another way the second time: {} events with digest {:016x}, then {} with {:016x}",
             scene.measurement.line, scene.run, a.0, a.1, b.0, b.1
         ))
@@ -62,7 +62,7 @@ impl<'p> Simulated<'p> {
 }
 
 impl Place for Simulated<'_> {
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Fault> {
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Error> {
         let network = network_of(self.plan, turn)?;
         let scene = scene(network, turn);
         let outcome = match self.traces.of(network, turn, tracing.as_deref())? {
@@ -74,11 +74,11 @@ impl Place for Simulated<'_> {
                     Some(tracing) => stackline_sim::trace(&scene, recorder, self.trace(network, tracing)),
                     None => stackline_sim::carry_out(&scene, recorder),
                 };
-                let (outcome, recorder) = made.map_err(fault)?;
+                let (outcome, recorder) = made?;
                 recorder.finish().map_err(unkept)?;
                 outcome
             }
-            None => stackline_sim::carry_out(&scene, ()).map_err(fault)?.0,
+            None => stackline_sim::carry_out(&scene, ())?.0,
         };
         if self.twice {
             Self::same_again(&scene, &outcome)?;
@@ -147,9 +147,9 @@ fn record(network: &Network, ports: &[Counters]) -> NetworkRecord {
 }
 
 /// The network of a measurement.
-pub(super) fn network_of<'p>(plan: &'p Plan, turn: &Turn<'_>) -> Result<&'p Network, Fault> {
+pub(super) fn network_of<'p>(plan: &'p Plan, turn: &Turn<'_>) -> Result<&'p Network, Error> {
     let name = turn.measurement.across.as_deref().unwrap_or_default();
-    let missing = || Fault::input(format!("line {}: there is no network `{name}`", turn.measurement.line));
+    let missing = || Error::input(format!("line {}: there is no network `{name}`", turn.measurement.line));
     plan.networks.iter().find(|network| network.name == name).ok_or_else(missing)
 }
 
@@ -157,12 +157,4 @@ pub(crate) const fn scene<'s>(network: &'s Network, turn: &Turn<'s>) -> Scene<'s
     let (measurement, index, run) = (turn.measurement, turn.index, turn.run);
     let limits = Limits { virtual_time: Duration(86_400_000_000_000), steps_an_instant: 4_000_000 };
     Scene { network, measurement, index, run, warmup: !turn.counted, seed: turn.seed, limits }
-}
-
-pub(crate) fn fault(failure: Failure) -> Fault {
-    let fault = Fault::measurement(failure.message);
-    match failure.hint {
-        Some(hint) => fault.hint(hint),
-        None => fault,
-    }
 }

@@ -1,13 +1,13 @@
 //! Which runs are recorded event by event or packet by packet, and in which files of the run directory.
 
 use super::tracing::Tracing;
+use crate::exit::Error;
 use crate::tap::frames::FlowAt;
 use crate::tap::{Recorder, Stamp, Streams};
 use serde::{Deserialize, Serialize};
 use stackline_core::course::Turn;
 use stackline_core::network::Network;
 use stackline_events::Tape;
-use stackline_live::fault::Fault;
 use stackline_net::Port;
 use stackline_report::topology::port_name;
 use stackline_runs::events::Spool;
@@ -41,14 +41,14 @@ impl Recording {
     /// The recorder; events, where they are wanted, are stamped and joined to streams as those two say.
     ///
     /// # Errors
-    /// A [`Fault`] when a file cannot be made.
-    pub(crate) fn recorder(&self, network: &Network, stamp: Stamp, streams: Streams) -> Result<Recorder, Fault> {
+    /// An [`Error`] when a file cannot be made.
+    pub(crate) fn recorder(&self, network: &Network, stamp: Stamp, streams: Streams) -> Result<Recorder, Error> {
         let mut recorder = Recorder::new(network);
         if self.events {
             recorder = recorder.events(spooled(&self.directory), stamp, streams);
         }
         if let Some((path, ports)) = &self.capture {
-            let cannot = |e: std::io::Error| Fault::environment(format!("{} cannot be written: {e}", path.display()));
+            let cannot = |e: std::io::Error| Error::environment(format!("{} cannot be written: {e}", path.display()));
             let made = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::File::create(path));
             let ports: Option<Vec<Port>> = ports.as_ref().map(|ports| ports.iter().copied().map(Port).collect());
             // Time in the file is the model's, from 0: the same run writes the same bytes.
@@ -66,21 +66,21 @@ pub(crate) fn spooled(directory: &Path) -> impl FnMut(&str, &Tape) -> Result<(),
 }
 
 /// Events or packets that cannot be kept.
-pub(crate) fn unkept(cause: String) -> Fault {
-    Fault::environment(cause).hint("check that the run directory can be written and the disk is not full")
+pub(crate) fn unkept(cause: String) -> Error {
+    Error::environment(cause).hint("check that the run directory can be written and the disk is not full")
 }
 
 impl Traces {
     /// What is to be recorded of one run, when something is.
     ///
     /// # Errors
-    /// A [`Fault`] when a port is unknown.
+    /// An [`Error`] when a port is unknown.
     pub(crate) fn of(
         &self,
         network: &Network,
         turn: &Turn<'_>,
         tracing: Option<&Tracing>,
-    ) -> Result<Option<Recording>, Fault> {
+    ) -> Result<Option<Recording>, Error> {
         let capture = !self.capture.is_empty() && turn.counted;
         if tracing.is_none() && !capture {
             return Ok(None);
@@ -88,7 +88,7 @@ impl Traces {
         let name = format!("{}.{}.{}", plain(&network.name), turn.index + 1, turn.run + 1);
         // Another process may write there.
         let directory = std::path::absolute(&self.directory)
-            .map_err(|e| Fault::environment(format!("the run directory has no path: {e}")))?;
+            .map_err(|e| Error::environment(format!("the run directory has no path: {e}")))?;
         let path = directory.join("captures").join(format!("{name}.pcapng"));
         let ports = if capture { Some(self.ports(network)?) } else { None };
         let capture = ports.map(|ports| (path, ports.map(|ports| ports.iter().map(|port| port.0).collect())));
@@ -96,7 +96,7 @@ impl Traces {
     }
 
     /// The chosen ports; `None` is all of them.
-    fn ports(&self, network: &Network) -> Result<Option<Vec<Port>>, Fault> {
+    fn ports(&self, network: &Network) -> Result<Option<Vec<Port>>, Error> {
         if self.capture.iter().any(|name| name == "all") {
             return Ok(None);
         }
@@ -106,7 +106,7 @@ impl Traces {
             let found = known.iter().find(|(_, port)| port == name).map(|(port, _)| *port);
             let names: Vec<&str> = known.iter().take(12).map(|(_, name)| name.as_str()).collect();
             found.ok_or_else(|| {
-                Fault::input(format!("network {} has no port `{name}`", network.name))
+                Error::input(format!("network {} has no port `{name}`", network.name))
                     .hint(format!("its ports are {}; `all` is every one", names.join(", ")))
             })
         });

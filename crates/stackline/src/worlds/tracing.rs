@@ -1,10 +1,10 @@
 //! What `--trace` keeps of a run directory: the events that worlds hand over, which flow is whose, whose clock is how wrong.
 
+use crate::exit::Error;
 use stackline_core::course::Turn;
 use stackline_core::trace::{HostTrace, Index, RunSpan};
 use stackline_core::units;
 use stackline_events::{Keyword, Tape, Value};
-use stackline_runs::Error;
 use stackline_runs::events::{Spooling, write_index};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ impl Tracer {
             let before = self.index.hosts.remove(&host).unwrap_or_default();
             self.index.hosts.insert(host, before.then(trace));
         }
-        write_index(&self.directory, &self.index)
+        Ok(write_index(&self.directory, &self.index)?)
     }
 
     /// What tracing cost on all hosts together, for people.
@@ -108,7 +108,7 @@ impl Tracer {
         for (host, settled) in self.spool.settle()? {
             settled.tell(self.index.hosts.entry(host).or_default());
         }
-        write_index(&self.directory, &self.index)
+        Ok(write_index(&self.directory, &self.index)?)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Wire;
 use crate::clock;
 use crate::ends::Ends;
-use crate::fault::{Fault, Result};
+use crate::fault::{self, Fault, Result};
 use crate::stacks::stream::Receive;
 use crate::stacks::{Bulk, Connection, Losses, Token, vanished};
 use crate::sys::batch::{Batch, LARGEST_DATAGRAM, receive_joined, send_segmented};
@@ -124,7 +124,7 @@ impl Datagrams {
         match send(&self.wire.socket, &bytes) {
             // A refusal reports an earlier datagram to a peer that is gone; whoever waits for an answer finds out.
             Err(error) if !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted) => {
-                Err(Fault::io("send", &error))
+                Err(fault::io("send", &error))
             }
             _ => Ok(()),
         }
@@ -161,7 +161,7 @@ impl Datagrams {
                     io::ErrorKind::WouldBlock => {}
                     io::ErrorKind::Interrupted => ends.flags.interrupted()?,
                     io::ErrorKind::ConnectionRefused => self.bye |= kind != Control::Hello,
-                    _ => return Err(Fault::io("recv", &error)),
+                    _ => return Err(fault::io("recv", &error)),
                 },
             }
             // What can only follow an answer says as much as the answer, which may have been lost.
@@ -248,7 +248,7 @@ impl Datagrams {
                         self.bye = true;
                         return Ok(());
                     }
-                    _ => return Err(Fault::io("recv", &error)),
+                    _ => return Err(fault::io("recv", &error)),
                 },
             }
         }
@@ -334,7 +334,7 @@ impl Datagrams {
 
     #[inline]
     fn send_one(&mut self, bytes: usize, ends: &mut Ends) -> Result<()> {
-        let unit = ends.source.outgoing(bytes).map_err(|e| Fault::io("reading the source", &e))?;
+        let unit = ends.source.outgoing(bytes).map_err(|e| fault::io("reading the source", &e))?;
         Self::stamp(unit, self.next_number);
         self.next_number += 1;
         loop {
@@ -378,7 +378,7 @@ impl Datagrams {
         let mut done = 0;
         while done < times && !(ends.flags.limit() && times > 1) {
             let n = (times - done).min(most) as usize;
-            let run = ends.source.outgoing(n * bytes).map_err(|e| Fault::io("reading the source", &e))?;
+            let run = ends.source.outgoing(n * bytes).map_err(|e| fault::io("reading the source", &e))?;
             for (index, unit) in run.chunks_exact_mut(bytes).enumerate() {
                 Self::stamp(unit, self.next_number + index as u64);
             }
@@ -442,7 +442,7 @@ impl Datagrams {
                         std::hint::spin_loop();
                     }
                     io::ErrorKind::ConnectionRefused => return Err(vanished("while a call waited for its answer")),
-                    _ => return Err(Fault::io("recv", &error)),
+                    _ => return Err(fault::io("recv", &error)),
                 },
             }
         }
@@ -467,7 +467,7 @@ fn went_wrong(error: &io::Error, bytes: usize, flags: &crate::ends::Flags) -> Re
         Some(libc::ECONNREFUSED) => Err(vanished("while data was on its way")),
         Some(libc::EMSGSIZE) => Err(Fault::input(format!("a datagram of {bytes} B is too long for this path"))
             .hint("udp carries at most 65507 B, less where fragmentation is forbidden")),
-        _ => Err(Fault::io("send", error)),
+        _ => Err(fault::io("send", error)),
     }
 }
 
@@ -508,7 +508,7 @@ impl Connection for Datagrams {
     fn call(&mut self, request: usize, response: usize, since: Instant, ends: &mut Ends) -> Result<bool> {
         self.calling = true;
         let number = self.next_call_number();
-        let unit = ends.source.outgoing(request).map_err(|e| Fault::io("reading the source", &e))?;
+        let unit = ends.source.outgoing(request).map_err(|e| fault::io("reading the source", &e))?;
         Self::stamp(unit, number);
         loop {
             match send(&self.wire.socket, unit) {
@@ -527,7 +527,7 @@ impl Connection for Datagrams {
     }
 
     fn reply(&mut self, bytes: usize, ends: &mut Ends) -> Result<()> {
-        let unit = ends.source.outgoing(bytes).map_err(|e| Fault::io("reading the source", &e))?;
+        let unit = ends.source.outgoing(bytes).map_err(|e| fault::io("reading the source", &e))?;
         let n = bytes.min(NUMBER);
         unit[..n].copy_from_slice(&self.head[..n]);
         loop {
@@ -582,7 +582,7 @@ impl Connection for Datagrams {
     fn disconnect(mut self: Box<Self>, ends: &mut Ends) -> Result<()> {
         // The last answer may be lost for good when the peer has closed its socket: that is a disconnect as well.
         match self.exchange(Control::Bye, if self.calling { 0 } else { self.next_number }, ends) {
-            Err(fault) if fault.blame == crate::fault::Blame::Ended => Err(fault),
+            Err(fault) if fault.blame == fault::Blame::Interrupted => Err(fault),
             _ => Ok(()),
         }
     }

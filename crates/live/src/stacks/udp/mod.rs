@@ -9,7 +9,7 @@ mod datagrams;
 use super::stream::Receive;
 use super::{Connection, Dialer, Listener, Protocol, Terms, Token, ip};
 use crate::ends::Ends;
-use crate::fault::{Fault, Result};
+use crate::fault::{self, Fault, Result};
 use crate::sys::batch::LARGEST_DATAGRAM;
 use crate::sys::socket::{self, RecvFlags};
 use datagrams::{Datagrams, SEGMENTS};
@@ -206,7 +206,7 @@ impl Listener for UdpListener {
         if !self.connected {
             let peer = first_hello(&self.wire.socket, &self.terms.token, ends)?;
             // From here on the kernel turns strangers away.
-            self.wire.socket.connect(&peer).map_err(|e| Fault::io("connect", &e))?;
+            self.wire.socket.connect(&peer).map_err(|e| fault::io("connect", &e))?;
             self.connected = true;
             drop_waiting(&self.wire.socket);
             connection.greet()?;
@@ -227,7 +227,7 @@ fn first_hello(socket: &Socket, token: &Token, ends: &Ends) -> Result<socket2::S
                 ends.flags.interrupted()?;
                 continue;
             }
-            Err(error) => return Err(Fault::io("recvfrom", &error)),
+            Err(error) => return Err(fault::io("recvfrom", &error)),
         };
         let Ok(length) = socket::receive(socket.as_fd(), &mut bytes, RecvFlags::DONTWAIT) else { continue };
         if read_control(&bytes[..length], token).is_some_and(|(kind, _)| kind == Control::Hello as u8) {
@@ -252,7 +252,7 @@ impl Dialer for UdpDialer {
     fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
         let mut connection = Datagrams::new(&self.wire, &self.terms.token);
         connection.say_hello(ends).map_err(|fault| match fault.blame {
-            crate::fault::Blame::Ended => fault,
+            fault::Blame::Interrupted => fault,
             _ => ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into()),
         })?;
         Ok(Box::new(connection))

@@ -6,7 +6,7 @@ use super::super::outlet::Outlet;
 use super::super::spent::{Held, Spent};
 use super::wire::Wire;
 use crate::datagram::Datagram;
-use crate::fault::Failure;
+use crate::error::Error;
 use crate::trace::{Info, Log};
 use crate::world::{Timer, World};
 use stackline_core::program::Side;
@@ -367,14 +367,14 @@ impl End {
     }
 
     /// Why it broke, where it did.
-    pub(super) fn broken(&self) -> Option<Failure> {
+    pub(super) fn broken(&self) -> Option<Error> {
         let machine = self.machine.borrow();
         let State::Failed(why) = machine.connection.state() else { return None };
         let patience = machine.connection.options().patience;
         Some(match why {
-            Broken::Silent => Failure::new(format!("the peer has been silent for {patience}"))
+            Broken::Silent => Error::measurement(format!("the peer has been silent for {patience}"))
                 .hint("it ended, or the network loses everything; the option `patience` says how long is waited"),
-            Broken::Refused(refusal) => Failure::new(format!("the peer refuses the connection: {refusal:?}"))
+            Broken::Refused(refusal) => Error::measurement(format!("the peer refuses the connection: {refusal:?}"))
                 .hint("both sides need the same stack with the same options"),
         })
     }

@@ -13,7 +13,7 @@ pub(super) use transfers::Transfers;
 use super::outlet::Outlet;
 use super::{Route, place};
 use crate::datagram::Datagram;
-use crate::fault::Failure;
+use crate::error::{Error, Result};
 use crate::trace::Log;
 use crate::world::World;
 use stackline_core::catalogue::{OptionTable, StackTable};
@@ -94,10 +94,10 @@ fn options(stack: &Stack, packet: u32) -> Result<Options, String> {
 /// Whether the options go together, on whatever path.
 ///
 /// # Errors
-/// A [`Failure`] that names those that do not.
-pub(super) fn check(stack: &Stack) -> Result<(), Failure> {
+/// An [`Error`] that names those that do not.
+pub(super) fn check(stack: &Stack) -> Result<()> {
     let hint = "leave all but one of them out: full, full_nak, partial or selective";
-    options(stack, u32::MAX).map(drop).map_err(|cause| Failure::new(cause).hint(hint))
+    options(stack, u32::MAX).map(drop).map_err(|cause| Error::input(cause).hint(hint))
 }
 
 /// The connections of a pair, one after the other.
@@ -119,17 +119,17 @@ pub(crate) struct BlastPair {
 
 impl BlastPair {
     /// # Errors
-    /// A [`Failure`] when the packets do not fit the path.
-    pub(super) fn new(route: Route, stack: &Stack, seed: u64) -> Result<Self, Failure> {
+    /// An [`Error`] when the packets do not fit the path.
+    pub(super) fn new(route: Route, stack: &Stack, seed: u64) -> Result<Self> {
         let seal = if stack.flag("sealed") { SEAL as u32 } else { 0 };
         let headers = (BELOW + HEADER) as u64 + u64::from(seal);
         let packet = wire::room(&route, headers);
         let hint = "leave `packet` out for what the path carries, or give its links a larger `mtu`";
         if packet == 0 {
             let cause = format!("a path whose largest packet has {} B has no room behind {headers} B", route.mtu);
-            return Err(Failure::new(cause).hint(hint));
+            return Err(Error::input(cause).hint(hint));
         }
-        let options = options(stack, packet).map_err(|cause| Failure::new(cause).hint(hint))?;
+        let options = options(stack, packet).map_err(|cause| Error::input(cause).hint(hint))?;
         Ok(Self {
             name: stack.name.clone(),
             options,

@@ -4,7 +4,7 @@
 use super::super::Bulk;
 use super::super::end::Got;
 use super::{BlastPair, End};
-use crate::fault::{Failure, Fault, Result, vanished};
+use crate::error::{Error, Result, vanished};
 use crate::trace::{Coming, Leaving, Units};
 use crate::world::{Desk, World};
 use stackline_core::record::Transport;
@@ -51,8 +51,8 @@ impl Transfers {
     }
 
     /// Why it goes no further.
-    fn lost(&self, when: &str) -> Fault {
-        self.end.broken().map_or_else(|| vanished(when), Fault::from)
+    fn lost(&self, when: &str) -> Error {
+        self.end.broken().map_or_else(|| vanished(when), |error| error)
     }
 
     /// Waits until the peer has everything.
@@ -164,7 +164,7 @@ impl Transfers {
     pub(in crate::stacks) async fn await_disconnect(&self) -> Result<()> {
         self.closed().await?;
         match self.end.has_come() {
-            Some(true) => Err(Failure::new("the peer sent data after the last data unit").into()),
+            Some(true) => Err(Error::measurement("the peer sent data after the last data unit").into()),
             _ => Ok(()),
         }
     }

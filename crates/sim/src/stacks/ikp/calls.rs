@@ -4,7 +4,7 @@
 use super::super::Bulk;
 use super::end::Come;
 use super::{End, IkpPair};
-use crate::fault::{Failure, Fault, Result, vanished};
+use crate::error::{Error, Result, vanished};
 use crate::trace::{Coming, Leaving};
 use crate::world::{Desk, World};
 use stackline_core::program::Side;
@@ -82,7 +82,7 @@ impl Calls {
     // --- the initiator ---
 
     async fn answered(&self, what: &'static str) -> Result<Answer> {
-        self.desk.until(what, || self.end.answer()).await?.map_err(Fault::from)
+        self.desk.until(what, || self.end.answer()).await?
     }
 
     async fn ask(&mut self, verb: Verb, readable: u64, writable: u64, what: &'static str) -> Result<Answer> {
@@ -117,7 +117,7 @@ impl Calls {
         self.last = Answered { number: come.number, moved, answer };
         let bytes = u32::try_from(moved).unwrap_or(u32::MAX);
         if bytes > come.message.grants.writable {
-            return Err(Failure::new("the peer has room for a data unit of another size").into());
+            return Err(Error::measurement("the peer has room for a data unit of another size").into());
         }
         let together = answer.reply().len() as u64 + moved <= u64::from(come.message.room);
         if !together {
@@ -138,7 +138,7 @@ impl Calls {
     /// Takes the data unit that comes with a message.
     async fn take(&self, come: &Come, bytes: u64) -> Result<()> {
         if u64::from(come.message.grants.readable) != bytes {
-            return Err(Failure::new("the peer's data unit has another size").into());
+            return Err(Error::measurement("the peer's data unit has another size").into());
         }
         self.end.begin_take(&come.message, bytes as u32, self.world()).map_err(mistake)?;
         self.moved(come).await
@@ -155,7 +155,7 @@ impl Calls {
                 (self.waits, self.closed) = (Some(come), true);
                 Ok(())
             }
-            verb => Err(Failure::new(format!(
+            verb => Err(Error::measurement(format!(
                 "both sides wait: the responder for {awaited}, the initiator in {verb:?}"
             ))
             .hint("V's message passing takes one message after the other; let one side send while the other receives")
@@ -245,7 +245,7 @@ impl Calls {
     }
 
     pub(in crate::stacks) async fn reply(&mut self, bytes: u64) -> Result<()> {
-        let Some(come) = self.call.take() else { return Err(Failure::new("no call awaits a response").into()) };
+        let Some(come) = self.call.take() else { return Err(Error::measurement("no call awaits a response").into()) };
         self.desk.trace_leaves(Leaving::Reply, bytes);
         self.reply_to(come, bytes, Answer::Done).await?;
         self.desk.trace_left(Leaving::Reply, bytes);
@@ -303,7 +303,7 @@ impl Calls {
             match come.verb {
                 Verb::Close => return self.reply_to(come, 0, Answer::Done).await,
                 Verb::End => self.unexpected(come, "the end").await?,
-                _ => return Err(Failure::new("the peer sent data after the last data unit").into()),
+                _ => return Err(Error::measurement("the peer sent data after the last data unit").into()),
             }
         }
     }
@@ -317,9 +317,9 @@ impl Calls {
     }
 }
 
-fn mistake(mistake: Mistake) -> Fault {
+fn mistake(mistake: Mistake) -> Error {
     match mistake {
         Mistake::Gone | Mistake::Failed | Mistake::Busy => vanished("while a message was on its way"),
-        Mistake::Outside(_) | Mistake::Long(_) => Failure::new("the peer's data unit has another size").into(),
+        Mistake::Outside(_) | Mistake::Long(_) => Error::measurement("the peer's data unit has another size").into(),
     }
 }

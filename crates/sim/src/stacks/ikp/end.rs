@@ -5,7 +5,7 @@ use super::super::blast::wire::Wire;
 use super::super::end;
 use super::super::outlet::Outlet;
 use crate::datagram::Datagram;
-use crate::fault::Failure;
+use crate::error::{Error, Result};
 use crate::trace::Log;
 use crate::world::{Timer, World};
 use stackline_core::program::Side;
@@ -290,27 +290,29 @@ impl End {
     ///
     /// # Errors
     /// Why there is no answer.
-    pub(super) fn answer(&self) -> Option<Result<Answer, Failure>> {
+    pub(super) fn answer(&self) -> Option<Result<Answer>> {
         let machine = self.machine.borrow();
         let Role::Client(client) = &machine.role else { return None };
         match client.state() {
             State::Sending => None,
             State::Failed(why) => Some(Err(self.failed(why, client))),
             State::Idle => {
-                let none = || Failure::new("the peer's reply makes no sense");
+                let none = || Error::measurement("the peer's reply makes no sense");
                 Some(machine.answer.ok_or_else(none))
             }
         }
     }
 
-    fn failed(&self, why: client::Failure, client: &Client) -> Failure {
+    fn failed(&self, why: client::Failure, client: &Client) -> Error {
         match why {
             client::Failure::Silent => {
-                Failure::new(format!("the peer has been silent for {}", client.options().patience))
+                Error::measurement(format!("the peer has been silent for {}", client.options().patience))
                     .hint("it ended, or the network loses everything; the option `patience` says how long is waited")
             }
-            client::Failure::Refused(refusal) => Failure::new(format!("the peer refuses the message: {refusal:?}"))
-                .hint("both sides need the same stack with the same options"),
+            client::Failure::Refused(refusal) => {
+                Error::measurement(format!("the peer refuses the message: {refusal:?}"))
+                    .hint("both sides need the same stack with the same options")
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use super::blast::wire::{self, BELOW, Wire};
 use super::outlet::Outlet;
 use super::{Route, place};
 use crate::datagram::Datagram;
-use crate::fault::Failure;
+use crate::error::{Error, Result};
 use crate::world::World;
 use stackline_core::catalogue::{OptionTable, StackTable};
 use stackline_core::plan::Stack;
@@ -43,10 +43,10 @@ pub(super) const UNTOLD: &[&str] =
 /// Whether the options go together, on whatever path.
 ///
 /// # Errors
-/// A [`Failure`] that names those that do not.
-pub(super) fn check(stack: &Stack) -> Result<(), Failure> {
+/// An [`Error`] that names those that do not.
+pub(super) fn check(stack: &Stack) -> Result<()> {
     let hint = "leave all but one of them out: full, full_nak, partial or selective";
-    words::options(stack, 0).map(drop).map_err(|cause| Failure::new(cause).hint(hint))
+    words::options(stack, 0).map(drop).map_err(|cause| Error::input(cause).hint(hint))
 }
 
 /// The connections of a pair, one after the other.
@@ -67,12 +67,12 @@ pub(crate) struct IkpPair {
 
 impl IkpPair {
     /// # Errors
-    /// A [`Failure`] when the packets do not fit the path.
-    pub(super) fn new(route: Route, stack: &Stack, seed: u64) -> Result<Self, Failure> {
+    /// An [`Error`] when the packets do not fit the path.
+    pub(super) fn new(route: Route, stack: &Stack, seed: u64) -> Result<Self> {
         let headers = (BELOW + HEADER) as u64 + u64::from(BESIDE);
         let packet = wire::room(&route, headers);
         let hint = "ask for a `packet` that the path carries, or give its links a larger `mtu`";
-        let options = words::options(stack, packet.max(1)).map_err(|cause| Failure::new(cause).hint(hint))?;
+        let options = words::options(stack, packet.max(1)).map_err(|cause| Error::input(cause).hint(hint))?;
         Ok(Self {
             options,
             token: wire::token(seed),

@@ -21,7 +21,7 @@ pub(crate) use connection::End;
 use super::end::{self, Introductions, Streams};
 use super::{Route, other, place};
 use crate::datagram::Datagram;
-use crate::fault::Failure;
+use crate::error::{Error, Result};
 use crate::trace::Log;
 use crate::world::World;
 use connection::Place;
@@ -167,14 +167,14 @@ impl fmt::Debug for QuicPair {
 
 impl QuicPair {
     /// # Errors
-    /// A [`Failure`] when the path is too narrow, or the TLS library takes none of its settings.
-    pub(super) fn new(route: Route, stack: &Stack, seed: u64, introduces: bool) -> Result<Self, Failure> {
+    /// An [`Error`] when the path is too narrow, or the TLS library takes none of its settings.
+    pub(super) fn new(route: Route, stack: &Stack, seed: u64, introduces: bool) -> Result<Self> {
         let terms = Terms::new(stack, seed);
         let needed = terms.mtu().map_or(terms::LEAST_MTU, u64::from) + terms::HEADERS;
         if route.mtu < needed {
             let cause =
                 format!("QUIC's packets of {needed} B do not fit the path, whose largest packet has {} B", route.mtu);
-            return Err(Failure::new(cause)
+            return Err(Error::input(cause)
                 .hint("they are never fragmented, and no smaller ones than 1228 B are allowed: `mtu` of the links"));
         }
         let ports = [EPHEMERAL.0 + route.pair.wrapping_mul(7919) % EPHEMERAL.1, LISTENING.0 + route.pair % LISTENING.1];
@@ -301,12 +301,12 @@ impl Streams for QuicPair {
         &self.introductions
     }
 
-    fn dial(&self, world: &Rc<World>) -> Result<end::StreamEnd, Failure> {
+    fn dial(&self, world: &Rc<World>) -> Result<end::StreamEnd> {
         let number = self.dialled.replace(self.dialled.get() + 1);
         let half = self.half(Side::Initiator);
         let asking = self.asking.clone();
         let made = half.socket.borrow_mut().connect(moment(world.now()), asking, half.wire.far(), certificate::NAME);
-        let made = made.map_err(|error| Failure::new(format!("a connection cannot be asked for: {error}")))?;
+        let made = made.map_err(|error| Error::measurement(format!("a connection cannot be asked for: {error}")))?;
         let end = self.end(number, Side::Initiator, made);
         end.touch(world);
         Ok(end::StreamEnd::Quic(end))

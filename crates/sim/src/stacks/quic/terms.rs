@@ -3,7 +3,7 @@
 use super::certificate;
 use super::flight::Watched;
 use super::null::Null;
-use crate::fault::Failure;
+use crate::error::{Error, Result};
 use quinn_proto::congestion::{ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::crypto;
 use quinn_proto::{
@@ -99,8 +99,8 @@ impl Terms {
     /// How initiators ask for connections.
     ///
     /// # Errors
-    /// A [`Failure`] when the TLS library takes none of its settings.
-    pub(super) fn client(&self) -> Result<ClientConfig, Failure> {
+    /// An [`Error`] when the TLS library takes none of its settings.
+    pub(super) fn client(&self) -> Result<ClientConfig> {
         let crypto: Arc<dyn crypto::ClientConfig> =
             if self.crypto() == "null" { Arc::new(Null) } else { certificate::tls().map_err(no_tls)?.client };
         let mut config = ClientConfig::new(crypto);
@@ -111,7 +111,7 @@ impl Terms {
         Ok(config)
     }
 
-    fn server(&self) -> Result<Arc<ServerConfig>, Failure> {
+    fn server(&self) -> Result<Arc<ServerConfig>> {
         let crypto: Arc<dyn crypto::ServerConfig> =
             if self.crypto() == "null" { Arc::new(Null) } else { certificate::tls().map_err(no_tls)?.server };
         let mut config = ServerConfig::new(crypto, Arc::new(Null));
@@ -123,7 +123,7 @@ impl Terms {
     ///
     /// # Errors
     /// See [`Terms::client`].
-    pub(super) fn endpoint(&self, side: Side) -> Result<Endpoint, Failure> {
+    pub(super) fn endpoint(&self, side: Side) -> Result<Endpoint> {
         let mut config = EndpointConfig::new(Arc::new(Null));
         let seed = self.seeds[super::super::place(side)];
         let ids = Ids { seed: seed.child("ids"), count: 0 };
@@ -140,8 +140,8 @@ impl Terms {
     }
 }
 
-fn no_tls(why: String) -> Failure {
-    Failure::new(format!("TLS cannot be set up: {why}")).hint("crypto = null needs none")
+fn no_tls(why: String) -> Error {
+    Error::environment(format!("TLS cannot be set up: {why}")).hint("crypto = null needs none")
 }
 
 /// So many bytes of a seed.

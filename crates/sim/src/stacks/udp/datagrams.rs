@@ -5,9 +5,10 @@ use super::UdpPair;
 use super::control::words;
 use super::socket::{Received, Socket};
 use crate::datagram::Body;
-use crate::fault::{Failure, Fault, Result, vanished};
+use crate::error::{Error, Result, vanished};
 use crate::trace::{Coming, Leaving};
 use crate::world::Desk;
+use stackline_core::error::Blame;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
 use stackline_proto::datagram::control::{ANSWER, Control, write_control};
@@ -127,7 +128,7 @@ impl Datagrams {
             }
             repeat = Duration((repeat.0 * 2).min(LAST_REPEAT.0));
         }
-        Err(Failure::new("the peer does not answer any more")
+        Err(Error::measurement("the peer does not answer any more")
             .hint("it ended, or the network lost every control datagram for seconds")
             .into())
     }
@@ -397,7 +398,7 @@ impl Datagrams {
         // The last answer may be lost for good when the peer has closed its socket: that is a disconnect as well.
         let sent = if self.calling { 0 } else { self.next_number };
         match self.exchange(Control::Bye, sent).await {
-            Err(Fault::Ended) => Err(Fault::Ended),
+            Err(error) if error.blame == Blame::Interrupted => Err(error),
             _ => Ok(()),
         }
     }

@@ -4,9 +4,8 @@
 //! the seed and on the transfer alone, so neither the order nor the number of cores changes a figure.
 
 use super::{Case, Line, Quantity, Way};
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Error, Result};
 use crate::reproduce::profile::Profiles;
-use crate::worlds::simulated;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
@@ -119,7 +118,7 @@ fn all(cases: &[Case], profiles: &Profiles, how: How) -> Result<Vec<Statistics>>
         work();
     });
     bar.finish_and_clear();
-    let lost = || Error::new(Exit::Failed, "a simulation ended without a result");
+    let lost = || Error::measurement("a simulation ended without a result");
     let found = found.into_inner().map_err(|_| lost())?;
     found.into_iter().map(|one| one.ok_or_else(lost)?).collect()
 }
@@ -144,5 +143,5 @@ fn simulate(case: &Case, profiles: &Profiles, how: How) -> Result<Statistics> {
     let found = Experiment::new(network, &case.options(), case.packets, answer)
         .and_then(|experiment| experiment.waiting(Duration::from_seconds(case.interval)))
         .and_then(|experiment| experiment.under_loss(case.loss, case.seed(how.seed), enough));
-    found.map_err(|failure| simulated::fault(failure).into())
+    found.map_err(Error::from)
 }
