@@ -149,23 +149,7 @@ fn intervals(part: &Part) -> Vec<f64> {
         Call::Pace(DelayArgument::Drawn(distribution)) => Some(distribution),
         _ => None,
     });
-    drawn.map(median).collect()
-}
-
-fn median(distribution: &Distribution) -> f64 {
-    match distribution {
-        Distribution::Constant(value) | Distribution::Normal(value, _) => *value,
-        Distribution::Uniform(low, high) => f64::midpoint(*low, *high),
-        Distribution::Exponential(mean) => mean * std::f64::consts::LN_2,
-        Distribution::Bivalue(first, second, p) => median_of_two(*first, *second, *p),
-        Distribution::Pareto(scale, shape) => scale * 2.0_f64.powf(1.0 / shape),
-        Distribution::Lognormal(mean, sd) => mean / (1.0 + (sd / mean).powi(2)).sqrt(),
-        Distribution::Empirical(values) => crate::Statistics::from_values(values).map_or(0.0, |s| s.median),
-    }
-}
-
-fn median_of_two(first: f64, second: f64, p: f64) -> f64 {
-    if p >= 0.5 { first } else { second }
+    drawn.map(Distribution::median).collect()
 }
 
 /// `congestion NAME` of each side that used an unusual one nobody asked for.

@@ -1,18 +1,25 @@
-//! What a stack can do, which options it takes and how it maps operations, as data.
+//! What a stack is, as data: its options with their bounds, what excludes what, the smallest path it needs, how it maps
+//! operations. And what a world can do.
 //!
-//! The stack's own file fills one [`StackTable`]; `check` refuses by it, `stackline stacks` prints it.
+//! The stack's own file fills one [`StackTable`], the world's crate one [`Capabilities`]. `check` judges by them, agents and
+//! the simulator defend themselves by the same [`StackTable::accepts`], answers use the [`StackFacts`] that a plan carries.
 
+use crate::error::{Error, Result};
+use crate::network::{Clock, Network};
+use crate::plan::{Stack, World};
+use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// What an option's value looks like.
+/// What an option's value looks like, and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionKind {
     /// Present or absent; takes no value.
     Flag,
-    /// A number of bytes, with size units.
-    Bytes,
+    /// A number of bytes from the first to the second, with size units.
+    Bytes(u64, u64),
     /// A whole number from the first to the second.
     Number(u64, u64),
     /// A time, with units.
@@ -21,6 +28,40 @@ pub enum OptionKind {
     Word(&'static [&'static str]),
     /// A name the system knows, such as a congestion control.
     Name,
+}
+
+impl OptionKind {
+    /// A buffer: Linux takes no more than half of the largest `int` for a socket's.
+    pub const BUFFER: Self = Self::Bytes(1, 1 << 30);
+    /// A port.
+    pub const PORT: Self = Self::Number(1, 65_535);
+
+    /// Whether a value is of this kind and within its bounds.
+    #[must_use]
+    pub fn takes(self, value: &OptionValue) -> bool {
+        match (self, value) {
+            (Self::Flag, OptionValue::Set) | (Self::Name, OptionValue::Word(_)) => true,
+            (Self::Bytes(least, most) | Self::Number(least, most), OptionValue::Number(n)) => {
+                (least..=most).contains(n)
+            }
+            (Self::Time, OptionValue::Seconds(s)) => s.is_finite() && *s >= 0.0,
+            (Self::Word(words), OptionValue::Word(word)) => words.contains(&word.as_str()),
+            _ => false,
+        }
+    }
+
+    /// What values there are, in words: `1 B to 1 GiB`.
+    #[must_use]
+    pub fn values(self) -> String {
+        match self {
+            Self::Flag => "no value".into(),
+            Self::Bytes(least, most) => format!("{} to {}", crate::units::size(least), crate::units::size(most)),
+            Self::Number(least, most) => format!("a whole number from {least} to {most}"),
+            Self::Time => "a time, not below zero".into(),
+            Self::Word(words) => words.join(", "),
+            Self::Name => "a name".into(),
+        }
+    }
 }
 
 /// One option of a stack.
@@ -36,6 +77,20 @@ pub struct OptionTable {
     pub help: &'static str,
 }
 
+impl OptionTable {
+    /// Name, value, what holds when it is not written, one line of help.
+    #[must_use]
+    pub const fn new(name: &'static str, kind: OptionKind, default: &'static str, help: &'static str) -> Self {
+        Self { name, kind, default, help }
+    }
+
+    /// A flag that is off when it is not written.
+    #[must_use]
+    pub const fn flag(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, OptionKind::Flag, "off", help)
+    }
+}
+
 /// One row of the mapping from operations to the protocol's own services.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Mapping {
@@ -45,7 +100,78 @@ pub struct Mapping {
     pub services: &'static str,
 }
 
-/// Everything `check` and `stackline stacks` need of a stack.
+/// How the packets of a stack show which data units they carry, so that events of the network can be joined to them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PacketContent {
+    /// They do not, or not to us.
+    #[default]
+    Unknown,
+    /// By TCP's sequence numbers.
+    Stream,
+    /// A datagram is a data unit and carries its number.
+    Datagrams,
+    /// By the headers of blasts.
+    Blasts,
+}
+
+/// Which closed form predicts a stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClosedForm {
+    /// None.
+    #[default]
+    None,
+    /// TCP as Linux has it.
+    Tcp,
+    /// TCP as smoltcp has it.
+    SmolTcp,
+    /// Plain datagrams.
+    Udp,
+    /// QUIC.
+    Quic,
+}
+
+/// What bounds the data on its way from a sender to a receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlowControl {
+    /// The options `send_buffer` and `receive_buffer`.
+    #[default]
+    Buffers,
+    /// The same; without them the kernel's settings of TCP.
+    KernelBuffers,
+    /// What the receiver grants: the option `buffer`, and these bytes when it is not written.
+    Grant(u64),
+}
+
+/// A bound on packets that are not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PacketsInFlight {
+    /// This many.
+    Fixed(u64),
+    /// As many as the option `n` says.
+    OptionN,
+}
+
+/// What answers have to know of a stack; a plan carries it, so that a run can be explained elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StackFacts {
+    /// Whether both ends have to be on one host.
+    pub one_host: bool,
+    /// How packets show what they carry.
+    pub packets: PacketContent,
+    /// What predicts it.
+    pub form: ClosedForm,
+    /// What bounds the data on its way.
+    pub flow_control: FlowControl,
+    /// A bound on packets on their way.
+    pub in_flight: Option<PacketsInFlight>,
+}
+
+/// Everything there is to know of a stack without running it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct StackTable {
     /// Its name in the language.
@@ -68,6 +194,135 @@ pub struct StackTable {
     pub options: &'static [OptionTable],
     /// Its mapping.
     pub mapping: &'static [Mapping],
+    /// Sets of options of which at most one is written.
+    #[serde(skip)]
+    pub exclusive: &'static [&'static [&'static str]],
+    /// Bytes of the network layer that the largest packet of a path has to hold, with these options.
+    #[serde(skip)]
+    pub least_mtu: fn(&Stack) -> u64,
+    /// Whether, with these options, it sends raw Ethernet frames and not IP packets.
+    #[serde(skip)]
+    pub raw_frames: fn(&Stack) -> bool,
+    /// What a record of its transport leaves out, and why.
+    #[serde(skip)]
+    pub unreported: (&'static [&'static str], &'static str),
+    /// What answers have to know of it; `one_host` above is copied into it.
+    #[serde(skip)]
+    pub facts: StackFacts,
+}
+
+/// What every link that carries IPv4 takes (RFC 791), in bytes.
+pub const LEAST_IPV4_MTU: u64 = 68;
+
+const fn least_ipv4(_: &Stack) -> u64 {
+    LEAST_IPV4_MTU
+}
+
+const fn never(_: &Stack) -> bool {
+    false
+}
+
+impl StackTable {
+    /// A reliable stack between hosts, without options: what most tables begin with.
+    pub const RELIABLE: Self = Self {
+        name: "",
+        summary: "",
+        least_unit: 1,
+        largest_unit: 1 << 30,
+        least_bulk_unit: 1,
+        reliable: true,
+        one_host: false,
+        files: true,
+        options: &[],
+        mapping: &[],
+        exclusive: &[],
+        least_mtu: least_ipv4,
+        raw_frames: never,
+        unreported: (&[], ""),
+        facts: StackFacts {
+            one_host: false,
+            packets: PacketContent::Unknown,
+            form: ClosedForm::None,
+            flow_control: FlowControl::Buffers,
+            in_flight: None,
+        },
+    };
+
+    /// Its options of these names, in this order: for a world that has no use for the others. A name it lacks does not
+    /// compile.
+    #[must_use]
+    pub const fn only<const N: usize>(&self, names: [&str; N]) -> [OptionTable; N] {
+        let mut kept = [self.options[0]; N];
+        let mut at = 0;
+        while at < N {
+            let mut option = 0;
+            while !same(self.options[option].name, names[at]) {
+                option += 1;
+            }
+            kept[at] = self.options[option];
+            at += 1;
+        }
+        kept
+    }
+
+    /// The stack with these options, as a plan has it.
+    #[must_use]
+    pub fn stack(&self, options: alloc::collections::BTreeMap<String, OptionValue>) -> Stack {
+        let facts = StackFacts { one_host: self.one_host, ..self.facts };
+        Stack { name: self.name.into(), options, facts }
+    }
+
+    /// Its option of that name.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&'static OptionTable> {
+        self.options.iter().find(|option| option.name == name)
+    }
+
+    /// Two options that are written and exclude each other.
+    #[must_use]
+    pub fn conflict(&self, stack: &Stack) -> Option<(&'static str, &'static str)> {
+        self.exclusive.iter().find_map(|set| {
+            let mut written = set.iter().filter(|name| stack.options.contains_key(**name));
+            Some((*written.next()?, *written.next()?))
+        })
+    }
+
+    /// Whether a stack is this one with options that it takes.
+    ///
+    /// # Errors
+    /// An [`Error`] of the input that names the first option it does not take.
+    pub fn accepts(&self, stack: &Stack) -> Result<()> {
+        for (name, value) in &stack.options {
+            let Some(option) = self.option(name) else {
+                let known: Vec<&str> = self.options.iter().map(|option| option.name).collect();
+                let message = format!("the stack `{}` has no option `{name}` here", self.name);
+                return Err(Error::input(message).hint(format!("its options are {}", known.join(", "))));
+            };
+            if !option.kind.takes(value) {
+                let message = format!("the option `{name}` of `{}` takes {}", self.name, option.kind.values());
+                return Err(Error::input(message).hint(option.help));
+            }
+        }
+        match self.conflict(stack) {
+            None => Ok(()),
+            Some((one, other)) => Err(Error::input(excludes(self.name, one, other)).hint("keep one of them")),
+        }
+    }
+}
+
+/// That two options exclude each other, in words.
+#[must_use]
+pub fn excludes(stack: &str, one: &str, other: &str) -> String {
+    format!("{stack} is either {one} or {other}, not both")
+}
+
+const fn same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
 }
 
 /// The value an option was given.
@@ -82,4 +337,105 @@ pub enum OptionValue {
     Seconds(f64),
     /// A word or a name.
     Word(String),
+}
+
+/// What a world can do; what it cannot is refused by `check`, with the place in the text.
+#[derive(Clone, Copy, Debug)]
+pub struct Capabilities {
+    /// Which world.
+    pub world: World,
+    /// Whether measurements cross a declared network; else none can.
+    pub networks: bool,
+    /// Whether data units come from files and virtual memory, or go there.
+    pub files: bool,
+    /// Whether hosts have cores to be placed on, and processors whose time priorities share out.
+    pub processors: bool,
+    /// Whether hosts have clocks of their own.
+    pub own_clocks: bool,
+    /// Whether both ends may be on one host.
+    pub same_host: bool,
+    /// Whether raw Ethernet frames of ours travel between hosts.
+    pub ethernet: bool,
+    /// Most hosts of a network.
+    pub most_hosts: usize,
+    /// Smallest MTU of a link, in bytes of the network layer.
+    pub least_link_mtu: u64,
+}
+
+impl Capabilities {
+    /// Whether a network can be had in this world.
+    ///
+    /// # Errors
+    /// An [`Error`] of the input that says why not.
+    pub fn accepts(&self, network: &Network) -> Result<()> {
+        let (world, name) = (self.world, &network.name);
+        if !self.networks {
+            let hint = "`in simulated` (or `--in simulated`) computes it, `in emulated` makes it";
+            return Err(Error::input(format!("the {world} world has no network `{name}`")).hint(hint));
+        }
+        let hosts = network.hosts.len();
+        if hosts > self.most_hosts {
+            let message = format!("an {world} network has at most {} hosts, `{name}` has {hosts}", self.most_hosts);
+            return Err(Error::input(message).hint("`--in simulated` has no such bound"));
+        }
+        if let Some(link) = network.links.iter().find(|link| link.mtu() < self.least_link_mtu) {
+            let ((a, b), mtu, least) = (&link.ends, link.mtu(), self.least_link_mtu);
+            let message = format!("the link {a} - {b} has an MTU of {mtu} bytes, IPv4 needs {least}");
+            return Err(Error::input(message).hint("a larger `mtu`, or `--in simulated`"));
+        }
+        let wrong = network.hosts.iter().find(|host| host.clock != Clock::default());
+        if let Some(host) = wrong.filter(|_| !self.own_clocks) {
+            let host = &host.name;
+            let message =
+                format!("host {host} of network {name} has a clock of its own, which an {world} host cannot have");
+            return Err(Error::input(message).hint("--in simulated gives hosts clocks that are wrong"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeMap;
+    use alloc::string::ToString;
+
+    const TABLE: StackTable = StackTable {
+        name: "x",
+        options: &[
+            OptionTable::flag("left", ""),
+            OptionTable::flag("right", ""),
+            OptionTable::new("size", OptionKind::Bytes(2, 4), "", "bytes of a thing"),
+        ],
+        exclusive: &[&["left", "right"]],
+        ..StackTable::RELIABLE
+    };
+
+    fn stack(options: &[(&str, OptionValue)]) -> Stack {
+        TABLE
+            .stack(options.iter().map(|(name, value)| ((*name).to_string(), value.clone())).collect::<BTreeMap<_, _>>())
+    }
+
+    #[test]
+    fn a_table_accepts_what_lies_within_its_bounds() {
+        let size = |n| TABLE.accepts(&stack(&[("size", OptionValue::Number(n))])).map_err(|error| error.message);
+        assert_eq!([size(2), size(4)], [Ok(()), Ok(())]);
+        assert_eq!(size(1), Err("the option `size` of `x` takes 2 B to 4 B".to_string()));
+        assert!(size(5).is_err());
+        assert!(TABLE.accepts(&stack(&[("colour", OptionValue::Set)])).is_err());
+        assert!(TABLE.accepts(&stack(&[("left", OptionValue::Number(1))])).is_err());
+    }
+
+    #[test]
+    fn options_exclude_each_other() {
+        let both = stack(&[("left", OptionValue::Set), ("right", OptionValue::Set)]);
+        assert_eq!(TABLE.conflict(&both), Some(("left", "right")));
+        assert_eq!(TABLE.accepts(&both).unwrap_err().message, "x is either left or right, not both");
+        assert_eq!(TABLE.conflict(&stack(&[("left", OptionValue::Set)])), None);
+    }
+
+    #[test]
+    fn a_world_keeps_some_options() {
+        assert_eq!(TABLE.only(["size", "left"]).map(|option| option.name), ["size", "left"]);
+    }
 }

@@ -114,6 +114,72 @@ impl Distribution {
             _ => None,
         }
     }
+
+    /// The mean of what it draws, in its own unit; `None` where it is infinite.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        let mean = match self {
+            Self::Constant(value) => *value,
+            Self::Uniform(low, high) => f64::midpoint(*low, *high),
+            Self::Normal(mean, sd) => rectified_normal(*mean, *sd),
+            Self::Exponential(mean) | Self::Lognormal(mean, _) => *mean,
+            Self::Bivalue(first, second, p) => p * first + (1.0 - p) * second,
+            Self::Pareto(scale, shape) if *shape > 1.0 => shape * scale / (shape - 1.0),
+            Self::Pareto(..) => f64::INFINITY,
+            Self::Empirical(values) => values.iter().sum::<f64>() / count(values.len().max(1)),
+        };
+        mean.is_finite().then_some(mean)
+    }
+
+    /// Least and largest draw; for one without bounds what it is around.
+    #[must_use]
+    pub fn bounds(&self) -> (f64, f64) {
+        match self {
+            Self::Constant(value) => (*value, *value),
+            Self::Uniform(low, high) => (*low, *high),
+            Self::Bivalue(a, b, _) => (a.min(*b), a.max(*b)),
+            Self::Normal(mean, _) | Self::Exponential(mean) | Self::Lognormal(mean, _) => (*mean, *mean),
+            Self::Pareto(scale, _) => (*scale, *scale),
+            Self::Empirical(values) => {
+                values.iter().fold((f64::INFINITY, 0.0), |(low, high), value| (value.min(low), value.max(high)))
+            }
+        }
+    }
+
+    /// The value that half of the draws do not exceed.
+    #[must_use]
+    pub fn median(&self) -> f64 {
+        match self {
+            Self::Constant(value) | Self::Normal(value, _) => *value,
+            Self::Uniform(low, high) => f64::midpoint(*low, *high),
+            Self::Exponential(mean) => mean * core::f64::consts::LN_2,
+            Self::Bivalue(first, second, p) => *(if *p >= 0.5 { first } else { second }),
+            Self::Pareto(scale, shape) => scale * libm::exp2(1.0 / shape),
+            Self::Lognormal(mean, sd) => mean / libm::sqrt(1.0 + (sd / mean) * (sd / mean)),
+            Self::Empirical(values) => {
+                let mut sorted = values.clone();
+                sorted.sort_by(f64::total_cmp);
+                let (below, above) = (sorted.get(sorted.len().saturating_sub(1) / 2), sorted.get(sorted.len() / 2));
+                below.zip(above).map_or(0.0, |(below, above)| f64::midpoint(*below, *above))
+            }
+        }
+    }
+}
+
+/// The mean of max(0, X) for X normal: `m Phi(m/s) + s phi(m/s)`; draws below zero count as zero.
+fn rectified_normal(mean: f64, sd: f64) -> f64 {
+    if sd <= 0.0 {
+        return mean.max(0.0);
+    }
+    let z = mean / sd;
+    let below = 0.5 * libm::erfc(-z / core::f64::consts::SQRT_2);
+    let density = libm::exp(-z * z / 2.0) / libm::sqrt(2.0 * core::f64::consts::PI);
+    mean * below + sd * density
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+const fn count(values: usize) -> f64 {
+    values as f64
 }
 
 #[expect(
@@ -199,5 +265,19 @@ mod tests {
         assert!(Distribution::build("bivalue", &[3.0, 1.0, 1.5]).is_err());
         assert!(Distribution::build("normal", &[1.0]).is_err());
         assert!(Distribution::build("exponential", &[f64::NAN]).is_err());
+    }
+
+    #[test]
+    fn means_and_medians_of_draws() {
+        let of = |d: Distribution| (d.mean(), d.median());
+        assert_eq!(of(Distribution::Constant(3.0)), (Some(3.0), 3.0));
+        assert_eq!(of(Distribution::Uniform(1.0, 3.0)), (Some(2.0), 2.0));
+        assert_eq!(of(Distribution::Bivalue(1.0, 2.0, 0.25)), (Some(1.75), 2.0));
+        assert_eq!(of(Distribution::Pareto(3.0, 4.0)).0, Some(4.0));
+        assert_eq!(of(Distribution::Pareto(3.0, 1.0)), (None, 6.0));
+        assert_eq!(of(Distribution::Empirical(alloc::vec![5.0, 1.0])), (Some(3.0), 3.0));
+        // Half of a normal about zero is cut off: what is left has the mean sd / sqrt(2 pi).
+        let cut = Distribution::Normal(0.0, 1.0).mean().unwrap();
+        assert!((cut - 0.398_942_280_401_432_7).abs() < 1e-12, "{cut}");
     }
 }

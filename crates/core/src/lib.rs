@@ -15,7 +15,8 @@
 //! | [`course`] | which run of a plan comes next, with which seed |
 //! | [`network`] | a declared network, as plain data |
 //! | [`error`] | the one error that reaches a user |
-//! | [`catalogue`] | what a stack can do and which options it takes |
+//! | [`routes`] | the way packets take through it |
+//! | [`catalogue`] | what a stack is and what a world can do |
 //! | [`record`] | what one run yielded |
 //! | [`trace`] | what is known about a run's events |
 //! | [`offset`] | how far another host's clock is ahead, from exchanges of time stamps |
@@ -35,6 +36,7 @@ pub mod plan;
 pub mod program;
 pub mod random;
 pub mod record;
+pub mod routes;
 pub mod time;
 pub mod trace;
 pub mod units;

@@ -171,6 +171,41 @@ pub enum Rate {
     Trace(DeliveryTrace),
 }
 
+/// Bits that may leave at one opportunity of a Mahimahi trace.
+const OPPORTUNITY_BITS: f64 = 8.0 * 1504.0;
+
+impl Rate {
+    /// The mean in bit/s in the long run; `None` when no time is spent on it.
+    #[must_use]
+    pub fn mean_bit_s(&self) -> Option<f64> {
+        match self {
+            Self::Unlimited => None,
+            Self::Constant(rate) => Some(*rate),
+            Self::Schedule(schedule) => Some(schedule.mean_bit_s()),
+            Self::Trace(trace) => {
+                let period_s = f64::from(trace.opportunities_ms.last().copied().unwrap_or(0)) / 1e3;
+                let bits = trace.opportunities_ms.iter().fold(0.0, |bits, _| bits + OPPORTUNITY_BITS);
+                Some(if period_s > 0.0 { bits / period_s } else { 0.0 })
+            }
+        }
+    }
+}
+
+impl RateSchedule {
+    fn mean_bit_s(&self) -> f64 {
+        // Without a period the last rate goes on for ever, so in the long run it is all there is.
+        let Some(period) = self.period else { return self.steps.last().map_or(0.0, |(_, rate)| *rate) };
+        let ends = self.steps.iter().skip(1).map(|(at, _)| *at).chain([period]);
+        let bits: f64 = self
+            .steps
+            .iter()
+            .zip(ends)
+            .map(|((at, rate), end)| rate * (end.min(period).seconds() - at.seconds()).max(0.0))
+            .sum();
+        if period.0 == 0 { 0.0 } else { bits / period.seconds() }
+    }
+}
+
 /// A rate that changes in steps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateSchedule {
@@ -312,4 +347,27 @@ pub enum Discipline {
         /// Bytes a queue may send in its turn.
         quantum: u32,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_means_in_the_long_run() {
+        let close = |a: f64, b: f64| assert!((a - b).abs() <= 1e-9 * b, "{a} is not {b}");
+        assert_eq!(Rate::Unlimited.mean_bit_s(), None);
+        let steps = alloc::vec![(Duration::ZERO, 1e6), (Duration::from_seconds(1.0), 4e6)];
+        let over = |period: Option<f64>| {
+            let schedule = RateSchedule { steps: steps.clone(), period: period.map(Duration::from_seconds) };
+            Rate::Schedule(schedule).mean_bit_s().unwrap()
+        };
+        // 1 s of 1 Mbit/s and 2 s of 4 Mbit/s: 9 Mbit in 3 s.
+        close(over(Some(3.0)), 3e6);
+        close(over(Some(0.5)), 1e6);
+        close(over(None), 4e6);
+        // Two packets of 1504 bytes each 2 ms: 24064 bits in 2 ms.
+        let trace = DeliveryTrace { file: "t".into(), opportunities_ms: alloc::vec![1, 2] };
+        close(Rate::Trace(trace).mean_bit_s().unwrap(), 12.032e6);
+    }
 }

@@ -3,7 +3,7 @@
 //! A sweep and a list of stacks are already multiplied out: one [`Measurement`] is one row of results (or several
 //! parts of one). Nothing here knows how a thing is done.
 
-use crate::catalogue::OptionValue;
+use crate::catalogue::{OptionValue, StackFacts};
 use crate::distribution::Distribution;
 use crate::network::Network;
 use crate::program::Procedure;
@@ -227,6 +227,9 @@ pub struct Stack {
     pub name: String,
     /// Options in the order of their names.
     pub options: BTreeMap<String, OptionValue>,
+    /// What answers have to know of it, out of its table.
+    #[serde(default)]
+    pub facts: StackFacts,
 }
 
 impl fmt::Display for Stack {
@@ -250,7 +253,7 @@ impl Stack {
     /// A stack with no option written.
     #[must_use]
     pub fn plain(name: &str) -> Self {
-        Self { name: name.to_string(), options: BTreeMap::new() }
+        Self { name: name.to_string(), ..Self::default() }
     }
 
     /// Whether a flag is set.

@@ -56,6 +56,17 @@ impl Histogram {
     }
 }
 
+/// Data units that did not arrive once and in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Never arrived.
+    pub lost: u64,
+    /// Arrived again.
+    pub duplicated: u64,
+    /// Arrived after one sent later.
+    pub reordered: u64,
+}
+
 /// CPU time and what the kernel counted, over the measured period, for the threads of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {

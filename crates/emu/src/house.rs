@@ -49,8 +49,9 @@ pub struct Host {
 
 /// Makes the hosts and their legs. The process has one thread yet; it leaves the machine's network for good.
 pub fn build(network: &Network) -> Result<(House, Vec<Leg>)> {
+    crate::CAPABILITIES.accepts(network)?;
     enough(network.hosts.len())?;
-    let reaches = reach::reaches(network)?;
+    let reaches = reach::reaches(network);
     let user = namespace::leave()?;
     settle_centre()?;
     let nets = hosts(&reaches, marks(network))?;
@@ -74,12 +75,8 @@ fn marks(network: &Network) -> bool {
     of_links.chain(of_switches).flatten().any(|queue| queue.ecn)
 }
 
-/// Addresses and file descriptors for so many hosts.
+/// File descriptors for so many hosts.
 fn enough(hosts: usize) -> Result<()> {
-    if hosts > leg::MOST_HOSTS {
-        let message = format!("an emulated network has at most {} hosts, not {hosts}", leg::MOST_HOSTS);
-        return Err(Refusal::input(message).hint("`--in simulated` has no such bound"));
-    }
     let wanted = 2 * hosts as u64 + SPARE_FILES;
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| refusal::call("asking for the limit of files", e))?;
     if limit.1 < wanted {

@@ -29,3 +29,19 @@ pub mod seat;
 pub mod server;
 mod sys;
 mod wiring;
+
+use stackline_core::catalogue::{Capabilities, LEAST_IPV4_MTU};
+use stackline_core::plan::World;
+
+/// What the emulated world can do: a host is this machine behind an interface of its own, and the network begins outside it.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    world: World::Emulated,
+    networks: true,
+    files: true,
+    processors: true,
+    own_clocks: false,
+    same_host: false,
+    ethernet: false,
+    most_hosts: leg::MOST_HOSTS,
+    least_link_mtu: LEAST_IPV4_MTU,
+};

@@ -3,13 +3,10 @@
 //! A host whose paths differ has an interface for the largest and routes for the others, as if every path's MTU had been
 //! discovered: the modelled routers send no ICMP messages.
 
-use crate::refusal::{Refusal, Result};
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
 use stackline_net::{Network, Node, Payload};
 
-/// Smallest MTU over which the kernel speaks IPv4, in bytes.
-const LEAST: u64 = 68;
 /// Largest packet of IPv4, in bytes.
 const MOST: u64 = 65535;
 
@@ -25,21 +22,16 @@ pub(crate) struct Reach {
 }
 
 /// What each host may send, in the order of the network's hosts.
-pub(crate) fn reaches(network: &plan::Network) -> Result<Vec<Reach>> {
-    if let Some(link) = network.links.iter().find(|link| link.mtu() < LEAST) {
-        let (a, b) = &link.ends;
-        let message = format!("the link {a} - {b} has an MTU of {} bytes, IPv4 needs {LEAST}", link.mtu());
-        return Err(Refusal::input(message).hint("a larger `mtu`, or `--in simulated`"));
-    }
+pub(crate) fn reaches(network: &plan::Network) -> Vec<Reach> {
     let hosts = network.hosts.len() as u32;
     let first = network.links.first().map_or(plan::DEFAULT_MTU, plan::Link::mtu);
     if network.links.iter().all(|link| link.mtu() == first) {
         let mtu = first.min(MOST) as u32;
-        return Ok(vec![Reach { interface: mtu, route: mtu, wider: Vec::new() }; hosts as usize]);
+        return vec![Reach { interface: mtu, route: mtu, wider: Vec::new() }; hosts as usize];
     }
     let machine = Network::<Nothing>::new(network, Seed::root(0), ());
     let mtu = |from, to| machine.path(Node(from), Node(to), 0).map(|path| path.mtu.min(MOST) as u32);
-    Ok((0..hosts).map(|host| reach(host, hosts, &mtu)).collect())
+    (0..hosts).map(|host| reach(host, hosts, &mtu)).collect()
 }
 
 fn reach(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> Reach {
@@ -86,7 +78,7 @@ mod tests {
 
     #[test]
     fn one_mtu_needs_no_routes() {
-        let all = reaches(&network(&[9000, 9000, 9000])).unwrap();
+        let all = reaches(&network(&[9000, 9000, 9000]));
         assert_eq!(all, vec![Reach { interface: 9000, route: 9000, wider: Vec::new() }; 3]);
     }
 
@@ -95,10 +87,5 @@ mod tests {
         let mtu = |from: u32, to: u32| [9000, 9000, 1500].get(from.max(to) as usize).copied();
         assert_eq!(reach(0, 3, &mtu), Reach { interface: 9000, route: 1500, wider: vec![(1, 9000)] });
         assert_eq!(reach(2, 3, &mtu), Reach { interface: 1500, route: 1500, wider: Vec::new() });
-    }
-
-    #[test]
-    fn an_mtu_that_ipv4_cannot_use_is_refused() {
-        assert!(reaches(&network(&[1500, 53])).unwrap_err().message.contains("h1 - s has an MTU of 53 bytes"));
     }
 }

@@ -6,7 +6,6 @@ use crate::fault::{self, Fault, Result};
 use crate::stacks::{self, Token};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use stackline_core::catalogue::{OptionKind, OptionValue};
 use stackline_core::plan::{Access, Data, Size, Stack};
 use stackline_core::program::{Call, Side, SizeArgument, Step};
 use stackline_core::random::Seed;
@@ -84,12 +83,7 @@ impl Task {
         if self.flow.is_some_and(|first| u64::from(first) + u64::from(self.replicas) > u64::from(unit::LAST_FLOW)) {
             return refuse("more flows than have an id".into());
         }
-        for (name, value) in &self.stack.options {
-            let known = table.options.iter().find(|option| option.name == name);
-            if !known.is_some_and(|option| fits(option.kind, value)) {
-                return refuse(format!("the option {name} of {}", table.name));
-            }
-        }
+        table.accepts(&self.stack)?;
         let fixed = [&self.data.unit, &self.data.reply].into_iter().filter_map(|size| match size {
             Size::Bytes(bytes) => Some(*bytes),
             Size::Drawn(_) => None,
@@ -103,17 +97,6 @@ impl Task {
             return refuse("data units without a byte".into());
         }
         Ok(())
-    }
-}
-
-fn fits(kind: OptionKind, value: &OptionValue) -> bool {
-    match (kind, value) {
-        (OptionKind::Flag, OptionValue::Set) | (OptionKind::Name, OptionValue::Word(_)) => true,
-        (OptionKind::Bytes, OptionValue::Number(bytes)) => i32::try_from(*bytes).is_ok(),
-        (OptionKind::Number(least, most), OptionValue::Number(n)) => (least..=most).contains(n),
-        (OptionKind::Time, OptionValue::Seconds(s)) => s.is_finite() && *s >= 0.0,
-        (OptionKind::Word(words), OptionValue::Word(word)) => words.contains(&word.as_str()),
-        _ => false,
     }
 }
 
@@ -384,6 +367,7 @@ pub fn read_from_agent(from: &mut impl BufRead) -> Result<Option<FromAgent>> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use stackline_core::catalogue::OptionValue;
     use stackline_core::plan::Count;
     use std::net::Ipv4Addr;
 
@@ -419,7 +403,7 @@ mod tests {
             steps: vec![Step::Call(Call::DataRequest(SizeArgument::Unit))],
             carries_data: true,
             data: Data { reply: unit.clone(), unit, count: Count::Units(1), timings: Vec::new() },
-            stack: Stack { name: "udp".into(), options: BTreeMap::new() },
+            stack: Stack { name: "udp".into(), options: BTreeMap::new(), ..Stack::default() },
             source: Access::Memory,
             destination: Access::Memory,
             seed: Seed::root(1),
@@ -438,12 +422,12 @@ mod tests {
     fn an_agent_does_nothing_that_no_checked_plan_holds() {
         assert_eq!(task().check(), Ok(()));
         let option = |name: &str, value: OptionValue| BTreeMap::from([(name.to_string(), value)]);
-        let over = |options| Stack { name: "udp".into(), options };
+        let over = |options| Stack { name: "udp".into(), options, ..Stack::default() };
         for wrong in [
             Task { replicas: 0, ..task() },
             Task { replicas: u32::MAX, ..task() },
             Task { flow: Some(unit::LAST_FLOW), ..task() },
-            Task { stack: Stack { name: "tpc".into(), options: BTreeMap::new() }, ..task() },
+            Task { stack: Stack { name: "tpc".into(), options: BTreeMap::new(), ..Stack::default() }, ..task() },
             Task { stack: over(option("batch", OptionValue::Number(1 << 40))), ..task() },
             Task { stack: over(option("receive_buffer", OptionValue::Number(1 << 40))), ..task() },
             Task { stack: over(option("timeout", OptionValue::Seconds(-1.0))), ..task() },

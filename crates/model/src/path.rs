@@ -6,13 +6,9 @@
 use crate::overhead::charged_bytes;
 use crate::{mean, positive, real};
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
-use stackline_core::network::{Charge, DEFAULT_MTU, Interface, Link, Loss, Network, Queue, Rate, Switch};
-use stackline_core::time::Duration;
-
-/// Bytes of the packet that hops are compared with.
-const PROBE_BYTES: u64 = 1500;
+use stackline_core::network::{Charge, DEFAULT_MTU, Interface, Link, Loss, Network, Queue, Switch};
+use stackline_core::routes;
 
 /// One direction of one link.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,7 +93,7 @@ impl Path {
         let (sender, receiver) = (network.host(from)?, network.host(to)?);
         let mut path =
             Self { sender: sender.interface.clone(), receiver: receiver.interface.clone(), ..Self::default() };
-        for (link, forward) in shortest(network, from, to)? {
+        for (link, forward) in routes::shortest(network, from, to)? {
             path.hops.push(hop(network, link, forward));
             path.note(link);
         }
@@ -153,66 +149,13 @@ impl Path {
     }
 }
 
-/// The links of the shortest path, each with whether it is gone from its first to its second end.
-fn shortest<'n>(network: &'n Network, from: &str, to: &str) -> Option<Vec<(&'n Link, bool)>> {
-    let names: Vec<&str> =
-        network.hosts.iter().map(|h| &*h.name).chain(network.switches.iter().map(|s| &*s.name)).collect();
-    let place = |name: &str| names.iter().position(|n| *n == name);
-    let (start, goal) = (place(from)?, place(to)?);
-    let mut best: Vec<Option<u64>> = vec![None; names.len()];
-    let mut by: Vec<Option<(usize, &'n Link, bool)>> = vec![None; names.len()];
-    let mut done = vec![false; names.len()];
-    *best.get_mut(start)? = Some(0);
-    loop {
-        let open = (0..names.len()).filter(|at| !done[*at]).filter_map(|at| Some((best[at]?, at)));
-        let Some((cost, at)) = open.min() else { break };
-        done[at] = true;
-        for link in &network.links {
-            let (first, second) = (place(&link.ends.0), place(&link.ends.1));
-            let (next, forward) = match (first, second) {
-                (Some(here), Some(there)) if here == at => (there, true),
-                (Some(there), Some(here)) if here == at && !link.one_way => (there, false),
-                _ => continue,
-            };
-            let through = cost.saturating_add(hop_cost(link));
-            if best[next].is_none_or(|known| through < known) {
-                (best[next], by[next]) = (Some(through), Some((at, link, forward)));
-            }
-        }
-    }
-    let mut links = Vec::new();
-    let mut at = goal;
-    while at != start {
-        let (before, link, forward) = by[at]?;
-        links.push((link, forward));
-        at = before;
-    }
-    links.reverse();
-    Some(links)
-}
-
-/// In nanoseconds, so that equal costs are equal however they are added up.
-fn hop_cost(link: &Link) -> u64 {
-    let rate = match &link.rate {
-        // A way that is shut for a while is still the way.
-        Rate::Schedule(schedule) => Some(schedule.steps.iter().map(|(_, rate)| *rate).fold(0.0, f64::max)),
-        rate => mean::rate_bit_s(rate),
-    };
-    let time_s = match rate {
-        None => 0.0,
-        Some(rate) if positive(rate) => 8.0 * real(PROBE_BYTES) / rate,
-        Some(_) => f64::INFINITY,
-    };
-    (link.delay + Duration::from_seconds(time_s)).0
-}
-
 fn hop(network: &Network, link: &Link, forward: bool) -> Hop {
     let (from, to) = if forward { (&link.ends.0, &link.ends.1) } else { (&link.ends.1, &link.ends.0) };
     let switch = |name: &str| network.switches.iter().find(|switch| switch.name == name);
-    let jitter_s = link.jitter.as_ref().and_then(|jitter| mean::of(&jitter.distribution)).unwrap_or(0.0);
+    let jitter_s = link.jitter.as_ref().and_then(|jitter| jitter.distribution.mean()).unwrap_or(0.0);
     let mut hop = Hop {
         ends: (from.clone(), to.clone()),
-        rate_bit_s: mean::rate_bit_s(&link.rate),
+        rate_bit_s: link.rate.mean_bit_s(),
         delay_s: link.delay.seconds() + jitter_s,
         mtu_bytes: link.mtu(),
         losses: link.loss.clone(),
@@ -241,7 +184,9 @@ fn queue_bytes(link: &Link, switch: Option<&Switch>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_core::network::Host;
+    use alloc::vec;
+    use stackline_core::network::{Host, Rate};
+    use stackline_core::time::Duration;
 
     fn link(a: &str, b: &str, mbit_s: f64, ms: u64) -> Link {
         Link {

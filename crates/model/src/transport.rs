@@ -7,7 +7,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use stackline_core::plan::{Stack, World};
+use stackline_core::catalogue::ClosedForm;
+use stackline_core::plan::Stack;
 
 /// SYN and SYN/ACK: 40 bytes of headers and 20 of options (maximum segment size, SACK, timestamps, window scale).
 const SYN_BYTES: u64 = 60;
@@ -68,23 +69,31 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// The numbers of a stack in a world, on a path whose largest packet is `mtu_bytes`.
+    /// The numbers of a stack on a path whose largest packet is `mtu_bytes`.
     ///
     /// # Errors
     /// One sentence, for a stack these forms know nothing of or a path too narrow for its headers.
-    pub fn of(stack: &Stack, mtu_bytes: u64, world: World) -> Result<Self, String> {
-        let mut transport = match stack.name.as_str() {
-            "tcp" => tcp(stack),
-            "smoltcp" if world == World::Simulated => smoltcp(stack),
-            "udp" => udp(),
-            "quic" => quic(stack),
-            name => return Err(format!("the forms know nothing of the stack {name}, only of tcp, udp and quic")),
+    pub fn of(stack: &Stack, mtu_bytes: u64) -> Result<Self, String> {
+        let form = stack.facts.form;
+        let mut transport = match form {
+            ClosedForm::Tcp => tcp(stack),
+            ClosedForm::SmolTcp => smoltcp(stack),
+            ClosedForm::Udp => udp(),
+            ClosedForm::Quic => quic(stack),
+            ClosedForm::None => {
+                let name = &stack.name;
+                return Err(format!("the forms know nothing of the stack {name}, only of tcp, udp and quic"));
+            }
         };
         let room = mtu_bytes.saturating_sub(transport.header_bytes);
         if room == 0 {
             return Err(format!("a packet of {mtu_bytes} bytes has no room behind the headers of {}", stack.name));
         }
-        let options = if stack.name.ends_with("tcp") { tcp_headers(true) - tcp_headers(false) } else { 0 };
+        let options = if matches!(form, ClosedForm::Tcp | ClosedForm::SmolTcp) {
+            tcp_headers(true) - tcp_headers(false)
+        } else {
+            0
+        };
         let written = stack.number("mss").map(|mss| mss.saturating_sub(options).max(1));
         transport.segment_bytes = written.map_or(room, |mss| mss.min(room));
         Ok(transport)
@@ -184,32 +193,40 @@ fn windows(stack: &Stack) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use stackline_core::catalogue::OptionValue;
+    use stackline_core::catalogue::{OptionValue, StackFacts};
 
-    fn stack(name: &str, options: &[(&str, OptionValue)]) -> Stack {
+    pub(crate) fn stack(name: &str, options: &[(&str, OptionValue)]) -> Stack {
         let options = options.iter().map(|(name, value)| ((*name).to_string(), value.clone()));
-        Stack { name: name.into(), options: options.collect() }
+        let form = match name {
+            "tcp" => ClosedForm::Tcp,
+            "smoltcp" => ClosedForm::SmolTcp,
+            "udp" => ClosedForm::Udp,
+            "quic" => ClosedForm::Quic,
+            _ => ClosedForm::None,
+        };
+        let facts = StackFacts { form, ..StackFacts::default() };
+        Stack { name: name.into(), options: options.collect(), facts }
     }
 
     #[test]
     fn segments_fill_the_path() {
-        let segment = |name, mtu| Transport::of(&stack(name, &[]), mtu, World::Live).unwrap().segment_bytes;
+        let segment = |name, mtu| Transport::of(&stack(name, &[]), mtu).unwrap().segment_bytes;
         assert_eq!([segment("tcp", 1500), segment("udp", 1500), segment("quic", 1500)], [1448, 1472, 1439]);
         let short = stack("tcp", &[("mss", OptionValue::Number(536))]);
-        assert_eq!(Transport::of(&short, 1500, World::Live).unwrap().segment_bytes, 524);
-        assert!(Transport::of(&stack("tcp", &[]), 52, World::Live).unwrap_err().contains("no room"));
-        assert!(Transport::of(&stack("unix", &[]), 1500, World::Live).unwrap_err().contains("unix"));
+        assert_eq!(Transport::of(&short, 1500).unwrap().segment_bytes, 524);
+        assert!(Transport::of(&stack("tcp", &[]), 52).unwrap_err().contains("no room"));
+        assert!(Transport::of(&stack("unix", &[]), 1500).unwrap_err().contains("unix"));
     }
 
     #[test]
     fn options_count() {
         let options =
             [("receive_buffer", OptionValue::Number(65_536)), ("congestion", OptionValue::Word("reno".into()))];
-        let tcp = Transport::of(&stack("tcp", &options), 1500, World::Live).unwrap();
+        let tcp = Transport::of(&stack("tcp", &options), 1500).unwrap();
         assert_eq!((tcp.window_bytes, tcp.congestion), (Some(65_536.0), Congestion::Reno));
         let bbr = stack("tcp", &[("congestion", OptionValue::Word("bbr".into()))]);
-        assert_eq!(Transport::of(&bbr, 1500, World::Live).unwrap().congestion, Congestion::Other("bbr".into()));
+        assert_eq!(Transport::of(&bbr, 1500).unwrap().congestion, Congestion::Other("bbr".into()));
     }
 }

@@ -172,7 +172,7 @@ fn stack(stack: &Stack, stacks: &[StackTable]) -> Vec<String> {
 
 fn option(name: &str, value: &OptionValue, known: &[OptionTable]) -> String {
     use stackline_core::catalogue::OptionKind::Bytes;
-    let bytes = known.iter().any(|option| option.name == name && option.kind == Bytes);
+    let bytes = known.iter().any(|option| option.name == name && matches!(option.kind, Bytes(..)));
     match value {
         OptionValue::Set => "on".to_owned(),
         OptionValue::Number(number) if bytes => units::size(*number),

@@ -116,7 +116,11 @@ pub(crate) fn measurement(text: &str, composer: Composer, parts: Vec<Part>) -> M
 
 pub(crate) fn tuned() -> Stack {
     let options = [("congestion", OptionValue::Word("cubic".into())), ("receive_buffer", OptionValue::Number(65_536))];
-    Stack { name: "tcp".into(), options: options.map(|(name, value)| (name.to_owned(), value)).into() }
+    Stack {
+        name: "tcp".into(),
+        options: options.map(|(name, value)| (name.to_owned(), value)).into(),
+        ..Stack::default()
+    }
 }
 
 pub(crate) fn a_plan() -> Plan {

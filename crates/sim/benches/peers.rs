@@ -14,8 +14,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use stackline_core::plan::Plan;
 use stackline_core::random::Seed;
-use stackline_sim::{Limits, Scene, carry_out, catalogue};
-use stackline_spec::{Context, Overrides, check};
+use stackline_sim::{CAPABILITIES, Limits, Scene, carry_out, catalogue};
+use stackline_spec::{Available, Context, Overrides, check};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -223,7 +223,8 @@ fn plan(case: &Case, stack: &str) -> Result<Plan, String> {
     );
     let read_file = |_: &str| Err("no file".to_string());
     let stacks = catalogue();
-    let context = Context { stacks: &stacks, simulated: &stacks, read_file: &read_file };
+    let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
+    let context = Context { worlds: &worlds, read_file: &read_file };
     let checked = check(&text, &context, &Overrides::default());
     checked.plan.ok_or_else(|| {
         checked.diagnostics.iter().map(|mistake| mistake.message.as_str()).collect::<Vec<_>>().join("; ")

@@ -11,8 +11,8 @@ use stackline_core::plan::{Measurement, Part};
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
 use stackline_net::agenda::Agenda;
-use stackline_sim::{Limits, Outcome, Scene, carry_out, catalogue};
-use stackline_spec::{Context, Overrides, check};
+use stackline_sim::{CAPABILITIES, Limits, Outcome, Scene, carry_out, catalogue};
+use stackline_spec::{Available, Context, Overrides, check};
 use std::hint::black_box;
 
 /// Data segments of 1448 bytes that all flows send together, at least; and each of them, at least.
@@ -78,7 +78,8 @@ fn dumbbell(stack: &str, rate: &str, flows: u64) -> (Network, Measurement) {
     );
     let read_file = |_: &str| Err("no file".to_string());
     let stacks = catalogue();
-    let context = Context { stacks: &stacks, simulated: &stacks, read_file: &read_file };
+    let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
+    let context = Context { worlds: &worlds, read_file: &read_file };
     let checked = check(&text, &context, &Overrides::default());
     let mut plan = checked.plan.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics));
     let (mut network, mut measurement) = (plan.networks.remove(0), plan.measurements.remove(0));

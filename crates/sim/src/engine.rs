@@ -83,9 +83,6 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// # Errors
     /// An [`Error`] that names what is not simulated.
     pub(crate) fn new(scene: &'s Scene<'s>, tap: T, trace: Option<Trace>) -> Result<Self> {
-        for part in &scene.measurement.parts {
-            job::check(scene.measurement, part)?;
-        }
         let watch = Watch::new(scene.network, tap);
         let clocks: Vec<_> = scene.network.hosts.iter().map(|host| Rc::new(HostClock::new(&host.clock))).collect();
         let log = trace.map(|trace| Log::new(trace, clocks.clone()));

@@ -1,10 +1,9 @@
 //! One side of one part: what its endpoints do, the flags that end them, the gate before their clocks, and what they saw
 //! together.
 
-use crate::error::{Error, Result};
 use crate::world::{Timer, World};
-use stackline_core::plan::{Access, Composer, Count, Data, Measurement, Part};
-use stackline_core::program::{self, Call, Side, Step};
+use stackline_core::plan::{Count, Data, Measurement, Part};
+use stackline_core::program::{self, Side, Step};
 use stackline_core::random::Seed;
 use stackline_core::record::{Histogram, SideRecord};
 use stackline_core::time::{Duration, Instant};
@@ -146,33 +145,9 @@ pub(crate) fn task(measurement: &Measurement, part: &Part, side: Side, seed: See
         replicas: part.replicas,
         time_limit: if part.background { None } else { measurement.time_limit },
         background: part.background,
-        reliable: crate::stacks::is_reliable(&part.stack.name),
+        reliable: crate::stacks::table(&part.stack.name).is_ok_and(|table| table.reliable),
         host: host.to_string(),
     }
-}
-
-/// What no virtual world can do is refused.
-///
-/// # Errors
-/// An [`Error`] that names it.
-pub(crate) fn check(measurement: &Measurement, part: &Part) -> Result<()> {
-    crate::stacks::check(&part.stack)?;
-    let files =
-        |side| part.procedure.calls(side).iter().any(|call| matches!(call, Call::ReadFile(_) | Call::WriteFile(_)));
-    let not_memory = part.source != Access::Memory || part.destination != Access::Memory;
-    if not_memory || files(Side::Initiator) || files(Side::Responder) {
-        return Err(Error::input("files and virtual memory are not simulated")
-            .hint("leave the ends out: data units come from MEMORY and go to MEMORY"));
-    }
-    if part.cpu != (None, None) {
-        return Err(Error::input("a simulated host has no cores to be placed on")
-            .hint("leave `on cpu` out; what a processor costs is the host's interface (`copy` in its network)"));
-    }
-    if measurement.composer == Composer::PriorityBackground {
-        return Err(Error::input("a simulated host has no processor whose time priorities could share out")
-            .hint("use `background`"));
-    }
-    Ok(())
 }
 
 /// What one endpoint saw.

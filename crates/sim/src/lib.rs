@@ -37,12 +37,26 @@ pub use error::{Error, Result};
 pub use stacks::catalogue;
 pub use trace::Trace;
 
+use stackline_core::catalogue::Capabilities;
 use stackline_core::network::Network;
-use stackline_core::plan::Measurement;
+use stackline_core::plan::{Measurement, World};
 use stackline_core::random::Seed;
 use stackline_core::record::RunRecord;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Counters, Tap};
+
+/// What the simulated world can do: a host is a clock, an interface and its stacks; it has no processor and no files.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    world: World::Simulated,
+    networks: true,
+    files: false,
+    processors: false,
+    own_clocks: true,
+    same_host: false,
+    ethernet: false,
+    most_hosts: usize::MAX,
+    least_link_mtu: 0,
+};
 
 /// What one run needs.
 #[derive(Clone, Copy, Debug)]

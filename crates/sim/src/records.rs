@@ -52,7 +52,7 @@ fn note_absent(scene: &Scene<'_>, record: &mut RunRecord) {
             absent("transport", &format!("{} tells nothing of itself", part.stack.name));
         }
     } else {
-        let (untold, why) = stacks::untold(&part.stack.name);
-        untold.iter().for_each(|what| drop(absent(&format!("transport.{what}"), why)));
+        let (unreported, why) = stacks::table(&part.stack.name).map_or((&[][..], ""), |table| table.unreported);
+        unreported.iter().for_each(|what| drop(absent(&format!("transport.{what}"), why)));
     }
 }

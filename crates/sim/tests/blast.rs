@@ -209,7 +209,10 @@ fn fixed_intervals_are_the_papers() {
 fn what_cannot_be_is_refused_with_a_hint() {
     for (stack, cause) in [
         ("blast(full, partial)", "blast is either full or partial, not both"),
-        ("window(packet = 9000)", "a packet with 9000 B of data is not carried on this path: at most 1440 B are"),
+        (
+            "window(packet = 9000)",
+            "packets of 9060 bytes, which `window` sends, do not fit the path from a to b: its largest has 1500",
+        ),
     ] {
         let failure = refused(&format!("{WAN}1 from a to b bulk_put 1000*10 over {stack} across wan;"));
         assert!(failure.message.contains(cause), "{failure}");

@@ -78,7 +78,10 @@ fn a_time_limit_ends_it_cleanly() {
 fn what_cannot_be_is_refused_with_a_hint() {
     for (stack, cause) in [
         ("ikp(full, partial)", "ikp is either full or partial, not both"),
-        ("ikp(packet = 9000)", "a packet with 9000 B of data is not carried on this path: 32 to 1408 B are"),
+        (
+            "ikp(packet = 9000)",
+            "packets of 9092 bytes, which `ikp` sends, do not fit the path from a to b: its largest has 1500",
+        ),
     ] {
         let failure = refused(&format!("{WAN}1 from a to b bulk_put 1000*10 over {stack} across wan;"));
         assert!(failure.message.contains(cause), "{failure}");

@@ -26,7 +26,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use diagnostic::Report;
 use layout::Marked;
-use stackline_core::catalogue::StackTable;
+use stackline_core::catalogue::{Capabilities, StackTable};
 use stackline_core::plan::{HostPlan, Plan, Via, World};
 
 /// The standard application types, in the language.
@@ -34,12 +34,19 @@ pub const PRELUDE: &str = include_str!("prelude.stackline");
 
 /// What a text is checked against.
 pub struct Context<'a> {
-    /// The stacks of the live and the emulated world.
-    pub stacks: &'a [StackTable],
-    /// The stacks of the simulated world.
-    pub simulated: &'a [StackTable],
+    /// The worlds there are.
+    pub worlds: &'a [Available<'a>],
     /// Reads the file of an `empirical` distribution or of a `trace`; the error is a cause in words.
     pub read_file: &'a dyn Fn(&str) -> Result<String, String>,
+}
+
+/// A world that a text may ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Available<'a> {
+    /// What it can do.
+    pub can: Capabilities,
+    /// Its stacks.
+    pub stacks: &'a [StackTable],
 }
 
 /// What the command line says in the place of the text.
@@ -53,8 +60,10 @@ pub struct Overrides {
     pub hosts: Vec<(String, HostPlan)>,
     /// The seed.
     pub seed: Option<u64>,
-    /// Whether a live measurement may cross a network without a warning: who asks has no need of a world, or refuses it.
-    pub any_world: bool,
+    /// Cores of initiators and responders, for every part.
+    pub cpu: Option<(usize, usize)>,
+    /// Whether only the declarations matter: then nothing is settled, and no world is asked what it can do.
+    pub declarations_only: bool,
 }
 
 /// The outcome of [`check`].
@@ -64,6 +73,8 @@ pub struct Checked {
     pub plan: Option<Plan>,
     /// In the order of the text.
     pub diagnostics: Vec<Diagnostic>,
+    /// What was made up because the text does not say it.
+    pub notes: Vec<String>,
 }
 
 /// Reads a specification and resolves it to a plan. All its mistakes come out at once.
@@ -79,9 +90,9 @@ pub fn check(source: &str, context: &Context<'_>, overrides: &Overrides) -> Chec
     let tokens = token::lex(source, Origin::File, &mut report);
     let mut marked = Marked::new(source, &tokens);
     let tree = parse::parse(&mut marked, &mut report);
-    let plan = check::check(&tree, &marked, instead, context, overrides, &mut report);
+    let (plan, note) = check::check(&tree, &marked, instead, context, overrides, &mut report);
     let plan = (report.errors() == 0).then_some(plan);
-    Checked { plan, diagnostics: report.finish() }
+    Checked { plan, diagnostics: report.finish(), notes: note.into_iter().collect() }
 }
 
 /// Reads a host as the command line gives it: `khons=local`, `khons=ssh:user@10.0.0.5`.

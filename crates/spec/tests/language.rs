@@ -93,11 +93,14 @@ fn a_network_and_a_measurement_across_it() {
 }
 
 #[test]
-fn a_network_in_the_live_world_is_doubted() {
+fn what_crosses_a_network_is_simulated_unless_the_text_says_otherwise() {
     let text = format!("{WAN}10 across_ 1;").replace("10 across_ 1;", "10 from khons to udjat rr 32*10 across wan;");
     let checked = common::checked(&text);
-    assert!(checked.plan.is_some());
-    assert!(common::shown(&text, &checked.diagnostics).contains("no effect in the live world"));
+    assert_eq!(checked.diagnostics, []);
+    assert_eq!(checked.plan.unwrap().measurements[0].world, World::Simulated);
+    let live = check(&text, &context(), &Overrides { world: Some(World::Live), ..Overrides::default() });
+    assert!(live.plan.is_none());
+    assert!(common::shown(&text, &live.diagnostics).contains("the live world has no network `wan`"));
     let simulated = Overrides { world: Some(World::Simulated), ..Overrides::default() };
     let checked = check(&text, &context(), &simulated);
     assert!(!common::shown(&text, &checked.diagnostics).contains("live"));

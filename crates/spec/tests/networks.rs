@@ -10,7 +10,7 @@ use stackline_core::network::{
 };
 use stackline_core::plan::World;
 use stackline_core::time::Duration;
-use stackline_spec::{Context, Overrides, check, format};
+use stackline_spec::{Available, Context, Overrides, check, format};
 
 const MS: u64 = 1_000_000;
 
@@ -247,12 +247,18 @@ fn every_example_is_right_in_every_world() {
     let stacks = common::stacks_of_examples();
     for (name, text) in examples() {
         for world in [None, Some(World::Simulated), Some(World::Emulated)] {
-            let context = Context { stacks: &stacks, simulated: &stacks, ..common::context() };
+            let worlds = common::context()
+                .worlds
+                .iter()
+                .map(|world| Available { stacks: &stacks, ..*world })
+                .collect::<Vec<_>>();
+            let context = Context { worlds: &worlds, ..common::context() };
             let checked = check(&text, &context, &Overrides { world, ..Overrides::default() });
             let Some(plan) = checked.plan else { panic!("{name}: {}", shown(&text, &checked.diagnostics)) };
             assert!(!plan.measurements.is_empty(), "{name}");
             for measurement in &plan.measurements {
-                assert_eq!(measurement.world, world.unwrap_or_default(), "{name} leaves the world to the command line");
+                let usual = if plan.networks.is_empty() { World::Live } else { World::Simulated };
+                assert_eq!(measurement.world, world.unwrap_or(usual), "{name} leaves the world to the command line");
                 assert_eq!(measurement.across.is_some(), !plan.networks.is_empty(), "{name}");
             }
         }

@@ -4,19 +4,15 @@ mod exec;
 
 pub(crate) use exec::emulate;
 
-use crate::diagnostics;
-use crate::exit::{Blame, Error, Exit, Result, already_shown};
-use crate::flags::{self, NetCommand, Text};
+use crate::exit::{Error, Exit, Result};
+use crate::flags::{self, NetCommand};
 use crate::output;
-use crate::source::{Source, named};
+use crate::source::Source;
 use stackline_core::network::Network;
-use stackline_core::plan::Plan;
 use stackline_core::random::Seed;
-use stackline_live::stacks;
 use stackline_net::{self as machine, Node, Payload};
 use stackline_report::drawing::MOST_NODES;
 use stackline_report::topology::Way;
-use stackline_spec::{Context, Overrides};
 use std::path::Path;
 
 /// Does what the words behind `net` say.
@@ -31,7 +27,7 @@ pub(crate) fn net(flags: &flags::Net) -> Result {
 fn show(flags: &flags::NetShow) -> Result {
     let text = flags.text();
     let source = Source::of(&text)?;
-    let networks = declared(&source, &text)?.networks;
+    let networks = source.declarations(&text)?.networks;
     let chosen = chosen(&networks, flags.network.as_deref(), &source)?;
     if let Some(path) = &flags.svg {
         draw(&chosen, path)?;
@@ -60,16 +56,6 @@ fn draw(networks: &[&Network], path: &Path) -> Result<()> {
     })?;
     std::fs::write(path, picture)
         .map_err(|error| Error::environment(format!("{} cannot be written: {error}", path.display())))
-}
-
-/// What the specification declares. Its mistakes are told; warnings are about measurements, which nobody asked for.
-fn declared(source: &Source, flags: &Text) -> Result<Plan> {
-    let context = Context { stacks: &stacks::catalogue(), simulated: &stackline_sim::catalogue(), read_file: &named };
-    let checked = stackline_spec::check(&source.text, &context, &Overrides::default());
-    checked.plan.ok_or_else(|| {
-        diagnostics::tell(&checked.diagnostics, source, Some(flags));
-        already_shown(Blame::Input)
-    })
 }
 
 /// The network of that name, or all of them.

@@ -10,7 +10,7 @@ use stackline_runs::Run;
 /// Predicts every measurement that crosses a network.
 pub(crate) fn predict(flags: &flags::Predict) -> Result {
     let source = Source::of(&flags.text)?;
-    let plan = source.work_in_any_world(&flags.text)?;
+    let (plan, _) = source.work(&flags.text)?;
     if plan.networks.is_empty() {
         let message = format!("there is nothing to predict from: the specification ({}) has no network", source.name);
         let hint =

@@ -7,7 +7,7 @@ use crate::flags::Seeds;
 use crate::observer::Keeper;
 use crate::output;
 use crate::source::Source;
-use crate::worlds::{Ground, Traces, Worlds, default_network, obeyed, seeds};
+use crate::worlds::{Ground, Traces, Worlds, seeds};
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::{RunRecord, WakeUp};
 use stackline_core::units;
@@ -23,14 +23,8 @@ use std::time::SystemTime;
 /// The main job.
 pub(crate) fn run(flags: &flags::Run) -> Result {
     let source = Source::of(&flags.text)?;
-    let mut plan = source.work_in_any_world(&flags.text)?;
-    if let Some(seed) = flags.text.seed {
-        plan.seed = seed;
-    }
-    no_network_live(&plan)?;
+    let (plan, mut notes) = source.work(&flags.text)?;
     only_simulated(flags, &plan)?;
-    obeyed::check(&plan)?;
-    let mut notes: Vec<String> = default_network::settle(&mut plan).into_iter().collect();
     let directory = open(flags, &source, &plan)?;
     let mut keeper = Keeper::new(&plan, directory);
     let path = keeper.path();
@@ -84,17 +78,6 @@ fn only_simulated(flags: &flags::Run, plan: &Plan) -> Result<()> {
     if let (Some(measurement), true) = (live, !flags.capture.is_empty()) {
         let what = format!("line {}: the live world has no modelled network to capture", measurement.line);
         return Err(Error::input(what).hint("--in simulated and --in emulated have"));
-    }
-    Ok(())
-}
-
-/// A network that the live world cannot make is refused, never ignored.
-fn no_network_live(plan: &Plan) -> Result<()> {
-    for measurement in plan.measurements.iter().filter(|measurement| measurement.world == World::Live) {
-        if let Some(network) = &measurement.across {
-            let what = format!("line {}: the live world has no network `{network}`", measurement.line);
-            return Err(Error::input(what).hint("`--in simulated` computes it, `--in emulated` makes it"));
-        }
     }
     Ok(())
 }

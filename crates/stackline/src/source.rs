@@ -5,7 +5,7 @@ use crate::exit::{Blame, Error, Result, already_shown};
 use crate::flags::Text;
 use stackline_core::plan::Plan;
 use stackline_live::stacks;
-use stackline_spec::{Checked, Context, Overrides};
+use stackline_spec::{Available, Checked, Context, Overrides};
 use std::io::Read;
 use std::path::Path;
 
@@ -47,42 +47,40 @@ impl Source {
         }
     }
 
-    /// Checks it; tells warnings and mistakes.
-    pub(crate) fn plan(&self, flags: &Text) -> Result<Plan> {
-        self.told(self.checked(&overrides(flags)?), flags)
+    /// Checks it and reports warnings and errors. The plan, and notes of what was made up for it.
+    pub(crate) fn plan(&self, flags: &Text) -> Result<(Plan, Vec<String>)> {
+        let checked = self.checked(&overrides(flags)?);
+        diagnostics::tell(&checked.diagnostics, self, Some(flags));
+        Ok((checked.plan.ok_or_else(|| already_shown(Blame::Input))?, checked.notes))
     }
 
     /// The same for those who want to see what is to be done: without a measurement there is nothing.
-    pub(crate) fn work(&self, flags: &Text) -> Result<Plan> {
-        self.done(flags, self.checked(&overrides(flags)?))
-    }
-
-    /// The same where no warning is due for a live measurement that crosses a network: closed forms ask for no world, and
-    /// `run` refuses it.
-    pub(crate) fn work_in_any_world(&self, flags: &Text) -> Result<Plan> {
-        self.done(flags, self.checked(&Overrides { any_world: true, ..overrides(flags)? }))
-    }
-
-    fn done(&self, flags: &Text, checked: Checked) -> Result<Plan> {
-        if checked.plan.as_ref().is_some_and(|plan| plan.measurements.is_empty()) {
+    pub(crate) fn work(&self, flags: &Text) -> Result<(Plan, Vec<String>)> {
+        let (plan, notes) = self.plan(flags)?;
+        if plan.measurements.is_empty() {
             let message = format!("there is nothing to do: the specification ({}) has no measurement", self.name);
             return Err(Error::input(message).hint("write one, such as `10 request_response 32*1000;`"));
         }
-        self.told(checked, flags)
+        Ok((plan, notes))
+    }
+
+    /// Its declarations alone; warnings are about measurements, so only errors are reported.
+    pub(crate) fn declarations(&self, flags: &Text) -> Result<Plan> {
+        let checked = self.checked(&Overrides { declarations_only: true, ..Overrides::default() });
+        checked.plan.ok_or_else(|| {
+            diagnostics::tell(&checked.diagnostics, self, Some(flags));
+            already_shown(Blame::Input)
+        })
     }
 
     fn checked(&self, overrides: &Overrides) -> Checked {
-        let catalogue = stacks::catalogue();
-        let simulated = stackline_sim::catalogue();
-        let context = Context { stacks: &catalogue, simulated: &simulated, read_file: &named };
-        stackline_spec::check(&self.text, &context, overrides)
-    }
-
-    fn told(&self, checked: Checked, flags: &Text) -> Result<Plan> {
-        diagnostics::tell(&checked.diagnostics, self, Some(flags));
-        let mut plan = checked.plan.ok_or_else(|| already_shown(Blame::Input))?;
-        place(&mut plan, &flags.cpu)?;
-        Ok(plan)
+        let (real, simulated) = (stacks::catalogue(), stackline_sim::catalogue());
+        let worlds = [
+            Available { can: stackline_live::CAPABILITIES, stacks: &real },
+            Available { can: stackline_emu::CAPABILITIES, stacks: &real },
+            Available { can: stackline_sim::CAPABILITIES, stacks: &simulated },
+        ];
+        stackline_spec::check(&self.text, &Context { worlds: &worlds, read_file: &named }, overrides)
     }
 }
 
@@ -111,20 +109,17 @@ fn overrides(flags: &Text) -> Result<Overrides> {
         world: flags.world.map(Into::into),
         hosts,
         seed: flags.seed,
-        any_world: false,
+        cpu: cores(&flags.cpu)?,
+        declarations_only: false,
     })
 }
 
 /// `--cpu` holds for every part.
-fn place(plan: &mut Plan, cpu: &[usize]) -> Result<()> {
-    let both = match cpu {
-        [] => return Ok(()),
-        [one] => (Some(*one), Some(*one)),
-        [initiator, responder] => (Some(*initiator), Some(*responder)),
-        _ => return Err(Error::input("--cpu takes one core, or two: initiator,responder")),
-    };
-    for part in plan.measurements.iter_mut().flat_map(|m| &mut m.parts) {
-        part.cpu = both;
+fn cores(cpu: &[usize]) -> Result<Option<(usize, usize)>> {
+    match cpu {
+        [] => Ok(None),
+        [one] => Ok(Some((*one, *one))),
+        [initiator, responder] => Ok(Some((*initiator, *responder))),
+        _ => Err(Error::input("--cpu takes one core, or two: initiator,responder")),
     }
-    Ok(())
 }

@@ -5,23 +5,27 @@ use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::output;
 use crate::source::Source;
-use crate::worlds::{default_network, obeyed};
 use stackline_core::catalogue::{OptionKind, StackTable};
 use stackline_live::stacks::catalogue;
 use std::fmt::Write;
 
-/// Says every mistake; silent words on success are no help, so it says what is there.
+/// Reports every error; on success it says what there is to do.
 pub(crate) fn check(flags: &flags::Text) -> Result {
     let source = Source::of(flags)?;
-    let plan = source.plan(flags)?;
-    obeyed::check(&plan)?;
+    let (plan, _) = source.plan(flags)?;
     let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
     if flags.json {
         output::json(&serde_json::json!({"ok": true, "measurements": plan.measurements.len(), "runs": runs}), false)?;
     } else {
-        output::print(&format!("{}: right; {} measurements, {runs} runs\n", source.name, plan.measurements.len()))?;
+        let (measurements, runs) = (counted(plan.measurements.len() as u64, "measurement"), counted(runs, "run"));
+        output::print(&format!("{}: ok, {measurements}, {runs}\n", source.name))?;
     }
     Ok(Exit::Done)
+}
+
+/// `1 run`, `2 runs`.
+fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Prints, checks or writes the usual form.
@@ -45,15 +49,13 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
 
 /// Shows what would be done.
 pub(crate) fn plan(flags: &flags::Text) -> Result {
-    let mut plan = Source::of(flags)?.work(flags)?;
-    obeyed::check(&plan)?;
-    let made_up = default_network::settle(&mut plan);
+    let (plan, notes) = Source::of(flags)?.work(flags)?;
     if flags.json {
         output::json(&plan, true)?;
     } else {
         let stacks = stackline_report::Stacks { real: &catalogue(), simulated: &stackline_sim::catalogue() };
         output::print(&stackline_report::plan(&plan, stacks))?;
-        if let Some(note) = made_up {
+        for note in notes {
             output::print(&format!("\n{note}\n"))?;
         }
     }
@@ -130,7 +132,7 @@ fn describe(stack: &StackTable) -> String {
 fn form(name: &str, kind: OptionKind) -> String {
     match kind {
         OptionKind::Flag => name.to_string(),
-        OptionKind::Bytes => format!("{name} = BYTES"),
+        OptionKind::Bytes(..) => format!("{name} = BYTES"),
         OptionKind::Number(least, most) => format!("{name} = {least}..{most}"),
         OptionKind::Time => format!("{name} = TIME"),
         OptionKind::Word(words) => format!("{name} = {}", words.join("|")),

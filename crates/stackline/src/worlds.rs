@@ -1,10 +1,8 @@
 //! Which world makes which run of a plan. Each is opened before the first run, so that what it cannot do is told at once.
 
 mod clocks;
-pub(crate) mod default_network;
 mod emulated;
 mod live;
-pub(crate) mod obeyed;
 pub(crate) mod seeds;
 pub(crate) mod simulated;
 mod traces;

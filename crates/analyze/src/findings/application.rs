@@ -4,6 +4,7 @@ use super::scene::{Part, Work};
 use super::view::View;
 use super::{Finding, Kind, LEAST};
 use crate::statistics::real;
+use stackline_core::distribution::Distribution;
 use stackline_core::program::{self, Call, CountArgument, DelayArgument, Side, Step};
 use stackline_core::units;
 
@@ -119,8 +120,8 @@ fn as_written(view: &View<'_>, part: &Part<'_>, side: Side, host: &str) -> Optio
 /// Mean seconds of all delays in one pass of a repeat by the data's count.
 fn delays_s(part: &Part<'_>, steps: &[Step]) -> f64 {
     let mean = |delay: &DelayArgument| match delay {
-        DelayArgument::Timing(at) => part.plan.data.timings.get(*at).and_then(stackline_model::mean::of),
-        DelayArgument::Drawn(distribution) => stackline_model::mean::of(distribution),
+        DelayArgument::Timing(at) => part.plan.data.timings.get(*at).and_then(Distribution::mean),
+        DelayArgument::Drawn(distribution) => distribution.mean(),
     };
     a_pass(steps, 1.0, &|call| match call {
         Call::Delay(delay) => mean(delay).unwrap_or(0.0),

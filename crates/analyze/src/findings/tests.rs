@@ -340,8 +340,11 @@ fn within_one_machine_a_closed_window_is_no_matter_of_the_path() {
 fn one_packet_at_a_time_is_a_window() {
     let waits = |name: &str, bytes: u64| {
         bulk(1, 10.0, bytes, None).with(|given| {
-            given.plan.measurements[0].parts[0].stack =
-                Stack { name: name.into(), options: [("packet".to_owned(), OptionValue::Number(1024))].into() };
+            given.plan.measurements[0].parts[0].stack = Stack {
+                name: name.into(),
+                options: [("packet".to_owned(), OptionValue::Number(1024))].into(),
+                ..Stack::default()
+            };
             given.records[0].initiator.transport = None;
         })
     };
@@ -385,7 +388,8 @@ fn a_larger_buffer_is_asked_for_by_the_option_of_the_stack() {
 fn granted(options: &[(&str, u64)], bytes: u64) -> Given {
     bulk(1, 10.0, bytes, None).with(|given| {
         let options = options.iter().map(|(name, value)| ((*name).to_owned(), OptionValue::Number(*value)));
-        given.plan.measurements[0].parts[0].stack = Stack { name: "blast".into(), options: options.collect() };
+        given.plan.measurements[0].parts[0].stack =
+            Stack { name: "blast".into(), options: options.collect(), ..Stack::default() };
         given.transport(|t| (t.cwnd_segments, t.send_buffer_limited_s) = (None, None));
         given.records[0].responder.settings.clear();
     })

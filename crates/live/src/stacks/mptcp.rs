@@ -3,20 +3,16 @@
 use super::{Dialer, Listener, Protocol, Terms, tcp};
 use crate::fault::Result;
 use crate::sys::socket::IPPROTO_MPTCP;
-use stackline_core::catalogue::{OptionTable, StackTable};
+use stackline_core::catalogue::{FlowControl, OptionTable, StackFacts, StackTable};
 
 const TABLE: StackTable = StackTable {
     name: "mptcp",
     summary: "the kernel's Multipath TCP (RFC 8684)",
-    least_unit: 1,
-    largest_unit: 1 << 30,
-    least_bulk_unit: 1,
-    reliable: true,
-    one_host: false,
-    files: true,
     // MPTCP sockets take no MSG_ZEROCOPY.
     options: OPTIONS,
     mapping: tcp::MAPPING,
+    facts: StackFacts { flow_control: FlowControl::KernelBuffers, ..StackTable::RELIABLE.facts },
+    ..StackTable::RELIABLE
 };
 
 const OPTIONS: &[OptionTable] = tcp::OPTIONS.split_at(tcp::OPTIONS.len() - 1).0;

@@ -7,7 +7,9 @@ use crate::ends::Ends;
 use crate::fault::{self, Fault, Result};
 use crate::sys::socket;
 use socket2::{SockAddr, Socket, TcpKeepalive, Type};
-use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
+use stackline_core::catalogue::{
+    ClosedForm, FlowControl, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
+};
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
 use std::collections::BTreeMap;
@@ -17,66 +19,67 @@ use std::time::Duration;
 const TABLE: StackTable = StackTable {
     name: "tcp",
     summary: "the kernel's TCP over IPv4 or IPv6",
-    least_unit: 1,
-    largest_unit: 1 << 30,
-    least_bulk_unit: 1,
-    reliable: true,
-    one_host: false,
-    files: true,
     options: OPTIONS,
     mapping: MAPPING,
+    facts: StackFacts {
+        packets: PacketContent::Stream,
+        form: ClosedForm::Tcp,
+        flow_control: FlowControl::KernelBuffers,
+        ..StackTable::RELIABLE.facts
+    },
+    ..StackTable::RELIABLE
 };
 
 /// The last one is TCP's alone.
 pub(super) const OPTIONS: &[OptionTable] = &[
-    OptionTable {
-        name: "nodelay",
-        kind: OptionKind::Flag,
-        default: "off: Nagle's algorithm holds small segments back",
-        help: "TCP_NODELAY: every data unit leaves at once",
-    },
-    OptionTable {
-        name: "congestion",
-        kind: OptionKind::Name,
-        default: "the host's; the result says which",
-        help: "TCP_CONGESTION: congestion control by name, such as cubic or bbr",
-    },
-    OptionTable {
-        name: "send_buffer",
-        kind: OptionKind::Bytes,
-        default: "the kernel tunes it",
-        help: "SO_SNDBUF in bytes (the kernel doubles it)",
-    },
-    OptionTable {
-        name: "receive_buffer",
-        kind: OptionKind::Bytes,
-        default: "the kernel tunes it",
-        help: "SO_RCVBUF in bytes (the kernel doubles it)",
-    },
-    OptionTable {
-        name: "mss",
-        kind: OptionKind::Number(88, 65_483),
-        default: "from the path's MTU",
-        help: "TCP_MAXSEG: largest segment in bytes",
-    },
-    OptionTable {
-        name: "receive",
-        kind: OptionKind::Word(&["block", "spin", "truncate"]),
-        default: "block",
-        help: "block: sleep until data comes; spin: ask again and again; truncate: the kernel drops the data without copying it",
-    },
-    OptionTable {
-        name: "port",
-        kind: OptionKind::Number(1, 65_535),
-        default: "any free one",
-        help: "first port of the responders; each replica takes the next",
-    },
-    OptionTable {
-        name: "zerocopy",
-        kind: OptionKind::Flag,
-        default: "off: the kernel copies",
-        help: "MSG_ZEROCOPY: send from the pages of the buffer; the result says when the kernel copied after all",
-    },
+    OptionTable::new(
+        "nodelay",
+        OptionKind::Flag,
+        "off: Nagle's algorithm holds small segments back",
+        "TCP_NODELAY: every data unit leaves at once",
+    ),
+    OptionTable::new(
+        "congestion",
+        OptionKind::Name,
+        "the host's; the result says which",
+        "TCP_CONGESTION: congestion control by name, such as cubic or bbr",
+    ),
+    OptionTable::new(
+        "send_buffer",
+        OptionKind::BUFFER,
+        "the kernel tunes it",
+        "SO_SNDBUF in bytes (the kernel doubles it)",
+    ),
+    OptionTable::new(
+        "receive_buffer",
+        OptionKind::BUFFER,
+        "the kernel tunes it",
+        "SO_RCVBUF in bytes (the kernel doubles it)",
+    ),
+    OptionTable::new(
+        "mss",
+        OptionKind::Number(88, 65_483),
+        "from the path's MTU",
+        "TCP_MAXSEG: largest segment in bytes",
+    ),
+    OptionTable::new(
+        "receive",
+        OptionKind::Word(&["block", "spin", "truncate"]),
+        "block",
+        "block: sleep until data comes; spin: ask again and again; truncate: the kernel drops the data without copying it",
+    ),
+    OptionTable::new(
+        "port",
+        OptionKind::PORT,
+        "any free one",
+        "first port of the responders; each replica takes the next",
+    ),
+    OptionTable::new(
+        "zerocopy",
+        OptionKind::Flag,
+        "off: the kernel copies",
+        "MSG_ZEROCOPY: send from the pages of the buffer; the result says when the kernel copied after all",
+    ),
 ];
 
 pub(super) const MAPPING: &[Mapping] = &[

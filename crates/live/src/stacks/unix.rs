@@ -14,25 +14,20 @@ use std::io;
 const TABLE: StackTable = StackTable {
     name: "unix",
     summary: "a Unix stream socket between two processes of one host",
-    least_unit: 1,
-    largest_unit: 1 << 30,
-    least_bulk_unit: 1,
-    reliable: true,
     one_host: true,
-    files: true,
     options: &[
-        OptionTable {
-            name: "send_buffer",
-            kind: OptionKind::Bytes,
-            default: "the kernel's",
-            help: "SO_SNDBUF in bytes (the kernel doubles it)",
-        },
-        OptionTable {
-            name: "receive",
-            kind: OptionKind::Word(&["block", "spin"]),
-            default: "block",
-            help: "block: sleep until data comes; spin: ask again and again",
-        },
+        OptionTable::new(
+            "send_buffer",
+            OptionKind::BUFFER,
+            "the kernel's",
+            "SO_SNDBUF in bytes (the kernel doubles it)",
+        ),
+        OptionTable::new(
+            "receive",
+            OptionKind::Word(&["block", "spin"]),
+            "block",
+            "block: sleep until data comes; spin: ask again and again",
+        ),
     ],
     mapping: &[
         Mapping {
@@ -57,6 +52,7 @@ const TABLE: StackTable = StackTable {
         Mapping { operation: "DisconnectRequest", services: "close" },
         Mapping { operation: "AwaitDisconnectIndication", services: "recv until it returns 0, close" },
     ],
+    ..StackTable::RELIABLE
 };
 
 /// The stack.

@@ -2,10 +2,10 @@
 
 use crate::path::{Hop, Path};
 use crate::prediction::{Unit, Value};
+use crate::real;
 use crate::recognise::{Shape, recognise};
 use crate::response::{Packets, packet_s};
 use crate::transport::Transport;
-use crate::{mean, real};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -83,7 +83,7 @@ impl<'p> Situation<'p> {
         if let Some(hop) = stuck {
             return Err(format!("in the long run nothing leaves from {} to {}: its rate is 0", hop.ends.0, hop.ends.1));
         }
-        let transport = Transport::of(&part.stack, there.mtu_bytes().min(back.mtu_bytes()), measurement.world)?;
+        let transport = Transport::of(&part.stack, there.mtu_bytes().min(back.mtu_bytes()))?;
         Ok(Self { measurement, part, there, back, transport, load })
     }
 
@@ -129,7 +129,7 @@ impl<'p> Situation<'p> {
         match size {
             Size::Bytes(bytes) => Ok(*bytes),
             Size::Drawn(distribution) => {
-                let mean = mean::of(distribution).ok_or_else(|| format!("the sizes {distribution} have no mean"))?;
+                let mean = distribution.mean().ok_or_else(|| format!("the sizes {distribution} have no mean"))?;
                 Ok(whole(mean))
             }
         }
@@ -153,7 +153,7 @@ impl<'p> Situation<'p> {
                 None => return Ok(None),
             },
         };
-        mean::of(distribution).map(Some).ok_or_else(|| format!("the times {distribution} have no mean"))
+        distribution.mean().map(Some).ok_or_else(|| format!("the times {distribution} have no mean"))
     }
 
     /// The sum of the means of several waits.

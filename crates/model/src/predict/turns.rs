@@ -10,6 +10,7 @@ use crate::{pipe, real};
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
+use stackline_core::catalogue::ClosedForm;
 use stackline_core::distribution::Distribution;
 use stackline_core::program::{DelayArgument, SizeArgument};
 
@@ -199,9 +200,9 @@ pub(super) fn connects(s: &Situation<'_>, arrival: Option<&DelayArgument>) -> Re
     }
     let (mut values, mut assumptions) = (values(s, &spent), s.assumptions());
     values.add("round trips waited for", trips, Unit::Count, "the stack's control exchanges");
-    assumptions.push(match s.part.stack.name.as_str() {
-        "udp" => "a control datagram and its answer to connect, the same to disconnect".to_string(),
-        "quic" => "connecting waits one round trip; disconnecting waits for nothing".to_string(),
+    assumptions.push(match s.part.stack.facts.form {
+        ClosedForm::Udp => "a control datagram and its answer to connect, the same to disconnect".to_string(),
+        ClosedForm::Quic => "connecting waits one round trip; disconnecting waits for nothing".to_string(),
         _ => "connecting waits for SYN and SYN/ACK; disconnecting (close) waits for nothing".to_string(),
     });
     let (there, back) = s.transport.connect.first().copied().unwrap_or_default();

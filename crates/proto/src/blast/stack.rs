@@ -2,15 +2,26 @@
 //! the language becomes. The same in every world; a world takes out what it cannot do.
 
 use super::options::{Interval, Options, Pacing, Strategy};
+use super::wire::{HEADER, SEAL};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
+use stackline_core::catalogue::{
+    FlowControl, Mapping, OptionKind, OptionTable, PacketContent, PacketsInFlight, StackFacts, StackTable, excludes,
+};
 use stackline_core::plan::Stack;
 use stackline_core::time::Duration;
 
 /// A window that never closes.
 const NEVER: u64 = 1 << 15;
+/// Bytes of IPv4's and UDP's headers.
+pub const BELOW: usize = 28;
+/// Most data of a packet: what IPv4 carries behind the headers.
+const LONGEST: u64 = 65_535 - (BELOW + HEADER) as u64;
+/// What a receiver grants where nothing is written, in bytes.
+pub const GRANT: u64 = 4 << 20;
+/// At most one strategy is written.
+pub(crate) const STRATEGIES_APART: &[&str] = &["full", "full_nak", "partial", "selective"];
 /// How the four strategies are written.
 const STRATEGIES: [(&str, Strategy); 4] = [
     ("full", Strategy::Full),
@@ -19,73 +30,62 @@ const STRATEGIES: [(&str, Strategy); 4] = [
     ("selective", Strategy::Selective),
 ];
 
-pub(crate) const fn flag(name: &'static str, help: &'static str) -> OptionTable {
-    OptionTable { name, kind: OptionKind::Flag, default: "off", help }
-}
-
-const PACKET: OptionTable = OptionTable {
-    name: "packet",
-    kind: OptionKind::Bytes,
-    default: "what the path carries",
-    help: "bytes of data in a packet",
-};
-pub(crate) const INTERVAL: OptionTable = OptionTable {
-    name: "interval",
-    kind: OptionKind::Time,
-    default: "by the round trips measured",
-    help: "how long an answer is waited for: fixed, as in the paper",
-};
-const BUFFER: OptionTable = OptionTable {
-    name: "buffer",
-    kind: OptionKind::Bytes,
-    default: "4 MiB, or what the host grants",
-    help: "bytes a receiver grants; never more is on its way",
-};
-pub(crate) const PATIENCE: OptionTable = OptionTable {
-    name: "patience",
-    kind: OptionKind::Time,
-    default: "10 s",
-    help: "a peer that is silent for so long counts as dead, also one whose procedure is busy elsewhere",
-};
-const PACING: OptionTable = OptionTable {
-    name: "pacing",
-    kind: OptionKind::Word(&["off", "auto"]),
-    default: "auto",
-    help: "auto: beyond 2 ms of round trip packets leave at a rate that follows delay and loss",
-};
-const RATE: OptionTable = OptionTable {
-    name: "rate",
-    kind: OptionKind::Number(1000, 1_000_000_000_000),
-    default: "no bound",
-    help: "bit/s at which packets leave at most",
-};
-const CHECKED: OptionTable = flag("checked", "a CRC-32C over each blast; a blast that is wrong comes again");
+const PACKET: OptionTable =
+    OptionTable::new("packet", OptionKind::Bytes(1, LONGEST), "what the path carries", "bytes of data in a packet");
+pub(crate) const INTERVAL: OptionTable = OptionTable::new(
+    "interval",
+    OptionKind::Time,
+    "by the round trips measured",
+    "how long an answer is waited for: fixed, as in the paper",
+);
+const BUFFER: OptionTable = OptionTable::new(
+    "buffer",
+    OptionKind::BUFFER,
+    "4 MiB, or what the host grants",
+    "bytes a receiver grants; never more is on its way",
+);
+pub(crate) const PATIENCE: OptionTable = OptionTable::new(
+    "patience",
+    OptionKind::Time,
+    "10 s",
+    "a peer that is silent for so long counts as dead, also one whose procedure is busy elsewhere",
+);
+const PACING: OptionTable = OptionTable::new(
+    "pacing",
+    OptionKind::Word(&["off", "auto"]),
+    "auto",
+    "auto: beyond 2 ms of round trip packets leave at a rate that follows delay and loss",
+);
+const RATE: OptionTable = OptionTable::new(
+    "rate",
+    OptionKind::Number(1000, 1_000_000_000_000),
+    "no bound",
+    "bit/s at which packets leave at most",
+);
+const CHECKED: OptionTable =
+    OptionTable::flag("checked", "a CRC-32C over each blast; a blast that is wrong comes again");
 const SEALED: OptionTable =
-    flag("sealed", "authenticated encryption of every packet with a key made from the run's secret");
-pub(crate) const RECEIVE: OptionTable = OptionTable {
-    name: "receive",
-    kind: OptionKind::Word(&["block", "spin"]),
-    default: "block",
-    help: "block: sleep until something comes; spin: ask again and again",
-};
-const CARRIER: OptionTable = OptionTable {
-    name: "carrier",
-    kind: OptionKind::Word(&["udp", "ethernet"]),
-    default: "udp",
-    help: "what carries the packets: udp, or raw Ethernet frames",
-};
-const INTERFACE: OptionTable = OptionTable {
-    name: "interface",
-    kind: OptionKind::Name,
-    default: "lo",
-    help: "the interface of raw Ethernet frames",
-};
-pub(crate) const PORT: OptionTable = OptionTable {
-    name: "port",
-    kind: OptionKind::Number(1, 65_535),
-    default: "any free one",
-    help: "first port of the responders; each replica takes the next",
-};
+    OptionTable::flag("sealed", "authenticated encryption of every packet with a key made from the run's secret");
+pub(crate) const RECEIVE: OptionTable = OptionTable::new(
+    "receive",
+    OptionKind::Word(&["block", "spin"]),
+    "block",
+    "block: sleep until something comes; spin: ask again and again",
+);
+const CARRIER: OptionTable = OptionTable::new(
+    "carrier",
+    OptionKind::Word(&["udp", "ethernet"]),
+    "udp",
+    "what carries the packets: udp, or raw Ethernet frames",
+);
+const INTERFACE: OptionTable =
+    OptionTable::new("interface", OptionKind::Name, "lo", "the interface of raw Ethernet frames");
+pub(crate) const PORT: OptionTable = OptionTable::new(
+    "port",
+    OptionKind::PORT,
+    "any free one",
+    "first port of the responders; each replica takes the next",
+);
 
 const MAPPING: &[Mapping] = &[
     Mapping { operation: "ConnectRequest", services: "OPEN with terms, again until ACCEPT" },
@@ -107,47 +107,64 @@ const fn table(name: &'static str, summary: &'static str, options: &'static [Opt
     StackTable {
         name,
         summary,
-        least_unit: 1,
-        largest_unit: 1 << 30,
-        least_bulk_unit: 1,
-        reliable: true,
-        one_host: false,
-        files: true,
         options,
         mapping: MAPPING,
+        exclusive: &[STRATEGIES_APART],
+        least_mtu: |stack| {
+            let seal = if stack.flag("sealed") { SEAL } else { 0 };
+            (BELOW + HEADER + seal) as u64 + stack.number("packet").unwrap_or(1)
+        },
+        raw_frames: |stack| stack.word("carrier") == Some("ethernet"),
+        unreported: (&["cwnd_segments", "send_buffer_limited_s"], "the protocol has no such thing"),
+        facts: StackFacts {
+            packets: PacketContent::Blasts,
+            flow_control: FlowControl::Grant(GRANT),
+            ..StackTable::RELIABLE.facts
+        },
+        ..StackTable::RELIABLE
     }
 }
 
+const fn bounded(table: StackTable, in_flight: PacketsInFlight) -> StackTable {
+    StackTable { facts: StackFacts { in_flight: Some(in_flight), ..table.facts }, ..table }
+}
+
 /// Stop-and-wait.
-pub const SAW: StackTable = table(
-    "saw",
-    "stop-and-wait: each packet is acknowledged before the next leaves (Zwaenepoel 1985)",
-    &[PACKET, INTERVAL, BUFFER, PATIENCE, SEALED, RECEIVE, CARRIER, INTERFACE, PORT],
+pub const SAW: StackTable = bounded(
+    table(
+        "saw",
+        "stop-and-wait: each packet is acknowledged before the next leaves (Zwaenepoel 1985)",
+        &[PACKET, INTERVAL, BUFFER, PATIENCE, SEALED, RECEIVE, CARRIER, INTERFACE, PORT],
+    ),
+    PacketsInFlight::Fixed(1),
 );
 
 /// The sliding window.
-pub const WINDOW: StackTable = table(
-    "window",
-    "sliding window: n packets on their way, each acknowledged by itself (Zwaenepoel 1985)",
-    &[
-        OptionTable {
-            name: "n",
-            kind: OptionKind::Number(1, NEVER),
-            default: "never closing: as many as the receiver grants",
-            help: "packets that may be on their way",
-        },
-        PACKET,
-        INTERVAL,
-        BUFFER,
-        PATIENCE,
-        PACING,
-        RATE,
-        SEALED,
-        RECEIVE,
-        CARRIER,
-        INTERFACE,
-        PORT,
-    ],
+pub const WINDOW: StackTable = bounded(
+    table(
+        "window",
+        "sliding window: n packets on their way, each acknowledged by itself (Zwaenepoel 1985)",
+        &[
+            OptionTable::new(
+                "n",
+                OptionKind::Number(1, NEVER),
+                "never closing: as many as the receiver grants",
+                "packets that may be on their way",
+            ),
+            PACKET,
+            INTERVAL,
+            BUFFER,
+            PATIENCE,
+            PACING,
+            RATE,
+            SEALED,
+            RECEIVE,
+            CARRIER,
+            INTERFACE,
+            PORT,
+        ],
+    ),
+    PacketsInFlight::OptionN,
 );
 
 /// Blasts.
@@ -155,22 +172,22 @@ pub const BLAST: StackTable = table(
     "blast",
     "blasts of packets with one acknowledgement each and four strategies of retransmission (Zwaenepoel 1985)",
     &[
-        flag("full", "what is incomplete is sent again as a whole, after the interval"),
-        flag("full_nak", "the same as soon as the receiver says so"),
-        flag("partial", "what is sent again begins with the first packet that is missing"),
-        flag("selective", "only what is missing is sent again; the default"),
-        OptionTable {
-            name: "size",
-            kind: OptionKind::Bytes,
-            default: "512 KiB; 64 KiB where more than the missing is sent again",
-            help: "bytes of a blast",
-        },
-        OptionTable {
-            name: "flight",
-            kind: OptionKind::Number(1, NEVER),
-            default: "8; 1 for full and full_nak, as in the paper",
-            help: "blasts that may be on their way",
-        },
+        OptionTable::flag("full", "what is incomplete is sent again as a whole, after the interval"),
+        OptionTable::flag("full_nak", "the same as soon as the receiver says so"),
+        OptionTable::flag("partial", "what is sent again begins with the first packet that is missing"),
+        OptionTable::flag("selective", "only what is missing is sent again; the default"),
+        OptionTable::new(
+            "size",
+            OptionKind::Bytes(1, 1 << 30),
+            "512 KiB; 64 KiB where more than the missing is sent again",
+            "bytes of a blast",
+        ),
+        OptionTable::new(
+            "flight",
+            OptionKind::Number(1, NEVER),
+            "8; 1 for full and full_nak, as in the paper",
+            "blasts that may be on their way",
+        ),
         PACKET,
         INTERVAL,
         BUFFER,
@@ -185,9 +202,6 @@ pub const BLAST: StackTable = table(
         PORT,
     ],
 );
-
-/// The stacks of this family.
-pub const TABLES: [&StackTable; 3] = [&SAW, &WINDOW, &BLAST];
 
 /// What a stack of the family asks for, where packets carry `packet` bytes of data at most and the host grants `buffer`.
 /// A 0 stands for what is not known yet: it stays one where nothing is written.
@@ -238,7 +252,7 @@ pub(crate) fn strategy(stack: &Stack, usual: Strategy) -> Result<Strategy, Strin
     match written.as_slice() {
         [] => Ok(usual),
         [(_, strategy)] => Ok(*strategy),
-        [(one, _), (other, _), ..] => Err(format!("{} is either {one} or {other}, not both", stack.name)),
+        [(one, _), (other, _), ..] => Err(excludes(&stack.name, one, other)),
     }
 }
 
@@ -292,7 +306,7 @@ mod tests {
 
     fn written(name: &str, options: &[(&str, OptionValue)]) -> Stack {
         let options = options.iter().map(|(name, value)| ((*name).to_string(), value.clone())).collect();
-        Stack { name: name.to_string(), options }
+        Stack { name: name.to_string(), options, ..Stack::default() }
     }
 
     #[test]

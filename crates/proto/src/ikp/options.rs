@@ -48,6 +48,8 @@ pub struct Options {
 impl Options {
     /// Bytes of the shortest packet there may be.
     pub const SHORTEST: u64 = SHORTEST as u64;
+    /// Most bytes of data in a packet.
+    pub const LONGEST: u64 = LONGEST as u64;
 
     /// As in V: packets of 1024 bytes, what is sent again of a move begins with the first packet missing, duplicates are
     /// delivered. Intervals adapt.

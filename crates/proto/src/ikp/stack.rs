@@ -5,8 +5,9 @@
 //! message asks for is its first byte ([`Verb`]), then comes its number: where duplicates are delivered, the responder
 //! recognises a message it has dealt with and gives the same answer again, without counting it twice.
 
-use super::options::{Options, PACKET};
-use crate::blast::stack::{INTERVAL, PATIENCE, PORT, RECEIVE, flag, name, strategy};
+use super::options::{BESIDE, Options, PACKET};
+use crate::blast::stack::{BELOW, INTERVAL, PATIENCE, PORT, RECEIVE, STRATEGIES_APART, name, strategy};
+use crate::blast::wire::HEADER;
 use crate::blast::{Interval, Strategy};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -15,31 +16,26 @@ use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
 use stackline_core::plan::Stack;
 use stackline_core::time::Duration;
 
-const fn option(name: &'static str, kind: OptionKind, default: &'static str, help: &'static str) -> OptionTable {
-    OptionTable { name, kind, default, help }
-}
-
 /// V's message passing.
 pub const TABLE: StackTable = StackTable {
     name: "ikp",
     summary: "V's message passing: Send, Receive, Reply, with data moved by blasts (Lantz 1985, Zwaenepoel 1985)",
-    least_unit: 1,
-    largest_unit: 1 << 30,
-    least_bulk_unit: 1,
-    reliable: true,
-    one_host: false,
-    files: true,
     options: &[
-        option("packet", OptionKind::Bytes, "1024 B", "bytes of data in a packet; a message of 32 B travels beside it"),
-        flag("full", "what is incomplete of a blast is sent again as a whole, after the interval"),
-        flag("full_nak", "the same as soon as the receiver says so"),
-        flag("partial", "what is sent again begins with the first packet that is missing; the default"),
-        flag("selective", "only what is missing is sent again"),
-        option("size", OptionKind::Bytes, "64 KiB", "bytes of a blast in a move"),
-        option("flight", OptionKind::Number(1, 1024), "1", "blasts of a move that may be on their way"),
+        OptionTable::new(
+            "packet",
+            OptionKind::Bytes(Options::SHORTEST, Options::LONGEST),
+            "1024 B",
+            "bytes of data in a packet; a message of 32 B travels beside it",
+        ),
+        OptionTable::flag("full", "what is incomplete of a blast is sent again as a whole, after the interval"),
+        OptionTable::flag("full_nak", "the same as soon as the receiver says so"),
+        OptionTable::flag("partial", "what is sent again begins with the first packet that is missing; the default"),
+        OptionTable::flag("selective", "only what is missing is sent again"),
+        OptionTable::new("size", OptionKind::Bytes(1, 1 << 30), "64 KiB", "bytes of a blast in a move"),
+        OptionTable::new("flight", OptionKind::Number(1, 1024), "1", "blasts of a move that may be on their way"),
         INTERVAL,
         PATIENCE,
-        option(
+        OptionTable::new(
             "duplicates",
             OptionKind::Word(&["suppressed", "allowed"]),
             "suppressed",
@@ -71,6 +67,13 @@ pub const TABLE: StackTable = StackTable {
         Mapping { operation: "DisconnectRequest", services: "Send, until the Reply" },
         Mapping { operation: "AwaitDisconnectIndication", services: "Receive, Reply" },
     ],
+    exclusive: &[STRATEGIES_APART],
+    least_mtu: |stack| (BELOW + HEADER) as u64 + u64::from(BESIDE) + stack.number("packet").unwrap_or(PACKET.into()),
+    unreported: (
+        &["cwnd_segments", "busy_s", "receive_window_limited_s", "send_buffer_limited_s", "bytes_acked"],
+        "the protocol has no such thing",
+    ),
+    ..StackTable::RELIABLE
 };
 
 /// What a stack asks for, where packets carry `packet` bytes of data at most; 0 where that is not known yet.
@@ -212,7 +215,7 @@ mod tests {
 
     fn written(options: &[(&str, OptionValue)]) -> Stack {
         let options = options.iter().map(|(name, value)| ((*name).to_string(), value.clone())).collect();
-        Stack { name: "ikp".to_string(), options }
+        Stack { name: "ikp".to_string(), options, ..Stack::default() }
     }
 
     #[test]

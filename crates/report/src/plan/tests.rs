@@ -10,18 +10,13 @@ use stackline_core::time::Duration;
 const TCP: StackTable = StackTable {
     name: "tcp",
     summary: "TCP over IPv4 or IPv6",
-    least_unit: 1,
     largest_unit: u64::MAX,
-    least_bulk_unit: 1,
-    reliable: true,
-    one_host: false,
-    files: true,
     options: &[
-        OptionTable { name: "nodelay", kind: OptionKind::Flag, default: "off", help: "" },
-        OptionTable { name: "congestion", kind: OptionKind::Name, default: "the host's", help: "" },
-        OptionTable { name: "receive_buffer", kind: OptionKind::Bytes, default: "the kernel tunes it", help: "" },
+        OptionTable::new("nodelay", OptionKind::Flag, "off", ""),
+        OptionTable::new("congestion", OptionKind::Name, "the host's", ""),
+        OptionTable::new("receive_buffer", OptionKind::BUFFER, "the kernel tunes it", ""),
     ],
-    mapping: &[],
+    ..StackTable::RELIABLE
 };
 
 const STACKS: Stacks<'_> =

@@ -8,7 +8,9 @@ use super::tcp::{MAPPING, Wire};
 use crate::datagram::Datagram;
 use crate::trace::Log;
 use crate::world::World;
-use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
+use stackline_core::catalogue::{
+    ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
+};
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
 use stackline_core::time::{Duration, Instant};
@@ -20,57 +22,59 @@ use std::collections::BTreeMap;
 pub(super) const TABLE: StackTable = StackTable {
     name: "tcp",
     summary: "TCP over IPv4 in virtual time, with the algorithms of Linux",
-    least_unit: 1,
-    largest_unit: 1 << 30,
-    least_bulk_unit: 1,
-    reliable: true,
-    one_host: false,
     files: false,
     options: &[
-        OptionTable {
-            name: "nodelay",
-            kind: OptionKind::Flag,
-            default: "off: Nagle's algorithm holds small segments back",
-            help: "every data unit leaves at once",
-        },
-        OptionTable {
-            name: "congestion",
-            kind: OptionKind::Word(&["cubic", "reno"]),
-            default: "cubic",
-            help: "congestion control: cubic (RFC 9438) or reno (RFC 5681)",
-        },
-        OptionTable {
-            name: "send_buffer",
-            kind: OptionKind::Bytes,
-            default: "two windows, from 16 KiB to 4 MiB",
-            help: "bytes a sender may have handed over that are not acknowledged",
-        },
-        OptionTable {
-            name: "receive_buffer",
-            kind: OptionKind::Bytes,
-            default: "what the reader needs, from 64 KiB to 6 MiB",
-            help: "bytes a receiver offers as its window",
-        },
-        OptionTable {
-            name: "mss",
-            kind: OptionKind::Number(88, 65_483),
-            default: "from the path's MTU",
-            help: "largest segment in bytes, with its options",
-        },
-        OptionTable {
-            name: "delayed_ack",
-            kind: OptionKind::Time,
-            default: "40 ms after the first 16 segments with data",
-            help: "how long the acknowledgement of a single segment waits for company; 0 s: not at all",
-        },
-        OptionTable {
-            name: "timeout",
-            kind: OptionKind::Time,
-            default: "none",
-            help: "a connection that hears nothing for so long is given up, also an idle one",
-        },
+        OptionTable::new(
+            "nodelay",
+            OptionKind::Flag,
+            "off: Nagle's algorithm holds small segments back",
+            "every data unit leaves at once",
+        ),
+        OptionTable::new(
+            "congestion",
+            OptionKind::Word(&["cubic", "reno"]),
+            "cubic",
+            "congestion control: cubic (RFC 9438) or reno (RFC 5681)",
+        ),
+        OptionTable::new(
+            "send_buffer",
+            OptionKind::BUFFER,
+            "two windows, from 16 KiB to 4 MiB",
+            "bytes a sender may have handed over that are not acknowledged",
+        ),
+        OptionTable::new(
+            "receive_buffer",
+            OptionKind::BUFFER,
+            "what the reader needs, from 64 KiB to 6 MiB",
+            "bytes a receiver offers as its window",
+        ),
+        OptionTable::new(
+            "mss",
+            OptionKind::Number(88, 65_483),
+            "from the path's MTU",
+            "largest segment in bytes, with its options",
+        ),
+        OptionTable::new(
+            "delayed_ack",
+            OptionKind::Time,
+            "40 ms after the first 16 segments with data",
+            "how long the acknowledgement of a single segment waits for company; 0 s: not at all",
+        ),
+        OptionTable::new(
+            "timeout",
+            OptionKind::Time,
+            "none",
+            "a connection that hears nothing for so long is given up, also an idle one",
+        ),
     ],
     mapping: MAPPING,
+    facts: StackFacts {
+        packets: PacketContent::Stream,
+        form: ClosedForm::Tcp,
+        flow_control: FlowControl::KernelBuffers,
+        ..StackTable::RELIABLE.facts
+    },
+    ..StackTable::RELIABLE
 };
 
 static SEGMENT: Keyword = Keyword::new("TCP_SEGMENT");

@@ -4,7 +4,7 @@ use crate::datagram::Datagram;
 use crate::error::{Error, Result};
 use crate::trace::{Coming, Leaving, Log};
 use crate::world::{Desk, World};
-use stackline_core::catalogue::{OptionKind, OptionValue, StackTable};
+use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
 use stackline_core::record::Transport;
@@ -92,13 +92,15 @@ impl Pair {
     /// # Errors
     /// An [`Error`] when the stack is not simulated.
     pub(crate) fn new(route: Route, stack: &Stack, seed: u64, introduces: bool) -> Result<Self> {
-        match stack.name.as_str() {
+        let table = table(&stack.name)?;
+        table.accepts(stack)?;
+        match table.name {
             "tcp" | "smoltcp" => Ok(Self::Tcp(Rc::new(tcp::TcpPair::new(route, stack, seed, introduces)))),
             "udp" => Ok(Self::Udp(Rc::new(udp::UdpPair::new(route, stack, seed)))),
             "quic" => Ok(Self::Quic(Rc::new(quic::QuicPair::new(route, stack, seed, introduces)?))),
             "saw" | "window" | "blast" => Ok(Self::Blast(Rc::new(blast::BlastPair::new(route, stack, seed)?))),
             "ikp" => Ok(Self::Ikp(Rc::new(ikp::IkpPair::new(route, stack, seed)?))),
-            name => Err(unknown(name)),
+            name => Err(Error::input(format!("the stack {name} is not simulated"))),
         }
     }
 
@@ -438,61 +440,13 @@ pub fn catalogue() -> Vec<StackTable> {
     ALL.iter().map(|table| **table).collect()
 }
 
-fn find(name: &str) -> Option<&'static StackTable> {
-    ALL.iter().copied().find(|table| table.name == name)
-}
-
-fn unknown(name: &str) -> Error {
-    let known: Vec<&str> = ALL.iter().map(|table| table.name).collect();
-    Error::input(format!("the stack {name} is not simulated")).hint(format!("simulated are {}", known.join(", ")))
-}
-
-pub(crate) fn is_reliable(name: &str) -> bool {
-    find(name).is_none_or(|table| table.reliable)
-}
-
-/// What a stack's transport does not tell of itself, and why.
-pub(crate) fn untold(name: &str) -> (&'static [&'static str], &'static str) {
-    match name {
-        "smoltcp" => (smol::UNTOLD, "smoltcp does not tell"),
-        "quic" => (quic::UNTOLD, "quinn-proto does not tell"),
-        "saw" | "window" | "blast" => (blast::UNTOLD, "the protocol has no such thing"),
-        "ikp" => (ikp::UNTOLD, "the protocol has no such thing"),
-        _ => (&[], ""),
-    }
-}
-
-/// Whether the stack and its options are simulated.
+/// The table of a stack.
 ///
 /// # Errors
-/// An [`Error`] that names what is not.
-pub(crate) fn check(stack: &Stack) -> Result<()> {
-    let table = find(&stack.name).ok_or_else(|| unknown(&stack.name))?;
-    for (name, value) in &stack.options {
-        let option = table.options.iter().find(|option| option.name == name).ok_or_else(|| {
-            let known: Vec<&str> = table.options.iter().map(|option| option.name).collect();
-            Error::input(format!("the option {name} of {} is not simulated", stack.name))
-                .hint(format!("simulated are {}", known.join(", ")))
-        })?;
-        if !fits(option.kind, value) {
-            return Err(Error::input(format!("the value of {name} of {} is not simulated", stack.name))
-                .hint(option.help.to_string()));
-        }
-    }
-    match stack.name.as_str() {
-        "saw" | "window" | "blast" => blast::check(stack),
-        "ikp" => ikp::check(stack),
-        _ => Ok(()),
-    }
-}
-
-fn fits(kind: OptionKind, value: &OptionValue) -> bool {
-    match (kind, value) {
-        (OptionKind::Flag, OptionValue::Set) | (OptionKind::Name, OptionValue::Word(_)) => true,
-        (OptionKind::Bytes, OptionValue::Number(bytes)) => (1..=1 << 30).contains(bytes),
-        (OptionKind::Number(least, most), OptionValue::Number(n)) => (least..=most).contains(n),
-        (OptionKind::Time, OptionValue::Seconds(s)) => s.is_finite() && *s >= 0.0,
-        (OptionKind::Word(words), OptionValue::Word(word)) => words.contains(&word.as_str()),
-        _ => false,
-    }
+/// An [`Error`] when it is not simulated.
+pub(crate) fn table(name: &str) -> Result<&'static StackTable> {
+    ALL.iter().copied().find(|table| table.name == name).ok_or_else(|| {
+        let known: Vec<&str> = ALL.iter().map(|table| table.name).collect();
+        Error::input(format!("the stack {name} is not simulated")).hint(format!("simulated are {}", known.join(", ")))
+    })
 }

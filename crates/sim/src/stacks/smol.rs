@@ -19,7 +19,7 @@ use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxT
 use smoltcp::socket::tcp::{self, CongestionControl, RecvError, Socket, SocketBuffer};
 use smoltcp::time::{Duration as Span, Instant as Moment};
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr, Ipv4Address};
-use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
+use stackline_core::catalogue::{ClosedForm, OptionKind, OptionTable, StackFacts, StackTable};
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
 use stackline_core::record::Transport;
@@ -33,61 +33,54 @@ use std::fmt;
 pub(super) const TABLE: StackTable = StackTable {
     name: "smoltcp",
     summary: "TCP over IPv4 in virtual time, the library smoltcp",
-    least_unit: 1,
-    largest_unit: 1 << 30,
-    least_bulk_unit: 1,
-    reliable: true,
-    one_host: false,
     files: false,
     options: &[
-        OptionTable {
-            name: "nodelay",
-            kind: OptionKind::Flag,
-            default: "off: Nagle's algorithm holds small segments back",
-            help: "every data unit leaves at once",
-        },
-        OptionTable {
-            name: "congestion",
-            kind: OptionKind::Word(&["cubic", "reno", "none"]),
-            default: "cubic",
-            help: "congestion control: cubic (RFC 9438), reno (RFC 5681) or none",
-        },
-        OptionTable {
-            name: "send_buffer",
-            kind: OptionKind::Bytes,
-            default: "4 MiB",
-            help: "bytes a sender may have handed over that are not acknowledged",
-        },
-        OptionTable {
-            name: "receive_buffer",
-            kind: OptionKind::Bytes,
-            default: "4 MiB",
-            help: "bytes a receiver offers as its window",
-        },
-        OptionTable {
-            name: "mss",
-            kind: OptionKind::Number(88, 65_483),
-            default: "from the path's MTU",
-            help: "largest segment in bytes, with its options",
-        },
-        OptionTable {
-            name: "delayed_ack",
-            kind: OptionKind::Time,
-            default: "40 ms after the first 16 segments with data",
-            help: "how long the acknowledgement of a single segment waits for company; 0 s: not at all",
-        },
-        OptionTable {
-            name: "timeout",
-            kind: OptionKind::Time,
-            default: "none",
-            help: "a connection that hears nothing for so long is given up, also an idle one",
-        },
+        OptionTable::new(
+            "nodelay",
+            OptionKind::Flag,
+            "off: Nagle's algorithm holds small segments back",
+            "every data unit leaves at once",
+        ),
+        OptionTable::new(
+            "congestion",
+            OptionKind::Word(&["cubic", "reno", "none"]),
+            "cubic",
+            "congestion control: cubic (RFC 9438), reno (RFC 5681) or none",
+        ),
+        OptionTable::new(
+            "send_buffer",
+            OptionKind::BUFFER,
+            "4 MiB",
+            "bytes a sender may have handed over that are not acknowledged",
+        ),
+        OptionTable::new("receive_buffer", OptionKind::BUFFER, "4 MiB", "bytes a receiver offers as its window"),
+        OptionTable::new(
+            "mss",
+            OptionKind::Number(88, 65_483),
+            "from the path's MTU",
+            "largest segment in bytes, with its options",
+        ),
+        OptionTable::new(
+            "delayed_ack",
+            OptionKind::Time,
+            "40 ms after the first 16 segments with data",
+            "how long the acknowledgement of a single segment waits for company; 0 s: not at all",
+        ),
+        OptionTable::new(
+            "timeout",
+            OptionKind::Time,
+            "none",
+            "a connection that hears nothing for so long is given up, also an idle one",
+        ),
     ],
     mapping: MAPPING,
+    unreported: (
+        &["cwnd_segments", "busy_s", "receive_window_limited_s", "send_buffer_limited_s"],
+        "smoltcp does not tell",
+    ),
+    facts: StackFacts { form: ClosedForm::SmolTcp, ..StackTable::RELIABLE.facts },
+    ..StackTable::RELIABLE
 };
-
-/// What a transport record leaves out.
-pub(super) const UNTOLD: &[&str] = &["cwnd_segments", "busy_s", "receive_window_limited_s", "send_buffer_limited_s"];
 
 const BUFFER: u64 = 4 << 20;
 /// As long as Linux delays an acknowledgement at least, once it delays any.

@@ -3,8 +3,8 @@
 
 use stackline_core::random::Seed;
 use stackline_core::record::RunRecord;
-use stackline_sim::{Failure, Limits, Outcome, Scene, carry_out, catalogue};
-use stackline_spec::{Context, Overrides, check};
+use stackline_sim::{CAPABILITIES, Error, Limits, Outcome, Scene, carry_out, catalogue};
+use stackline_spec::{Available, Context, Overrides, Severity, check};
 
 /// 10 Mbit/s and 10 ms one way, without an end to its queue.
 pub(crate) const WAN: &str = "network wan { host a, b; link a - b 10 Mbit/s 10 ms; }\n";
@@ -20,17 +20,21 @@ pub(crate) fn close(got: f64, expected: f64, share: f64) {
 }
 
 /// Carries out every run of a text's first measurement.
-pub(crate) fn runs(text: &str) -> Result<Vec<Outcome>, Failure> {
+pub(crate) fn runs(text: &str) -> Result<Vec<Outcome>, Error> {
     runs_within(text, Limits::default())
 }
 
 /// The same with other limits.
-pub(crate) fn runs_within(text: &str, limits: Limits) -> Result<Vec<Outcome>, Failure> {
+pub(crate) fn runs_within(text: &str, limits: Limits) -> Result<Vec<Outcome>, Error> {
     let stacks = catalogue();
     let read_file = |_: &str| Err("no file".to_string());
-    let checked =
-        check(text, &Context { stacks: &stacks, simulated: &stacks, read_file: &read_file }, &Overrides::default());
-    let plan = checked.plan.unwrap_or_else(|| panic!("{text}\n{:#?}", checked.diagnostics));
+    let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
+    let checked = check(text, &Context { worlds: &worlds, read_file: &read_file }, &Overrides::default());
+    let Some(plan) = checked.plan else {
+        let first = checked.diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);
+        let first = first.expect("without a plan there is an error");
+        return Err(Error::input(first.message.clone()).hint(first.hint.clone().unwrap_or_default()));
+    };
     let measurement = &plan.measurements[0];
     let name = measurement.across.as_deref().expect("the text says `across`");
     let network = plan.networks.iter().find(|network| network.name == name).expect("a network of that name");
@@ -51,7 +55,7 @@ pub(crate) fn run(text: &str) -> Outcome {
 }
 
 /// Why a text is not carried out.
-pub(crate) fn refused(text: &str) -> Failure {
+pub(crate) fn refused(text: &str) -> Error {
     runs(text).expect_err("it is refused")
 }
 

@@ -1,11 +1,13 @@
 //! A specification to its measurements: one for each combination of swept values and stacks.
 
 use super::evaluate::Bindings;
-use super::names::{across, effective, over, world};
-use super::{Checker, series, stack};
-use crate::diagnostic::{Diagnostic, Report};
+use super::names::{across, effective, over};
+use super::world::Origin;
+use super::{Checker, Instead, series, stack};
+use crate::diagnostic::{Diagnostic, Report, Span};
 use crate::names::application_key;
-use crate::tree::{Specification, Unit};
+use crate::tree::{Specification, StackItem, Unit};
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -13,6 +15,8 @@ use alloc::vec::Vec;
 use stackline_core::plan::{Composer, Measurement, Part, Stack, Until, Warmup};
 use stackline_core::program::{Procedure, Side};
 
+/// The stack when none is written.
+const DEFAULT: &str = "tcp";
 /// Most measurements of one text.
 const MOST: usize = 10_000;
 /// What a text may ask for in all: measurements times what each of them copies.
@@ -44,7 +48,7 @@ pub(crate) struct Chosen<'v> {
 }
 
 impl Checker<'_> {
-    pub(crate) fn specification(&mut self, specification: &Specification) {
+    pub(crate) fn specification(&mut self, item: usize, specification: &Specification) {
         let sound = self.names(specification);
         let sweeps: Vec<Option<Vec<f64>>> =
             specification.sweeps.iter().map(|sweep| series::values(sweep, self.report)).collect();
@@ -60,7 +64,7 @@ impl Checker<'_> {
             return;
         }
         for combination in 0..total {
-            if !self.combination(specification, &sweeps, &lists, combination) {
+            if !self.combination((item, specification), &sweeps, &lists, combination) {
                 return;
             }
         }
@@ -137,7 +141,7 @@ impl Checker<'_> {
     /// One measurement; false when it has a mistake.
     fn combination(
         &mut self,
-        specification: &Specification,
+        (item, specification): (usize, &Specification),
         sweeps: &[Vec<f64>],
         lists: &[(Source, usize)],
         combination: usize,
@@ -163,22 +167,21 @@ impl Checker<'_> {
         let chosen: Option<Vec<(Offer, Stack)>> =
             chosen.into_iter().map(|(offer, stack)| stack.map(|stack| (offer, stack))).collect();
         let Some(stacks) = chosen else { return false };
-        let measurement = self.measurement(specification, &Chosen { bindings, stacks });
-        self.plan.measurements.extend(measurement);
+        if let Some((measurement, parts)) = self.measurement(specification, &Chosen { bindings, stacks }) {
+            self.plan.measurements.push(measurement);
+            self.origins.push(Origin { item, parts });
+        }
         self.report.errors() == before
     }
 
     fn stack(&mut self, specification: &Specification, offer: Offer, bindings: Bindings<'_>) -> Option<Stack> {
-        let items = match offer.from {
-            Source::CommandLine => self.instead.as_ref().map(|instead| instead.stacks.as_slice()),
-            Source::Composer => specification.clauses.iter().find_map(|clause| over(&clause.kind)),
-            Source::Part(part) => {
-                specification.parts.get(part).and_then(|part| part.clauses.iter().find_map(|clause| over(&clause.kind)))
-            }
-            Source::Default => return Some(Stack::plain("tcp")),
-        };
-        let item = items?.get(offer.index)?;
-        match stack::resolve(item, self.tables(specification), bindings, self.report) {
+        if offer.from == Source::Default {
+            let table = stack::find(DEFAULT, self.tables(specification));
+            return Some(table.map_or_else(|| Stack::plain(DEFAULT), |table| table.stack(BTreeMap::new())));
+        }
+        let tables = self.tables(specification);
+        let item = stack_items(self.instead.as_ref(), specification, offer.from)?.get(offer.index)?;
+        match stack::resolve(item, tables, bindings, self.report) {
             Ok(stack) => Some(stack),
             Err(mistake) => {
                 self.report.push(mistake);
@@ -187,7 +190,17 @@ impl Checker<'_> {
         }
     }
 
-    fn measurement(&mut self, specification: &Specification, chosen: &Chosen<'_>) -> Option<Measurement> {
+    fn stack_span(&self, specification: &Specification, chosen: &Chosen<'_>, part: usize) -> Option<Span> {
+        let (offer, _) = chosen.stacks.get(part)?;
+        Some(stack_items(self.instead.as_ref(), specification, offer.from)?.get(offer.index)?.name.span)
+    }
+
+    /// The measurement, and for each of its parts which of the specification it is, with the place of its stack.
+    fn measurement(
+        &mut self,
+        specification: &Specification,
+        chosen: &Chosen<'_>,
+    ) -> Option<(Measurement, Vec<(usize, Option<Span>)>)> {
         let first = specification.parts.first()?;
         let before = self.report.errors();
         let head = self.heads(specification, chosen.bindings);
@@ -196,6 +209,8 @@ impl Checker<'_> {
         self.destinations(specification, &parts);
         let text = self.measurement_text(specification, chosen, &parts);
         let (runs, time_limit, until, warmup) = head?;
+        let kept = parts.iter().enumerate().filter(|(_, part)| part.is_some()).map(|(index, _)| index);
+        let kept = kept.map(|index| (index, self.stack_span(specification, chosen, index))).collect();
         let parts: Vec<Part> = parts.into_iter().flatten().collect();
         if self.report.errors() > before {
             return None;
@@ -210,7 +225,7 @@ impl Checker<'_> {
             self.report.push(diagnostic.hint("let the number of pairs begin at 1"));
             return None;
         }
-        Some(Measurement {
+        let measurement = Measurement {
             text,
             line: specification.line,
             variables: chosen.bindings.0.to_vec(),
@@ -219,14 +234,11 @@ impl Checker<'_> {
             until,
             warmup,
             composer: specification.composer,
-            world: self
-                .overrides
-                .world
-                .or(effective(specification, first, world).map(|(world, _)| world))
-                .unwrap_or_default(),
+            world: self.world(specification),
             across: effective(specification, first, across).map(|(name, _)| name.text.clone()),
             parts,
-        })
+        };
+        Some((measurement, kept))
     }
 
     pub(crate) fn heads(
@@ -312,6 +324,22 @@ const fn flip<T: Copy>(value: Option<Option<T>>) -> Option<Option<T>> {
     }
 }
 
+/// The list of stacks that a source has; none for the default.
+fn stack_items<'s>(
+    instead: Option<&'s Instead<'_>>,
+    specification: &'s Specification,
+    from: Source,
+) -> Option<&'s [StackItem]> {
+    match from {
+        Source::CommandLine => instead.map(|instead| instead.stacks.as_slice()),
+        Source::Composer => specification.clauses.iter().find_map(|clause| over(&clause.kind)),
+        Source::Part(part) => {
+            specification.parts.get(part).and_then(|part| part.clauses.iter().find_map(|clause| over(&clause.kind)))
+        }
+        Source::Default => None,
+    }
+}
+
 /// The list of stacks that a part draws from.
 fn source(specification: &Specification, part: usize) -> Source {
     let own = specification.parts.get(part).is_some_and(|part| part.clauses.iter().any(|c| over(&c.kind).is_some()));
@@ -325,11 +353,7 @@ fn source(specification: &Specification, part: usize) -> Source {
 }
 
 fn offered(specification: &Specification, source: Source) -> usize {
-    let clauses = match source {
-        Source::Part(part) => specification.parts.get(part).map(|part| &part.clauses),
-        _ => Some(&specification.clauses),
-    };
-    clauses.and_then(|clauses| clauses.iter().find_map(|clause| over(&clause.kind))).map_or(1, <[_]>::len)
+    stack_items(None, specification, source).map_or(1, <[_]>::len)
 }
 
 /// A number as digits of mixed bases, the first digit the slowest.

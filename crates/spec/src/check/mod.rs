@@ -14,9 +14,11 @@ mod part;
 mod partial;
 mod procedure;
 mod series;
+mod settle;
 mod stack;
 mod text;
 mod trace;
+mod world;
 
 use crate::Context;
 use crate::diagnostic::{Diagnostic, Origin, Report, Span};
@@ -109,6 +111,8 @@ pub(crate) struct Checker<'c> {
     /// What is left of the work a text may ask for.
     pub(crate) budget: usize,
     pub(crate) plan: Plan,
+    /// Where each measurement of the plan comes from.
+    pub(crate) origins: Vec<world::Origin>,
 }
 
 /// Checks a tree. The plan is whole only when the report has no error.
@@ -119,7 +123,7 @@ pub(crate) fn check<'c>(
     context: &'c Context<'c>,
     overrides: &'c Overrides,
     report: &'c mut Report,
-) -> Plan {
+) -> (Plan, Option<String>) {
     let plan = Plan { seed: SEED, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
     let files = Files { read: context.read_file, known: BTreeMap::new(), traces: BTreeMap::new(), room: MOST_FILED };
     let mut checker = Checker {
@@ -134,13 +138,14 @@ pub(crate) fn check<'c>(
         networks: BTreeMap::new(),
         budget: expand::BUDGET,
         plan,
+        origins: Vec::new(),
     };
     checker.prelude();
     checker.declarations(tree);
     checker.override_hosts(tree);
     checker.override_stacks(tree);
     checker.specifications(tree);
-    checker.finish()
+    checker.finish(tree)
 }
 
 impl Checker<'_> {
@@ -292,7 +297,7 @@ impl Checker<'_> {
             }
         }
         if tables.is_empty() {
-            tables.push(self.context.stacks);
+            tables.extend(self.context.worlds.first().map(|world| world.stacks));
         }
         for item in &instead.stacks {
             for table in &tables {
@@ -303,11 +308,11 @@ impl Checker<'_> {
 
     fn specifications(&mut self, tree: &Tree) {
         let mut any = false;
-        for item in &tree.items {
+        for (index, item) in tree.items.iter().enumerate() {
             if let Item::Specification(specification) = item {
                 any = true;
                 match specification.readable {
-                    Readable::Whole => self.specification(specification),
+                    Readable::Whole => self.specification(index, specification),
                     Readable::InPart => self.partial(specification),
                     Readable::Not => {}
                 }
@@ -319,12 +324,18 @@ impl Checker<'_> {
         }
     }
 
-    fn finish(mut self) -> Plan {
+    /// What the text and the command line leave open is settled, then each measurement's world is asked.
+    fn finish(mut self, tree: &Tree) -> (Plan, Option<String>) {
         self.plan.hosts = core::mem::take(&mut self.hosts);
         if let Some(seed) = self.overrides.seed {
             self.plan.seed = seed;
         }
-        self.plan
+        let mut note = None;
+        if !self.overrides.declarations_only {
+            note = settle::settle(&mut self.plan);
+            self.judge(tree);
+        }
+        (self.plan, note)
     }
 }
 

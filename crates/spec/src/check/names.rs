@@ -47,12 +47,19 @@ pub(crate) fn mentioned(marked: &Marked<'_>, at: At) -> Vec<(String, Span)> {
 impl<'c> Checker<'c> {
     /// The stacks of the world that a specification runs in.
     pub(crate) fn tables(&self, specification: &Specification) -> &'c [StackTable] {
-        let first = specification.parts.first();
-        let written = first.and_then(|part| effective(specification, part, world)).map(|(world, _)| world);
-        match self.overrides.world.or(written).unwrap_or_default() {
-            World::Simulated => self.context.simulated,
-            World::Live | World::Emulated => self.context.stacks,
-        }
+        let world = self.world(specification);
+        let found = self.context.worlds.iter().find(|available| available.can.world == world);
+        found.map_or(&[], |available| available.stacks)
+    }
+
+    /// The world that a specification runs in: as the command line or the text says, else the simulated one for what crosses
+    /// a network, else the live one.
+    pub(crate) fn world(&self, specification: &Specification) -> World {
+        let Some(part) = specification.parts.first() else { return World::default() };
+        let written = effective(specification, part, world).map(|(world, _)| world);
+        let crosses = effective(specification, part, across).is_some();
+        let usual = if crosses { World::Simulated } else { World::Live };
+        self.overrides.world.or(written).unwrap_or(usual)
     }
 
     /// Reports everything that does not exist or does not agree; true when all is well.
@@ -151,9 +158,7 @@ impl<'c> Checker<'c> {
             self.report.push(diagnostic.hint("write the clause behind the composer's name, for all parts"));
         };
         let (ours, theirs) = (effective(specification, part, world), effective(specification, first, world));
-        if self.overrides.world.is_none()
-            && ours.map_or(World::Live, |(w, _)| w) != theirs.map_or(World::Live, |(w, _)| w)
-        {
+        if self.overrides.world.is_none() && ours.map(|(world, _)| world) != theirs.map(|(world, _)| world) {
             differs(ours.map(|(_, clause)| clause.span), "have to be in one world");
         }
         let (ours, theirs) = (effective(specification, part, across), effective(specification, first, across));
@@ -165,16 +170,10 @@ impl<'c> Checker<'c> {
     fn hosts_of(&mut self, specification: &Specification, part: &PartItem) {
         let network = match effective(specification, part, across) {
             None => None,
-            Some((name, clause)) => {
-                let found = self.networks.get(&name.text).cloned();
-                match found {
-                    Some(network) => {
-                        self.live_network(specification, part, clause.span);
-                        Some(network)
-                    }
-                    None => return self.unknown_network(name),
-                }
-            }
+            Some((name, _)) => match self.networks.get(&name.text).cloned() {
+                Some(network) => Some(network),
+                None => return self.unknown_network(name),
+            },
         };
         for (end, word) in [(&part.from, "from"), (&part.to, "to")] {
             match (end, &network) {
@@ -197,17 +196,6 @@ impl<'c> Checker<'c> {
                 }
                 (None, None) => {}
             }
-        }
-    }
-
-    /// The live world has no modelled network: a warning, since `--in` may still choose another world.
-    fn live_network(&mut self, specification: &Specification, part: &PartItem, span: Span) {
-        let world = self.overrides.world.or(effective(specification, part, world).map(|(world, _)| world));
-        if world.unwrap_or_default() == World::Live && !self.overrides.any_world {
-            let message = "a declared network has no effect in the live world";
-            let diagnostic = Diagnostic::warning(span, message, "this measurement is live");
-            self.report
-                .push(diagnostic.hint("write `in simulated` or `in emulated`, or give `--in` on the command line"));
         }
     }
 

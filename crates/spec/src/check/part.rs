@@ -119,7 +119,7 @@ impl Checker<'_> {
                 let result = bindings.distribution(drawn, &mut self.files);
                 let distribution = self.report.keep(result)?;
                 #[expect(clippy::cast_precision_loss, reason = "a power of two")]
-                if bounds(&distribution).1 > LARGEST_UNIT as f64 {
+                if distribution.bounds().1 > LARGEST_UNIT as f64 {
                     let message = format!("{WHAT} may be at most {LARGEST_UNIT}");
                     self.report.push(Diagnostic::error(drawn.span, message, "draws beyond it"));
                     return None;
@@ -319,6 +319,9 @@ impl Checker<'_> {
         item: &'s PartItem,
         bindings: Bindings<'_>,
     ) -> Option<(Option<usize>, Option<usize>)> {
+        if let Some((initiator, responder)) = self.overrides.cpu {
+            return Some((Some(initiator), Some(responder)));
+        }
         let pick =
             |kind: &'s ClauseKind| if let ClauseKind::Cpu(first, second) = kind { Some((first, second)) } else { None };
         let Some(((first, second), _)) = effective(specification, item, pick) else { return Some((None, None)) };
@@ -382,24 +385,8 @@ fn range(size: &Size) -> (f64, f64) {
         Size::Bytes(bytes) => (*bytes as f64, *bytes as f64),
         Size::Drawn(distribution) => {
             // A draw is at least one byte.
-            let (low, high) = bounds(distribution);
+            let (low, high) = distribution.bounds();
             (low.max(1.0), high.max(1.0))
-        }
-    }
-}
-
-/// Least and largest draw; for one without bounds what it is around.
-fn bounds(distribution: &Distribution) -> (f64, f64) {
-    match distribution {
-        Distribution::Constant(value) => (*value, *value),
-        Distribution::Uniform(low, high) => (*low, *high),
-        Distribution::Bivalue(a, b, _) => (a.min(*b), a.max(*b)),
-        Distribution::Normal(mean, _) | Distribution::Exponential(mean) | Distribution::Lognormal(mean, _) => {
-            (*mean, *mean)
-        }
-        Distribution::Pareto(scale, _) => (*scale, *scale),
-        Distribution::Empirical(values) => {
-            values.iter().fold((f64::INFINITY, 0.0), |(low, high), value| (value.min(low), value.max(high)))
         }
     }
 }

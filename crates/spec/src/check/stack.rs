@@ -8,7 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use stackline_core::catalogue::{OptionKind, OptionTable, OptionValue, StackTable};
+use stackline_core::catalogue::{OptionKind, OptionTable, OptionValue, StackTable, excludes};
 use stackline_core::plan::Stack;
 
 /// The table of a stack that is written, or a diagnostic.
@@ -65,7 +65,20 @@ pub(crate) fn resolve(
             report.push(earlier);
         }
     }
-    failed.map_or(Ok(Stack { name: table.name.to_string(), options }), Err)
+    if let Some(mistake) = failed {
+        return Err(mistake);
+    }
+    let stack = table.stack(options);
+    match table.conflict(&stack) {
+        None => Ok(stack),
+        Some((one, other)) => {
+            let second =
+                item.options.iter().rev().find(|option| [one, other].map(fold).contains(&fold(&option.name.text)));
+            let span = second.map_or(item.name.span, |option| option.name.span);
+            let diagnostic = Diagnostic::error(span, excludes(table.name, one, other), "this one or the other");
+            Err(diagnostic.hint("keep one of them"))
+        }
+    }
 }
 
 fn one(
@@ -117,9 +130,9 @@ fn number(
     // Before variables have values only their place is checked.
     let open = matches!(&value.base, Base::Variable(name) if bindings.get(name).is_none());
     match (kind, value.unit) {
-        (OptionKind::Bytes | OptionKind::Number(..), _) if open => Ok(OptionValue::Number(1)),
-        (OptionKind::Bytes, Unit::None | Unit::Size(_)) => {
-            Ok(OptionValue::Number(bindings.whole(value, &what, 0, 1 << 40)?))
+        (OptionKind::Bytes(..) | OptionKind::Number(..), _) if open => Ok(OptionValue::Number(1)),
+        (OptionKind::Bytes(least, most), Unit::None | Unit::Size(_)) => {
+            Ok(OptionValue::Number(bindings.whole(value, &what, least, most)?))
         }
         (OptionKind::Number(least, most), Unit::None) => {
             Ok(OptionValue::Number(bindings.whole(value, &what, least, most)?))
@@ -138,7 +151,7 @@ fn wrong(option: &OptionTable, item: &OptionItem, what: &str) -> Diagnostic {
     let name = option.name;
     let such_as = match option.kind {
         OptionKind::Flag => format!("write `{name}` alone"),
-        OptionKind::Bytes => format!("write a size, as in `{name} = 64 KiB`"),
+        OptionKind::Bytes(..) => format!("write a size, as in `{name} = 64 KiB`"),
         OptionKind::Number(least, most) => {
             format!("write a whole number from {least} to {most}, as in `{name} = {least}`")
         }

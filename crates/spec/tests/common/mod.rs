@@ -1,27 +1,16 @@
 //! A catalogue to check against, and short ways to check.
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
-use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
-use stackline_core::plan::Plan;
-use stackline_spec::{Checked, Context, Diagnostic, Overrides, Severity, check};
+use stackline_core::catalogue::{Capabilities, OptionKind, OptionTable, StackTable};
+use stackline_core::plan::{Plan, World};
+use stackline_spec::{Available, Checked, Context, Diagnostic, Overrides, Severity, check};
 
 const fn option(name: &'static str, kind: OptionKind) -> OptionTable {
-    OptionTable { name, kind, default: "", help: "" }
+    OptionTable::new(name, kind, "", "")
 }
 
 const fn stack(name: &'static str, options: &'static [OptionTable]) -> StackTable {
-    StackTable {
-        name,
-        summary: "",
-        least_unit: 1,
-        largest_unit: 1 << 40,
-        least_bulk_unit: 1,
-        reliable: true,
-        one_host: false,
-        files: true,
-        options,
-        mapping: &[],
-    }
+    StackTable { name, largest_unit: 1 << 40, options, ..StackTable::RELIABLE }
 }
 
 pub(crate) const STACKS: &[StackTable] = &[
@@ -29,12 +18,12 @@ pub(crate) const STACKS: &[StackTable] = &[
         "tcp",
         &[
             option("nodelay", OptionKind::Flag),
-            option("window", OptionKind::Bytes),
+            option("window", OptionKind::Bytes(0, 1 << 40)),
             option("streams", OptionKind::Number(1, 64)),
             option("linger", OptionKind::Time),
             option("congestion", OptionKind::Name),
-            option("send_buffer", OptionKind::Bytes),
-            option("receive_buffer", OptionKind::Bytes),
+            option("send_buffer", OptionKind::BUFFER),
+            option("receive_buffer", OptionKind::BUFFER),
             option("receive", OptionKind::Word(&["block", "truncate"])),
         ],
     ),
@@ -44,14 +33,33 @@ pub(crate) const STACKS: &[StackTable] = &[
     stack("blast", &[option("selective", OptionKind::Flag)]),
 ];
 
+/// A world that can do everything that any world can.
+const fn world(world: World, networks: bool) -> Available<'static> {
+    let can = Capabilities {
+        world,
+        networks,
+        files: true,
+        processors: true,
+        own_clocks: true,
+        same_host: true,
+        ethernet: true,
+        most_hosts: usize::MAX,
+        least_link_mtu: 0,
+    };
+    Available { can, stacks: STACKS }
+}
+
+const WORLDS: &[Available<'_>] =
+    &[world(World::Live, false), world(World::Emulated, true), world(World::Simulated, true)];
+
 /// Stacks of the examples that the other tests leave out.
 const TRANSFERS: [StackTable; 3] = [
-    stack("saw", &[option("packet", OptionKind::Bytes)]),
-    stack("window", &[option("packet", OptionKind::Bytes)]),
+    stack("saw", &[option("packet", OptionKind::BUFFER)]),
+    stack("window", &[option("packet", OptionKind::BUFFER)]),
     stack(
         "blast",
         &[
-            option("packet", OptionKind::Bytes),
+            option("packet", OptionKind::BUFFER),
             option("full", OptionKind::Flag),
             option("full_nak", OptionKind::Flag),
             option("partial", OptionKind::Flag),
@@ -83,7 +91,7 @@ pub(crate) fn read_file(path: &str) -> Result<String, String> {
 }
 
 pub(crate) fn context() -> Context<'static> {
-    Context { stacks: STACKS, simulated: STACKS, read_file: &read_file }
+    Context { worlds: WORLDS, read_file: &read_file }
 }
 
 pub(crate) fn checked(text: &str) -> Checked {

@@ -1,11 +1,10 @@
 //! `stackline net exec`: any program on a host of an emulated network. `stackline emulate`: the process that emulates it.
 
-use super::{declared, none};
+use super::none;
 use crate::exit::{Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::output;
 use crate::source::Source;
-use crate::worlds::obeyed::true_clocks;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
@@ -16,11 +15,9 @@ use stackline_emu::server::{self, Door};
 pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let (text, host) = flags.text()?;
     let source = Source::of(&text)?;
-    let plan = declared(&source, &text)?;
+    let plan = source.declarations(&text)?;
     let network = holding(&plan.networks, host, flags.network.as_deref(), &source)?;
-    if let Some(fault) = true_clocks(network) {
-        return Err(Error::from(Error { hint: Some("leave its clock out".into()), ..fault }));
-    }
+    stackline_emu::CAPABILITIES.accepts(network).map_err(emulated_only)?;
     let seed = Seed::root(flags.seed.unwrap_or(plan.seed)).child("network").child(&network.name);
     let program = std::env::current_exe()
         .map_err(|error| Error::environment(format!("this program's own file cannot be found: {error}")))?;

@@ -9,6 +9,7 @@ use crate::exit::Error;
 use crate::tap::frames::{Carries, FlowAt, Frames};
 use crate::tap::{Recorder, Stamp, Streams};
 use serde_json::{Map, Value, json};
+use stackline_core::catalogue::PacketContent;
 use stackline_core::course::Turn;
 use stackline_core::network::Network;
 use stackline_core::plan::{HostPlan, Measurement, Part, Plan, Via, World};
@@ -132,14 +133,14 @@ const PORTS: u32 = 12_000;
 fn carries(part: &Part) -> Carries {
     let calls = |call: &Call| matches!(call, Call::RpcCall(..) | Call::RpcAwaitCallInd(_));
     let steps = &part.procedure.initiator;
-    match part.stack.name.as_str() {
-        "tcp" => Carries::Stream,
+    match part.stack.facts.packets {
+        PacketContent::Stream => Carries::Stream,
         // Each connection numbers its units from the beginning.
-        "udp" if program::repeats_connections(steps) => Carries::Nothing,
-        "udp" if program::any(steps, &calls) => Carries::Calls,
-        "udp" => Carries::Units { both_ways: program::both_ways(steps) },
-        "saw" | "window" | "blast" => Carries::Blasts { sealed: part.stack.flag("sealed") },
-        _ => Carries::Nothing,
+        PacketContent::Datagrams if program::repeats_connections(steps) => Carries::Nothing,
+        PacketContent::Datagrams if program::any(steps, &calls) => Carries::Calls,
+        PacketContent::Datagrams => Carries::Units { both_ways: program::both_ways(steps) },
+        PacketContent::Blasts => Carries::Blasts { sealed: part.stack.flag("sealed") },
+        PacketContent::Unknown => Carries::Nothing,
     }
 }
 

@@ -90,10 +90,9 @@ fn a_text_that_measures_nothing() {
 #[test]
 fn the_live_world_makes_no_network() {
     let place = Place::new();
-    let told = place.run("network wan { host a, b; link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 32*10 across wan;");
-    assert_eq!(told.status.code(), Some(2), "{}", told.err);
-    assert!(told.err.contains("error: line 2: the live world has no network `wan`"), "{}", told.err);
-    assert!(told.err.contains("hint: `--in simulated` computes it"), "{}", told.err);
+    let told =
+        place.run("network wan { host a, b; link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 32*10 across wan in live;");
+    told.fails(2, &["the live world has no network `wan`"]).hints("`in simulated` (or `--in simulated`) computes it");
     assert!(place.runs().is_empty());
 }
 

@@ -9,7 +9,7 @@ const TEXT: &str = "10   Bulk-Get  BYTES 64 KiB*2000 ;\n5 background : rr 32*100
 fn check_counts_what_is_right() {
     let place = Place::new();
     let told = place.stackline(&["check", "-e", TEXT]);
-    assert_eq!(told.succeeds().out, "expression: right; 4 measurements, 25 runs\n");
+    assert_eq!(told.succeeds().out, "expression: ok, 4 measurements, 25 runs\n");
     let json = place.stackline(&["check", "--json", "-e", TEXT]).json();
     assert_eq!(json, serde_json::json!({"ok": true, "measurements": 4, "runs": 25}));
 }

@@ -14,7 +14,7 @@ use crate::sys::batch::LARGEST_DATAGRAM;
 use crate::sys::socket::{self, RecvFlags};
 use datagrams::{Datagrams, SEGMENTS};
 use socket2::{Domain, Socket, Type};
-use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
+use stackline_core::catalogue::{ClosedForm, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable};
 use stackline_core::plan::Stack;
 use stackline_proto::datagram::NUMBER;
 use stackline_proto::datagram::control::{CONTROL, Control, read_control};
@@ -25,55 +25,43 @@ use std::sync::Arc;
 const TABLE: StackTable = StackTable {
     name: "udp",
     summary: "UDP datagrams: unordered, unacknowledged, counted",
-    least_unit: 1,
     largest_unit: LARGEST_DATAGRAM as u64,
     least_bulk_unit: NUMBER as u64,
     reliable: false,
-    one_host: false,
     files: false,
     options: &[
-        OptionTable {
-            name: "batch",
-            kind: OptionKind::Number(1, 1024),
-            default: "1: send and recv",
-            help: "datagrams a call: sendmmsg and recvmmsg",
-        },
-        OptionTable {
-            name: "gso",
-            kind: OptionKind::Flag,
-            default: "off",
-            help: "UDP_SEGMENT and UDP_GRO: the kernel cuts and joins; falls back to sendmmsg, and says so, where it cannot",
-        },
-        OptionTable {
-            name: "receive",
-            kind: OptionKind::Word(&["block", "spin"]),
-            default: "block",
-            help: "block: sleep until data comes; spin: ask again and again",
-        },
-        OptionTable {
-            name: "send_buffer",
-            kind: OptionKind::Bytes,
-            default: "the host's",
-            help: "SO_SNDBUF in bytes (the kernel doubles it)",
-        },
-        OptionTable {
-            name: "receive_buffer",
-            kind: OptionKind::Bytes,
-            default: "the host's",
-            help: "SO_RCVBUF in bytes (the kernel doubles it; beyond rmem_max where permitted)",
-        },
-        OptionTable {
-            name: "timeout",
-            kind: OptionKind::Time,
-            default: "1 s",
-            help: "a call without an answer after this time counts as lost",
-        },
-        OptionTable {
-            name: "port",
-            kind: OptionKind::Number(1, 65_535),
-            default: "any free one",
-            help: "first port of the responders; each replica takes the next",
-        },
+        OptionTable::new(
+            "batch",
+            OptionKind::Number(1, 1024),
+            "1: send and recv",
+            "datagrams a call: sendmmsg and recvmmsg",
+        ),
+        OptionTable::new(
+            "gso",
+            OptionKind::Flag,
+            "off",
+            "UDP_SEGMENT and UDP_GRO: the kernel cuts and joins; falls back to sendmmsg, and says so, where it cannot",
+        ),
+        OptionTable::new(
+            "receive",
+            OptionKind::Word(&["block", "spin"]),
+            "block",
+            "block: sleep until data comes; spin: ask again and again",
+        ),
+        OptionTable::new("send_buffer", OptionKind::BUFFER, "the host's", "SO_SNDBUF in bytes (the kernel doubles it)"),
+        OptionTable::new(
+            "receive_buffer",
+            OptionKind::BUFFER,
+            "the host's",
+            "SO_RCVBUF in bytes (the kernel doubles it; beyond rmem_max where permitted)",
+        ),
+        OptionTable::new("timeout", OptionKind::Time, "1 s", "a call without an answer after this time counts as lost"),
+        OptionTable::new(
+            "port",
+            OptionKind::PORT,
+            "any free one",
+            "first port of the responders; each replica takes the next",
+        ),
     ],
     mapping: &[
         Mapping { operation: "ConnectRequest", services: "socket, connect, control HELLO until answered" },
@@ -103,6 +91,8 @@ const TABLE: StackTable = StackTable {
         Mapping { operation: "DisconnectRequest", services: "control BYE until answered" },
         Mapping { operation: "AwaitDisconnectIndication", services: "recv of BYE, answer" },
     ],
+    facts: StackFacts { packets: PacketContent::Datagrams, form: ClosedForm::Udp, ..StackTable::RELIABLE.facts },
+    ..StackTable::RELIABLE
 };
 
 /// The stack.

@@ -29,75 +29,34 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use wire::{BELOW, Wire};
 
-/// The options of a stack that mean something here, in this order. There is no processor that could wait in two ways, no
-/// port that could be taken, and everything that travels is an IPv4 packet.
-pub(super) const fn kept<const N: usize>(table: &StackTable, names: [&str; N]) -> [OptionTable; N] {
-    let mut kept = [table.options[0]; N];
-    let mut at = 0;
-    while at < N {
-        let mut option = 0;
-        while !same(table.options[option].name, names[at]) {
-            option += 1;
-        }
-        kept[at] = table.options[option];
-        at += 1;
-    }
-    kept
-}
-
-const fn same(one: &str, other: &str) -> bool {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut at = 0;
-    while at < one.len() && at < other.len() && one[at] == other[at] {
-        at += 1;
-    }
-    at == one.len() && at == other.len()
-}
-
-static SAW_OPTIONS: [OptionTable; 5] = kept(&words::SAW, ["packet", "interval", "buffer", "patience", "sealed"]);
+// There is no processor that could wait in two ways, no port that could be taken, and everything that travels is an IPv4
+// packet: the options that say so are left out.
+static SAW_OPTIONS: [OptionTable; 5] = words::SAW.only(["packet", "interval", "buffer", "patience", "sealed"]);
 static WINDOW_OPTIONS: [OptionTable; 8] =
-    kept(&words::WINDOW, ["n", "packet", "interval", "buffer", "patience", "pacing", "rate", "sealed"]);
-static BLAST_OPTIONS: [OptionTable; 14] = kept(
-    &words::BLAST,
-    [
-        "full",
-        "full_nak",
-        "partial",
-        "selective",
-        "size",
-        "flight",
-        "packet",
-        "interval",
-        "buffer",
-        "patience",
-        "pacing",
-        "rate",
-        "checked",
-        "sealed",
-    ],
-);
+    words::WINDOW.only(["n", "packet", "interval", "buffer", "patience", "pacing", "rate", "sealed"]);
+static BLAST_OPTIONS: [OptionTable; 14] = words::BLAST.only([
+    "full",
+    "full_nak",
+    "partial",
+    "selective",
+    "size",
+    "flight",
+    "packet",
+    "interval",
+    "buffer",
+    "patience",
+    "pacing",
+    "rate",
+    "checked",
+    "sealed",
+]);
 
 pub(super) static SAW: StackTable = StackTable { options: &SAW_OPTIONS, files: false, ..words::SAW };
 pub(super) static WINDOW: StackTable = StackTable { options: &WINDOW_OPTIONS, files: false, ..words::WINDOW };
 pub(super) static BLAST: StackTable = StackTable { options: &BLAST_OPTIONS, files: false, ..words::BLAST };
 
-/// What a transport record leaves out, and why.
-pub(super) const UNTOLD: &[&str] = &["cwnd_segments", "send_buffer_limited_s"];
-
-/// What a receiver grants where nothing is written.
-const BUFFER: u64 = 4 << 20;
-
 fn options(stack: &Stack, packet: u32) -> Result<Options, String> {
-    words::options(stack, packet, stack.number("buffer").unwrap_or(BUFFER))
-}
-
-/// Whether the options go together, on whatever path.
-///
-/// # Errors
-/// An [`Error`] that names those that do not.
-pub(super) fn check(stack: &Stack) -> Result<()> {
-    let hint = "leave all but one of them out: full, full_nak, partial or selective";
-    options(stack, u32::MAX).map(drop).map_err(|cause| Error::input(cause).hint(hint))
+    words::options(stack, packet, stack.number("buffer").unwrap_or(words::GRANT))
 }
 
 /// The connections of a pair, one after the other.

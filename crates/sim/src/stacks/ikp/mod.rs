@@ -9,7 +9,6 @@ mod end;
 pub(super) use calls::Calls;
 pub(crate) use end::End;
 
-use super::blast::kept;
 use super::blast::wire::{self, BELOW, Wire};
 use super::outlet::Outlet;
 use super::{Route, place};
@@ -29,25 +28,20 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-static OPTIONS: [OptionTable; 10] = kept(
-    &words::TABLE,
-    ["packet", "full", "full_nak", "partial", "selective", "size", "flight", "interval", "patience", "duplicates"],
-);
+static OPTIONS: [OptionTable; 10] = words::TABLE.only([
+    "packet",
+    "full",
+    "full_nak",
+    "partial",
+    "selective",
+    "size",
+    "flight",
+    "interval",
+    "patience",
+    "duplicates",
+]);
 
 pub(super) static TABLE: StackTable = StackTable { options: &OPTIONS, files: false, ..words::TABLE };
-
-/// What a transport record leaves out, and why.
-pub(super) const UNTOLD: &[&str] =
-    &["cwnd_segments", "busy_s", "receive_window_limited_s", "send_buffer_limited_s", "bytes_acked"];
-
-/// Whether the options go together, on whatever path.
-///
-/// # Errors
-/// An [`Error`] that names those that do not.
-pub(super) fn check(stack: &Stack) -> Result<()> {
-    let hint = "leave all but one of them out: full, full_nak, partial or selective";
-    words::options(stack, 0).map(drop).map_err(|cause| Error::input(cause).hint(hint))
-}
 
 /// The connections of a pair, one after the other.
 #[derive(Debug)]

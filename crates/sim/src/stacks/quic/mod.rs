@@ -27,7 +27,7 @@ use crate::world::World;
 use connection::Place;
 use moment::moment;
 use quinn_proto::{ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, Incoming};
-use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
+use stackline_core::catalogue::{ClosedForm, Mapping, OptionKind, OptionTable, StackFacts, StackTable};
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
 use stackline_core::time::Instant;
@@ -42,55 +42,50 @@ use wire::Wire;
 pub(super) const TABLE: StackTable = StackTable {
     name: "quic",
     summary: "QUIC over UDP and IPv4 in virtual time (quinn-proto, rustls, ring)",
-    least_unit: 1,
-    largest_unit: 1 << 30,
-    least_bulk_unit: 1,
-    reliable: true,
-    one_host: false,
     files: false,
     options: &[
-        OptionTable {
-            name: "congestion",
-            kind: OptionKind::Word(&["cubic", "reno"]),
-            default: "cubic",
-            help: "congestion control: cubic (RFC 9438) or reno (RFC 9002)",
-        },
-        OptionTable {
-            name: "crypto",
-            kind: OptionKind::Word(&["ring", "null"]),
-            default: "ring: TLS 1.3",
-            help: "null costs nothing and protects nothing, with packets of the same sizes",
-        },
-        OptionTable {
-            name: "initial_window",
-            kind: OptionKind::Number(2400, 1 << 30),
-            default: "12000 B",
-            help: "congestion window in bytes to begin with",
-        },
-        OptionTable {
-            name: "send_buffer",
-            kind: OptionKind::Bytes,
-            default: "10 MB",
-            help: "bytes a sender may have handed over that are not acknowledged",
-        },
-        OptionTable {
-            name: "receive_buffer",
-            kind: OptionKind::Bytes,
-            default: "1.25 MB",
-            help: "bytes a receiver lets its peer send ahead on the stream",
-        },
-        OptionTable {
-            name: "mtu",
-            kind: OptionKind::Number(terms::LEAST_MTU, terms::LARGEST_MTU),
-            default: "1200 B, then searched for up to 1452 B",
-            help: "UDP payload in bytes from the beginning, without a search",
-        },
-        OptionTable {
-            name: "timeout",
-            kind: OptionKind::Time,
-            default: "30 s",
-            help: "a connection that hears nothing for so long is given up, also an idle one; 0 s: never",
-        },
+        OptionTable::new(
+            "congestion",
+            OptionKind::Word(&["cubic", "reno"]),
+            "cubic",
+            "congestion control: cubic (RFC 9438) or reno (RFC 9002)",
+        ),
+        OptionTable::new(
+            "crypto",
+            OptionKind::Word(&["ring", "null"]),
+            "ring: TLS 1.3",
+            "null costs nothing and protects nothing, with packets of the same sizes",
+        ),
+        OptionTable::new(
+            "initial_window",
+            OptionKind::Number(2400, 1 << 30),
+            "12000 B",
+            "congestion window in bytes to begin with",
+        ),
+        OptionTable::new(
+            "send_buffer",
+            OptionKind::BUFFER,
+            "10 MB",
+            "bytes a sender may have handed over that are not acknowledged",
+        ),
+        OptionTable::new(
+            "receive_buffer",
+            OptionKind::BUFFER,
+            "1.25 MB",
+            "bytes a receiver lets its peer send ahead on the stream",
+        ),
+        OptionTable::new(
+            "mtu",
+            OptionKind::Number(terms::LEAST_MTU, terms::LARGEST_MTU),
+            "1200 B, then searched for up to 1452 B",
+            "UDP payload in bytes from the beginning, without a search",
+        ),
+        OptionTable::new(
+            "timeout",
+            OptionKind::Time,
+            "30 s",
+            "a connection that hears nothing for so long is given up, also an idle one; 0 s: never",
+        ),
     ],
     mapping: &[
         Mapping {
@@ -123,10 +118,12 @@ pub(super) const TABLE: StackTable = StackTable {
             services: "FIN or CONNECTION_CLOSE from the peer, then the own FIN",
         },
     ],
+    least_mtu: |stack| stack.number("mtu").unwrap_or(terms::LEAST_MTU) + terms::HEADERS,
+    // Its `retransmits` are packets found lost: what was in them is sent again in others.
+    unreported: (&["rtt_var_s", "bytes_acked"], "quinn-proto does not tell"),
+    facts: StackFacts { form: ClosedForm::Quic, ..StackTable::RELIABLE.facts },
+    ..StackTable::RELIABLE
 };
-
-/// What a transport record leaves out. Its `retransmits` are packets found lost: what was in them is sent again in others.
-pub(super) const UNTOLD: &[&str] = &["rtt_var_s", "bytes_acked"];
 
 /// Ports of initiators and responders.
 const EPHEMERAL: (u32, u32) = (32_768, 28_232);

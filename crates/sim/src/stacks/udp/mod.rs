@@ -11,7 +11,7 @@ use socket::Socket;
 use super::{Route, other, place};
 use crate::datagram::Datagram;
 use crate::world::World;
-use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
+use stackline_core::catalogue::{ClosedForm, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable};
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
@@ -27,31 +27,24 @@ const BUFFER: u64 = 212_992;
 pub(super) const TABLE: StackTable = StackTable {
     name: "udp",
     summary: "UDP datagrams over IPv4 in virtual time: unordered, unacknowledged, counted",
-    least_unit: 1,
     largest_unit: LARGEST_DATAGRAM,
     least_bulk_unit: NUMBER as u64,
     reliable: false,
-    one_host: false,
     files: false,
     options: &[
-        OptionTable {
-            name: "send_buffer",
-            kind: OptionKind::Bytes,
-            default: "208 KiB",
-            help: "bytes that may wait in the host's interface before a sender waits",
-        },
-        OptionTable {
-            name: "receive_buffer",
-            kind: OptionKind::Bytes,
-            default: "208 KiB",
-            help: "bytes that may wait for a receiver that does something else; more are lost",
-        },
-        OptionTable {
-            name: "timeout",
-            kind: OptionKind::Time,
-            default: "1 s",
-            help: "a call without an answer after this time counts as lost",
-        },
+        OptionTable::new(
+            "send_buffer",
+            OptionKind::BUFFER,
+            "208 KiB",
+            "bytes that may wait in the host's interface before a sender waits",
+        ),
+        OptionTable::new(
+            "receive_buffer",
+            OptionKind::BUFFER,
+            "208 KiB",
+            "bytes that may wait for a receiver that does something else; more are lost",
+        ),
+        OptionTable::new("timeout", OptionKind::Time, "1 s", "a call without an answer after this time counts as lost"),
     ],
     mapping: &[
         Mapping { operation: "ConnectRequest", services: "control HELLO until answered" },
@@ -75,6 +68,8 @@ pub(super) const TABLE: StackTable = StackTable {
         Mapping { operation: "DisconnectRequest", services: "control BYE until answered" },
         Mapping { operation: "AwaitDisconnectIndication", services: "BYE, answer" },
     ],
+    facts: StackFacts { packets: PacketContent::Datagrams, form: ClosedForm::Udp, ..StackTable::RELIABLE.facts },
+    ..StackTable::RELIABLE
 };
 
 /// The two sockets of a pair.

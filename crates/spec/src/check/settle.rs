@@ -1,5 +1,7 @@
 //! Networks for those who named none: a world that has to have one gets the only one declared, or a plain one.
 
+use alloc::format;
+use alloc::string::{String, ToString};
 use stackline_core::network::{Host, Link, Network, Rate, Switch};
 use stackline_core::plan::{Measurement, Plan, World};
 use stackline_core::time::Duration;

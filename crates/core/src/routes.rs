@@ -1,0 +1,88 @@
+//! The way packets take through a declared network.
+//!
+//! The shortest path: a hop costs its propagation delay and the time of a packet of 1500 bytes. The network machine spreads
+//! flows over paths of equal cost; here it is one of them.
+
+use crate::network::{Link, Network, Rate};
+use crate::time::Duration;
+use alloc::collections::{BTreeMap, BinaryHeap};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+/// Bits of the packet that hops are compared with.
+const PROBE_BITS: f64 = 8.0 * 1500.0;
+
+/// A link, and whether it is gone from its first to its second end.
+pub type Step<'n> = (&'n Link, bool);
+
+/// The links of the shortest path; `None` when a node is not there or no links lead from one to the other. Of paths of the
+/// same cost, the one over the link declared first.
+#[must_use]
+pub fn shortest<'n>(network: &'n Network, from: &str, to: &str) -> Option<Vec<Step<'n>>> {
+    let hosts = network.hosts.iter().map(|host| host.name.as_str());
+    let names = hosts.chain(network.switches.iter().map(|switch| switch.name.as_str()));
+    let nodes: BTreeMap<&str, usize> = names.zip(0..).collect();
+    let (start, goal) = (*nodes.get(from)?, *nodes.get(to)?);
+    let by = tree(&leaving(network, &nodes), start);
+    let mut links = Vec::new();
+    let mut at = goal;
+    while at != start {
+        let (before, step) = by.get(at).copied().flatten()?;
+        links.push(step);
+        at = before;
+    }
+    links.reverse();
+    Some(links)
+}
+
+/// For each node, where its links lead to, in the order of the text.
+fn leaving<'n>(network: &'n Network, nodes: &BTreeMap<&str, usize>) -> Vec<Vec<(usize, Step<'n>)>> {
+    let mut leaving = vec![Vec::new(); nodes.len()];
+    for link in &network.links {
+        let (Some(first), Some(second)) = (nodes.get(link.ends.0.as_str()), nodes.get(link.ends.1.as_str())) else {
+            continue;
+        };
+        leaving[*first].push((*second, (link, true)));
+        if !link.one_way {
+            leaving[*second].push((*first, (link, false)));
+        }
+    }
+    leaving
+}
+
+/// For each node that is reached, the one before it and the link between (Dijkstra 1959).
+fn tree<'n>(leaving: &[Vec<(usize, Step<'n>)>], start: usize) -> Vec<Option<(usize, Step<'n>)>> {
+    let mut best: Vec<Option<u64>> = vec![None; leaving.len()];
+    let mut by = vec![None; leaving.len()];
+    let mut open = BinaryHeap::from([Reverse((0, start))]);
+    best[start] = Some(0);
+    while let Some(Reverse((cost, at))) = open.pop() {
+        if best[at] != Some(cost) {
+            continue;
+        }
+        for (next, step) in &leaving[at] {
+            let through = cost.saturating_add(cost_ns(step.0));
+            if best[*next].is_none_or(|known| through < known) {
+                (best[*next], by[*next]) = (Some(through), Some((at, *step)));
+                open.push(Reverse((through, *next)));
+            }
+        }
+    }
+    by
+}
+
+/// In nanoseconds, so that equal costs are equal however they are added up.
+fn cost_ns(link: &Link) -> u64 {
+    let rate = match &link.rate {
+        // A way that is shut for a while is still the way.
+        Rate::Schedule(schedule) => Some(schedule.steps.iter().map(|(_, rate)| *rate).fold(0.0, f64::max)),
+        rate => rate.mean_bit_s(),
+    };
+    let time_s = match rate {
+        None => 0.0,
+        Some(rate) if rate > 0.0 && rate.is_finite() => PROBE_BITS / rate,
+        Some(_) => f64::INFINITY,
+    };
+    (link.delay + Duration::from_seconds(time_s)).0
+}

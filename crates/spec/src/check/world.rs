@@ -1,0 +1,187 @@
+//! Whether the world of a measurement can do what the measurement asks: the only judge of that.
+//!
+//! It compares the settled plan with the world's capabilities and the stacks' tables. What only the machine can tell (rights,
+//! addresses, files) is not known here.
+
+use super::Checker;
+use super::names::{across, effective};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::tree::{AccessItem, ClauseKind, Item, PartItem, Specification, Tree};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use stackline_core::catalogue::{Capabilities, StackTable};
+use stackline_core::network::{DEFAULT_MTU, Link, Network};
+use stackline_core::plan::{Access, Composer, Measurement, Part};
+use stackline_core::program::{Call, Side};
+use stackline_core::routes;
+
+/// Where a measurement of the plan comes from.
+pub(crate) struct Origin {
+    /// Which item of the text.
+    pub(crate) item: usize,
+    /// For each of its parts: which part of the item, and where its stack is written.
+    pub(crate) parts: Vec<(usize, Option<Span>)>,
+}
+
+impl Checker<'_> {
+    /// Reports what no world can do; of a specification, the first measurement that has any of it.
+    pub(crate) fn judge(&mut self, tree: &Tree) {
+        let mut refused = None;
+        for (measurement, origin) in self.plan.measurements.iter().zip(&self.origins) {
+            let Some(Item::Specification(specification)) = tree.items.get(origin.item) else { continue };
+            let available = self.context.worlds.iter().find(|available| available.can.world == measurement.world);
+            let Some(available) = available.filter(|_| refused != Some(origin.item)) else { continue };
+            let network = measurement.across.as_ref();
+            let network = network.and_then(|name| self.plan.networks.iter().find(|network| network.name == *name));
+            let case = Case { can: available.can, specification, measurement, network };
+            let mut found = case.of_the_whole();
+            for (part, (index, stack)) in measurement.parts.iter().zip(&origin.parts) {
+                let table = available.stacks.iter().find(|table| table.name == part.stack.name);
+                if let (Some(item), Some(table)) = (specification.parts.get(*index), table) {
+                    found.extend(case.of_a_part(&Place { part, item, table, stack: *stack }));
+                }
+            }
+            if !found.is_empty() {
+                refused = Some(origin.item);
+            }
+            found.into_iter().for_each(|diagnostic| self.report.push(diagnostic));
+        }
+    }
+}
+
+/// A measurement before its world.
+struct Case<'c> {
+    can: Capabilities,
+    specification: &'c Specification,
+    measurement: &'c Measurement,
+    network: Option<&'c Network>,
+}
+
+/// A part, where it is written, its stack and where that is written.
+struct Place<'c> {
+    part: &'c Part,
+    item: &'c PartItem,
+    table: &'c StackTable,
+    stack: Option<Span>,
+}
+
+impl Case<'_> {
+    fn of_the_whole(&self) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        if let Some(network) = self.network {
+            found.extend(self.of_the_network(network));
+        }
+        if self.measurement.composer == Composer::PriorityBackground && !self.can.processors {
+            let message = "a simulated host has no processor whose time priorities could share out";
+            let diagnostic = Diagnostic::error(self.specification.span, message, self.here());
+            found.push(diagnostic.hint("use `background`"));
+        }
+        found
+    }
+
+    /// In words: `this measurement is simulated`.
+    fn here(&self) -> String {
+        format!("this measurement is {}", self.can.world)
+    }
+
+    /// Where the network is named; the whole where it was made up.
+    fn network_span(&self) -> Span {
+        let first = self.specification.parts.first();
+        let clause = first.and_then(|part| effective(self.specification, part, across));
+        clause.map_or(self.specification.span, |(_, clause)| clause.span)
+    }
+
+    fn of_the_network(&self, network: &Network) -> Option<Diagnostic> {
+        let refused = self.can.accepts(network).err()?;
+        let diagnostic = Diagnostic::error(self.network_span(), refused.message, self.here());
+        Some(diagnostic.hint(refused.hint.unwrap_or_default()))
+    }
+
+    fn of_a_part(&self, place: &Place<'_>) -> Vec<Diagnostic> {
+        let found = [self.files(place), self.cores(place), self.same_host(place), self.crossing(place)];
+        found.into_iter().flatten().collect()
+    }
+
+    fn files(&self, place: &Place<'_>) -> Option<Diagnostic> {
+        if self.can.files || !uses_files(place.part) {
+            return None;
+        }
+        let ends = [&place.item.source, &place.item.destination].into_iter().flatten();
+        let named = ends.filter_map(|end| if let AccessItem::File(word) = end { Some(word.span) } else { None }).next();
+        let span = named.unwrap_or(place.item.application.span);
+        let diagnostic = Diagnostic::error(span, "files and virtual memory are not simulated", self.here());
+        Some(diagnostic.hint("leave the ends out: data units come from MEMORY and go to MEMORY"))
+    }
+
+    fn cores(&self, place: &Place<'_>) -> Option<Diagnostic> {
+        if self.can.processors || place.part.cpu == (None, None) {
+            return None;
+        }
+        let pick = |kind: &ClauseKind| matches!(kind, ClauseKind::Cpu(..)).then_some(());
+        let clause = effective(self.specification, place.item, pick).map(|((), clause)| clause.span);
+        let span = clause.unwrap_or(place.item.application.span);
+        let diagnostic = Diagnostic::error(span, "a simulated host has no cores to be placed on", self.here());
+        let hint = "leave `on cpu` out; what a processor costs is the host's interface (`copy` in its network)";
+        Some(diagnostic.hint(hint))
+    }
+
+    fn same_host(&self, place: &Place<'_>) -> Option<Diagnostic> {
+        let host = place.part.from.as_ref().filter(|from| place.part.to.as_ref() == Some(from))?;
+        if self.can.same_host {
+            return None;
+        }
+        let span = place.item.to.as_ref().map_or(place.item.application.span, |word| word.span);
+        let message = format!("the host {host} would send to itself, so nothing would cross the network");
+        Some(Diagnostic::error(span, message, self.here()).hint("FROM and TO name two hosts of the network"))
+    }
+
+    /// Whether the stack's packets cross the network.
+    fn crossing(&self, place: &Place<'_>) -> Option<Diagnostic> {
+        let network = self.network.filter(|_| self.can.networks)?;
+        let (table, stack) = (place.table, &place.part.stack);
+        let span = place.stack.unwrap_or(place.item.application.span);
+        let error = |message: String| Diagnostic::error(span, message, self.here());
+        if table.one_host {
+            let message =
+                format!("the stack `{}` works within one host, so nothing would cross the network", table.name);
+            return Some(error(message).hint("tcp and udp cross a network"));
+        }
+        if (table.raw_frames)(stack) && !self.can.ethernet {
+            let message =
+                format!("an {} network carries IP, so raw Ethernet frames would not cross it", self.can.world);
+            return Some(error(message).hint("leave `carrier` out, or run it in the live world"));
+        }
+        let (from, to) = (place.part.from.as_ref()?, place.part.to.as_ref()?);
+        let mtu = path_mtu(network, from, to)?.min(path_mtu(network, to, from)?);
+        let needed = (table.least_mtu)(stack);
+        if needed <= mtu {
+            return None;
+        }
+        let message = format!(
+            "packets of {needed} bytes, which `{}` sends, do not fit the path from {from} to {to}: its largest has {mtu}",
+            table.name
+        );
+        Some(error(message).hint(match ["packet", "mtu"].into_iter().find(|name| table.option(name).is_some()) {
+            Some(option) => format!("give the links a larger `mtu`, or ask for smaller packets with `{option}`"),
+            None => "give the links a larger `mtu`".to_string(),
+        }))
+    }
+}
+
+fn uses_files(part: &Part) -> bool {
+    let touches =
+        |side| part.procedure.calls(side).iter().any(|call| matches!(call, Call::ReadFile(_) | Call::WriteFile(_)));
+    [&part.source, &part.destination].into_iter().any(|access| *access != Access::Memory)
+        || touches(Side::Initiator)
+        || touches(Side::Responder)
+}
+
+/// Bytes of the network layer that the largest packet from one host to another has; `None` where no path leads.
+fn path_mtu(network: &Network, from: &str, to: &str) -> Option<u64> {
+    let first = network.links.first().map_or(DEFAULT_MTU, Link::mtu);
+    if network.links.iter().all(|link| link.mtu() == first) {
+        return Some(first);
+    }
+    routes::shortest(network, from, to)?.into_iter().map(|(link, _)| link.mtu()).min()
+}
