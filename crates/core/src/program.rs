@@ -17,6 +17,26 @@ pub enum Side {
     Responder,
 }
 
+impl Side {
+    /// Its place in a pair of things: the initiator's is the first.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Initiator => 0,
+            Self::Responder => 1,
+        }
+    }
+
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Initiator => Self::Responder,
+            Self::Responder => Self::Initiator,
+        }
+    }
+}
+
 /// How large a data unit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -85,6 +85,19 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// What was used since an earlier moment.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            user_s: (self.user_s - before.user_s).max(0.0),
+            system_s: (self.system_s - before.system_s).max(0.0),
+            voluntary_switches: self.voluntary_switches.saturating_sub(before.voluntary_switches),
+            involuntary_switches: self.involuntary_switches.saturating_sub(before.involuntary_switches),
+            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
+            major_faults: self.major_faults.saturating_sub(before.major_faults),
+        }
+    }
+
     /// Adds another's.
     pub fn add(&mut self, other: &Self) {
         self.user_s += other.user_s;

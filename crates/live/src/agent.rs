@@ -3,14 +3,13 @@
 //! is left behind.
 
 use crate::clock;
-use crate::control::{self, FromAgent, Hello, PROTOCOL, Task, ToAgent};
+use crate::control::{self, FromAgent, Hello, PROTOCOL, ToAgent};
 use crate::environment::{self, DynamicSample, Sampler};
 use crate::fault::{self, Fault, Result};
 use crate::files::Files;
 use crate::job::{Job, News};
 use crate::placement;
 use crate::recording::{self, Pieces, Recording};
-use crate::stacks;
 use crate::sys::{memory, thread as system};
 use stackline_events::clock as events;
 use std::collections::BTreeMap;
@@ -163,16 +162,16 @@ impl<W: Write> Agent<W> {
             }
             ToAgent::Calibrate => self.send(&FromAgent::Calibrated(placement::wake_up())),
             ToAgent::Listen { job, task } => {
-                let reliable = reliable(&task);
-                let started = Job::listen(*task, &self.files, self.tell(job));
+                let reliable = task.work.reliable;
+                let started = Job::listen(*task, &self.files, self.emit(job));
                 self.started(job, reliable, started)
             }
-            ToAgent::Dial { job, task, addresses } => {
-                let reliable = reliable(&task);
+            ToAgent::Connect { job, task, addresses } => {
+                let reliable = task.work.reliable;
                 if let Some(recording) = &self.recording {
                     recording.follow(&[], &addresses);
                 }
-                let started = Job::dial(*task, &addresses, &self.files, self.tell(job));
+                let started = Job::connect(*task, &addresses, &self.files, self.emit(job));
                 self.started(job, reliable, started)
             }
             ToAgent::Go { job } => {
@@ -245,7 +244,7 @@ impl<W: Write> Agent<W> {
         }
     }
 
-    fn tell(&self, job: u64) -> Arc<dyn Fn(News) + Send + Sync> {
+    fn emit(&self, job: u64) -> Arc<dyn Fn(News) + Send + Sync> {
         let events = std::sync::Mutex::new(self.events.clone());
         Arc::new(move |news| {
             let events = events.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -267,11 +266,11 @@ impl<W: Write> Agent<W> {
                 None => Ok(()),
             },
             News::Ready => self.send(&FromAgent::Ready { job }),
-            News::Seen(seen) => match (*seen).map(|seen| running.job.seen(seen)) {
+            News::Observed(observed) => match (*observed).map(|observed| running.job.observed(observed)) {
                 Ok(None) => Ok(()),
-                Ok(Some(outcome)) => {
+                Ok(Some(observed)) => {
                     self.jobs.remove(&job);
-                    self.send(&FromAgent::Done { job, outcome: Box::new(outcome) })
+                    self.send(&FromAgent::Done { job, observed: Box::new(observed) })
                 }
                 Err(fault) => {
                     // Its other threads are ended with it.
@@ -281,8 +280,4 @@ impl<W: Write> Agent<W> {
             },
         }
     }
-}
-
-fn reliable(task: &Task) -> bool {
-    stacks::find(&task.stack.name).is_none_or(|stack| stack.table().reliable)
 }

@@ -3,23 +3,22 @@
 //! Silent while a clock runs, but for a question a second what time it is, of a traced host with a clock of its own. Lines have a greatest length; what is no message is an error, never a panic.
 
 use crate::fault::{self, Fault, Result};
-use crate::stacks::{self, Token};
+use crate::stacks;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use stackline_core::plan::{Access, Data, Size, Stack};
-use stackline_core::program::{Call, Side, SizeArgument, Step};
-use stackline_core::random::Seed;
+use stackline_core::plan::{Access, Size, Stack};
+use stackline_core::program::{Call, SizeArgument, Step};
 use stackline_core::record::WakeUp;
-use stackline_core::record::{Histogram, SideRecord};
-use stackline_core::time::Duration;
 use stackline_core::trace::KernelClock;
+use stackline_endpoint::{self as endpoint, SideObservation};
 use stackline_events::{clock, unit};
+use stackline_proto::datagram::Token;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
 use std::net::IpAddr;
 
 /// Grows when an older peer would misunderstand.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 /// Longest line either side reads.
 pub const LONGEST_LINE: u64 = 64 << 20;
 
@@ -28,35 +27,21 @@ pub const LONGEST_TAPE: u64 = 256 << 20;
 /// Most bytes of events of one run that an agent keeps; what comes behind is counted as lost.
 pub const MOST_TAPES: u64 = 32 << 30;
 
-/// One side of one part of one run, for all its replicas.
+/// One side of one part of one run, for all its replicas, as an agent carries it out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// Which side.
-    pub side: Side,
-    /// What it does.
-    pub steps: Vec<Step>,
-    /// Whether connections carry data units.
-    pub carries_data: bool,
-    /// Sizes and counts.
-    pub data: Data,
+    /// What its endpoints do.
+    pub work: endpoint::Task,
     /// The stack.
     pub stack: Stack,
     /// Where this side's data comes from.
     pub source: Access,
     /// Where it goes.
     pub destination: Access,
-    /// The run's and part's node in the tree of seeds; replicas are its numbered children.
-    pub seed: Seed,
-    /// Pairs at once.
-    pub replicas: u32,
     /// Core to be pinned to.
     pub cpu: Option<usize>,
     /// Nice value, 0 for the usual.
     pub nice: i32,
-    /// Most time the measured period may take.
-    pub time_limit: Option<Duration>,
-    /// Load: begins again until it is told to end.
-    pub background: bool,
     /// Proof of belonging.
     pub token: Token,
     /// Where a responder listens.
@@ -77,23 +62,24 @@ impl Task {
     pub fn check(&self) -> Result<()> {
         let refuse = |what: String| Err(Fault::input(format!("this agent cannot do that: {what}")));
         let table = stacks::named(&self.stack.name)?.table();
-        if !(1..=MOST_REPLICAS).contains(&self.replicas) {
-            return refuse(format!("{} pairs at once", self.replicas));
+        if !(1..=MOST_REPLICAS).contains(&self.work.replicas) {
+            return refuse(format!("{} pairs at once", self.work.replicas));
         }
-        if self.flow.is_some_and(|first| u64::from(first) + u64::from(self.replicas) > u64::from(unit::LAST_FLOW)) {
+        if self.flow.is_some_and(|first| u64::from(first) + u64::from(self.work.replicas) > u64::from(unit::LAST_FLOW))
+        {
             return refuse("more flows than have an id".into());
         }
         table.accepts(&self.stack)?;
-        let fixed = [&self.data.unit, &self.data.reply].into_iter().filter_map(|size| match size {
+        let fixed = [&self.work.data.unit, &self.work.data.reply].into_iter().filter_map(|size| match size {
             Size::Bytes(bytes) => Some(*bytes),
             Size::Drawn(_) => None,
         });
-        for bytes in fixed.chain(written_sizes(&self.steps)) {
+        for bytes in fixed.chain(written_sizes(&self.work.steps)) {
             if bytes > table.largest_unit {
                 return refuse(format!("data units of {bytes} B over {}", table.name));
             }
         }
-        if self.carries_data && written_sizes(&self.steps).contains(&0) {
+        if self.work.carries_data && written_sizes(&self.work.steps).contains(&0) {
             return refuse("data units without a byte".into());
         }
         Ok(())
@@ -135,7 +121,7 @@ pub enum ToAgent {
         task: Box<Task>,
     },
     /// Create the initiators of a part and bring them to their clock start.
-    Dial {
+    Connect {
         /// Names the job.
         job: u64,
         /// What to do.
@@ -231,7 +217,7 @@ pub enum FromAgent {
         /// Which job.
         job: u64,
         /// What they saw.
-        outcome: Box<Outcome>,
+        observed: Box<SideObservation>,
     },
     /// One of them failed; the others are being ended.
     Failed {
@@ -278,25 +264,6 @@ pub struct Recorded {
     pub notes: Vec<String>,
     /// What the kernel says of the wall clock.
     pub kernel: Option<KernelClock>,
-}
-
-/// What one side of one part saw in one run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
-    /// Counters and settings, all replicas together.
-    pub record: SideRecord,
-    /// Longest measured period of a replica, in ns.
-    pub elapsed_ns: u64,
-    /// From the first clock start to the last clock stop, in ns.
-    pub span_ns: u64,
-    /// Whether the limit cut it short.
-    pub limited: bool,
-    /// Response times in ns.
-    pub calls: Histogram,
-    /// Connect plus disconnect times in ns.
-    pub connects: Histogram,
-    /// Lateness of paced operations in ns.
-    pub lateness: Histogram,
 }
 
 /// Writes one message.
@@ -368,7 +335,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use stackline_core::catalogue::OptionValue;
-    use stackline_core::plan::Count;
+    use stackline_core::plan::{Count, Data};
+    use stackline_core::program::Side;
+    use stackline_core::random::Seed;
     use std::net::Ipv4Addr;
 
     #[test]
@@ -396,22 +365,29 @@ mod tests {
         assert!(read_from_agent(&mut greedy.as_slice()).is_err());
     }
 
-    fn task() -> Task {
+    fn work() -> endpoint::Task {
         let unit = Size::Bytes(32);
-        Task {
+        endpoint::Task {
             side: Side::Responder,
             steps: vec![Step::Call(Call::DataRequest(SizeArgument::Unit))],
             carries_data: true,
             data: Data { reply: unit.clone(), unit, count: Count::Units(1), timings: Vec::new() },
-            stack: Stack { name: "udp".into(), options: BTreeMap::new(), ..Stack::default() },
-            source: Access::Memory,
-            destination: Access::Memory,
             seed: Seed::root(1),
             replicas: 1,
-            cpu: None,
-            nice: 0,
             time_limit: None,
             background: false,
+            reliable: false,
+        }
+    }
+
+    fn task() -> Task {
+        Task {
+            work: work(),
+            stack: Stack::plain("udp"),
+            source: Access::Memory,
+            destination: Access::Memory,
+            cpu: None,
+            nice: 0,
             token: Token::default(),
             bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
             flow: None,
@@ -421,19 +397,20 @@ mod tests {
     #[test]
     fn an_agent_does_nothing_that_no_checked_plan_holds() {
         assert_eq!(task().check(), Ok(()));
+        let with = |work| Task { work, ..task() };
         let option = |name: &str, value: OptionValue| BTreeMap::from([(name.to_string(), value)]);
         let over = |options| Stack { name: "udp".into(), options, ..Stack::default() };
         for wrong in [
-            Task { replicas: 0, ..task() },
-            Task { replicas: u32::MAX, ..task() },
+            with(endpoint::Task { replicas: 0, ..work() }),
+            with(endpoint::Task { replicas: u32::MAX, ..work() }),
             Task { flow: Some(unit::LAST_FLOW), ..task() },
-            Task { stack: Stack { name: "tpc".into(), options: BTreeMap::new(), ..Stack::default() }, ..task() },
+            Task { stack: Stack::plain("tpc"), ..task() },
             Task { stack: over(option("batch", OptionValue::Number(1 << 40))), ..task() },
             Task { stack: over(option("receive_buffer", OptionValue::Number(1 << 40))), ..task() },
             Task { stack: over(option("timeout", OptionValue::Seconds(-1.0))), ..task() },
             Task { stack: over(option("nodelay", OptionValue::Set)), ..task() },
-            Task { data: Data { unit: Size::Bytes(1 << 20), ..task().data }, ..task() },
-            Task { steps: vec![Step::Call(Call::DataRequest(SizeArgument::Bytes(0)))], ..task() },
+            with(endpoint::Task { data: Data { unit: Size::Bytes(1 << 20), ..work().data }, ..work() }),
+            with(endpoint::Task { steps: vec![Step::Call(Call::DataRequest(SizeArgument::Bytes(0)))], ..work() }),
         ] {
             assert!(wrong.check().is_err(), "{wrong:?}");
         }

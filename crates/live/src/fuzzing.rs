@@ -1,18 +1,23 @@
 //! Doors to what is private, for the fuzz targets; nothing else uses them and nothing is promised.
 
-use crate::ends::{Ends, Flags};
+use crate::buffers::Buffers;
+use crate::cancel::Flags;
 use crate::fault::Result;
 use crate::files::Files;
-use crate::stacks::{self, Bulk, Connection, Losses};
+use crate::stacks;
+use crate::stacks::contract::Connection;
 use socket2::{Domain, Socket, Type};
 use stackline_core::plan::Access;
+use stackline_core::record::Losses;
+use stackline_endpoint::Bulk;
+use stackline_proto::datagram::Token;
 use std::io::Write;
 use std::net::Shutdown;
 use std::sync::Arc;
 
 /// What a datagram says that may be control: its kind and its value.
 #[must_use]
-pub fn control_datagram(bytes: &[u8], token: &stacks::Token) -> Option<(u8, u64)> {
+pub fn control_datagram(bytes: &[u8], token: &Token) -> Option<(u8, u64)> {
     stackline_proto::datagram::control::read_control(bytes, token)
 }
 
@@ -34,13 +39,13 @@ pub fn stream(bytes: &[u8], unit: usize) -> Result<u64> {
     let (near, mut far) = Socket::pair(Domain::UNIX, Type::STREAM, None).map_err(io)?;
     far.write_all(&bytes[..bytes.len().min(1 << 16)]).and_then(|()| far.shutdown(Shutdown::Write)).map_err(io)?;
     let memory = Access::Memory;
-    let mut ends = Ends::new(Arc::new(Flags::default()), &Files::default(), &memory, &memory, unit)?;
+    let mut buffers = Buffers::new(Arc::new(Flags::default()), &Files::default(), &memory, &memory, unit)?;
     let mut stream = stacks::stream_over(near);
-    let called = u64::from(stream.await_call(unit, &mut ends)?);
+    let called = u64::from(stream.await_call(unit, &mut buffers)?);
     let units =
-        if stream.await_start_bulk(Bulk::Put, &mut ends)? { stream.receive(unit, 1000, &mut ends)? } else { 0 };
-    stream.await_stop_bulk(Bulk::Put, &mut ends)?;
-    stream.await_disconnect(&mut ends)?;
+        if stream.await_start_bulk(Bulk::Put, &mut buffers)? { stream.receive(unit, 1000, &mut buffers)? } else { 0 };
+    stream.await_stop_bulk(Bulk::Put, &mut buffers)?;
+    stream.await_disconnect(&mut buffers)?;
     Ok(called + units)
 }
 

@@ -1,18 +1,21 @@
 //! One side of one part: its threads, the gate before their clocks, how they are ended, what they saw together.
 
-use crate::control::{Outcome, Task};
-use crate::endpoint::{self, Door, Endpoint, Seen};
-use crate::ends::{Alarm, Ends, Flags, REGION_BYTES};
+use crate::barrier::Barrier;
+use crate::buffers::{Buffers, REGION_BYTES};
+use crate::cancel::{Flags, LimitTimer};
+use crate::control::Task;
 use crate::fault::{Fault, Result};
 use crate::files::Files;
-use crate::gate::Gate;
-use crate::meter::{self, HostSample};
 use crate::placement;
-use crate::stacks::{self, Protocol, Terms, Trail};
+use crate::stacks::contract::{ConnectParameters, Protocol};
+use crate::stacks::{self, FlowTrace};
 use crate::sys::thread as system;
+use crate::usage::{self, HostSample};
+use crate::world::{self, Role};
 use stackline_core::plan::{Access, Size};
 use stackline_core::program::{self, Side};
-use stackline_core::record::Histogram;
+use stackline_endpoint as endpoint;
+use stackline_endpoint::observation::{Observation, SideObservation, gather};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -31,7 +34,7 @@ pub enum News {
     /// All threads stand at the gate.
     Ready,
     /// One thread is done.
-    Seen(Box<Result<Seen>>),
+    Observed(Box<Result<Observation>>),
 }
 
 /// Where news goes: the agent's mailbox, with the job's number filled in.
@@ -41,11 +44,11 @@ pub type Tell = Arc<dyn Fn(News) + Send + Sync>;
 #[derive(Debug)]
 pub struct Job {
     flags: Arc<Flags>,
-    gate: Arc<Gate>,
-    alarm: Option<Arc<Alarm>>,
+    barrier: Arc<Barrier>,
+    limit_timer: Option<Arc<LimitTimer>>,
     threads: Vec<JoinHandle<()>>,
     host_before: HostSample,
-    seen: Vec<Seen>,
+    observed: Vec<Observation>,
     addresses: Vec<Option<String>>,
     missing: u32,
     tick: Duration,
@@ -64,8 +67,8 @@ impl Job {
     ///
     /// # Errors
     /// As for `listen`; a refused connection is told later.
-    pub fn dial(task: Task, addresses: &[String], files: &Files, tell: Tell) -> Result<Self> {
-        if addresses.len() != task.replicas as usize {
+    pub fn connect(task: Task, addresses: &[String], files: &Files, tell: Tell) -> Result<Self> {
+        if addresses.len() != task.work.replicas as usize {
             return Err(Fault::measurement("there is not one address for each replica"));
         }
         Self::start(task, addresses, files, tell)
@@ -76,31 +79,32 @@ impl Job {
         let protocol = stacks::named(&task.stack.name)?;
         let unit = unit_bytes(&task)?;
         let flags = Arc::new(Flags::default());
-        // A side that only awaits follows the other's limit.
-        let limit = task.time_limit.filter(|_| endpoint::drives(&task.steps));
-        let alarm = limit.map(|limit| Alarm::new(limit, Arc::clone(&flags))).transpose();
+        let limit = task.work.own_time_limit();
+        let limit_timer = limit.map(|limit| LimitTimer::new(limit, Arc::clone(&flags))).transpose();
         let mut job = Self {
             flags,
-            gate: Arc::new(Gate::default()),
-            alarm: alarm.map_err(|e| Fault::environment(format!("no timer is to be had: {e}")))?,
-            threads: Vec::with_capacity(task.replicas as usize),
+            barrier: Arc::new(Barrier::default()),
+            limit_timer: limit_timer.map_err(|e| Fault::environment(format!("no timer is to be had: {e}")))?,
+            threads: Vec::with_capacity(task.work.replicas as usize),
             host_before: HostSample::now(),
-            seen: Vec::new(),
-            addresses: vec![None; task.replicas as usize],
-            missing: task.replicas,
+            observed: Vec::new(),
+            addresses: vec![None; task.work.replicas as usize],
+            missing: task.work.replicas,
             tick: tick(&task),
         };
+        let work = Arc::new(task.work.clone());
         let task = Arc::new(task);
-        for replica in 0..task.replicas {
+        for replica in 0..task.work.replicas {
             let thread = Thread {
                 task: Arc::clone(&task),
+                work: Arc::clone(&work),
                 replica,
                 address: addresses.get(replica as usize).cloned(),
                 unit,
                 files: files.clone(),
                 flags: Arc::clone(&job.flags),
-                gate: Arc::clone(&job.gate),
-                alarm: job.alarm.clone(),
+                barrier: Arc::clone(&job.barrier),
+                limit_timer: job.limit_timer.clone(),
                 protocol,
                 tell: Arc::clone(&tell),
             };
@@ -121,13 +125,13 @@ impl Job {
 
     /// Tells when all threads stand at the gate.
     fn watch(&self, task: &Task, tell: &Tell) {
-        if task.side == Side::Responder {
+        if task.work.side == Side::Responder {
             return;
         }
-        let (gate, tell, replicas) = (Arc::clone(&self.gate), Arc::clone(tell), task.replicas);
+        let (barrier, tell, replicas) = (Arc::clone(&self.barrier), Arc::clone(tell), task.work.replicas);
         // It waits asleep and is gone before the clock starts.
         let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
-            gate.until_waiting(replicas);
+            barrier.until_waiting(replicas);
             tell(News::Ready);
         });
     }
@@ -135,7 +139,7 @@ impl Job {
     /// Opens the gate: the measured period begins.
     pub fn go(&mut self) {
         self.host_before = HostSample::now();
-        self.gate.open();
+        self.barrier.open();
     }
 
     /// Ends it: cleanly where it loops; at once when `now`.
@@ -146,7 +150,7 @@ impl Job {
             self.flags.reach_limit()
         }
         if now {
-            self.gate.open();
+            self.barrier.open();
         }
     }
 
@@ -166,18 +170,18 @@ impl Job {
         }
     }
 
-    /// Takes what one thread saw; the outcome once it was the last.
-    pub fn seen(&mut self, seen: Seen) -> Option<Outcome> {
-        self.seen.push(seen);
+    /// Takes what one thread observed; that of all once it was the last.
+    pub fn observed(&mut self, observation: Observation) -> Option<SideObservation> {
+        self.observed.push(observation);
         self.missing = self.missing.saturating_sub(1);
-        (self.missing == 0).then(|| self.outcome())
+        (self.missing == 0).then(|| self.all_observed())
     }
 
-    fn outcome(&mut self) -> Outcome {
+    fn all_observed(&mut self) -> SideObservation {
         let host = self.host_before.until(&HostSample::now());
-        let mut outcome = gather(std::mem::take(&mut self.seen));
-        outcome.record.host = Some(host);
-        outcome
+        let mut all = gather(std::mem::take(&mut self.observed));
+        all.record.host = Some(host);
+        all
     }
 
     fn end_and_join(&mut self) {
@@ -195,8 +199,8 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         self.end_and_join();
-        if let Some(alarm) = &self.alarm {
-            alarm.dismiss();
+        if let Some(limit_timer) = &self.limit_timer {
+            limit_timer.dismiss();
         }
     }
 }
@@ -210,14 +214,15 @@ fn tick(task: &Task) -> Duration {
 /// What one benchmark thread is made of. It opens its sockets and files itself, in a file table of its own.
 struct Thread {
     task: Arc<Task>,
+    work: Arc<endpoint::Task>,
     replica: u32,
-    /// Where an initiator dials.
+    /// Where an initiator connects to.
     address: Option<String>,
     unit: usize,
     files: Files,
     flags: Arc<Flags>,
-    gate: Arc<Gate>,
-    alarm: Option<Arc<Alarm>>,
+    barrier: Arc<Barrier>,
+    limit_timer: Option<Arc<LimitTimer>>,
     protocol: &'static dyn Protocol,
     tell: Tell,
 }
@@ -229,7 +234,7 @@ impl Thread {
             let tell = Arc::clone(&self.tell);
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.work()));
             let bug = |_| Err(Fault::measurement("a benchmark thread failed: this is a bug in stackline"));
-            tell(News::Seen(Box::new(result.unwrap_or_else(bug))));
+            tell(News::Observed(Box::new(result.unwrap_or_else(bug))));
         };
         std::thread::Builder::new().name("endpoint".into()).stack_size(THREAD_STACK).spawn(work).map_err(|e| {
             Fault::environment(format!("thread {replica} of the part is not to be had: {e}"))
@@ -237,31 +242,30 @@ impl Thread {
         })
     }
 
-    fn work(self) -> Result<Seen> {
+    fn work(self) -> Result<Observation> {
         settle(&self.task)?;
         let task = &self.task;
-        // The files first: who listens is dialled at once.
-        let ends = Ends::new(Arc::clone(&self.flags), &self.files, &task.source, &task.destination, self.unit)?;
-        let door = self.door()?;
-        let reliable = self.protocol.table().reliable;
-        Endpoint::new(task, door, ends, self.gate, self.alarm, reliable).run(self.replica)
+        // The files first: who listens is connected to at once.
+        let buffers = Buffers::new(Arc::clone(&self.flags), &self.files, &task.source, &task.destination, self.unit)?;
+        let role = self.role()?;
+        world::run(task, self.work, self.replica, role, buffers, self.barrier, self.limit_timer)
     }
 
-    fn door(&self) -> Result<Door> {
-        let terms = terms(&self.task, self.replica);
+    fn role(&self) -> Result<Role> {
+        let parameters = parameters(&self.task, self.replica);
         match &self.address {
             Some(address) => {
-                let dialer = self.protocol.dial(&terms, address)?;
-                Ok(Door::Dial(match self.trail() {
-                    Some(trail) => trail.dialer(dialer),
-                    None => dialer,
+                let connector = self.protocol.connector(&parameters, address)?;
+                Ok(Role::Connect(match self.flow_trace() {
+                    Some(flow_trace) => flow_trace.connector(connector),
+                    None => connector,
                 }))
             }
             None => {
-                let listener = self.protocol.listen(&terms)?;
+                let listener = self.protocol.listen(&parameters)?;
                 (self.tell)(News::Listening(self.replica, listener.address()));
-                Ok(Door::Listen(match self.trail() {
-                    Some(trail) => trail.listener(listener),
+                Ok(Role::Accept(match self.flow_trace() {
+                    Some(flow_trace) => flow_trace.listener(listener),
                     None => listener,
                 }))
             }
@@ -269,14 +273,20 @@ impl Thread {
     }
 
     /// What its operations are told with, when the run is traced.
-    fn trail(&self) -> Option<Trail> {
+    fn flow_trace(&self) -> Option<FlowTrace> {
         let flow = self.task.flow? + self.replica;
-        Some(Trail::new(flow, self.task.side, program::both_ways(&self.task.steps)))
+        Some(FlowTrace::new(flow, self.task.work.side, program::both_ways(&self.task.work.steps)))
     }
 }
 
-fn terms(task: &Task, replica: u32) -> Terms {
-    Terms { stack: task.stack.clone(), token: task.token, carries_data: task.carries_data, replica, bind: task.bind }
+fn parameters(task: &Task, replica: u32) -> ConnectParameters {
+    ConnectParameters {
+        stack: task.stack.clone(),
+        token: task.token,
+        carries_data: task.work.carries_data,
+        replica,
+        bind: task.bind,
+    }
 }
 
 /// Pins the thread, sets its priority and its timers' precision, and gives it a file table of its own.
@@ -285,7 +295,7 @@ fn settle(task: &Task) -> Result<()> {
         placement::pin(cpu)?;
     }
     if task.nice != 0 {
-        meter::set_nice(task.nice)
+        usage::set_nice(task.nice)
             .map_err(|e| Fault::environment(format!("the priority {} is not permitted: {e}", task.nice)))?;
     }
     // Without it the kernel may wake a paced sender 50 us late on purpose; lateness is recorded anyway.
@@ -301,16 +311,16 @@ fn unit_bytes(task: &Task) -> Result<usize> {
         Size::Bytes(bytes) => *bytes,
         Size::Drawn(_) => 1 << 16,
     };
-    let unit = largest(&task.data.unit).max(largest(&task.data.reply));
+    let unit = largest(&task.work.data.unit).max(largest(&task.work.data.reply));
     let regions = [&task.source, &task.destination].into_iter().filter(|end| **end == Access::VirtualMemory).count();
     let each = unit.saturating_mul(2).saturating_add(regions as u64 * REGION_BYTES as u64);
-    let wanted = each.saturating_mul(u64::from(task.replicas));
+    let wanted = each.saturating_mul(u64::from(task.work.replicas));
     let available = available_memory().unwrap_or(u64::MAX);
     if wanted > available / 2 {
         return Err(Fault::environment(format!(
             "data units of {} (and VIRTUAL MEMORY) for {} replicas do not fit the memory of this host ({} available)",
             stackline_core::units::size(unit),
-            task.replicas,
+            task.work.replicas,
             stackline_core::units::size(available)
         ))
         .hint("smaller data units and more of them, or fewer replicas"));
@@ -322,26 +332,4 @@ fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
-}
-
-/// All threads together: counters summed, gauges of the first.
-fn gather(all: Vec<Seen>) -> Outcome {
-    let mut outcome = Outcome {
-        calls: Histogram::merged(all.iter().map(|seen| &seen.calls)),
-        connects: Histogram::merged(all.iter().map(|seen| &seen.connects)),
-        lateness: Histogram::merged(all.iter().map(|seen| &seen.lateness)),
-        ..Outcome::default()
-    };
-    let mut period: Option<(u64, u64)> = None;
-    for seen in all {
-        if let Some((start, stop)) = seen.period {
-            outcome.elapsed_ns = outcome.elapsed_ns.max((stop - start).0);
-            let (first, last) = period.unwrap_or((start.0, stop.0));
-            period = Some((first.min(start.0), last.max(stop.0)));
-        }
-        outcome.limited |= seen.limited;
-        outcome.record.add(seen.record);
-    }
-    outcome.span_ns = period.map_or(0, |(first, last)| last - first);
-    outcome
 }

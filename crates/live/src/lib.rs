@@ -6,12 +6,13 @@
 //! | [`agent`] | the process at the other end of the pipe: creates and ends benchmark processes by message |
 //! | [`control`] | the messages between them |
 //! | [`launch`] | how an agent is started: child process or ssh |
-//! | [`job`] | one side of one part: its threads, the gate they wait at, how they are ended |
-//! | [`gate`] | where threads wait for their clocks to start |
-//! | [`endpoint`] | one thread: walks the cursor over a connection, with the clock |
+//! | [`job`] | one side of one part: its threads, how they are started and ended |
+//! | [`world`] | the live world of an endpoint (`stackline_endpoint`), one thread each |
+//! | [`barrier`] | where threads wait for their clocks to start |
+//! | [`cancel`] | what makes threads stop: flags and the time limit |
 //! | [`stacks`] | the communication operations on each protocol stack: one file a stack |
-//! | [`ends`] | where data units come from and go to |
-//! | [`meter`] | CPU, counters and histograms of the measured period |
+//! | [`buffers`] | where data units come from and go to |
+//! | [`usage`] | CPU and counters of the measured period |
 //! | [`placement`] | cores, priorities, and what waking another core costs |
 //! | [`environment`] | what the machine is and does (SPIMS section 5) |
 //! | `recording` | one traced run at an agent: events kept until they are taken |
@@ -22,25 +23,26 @@
 //! It never parses the language, never computes a statistic and never prints.
 
 pub mod agent;
+pub mod barrier;
+pub mod buffers;
+pub mod cancel;
 pub mod clock;
 pub mod control;
 pub mod coordinator;
-pub mod endpoint;
-pub mod ends;
 pub mod environment;
 pub mod fault;
 pub mod files;
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod gate;
 pub mod job;
 pub mod launch;
-pub mod meter;
 pub mod placement;
 mod recording;
 pub mod stacks;
 mod sys;
+pub mod usage;
 pub mod watch;
+pub mod world;
 
 use stackline_core::catalogue::Capabilities;
 use stackline_core::plan::World;

@@ -3,24 +3,25 @@
 //! parts start, everything ends.
 
 use crate::clock::HostClock;
+use crate::context::Context;
 use crate::datagram::Datagram;
-use crate::endpoint::Endpoint;
+use crate::digest::Digest;
 use crate::error::{Error, Result};
-use crate::job::{self, Job, Seen};
+use crate::executor::{Executor, Timer};
+use crate::job::Job;
 use crate::records;
-use crate::stacks::{Door, Pair, Route};
+use crate::stacks;
+use crate::stacks::pair::{Pair, Route};
 use crate::trace::{Line, Log, Trace};
-use crate::watch::Watch;
-use crate::world::{Desk, Timer, World};
+use crate::world::Work;
 use crate::{Outcome, Scene};
 use stackline_core::error::Blame;
 use stackline_core::program::{Side, both_ways};
 use stackline_core::time::{Duration, Instant};
+use stackline_endpoint::{Observation, Task};
 use stackline_net::{Delivery, Network, Node, Packet, Path, Tap};
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{self, Poll, Waker};
 
 /// Loads run this long before the measured parts start their clocks.
 const SETTLE: Duration = Duration(100_000_000);
@@ -50,26 +51,24 @@ const SETTLED: u32 = 0;
 const OVERDUE: u32 = 1;
 const END_NOW: u32 = 2;
 
-type Work = Pin<Box<dyn Future<Output = Result<Seen>>>>;
-
 /// One endpoint.
 struct Slot {
-    desk: Rc<Desk>,
+    context: Rc<Context>,
     work: Option<Work>,
 }
 
 /// One run being carried out.
 pub(crate) struct Engine<'s, T: Tap<Datagram>> {
     scene: &'s Scene<'s>,
-    world: Rc<World>,
-    network: Network<Datagram, Watch<T>>,
+    executor: Rc<Executor>,
+    network: Network<Datagram, Digest<T>>,
     clocks: Vec<Rc<HostClock>>,
     /// Two a part: initiators, responders.
     jobs: Vec<Rc<Job>>,
-    pairs: Vec<Pair>,
+    pairs: Vec<Rc<dyn Pair>>,
     slots: Vec<Slot>,
     /// By job.
-    seen: Vec<Vec<Seen>>,
+    observed: Vec<Vec<Observation>>,
     stage: Stage,
     /// Lists that are filled and emptied again and again.
     ready: Vec<u32>,
@@ -83,18 +82,18 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// # Errors
     /// An [`Error`] that names what is not simulated.
     pub(crate) fn new(scene: &'s Scene<'s>, tap: T, trace: Option<Trace>) -> Result<Self> {
-        let watch = Watch::new(scene.network, tap);
+        let watch = Digest::new(scene.network, tap);
         let clocks: Vec<_> = scene.network.hosts.iter().map(|host| Rc::new(HostClock::new(&host.clock))).collect();
-        let log = trace.map(|trace| Log::new(trace, clocks.clone()));
+        let log = trace.map(|trace| Rc::new(Log::new(trace, clocks.clone())));
         Ok(Self {
             scene,
-            world: World::new(log),
+            executor: Executor::new(log),
             network: Network::new(scene.network, scene.seed.child("network"), watch),
             clocks,
             jobs: Vec::new(),
             pairs: Vec::new(),
             slots: Vec::new(),
-            seen: Vec::new(),
+            observed: Vec::new(),
             stage: Stage::Connecting(0),
             ready: Vec::new(),
             packets: Vec::new(),
@@ -113,10 +112,10 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         }
         // Endpoints hold their ends of connections, and those tell the world that they go.
         self.slots.clear();
-        let records = records::records(self.scene, &self.jobs, std::mem::take(&mut self.seen));
+        let records = records::records(self.scene, &self.jobs, std::mem::take(&mut self.observed));
         let ports = self.network.counters().collect();
-        let (virtual_time, events) = (self.world.now(), self.events);
-        if let Some(log) = &self.world.log {
+        let (virtual_time, events) = (self.executor.now(), self.events);
+        if let Some(log) = &self.executor.log {
             log.finish().map_err(Error::environment)?;
         }
         let watch = self.network.into_tap();
@@ -134,15 +133,15 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             return self.settle();
         }
         let cap = Instant(0) + self.scene.limits.virtual_time;
-        let mut until = self.world.next_timer().map_or(cap, |timer| timer.min(cap));
-        if self.world.blocked.get() > 0 {
+        let mut until = self.executor.next_timer().map_or(cap, |timer| timer.min(cap));
+        if self.executor.blocked.get() > 0 {
             // Somebody waits for a packet to leave, which is told only when its moment has been computed.
             until = self.network.deadline().map_or(until, |(at, _)| at.min(until));
         }
         if let Some(Delivery { due, mut packet }) = self.network.poll(until) {
             self.come_to(due)?;
             self.deliver(&mut packet);
-        } else if let Some((at, timer)) = self.world.take_timer(until) {
+        } else if let Some((at, timer)) = self.executor.take_timer(until) {
             self.come_to(at)?;
             self.ring(at, timer)?;
         } else if until == cap {
@@ -153,19 +152,19 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     }
 
     fn come_to(&mut self, at: Instant) -> Result<()> {
-        if let Some(log) = &self.world.log {
-            self.look(log, at);
+        if let Some(log) = &self.executor.log {
+            self.sample(log, at);
         }
         self.events += 1;
-        self.steps = if at > self.world.now() { 0 } else { self.steps + 1 };
-        self.world.set_now(at);
+        self.steps = if at > self.executor.now() { 0 } else { self.steps + 1 };
+        self.executor.set_now(at);
         self.not_for_ever(at)
     }
 
-    /// Connections are looked at now and then, as they were before what happens at `until`.
-    fn look(&self, log: &Log, until: Instant) {
+    /// Connections are sampled now and then, as they were before what happens at `until`.
+    fn sample(&self, log: &Log, until: Instant) {
         while let Some(at) = log.look_before(until) {
-            let told: usize = self.pairs.iter().map(|pair| pair.look(at, log)).sum();
+            let told: usize = self.pairs.iter().map(|pair| pair.sample(at, log)).sum();
             let told =
                 told + self.network.processors(at).filter(|(host, spent)| log.processor(*host, at, *spent)).count();
             if told == 0 {
@@ -186,7 +185,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     #[inline]
     fn deliver(&mut self, packet: &mut Packet<Datagram>) {
         if let Some(pair) = self.pairs.get(packet.payload.pair as usize) {
-            pair.arrived(pair.side_of(packet.to), packet, &self.world);
+            pair.arrived(pair.route().side_of(packet.to), packet, &self.executor);
         }
     }
 
@@ -194,18 +193,18 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         match timer {
             Timer::Endpoint(endpoint) => {
                 if let Some(slot) = self.slots.get(endpoint as usize) {
-                    slot.desk.rang(at);
+                    slot.context.rang(at);
                 }
-                self.world.wake(endpoint);
+                self.executor.wake(endpoint);
             }
             Timer::End { pair, connection, side } => {
                 if let Some(pair) = self.pairs.get(pair as usize) {
-                    pair.timer(connection, side, &self.world);
+                    pair.timer(connection, side, &self.executor);
                 }
             }
             Timer::Alarm(job) => {
                 if let Some(job) = self.jobs.get(job as usize) {
-                    job.end(false, &self.world);
+                    job.end(false, &self.executor);
                 }
             }
             Timer::Stage(what) => self.stage_timer(what)?,
@@ -213,21 +212,21 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         Ok(())
     }
 
-    /// Looks at endpoints and sends what they send until nothing more happens at this instant.
+    /// Polls endpoints and sends what they send until nothing more happens at this instant.
     fn settle(&mut self) -> Result<()> {
         loop {
             let mut ready = std::mem::take(&mut self.ready);
-            self.world.take_ready(&mut ready);
+            self.executor.take_ready(&mut ready);
             for endpoint in ready.drain(..) {
-                self.look_at(endpoint)?;
+                self.poll_endpoint(endpoint)?;
             }
             self.ready = ready;
             self.flush();
             self.hand_over();
-            self.not_for_ever(self.world.now())?;
-            if self.world.take_news() {
+            self.not_for_ever(self.executor.now())?;
+            if self.executor.take_news() {
                 self.advance()?;
-            } else if self.world.is_idle() {
+            } else if self.executor.is_idle() {
                 return Ok(());
             }
         }
@@ -236,8 +235,8 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// Ends of connections send what they have to send; those that are over are let go.
     #[inline]
     fn flush(&mut self) {
-        while let Some(end) = self.world.take_touched() {
-            end.flush(&self.world);
+        while let Some(end) = self.executor.take_touched() {
+            end.flush(&self.executor);
             if end.is_over()
                 && let Some(pair) = self.pairs.get(end.pair() as usize)
             {
@@ -250,10 +249,10 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     #[inline]
     fn hand_over(&mut self) {
         let mut packets = std::mem::take(&mut self.packets);
-        std::mem::swap(&mut *self.world.outgoing().borrow_mut(), &mut packets);
+        std::mem::swap(&mut *self.executor.outgoing().borrow_mut(), &mut packets);
         for packet in packets.drain(..) {
             self.steps += 1;
-            self.network.handle(self.world.now(), packet);
+            self.network.handle(self.executor.now(), packet);
         }
         self.packets = packets;
         self.tell_departures();
@@ -265,39 +264,42 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         let watch = self.network.tap();
         for left in watch.departures.drain(..) {
             if let Some(pair) = self.pairs.get(left.pair as usize) {
-                pair.departed(pair.side_of(left.from), left.at, left.bytes, &self.world);
+                pair.departed(pair.route().side_of(left.from), left.at, left.bytes, &self.executor);
             }
         }
     }
 
-    fn look_at(&mut self, endpoint: u32) -> Result<()> {
+    fn poll_endpoint(&mut self, endpoint: u32) -> Result<()> {
         let Some(slot) = self.slots.get_mut(endpoint as usize) else { return Ok(()) };
         let Some(work) = &mut slot.work else { return Ok(()) };
-        let Poll::Ready(result) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { return Ok(()) };
+        let Poll::Ready(result) = work.as_mut().poll(&mut task::Context::from_waker(Waker::noop())) else {
+            return Ok(());
+        };
         slot.work = None;
-        let job = Rc::clone(&slot.desk.job);
+        let job = Rc::clone(&slot.context.job);
         job.done.set(job.done.get() + 1);
-        self.world.tell_news();
-        let seen = match result {
-            Ok(seen) => seen,
+        self.executor.tell_news();
+        let observation = match result {
+            Ok(observation) => observation,
             // Its peer may have ended a moment earlier.
-            Err(_) if job.ending.get() && job.task.background => Seen::default(),
-            Err(error) if error.blame == Blame::Interrupted => Seen::default(),
+            Err(_) if job.ending.get() && job.task.background => Observation::default(),
+            Err(error) if error.blame == Blame::Interrupted => Observation::default(),
             Err(error) => return Err(error.within(&job.name())),
         };
-        self.seen[job.number as usize].push(seen);
+        self.observed[job.number as usize].push(observation);
         Ok(())
     }
 
     /// Why nothing more happens.
     fn stuck(&self, cap: Instant) -> Error {
         let waiting = self.slots.iter().filter(|slot| slot.work.is_some());
-        let mut words: Vec<String> =
-            waiting.map(|slot| format!("the {} waits for {}", slot.desk.job.name(), slot.desk.waits_for())).collect();
+        let mut words: Vec<String> = waiting
+            .map(|slot| format!("the {} waits for {}", slot.context.job.name(), slot.context.waits_for()))
+            .collect();
         words.dedup();
         words.truncate(4);
         let words = words.join(", ");
-        if self.network.deadline().is_some() || self.world.next_timer().is_some() {
+        if self.network.deadline().is_some() || self.executor.next_timer().is_some() {
             let cap = (cap - Instant(0)).seconds();
             Error::measurement(format!(
                 "the run did not end within {} of virtual time: {words}",
@@ -305,7 +307,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             ))
             .hint("a time limit ends it earlier")
         } else {
-            Error::measurement(format!("nothing can happen any more at {} s: {words}", self.world.now())).hint(
+            Error::measurement(format!("nothing can happen any more at {} s: {words}", self.executor.now())).hint(
                 "the two sides of the procedure wait for each other, or a datagram was lost that one of them waits for",
             )
         }
@@ -335,13 +337,16 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         if from == to {
             return Err(Error::input("a simulated host does not send to itself").hint("FROM and TO name two hosts"));
         }
+        let stack = stacks::find(&part.stack.name)?;
+        stack.table.accepts(&part.stack)?;
         let seed = scene.seed.child("part").index(number as u64);
         let first = self.slots.len() as u32;
         let sides = [(Side::Initiator, from, first + part.replicas), (Side::Responder, to, first)];
         for (side, (_, at), first) in sides {
-            let task = job::task(scene.measurement, part, side, seed, &scene.network.hosts[at].name);
-            self.jobs.push(Rc::new(Job::new(self.jobs.len() as u32, number, task, first)));
-            self.seen.push(Vec::new());
+            let task = Task::new(scene.measurement, part, side, seed, stack.table.reliable);
+            let (number_of_job, host) = (self.jobs.len() as u32, &scene.network.hosts[at].name);
+            self.jobs.push(Rc::new(Job::new(number_of_job, number, task, host, first)));
+            self.observed.push(Vec::new());
         }
         let [initiators, responders] = [&self.jobs[2 * number], &self.jobs[2 * number + 1]].map(Rc::clone);
         let first_pair = self.pairs.len() as u32;
@@ -349,17 +354,17 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             let endpoints = [first + part.replicas + replica, first + replica];
             let route = self.route(first_pair + replica, [from.0, to.0], endpoints)?;
             let seed = seed.index(u64::from(replica)).child("stack");
-            if let Some(log) = &self.world.log {
+            if let Some(log) = &self.executor.log {
                 log.add_pair(number, replica, [from.1, to.1]);
             }
-            self.pairs.push(Pair::new(route, &part.stack, seed.0, part.procedure.carries_data())?);
+            self.pairs.push((stack.pair)(route, &part.stack, seed.0, part.procedure.carries_data())?);
         }
         for (job, at) in [(responders, to.1), (initiators, from.1)] {
             for replica in 0..part.replicas {
                 self.spawn(&job, at, first_pair + replica, replica);
             }
         }
-        let wanted = self.pairs.iter().any(Pair::wants_departures);
+        let wanted = self.pairs.iter().any(|pair| pair.wants_departures());
         self.network.tap().departures_wanted = wanted;
         Ok(())
     }
@@ -391,11 +396,12 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
 
     fn spawn(&mut self, job: &Rc<Job>, host: usize, pair: u32, replica: u32) {
         let id = self.slots.len() as u32;
-        let line = self.world.log.as_ref().map(|log| Line::new(log, pair, job.task.side, both_ways(&job.task.steps)));
-        let desk = Desk::new(&self.world, job, &self.clocks[host], id, line);
-        let endpoint = Endpoint::new(Rc::clone(&desk), Door::new(self.pairs[pair as usize].clone(), job.task.side));
-        self.slots.push(Slot { desk, work: Some(Box::pin(endpoint.run(replica))) });
-        self.world.wake(id);
+        let line =
+            self.executor.log.as_ref().map(|log| Line::new(log, pair, job.task.side, both_ways(&job.task.steps)));
+        let context = Context::new(&self.executor, job, &self.clocks[host], id, line);
+        let work = Rc::clone(&self.pairs[pair as usize]).spawn(Rc::clone(&context), replica);
+        self.slots.push(Slot { context, work: Some(work) });
+        self.executor.wake(id);
     }
 
     /// An endpoint has come to its gate or is done.
@@ -426,9 +432,9 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     fn begin(&mut self) {
         let mut loads = self.jobs.iter().filter(|job| job.task.background).peekable();
         if loads.peek().is_some() {
-            loads.for_each(|job| job.go(&self.world));
+            loads.for_each(|job| job.go(&self.executor));
             self.stage = Stage::Settling;
-            self.world.set_timer(self.world.now() + SETTLE, Timer::Stage(SETTLED));
+            self.executor.set_timer(self.executor.now() + SETTLE, Timer::Stage(SETTLED));
         } else {
             self.go();
         }
@@ -437,11 +443,11 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// The measured parts start.
     fn go(&mut self) {
         self.stage = Stage::Running;
-        self.jobs.iter().filter(|job| !job.task.background).for_each(|job| job.go(&self.world));
+        self.jobs.iter().filter(|job| !job.task.background).for_each(|job| job.go(&self.executor));
         if let Some(limit) = self.scene.measurement.time_limit {
-            self.world.set_timer(self.world.now() + limit + GRACE, Timer::Stage(OVERDUE));
+            self.executor.set_timer(self.executor.now() + limit + GRACE, Timer::Stage(OVERDUE));
         }
-        self.world.tell_news();
+        self.executor.tell_news();
     }
 
     /// Loads and responders that loop are told to end; the others end by themselves.
@@ -449,10 +455,10 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         self.stage = Stage::Ending;
         for job in self.jobs.iter().filter(|job| job.task.background) {
             job.ending.set(true);
-            job.end(false, &self.world);
+            job.end(false, &self.executor);
         }
-        self.world.set_timer(self.world.now() + FINISH, Timer::Stage(END_NOW));
-        self.world.tell_news();
+        self.executor.set_timer(self.executor.now() + FINISH, Timer::Stage(END_NOW));
+        self.executor.tell_news();
     }
 
     fn stage_timer(&mut self, what: u32) -> Result<()> {
@@ -465,7 +471,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             (END_NOW, Stage::Ending) => {
                 for job in self.jobs.iter().filter(|job| !job.is_done()) {
                     job.ending.set(true);
-                    job.end(true, &self.world);
+                    job.end(true, &self.executor);
                 }
             }
             _ => {}

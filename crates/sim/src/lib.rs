@@ -8,28 +8,30 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`carry_out`] | start here: one run, from its scene to its records |
-//! | `engine` | the loop: the network's next delivery, the next timer, who is to be looked at |
-//! | `records` | what a run yields |
-//! | `endpoint` | walks the cursor, written as if it blocked |
-//! | `world` | the virtual time, timers, and how an endpoint waits |
+//! | `engine` | the loop: the network's next delivery, the next timer, which endpoint is polled; how a run goes on |
+//! | `executor` | what endpoints share: the virtual time, timers, packets to send |
+//! | `context` | what one endpoint has around it, and how it waits |
+//! | `world` | the simulated world of an endpoint (`stackline_endpoint`) |
 //! | `stacks` | one file a stack, one table a stack |
+//! | `records` | what a run yields |
 //! | `datagram` | what travels |
 //! | `trace` | events of endpoints and machines, when they are wanted |
-//! | `watch` | the digest of everything that happens |
+//! | `digest` | the digest of all network events |
 //! | [`transfers`] | experiments with the bare machines of `proto::blast` |
 
 mod clock;
+mod context;
 mod datagram;
-mod endpoint;
+mod digest;
 mod engine;
 mod error;
+mod executor;
 mod job;
-mod recorder;
 mod records;
 mod stacks;
 mod trace;
 pub mod transfers;
-mod watch;
+mod units;
 mod world;
 
 pub use datagram::{Carried, Datagram};

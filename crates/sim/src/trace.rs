@@ -2,10 +2,9 @@
 //! stamped by its host's own clock. It changes nothing of what happens, and untraced runs have none of it.
 
 use crate::clock::HostClock;
-use crate::stacks::other;
-use crate::world::Desk;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
+use stackline_endpoint::Step;
 use stackline_events::unit::{self, Direction, Numbering};
 use stackline_events::{Keyword, Tapes, Value};
 use stackline_net::Node;
@@ -179,7 +178,7 @@ impl Log {
     /// What a machine of `proto::blast` does on one side of a pair.
     pub(crate) fn blast(&self, (pair, side): (u32, Side), at: Instant, told: blast::Told) {
         let (own, host) = self.stream(pair, side);
-        let stream = if told.deed.is_own() { own } else { self.stream(pair, other(side)).0 };
+        let stream = if told.deed.is_own() { own } else { self.stream(pair, side.other()).0 };
         let keyword = match told.deed {
             Deed::Sends => &BLAST_SEND,
             Deed::Repeats => &BLAST_RETRANSMIT,
@@ -247,6 +246,7 @@ pub(crate) enum Coming {
 /// An endpoint's place in a trace: the numbers of its units, how far its streams are.
 #[derive(Debug)]
 pub(crate) struct Line {
+    log: Rc<Log>,
     host: usize,
     own: Direction,
     numbering: RefCell<Numbering>,
@@ -264,10 +264,11 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn new(log: &Log, pair: u32, side: Side, both_ways: bool) -> Self {
+    pub(crate) fn new(log: &Rc<Log>, pair: u32, side: Side, both_ways: bool) -> Self {
         let (flow, hosts) = log.pair(pair);
         let own = way_of(side);
         Self {
+            log: Rc::clone(log),
             host: hosts[own as usize],
             own,
             numbering: RefCell::new(Numbering::new(flow, both_ways)),
@@ -305,241 +306,141 @@ impl Line {
             None => numbering.next(way),
         }
     }
-}
 
-/// What happens to a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
-    Connect,
-    Connected,
-    /// The responder begins to wait for one; nothing is told of it.
-    Accept,
-    Accepted,
-    Disconnect,
-    Disconnected,
-}
-
-impl Desk {
-    /// The log and this endpoint's place in it, while the run is traced.
-    #[inline]
-    fn traced(&self) -> Option<(&Log, &Line)> {
-        self.world.log.as_ref().zip(self.line.as_ref())
+    fn put(&self, at: Instant, keyword: &Keyword, values: &[Value<'_>]) {
+        self.log.put(self.host, at, keyword, values);
     }
 
-    /// Whether events are kept at all.
-    #[inline]
-    pub(crate) fn is_traced(&self) -> bool {
-        self.line.is_some()
+    /// The stream it sends on, and the one it takes from.
+    fn own_stream(&self) -> i64 {
+        self.numbering.borrow().stream(self.own)
     }
 
-    /// A connection begins, is there, or goes.
-    pub(crate) fn trace_life(&self, life: Life) {
-        let Some((log, line)) = self.traced() else { return };
-        if matches!(life, Life::Connect | Life::Accept) {
-            line.begin();
+    fn peer_stream(&self) -> i64 {
+        self.numbering.borrow().stream(opposite(self.own))
+    }
+
+    /// A step of the endpoint itself.
+    pub(crate) fn step(&self, at: Instant, step: Step) {
+        if matches!(step, Step::Connect | Step::Accept) {
+            self.begin();
         }
-        let (keyword, begins) = match life {
-            Life::Connect => (&CONNECT, None),
-            Life::Connected => (&CONNECTED, line.offset(&line.out)),
-            Life::Accept => return,
-            Life::Accepted => (&ACCEPTED, line.offset(&line.out)),
-            Life::Disconnect => (&DISCONNECT, None),
-            Life::Disconnected => (&DISCONNECTED, None),
-        };
-        let stream = line.numbering.borrow().stream(line.own);
-        log.put(
-            line.host,
-            self.now(),
-            keyword,
-            &[line.connection.get().into(), stream.into(), begins.into(), Value::Absent],
-        );
+        match step {
+            // The responder begins to wait: nothing is recorded of it.
+            Step::Accept => {}
+            Step::Connect => self.connection(at, &CONNECT, None),
+            Step::Connected => self.connection(at, &CONNECTED, self.offset(&self.out)),
+            Step::Accepted => self.connection(at, &ACCEPTED, self.offset(&self.out)),
+            Step::Disconnect => self.connection(at, &DISCONNECT, None),
+            Step::Disconnected => self.connection(at, &DISCONNECTED, None),
+            Step::ClockStarts => self.put(at, &START, &[self.connection.get().into(), self.own_stream().into()]),
+            Step::ClockStops => self.put(at, &STOP, &[self.connection.get().into(), self.own_stream().into()]),
+            Step::AwaitsWord => {
+                let values = [Value::Absent, self.peer_stream().into(), self.offset(&self.taken).into()];
+                self.put(at, &AWAIT, &values);
+            }
+            Step::StreamEnded => {
+                let (unit, stream) = self.next_taken();
+                self.put(at, &ENDED, &[unit.into(), stream.into(), self.offset(&self.taken).into()]);
+            }
+        }
     }
 
-    /// The clock starts, or stops.
-    pub(crate) fn trace_clock(&self, starts: bool) {
-        let Some((log, line)) = self.traced() else { return };
-        let stream = line.numbering.borrow().stream(line.own);
-        let keyword = if starts { &START } else { &STOP };
-        log.put(line.host, self.now(), keyword, &[line.connection.get().into(), stream.into()]);
+    fn connection(&self, at: Instant, keyword: &Keyword, begins: Option<u64>) {
+        let values = [self.connection.get().into(), self.own_stream().into(), begins.into(), Value::Absent];
+        self.put(at, keyword, &values);
+    }
+
+    /// The next unit that comes, and its stream.
+    fn next_taken(&self) -> (i64, i64) {
+        let (numbering, way) = (self.numbering.borrow(), opposite(self.own));
+        (numbering.id(way, numbering.count(way)), numbering.stream(way))
     }
 
     /// This connection carries streams of bytes.
-    pub(crate) fn trace_streams(&self) {
-        if let Some(line) = &self.line {
-            line.streams.set(true);
-        }
+    pub(crate) fn carries_streams(&self) {
+        self.streams.set(true);
     }
 
     /// Bytes were handed over to the stream, or taken from it.
-    #[inline]
-    pub(crate) fn trace_moved(&self, out: u64, taken: u64) {
-        if let Some(line) = &self.line {
-            line.out.set(line.out.get() + out);
-            line.taken.set(line.taken.get() + taken);
-        }
+    pub(crate) fn moved(&self, out: u64, taken: u64) {
+        self.out.set(self.out.get() + out);
+        self.taken.set(self.taken.get() + taken);
     }
 
     /// A data unit of so many bytes begins to leave; its id. Calls and replies are numbered by the call.
-    #[inline]
-    pub(crate) fn trace_leaves(&self, what: Leaving, bytes: u64) -> Option<i64> {
-        self.line.as_ref()?;
-        self.leaves_at(self.now(), what, bytes)
-    }
-
-    /// The same at an earlier moment.
-    pub(crate) fn leaves_at(&self, at: Instant, what: Leaving, bytes: u64) -> Option<i64> {
-        let (log, line) = self.traced()?;
-        let unit = if what == Leaving::Reply { line.call.get() } else { line.number(line.own, None) };
+    pub(crate) fn leaves(&self, at: Instant, what: Leaving, bytes: u64) -> i64 {
+        let unit = if what == Leaving::Reply { self.call.get() } else { self.number(self.own, None) };
         let keyword = match what {
             Leaving::Unit => &SEND,
             Leaving::Call => &CALL,
             Leaving::Reply => &REPLY,
         };
         if what == Leaving::Call {
-            line.call.set(unit);
+            self.call.set(unit);
         }
-        line.leaving.set((unit, line.out.get()));
-        let stream = line.numbering.borrow().stream(line.own);
-        log.put(line.host, at, keyword, &[unit.into(), stream.into(), line.offset(&line.out).into(), bytes.into()]);
-        Some(unit)
+        self.leaving.set((unit, self.out.get()));
+        let offset = self.offset(&self.out);
+        self.put(at, keyword, &[unit.into(), self.own_stream().into(), offset.into(), bytes.into()]);
+        unit
     }
 
     /// The operation that handed it over returns.
-    #[inline]
-    pub(crate) fn trace_left(&self, what: Leaving, bytes: u64) {
-        let Some((log, line)) = self.traced() else { return };
-        let (unit, begin) = line.leaving.get();
-        self.left(log, line, what, (unit, begin, bytes));
-    }
-
-    fn left(&self, log: &Log, line: &Line, what: Leaving, (unit, begin, bytes): (i64, u64, u64)) {
+    pub(crate) fn left(&self, at: Instant, what: Leaving, bytes: u64) {
+        let (unit, begin) = self.leaving.get();
         let keyword = match what {
             Leaving::Unit => &SENT,
             Leaving::Reply => &REPLIED,
             Leaving::Call => return,
         };
-        let begin = line.streams.get().then_some(begin);
-        let stream = line.numbering.borrow().stream(line.own);
-        log.put(line.host, self.now(), keyword, &[unit.into(), stream.into(), begin.into(), bytes.into()]);
+        self.has_left(at, keyword, (unit, begin), bytes);
+    }
+
+    fn has_left(&self, at: Instant, keyword: &Keyword, (unit, begin): (i64, u64), bytes: u64) {
+        let begin = self.streams.get().then_some(begin);
+        self.put(at, keyword, &[unit.into(), self.own_stream().into(), begin.into(), bytes.into()]);
     }
 
     /// Units of so many bytes that were handed over together have all left: their ids, and where they begin.
-    pub(crate) fn trace_all_left(&self, units: &[(i64, u64)], bytes: u64) {
-        let Some((log, line)) = self.traced() else { return };
-        for (unit, begin) in units {
-            self.left(log, line, Leaving::Unit, (*unit, *begin, bytes));
-        }
+    pub(crate) fn all_left(&self, at: Instant, units: &[(i64, u64)], bytes: u64) {
+        units.iter().for_each(|unit| self.has_left(at, &SENT, *unit, bytes));
     }
 
     /// Units of so many bytes began to leave at those moments, how many at each; their ids and where they begin.
-    pub(crate) fn trace_handed(&self, handed: &[(Instant, u64)], bytes: u64) -> Vec<(i64, u64)> {
-        let units = handed.iter().flat_map(|(at, units)| (0..*units).map(move |_| *at));
+    pub(crate) fn handed(&self, handed: &[(Instant, u64)], bytes: u64) -> Vec<(i64, u64)> {
+        let moments = handed.iter().flat_map(|(at, units)| (0..*units).map(move |_| *at));
         let hand = |at: Instant| {
-            let unit = self.leaves_at(at, Leaving::Unit, bytes)?;
-            let begin = self.line.as_ref()?.out.get();
-            self.trace_moved(bytes, 0);
-            Some((unit, begin))
+            let unit = self.leaves(at, Leaving::Unit, bytes);
+            let begin = self.out.get();
+            self.moved(bytes, 0);
+            (unit, begin)
         };
-        units.filter_map(hand).collect()
+        moments.map(hand).collect()
     }
 
     /// The application waits for its next data unit, or for a call.
-    #[inline]
-    pub(crate) fn trace_awaits(&self, bytes: u64) {
-        let Some((log, line)) = self.traced() else { return };
-        let way = opposite(line.own);
-        let numbering = line.numbering.borrow();
-        let (unit, stream) = (numbering.id(way, numbering.count(way)), numbering.stream(way));
-        log.put(
-            line.host,
-            self.now(),
-            &AWAIT,
-            &[unit.into(), stream.into(), line.offset(&line.taken).into(), bytes.into()],
-        );
+    pub(crate) fn awaits(&self, at: Instant, bytes: u64) {
+        let (unit, stream) = self.next_taken();
+        self.put(at, &AWAIT, &[unit.into(), stream.into(), self.offset(&self.taken).into(), bytes.into()]);
     }
 
-    /// The application waits for a word of the peer that is no data unit: that a transfer begins, or that all has arrived.
-    pub(crate) fn trace_awaits_word(&self) {
-        let Some((log, line)) = self.traced() else { return };
-        let stream = line.numbering.borrow().stream(opposite(line.own));
-        log.put(line.host, self.now(), &AWAIT, &[Value::Absent, stream.into(), line.offset(&line.taken).into()]);
-    }
-
-    /// The stream of the peer has ended where a data unit would begin.
-    pub(crate) fn trace_ended(&self) {
-        let Some((log, line)) = self.traced() else { return };
-        let way = opposite(line.own);
-        let numbering = line.numbering.borrow();
-        let (unit, stream) = (numbering.id(way, numbering.count(way)), numbering.stream(way));
-        log.put(line.host, self.now(), &ENDED, &[unit.into(), stream.into(), line.offset(&line.taken).into()]);
-    }
-
-    /// A data unit is there whole. `number` is that on this connection, where a packet tells it.
-    #[inline]
-    pub(crate) fn trace_comes(&self, what: Coming, bytes: u64, number: Option<u64>) {
-        let Some((log, line)) = self.traced() else { return };
-        let way = opposite(line.own);
+    /// A data unit is there whole. `number` is that on this connection, where a packet shows it.
+    pub(crate) fn comes(&self, at: Instant, what: Coming, bytes: u64, number: Option<u64>) {
+        let way = opposite(self.own);
         let (keyword, unit) = match what {
-            Coming::Unit => (&RECEIVED, line.number(way, number)),
-            Coming::Call => (&INDICATION, line.number(way, number)),
-            Coming::Response => (&RESPONSE, line.call.get()),
+            Coming::Unit => (&RECEIVED, self.number(way, number)),
+            Coming::Call => (&INDICATION, self.number(way, number)),
+            Coming::Response => (&RESPONSE, self.call.get()),
         };
         if what == Coming::Call {
-            line.call.set(unit);
+            self.call.set(unit);
         }
-        let stream = line.numbering.borrow().stream(way);
-        log.put(
-            line.host,
-            self.now(),
-            keyword,
-            &[unit.into(), stream.into(), line.offset(&line.taken).into(), bytes.into()],
-        );
+        let offset = self.offset(&self.taken);
+        self.put(at, keyword, &[unit.into(), self.peer_stream().into(), offset.into(), bytes.into()]);
     }
 
     /// The last call is given up.
-    pub(crate) fn trace_lost(&self, bytes: u64) {
-        let Some((log, line)) = self.traced() else { return };
-        let stream = line.numbering.borrow().stream(line.own);
-        log.put(line.host, self.now(), &LOST, &[line.call.get().into(), stream.into(), Value::Absent, bytes.into()]);
-    }
-}
-
-/// Data units that come one after the other out of a stream.
-#[derive(Debug)]
-pub(crate) struct Units<'d> {
-    desk: &'d Desk,
-    bytes: u64,
-    times: u64,
-    what: Coming,
-    /// How many are there, and whether the next one is waited for.
-    there: u64,
-    awaited: bool,
-}
-
-impl<'d> Units<'d> {
-    /// So many of so many bytes each; nothing of them is there.
-    pub(crate) const fn new(desk: &'d Desk, bytes: u64, times: u64, what: Coming) -> Self {
-        Self { desk, bytes, times, what, there: 0, awaited: false }
-    }
-
-    /// So many bytes of them are there; if that is not all, the next is waited for. Call it before each wait and at last.
-    #[inline]
-    pub(crate) fn are(&mut self, bytes: u64) {
-        if self.desk.is_traced() {
-            self.tell(bytes);
-        }
-    }
-
-    fn tell(&mut self, bytes: u64) {
-        let whole = bytes.checked_div(self.bytes).unwrap_or(0);
-        while self.there < whole {
-            self.desk.trace_comes(self.what, self.bytes, None);
-            self.desk.trace_moved(0, self.bytes);
-            (self.there, self.awaited) = (self.there + 1, false);
-        }
-        let waits = self.there < self.times && self.what != Coming::Response;
-        if waits && !std::mem::replace(&mut self.awaited, true) {
-            self.desk.trace_awaits(self.bytes);
-        }
+    pub(crate) fn lost(&self, at: Instant, bytes: u64) {
+        self.put(at, &LOST, &[self.call.get().into(), self.own_stream().into(), Value::Absent, bytes.into()]);
     }
 }

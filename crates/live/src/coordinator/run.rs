@@ -2,16 +2,20 @@
 //! until the clocks have stopped.
 
 use super::{ANSWER, Coordinator, LOCAL_INITIATOR, LOCAL_RESPONDER, LOOK, silent};
-use crate::control::{FromAgent, Outcome, Task, ToAgent};
+use crate::control::{FromAgent, Task, ToAgent};
 use crate::fault::{Blame, Fault, Result};
 use crate::launch::Agent;
-use crate::stacks::{self, Token};
+use crate::stacks;
 use stackline_core::catalogue::OptionValue;
 use stackline_core::course::Turn;
-use stackline_core::plan::{Access, Composer, Count, Data, Measurement, Part, Stack};
-use stackline_core::program::{self, Call, Side};
+use stackline_core::plan::{Access, Composer, Measurement, Part, Stack};
+use stackline_core::program::{Call, Side};
 use stackline_core::random::Seed;
 use stackline_core::record::RunRecord;
+use stackline_endpoint::observation::SideObservation;
+use stackline_endpoint::records::{Run, records};
+use stackline_endpoint::{self as endpoint};
+use stackline_proto::datagram::Token;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
@@ -35,7 +39,7 @@ struct Placed {
     part: usize,
     side: Side,
     background: bool,
-    outcome: Option<Outcome>,
+    observed: Option<SideObservation>,
     ending: bool,
 }
 
@@ -55,7 +59,9 @@ impl Coordinator<'_> {
                 fault => fault.within(&format!("line {}: {}", measurement.line, measurement.text)),
             });
         }
-        Ok(records(turn, jobs))
+        let run = Run { measurement, index: turn.index, run: turn.run, warmup: !turn.counted };
+        let observed = |placed: Placed| Some((placed.part, placed.side, placed.observed?));
+        Ok(records(&run, jobs.into_values().filter_map(observed)))
     }
 
     fn carry_out(&mut self, measurement: &Measurement, seed: Seed, jobs: &mut Jobs) -> Result<()> {
@@ -91,7 +97,7 @@ impl Coordinator<'_> {
 
     /// Tells jobs to end; what goes wrong in a load from then on is no failure.
     fn end(&mut self, jobs: &mut Jobs, now: bool, which: impl Fn(&Placed) -> bool) -> Result<()> {
-        for (id, job) in jobs.iter_mut().filter(|(_, job)| job.outcome.is_none() && which(job)) {
+        for (id, job) in jobs.iter_mut().filter(|(_, job)| job.observed.is_none() && which(job)) {
             job.ending = true;
             self.send(&job.host, &ToAgent::End { job: *id, now })?;
         }
@@ -132,12 +138,12 @@ impl Coordinator<'_> {
             self.reachable(from, to, &addresses)
         };
         let initiator = self.job(from, number, Side::Initiator, part.background, jobs);
-        let dial = ToAgent::Dial {
+        let connect = ToAgent::Connect {
             job: initiator,
             task: Box::new(task(Side::Initiator, part.cpu.0.or(self.host_cpu(from)))),
             addresses,
         };
-        self.send(from, &dial)?;
+        self.send(from, &connect)?;
         self.await_one(jobs, |message| match message {
             FromAgent::Ready { job } if *job == initiator => Some(()),
             _ => None,
@@ -148,7 +154,7 @@ impl Coordinator<'_> {
         self.next_job += 1;
         jobs.insert(
             self.next_job,
-            Placed { host: host.to_string(), part, side, background, outcome: None, ending: false },
+            Placed { host: host.to_string(), part, side, background, observed: None, ending: false },
         );
         self.next_job
     }
@@ -191,7 +197,7 @@ impl Coordinator<'_> {
         // Responders first: what they note at this moment is before any clock starts.
         for side in [Side::Responder, Side::Initiator] {
             for id in ids {
-                if let Some(job) = jobs.get(id).filter(|job| job.side == side && job.outcome.is_none()) {
+                if let Some(job) = jobs.get(id).filter(|job| job.side == side && job.observed.is_none()) {
                     self.send(&job.host, &ToAgent::Go { job: *id })?;
                 }
             }
@@ -223,7 +229,7 @@ impl Coordinator<'_> {
     /// Waits until every job but the excused has told its outcome; false when that takes longer than `patience`.
     fn until_done(&mut self, jobs: &mut Jobs, patience: Duration, excused: impl Fn(&Placed) -> bool) -> Result<bool> {
         let until = Instant::now() + patience;
-        while jobs.values().any(|job| job.outcome.is_none() && !excused(job)) {
+        while jobs.values().any(|job| job.observed.is_none() && !excused(job)) {
             match self.receive(until)? {
                 Some((_, message)) => note(jobs, message)?,
                 None => return Ok(false),
@@ -241,7 +247,7 @@ impl Coordinator<'_> {
         }
         let until = Instant::now() + FINISH;
         let mut best = fault;
-        while jobs.values().any(|job| job.outcome.is_none()) {
+        while jobs.values().any(|job| job.observed.is_none()) {
             match self.receive(until) {
                 Ok(Some((_, message))) => {
                     if let Err(other) = note(jobs, message)
@@ -279,9 +285,9 @@ fn listens_at(stack: &Stack, port: Option<u16>) -> Stack {
 
 fn note(jobs: &mut Jobs, message: FromAgent) -> Result<()> {
     match message {
-        FromAgent::Done { job, outcome } => {
+        FromAgent::Done { job, observed } => {
             if let Some(placed) = jobs.get_mut(&job) {
-                placed.outcome = Some(*outcome);
+                placed.observed = Some(*observed);
             }
             Ok(())
         }
@@ -289,11 +295,11 @@ fn note(jobs: &mut Jobs, message: FromAgent) -> Result<()> {
         FromAgent::Failed { job, fault } => match jobs.get_mut(&job) {
             // Its peer may have ended a moment earlier.
             Some(placed) if placed.ending && placed.background => {
-                placed.outcome = Some(Outcome::default());
+                placed.observed = Some(SideObservation::default());
                 Ok(())
             }
             Some(placed) => {
-                placed.outcome = Some(Outcome::default());
+                placed.observed = Some(SideObservation::default());
                 Err(fault.within(&side_name(placed)))
             }
             None => Ok(()),
@@ -336,65 +342,16 @@ fn task(
         access => access.clone(),
     };
     let lower = measurement.composer == Composer::PriorityBackground && part.background;
+    let reliable = stacks::find(&part.stack.name).is_none_or(|stack| stack.table().reliable);
     Task {
-        side,
-        steps: part.procedure.side(side).to_vec(),
-        carries_data: part.procedure.carries_data(),
-        // A load goes on until it is told to end, on the connection it has.
-        data: if part.background { Data { count: Count::Unlimited, ..part.data.clone() } } else { part.data.clone() },
+        work: endpoint::Task::new(measurement, part, side, seed, reliable),
         stack: part.stack.clone(),
         source: end(&part.source, sends(side)),
         destination: end(&part.destination, takes(side)),
-        seed,
-        replicas: part.replicas,
         cpu,
         nice: if lower { LOAD_NICE } else { 0 },
-        time_limit: if part.background { None } else { measurement.time_limit },
-        background: part.background,
         token,
         bind,
         flow: None,
     }
-}
-
-/// One record a part, from the outcomes of its two sides.
-fn records(turn: &Turn<'_>, jobs: Jobs) -> Vec<RunRecord> {
-    let measurement = turn.measurement;
-    let mut records: Vec<RunRecord> = (0..measurement.parts.len())
-        .map(|part| RunRecord {
-            measurement: turn.index,
-            part,
-            run: turn.run,
-            warmup: !turn.counted,
-            replicas: measurement.parts[part].replicas,
-            ..RunRecord::default()
-        })
-        .collect();
-    for placed in jobs.into_values() {
-        let (Some(record), Some(outcome)) = (records.get_mut(placed.part), placed.outcome) else { continue };
-        record.limited |= outcome.limited;
-        record.lateness.merge(&outcome.lateness);
-        match placed.side {
-            Side::Initiator => {
-                record.elapsed_ns = outcome.elapsed_ns;
-                record.span_ns = outcome.span_ns;
-                record.calls = outcome.calls;
-                record.connects = outcome.connects;
-                record.initiator = outcome.record;
-            }
-            Side::Responder => record.responder = outcome.record,
-        }
-    }
-    for record in &mut records {
-        if record.initiator.transport.is_none() {
-            let part = &measurement.parts[record.part];
-            let reason = if !program::repeats_connections(&part.procedure.initiator) {
-                format!("{} tells nothing of itself", part.stack.name)
-            } else {
-                "no connection lasts from clock start to stop".into()
-            };
-            record.absent.insert("transport".into(), reason);
-        }
-    }
-    records
 }

@@ -269,8 +269,8 @@ impl HostClock {
 
 /// The agents that a run needs.
 fn names(turn: &Turn<'_>) -> BTreeSet<String> {
-    let ends = turn.measurement.parts.iter().flat_map(|part| {
+    let buffers = turn.measurement.parts.iter().flat_map(|part| {
         [part.from.as_deref().unwrap_or(LOCAL_INITIATOR), part.to.as_deref().unwrap_or(LOCAL_RESPONDER)]
     });
-    ends.map(str::to_owned).collect()
+    buffers.map(str::to_owned).collect()
 }

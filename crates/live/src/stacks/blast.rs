@@ -5,13 +5,15 @@
 //!
 //! UDP carries the packets, or raw Ethernet frames do: then the responder's address is the number of its first connection.
 
+use super::ip;
 use super::stream::Receive;
-use super::{Bulk, Connection, Dialer, Listener, Protocol, Terms, ip, vanished};
-use crate::ends::{Ends, READ_BYTES};
+use crate::buffers::{Buffers, READ_BYTES};
 use crate::fault::{self, Fault, Result};
+use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol, vanished};
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
+use stackline_endpoint::Bulk;
 use stackline_proto::blast::stack;
 use stackline_proto::blast::terms::TERMS;
 use stackline_transfer::carrier::{Carrier, LONGEST_HEAD};
@@ -37,37 +39,42 @@ impl Protocol for Blast {
         self.0
     }
 
-    fn listen(&self, terms: &Terms) -> Result<Box<dyn Listener>> {
-        if over_ethernet(&terms.stack) {
-            return Ok(Box::new(FrameListener::new(terms, self.0.name)?));
+    fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
+        if over_ethernet(&parameters.stack) {
+            return Ok(Box::new(FrameListener::new(parameters, self.0.name)?));
         }
-        let address = SocketAddr::new(terms.bind, ip::port(terms)?);
-        let listener = stackline_transfer::Listener::bind(address, &options(terms)?).map_err(fault)?;
+        let address = SocketAddr::new(parameters.bind, ip::port(parameters)?);
+        let listener = stackline_transfer::Listener::bind(address, &options(parameters)?).map_err(fault)?;
         Ok(Box::new(BlastListener { listener, name: self.0.name }))
     }
 
-    fn dial(&self, terms: &Terms, address: &str) -> Result<Box<dyn Dialer>> {
-        if over_ethernet(&terms.stack) {
-            return Ok(Box::new(FrameDialer::new(terms, address, self.0.name)?));
+    fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>> {
+        if over_ethernet(&parameters.stack) {
+            return Ok(Box::new(FrameConnector::new(parameters, address, self.0.name)?));
         }
         let found = ip::resolve(address)?.as_socket();
         let peer = found.ok_or_else(|| Fault::environment(format!("{address} is no address of a host")))?;
-        Ok(Box::new(BlastDialer { peer, options: options(terms)?, shown: address.to_string(), name: self.0.name }))
+        Ok(Box::new(BlastConnector {
+            peer,
+            options: options(parameters)?,
+            shown: address.to_string(),
+            name: self.0.name,
+        }))
     }
 }
 
 /// What the channel is asked for; what the path decides stays open. Where it is sealed, the token is the secret that keys are
 /// made from, and what is shown of it is derived: it never travels.
-fn options(terms: &Terms) -> Result<Options> {
-    let stack = &terms.stack;
+fn options(parameters: &ConnectParameters) -> Result<Options> {
+    let stack = &parameters.stack;
     let machine = stack::options(stack, 0, 0).map_err(|what| {
         Fault::input(what).hint("leave the option out, or see `stackline stacks` for what the stack can do")
     })?;
     let spins = Receive::of(stack) == Receive::Spin;
     let buffer = machine.buffer.saturating_mul(2).clamp(udp::Options::new().receive_buffer as u64, 1 << 30);
     Ok(Options {
-        token: terms.token,
-        key: stack.flag("sealed").then(|| Key::new(&terms.token)),
+        token: parameters.token,
+        key: stack.flag("sealed").then(|| Key::new(&parameters.token)),
         waiting: if spins { Waiting::Spin } else { Waiting::Block },
         udp: udp::Options { receive_buffer: buffer as usize, ..udp::Options::new() },
         ..Options::of(machine)
@@ -75,8 +82,8 @@ fn options(terms: &Terms) -> Result<Options> {
 }
 
 /// Whom to ask whether the job is to end.
-fn interrupt(ends: &Ends) -> Interrupt {
-    let flags = Arc::clone(&ends.flags);
+fn interrupt(buffers: &Buffers) -> Interrupt {
+    let flags = Arc::clone(&buffers.flags);
     Interrupt::new(move || flags.ended())
 }
 
@@ -90,29 +97,29 @@ impl Listener for BlastListener {
         self.listener.local().map_or_else(|_| String::new(), |address| address.port().to_string())
     }
 
-    fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        self.listener.interrupted_by(interrupt(ends));
+    fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+        self.listener.interrupted_by(interrupt(buffers));
         let channel = self.listener.accept().map_err(fault)?;
-        Ok(Box::new(Conversation::new(channel, self.name)))
+        Ok(Box::new(TracedConnection::new(channel, self.name)))
     }
 }
 
-struct BlastDialer {
+struct BlastConnector {
     peer: SocketAddr,
     options: Options,
     shown: String,
     name: &'static str,
 }
 
-impl Dialer for BlastDialer {
-    fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        self.options.interrupt = Some(interrupt(ends));
+impl Connector for BlastConnector {
+    fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+        self.options.interrupt = Some(interrupt(buffers));
         let channel = Channel::connect(self.peer, &self.options).map_err(|error| match error {
             Error::Gone => ip::unreachable(&self.shown, &io::ErrorKind::ConnectionRefused.into()),
             Error::Silent(_) => ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into()),
             error => fault(error),
         })?;
-        Ok(Box::new(Conversation::new(channel, self.name)))
+        Ok(Box::new(TracedConnection::new(channel, self.name)))
     }
 }
 
@@ -144,12 +151,12 @@ struct FrameListener {
 }
 
 impl FrameListener {
-    fn new(terms: &Terms, name: &'static str) -> Result<Self> {
-        let options = options(terms)?;
+    fn new(parameters: &ConnectParameters, name: &'static str) -> Result<Self> {
+        let options = options(parameters)?;
         // Replicas and runs keep out of each other's way: who opens a connection is heard by all of them.
         let first =
             getrandom::u32().map_err(|e| Fault::environment(format!("this host gives no random bytes: {e}")))?;
-        let interface = interface(&terms.stack).to_string();
+        let interface = interface(&parameters.stack).to_string();
         let next = hears(&interface, first, &options)?;
         Ok(Self { interface, options, first, number: first, next, name })
     }
@@ -174,34 +181,34 @@ impl Listener for FrameListener {
         self.first.to_string()
     }
 
-    fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        self.options.interrupt = Some(interrupt(ends));
+    fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+        self.options.interrupt = Some(interrupt(buffers));
         self.number = self.number.wrapping_add(1);
         let carrier = std::mem::replace(&mut self.next, hears(&self.interface, self.number, &self.options)?);
         let channel = Channel::answer(carrier, &self.options).map_err(fault)?;
-        Ok(Box::new(Conversation::new(channel, self.name)))
+        Ok(Box::new(TracedConnection::new(channel, self.name)))
     }
 }
 
 /// The initiator on an interface.
-struct FrameDialer {
+struct FrameConnector {
     interface: String,
     options: Options,
     number: u32,
     name: &'static str,
 }
 
-impl FrameDialer {
-    fn new(terms: &Terms, address: &str, name: &'static str) -> Result<Self> {
+impl FrameConnector {
+    fn new(parameters: &ConnectParameters, address: &str, name: &'static str) -> Result<Self> {
         let number = address.rsplit(':').next().and_then(|number| number.parse().ok());
         let number = number.ok_or_else(|| Fault::environment(format!("{address} names no connection on a network")))?;
-        Ok(Self { interface: interface(&terms.stack).to_string(), options: options(terms)?, number, name })
+        Ok(Self { interface: interface(&parameters.stack).to_string(), options: options(parameters)?, number, name })
     }
 }
 
-impl Dialer for FrameDialer {
-    fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        self.options.interrupt = Some(interrupt(ends));
+impl Connector for FrameConnector {
+    fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+        self.options.interrupt = Some(interrupt(buffers));
         self.options.number = Some(self.number);
         self.number = self.number.wrapping_add(1);
         let carrier = Frames::dial(&self.interface, frames_of(&self.options)).map_err(|error| unusable(&error))?;
@@ -211,30 +218,30 @@ impl Dialer for FrameDialer {
             ),
             error => fault(error),
         })?;
-        Ok(Box::new(Conversation::new(channel, self.name)))
+        Ok(Box::new(TracedConnection::new(channel, self.name)))
     }
 }
 
 /// An open channel.
-struct Conversation<C: Carrier> {
+struct TracedConnection<C: Carrier> {
     channel: Channel<C>,
     name: &'static str,
     finished: bool,
 }
 
-impl<C: Carrier> Conversation<C> {
+impl<C: Carrier> TracedConnection<C> {
     const fn new(channel: Channel<C>, name: &'static str) -> Self {
         Self { channel, name, finished: false }
     }
 
     /// Sends data units out of a file, in pieces of whole units.
-    fn send_file(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+    fn send_file(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         let at_once = (PIECE / bytes.max(1) as u64).max(1);
         let mut done = 0;
-        while done < times && !(times > 1 && ends.flags.limit()) {
+        while done < times && !(times > 1 && buffers.flags.limit()) {
             let units = at_once.min(times - done);
             let piece =
-                ends.source.outgoing(bytes * units as usize).map_err(|e| fault::io("reading the source", &e))?;
+                buffers.source.outgoing(bytes * units as usize).map_err(|e| fault::io("reading the source", &e))?;
             self.channel.send(piece).map_err(fault)?;
             done += units;
         }
@@ -242,16 +249,16 @@ impl<C: Carrier> Conversation<C> {
     }
 
     /// Takes bytes of the stream to where they are kept; how many came.
-    fn take(&mut self, wanted: u64, ends: &mut Ends) -> Result<u64> {
-        if let Some(round) = ends.destination.round(READ_BYTES, TAIL) {
+    fn take(&mut self, wanted: u64, buffers: &mut Buffers) -> Result<u64> {
+        if let Some(round) = buffers.destination.round(READ_BYTES, TAIL) {
             return self.channel.receive_round(round, wanted).map_err(fault);
         }
         let mut have = 0;
         while have < wanted {
-            let room = ends.room(usize::try_from(wanted - have).unwrap_or(usize::MAX));
+            let room = buffers.room(usize::try_from(wanted - have).unwrap_or(usize::MAX));
             let most = room.len();
             let got = self.channel.receive_into(room).map_err(fault)?;
-            ends.arrived(got).map_err(|e| fault::io("writing the destination", &e))?;
+            buffers.arrived(got).map_err(|e| fault::io("writing the destination", &e))?;
             have += got as u64;
             if got < most {
                 break;
@@ -261,10 +268,10 @@ impl<C: Carrier> Conversation<C> {
     }
 }
 
-impl<C: Carrier> Connection for Conversation<C> {
-    fn send(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
-        let flags = Arc::clone(&ends.flags);
-        let Some(round) = ends.source.round(READ_BYTES, TAIL) else { return self.send_file(bytes, times, ends) };
+impl<C: Carrier> Connection for TracedConnection<C> {
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+        let flags = Arc::clone(&buffers.flags);
+        let Some(round) = buffers.source.round(READ_BYTES, TAIL) else { return self.send_file(bytes, times, buffers) };
         let unit = bytes as u64;
         let stop = || times > 1 && flags.limit();
         if stop() {
@@ -274,9 +281,9 @@ impl<C: Carrier> Connection for Conversation<C> {
         Ok(sent / unit)
     }
 
-    fn receive(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+    fn receive(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         let unit = bytes as u64;
-        let got = self.take(unit.saturating_mul(times), ends)?;
+        let got = self.take(unit.saturating_mul(times), buffers)?;
         if got.is_multiple_of(unit) { Ok(got / unit) } else { Err(vanished("inside a data unit")) }
     }
 
@@ -284,37 +291,37 @@ impl<C: Carrier> Connection for Conversation<C> {
         true
     }
 
-    fn start_bulk(&mut self, way: Bulk, _: &mut Ends) -> Result<()> {
+    fn start_bulk(&mut self, way: Bulk, _: &mut Buffers) -> Result<()> {
         match way {
             Bulk::Get => self.channel.send(&[1]).map_err(fault),
             Bulk::Put => Ok(()),
         }
     }
 
-    fn await_start_bulk(&mut self, way: Bulk, _: &mut Ends) -> Result<bool> {
+    fn await_start_bulk(&mut self, way: Bulk, _: &mut Buffers) -> Result<bool> {
         match way {
             Bulk::Get => Ok(self.channel.receive_into(&mut [0]).map_err(fault)? == 1),
             Bulk::Put => self.channel.await_data().map_err(fault),
         }
     }
 
-    fn stop_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+    fn stop_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
         Ok(())
     }
 
-    fn await_stop_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+    fn await_stop_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
         Ok(())
     }
 
-    fn end_stream(&mut self, _: &mut Ends) -> Result<()> {
+    fn end_stream(&mut self, _: &mut Buffers) -> Result<()> {
         if std::mem::replace(&mut self.finished, true) { Ok(()) } else { self.channel.finish().map_err(fault) }
     }
 
-    fn disconnect(self: Box<Self>, _: &mut Ends) -> Result<()> {
+    fn disconnect(self: Box<Self>, _: &mut Buffers) -> Result<()> {
         self.channel.close().map_err(fault)
     }
 
-    fn await_disconnect(&mut self, _: &mut Ends) -> Result<()> {
+    fn await_disconnect(&mut self, _: &mut Buffers) -> Result<()> {
         match self.channel.await_close() {
             // A peer that is gone has certainly disconnected.
             Ok(true) | Err(Error::Gone) => Ok(()),

@@ -8,11 +8,14 @@
 mod initiator;
 mod responder;
 
+use super::ip;
 use super::stream::Receive;
-use super::{Connection, Dialer, Listener, Protocol, Terms, Token, ip, vanished};
-use crate::ends::{Ends, Flags};
+use crate::buffers::Buffers;
+use crate::cancel::Flags;
 use crate::fault::{self, Fault, Result};
+use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol, vanished};
 use stackline_core::catalogue::StackTable;
+use stackline_proto::datagram::Token;
 use stackline_proto::ikp::Options as Machine;
 use stackline_proto::ikp::stack::{self, Answer, Verb};
 use stackline_transfer::ikp::{Client, Error, Options, Request, Segments, Server};
@@ -30,28 +33,40 @@ impl Protocol for Ikp {
         &stack::TABLE
     }
 
-    fn listen(&self, terms: &Terms) -> Result<Box<dyn Listener>> {
-        let address = SocketAddr::new(terms.bind, ip::port(terms)?);
+    fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
+        let address = SocketAddr::new(parameters.bind, ip::port(parameters)?);
         let flags = Arc::new(Mutex::new(None));
-        let options = Options { interrupt: Some(asked(&flags)), ..options(terms)? };
+        let options = Options { interrupt: Some(asked(&flags)), ..options(parameters)? };
         let server = Server::bind(address, &options).map_err(fault)?;
         let port = server.local().map_err(fault)?.port();
         let server = Arc::new(Mutex::new(server));
-        Ok(Box::new(IkpListener { server, port, flags, token: terms.token, machine: options.protocol, last: None }))
+        Ok(Box::new(IkpListener {
+            server,
+            port,
+            flags,
+            token: parameters.token,
+            machine: options.protocol,
+            last: None,
+        }))
     }
 
-    fn dial(&self, terms: &Terms, address: &str) -> Result<Box<dyn Dialer>> {
+    fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>> {
         let found = ip::resolve(address)?.as_socket();
         let peer = found.ok_or_else(|| Fault::environment(format!("{address} is no address of a host")))?;
-        Ok(Box::new(IkpDialer { peer, options: options(terms)?, shown: address.to_string(), token: terms.token }))
+        Ok(Box::new(IkpConnector {
+            peer,
+            options: options(parameters)?,
+            shown: address.to_string(),
+            token: parameters.token,
+        }))
     }
 }
 
-fn options(terms: &Terms) -> Result<Options> {
-    let machine = stack::options(&terms.stack, 0).map_err(|what| {
+fn options(parameters: &ConnectParameters) -> Result<Options> {
+    let machine = stack::options(&parameters.stack, 0).map_err(|what| {
         Fault::input(what).hint("leave the option out, or see `stackline stacks` for what the stack can do")
     })?;
-    let spins = Receive::of(&terms.stack) == Receive::Spin;
+    let spins = Receive::of(&parameters.stack) == Receive::Spin;
     Ok(Options { waiting: if spins { Waiting::Spin } else { Waiting::Block }, ..Options::new(machine) })
 }
 
@@ -89,8 +104,8 @@ impl Listener for IkpListener {
         self.port.to_string()
     }
 
-    fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        *lock(&self.flags) = Some(Arc::clone(&ends.flags));
+    fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+        *lock(&self.flags) = Some(Arc::clone(&buffers.flags));
         let mut server = lock(&self.server);
         loop {
             let request = server.receive().map_err(fault)?;
@@ -112,16 +127,16 @@ impl Listener for IkpListener {
     }
 }
 
-struct IkpDialer {
+struct IkpConnector {
     peer: SocketAddr,
     options: Options,
     shown: String,
     token: Token,
 }
 
-impl Dialer for IkpDialer {
-    fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        let flags = Arc::clone(&ends.flags);
+impl Connector for IkpConnector {
+    fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+        let flags = Arc::clone(&buffers.flags);
         let options = Options { interrupt: Some(Interrupt::new(move || flags.ended())), ..self.options.clone() };
         let mut client = Client::connect(self.peer, &options).map_err(fault)?;
         let mut reply = [0; 1];

@@ -1,9 +1,9 @@
 //! What the stacks over IP share: addresses, the listening socket, turning strangers away.
 
-use super::Terms;
-use super::introduction::Newcomers;
-use crate::ends::Ends;
+use super::authentication::Newcomers;
+use crate::buffers::Buffers;
 use crate::fault::{self, Fault, Result};
+use crate::stacks::contract::ConnectParameters;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -15,10 +15,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 const BACKLOG: i32 = 1 << 16;
 
 /// The port a responder listens on: the option `port` plus the replica, or any.
-pub(crate) fn port(terms: &Terms) -> Result<u16> {
-    match terms.stack.number("port") {
+pub(crate) fn port(parameters: &ConnectParameters) -> Result<u16> {
+    match parameters.stack.number("port") {
         None => Ok(0),
-        Some(first) => u16::try_from(first + u64::from(terms.replica)).map_err(|_| {
+        Some(first) => u16::try_from(first + u64::from(parameters.replica)).map_err(|_| {
             Fault::input("the ports of all replicas have to be below 65536")
                 .hint("each replica listens on the next port")
         }),
@@ -26,15 +26,15 @@ pub(crate) fn port(terms: &Terms) -> Result<u16> {
 }
 
 /// A bound socket.
-pub(crate) fn bound(terms: &Terms, kind: Type, protocol: Option<Protocol>) -> Result<Socket> {
-    let mut address = SocketAddr::new(terms.bind, port(terms)?);
+pub(crate) fn bound(parameters: &ConnectParameters, kind: Type, protocol: Option<Protocol>) -> Result<Socket> {
+    let mut address = SocketAddr::new(parameters.bind, port(parameters)?);
     let mut socket = Socket::new(Domain::for_address(address), kind, protocol);
-    if terms.bind.is_ipv6() && matches!(&socket, Err(e) if e.raw_os_error() == Some(libc::EAFNOSUPPORT)) {
+    if parameters.bind.is_ipv6() && matches!(&socket, Err(e) if e.raw_os_error() == Some(libc::EAFNOSUPPORT)) {
         // A host without IPv6: what was to hold for both families holds for the one there is.
         address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), address.port());
         socket = Socket::new(Domain::IPV4, kind, protocol);
     }
-    let socket = socket.map_err(|e| refused(&terms.stack.name, &e))?;
+    let socket = socket.map_err(|e| refused(&parameters.stack.name, &e))?;
     if kind == Type::STREAM {
         socket.set_reuse_address(true).map_err(|e| fault::io("SO_REUSEADDR", &e))?;
     }
@@ -115,19 +115,24 @@ pub(crate) struct Guests {
 }
 
 /// Accepts one connection that may go on: the next that comes from a known peer, or one that shows the token.
-pub(crate) fn accept(listener: &Socket, guests: &mut Guests, terms: &Terms, ends: &Ends) -> Result<Socket> {
-    while !terms.carries_data && guests.known.is_some() {
+pub(crate) fn accept(
+    listener: &Socket,
+    guests: &mut Guests,
+    parameters: &ConnectParameters,
+    buffers: &Buffers,
+) -> Result<Socket> {
+    while !parameters.carries_data && guests.known.is_some() {
         match guests.newcomers.next().map_or_else(|| listener.accept(), Ok) {
             Ok((socket, from)) if from.as_socket().map(|a| a.ip()) == guests.known => return Ok(socket),
             Ok(_) => {}
             Err(error) => match error.kind() {
-                io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+                io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                 io::ErrorKind::ConnectionAborted => {}
                 _ => return Err(fault::io("accept", &error)),
             },
         }
     }
-    let (socket, from) = guests.newcomers.accept(listener, &terms.token, ends)?;
+    let (socket, from) = guests.newcomers.accept(listener, &parameters.token, buffers)?;
     guests.known = from.as_socket().map(|a| a.ip());
     Ok(socket)
 }

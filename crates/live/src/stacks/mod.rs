@@ -1,227 +1,23 @@
-//! The communication operations of the language on each protocol stack: one file a stack, one table a stack.
-//!
-//! A stack is called straight from a thread. Nothing of ours stands between an operation and its system call: no executor,
-//! queue, allocation or copy.
+//! The communication operations of the language on each protocol stack: one file a stack, its line here.
 
-use crate::ends::Ends;
 use crate::fault::{Fault, Result};
+use contract::Protocol;
 use stackline_core::catalogue::StackTable;
-use stackline_core::plan::Stack;
-use stackline_core::record::Transport;
-use stackline_core::time::Instant;
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
 
+mod authentication;
 mod blast;
+pub mod contract;
 mod ikp;
-mod introduction;
 mod ip;
 mod mptcp;
 mod stream;
 mod tcp;
-mod told;
+mod trace;
 mod udp;
 mod unix;
 
-pub(crate) use told::Trail;
+pub(crate) use trace::FlowTrace;
 pub(crate) use unix::over as stream_over;
-
-pub use stackline_proto::datagram::{Losses, Token};
-
-/// What a side needs to know to open its end.
-#[derive(Clone, Debug)]
-pub struct Terms {
-    /// The stack and its options as written.
-    pub stack: Stack,
-    /// Proof of belonging.
-    pub token: Token,
-    /// Whether connections carry data units: then each one begins with the token, else only the first.
-    pub carries_data: bool,
-    /// Which pair of the part this is.
-    pub replica: u32,
-    /// Where a responder listens.
-    pub bind: IpAddr,
-}
-
-/// Which way bulk data goes, seen from the initiator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bulk {
-    /// Responder to initiator.
-    Get,
-    /// Initiator to responder.
-    Put,
-}
-
-/// A protocol stack.
-pub trait Protocol: Sync {
-    /// Its table.
-    fn table(&self) -> &'static StackTable;
-    /// Opens the responder's end.
-    ///
-    /// # Errors
-    /// A [`Fault`] when the system refuses.
-    fn listen(&self, terms: &Terms) -> Result<Box<dyn Listener>>;
-    /// Prepares the initiator's end; `address` is the listener's.
-    ///
-    /// # Errors
-    /// A [`Fault`] when the address makes no sense.
-    fn dial(&self, terms: &Terms, address: &str) -> Result<Box<dyn Dialer>>;
-}
-
-/// The responder before a connection.
-pub trait Listener: Send {
-    /// A port number, or the path of a socket.
-    fn address(&self) -> String;
-    /// `AwaitConnectIndication`.
-    ///
-    /// # Errors
-    /// A [`Fault`]; strangers are turned away and are no error.
-    fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>>;
-}
-
-/// The initiator before a connection.
-pub trait Dialer: Send {
-    /// `ConnectRequest`.
-    ///
-    /// # Errors
-    /// A [`Fault`] when nobody answers or the peer refuses.
-    fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>>;
-}
-
-/// An open connection; every operation blocks until it is done (or spins, when the option says so).
-pub trait Connection: Send {
-    /// `DataRequest`, `times` times. Returns how many were sent: fewer when the limit flag came up in between.
-    ///
-    /// # Errors
-    /// A [`Fault`] when the peer is gone or the job was ended.
-    fn send(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64>;
-    /// `AwaitDataIndication`, `times` times. Returns how many arrived: fewer when the peer ended its stream.
-    ///
-    /// # Errors
-    /// As for `send`; also when the stream ends inside a data unit.
-    fn receive(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64>;
-    /// `RPCCall`, begun at `since`: true when the response came, false when it counts as lost.
-    ///
-    /// # Errors
-    /// As for `send`.
-    fn call(&mut self, request: usize, response: usize, since: Instant, ends: &mut Ends) -> Result<bool> {
-        // A reliable stack answers or fails; only one that can lose a call has to know how long it waits.
-        let _ = since;
-        self.send(request, 1, ends)?;
-        if self.receive(response, 1, ends)? == 1 { Ok(true) } else { Err(vanished("before the response came")) }
-    }
-    /// Waits until nothing that connecting sent is in transit, so that the clock starts on a quiet connection.
-    ///
-    /// # Errors
-    /// As for `send`.
-    fn settle(&mut self, ends: &mut Ends) -> Result<()> {
-        let _ = ends;
-        Ok(())
-    }
-    /// Whether `send` returns only when the peer has everything.
-    fn confirms(&self) -> bool {
-        false
-    }
-    /// Whether the peer has closed the connection, or its half of it.
-    fn closed(&self) -> bool {
-        true
-    }
-    /// `RPCAwaitCallInd`: false when the peer ended its stream.
-    ///
-    /// # Errors
-    /// As for `receive`.
-    fn await_call(&mut self, bytes: usize, ends: &mut Ends) -> Result<bool> {
-        Ok(self.receive(bytes, 1, ends)? == 1)
-    }
-    /// `RPCReturn`.
-    ///
-    /// # Errors
-    /// As for `send`.
-    fn reply(&mut self, bytes: usize, ends: &mut Ends) -> Result<()> {
-        self.send(bytes, 1, ends).map(drop)
-    }
-    /// `StartBulkGet` and `StartBulkPut`.
-    ///
-    /// # Errors
-    /// As for `send`.
-    fn start_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()>;
-    /// `AwaitStartBulkGet` and `AwaitStartBulkPut`: false when the peer ended its stream.
-    ///
-    /// # Errors
-    /// As for `receive`.
-    fn await_start_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<bool>;
-    /// `StopBulkGet` and `StopBulkPut`: returns when nothing is in transit.
-    ///
-    /// # Errors
-    /// As for `receive`.
-    fn stop_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()>;
-    /// `AwaitStopBulkGet` and `AwaitStopBulkPut`.
-    ///
-    /// # Errors
-    /// As for `send`.
-    fn await_stop_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()>;
-    /// Tells the peer that no more data units come, because the limit was reached.
-    ///
-    /// # Errors
-    /// As for `send`.
-    fn end_stream(&mut self, ends: &mut Ends) -> Result<()>;
-    /// `DisconnectRequest`.
-    ///
-    /// # Errors
-    /// As for `send`.
-    fn disconnect(self: Box<Self>, ends: &mut Ends) -> Result<()>;
-    /// `AwaitDisconnectIndication`.
-    ///
-    /// # Errors
-    /// As for `receive`; also when data comes instead.
-    fn await_disconnect(&mut self, ends: &mut Ends) -> Result<()>;
-    /// What the transport says of itself now.
-    fn transport(&self) -> Option<Transport> {
-        None
-    }
-    /// What is really in force, by option name.
-    fn settings(&self) -> BTreeMap<String, String>;
-    /// What did not arrive in order, where that can happen.
-    fn losses(&self) -> Option<Losses> {
-        None
-    }
-    /// Bytes of data units that really arrived, where the cursor cannot know because some were lost.
-    fn received_bytes(&self) -> Option<u64> {
-        None
-    }
-    /// Where in the streams the next data unit goes and comes from, `(sent, taken)`, in bytes; asked only while a run is traced.
-    fn places(&self) -> Option<(u64, u64)> {
-        None
-    }
-    /// How many data units of that size leave together when there are as many.
-    fn together(&self, bytes: usize) -> u64 {
-        let _ = bytes;
-        1
-    }
-    /// The number that the data unit or request taken last carried, from 0 on this connection, and how many bits of it are
-    /// known; kept only while a run is traced.
-    fn number(&self) -> Option<(u64, u32)> {
-        None
-    }
-    /// How many data units or requests the peer says it has sent on this connection.
-    fn peer_sent(&self) -> Option<u64> {
-        None
-    }
-    /// The two ends' addresses, own first.
-    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
-        None
-    }
-    /// Things worth a flag.
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
-
-/// The peer closed or reset the connection at a wrong moment.
-pub(crate) fn vanished(when: &str) -> Fault {
-    Fault::measurement(format!("the peer closed the connection {when}"))
-        .hint("the process at the other end ended early; its own error, if it could still tell one, is the cause")
-}
 
 const ALL: &[&dyn Protocol] =
     &[&tcp::Tcp, &mptcp::Mptcp, &unix::Unix, &udp::Udp, &blast::SAW, &blast::WINDOW, &blast::BLAST, &ikp::Ikp];

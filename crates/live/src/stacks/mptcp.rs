@@ -1,7 +1,8 @@
 //! `mptcp`: Multipath TCP of the kernel (RFC 8684); everything but the socket's protocol number is TCP's.
 
-use super::{Dialer, Listener, Protocol, Terms, tcp};
+use super::tcp;
 use crate::fault::Result;
+use crate::stacks::contract::{ConnectParameters, Connector, Listener, Protocol};
 use crate::sys::socket::IPPROTO_MPTCP;
 use stackline_core::catalogue::{FlowControl, OptionTable, StackFacts, StackTable};
 
@@ -25,11 +26,11 @@ impl Protocol for Mptcp {
         &TABLE
     }
 
-    fn listen(&self, terms: &Terms) -> Result<Box<dyn Listener>> {
-        tcp::listen(terms, Some(IPPROTO_MPTCP.into()))
+    fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
+        tcp::listen(parameters, Some(IPPROTO_MPTCP.into()))
     }
 
-    fn dial(&self, terms: &Terms, address: &str) -> Result<Box<dyn Dialer>> {
-        tcp::dial(terms, address, Some(IPPROTO_MPTCP.into()))
+    fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>> {
+        tcp::connector(parameters, address, Some(IPPROTO_MPTCP.into()))
     }
 }

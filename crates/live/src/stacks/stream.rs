@@ -3,15 +3,18 @@
 //! Data units follow one another without framing: both cursors know their sizes. One byte starts a bulk transfer and one
 //! byte confirms that a put has arrived. A half-closed stream says that no more data units come.
 
-use super::{Bulk, Connection, Token, vanished};
-use crate::ends::{Ends, Flags, READ_BYTES};
+use crate::buffers::{Buffers, READ_BYTES};
+use crate::cancel::Flags;
 use crate::fault::{self, Fault, Result};
+use crate::stacks::contract::{Connection, vanished};
 use crate::sys::socket::{self, RecvFlags, SendFlags};
 use nix::errno::Errno;
 use nix::sys::sendfile::sendfile;
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
+use stackline_endpoint::Bulk;
 use stackline_events::scope;
+use stackline_proto::datagram::Token;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -89,35 +92,35 @@ impl<F: Flavour> Stream<F> {
     }
 
     /// Proves to the responder that this connection belongs to the run.
-    pub(crate) fn introduce(&mut self, token: &Token, ends: &Ends) -> Result<()> {
-        send_all(&self.socket, token, SendFlags::empty(), &ends.flags)
+    pub(crate) fn introduce(&mut self, token: &Token, buffers: &Buffers) -> Result<()> {
+        send_all(&self.socket, token, SendFlags::empty(), &buffers.flags)
     }
 
     #[inline]
-    fn send_unit(&mut self, bytes: usize, ends: &mut Ends) -> Result<()> {
-        if ends.source.file().is_some() {
-            return self.send_file(bytes, ends);
+    fn send_unit(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
+        if buffers.source.file().is_some() {
+            return self.send_file(bytes, buffers);
         }
         let flags = if self.zerocopy.is_some() { ZEROCOPY } else { SendFlags::empty() };
-        let unit = ends.source.outgoing(bytes).map_err(|e| fault::io("reading the source", &e))?;
+        let unit = buffers.source.outgoing(bytes).map_err(|e| fault::io("reading the source", &e))?;
         // The common case: the kernel takes the whole unit at once.
         match send(&self.socket, unit, flags) {
             Ok(sent) if sent == bytes => {}
-            Ok(sent) => send_all(&self.socket, &unit[sent..], flags, &ends.flags)?,
+            Ok(sent) => send_all(&self.socket, &unit[sent..], flags, &buffers.flags)?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                ends.flags.interrupted()?;
-                send_all(&self.socket, unit, flags, &ends.flags)?;
+                buffers.flags.interrupted()?;
+                send_all(&self.socket, unit, flags, &buffers.flags)?;
             }
             Err(error) => return Err(broken("send", &error)),
         }
-        self.note_zerocopy(ends)
+        self.note_zerocopy(buffers)
     }
 
-    fn send_file(&mut self, bytes: usize, ends: &mut Ends) -> Result<()> {
-        let flags = ends.flags.clone();
+    fn send_file(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
+        let flags = buffers.flags.clone();
         let mut left = bytes;
         while left > 0 {
-            let Some((file, length, at)) = ends.source.file() else { return Ok(()) };
+            let Some((file, length, at)) = buffers.source.file() else { return Ok(()) };
             let mut offset = i64::try_from(*at).unwrap_or(0);
             let most = left.min(usize::try_from(length - *at).unwrap_or(left));
             match scope::sending(most, || sendfile(&self.socket, file, Some(&mut offset), most)) {
@@ -133,14 +136,14 @@ impl<F: Flavour> Stream<F> {
         Ok(())
     }
 
-    fn note_zerocopy(&mut self, ends: &Ends) -> Result<()> {
+    fn note_zerocopy(&mut self, buffers: &Buffers) -> Result<()> {
         let Some(state) = &mut self.zerocopy else { return Ok(()) };
         state.pending += 1;
-        if state.pending > PENDING_MOST { self.reap(PENDING_MOST / 2, ends) } else { Ok(()) }
+        if state.pending > PENDING_MOST { self.reap(PENDING_MOST / 2, buffers) } else { Ok(()) }
     }
 
     /// Collects completions until at most `most` sends are pending.
-    fn reap(&mut self, most: u32, ends: &Ends) -> Result<()> {
+    fn reap(&mut self, most: u32, buffers: &Buffers) -> Result<()> {
         let Some(state) = &mut self.zerocopy else { return Ok(()) };
         while state.pending > most {
             match socket::zerocopy_completions(self.socket.as_fd()) {
@@ -150,7 +153,7 @@ impl<F: Flavour> Stream<F> {
                     state.copied += if copied { n } else { 0 };
                 }
                 Ok(None) => {
-                    ends.flags.interrupted()?;
+                    buffers.flags.interrupted()?;
                     std::thread::yield_now();
                 }
                 Err(error) => return Err(fault::io("reading zero-copy completions", &error)),
@@ -161,29 +164,29 @@ impl<F: Flavour> Stream<F> {
 
     /// Takes what is there, at most `most` bytes; 0 at the end of the stream.
     #[inline]
-    fn take(&mut self, most: usize, ends: &mut Ends) -> Result<usize> {
+    fn take(&mut self, most: usize, buffers: &mut Buffers) -> Result<usize> {
         let mut tries = 0_u32;
         loop {
             let fd = self.socket.as_fd();
             let got = scope::receiving(most, || match self.receive {
-                Receive::Block => socket::receive(fd, ends.room(most), RecvFlags::empty()),
-                Receive::Spin => socket::receive(fd, ends.room(most), RecvFlags::DONTWAIT),
+                Receive::Block => socket::receive(fd, buffers.room(most), RecvFlags::empty()),
+                Receive::Spin => socket::receive(fd, buffers.room(most), RecvFlags::DONTWAIT),
                 Receive::Truncate => socket::discard(fd, most, 0),
             });
             match got {
                 Ok(n) => {
-                    ends.arrived(n).map_err(|e| fault::io("writing the destination", &e))?;
+                    buffers.arrived(n).map_err(|e| fault::io("writing the destination", &e))?;
                     return Ok(n);
                 }
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => {
                         tries = tries.wrapping_add(1);
                         if tries.is_multiple_of(1024) {
-                            ends.flags.interrupted()?;
+                            buffers.flags.interrupted()?;
                         }
                         std::hint::spin_loop();
                     }
-                    io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+                    io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                     _ => return Err(broken("recv", &error)),
                 },
             }
@@ -191,7 +194,7 @@ impl<F: Flavour> Stream<F> {
     }
 
     /// A single byte that is no data.
-    fn expect_byte(&mut self, expected: u8, ends: &Ends) -> Result<bool> {
+    fn expect_byte(&mut self, expected: u8, buffers: &Buffers) -> Result<bool> {
         if self.ahead > 0 {
             // It was taken with the data units before it.
             self.ahead -= 1;
@@ -208,7 +211,7 @@ impl<F: Flavour> Stream<F> {
                 Ok(_) if byte[0] == expected => return Ok(true),
                 Ok(_) => return Err(Fault::measurement("the peer sent data where a control byte belongs")),
                 Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                     _ => return Err(broken("recv", &error)),
                 },
             }
@@ -224,35 +227,35 @@ const REST: Duration = Duration::from_secs(10);
 const LOOKS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 
 impl<F: Flavour> Connection for Stream<F> {
-    fn settle(&mut self, ends: &mut Ends) -> Result<()> {
+    fn settle(&mut self, buffers: &mut Buffers) -> Result<()> {
         let (begun, mut pause) = (Instant::now(), LOOKS.0);
         while socket::in_transit(self.socket.as_fd()) && begun.elapsed() < REST {
-            ends.flags.interrupted()?;
+            buffers.flags.interrupted()?;
             std::thread::sleep(pause);
             pause = (pause * 2).min(LOOKS.1);
         }
         Ok(())
     }
 
-    fn send(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         for done in 0..times {
-            if ends.flags.limit() && times > 1 {
+            if buffers.flags.limit() && times > 1 {
                 return Ok(done);
             }
-            self.send_unit(bytes, ends)?;
+            self.send_unit(bytes, buffers)?;
         }
         Ok(times)
     }
 
-    fn receive(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+    fn receive(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         let wanted = (bytes as u64).saturating_mul(times);
         let at_once = bytes.max(READ_BYTES) as u64;
-        let exact = ends.keeps() || self.receive == Receive::Truncate;
+        let exact = buffers.keeps() || self.receive == Receive::Truncate;
         let mut have = self.ahead;
         while have < wanted {
             // Bytes for a file are told apart from what follows them; a truncating receive must not touch what follows.
             let most = if exact { at_once.max(1 << 20).min(wanted - have) } else { at_once };
-            let got = self.take(most as usize, ends)?;
+            let got = self.take(most as usize, buffers)?;
             if got == 0 {
                 self.ended = true;
                 self.ahead = 0;
@@ -265,36 +268,36 @@ impl<F: Flavour> Connection for Stream<F> {
         Ok(times)
     }
 
-    fn start_bulk(&mut self, _: Bulk, ends: &mut Ends) -> Result<()> {
-        send_all(&self.socket, &[START], SendFlags::empty(), &ends.flags)
+    fn start_bulk(&mut self, _: Bulk, buffers: &mut Buffers) -> Result<()> {
+        send_all(&self.socket, &[START], SendFlags::empty(), &buffers.flags)
     }
 
-    fn await_start_bulk(&mut self, _: Bulk, ends: &mut Ends) -> Result<bool> {
-        Ok(!self.ended && self.expect_byte(START, ends)?)
+    fn await_start_bulk(&mut self, _: Bulk, buffers: &mut Buffers) -> Result<bool> {
+        Ok(!self.ended && self.expect_byte(START, buffers)?)
     }
 
-    fn stop_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()> {
+    fn stop_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<()> {
         if way == Bulk::Put {
             self.flavour.push(&self.socket);
-            if !self.expect_byte(CONFIRM, ends)? {
+            if !self.expect_byte(CONFIRM, buffers)? {
                 return Err(vanished("before it confirmed that everything had arrived"));
             }
-            self.reap(0, ends)?;
+            self.reap(0, buffers)?;
         }
         Ok(())
     }
 
-    fn await_stop_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()> {
+    fn await_stop_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<()> {
         match way {
             Bulk::Get => {
                 self.flavour.push(&self.socket);
-                self.reap(0, ends)
+                self.reap(0, buffers)
             }
-            Bulk::Put => send_all(&self.socket, &[CONFIRM], SendFlags::empty(), &ends.flags),
+            Bulk::Put => send_all(&self.socket, &[CONFIRM], SendFlags::empty(), &buffers.flags),
         }
     }
 
-    fn end_stream(&mut self, _: &mut Ends) -> Result<()> {
+    fn end_stream(&mut self, _: &mut Buffers) -> Result<()> {
         match self.socket.shutdown(Shutdown::Write) {
             // The peer has closed already: it knows.
             Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(broken("shutdown", &error)),
@@ -302,12 +305,12 @@ impl<F: Flavour> Connection for Stream<F> {
         }
     }
 
-    fn disconnect(self: Box<Self>, _: &mut Ends) -> Result<()> {
+    fn disconnect(self: Box<Self>, _: &mut Buffers) -> Result<()> {
         drop(self);
         Ok(())
     }
 
-    fn await_disconnect(&mut self, ends: &mut Ends) -> Result<()> {
+    fn await_disconnect(&mut self, buffers: &mut Buffers) -> Result<()> {
         if self.ended {
             return Ok(());
         }
@@ -321,7 +324,7 @@ impl<F: Flavour> Connection for Stream<F> {
                 Ok(0) => return Ok(()),
                 Ok(_) => return Err(Fault::measurement("the peer sent data after the last data unit")),
                 Err(error) => match error.kind() {
-                    io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+                    io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                     io::ErrorKind::ConnectionReset => return Ok(()),
                     _ => return Err(broken("recv", &error)),
                 },

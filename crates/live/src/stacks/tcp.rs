@@ -1,10 +1,11 @@
 //! `tcp`: one connection of the kernel's TCP.
 
+use super::ip;
 use super::ip::Guests;
 use super::stream::{Flavour, Receive, Stream};
-use super::{Connection, Dialer, Listener, Protocol, Terms, ip};
-use crate::ends::Ends;
+use crate::buffers::Buffers;
 use crate::fault::{self, Fault, Result};
+use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol};
 use crate::sys::socket;
 use socket2::{SockAddr, Socket, TcpKeepalive, Type};
 use stackline_core::catalogue::{
@@ -124,30 +125,34 @@ impl Protocol for Tcp {
         &TABLE
     }
 
-    fn listen(&self, terms: &Terms) -> Result<Box<dyn Listener>> {
-        listen(terms, None)
+    fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
+        listen(parameters, None)
     }
 
-    fn dial(&self, terms: &Terms, address: &str) -> Result<Box<dyn Dialer>> {
-        dial(terms, address, None)
+    fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>> {
+        connector(parameters, address, None)
     }
 }
 
 /// Listens with TCP, or with another protocol that behaves like it.
-pub(super) fn listen(terms: &Terms, protocol: Option<socket2::Protocol>) -> Result<Box<dyn Listener>> {
-    let socket = ip::bound(terms, Type::STREAM, protocol)?;
+pub(super) fn listen(parameters: &ConnectParameters, protocol: Option<socket2::Protocol>) -> Result<Box<dyn Listener>> {
+    let socket = ip::bound(parameters, Type::STREAM, protocol)?;
     // Set before listening: accepted connections inherit it, also what is negotiated in the handshake.
-    configure(&socket, &terms.stack)?;
+    configure(&socket, &parameters.stack)?;
     ip::listen(&socket)?;
-    Ok(Box::new(TcpListener { socket, terms: terms.clone(), guests: Guests::default() }))
+    Ok(Box::new(TcpListener { socket, parameters: parameters.clone(), guests: Guests::default() }))
 }
 
 /// Dials likewise.
-pub(super) fn dial(terms: &Terms, address: &str, protocol: Option<socket2::Protocol>) -> Result<Box<dyn Dialer>> {
-    Ok(Box::new(TcpDialer {
+pub(super) fn connector(
+    parameters: &ConnectParameters,
+    address: &str,
+    protocol: Option<socket2::Protocol>,
+) -> Result<Box<dyn Connector>> {
+    Ok(Box::new(TcpConnector {
         address: ip::resolve(address)?,
         shown: address.to_string(),
-        terms: terms.clone(),
+        parameters: parameters.clone(),
         protocol,
         introduced: false,
     }))
@@ -155,7 +160,7 @@ pub(super) fn dial(terms: &Terms, address: &str, protocol: Option<socket2::Proto
 
 struct TcpListener {
     socket: Socket,
-    terms: Terms,
+    parameters: ConnectParameters,
     guests: Guests,
 }
 
@@ -164,33 +169,33 @@ impl Listener for TcpListener {
         ip::bound_port(&self.socket)
     }
 
-    fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        let socket = ip::accept(&self.socket, &mut self.guests, &self.terms, ends)?;
-        Ok(Box::new(stream(socket, &self.terms)?))
+    fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+        let socket = ip::accept(&self.socket, &mut self.guests, &self.parameters, buffers)?;
+        Ok(Box::new(stream(socket, &self.parameters)?))
     }
 }
 
-struct TcpDialer {
+struct TcpConnector {
     address: SockAddr,
     shown: String,
-    terms: Terms,
+    parameters: ConnectParameters,
     protocol: Option<socket2::Protocol>,
     introduced: bool,
 }
 
-impl Dialer for TcpDialer {
-    fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
+impl Connector for TcpConnector {
+    fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
         let socket = Socket::new(self.address.domain(), Type::STREAM, self.protocol)
-            .map_err(|e| ip::refused(&self.terms.stack.name, &e))?;
-        configure(&socket, &self.terms.stack)?;
-        let introduce = self.terms.carries_data || !self.introduced;
+            .map_err(|e| ip::refused(&self.parameters.stack.name, &e))?;
+        configure(&socket, &self.parameters.stack)?;
+        let introduce = self.parameters.carries_data || !self.introduced;
         if introduce {
             // Bounds the handshake; later connections of a loop go where one already went.
             socket.set_write_timeout(Some(ip::PATIENCE)).map_err(|e| fault::io("SO_SNDTIMEO", &e))?;
         }
         while let Err(error) = socket.connect(&self.address) {
             match error.raw_os_error() {
-                Some(libc::EINTR) => ends.flags.interrupted()?,
+                Some(libc::EINTR) => buffers.flags.interrupted()?,
                 Some(libc::EISCONN) => break,
                 Some(libc::EINPROGRESS) => {
                     return Err(ip::unreachable(&self.shown, &std::io::ErrorKind::TimedOut.into()));
@@ -199,23 +204,23 @@ impl Dialer for TcpDialer {
             }
         }
         if !introduce {
-            return Ok(Box::new(stream(socket, &self.terms)?));
+            return Ok(Box::new(stream(socket, &self.parameters)?));
         }
         socket.set_write_timeout(None).map_err(|e| fault::io("SO_SNDTIMEO", &e))?;
-        let mut stream = stream(socket, &self.terms)?;
-        stream.introduce(&self.terms.token, ends)?;
+        let mut stream = stream(socket, &self.parameters)?;
+        stream.introduce(&self.parameters.token, buffers)?;
         self.introduced = true;
         Ok(Box::new(stream))
     }
 }
 
-fn stream(socket: Socket, terms: &Terms) -> Result<Stream<TcpFlavour>> {
-    if terms.carries_data {
+fn stream(socket: Socket, parameters: &ConnectParameters) -> Result<Stream<TcpFlavour>> {
+    if parameters.carries_data {
         // A host that vanishes without a word is noticed within about half a minute.
         let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
         let _ = socket.set_tcp_keepalive(&keepalive);
     }
-    let zerocopy = terms.stack.flag("zerocopy");
+    let zerocopy = parameters.stack.flag("zerocopy");
     if zerocopy {
         socket::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(|e| {
             Fault::environment(format!("this host refuses MSG_ZEROCOPY: {e}")).hint("leave the option `zerocopy` out")
@@ -223,8 +228,8 @@ fn stream(socket: Socket, terms: &Terms) -> Result<Stream<TcpFlavour>> {
     }
     Ok(Stream::new(
         socket,
-        TcpFlavour { zerocopy: terms.stack.name == TABLE.name },
-        Receive::of(&terms.stack),
+        TcpFlavour { zerocopy: parameters.stack.name == TABLE.name },
+        Receive::of(&parameters.stack),
         zerocopy,
     ))
 }

@@ -1,10 +1,11 @@
 //! `unix`: a stream socket between two processes of one host.
 
-use super::introduction::Newcomers;
+use super::authentication::Newcomers;
+use super::ip;
 use super::stream::{Flavour, Receive, Stream};
-use super::{Connection, Dialer, Listener, Protocol, Terms, ip};
-use crate::ends::Ends;
+use crate::buffers::Buffers;
 use crate::fault::{self, Fault, Result};
+use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol};
 use socket2::{Domain, SockAddr, Socket, Type};
 use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
 use stackline_core::record::Transport;
@@ -63,10 +64,10 @@ impl Protocol for Unix {
         &TABLE
     }
 
-    fn listen(&self, terms: &Terms) -> Result<Box<dyn Listener>> {
+    fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
         // An abstract name: no file that could be left behind.
-        let random: String = terms.token.iter().take(8).map(|b| format!("{b:02x}")).collect();
-        let name = format!("stackline-{random}-{}", terms.replica);
+        let random: String = parameters.token.iter().take(8).map(|b| format!("{b:02x}")).collect();
+        let name = format!("stackline-{random}-{}", parameters.replica);
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|e| ip::refused("unix", &e))?;
         socket
             .bind(&abstract_address(&name)?)
@@ -75,18 +76,18 @@ impl Protocol for Unix {
         Ok(Box::new(UnixListener {
             socket,
             name,
-            terms: terms.clone(),
+            parameters: parameters.clone(),
             introduced: false,
             newcomers: Newcomers::default(),
         }))
     }
 
-    fn dial(&self, terms: &Terms, address: &str) -> Result<Box<dyn Dialer>> {
+    fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>> {
         let target = abstract_address(address)?;
-        Ok(Box::new(UnixDialer {
+        Ok(Box::new(UnixConnector {
             address: target,
             shown: address.to_string(),
-            terms: terms.clone(),
+            parameters: parameters.clone(),
             introduced: false,
         }))
     }
@@ -100,7 +101,7 @@ fn abstract_address(name: &str) -> Result<SockAddr> {
 struct UnixListener {
     socket: Socket,
     name: String,
-    terms: Terms,
+    parameters: ConnectParameters,
     introduced: bool,
     newcomers: Newcomers,
 }
@@ -110,62 +111,62 @@ impl Listener for UnixListener {
         self.name.clone()
     }
 
-    fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        let socket = if self.introduced && !self.terms.carries_data {
-            self.next(ends)?
+    fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+        let socket = if self.introduced && !self.parameters.carries_data {
+            self.next(buffers)?
         } else {
-            self.newcomers.accept(&self.socket, &self.terms.token, ends)?.0
+            self.newcomers.accept(&self.socket, &self.parameters.token, buffers)?.0
         };
         self.introduced = true;
-        Ok(Box::new(stream(socket, &self.terms)?))
+        Ok(Box::new(stream(socket, &self.parameters)?))
     }
 }
 
 impl UnixListener {
     /// The next connection of a loop.
-    fn next(&mut self, ends: &Ends) -> Result<Socket> {
+    fn next(&mut self, buffers: &Buffers) -> Result<Socket> {
         loop {
             match self.newcomers.next().map_or_else(|| self.socket.accept(), Ok) {
                 Ok((socket, _)) => return Ok(socket),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                 Err(error) => return Err(fault::io("accept", &error)),
             }
         }
     }
 }
 
-struct UnixDialer {
+struct UnixConnector {
     address: SockAddr,
     shown: String,
-    terms: Terms,
+    parameters: ConnectParameters,
     introduced: bool,
 }
 
-impl Dialer for UnixDialer {
-    fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
+impl Connector for UnixConnector {
+    fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|e| ip::refused("unix", &e))?;
         while let Err(error) = socket.connect(&self.address) {
             match error.kind() {
-                io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+                io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                 _ => return Err(ip::unreachable(&self.shown, &error)),
             }
         }
-        let mut stream = stream(socket, &self.terms)?;
-        if self.terms.carries_data || !self.introduced {
-            stream.introduce(&self.terms.token, ends)?;
+        let mut stream = stream(socket, &self.parameters)?;
+        if self.parameters.carries_data || !self.introduced {
+            stream.introduce(&self.parameters.token, buffers)?;
             self.introduced = true;
         }
         Ok(Box::new(stream))
     }
 }
 
-fn stream(socket: Socket, terms: &Terms) -> Result<Stream<UnixFlavour>> {
-    if let Some(bytes) = terms.stack.number("send_buffer") {
+fn stream(socket: Socket, parameters: &ConnectParameters) -> Result<Stream<UnixFlavour>> {
+    if let Some(bytes) = parameters.stack.number("send_buffer") {
         socket
             .set_send_buffer_size(bytes as usize)
             .map_err(|e| Fault::environment(format!("the option send_buffer of unix is refused: {e}")))?;
     }
-    Ok(Stream::new(socket, UnixFlavour, Receive::of(&terms.stack), false))
+    Ok(Stream::new(socket, UnixFlavour, Receive::of(&parameters.stack), false))
 }
 
 /// A stream whose other end is any socket at all: for the fuzz target of the framing.

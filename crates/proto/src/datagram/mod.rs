@@ -27,13 +27,4 @@ pub const COUNT_BITS: u32 = 40;
 /// Those bits.
 pub const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
-/// Datagrams that did not arrive once and in order, as far as the receiver can know.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Losses {
-    /// Sent and never arrived.
-    pub lost: u64,
-    /// Arrived again.
-    pub duplicated: u64,
-    /// Arrived after a later one.
-    pub reordered: u64,
-}
+pub use stackline_core::record::Losses;

@@ -2,12 +2,11 @@
 //!
 //! A segment travels as its fields; its bytes are made for captures only.
 
-use super::end::Got;
-use super::other;
-use super::tcp::{MAPPING, Wire};
+use super::byte_stream::Got;
+use super::tcp_wire::{MAPPING, Wire};
 use crate::datagram::Datagram;
+use crate::executor::Executor;
 use crate::trace::Log;
-use crate::world::World;
 use stackline_core::catalogue::{
     ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
 };
@@ -142,14 +141,14 @@ impl Machine {
     }
 
     /// Sends what there is to send. When it wants to do so again.
-    pub(super) fn flush(&mut self, wire: &Wire, world: &World) -> Option<Instant> {
-        let now = world.now();
-        let mut leaving = world.outgoing().borrow_mut();
+    pub(super) fn flush(&mut self, wire: &Wire, executor: &Executor) -> Option<Instant> {
+        let now = executor.now();
+        let mut leaving = executor.outgoing().borrow_mut();
         while let Some(segment) = self.connection.poll(now) {
             let place = self.connection.place(&segment);
             leaving.push(packet(wire, wire.connection, segment, place));
         }
-        if let Some(log) = &world.log {
+        if let Some(log) = &executor.log {
             self.tell(wire, log, now);
         }
         self.connection.deadline().map(|(at, _)| at)
@@ -158,7 +157,7 @@ impl Machine {
     /// Puts what the machine has told on the log.
     fn tell(&mut self, wire: &Wire, log: &Log, now: Instant) {
         let (stream, host) = log.stream(wire.pair, wire.side);
-        let back = log.stream(wire.pair, other(wire.side)).0;
+        let back = log.stream(wire.pair, wire.side.other()).0;
         for told in self.connection.told() {
             let place = |offset: u64, bytes: Option<u64>| [Value::Absent, stream.into(), offset.into(), bytes.into()];
             match told {

@@ -9,11 +9,11 @@
 //! from the beginning and never tuned; a host's own queue may drop its segments. As in Linux are timestamps, window
 //! scaling, Nagle's algorithm, quick acknowledgements at first and delayed ones (every second segment, else 40 ms) later.
 
-use super::end::Got;
+use super::byte_stream::Got;
 use super::segments::{ACK, FIN, Fields, RST, Segments};
-use super::tcp::{MAPPING, Wire};
+use super::tcp_wire::{MAPPING, Wire};
 use crate::datagram::{Body, Datagram, TCP, ipv4};
-use crate::world::World;
+use crate::executor::Executor;
 use smoltcp::iface::{Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet};
 use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::socket::tcp::{self, CongestionControl, RecvError, Socket, SocketBuffer};
@@ -216,8 +216,8 @@ impl Machine {
 
     // --- the network's side ---
 
-    pub(super) fn arrived(&mut self, wire: &Wire, datagram: &Datagram, world: &World) {
-        let now = world.now();
+    pub(super) fn arrived(&mut self, wire: &Wire, datagram: &Datagram, executor: &Executor) {
+        let now = executor.now();
         MILLISECONDS.set((now.0 / 1_000_000) as u32);
         let header = datagram.header();
         let carried = datagram.carried();
@@ -229,8 +229,8 @@ impl Machine {
                 self.socket().set_ack_delay(delayed_ack);
             }
         }
-        let mut frames = world.frames.borrow_mut();
-        let mut leaving = world.outgoing().borrow_mut();
+        let mut frames = executor.frames.borrow_mut();
+        let mut leaving = executor.outgoing().borrow_mut();
         let before = leaving.len();
         frames.arriving[..header.len()].copy_from_slice(header);
         let frames = &mut *frames;
@@ -251,11 +251,11 @@ impl Machine {
     }
 
     /// Sends what there is to send. When it wants to do so again.
-    pub(super) fn flush(&mut self, wire: &Wire, world: &World) -> Option<Instant> {
-        let now = world.now();
+    pub(super) fn flush(&mut self, wire: &Wire, executor: &Executor) -> Option<Instant> {
+        let now = executor.now();
         MILLISECONDS.set((now.0 / 1_000_000) as u32);
-        let mut frames = world.frames.borrow_mut();
-        let mut leaving = world.outgoing().borrow_mut();
+        let mut frames = executor.frames.borrow_mut();
+        let mut leaving = executor.outgoing().borrow_mut();
         let before = leaving.len();
         let (pair, connection) = (wire.pair, wire.connection);
         let mut nic =

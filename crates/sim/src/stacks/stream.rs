@@ -1,13 +1,15 @@
 //! The communication operations over a byte stream. The same bytes go as in the live world: 16 of introduction, data units
 //! one after the other without framing, one byte that starts a bulk transfer and one that confirms a put.
 
-use super::Bulk;
-use super::end::{Got, StreamEnd, Streams};
+use super::byte_stream::{Got, StreamEnd, Streams};
+use crate::context::Context;
 use crate::error::{Error, Result, vanished};
-use crate::trace::{Coming, Leaving, Units};
-use crate::world::{Desk, World};
+use crate::executor::Executor;
+use crate::trace::{Coming, Leaving};
+use crate::units::Units;
 use stackline_core::record::Transport;
 use stackline_core::time::{Duration, Instant};
+use stackline_endpoint::{Bulk, Service};
 use std::collections::BTreeMap;
 use std::mem;
 use std::rc::Rc;
@@ -24,31 +26,31 @@ const PATIENCE_LATER: Duration = Duration(127_000_000_000);
 
 /// An open stream.
 #[derive(Debug)]
-pub(crate) struct Stream {
-    end: StreamEnd,
-    desk: Rc<Desk>,
+pub(super) struct Stream<E: StreamEnd> {
+    end: E,
+    context: Rc<Context>,
     /// Bytes taken from the socket that belong to later data units.
     ahead: u64,
     ended: bool,
 }
 
-impl Drop for Stream {
+impl<E: StreamEnd> Drop for Stream<E> {
     fn drop(&mut self) {
-        self.end.abandon(&self.desk.world);
+        self.end.abandon(&self.context.executor);
     }
 }
 
-impl Stream {
-    fn new(end: StreamEnd, desk: &Rc<Desk>) -> Self {
-        desk.trace_streams();
-        Self { end, desk: Rc::clone(desk), ahead: 0, ended: false }
+impl<E: StreamEnd> Stream<E> {
+    fn new(end: E, context: &Rc<Context>) -> Self {
+        context.trace(|line, _| line.carries_streams());
+        Self { end, context: Rc::clone(context), ahead: 0, ended: false }
     }
 
-    pub(super) async fn connect(pair: &impl Streams, desk: &Rc<Desk>) -> Result<Self> {
+    pub(super) async fn connect(pair: &impl Streams<End = E>, context: &Rc<Context>) -> Result<Self> {
         let introduces = pair.introductions().of_next_dialled();
-        let mut stream = Self::new(pair.dial(&desk.world)?, desk);
+        let mut stream = Self::new(pair.dial(&context.executor)?, context);
         let patience = if introduces { PATIENCE } else { PATIENCE_LATER };
-        stream.established(desk.now() + patience).await?;
+        stream.established(context.now() + patience).await?;
         if introduces {
             stream.put(INTRODUCTION).await?;
         }
@@ -57,18 +59,18 @@ impl Stream {
 
     async fn established(&self, until: Instant) -> Result<()> {
         let answered = || self.end.answered();
-        match self.desk.until_or("its connection to be answered", until, answered).await? {
+        match self.context.until_or("its connection to be answered", until, answered).await? {
             Some(true) => Ok(()),
-            Some(false) => Err(unreachable("was refused").into()),
-            None => Err(unreachable("was not answered").into()),
+            Some(false) => Err(unreachable("was refused")),
+            None => Err(unreachable("was not answered")),
         }
     }
 
-    pub(super) async fn accept(pair: &impl Streams, desk: &Rc<Desk>) -> Result<Self> {
+    pub(super) async fn accept(pair: &impl Streams<End = E>, context: &Rc<Context>) -> Result<Self> {
         let introductions = pair.introductions();
         let introduces = introductions.of_next_accepted();
-        let end = desk.until("a connection", || pair.accept()).await?;
-        let mut stream = Self::new(end, desk);
+        let end = context.until("a connection", || pair.accept()).await?;
+        let mut stream = Self::new(end, context);
         if introduces && !stream.take_exactly(INTRODUCTION).await? {
             return Err(vanished("before it had introduced itself"));
         }
@@ -76,34 +78,34 @@ impl Stream {
         Ok(stream)
     }
 
-    fn world(&self) -> &World {
-        &self.desk.world
+    fn executor(&self) -> &Executor {
+        &self.context.executor
     }
 
     /// Puts bytes into the stream; waits for room.
     async fn put(&mut self, bytes: u64) -> Result<()> {
         let mut left = bytes as usize;
-        let (end, world) = (&self.end, &self.desk.world);
-        let step = || match end.send(left, world) {
+        let (end, executor) = (&self.end, &self.context.executor);
+        let step = || match end.send(left, executor) {
             Some(n) => {
                 left -= n;
                 (left == 0).then_some(true)
             }
             None => Some(false),
         };
-        let sent = self.desk.until("room in its send buffer", step).await?;
-        self.desk.trace_moved(bytes, 0);
+        let sent = self.context.until("room in its send buffer", step).await?;
+        self.context.trace(|line, _| line.moved(bytes, 0));
         if sent { Ok(()) } else { Err(vanished("while data was on its way")) }
     }
 
     /// Takes what is there, at most `most` bytes; 0 at the end of the stream.
     async fn take(&self, most: u64, what: &'static str) -> Result<u64> {
-        let (end, world) = (&self.end, &self.desk.world);
-        let step = || match end.receive(most.min(READ_BYTES_MOST) as usize, world) {
+        let (end, executor) = (&self.end, &self.context.executor);
+        let step = || match end.receive(most.min(READ_BYTES_MOST) as usize, executor) {
             Got::Nothing => None,
             got => Some(got),
         };
-        match self.desk.until(what, step).await? {
+        match self.context.until(what, step).await? {
             Got::Bytes(n) => Ok(n as u64),
             Got::Broken => Err(vanished("while data was on its way")),
             Got::Nothing | Got::End => Ok(0),
@@ -119,13 +121,13 @@ impl Stream {
             }
             have += got;
         }
-        self.desk.trace_moved(0, bytes);
+        self.context.trace(|line, _| line.moved(0, bytes));
         Ok(true)
     }
 
     /// A single byte that is no data.
     async fn expect_byte(&mut self, what: &'static str) -> Result<bool> {
-        self.desk.trace_moved(0, 1);
+        self.context.trace(|line, _| line.moved(0, 1));
         if self.ahead > 0 {
             // It was taken with the data units before it.
             self.ahead -= 1;
@@ -137,24 +139,24 @@ impl Stream {
     }
 
     /// Sends so many units; replies too, one at a time.
-    pub(super) async fn send(&mut self, bytes: u64, times: u64, what: Leaving) -> Result<u64> {
+    async fn send_units(&mut self, bytes: u64, times: u64, what: Leaving) -> Result<u64> {
         for done in 0..times {
-            if times > 1 && self.desk.job.flags.limit() {
+            if times > 1 && self.context.job.flags.limit() {
                 return Ok(done);
             }
-            self.desk.trace_leaves(what, bytes);
+            self.context.trace(|line, at| line.leaves(at, what, bytes));
             self.put(bytes).await?;
-            self.desk.trace_left(what, bytes);
+            self.context.trace(|line, at| line.left(at, what, bytes));
         }
         Ok(times)
     }
 
     /// Takes so many units; calls and responses too, one at a time.
-    pub(super) async fn receive(&mut self, bytes: u64, times: u64, what: Coming) -> Result<u64> {
+    async fn receive_units(&mut self, bytes: u64, times: u64, what: Coming) -> Result<u64> {
         let wanted = bytes.saturating_mul(times);
         let at_once = bytes.max(READ_BYTES);
         let mut have = mem::take(&mut self.ahead);
-        let mut coming = Units::new(&self.desk, bytes, times, what);
+        let mut coming = Units::new(&self.context, bytes, times, what);
         while have < wanted {
             coming.are(have.min(wanted));
             let got = self.take(at_once, "data units").await?;
@@ -169,28 +171,46 @@ impl Stream {
         self.ahead = have - wanted;
         Ok(times)
     }
+}
 
-    pub(super) async fn call(&mut self, request: u64, response: u64) -> Result<bool> {
-        self.desk.trace_leaves(Leaving::Call, request);
+impl<E: StreamEnd> Service for Stream<E> {
+    async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        self.send_units(bytes, times, Leaving::Unit).await
+    }
+
+    async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        self.receive_units(bytes, times, Coming::Unit).await
+    }
+
+    async fn call(&mut self, request: u64, response: u64, _since: Instant) -> Result<bool> {
+        self.context.trace(|line, at| line.leaves(at, Leaving::Call, request));
         self.put(request).await?;
-        if self.receive(response, 1, Coming::Response).await? == 1 {
+        if self.receive_units(response, 1, Coming::Response).await? == 1 {
             Ok(true)
         } else {
             Err(vanished("before the response came"))
         }
     }
 
-    pub(super) async fn start_bulk(&mut self) -> Result<()> {
+    async fn await_call(&mut self, bytes: u64) -> Result<bool> {
+        Ok(self.receive_units(bytes, 1, Coming::Call).await? == 1)
+    }
+
+    async fn reply(&mut self, bytes: u64) -> Result<()> {
+        self.send_units(bytes, 1, Leaving::Reply).await.map(drop)
+    }
+
+    async fn start_bulk(&mut self, _way: Bulk) -> Result<()> {
         self.put(1).await
     }
 
-    pub(super) async fn await_start_bulk(&mut self) -> Result<bool> {
+    async fn await_start_bulk(&mut self, _way: Bulk) -> Result<bool> {
         Ok(!self.ended && self.expect_byte("a bulk transfer to start").await?)
     }
 
-    pub(super) async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
+    async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
         if way == Bulk::Put {
-            self.end.push(self.world());
+            self.end.push(self.executor());
             if !self.expect_byte("the peer to confirm that everything has arrived").await? {
                 return Err(vanished("before it confirmed that everything had arrived"));
             }
@@ -198,45 +218,50 @@ impl Stream {
         Ok(())
     }
 
-    pub(super) async fn await_stop_bulk(&mut self, way: Bulk) -> Result<()> {
+    async fn await_stop_bulk(&mut self, way: Bulk) -> Result<()> {
         match way {
             Bulk::Get => {
-                self.end.push(self.world());
+                self.end.push(self.executor());
                 Ok(())
             }
             Bulk::Put => self.put(1).await,
         }
     }
 
-    pub(super) fn end_stream(&self) {
-        self.end.close(self.world());
+    async fn end_stream(&mut self) -> Result<()> {
+        self.end.close(self.executor());
+        Ok(())
     }
 
-    pub(super) async fn await_disconnect(&mut self) -> Result<()> {
+    async fn disconnect(self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn await_disconnect(&mut self) -> Result<()> {
         if self.ended {
             return Ok(());
         }
         let left = || Error::measurement("the peer sent data after the last data unit");
         if self.ahead > 0 {
-            return Err(left().into());
+            return Err(left());
         }
-        let (end, world) = (&self.end, &self.desk.world);
-        let step = || match end.receive(1, world) {
+        let (end, executor) = (&self.end, &self.context.executor);
+        let step = || match end.receive(1, executor) {
             Got::Nothing => None,
             got => Some(got),
         };
-        match self.desk.until("the peer to disconnect", step).await? {
-            Got::Bytes(_) => Err(left().into()),
+        match self.context.until("the peer to disconnect", step).await? {
+            Got::Bytes(_) => Err(left()),
             _ => Ok(()),
         }
     }
 
-    pub(super) fn transport(&self) -> Transport {
-        self.end.transport(self.desk.now())
+    fn transport(&self) -> Option<Transport> {
+        Some(self.end.transport(self.context.now()))
     }
 
-    pub(super) fn settings(&self) -> BTreeMap<String, String> {
-        self.end.settings(self.desk.now())
+    fn settings(&self) -> BTreeMap<String, String> {
+        self.end.settings(self.context.now())
     }
 }
 

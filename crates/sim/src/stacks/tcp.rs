@@ -1,49 +1,29 @@
 //! The TCP stacks: pairs, their connections one after the other, and the two ends of each. Which machine an end is, Linux's
 //! way or smoltcp, is decided here and nowhere else.
 
-use super::end::{self, Got, Introductions, Streams};
+use super::byte_stream::{Got, Introductions, StreamEnd, Streams};
+use super::pair::{Pair, Route, Stack, same};
 use super::segments::{ACK, Fields, SYN};
-use super::{Route, linux_tcp, other, place, smol};
+use super::stream::Stream;
+use super::tcp_wire::Wire;
+use super::{linux_tcp, smol};
+use crate::context::Context;
 use crate::datagram::Datagram;
 use crate::error::Result;
+use crate::executor::{ConnectionEnd, Executor, Timer};
 use crate::trace::{Info, Log};
-use crate::world::{Timer, World};
-use stackline_core::catalogue::Mapping;
-use stackline_core::plan::Stack;
+use crate::world::{self, Connect, Work};
+use stackline_core::plan;
 use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
 use stackline_events::Keyword;
-use stackline_net::{Ecn, Node, Packet, Segments as Sizes};
+use stackline_net::Packet;
 use stackline_proto::tcp::{Facts, Flags, State};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::rc::Rc;
-
-/// What operations are to a TCP.
-pub(super) const MAPPING: &[Mapping] = &[
-    Mapping {
-        operation: "ConnectRequest",
-        services: "SYN, SYN-ACK, ACK, then 16 bytes of introduction (in procedures without data: on the first connection only)",
-    },
-    Mapping { operation: "AwaitConnectIndication", services: "the same, from the other side" },
-    Mapping { operation: "DataRequest", services: "the whole unit into the send buffer" },
-    Mapping {
-        operation: "AwaitDataIndication",
-        services: "out of the receive buffer until the unit is there; what is ahead serves the next unit",
-    },
-    Mapping { operation: "RPCCall", services: "the request into the send buffer, the response out of the other" },
-    Mapping { operation: "RPCAwaitCallInd, RPCReturn", services: "the same, from the other side" },
-    Mapping { operation: "StartBulkGet, StartBulkPut", services: "1 byte" },
-    Mapping { operation: "StopBulkGet", services: "none: the last unit has arrived" },
-    Mapping { operation: "AwaitStopBulkGet", services: "Nagle's algorithm off, so that it holds no last segment back" },
-    Mapping { operation: "StopBulkPut", services: "Nagle's algorithm off, 1 byte that confirms the arrival" },
-    Mapping { operation: "AwaitStopBulkPut", services: "that byte" },
-    Mapping { operation: "end of stream (time limit)", services: "FIN" },
-    Mapping { operation: "DisconnectRequest", services: "FIN (RST when there are bytes nobody has taken)" },
-    Mapping { operation: "AwaitDisconnectIndication", services: "FIN from the peer, then the own" },
-];
 
 static INFO: Keyword = Keyword::new("TCP_INFO");
 
@@ -51,23 +31,6 @@ static INFO: Keyword = Keyword::new("TCP_INFO");
 const EPHEMERAL: (u32, u32) = (32_768, 28_232);
 /// First of the responders' ports.
 const LISTENING: (u32, u32) = (1024, 31_000);
-
-/// Who sends to whom.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wire {
-    pub(super) pair: u32,
-    pub(super) connection: u32,
-    pub(super) from: Node,
-    pub(super) to: Node,
-    pub(super) side: Side,
-}
-
-impl Wire {
-    pub(super) const fn packet(&self, bytes: usize, payload: Datagram) -> Packet<Datagram> {
-        let (from, to, segments) = (self.from, self.to, Sizes::one(bytes as u32));
-        Packet { number: 0, from, to, flow: self.pair, ecn: Ecn::NotCapable, segments, payload }
-    }
-}
 
 /// One end's protocol.
 #[derive(Debug)]
@@ -89,9 +52,9 @@ macro_rules! both {
 
 /// The connections of a pair, one after the other.
 #[derive(Debug)]
-pub(crate) struct TcpPair {
-    pub(crate) route: Route,
-    stack: Stack,
+struct TcpPair {
+    route: Route,
+    stack: plan::Stack,
     seed: u64,
     introductions: Introductions,
     ends: [RefCell<Vec<Rc<End>>>; 2],
@@ -104,8 +67,18 @@ pub(crate) struct TcpPair {
     seen: Cell<u32>,
 }
 
+/// As Linux has it.
+pub(super) static LINUX: Stack = Stack { table: &linux_tcp::TABLE, pair };
+/// As smoltcp has it.
+pub(super) static SMOLTCP: Stack = Stack { table: &smol::TABLE, pair };
+
+#[expect(clippy::unnecessary_wraps, reason = "other stacks refuse")]
+fn pair(route: Route, stack: &plan::Stack, seed: u64, introduces: bool) -> Result<Rc<dyn Pair>> {
+    Ok(Rc::new(TcpPair::new(route, stack, seed, introduces)))
+}
+
 impl TcpPair {
-    pub(super) fn new(route: Route, stack: &Stack, seed: u64, introduces: bool) -> Self {
+    pub(super) fn new(route: Route, stack: &plan::Stack, seed: u64, introduces: bool) -> Self {
         Self {
             route,
             stack: stack.clone(),
@@ -127,17 +100,17 @@ impl TcpPair {
     }
 
     fn end(&self, connection: u32, side: Side, now: Instant) -> Rc<End> {
-        let spare = self.spare[place(side)].borrow_mut().pop();
+        let spare = self.spare[side.index()].borrow_mut().pop();
         let machine = spare.unwrap_or_else(|| self.machine(side, now));
         let end = Rc::new(End::new(self, connection, side, machine));
-        self.ends[place(side)].borrow_mut().push(Rc::clone(&end));
+        self.ends[side.index()].borrow_mut().push(Rc::clone(&end));
         end
     }
 
     fn machine(&self, side: Side, now: Instant) -> Machine {
         let path = u32::try_from(self.route.mtu).unwrap_or(65_535).clamp(128, 65_535);
         let mtu = self.stack.number("mss").map_or(path, |mss| path.min(mss as u32 + 40));
-        let seed = self.seed ^ place(side) as u64;
+        let seed = self.seed ^ side.index() as u64;
         if self.stack.name == smol::TABLE.name {
             Machine::Smoltcp(Box::new(smol::Machine::new(&self.stack, mtu, seed, self.route.node(side), now)))
         } else {
@@ -146,63 +119,84 @@ impl TcpPair {
     }
 
     fn wire(&self, connection: u32, side: Side) -> Wire {
-        let (from, to) = (self.route.node(side), self.route.node(other(side)));
+        let (from, to) = (self.route.node(side), self.route.node(side.other()));
         Wire { pair: self.route.pair, connection, from, to, side }
     }
 
     fn find(&self, connection: u32, side: Side) -> Option<Rc<End>> {
-        self.ends[place(side)].borrow().iter().rev().find(|end| end.wire.connection == connection).map(Rc::clone)
+        self.ends[side.index()].borrow().iter().rev().find(|end| end.wire.connection == connection).map(Rc::clone)
+    }
+}
+
+impl Pair for TcpPair {
+    fn route(&self) -> &Route {
+        &self.route
     }
 
-    pub(super) fn arrived(&self, side: Side, packet: &Packet<Datagram>, world: &Rc<World>) {
+    fn spawn(self: Rc<Self>, context: Rc<Context>, replica: u32) -> Work {
+        world::spawn(self, context, replica)
+    }
+
+    fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>) {
         let connection = packet.payload.connection;
         if let Some(end) = self.find(connection, side) {
-            return end.arrived(&packet.payload, world);
+            return end.arrived(&packet.payload, executor);
         }
         if side == Side::Responder && dials(&packet.payload) {
             if connection < self.seen.get() {
                 return;
             }
             self.seen.set(connection + 1);
-            let end = self.end(connection, side, world.now());
-            end.listen(self.ports(connection)[1], world);
+            let end = self.end(connection, side, executor.now());
+            end.listen(self.ports(connection)[1], executor);
             self.backlog.borrow_mut().push_back(Rc::clone(&end));
-            end.arrived(&packet.payload, world);
+            end.arrived(&packet.payload, executor);
         } else {
             let wire = self.wire(connection, side);
             let smoltcp = self.stack.name == smol::TABLE.name;
             let answer = if smoltcp { smol::answer } else { linux_tcp::answer };
             if let Some(answer) = answer(&wire, &packet.payload) {
-                world.send(answer);
+                executor.send(answer);
             }
         }
     }
 
-    /// Tells of every connection whose facts have changed, or on which something is under way; how many.
-    pub(super) fn look(&self, at: Instant, log: &Log) -> usize {
-        let of_side = |ends: &RefCell<Vec<Rc<End>>>| ends.borrow().iter().filter(|end| end.look(at, log)).count();
+    fn timer(&self, connection: u32, side: Side, executor: &Rc<Executor>) {
+        if let Some(end) = self.find(connection, side) {
+            end.rang(executor);
+        }
+    }
+
+    fn sample(&self, at: Instant, log: &Log) -> usize {
+        let of_side = |ends: &RefCell<Vec<Rc<End>>>| ends.borrow().iter().filter(|end| end.sample(at, log)).count();
         self.ends.iter().map(of_side).sum()
     }
 
-    pub(super) fn timer(&self, connection: u32, side: Side, world: &Rc<World>) {
-        if let Some(end) = self.find(connection, side) {
-            end.rang(world);
-        }
-    }
-
     /// Lets go of an end that is over, and keeps its buffers for the next one.
-    pub(super) fn forget(&self, end: Rc<End>) {
-        let side = end.side;
-        let mut ends = self.ends[place(side)].borrow_mut();
-        if let Some(at) = ends.iter().position(|other| Rc::ptr_eq(other, &end)) {
-            ends.swap_remove(at);
-        }
-        if let Ok(end) = Rc::try_unwrap(end)
+    fn forget(&self, end: Rc<dyn ConnectionEnd>) {
+        let side = end.side();
+        let mut ends = self.ends[side.index()].borrow_mut();
+        let Some(at) = ends.iter().position(|known| same(known, &end)) else { return };
+        let known = ends.swap_remove(at);
+        drop(end);
+        if let Ok(end) = Rc::try_unwrap(known)
             && let Machine::Smoltcp(mut machine) = end.machine.into_inner()
         {
             machine.renew(&self.stack);
-            self.spare[place(side)].borrow_mut().push(Machine::Smoltcp(machine));
+            self.spare[side.index()].borrow_mut().push(Machine::Smoltcp(machine));
         }
+    }
+}
+
+impl Connect for TcpPair {
+    type Service = Stream<Rc<End>>;
+
+    async fn connect(self: &Rc<Self>, context: &Rc<Context>) -> Result<Stream<Rc<End>>> {
+        Stream::connect(&**self, context).await
+    }
+
+    async fn accept(self: &Rc<Self>, context: &Rc<Context>, _first: bool) -> Result<Stream<Rc<End>>> {
+        Stream::accept(&**self, context).await
     }
 }
 
@@ -234,29 +228,31 @@ fn dials(datagram: &Datagram) -> bool {
 }
 
 impl Streams for TcpPair {
+    type End = Rc<End>;
+
     fn introductions(&self) -> &Introductions {
         &self.introductions
     }
 
-    fn dial(&self, world: &Rc<World>) -> Result<end::StreamEnd> {
+    fn dial(&self, executor: &Rc<Executor>) -> Result<Rc<End>> {
         let connection = self.dialled.get();
         self.dialled.set(connection + 1);
-        let end = self.end(connection, Side::Initiator, world.now());
-        end.dial(self.ports(connection), world);
-        end.touch(world);
-        Ok(end::StreamEnd::Tcp(end))
+        let end = self.end(connection, Side::Initiator, executor.now());
+        end.dial(self.ports(connection), executor);
+        end.touch(executor);
+        Ok(end)
     }
 
-    fn accept(&self) -> Option<end::StreamEnd> {
+    fn accept(&self) -> Option<Rc<End>> {
         let mut backlog = self.backlog.borrow_mut();
         let ready = backlog.iter().position(|end| !matches!(end.state(), State::Listen | State::SynReceived))?;
-        backlog.remove(ready).map(end::StreamEnd::Tcp)
+        backlog.remove(ready)
     }
 }
 
 /// One end of a connection.
 pub(crate) struct End {
-    pub(super) touched: Cell<bool>,
+    touched: Cell<bool>,
     wire: Wire,
     side: Side,
     endpoint: u32,
@@ -273,7 +269,7 @@ pub(crate) struct End {
 
 impl fmt::Debug for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "end {} of connection {} of pair {}", place(self.side), self.wire.connection, self.wire.pair)
+        write!(f, "end {} of connection {} of pair {}", self.side.index(), self.wire.connection, self.wire.pair)
     }
 }
 
@@ -292,16 +288,16 @@ impl End {
         }
     }
 
-    fn dial(&self, ports: [u16; 2], world: &World) {
+    fn dial(&self, ports: [u16; 2], executor: &Executor) {
         match &mut *self.machine.borrow_mut() {
-            Machine::Linux(machine) => machine.dial(world.now(), ports, world.log.is_some()),
+            Machine::Linux(machine) => machine.dial(executor.now(), ports, executor.log.is_some()),
             Machine::Smoltcp(machine) => machine.dial(self.wire.to, ports),
         }
     }
 
-    fn listen(&self, port: u16, world: &World) {
+    fn listen(&self, port: u16, executor: &Executor) {
         match &mut *self.machine.borrow_mut() {
-            Machine::Linux(machine) => machine.listen(world.now(), port, world.log.is_some()),
+            Machine::Linux(machine) => machine.listen(executor.now(), port, executor.log.is_some()),
             Machine::Smoltcp(machine) => machine.listen(port),
         }
     }
@@ -310,28 +306,15 @@ impl End {
         both!(&*self.machine.borrow(), machine => machine.state())
     }
 
-    /// Whether the connection came about; nothing while that is not known.
-    pub(super) fn answered(&self) -> Option<bool> {
-        match self.state() {
-            State::SynSent | State::SynReceived => None,
-            State::Closed => Some(false),
-            _ => Some(true),
-        }
-    }
-
     /// There may be something to send.
-    fn touch(self: &Rc<Self>, world: &World) {
+    fn touch(self: &Rc<Self>, executor: &Executor) {
         if !self.touched.replace(true) {
-            world.touch(end::End::Tcp(Rc::clone(self)));
+            let end: Rc<Self> = Rc::clone(self);
+            executor.touch(end);
         }
     }
 
-    /// Nobody needs it any more; what a kernel would still answer in TIME-WAIT its pair answers.
-    pub(super) fn is_over(&self) -> bool {
-        self.orphan.get() && matches!(self.state(), State::Closed | State::TimeWait)
-    }
-
-    fn look(&self, at: Instant, log: &Log) -> bool {
+    fn sample(&self, at: Instant, log: &Log) -> bool {
         let Machine::Linux(machine) = &*self.machine.borrow() else { return false };
         let Some(now) = machine.facts(at) else { return false };
         let before = self.looked.replace(now);
@@ -343,19 +326,14 @@ impl End {
         tells
     }
 
-    /// Its pair's number.
-    pub(super) const fn pair(&self) -> u32 {
-        self.wire.pair
-    }
-
     // --- the network's side ---
 
-    fn arrived(self: &Rc<Self>, datagram: &Datagram, world: &Rc<World>) {
+    fn arrived(self: &Rc<Self>, datagram: &Datagram, executor: &Rc<Executor>) {
         let mut machine = self.machine.borrow_mut();
         let state = both!(&*machine, machine => machine.state());
         match &mut *machine {
-            Machine::Linux(machine) => machine.arrived(datagram, world.now()),
-            Machine::Smoltcp(machine) => machine.arrived(&self.wire, datagram, world),
+            Machine::Linux(machine) => machine.arrived(datagram, executor.now()),
+            Machine::Smoltcp(machine) => machine.arrived(&self.wire, datagram, executor),
         }
         let readable = both!(&*machine, machine => machine.readable());
         if self.orphan.get() && readable {
@@ -368,94 +346,116 @@ impl End {
         };
         let changed = both!(&*machine, machine => machine.state()) != state;
         let useful = readable || changed || (self.wants_room.get() && has_room());
-        self.touch(world);
+        self.touch(executor);
         if useful {
-            world.wake(self.endpoint);
+            executor.wake(self.endpoint);
         }
     }
 
-    fn rang(self: &Rc<Self>, world: &Rc<World>) {
-        if self.alarm.get().is_some_and(|alarm| alarm <= world.now()) {
+    fn rang(self: &Rc<Self>, executor: &Rc<Executor>) {
+        if self.alarm.get().is_some_and(|alarm| alarm <= executor.now()) {
             self.alarm.set(None);
         }
-        self.touch(world);
+        self.touch(executor);
         // A timer may have given the connection up.
-        world.wake(self.endpoint);
+        executor.wake(self.endpoint);
     }
 
-    /// Sends what there is to send and sets the next timer.
-    pub(super) fn flush(&self, world: &World) {
+    // --- the application's side ---
+}
+
+impl ConnectionEnd for End {
+    fn pair(&self) -> u32 {
+        self.wire.pair
+    }
+
+    fn side(&self) -> Side {
+        self.side
+    }
+
+    fn untouch(&self) {
+        self.touched.set(false);
+    }
+
+    fn flush(&self, executor: &Executor) {
         let state = self.state();
-        let next = both!(&mut *self.machine.borrow_mut(), machine => machine.flush(&self.wire, world));
+        let next = both!(&mut *self.machine.borrow_mut(), machine => machine.flush(&self.wire, executor));
         if self.state() != state {
             // A timer that came has given the connection up: whoever waits for it has to know.
-            world.wake(self.endpoint);
+            executor.wake(self.endpoint);
         }
         if let Some(next) = next
             && self.alarm.get().is_none_or(|alarm| next < alarm)
         {
             self.alarm.set(Some(next));
             let Wire { pair, connection, .. } = self.wire;
-            world.set_timer(next, Timer::End { pair, connection, side: self.side });
+            executor.set_timer(next, Timer::End { pair, connection, side: self.side });
         }
     }
 
-    // --- the application's side ---
+    fn is_over(&self) -> bool {
+        self.orphan.get() && matches!(self.state(), State::Closed | State::TimeWait)
+    }
+}
 
-    /// Puts so many bytes into the send buffer as there is room for; `None` when the connection is broken.
-    pub(super) fn send(self: &Rc<Self>, bytes: usize, world: &World) -> Option<usize> {
+impl StreamEnd for Rc<End> {
+    fn answered(&self) -> Option<bool> {
+        match self.state() {
+            State::SynSent | State::SynReceived => None,
+            State::Closed => Some(false),
+            _ => Some(true),
+        }
+    }
+
+    fn send(&self, bytes: usize, executor: &Executor) -> Option<usize> {
         let sent = match &mut *self.machine.borrow_mut() {
-            Machine::Linux(machine) => machine.send(bytes, world.now()),
+            Machine::Linux(machine) => machine.send(bytes, executor.now()),
             Machine::Smoltcp(machine) => machine.send(bytes),
         };
         let done = sent?;
         if done > 0 {
             // Within the system call, as a kernel does: Nagle's algorithm looks at each write by itself.
-            self.flush(world);
+            self.flush(executor);
         }
         self.wants_room.set(done < bytes);
         Some(done)
     }
 
-    /// Takes at most so many bytes out of the receive buffer.
-    pub(super) fn receive(self: &Rc<Self>, most: usize, world: &World) -> Got {
+    fn receive(&self, most: usize, executor: &Executor) -> Got {
         let got = match &mut *self.machine.borrow_mut() {
-            Machine::Linux(machine) => machine.receive(most, world.now()),
+            Machine::Linux(machine) => machine.receive(most, executor.now()),
             Machine::Smoltcp(machine) => machine.receive(most),
         };
         if matches!(got, Got::Bytes(_)) {
-            self.touch(world);
+            self.touch(executor);
         }
         got
     }
 
-    /// Closes the own half.
-    pub(super) fn close(self: &Rc<Self>, world: &World) {
+    fn close(&self, executor: &Executor) {
         both!(&mut *self.machine.borrow_mut(), machine => machine.close());
-        self.touch(world);
+        self.touch(executor);
     }
 
-    /// The application lets go of it.
-    pub(super) fn abandon(self: &Rc<Self>, world: &World) {
+    fn abandon(&self, executor: &Executor) {
         self.orphan.set(true);
         both!(&mut *self.machine.borrow_mut(), machine => if machine.readable() { machine.abort() } else { machine.close() });
-        self.touch(world);
+        self.touch(executor);
     }
 
-    /// What Nagle's algorithm holds back goes on at once.
-    pub(super) fn push(self: &Rc<Self>, world: &World) {
+    fn push(&self, executor: &Executor) {
         both!(&mut *self.machine.borrow_mut(), machine => machine.push());
-        self.touch(world);
+        self.touch(executor);
     }
 
-    pub(super) fn transport(&self, now: Instant) -> Transport {
+    fn transport(&self, now: Instant) -> Transport {
         match &*self.machine.borrow() {
             Machine::Linux(machine) => machine.transport(now),
             Machine::Smoltcp(machine) => machine.transport(),
         }
     }
 
-    pub(super) fn settings(&self, now: Instant) -> BTreeMap<String, String> {
+    fn settings(&self, now: Instant) -> BTreeMap<String, String> {
         match &*self.machine.borrow() {
             Machine::Linux(machine) => machine.settings(now),
             Machine::Smoltcp(machine) => machine.settings(),

@@ -1,11 +1,12 @@
 //! The initiator: the client, whose every operation is a message.
 
-use super::super::{Bulk, Connection, vanished};
 use super::{fault, reading, settings, writing};
-use crate::ends::Ends;
+use crate::buffers::Buffers;
 use crate::fault::{Fault, Result};
+use crate::stacks::contract::{Connection, vanished};
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
+use stackline_endpoint::Bulk;
 use stackline_proto::ikp::stack::{Answer, Verb};
 use stackline_transfer::carrier::Carrier;
 use stackline_transfer::ikp::{Client, Error, Segments};
@@ -44,25 +45,25 @@ impl Initiator {
 }
 
 impl Connection for Initiator {
-    fn send(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         for done in 0..times {
-            if times > 1 && ends.flags.limit() {
+            if times > 1 && buffers.flags.limit() {
                 return Ok(done);
             }
-            let unit = ends.source.outgoing(bytes).map_err(|error| reading(&error))?;
+            let unit = buffers.source.outgoing(bytes).map_err(|error| reading(&error))?;
             self.ask(Verb::Put, Segments::readable(unit))?;
         }
         Ok(times)
     }
 
-    fn receive(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+    fn receive(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         for done in 0..times {
             if self.over {
                 return Ok(done);
             }
-            let room = ends.destination.room(bytes);
+            let room = buffers.destination.room(bytes);
             match self.ask(Verb::Get, Segments::writable(room))? {
-                Answer::Done => ends.arrived(bytes).map_err(|error| writing(&error))?,
+                Answer::Done => buffers.arrived(bytes).map_err(|error| writing(&error))?,
                 Answer::Over => {
                     self.over = true;
                     return Ok(done);
@@ -72,11 +73,11 @@ impl Connection for Initiator {
         Ok(times)
     }
 
-    fn call(&mut self, request: usize, response: usize, _: Instant, ends: &mut Ends) -> Result<bool> {
-        let readable = ends.source.outgoing(request).map_err(|error| reading(&error))?;
-        let writable = ends.destination.room(response);
+    fn call(&mut self, request: usize, response: usize, _: Instant, buffers: &mut Buffers) -> Result<bool> {
+        let readable = buffers.source.outgoing(request).map_err(|error| reading(&error))?;
+        let writable = buffers.destination.room(response);
         match self.ask(Verb::Call, Segments { readable, writable })? {
-            Answer::Done => ends.arrived(response).map(|()| true).map_err(|error| writing(&error)),
+            Answer::Done => buffers.arrived(response).map(|()| true).map_err(|error| writing(&error)),
             Answer::Over => Err(vanished("before the response came")),
         }
     }
@@ -85,31 +86,31 @@ impl Connection for Initiator {
         true
     }
 
-    fn start_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+    fn start_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
         Ok(())
     }
 
-    fn await_start_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<bool> {
+    fn await_start_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<bool> {
         Ok(!self.over)
     }
 
-    fn stop_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+    fn stop_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
         Ok(())
     }
 
-    fn await_stop_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+    fn await_stop_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
         Ok(())
     }
 
-    fn end_stream(&mut self, _: &mut Ends) -> Result<()> {
+    fn end_stream(&mut self, _: &mut Buffers) -> Result<()> {
         self.ask(Verb::End, Segments::none()).map(drop)
     }
 
-    fn disconnect(mut self: Box<Self>, _: &mut Ends) -> Result<()> {
+    fn disconnect(mut self: Box<Self>, _: &mut Buffers) -> Result<()> {
         self.part(Verb::Close)
     }
 
-    fn await_disconnect(&mut self, _: &mut Ends) -> Result<()> {
+    fn await_disconnect(&mut self, _: &mut Buffers) -> Result<()> {
         self.part(Verb::Closing)
     }
 

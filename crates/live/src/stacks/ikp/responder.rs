@@ -1,9 +1,10 @@
 //! The responder: the server, whose every operation is what it does with the client's next message.
 
-use super::super::{Bulk, Connection, vanished};
 use super::{Machine, Peer, fault, lock, peer_of, reading, settings, writing};
-use crate::ends::Ends;
+use crate::buffers::Buffers;
 use crate::fault::{Fault, Result};
+use crate::stacks::contract::{Connection, vanished};
+use stackline_endpoint::Bulk;
 use stackline_proto::ikp::stack::{Answer, Verb};
 use stackline_transfer::ikp::{Error, Request, Server, Ticket};
 use std::collections::BTreeMap;
@@ -49,7 +50,7 @@ impl Responder {
     }
 
     /// The client's next message.
-    fn next(&mut self, ends: &mut Ends) -> Result<Message> {
+    fn next(&mut self, buffers: &mut Buffers) -> Result<Message> {
         if let Some(message) = self.waits.take() {
             return Ok(message);
         }
@@ -69,7 +70,7 @@ impl Responder {
                 message
             };
             if again.number == self.last.number {
-                self.answer(again, self.last.moved, self.last.answer, ends)?;
+                self.answer(again, self.last.moved, self.last.answer, buffers)?;
             } else {
                 self.with(again.ticket, |request| drop(request));
             }
@@ -81,9 +82,9 @@ impl Responder {
     }
 
     /// Moves so much of the source to the client and answers. A client that has given the message up asks again.
-    fn answer(&mut self, message: Message, moved: usize, answer: Answer, ends: &mut Ends) -> Result<()> {
+    fn answer(&mut self, message: Message, moved: usize, answer: Answer, buffers: &mut Buffers) -> Result<()> {
         self.last = Answered { number: message.number, moved, answer };
-        let data = if moved > 0 { ends.source.outgoing(moved).map_err(|error| reading(&error))? } else { &mut [] };
+        let data = if moved > 0 { buffers.source.outgoing(moved).map_err(|error| reading(&error))? } else { &mut [] };
         let replied = self.with(message.ticket, |mut request| {
             if request.writable() < data.len() {
                 return Err(Error::Outside { granted: request.writable() });
@@ -98,10 +99,10 @@ impl Responder {
     }
 
     /// Takes the data unit that comes with a message; the message waits on.
-    fn take(&mut self, message: Message, bytes: usize, ends: &mut Ends) -> Result<()> {
+    fn take(&mut self, message: Message, bytes: usize, buffers: &mut Buffers) -> Result<()> {
         let mut from = 0;
         while from < bytes {
-            let room = ends.room((bytes - from).min(PIECE));
+            let room = buffers.room((bytes - from).min(PIECE));
             let most = room.len();
             let taken = self.with(message.ticket, |mut request| {
                 if request.readable() != bytes {
@@ -113,18 +114,18 @@ impl Responder {
                 moved
             });
             taken.unwrap_or_else(|| Err(fault(Error::Gone)))?;
-            ends.arrived(most).map_err(|error| writing(&error))?;
+            buffers.arrived(most).map_err(|error| writing(&error))?;
             from += most;
         }
         Ok(())
     }
 
     /// A message that is not what an operation waits for.
-    fn unexpected(&mut self, message: Message, awaited: &str, ends: &mut Ends) -> Result<()> {
+    fn unexpected(&mut self, message: Message, awaited: &str, buffers: &mut Buffers) -> Result<()> {
         match message.verb {
             Verb::End => {
                 self.over = true;
-                self.answer(message, 0, Answer::Done, ends)
+                self.answer(message, 0, Answer::Done, buffers)
             }
             Verb::Close | Verb::Closing => {
                 (self.waits, self.closed) = (Some(message), true);
@@ -143,92 +144,92 @@ impl Responder {
 }
 
 impl Connection for Responder {
-    fn send(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         for done in 0..times {
-            if times > 1 && ends.flags.limit() {
+            if times > 1 && buffers.flags.limit() {
                 return Ok(done);
             }
-            let message = self.next(ends)?;
+            let message = self.next(buffers)?;
             if message.verb != Verb::Get {
-                self.unexpected(message, "Get", ends)?;
+                self.unexpected(message, "Get", buffers)?;
                 return Err(vanished("while data was on its way"));
             }
-            self.answer(message, bytes, Answer::Done, ends)?;
+            self.answer(message, bytes, Answer::Done, buffers)?;
         }
         Ok(times)
     }
 
-    fn receive(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+    fn receive(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         for done in 0..times {
             if self.ended() {
                 return Ok(done);
             }
-            let message = self.next(ends)?;
+            let message = self.next(buffers)?;
             if message.verb != Verb::Put {
-                self.unexpected(message, "Put", ends)?;
+                self.unexpected(message, "Put", buffers)?;
                 return Ok(done);
             }
-            self.take(message, bytes, ends)?;
-            self.answer(message, 0, Answer::Done, ends)?;
+            self.take(message, bytes, buffers)?;
+            self.answer(message, 0, Answer::Done, buffers)?;
         }
         Ok(times)
     }
 
-    fn await_call(&mut self, bytes: usize, ends: &mut Ends) -> Result<bool> {
+    fn await_call(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<bool> {
         if self.ended() {
             return Ok(false);
         }
-        let message = self.next(ends)?;
+        let message = self.next(buffers)?;
         if message.verb != Verb::Call {
-            return self.unexpected(message, "Call", ends).map(|()| false);
+            return self.unexpected(message, "Call", buffers).map(|()| false);
         }
-        self.take(message, bytes, ends)?;
+        self.take(message, bytes, buffers)?;
         self.call = Some(message);
         Ok(true)
     }
 
-    fn reply(&mut self, bytes: usize, ends: &mut Ends) -> Result<()> {
+    fn reply(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
         let Some(message) = self.call.take() else { return Err(Fault::measurement("no call awaits a response")) };
-        self.answer(message, bytes, Answer::Done, ends)
+        self.answer(message, bytes, Answer::Done, buffers)
     }
 
     fn confirms(&self) -> bool {
         true
     }
 
-    fn start_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+    fn start_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
         Ok(())
     }
 
-    fn await_start_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<bool> {
+    fn await_start_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<bool> {
         if self.ended() {
             return Ok(false);
         }
-        let message = self.next(ends)?;
+        let message = self.next(buffers)?;
         let begins = message.verb == if way == Bulk::Get { Verb::Get } else { Verb::Put };
         if begins {
             self.waits = Some(message);
         } else {
-            self.unexpected(message, "a transfer", ends)?;
+            self.unexpected(message, "a transfer", buffers)?;
         }
         Ok(begins)
     }
 
-    fn stop_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+    fn stop_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
         Ok(())
     }
 
-    fn await_stop_bulk(&mut self, _: Bulk, _: &mut Ends) -> Result<()> {
+    fn await_stop_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
         Ok(())
     }
 
-    fn end_stream(&mut self, ends: &mut Ends) -> Result<()> {
+    fn end_stream(&mut self, buffers: &mut Buffers) -> Result<()> {
         if self.closed {
             return Ok(());
         }
-        let message = self.next(ends)?;
+        let message = self.next(buffers)?;
         match message.verb {
-            Verb::Get | Verb::Call => self.answer(message, 0, Answer::Over, ends),
+            Verb::Get | Verb::Call => self.answer(message, 0, Answer::Over, buffers),
             _ => {
                 self.waits = Some(message);
                 Ok(())
@@ -236,20 +237,20 @@ impl Connection for Responder {
         }
     }
 
-    fn disconnect(mut self: Box<Self>, ends: &mut Ends) -> Result<()> {
-        let message = self.next(ends)?;
+    fn disconnect(mut self: Box<Self>, buffers: &mut Buffers) -> Result<()> {
+        let message = self.next(buffers)?;
         match message.verb {
-            Verb::Closing | Verb::Close => self.answer(message, 0, Answer::Done, ends),
-            _ => self.unexpected(message, "the end", ends),
+            Verb::Closing | Verb::Close => self.answer(message, 0, Answer::Done, buffers),
+            _ => self.unexpected(message, "the end", buffers),
         }
     }
 
-    fn await_disconnect(&mut self, ends: &mut Ends) -> Result<()> {
+    fn await_disconnect(&mut self, buffers: &mut Buffers) -> Result<()> {
         loop {
-            let message = self.next(ends)?;
+            let message = self.next(buffers)?;
             match message.verb {
-                Verb::Close => return self.answer(message, 0, Answer::Done, ends),
-                Verb::End => self.unexpected(message, "the end", ends)?,
+                Verb::Close => return self.answer(message, 0, Answer::Done, buffers),
+                Verb::End => self.unexpected(message, "the end", buffers)?,
                 _ => return Err(Fault::measurement("the peer sent data after the last data unit")),
             }
         }

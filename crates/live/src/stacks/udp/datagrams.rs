@@ -1,17 +1,20 @@
 //! A conversation in datagrams: what leaves, what arrives, and control between.
 
 use super::Wire;
+use crate::buffers::Buffers;
 use crate::clock;
-use crate::ends::Ends;
 use crate::fault::{self, Fault, Result};
+use crate::stacks::contract::{Connection, vanished};
 use crate::stacks::stream::Receive;
-use crate::stacks::{Bulk, Connection, Losses, Token, vanished};
 use crate::sys::batch::{Batch, LARGEST_DATAGRAM, receive_joined, send_segmented};
 use crate::sys::socket::{self, RecvFlags, SendFlags};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
+use stackline_core::record::Losses;
 use stackline_core::time::{Duration as Span, Instant};
+use stackline_endpoint::Bulk;
 use stackline_events::{recorder, scope};
+use stackline_proto::datagram::Token;
 use stackline_proto::datagram::control::{ANSWER, CONTROL, Control, read_control, write_control};
 use stackline_proto::datagram::sequence::Sequence;
 use stackline_proto::datagram::{
@@ -107,16 +110,16 @@ impl Datagrams {
     }
 
     /// Waits for HELLO.
-    pub(super) fn await_hello(&mut self, ends: &mut Ends) -> Result<()> {
+    pub(super) fn await_hello(&mut self, buffers: &mut Buffers) -> Result<()> {
         while !self.greeted {
-            self.take(ends)?;
+            self.take(buffers)?;
         }
         Ok(())
     }
 
     /// Sends HELLO until it is answered.
-    pub(super) fn say_hello(&mut self, ends: &mut Ends) -> Result<()> {
-        self.exchange(Control::Hello, 0, ends)
+    pub(super) fn say_hello(&mut self, buffers: &mut Buffers) -> Result<()> {
+        self.exchange(Control::Hello, 0, buffers)
     }
 
     fn send_control(&self, kind: u8, value: u64) -> Result<()> {
@@ -135,14 +138,14 @@ impl Datagrams {
     }
 
     /// Sends control until it is answered: soon again at first, since a transfer's clock waits for its END.
-    fn exchange(&mut self, kind: Control, value: u64, ends: &mut Ends) -> Result<()> {
+    fn exchange(&mut self, kind: Control, value: u64, buffers: &mut Buffers) -> Result<()> {
         let patience = if kind == Control::Bye { FAREWELL } else { PATIENCE };
         let give_up = clock::now() + patience;
         let mut repeat = FIRST_REPEAT;
         self.answered = None;
         while clock::now() < give_up {
             self.send_control(kind as u8, value)?;
-            if self.answered_by(kind, clock::now() + repeat, ends)? {
+            if self.answered_by(kind, clock::now() + repeat, buffers)? {
                 return Ok(());
             }
             repeat = Span((repeat.0 * 2).min(LAST_REPEAT.0));
@@ -151,15 +154,15 @@ impl Datagrams {
             .hint("it ended, or the network lost every control datagram for seconds"))
     }
 
-    fn answered_by(&mut self, kind: Control, until: Instant, ends: &mut Ends) -> Result<bool> {
+    fn answered_by(&mut self, kind: Control, until: Instant, buffers: &mut Buffers) -> Result<bool> {
         let (ahead, transfer) = (self.ahead, self.transfer);
         while clock::now() < until {
             self.wait_readable(until);
-            match self.take_once(RecvFlags::DONTWAIT, ends) {
+            match self.take_once(RecvFlags::DONTWAIT, buffers) {
                 Ok(()) => {}
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => {}
-                    io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+                    io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                     io::ErrorKind::ConnectionRefused => self.bye |= kind != Control::Hello,
                     _ => return Err(fault::io("recv", &error)),
                 },
@@ -175,7 +178,7 @@ impl Datagrams {
                 return Ok(true);
             }
         }
-        ends.flags.interrupted()?;
+        buffers.flags.interrupted()?;
         Ok(false)
     }
 
@@ -228,21 +231,21 @@ impl Datagrams {
     // --- what arrives ---
 
     /// Waits for at least one datagram.
-    fn take(&mut self, ends: &mut Ends) -> Result<()> {
+    fn take(&mut self, buffers: &mut Buffers) -> Result<()> {
         let flags = self.wire.receive_flags();
         let mut tries = 0_u32;
         loop {
-            match self.take_once(flags, ends) {
+            match self.take_once(flags, buffers) {
                 Ok(()) => return Ok(()),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => {
                         tries = tries.wrapping_add(1);
                         if tries.is_multiple_of(1024) {
-                            ends.flags.interrupted()?;
+                            buffers.flags.interrupted()?;
                         }
                         std::hint::spin_loop();
                     }
-                    io::ErrorKind::Interrupted => ends.flags.interrupted()?,
+                    io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                     // The peer's socket is gone: its BYE or our answer was lost.
                     io::ErrorKind::ConnectionRefused => {
                         self.bye = true;
@@ -255,7 +258,7 @@ impl Datagrams {
     }
 
     #[inline]
-    fn take_once(&mut self, flags: RecvFlags, ends: &mut Ends) -> io::Result<()> {
+    fn take_once(&mut self, flags: RecvFlags, buffers: &mut Buffers) -> io::Result<()> {
         if self.wire.gro {
             return self.take_joined(flags);
         }
@@ -272,11 +275,11 @@ impl Datagrams {
             self.incoming = Some(batch);
             return got.map(drop);
         }
-        let room = ends.room(1 << 16);
+        let room = buffers.room(1 << 16);
         let most = room.len();
         let got = scope::receiving(most, || socket::receive(self.wire.socket.as_fd(), room, flags))?;
         self.datagram_arrived(&room[..got]);
-        ends.arrived(got)
+        buffers.arrived(got)
     }
 
     fn take_joined(&mut self, flags: RecvFlags) -> io::Result<()> {
@@ -333,22 +336,22 @@ impl Datagrams {
     }
 
     #[inline]
-    fn send_one(&mut self, bytes: usize, ends: &mut Ends) -> Result<()> {
-        let unit = ends.source.outgoing(bytes).map_err(|e| fault::io("reading the source", &e))?;
+    fn send_one(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
+        let unit = buffers.source.outgoing(bytes).map_err(|e| fault::io("reading the source", &e))?;
         Self::stamp(unit, self.next_number);
         self.next_number += 1;
         loop {
             match send(&self.wire.socket, unit) {
                 Ok(_) => return Ok(()),
-                Err(error) => went_wrong(&error, bytes, &ends.flags)?,
+                Err(error) => went_wrong(&error, bytes, &buffers.flags)?,
             }
         }
     }
 
-    fn send_batches(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+    fn send_batches(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         let Some(batch) = &mut self.outgoing else { return Ok(0) };
         let mut done = 0;
-        while done < times && !(ends.flags.limit() && times > 1) {
+        while done < times && !(buffers.flags.limit() && times > 1) {
             let n = (times - done).min(batch.slots() as u64) as usize;
             if bytes > batch.slot(0).len() {
                 return Err(Fault::input(format!("batches of {} datagrams of {bytes} B do not fit", batch.slots()))
@@ -367,18 +370,18 @@ impl Datagrams {
                     self.next_number += sent as u64;
                     done += sent as u64;
                 }
-                Err(error) => went_wrong(&error, bytes, &ends.flags)?,
+                Err(error) => went_wrong(&error, bytes, &buffers.flags)?,
             }
         }
         Ok(done)
     }
 
-    fn send_segments(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+    fn send_segments(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         let most = segments_at_once(bytes);
         let mut done = 0;
-        while done < times && !(ends.flags.limit() && times > 1) {
+        while done < times && !(buffers.flags.limit() && times > 1) {
             let n = (times - done).min(most) as usize;
-            let run = ends.source.outgoing(n * bytes).map_err(|e| fault::io("reading the source", &e))?;
+            let run = buffers.source.outgoing(n * bytes).map_err(|e| fault::io("reading the source", &e))?;
             for (index, unit) in run.chunks_exact_mut(bytes).enumerate() {
                 Self::stamp(unit, self.next_number + index as u64);
             }
@@ -390,9 +393,9 @@ impl Datagrams {
                 }
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP)) => {
                     self.fall_back(&error);
-                    return Ok(done + self.send_batches(bytes, times - done, ends)?);
+                    return Ok(done + self.send_batches(bytes, times - done, buffers)?);
                 }
-                Err(error) => went_wrong(&error, bytes, &ends.flags)?,
+                Err(error) => went_wrong(&error, bytes, &buffers.flags)?,
             }
         }
         Ok(done)
@@ -411,11 +414,11 @@ impl Datagrams {
     }
 
     /// Waits for the answer that carries `number` in its first `n` bytes; false after the timeout.
-    fn await_answer(&mut self, number: u64, n: usize, since: Instant, ends: &mut Ends) -> Result<bool> {
+    fn await_answer(&mut self, number: u64, n: usize, since: Instant, buffers: &mut Buffers) -> Result<bool> {
         let flags = self.wire.receive_flags();
         let mut tries = 0_u32;
         loop {
-            match self.take_once(flags, ends) {
+            match self.take_once(flags, buffers) {
                 Ok(()) => {
                     let right = self.ahead > 0 && self.head[..n] == number.to_le_bytes()[..n];
                     self.ahead = 0;
@@ -426,7 +429,7 @@ impl Datagrams {
                 Err(error) => match error.kind() {
                     // The job's ticker interrupts a waiting call now and then: no clock is read while answers come.
                     io::ErrorKind::Interrupted => {
-                        ends.flags.interrupted()?;
+                        buffers.flags.interrupted()?;
                         if clock::now() - since >= self.wire.timeout {
                             return Ok(false);
                         }
@@ -434,7 +437,7 @@ impl Datagrams {
                     io::ErrorKind::WouldBlock => {
                         tries = tries.wrapping_add(1);
                         if tries.is_multiple_of(4096) {
-                            ends.flags.interrupted()?;
+                            buffers.flags.interrupted()?;
                             if clock::now() - since >= self.wire.timeout {
                                 return Ok(false);
                             }
@@ -456,7 +459,7 @@ fn send(socket: &socket2::Socket, bytes: &[u8]) -> io::Result<usize> {
 
 /// A send that failed: again, or a fault.
 #[cold]
-fn went_wrong(error: &io::Error, bytes: usize, flags: &crate::ends::Flags) -> Result<()> {
+fn went_wrong(error: &io::Error, bytes: usize, flags: &crate::cancel::Flags) -> Result<()> {
     match error.raw_os_error() {
         Some(libc::EINTR) => flags.interrupted(),
         // The device's queue is full: what a sender without flow control meets; it waits like a full buffer would make it.
@@ -472,26 +475,26 @@ fn went_wrong(error: &io::Error, bytes: usize, flags: &crate::ends::Flags) -> Re
 }
 
 impl Connection for Datagrams {
-    fn send(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         if self.wire.gso && times > 1 {
-            return self.send_segments(bytes, times, ends);
+            return self.send_segments(bytes, times, buffers);
         }
         if self.outgoing.is_some() && times > 1 {
-            return self.send_batches(bytes, times, ends);
+            return self.send_batches(bytes, times, buffers);
         }
         self.singly |= self.wire.gso || self.outgoing.is_some();
         for done in 0..times {
-            if ends.flags.limit() && times > 1 {
+            if buffers.flags.limit() && times > 1 {
                 return Ok(done);
             }
-            self.send_one(bytes, ends)?;
+            self.send_one(bytes, buffers)?;
         }
         Ok(times)
     }
 
-    fn receive(&mut self, _: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+    fn receive(&mut self, _: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         while self.ahead < times && !self.ended && !self.bye {
-            self.take(ends)?;
+            self.take(buffers)?;
         }
         let units = self.ahead.min(times);
         self.ahead -= units;
@@ -505,29 +508,29 @@ impl Connection for Datagrams {
         self.bye
     }
 
-    fn call(&mut self, request: usize, response: usize, since: Instant, ends: &mut Ends) -> Result<bool> {
+    fn call(&mut self, request: usize, response: usize, since: Instant, buffers: &mut Buffers) -> Result<bool> {
         self.calling = true;
         let number = self.next_call_number();
-        let unit = ends.source.outgoing(request).map_err(|e| fault::io("reading the source", &e))?;
+        let unit = buffers.source.outgoing(request).map_err(|e| fault::io("reading the source", &e))?;
         Self::stamp(unit, number);
         loop {
             match send(&self.wire.socket, unit) {
                 Ok(_) => break,
-                Err(error) => went_wrong(&error, request, &ends.flags)?,
+                Err(error) => went_wrong(&error, request, &buffers.flags)?,
             }
         }
-        let answered = self.await_answer(number, NUMBER.min(request).min(response), since, ends)?;
+        let answered = self.await_answer(number, NUMBER.min(request).min(response), since, buffers)?;
         self.lost_calls += u64::from(!answered);
         Ok(answered)
     }
 
-    fn await_call(&mut self, bytes: usize, ends: &mut Ends) -> Result<bool> {
+    fn await_call(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<bool> {
         self.calling = true;
-        Ok(self.receive(bytes, 1, ends)? == 1)
+        Ok(self.receive(bytes, 1, buffers)? == 1)
     }
 
-    fn reply(&mut self, bytes: usize, ends: &mut Ends) -> Result<()> {
-        let unit = ends.source.outgoing(bytes).map_err(|e| fault::io("reading the source", &e))?;
+    fn reply(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
+        let unit = buffers.source.outgoing(bytes).map_err(|e| fault::io("reading the source", &e))?;
         let n = bytes.min(NUMBER);
         unit[..n].copy_from_slice(&self.head[..n]);
         loop {
@@ -538,58 +541,58 @@ impl Connection for Datagrams {
                     self.bye = true;
                     return Ok(());
                 }
-                Err(error) => went_wrong(&error, bytes, &ends.flags)?,
+                Err(error) => went_wrong(&error, bytes, &buffers.flags)?,
             }
         }
     }
 
-    fn start_bulk(&mut self, _: Bulk, ends: &mut Ends) -> Result<()> {
+    fn start_bulk(&mut self, _: Bulk, buffers: &mut Buffers) -> Result<()> {
         self.transfer += 1;
         (self.ended, self.end_sent) = (false, false);
-        self.exchange(Control::Start, self.transfer, ends)
+        self.exchange(Control::Start, self.transfer, buffers)
     }
 
-    fn await_start_bulk(&mut self, _: Bulk, ends: &mut Ends) -> Result<bool> {
+    fn await_start_bulk(&mut self, _: Bulk, buffers: &mut Buffers) -> Result<bool> {
         while !self.started && !self.bye {
-            self.take(ends)?;
+            self.take(buffers)?;
         }
         Ok(std::mem::take(&mut self.started))
     }
 
-    fn stop_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()> {
+    fn stop_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<()> {
         match way {
-            Bulk::Get => self.await_end(ends),
-            Bulk::Put => self.end_stream(ends),
+            Bulk::Get => self.await_end(buffers),
+            Bulk::Put => self.end_stream(buffers),
         }
     }
 
-    fn await_stop_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()> {
+    fn await_stop_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<()> {
         match way {
-            Bulk::Get => self.end_stream(ends),
-            Bulk::Put => self.await_end(ends),
+            Bulk::Get => self.end_stream(buffers),
+            Bulk::Put => self.await_end(buffers),
         }
     }
 
-    fn end_stream(&mut self, ends: &mut Ends) -> Result<()> {
+    fn end_stream(&mut self, buffers: &mut Buffers) -> Result<()> {
         if !self.end_sent {
             let sent = self.next_number & COUNT_MASK;
-            self.exchange(Control::End, (self.transfer << COUNT_BITS) | sent, ends)?;
+            self.exchange(Control::End, (self.transfer << COUNT_BITS) | sent, buffers)?;
             self.end_sent = true;
         }
         Ok(())
     }
 
-    fn disconnect(mut self: Box<Self>, ends: &mut Ends) -> Result<()> {
+    fn disconnect(mut self: Box<Self>, buffers: &mut Buffers) -> Result<()> {
         // The last answer may be lost for good when the peer has closed its socket: that is a disconnect as well.
-        match self.exchange(Control::Bye, if self.calling { 0 } else { self.next_number }, ends) {
+        match self.exchange(Control::Bye, if self.calling { 0 } else { self.next_number }, buffers) {
             Err(fault) if fault.blame == fault::Blame::Interrupted => Err(fault),
             _ => Ok(()),
         }
     }
 
-    fn await_disconnect(&mut self, ends: &mut Ends) -> Result<()> {
+    fn await_disconnect(&mut self, buffers: &mut Buffers) -> Result<()> {
         while !self.bye {
-            self.take(ends)?;
+            self.take(buffers)?;
         }
         Ok(())
     }
@@ -662,9 +665,9 @@ impl Connection for Datagrams {
 }
 
 impl Datagrams {
-    fn await_end(&mut self, ends: &mut Ends) -> Result<()> {
+    fn await_end(&mut self, buffers: &mut Buffers) -> Result<()> {
         while !self.ended && !self.bye {
-            self.take(ends)?;
+            self.take(buffers)?;
         }
         Ok(())
     }

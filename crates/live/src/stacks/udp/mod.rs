@@ -6,10 +6,11 @@
 
 mod datagrams;
 
+use super::ip;
 use super::stream::Receive;
-use super::{Connection, Dialer, Listener, Protocol, Terms, Token, ip};
-use crate::ends::Ends;
+use crate::buffers::Buffers;
 use crate::fault::{self, Fault, Result};
+use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol};
 use crate::sys::batch::LARGEST_DATAGRAM;
 use crate::sys::socket::{self, RecvFlags};
 use datagrams::{Datagrams, SEGMENTS};
@@ -17,6 +18,7 @@ use socket2::{Domain, Socket, Type};
 use stackline_core::catalogue::{ClosedForm, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable};
 use stackline_core::plan::Stack;
 use stackline_proto::datagram::NUMBER;
+use stackline_proto::datagram::Token;
 use stackline_proto::datagram::control::{CONTROL, Control, read_control};
 use std::io;
 use std::os::fd::AsFd;
@@ -103,19 +105,19 @@ impl Protocol for Udp {
         &TABLE
     }
 
-    fn listen(&self, terms: &Terms) -> Result<Box<dyn Listener>> {
-        let socket = ip::bound(terms, Type::DGRAM, None)?;
-        let wire = Wire::new(socket, terms)?;
-        Ok(Box::new(UdpListener { wire, terms: terms.clone(), connected: false }))
+    fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
+        let socket = ip::bound(parameters, Type::DGRAM, None)?;
+        let wire = Wire::new(socket, parameters)?;
+        Ok(Box::new(UdpListener { wire, parameters: parameters.clone(), connected: false }))
     }
 
-    fn dial(&self, terms: &Terms, address: &str) -> Result<Box<dyn Dialer>> {
+    fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>> {
         let target = ip::resolve(address)?;
         let domain = target.as_socket().map_or(Domain::IPV4, Domain::for_address);
         let socket = Socket::new(domain, Type::DGRAM, None).map_err(|e| ip::refused("udp", &e))?;
         socket.connect(&target).map_err(|e| ip::unreachable(address, &e))?;
-        let wire = Wire::new(socket, terms)?;
-        Ok(Box::new(UdpDialer { wire, terms: terms.clone(), shown: address.to_string() }))
+        let wire = Wire::new(socket, parameters)?;
+        Ok(Box::new(UdpConnector { wire, parameters: parameters.clone(), shown: address.to_string() }))
     }
 }
 
@@ -132,8 +134,8 @@ struct Wire {
 }
 
 impl Wire {
-    fn new(socket: Socket, terms: &Terms) -> Result<Self> {
-        let stack = &terms.stack;
+    fn new(socket: Socket, parameters: &ConnectParameters) -> Result<Self> {
+        let stack = &parameters.stack;
         buffers(&socket, stack)?;
         let mut notes = Vec::new();
         let asked = stack.flag("gso");
@@ -182,7 +184,7 @@ fn buffers(socket: &Socket, stack: &Stack) -> Result<()> {
 
 struct UdpListener {
     wire: Wire,
-    terms: Terms,
+    parameters: ConnectParameters,
     connected: bool,
 }
 
@@ -191,30 +193,30 @@ impl Listener for UdpListener {
         ip::bound_port(&self.wire.socket)
     }
 
-    fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        let mut connection = Datagrams::new(&self.wire, &self.terms.token);
+    fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+        let mut connection = Datagrams::new(&self.wire, &self.parameters.token);
         if !self.connected {
-            let peer = first_hello(&self.wire.socket, &self.terms.token, ends)?;
+            let peer = first_hello(&self.wire.socket, &self.parameters.token, buffers)?;
             // From here on the kernel turns strangers away.
             self.wire.socket.connect(&peer).map_err(|e| fault::io("connect", &e))?;
             self.connected = true;
             drop_waiting(&self.wire.socket);
             connection.greet()?;
         }
-        connection.await_hello(ends)?;
+        connection.await_hello(buffers)?;
         Ok(Box::new(connection))
     }
 }
 
 /// Waits for a HELLO with the token; everything else on the open port is dropped unread.
-fn first_hello(socket: &Socket, token: &Token, ends: &Ends) -> Result<socket2::SockAddr> {
+fn first_hello(socket: &Socket, token: &Token, buffers: &Buffers) -> Result<socket2::SockAddr> {
     let mut bytes = [0_u8; CONTROL + 1];
     loop {
         // Peeked at for its sender, then taken.
         let from = match socket.peek_sender() {
             Ok(from) => from,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                ends.flags.interrupted()?;
+                buffers.flags.interrupted()?;
                 continue;
             }
             Err(error) => return Err(fault::io("recvfrom", &error)),
@@ -232,16 +234,16 @@ fn drop_waiting(socket: &Socket) {
     while socket::receive(socket.as_fd(), &mut byte, RecvFlags::DONTWAIT).is_ok() {}
 }
 
-struct UdpDialer {
+struct UdpConnector {
     wire: Wire,
-    terms: Terms,
+    parameters: ConnectParameters,
     shown: String,
 }
 
-impl Dialer for UdpDialer {
-    fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        let mut connection = Datagrams::new(&self.wire, &self.terms.token);
-        connection.say_hello(ends).map_err(|fault| match fault.blame {
+impl Connector for UdpConnector {
+    fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+        let mut connection = Datagrams::new(&self.wire, &self.parameters.token);
+        connection.say_hello(buffers).map_err(|fault| match fault.blame {
             fault::Blame::Interrupted => fault,
             _ => ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into()),
         })?;

@@ -1,14 +1,14 @@
 //! One end of a connection: the machine of `proto::blast`, what its application has handed over and taken, and when it is
 //! looked at again. It decides nothing of the protocol.
 
-use super::super::end::{self, Got};
-use super::super::outlet::Outlet;
-use super::super::spent::{Held, Spent};
+use super::super::byte_stream::Got;
+use super::super::send_credit::SendCredit;
+use super::super::time_accounting::{Held, TimeAccount};
 use super::wire::Wire;
 use crate::datagram::Datagram;
 use crate::error::Error;
+use crate::executor::{ConnectionEnd, Executor, Timer};
 use crate::trace::{Info, Log};
-use crate::world::{Timer, World};
 use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
@@ -38,7 +38,7 @@ struct Machine {
     taken: u64,
     /// When data units were handed over, and how many, while the run is traced.
     handed: Option<Vec<(Instant, u64)>>,
-    spent: Spent,
+    spent: TimeAccount,
     /// What it told of itself last, while the run is traced, and the bytes that had arrived then.
     looked: (Info, u64),
 }
@@ -104,12 +104,12 @@ impl Machine {
 
 /// One end of a connection.
 pub(crate) struct End {
-    pub(in crate::stacks) touched: Cell<bool>,
+    touched: Cell<bool>,
     wire: Wire,
     side: Side,
     number: u32,
     endpoint: u32,
-    outlet: Rc<Outlet>,
+    credit: Rc<SendCredit>,
     /// The application has let go of it.
     orphan: Cell<bool>,
     /// Something waits for room in the host's interface.
@@ -130,7 +130,7 @@ impl fmt::Debug for End {
 impl End {
     pub(super) fn new(
         wire: Wire,
-        outlet: &Rc<Outlet>,
+        credit: &Rc<SendCredit>,
         (side, endpoint): (Side, u32),
         number: u32,
         connection: Connection,
@@ -141,7 +141,7 @@ impl End {
             between: true,
             taken: 0,
             handed: None,
-            spent: Spent::default(),
+            spent: TimeAccount::default(),
             looked: Default::default(),
         };
         Self {
@@ -150,7 +150,7 @@ impl End {
             side,
             number,
             endpoint,
-            outlet: Rc::clone(outlet),
+            credit: Rc::clone(credit),
             orphan: Cell::new(false),
             blocked: Cell::new(false),
             alarm: Cell::new(None),
@@ -163,87 +163,56 @@ impl End {
         self.number
     }
 
-    pub(super) const fn side(&self) -> Side {
-        self.side
-    }
-
     /// There may be something to send.
-    pub(super) fn touch(self: &Rc<Self>, world: &World) {
+    pub(super) fn touch(self: &Rc<Self>, executor: &Executor) {
         if !self.touched.replace(true) {
-            world.touch(end::End::Blast(Rc::clone(self)));
+            let end: Rc<Self> = Rc::clone(self);
+            executor.touch(end);
         }
-    }
-
-    /// Nobody needs it any more; what a peer may still ask its pair answers.
-    pub(in crate::stacks) fn is_over(&self) -> bool {
-        self.orphan.get() && !self.blocked.get() && self.machine.borrow().is_over()
-    }
-
-    /// Its pair's number.
-    pub(in crate::stacks) const fn pair(&self) -> u32 {
-        self.wire.pair
     }
 
     // --- the network's side ---
 
-    pub(super) fn arrived(self: &Rc<Self>, datagram: &Datagram, world: &World) {
+    pub(super) fn arrived(self: &Rc<Self>, datagram: &Datagram, executor: &Executor) {
         let Some(arrived) = self.wire.read(datagram) else { return };
-        if world.log.is_some() {
+        if executor.log.is_some() {
             self.teller.borrow_mut().get_or_insert_default().arrived(&arrived.header);
         }
         let mut machine = self.machine.borrow_mut();
         let before = machine.seen();
-        let came = machine.connection.handle(world.now(), &arrived.header, arrived.body, arrived.payload);
+        let came = machine.connection.handle(executor.now(), &arrived.header, arrived.body, arrived.payload);
         if let Arrival::Place { check: Some(check), .. } = came {
             // Nothing in a simulated network spoils a byte.
             machine.connection.checked(check.blast.number, true);
         }
-        self.touch(world);
+        self.touch(executor);
         if machine.seen() != before {
-            world.wake(self.endpoint);
+            executor.wake(self.endpoint);
         }
     }
 
-    pub(super) fn rang(self: &Rc<Self>, world: &World) {
-        if self.alarm.get().is_some_and(|alarm| alarm <= world.now()) {
+    pub(super) fn rang(self: &Rc<Self>, executor: &Executor) {
+        if self.alarm.get().is_some_and(|alarm| alarm <= executor.now()) {
             self.alarm.set(None);
         }
-        self.touch(world);
+        self.touch(executor);
     }
 
     /// There may be room in the host's interface.
-    pub(super) fn departed(self: &Rc<Self>, world: &World) {
+    pub(super) fn departed(self: &Rc<Self>, executor: &Executor) {
         if self.blocked.get() {
-            self.touch(world);
-        }
-    }
-
-    /// Sends what there is to send and room for, and sets the next timer.
-    pub(in crate::stacks) fn flush(&self, world: &World) {
-        let mut machine = self.machine.borrow_mut();
-        let state = machine.connection.state();
-        let next = self.send_all(&mut machine, world);
-        machine.account(world.now());
-        if machine.connection.state() != state {
-            // It was given up: whoever waits for it has to know.
-            world.wake(self.endpoint);
-        }
-        if let Some(next) = next
-            && self.alarm.get().is_none_or(|alarm| next < alarm)
-        {
-            self.alarm.set(Some(next));
-            world.set_timer(next, Timer::End { pair: self.wire.pair, connection: self.number, side: self.side });
+            self.touch(executor);
         }
     }
 
     /// When it wants to be looked at again.
-    fn send_all(&self, machine: &mut Machine, world: &World) -> Option<Instant> {
-        let now = world.now();
+    fn send_all(&self, machine: &mut Machine, executor: &Executor) -> Option<Instant> {
+        let now = executor.now();
         loop {
             machine.top_up(now);
             let next = machine.connection.deadline(now).map(|(at, _)| at);
             let wants = next.is_some_and(|at| at <= now);
-            let room = if wants { self.outlet.room(world) } else { Ok(()) };
+            let room = if wants { self.credit.room(executor) } else { Ok(()) };
             self.blocked.set(room.is_err());
             match room {
                 Err(when) => return when,
@@ -251,7 +220,7 @@ impl End {
                 Ok(()) => {}
             }
             let output = machine.connection.poll(now, 1);
-            if let (Some(log), Some(output)) = (&world.log, &output) {
+            if let (Some(log), Some(output)) = (&executor.log, &output) {
                 let packet = machine.connection.options().packet;
                 let mut teller = self.teller.borrow_mut();
                 let tell = |told| log.blast((self.wire.pair, self.side), now, told);
@@ -260,17 +229,17 @@ impl End {
             match output {
                 Some(Output::Run(run)) => {
                     machine.between = run.asks;
-                    self.send(self.wire.data_at(&run.header(0, 0), run.span(0)), world);
+                    self.send(self.wire.data_at(&run.header(0, 0), run.span(0)), executor);
                 }
-                Some(Output::Control(header, body)) => self.send(self.wire.control(&header, body), world),
+                Some(Output::Control(header, body)) => self.send(self.wire.control(&header, body), executor),
                 None => return machine.connection.deadline(now).map(|(at, _)| at),
             }
         }
     }
 
-    fn send(&self, packet: stackline_net::Packet<Datagram>, world: &World) {
-        self.outlet.handed(packet.bytes());
-        world.send(packet);
+    fn send(&self, packet: stackline_net::Packet<Datagram>, executor: &Executor) {
+        self.credit.handed(packet.bytes());
+        executor.send(packet);
     }
 
     // --- the application's side ---
@@ -285,13 +254,13 @@ impl End {
     }
 
     /// Asks for so many data units to be sent.
-    pub(super) fn begin(self: &Rc<Self>, unit: u64, times: u64, world: &World) {
+    pub(super) fn begin(self: &Rc<Self>, unit: u64, times: u64, executor: &Executor) {
         let mut machine = self.machine.borrow_mut();
-        machine.handed = world.log.is_some().then(Vec::new);
+        machine.handed = executor.log.is_some().then(Vec::new);
         if unit > 0 {
             machine.stretch = Stretch { unit, left: times };
         }
-        self.touch(world);
+        self.touch(executor);
     }
 
     /// When how many of them were handed over, where the run is traced.
@@ -305,10 +274,10 @@ impl End {
     }
 
     /// Hands over bytes that nobody waits for.
-    pub(super) fn hand_over(self: &Rc<Self>, bytes: u64, world: &World) {
+    pub(super) fn hand_over(self: &Rc<Self>, bytes: u64, executor: &Executor) {
         if bytes > 0 {
             self.machine.borrow_mut().connection.send(bytes);
-            self.touch(world);
+            self.touch(executor);
         }
     }
 
@@ -329,7 +298,7 @@ impl End {
     }
 
     /// Takes at most so many bytes.
-    pub(super) fn take(self: &Rc<Self>, most: u64, world: &World) -> Got {
+    pub(super) fn take(self: &Rc<Self>, most: u64, executor: &Executor) -> Got {
         let Some(comes) = self.has_come() else { return Got::Nothing };
         let mut machine = self.machine.borrow_mut();
         if !comes {
@@ -339,20 +308,20 @@ impl End {
         machine.taken += bytes;
         let position = machine.taken;
         machine.connection.consume(position);
-        self.touch(world);
+        self.touch(executor);
         Got::Bytes(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     /// Nothing more comes from this side.
-    pub(super) fn finish(self: &Rc<Self>, world: &World) {
+    pub(super) fn finish(self: &Rc<Self>, executor: &Executor) {
         self.machine.borrow_mut().connection.finish();
-        self.touch(world);
+        self.touch(executor);
     }
 
     /// Closes the connection once everything has arrived.
-    pub(super) fn close(self: &Rc<Self>, world: &World) {
-        self.machine.borrow_mut().connection.close(world.now());
-        self.touch(world);
+    pub(super) fn close(self: &Rc<Self>, executor: &Executor) {
+        self.machine.borrow_mut().connection.close(executor.now());
+        self.touch(executor);
     }
 
     /// Whether the connection is closed, by either side, or broken.
@@ -361,9 +330,9 @@ impl End {
     }
 
     /// The application lets go of it.
-    pub(super) fn abandon(self: &Rc<Self>, world: &World) {
+    pub(super) fn abandon(self: &Rc<Self>, executor: &Executor) {
         self.orphan.set(true);
-        self.close(world);
+        self.close(executor);
     }
 
     /// Why it broke, where it did.
@@ -384,7 +353,7 @@ impl End {
     }
 
     /// Tells of itself when something is under way or has happened; whether it did.
-    pub(super) fn look(&self, at: Instant, log: &Log) -> bool {
+    pub(super) fn sample(&self, at: Instant, log: &Log) -> bool {
         let mut machine = self.machine.borrow_mut();
         let now = (machine.info(at), machine.connection.receiver().delivered());
         let before = std::mem::replace(&mut machine.looked, now);
@@ -411,5 +380,40 @@ impl End {
             bytes_acked: Some(facts.sent.acknowledged),
             bytes_received: machine.connection.receiver().delivered(),
         }
+    }
+}
+
+impl ConnectionEnd for End {
+    fn pair(&self) -> u32 {
+        self.wire.pair
+    }
+
+    fn side(&self) -> Side {
+        self.side
+    }
+
+    fn untouch(&self) {
+        self.touched.set(false);
+    }
+
+    fn flush(&self, executor: &Executor) {
+        let mut machine = self.machine.borrow_mut();
+        let state = machine.connection.state();
+        let next = self.send_all(&mut machine, executor);
+        machine.account(executor.now());
+        if machine.connection.state() != state {
+            // It was given up: whoever waits for it has to know.
+            executor.wake(self.endpoint);
+        }
+        if let Some(next) = next
+            && self.alarm.get().is_none_or(|alarm| next < alarm)
+        {
+            self.alarm.set(Some(next));
+            executor.set_timer(next, Timer::End { pair: self.wire.pair, connection: self.number, side: self.side });
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.orphan.get() && !self.blocked.get() && self.machine.borrow().is_over()
     }
 }

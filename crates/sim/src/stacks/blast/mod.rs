@@ -7,17 +7,19 @@ mod end;
 mod transfers;
 pub(super) mod wire;
 
-pub(crate) use end::End;
-pub(super) use transfers::Transfers;
+use end::End;
+use transfers::Transfers;
 
-use super::outlet::Outlet;
-use super::{Route, place};
+use super::pair::{Pair, Route, Stack, same};
+use super::send_credit::SendCredit;
+use crate::context::Context;
 use crate::datagram::Datagram;
 use crate::error::{Error, Result};
+use crate::executor::{ConnectionEnd, Executor};
 use crate::trace::Log;
-use crate::world::World;
+use crate::world::{self, Connect, Work};
 use stackline_core::catalogue::{OptionTable, StackTable};
-use stackline_core::plan::Stack;
+use stackline_core::plan;
 use stackline_core::program::Side;
 use stackline_core::time::Instant;
 use stackline_net::Packet;
@@ -51,23 +53,34 @@ static BLAST_OPTIONS: [OptionTable; 14] = words::BLAST.only([
     "sealed",
 ]);
 
-pub(super) static SAW: StackTable = StackTable { options: &SAW_OPTIONS, files: false, ..words::SAW };
-pub(super) static WINDOW: StackTable = StackTable { options: &WINDOW_OPTIONS, files: false, ..words::WINDOW };
-pub(super) static BLAST: StackTable = StackTable { options: &BLAST_OPTIONS, files: false, ..words::BLAST };
+static SAW_TABLE: StackTable = StackTable { options: &SAW_OPTIONS, files: false, ..words::SAW };
+static WINDOW_TABLE: StackTable = StackTable { options: &WINDOW_OPTIONS, files: false, ..words::WINDOW };
+static BLAST_TABLE: StackTable = StackTable { options: &BLAST_OPTIONS, files: false, ..words::BLAST };
 
-fn options(stack: &Stack, packet: u32) -> Result<Options, String> {
+/// Stop-and-wait.
+pub(super) static SAW: Stack = Stack { table: &SAW_TABLE, pair };
+/// The sliding window.
+pub(super) static WINDOW: Stack = Stack { table: &WINDOW_TABLE, pair };
+/// Blasts.
+pub(super) static BLAST: Stack = Stack { table: &BLAST_TABLE, pair };
+
+fn pair(route: Route, stack: &plan::Stack, seed: u64, _introduces: bool) -> Result<Rc<dyn Pair>> {
+    Ok(Rc::new(BlastPair::new(route, stack, seed)?))
+}
+
+fn options(stack: &plan::Stack, packet: u32) -> Result<Options, String> {
     words::options(stack, packet, stack.number("buffer").unwrap_or(words::GRANT))
 }
 
 /// The connections of a pair, one after the other.
 #[derive(Debug)]
-pub(crate) struct BlastPair {
-    pub(crate) route: Route,
+struct BlastPair {
+    route: Route,
     name: String,
     options: Options,
     token: Token,
     wires: [Wire; 2],
-    outlets: [Rc<Outlet>; 2],
+    credits: [Rc<SendCredit>; 2],
     ends: [RefCell<Vec<Rc<End>>>; 2],
     /// Connections that came and were not accepted yet.
     backlog: RefCell<VecDeque<Rc<End>>>,
@@ -79,7 +92,7 @@ pub(crate) struct BlastPair {
 impl BlastPair {
     /// # Errors
     /// An [`Error`] when the packets do not fit the path.
-    pub(super) fn new(route: Route, stack: &Stack, seed: u64) -> Result<Self> {
+    pub(super) fn new(route: Route, stack: &plan::Stack, seed: u64) -> Result<Self> {
         let seal = if stack.flag("sealed") { SEAL as u32 } else { 0 };
         let headers = (BELOW + HEADER) as u64 + u64::from(seal);
         let packet = wire::room(&route, headers);
@@ -94,7 +107,7 @@ impl BlastPair {
             options,
             token: wire::token(seed),
             wires: Wire::both(&route, seal),
-            outlets: wire::outlets(&route),
+            credits: wire::credits(&route),
             ends: [RefCell::default(), RefCell::default()],
             backlog: RefCell::default(),
             dialled: Cell::new(0),
@@ -104,66 +117,22 @@ impl BlastPair {
     }
 
     fn end(&self, side: Side, number: u32, connection: Connection) -> Rc<End> {
-        let at = place(side);
-        let end = End::new(self.wires[at], &self.outlets[at], (side, self.route.endpoint(side)), number, connection);
+        let at = side.index();
+        let end = End::new(self.wires[at], &self.credits[at], (side, self.route.endpoint(side)), number, connection);
         let end = Rc::new(end);
         self.ends[at].borrow_mut().push(Rc::clone(&end));
         end
     }
 
     fn find(&self, number: u32, side: Side) -> Option<Rc<End>> {
-        self.ends[place(side)].borrow().iter().rev().find(|end| end.number() == number).map(Rc::clone)
+        self.ends[side.index()].borrow().iter().rev().find(|end| end.number() == number).map(Rc::clone)
     }
 
-    pub(super) fn arrived(&self, side: Side, packet: &Packet<Datagram>, world: &World) {
-        let number = packet.payload.connection;
-        if let Some(end) = self.find(number, side) {
-            return end.arrived(&packet.payload, world);
-        }
-        let wire = &self.wires[place(side)];
-        let kind = wire.read(&packet.payload).map(|arrived| arrived.header.kind);
-        match kind {
-            Some(Kind::Open) if side == Side::Responder && number >= self.seen.get() => {
-                self.seen.set(number + 1);
-                let connection = Connection::listen(&self.options, self.token, [0; 16]);
-                let end = self.end(side, number, connection);
-                self.backlog.borrow_mut().push_back(Rc::clone(&end));
-                end.arrived(&packet.payload, world);
-            }
-            // Of a connection that is over, whose last word was lost.
-            Some(Kind::Close) => world.send(wire.control(&Header::new(Kind::Closed, number), Vec::new())),
-            _ => {}
-        }
-    }
-
-    /// Tells of every connection on which something is under way or has happened; how many.
-    pub(super) fn look(&self, at: Instant, log: &Log) -> usize {
-        let of_side = |ends: &RefCell<Vec<Rc<End>>>| ends.borrow().iter().filter(|end| end.look(at, log)).count();
-        self.ends.iter().map(of_side).sum()
-    }
-
-    pub(super) fn timer(&self, number: u32, side: Side, world: &World) {
-        if let Some(end) = self.find(number, side) {
-            end.rang(world);
-        }
-    }
-
-    pub(super) fn departed(&self, side: Side, at: Instant, bytes: u32, world: &World) {
-        if self.outlets[place(side)].departed(at, bytes) {
-            self.ends[place(side)].borrow().iter().for_each(|end| end.departed(world));
-        }
-    }
-
-    /// Lets go of an end that is over.
-    pub(super) fn forget(&self, end: &Rc<End>) {
-        self.ends[place(end.side())].borrow_mut().retain(|known| !Rc::ptr_eq(known, end));
-    }
-
-    fn dial(&self, world: &World) -> Rc<End> {
+    fn dial(&self, executor: &Executor) -> Rc<End> {
         let number = self.dialled.replace(self.dialled.get() + 1);
-        let connection = Connection::dial(world.now(), &self.options, self.token, [0; 16], number);
+        let connection = Connection::dial(executor.now(), &self.options, self.token, [0; 16], number);
         let end = self.end(Side::Initiator, number, connection);
-        end.touch(world);
+        end.touch(executor);
         end
     }
 
@@ -176,5 +145,74 @@ impl BlastPair {
         let sealed = ("sealed", if sealed { "on" } else { "off" }.to_string());
         let all = words::settings(&self.name, options).into_iter().chain([sealed]);
         all.map(|(name, value)| (name.to_string(), value)).collect()
+    }
+}
+
+impl Pair for BlastPair {
+    fn route(&self) -> &Route {
+        &self.route
+    }
+
+    fn spawn(self: Rc<Self>, context: Rc<Context>, replica: u32) -> Work {
+        world::spawn(self, context, replica)
+    }
+
+    fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>) {
+        let number = packet.payload.connection;
+        if let Some(end) = self.find(number, side) {
+            return end.arrived(&packet.payload, executor);
+        }
+        let wire = &self.wires[side.index()];
+        let kind = wire.read(&packet.payload).map(|arrived| arrived.header.kind);
+        match kind {
+            Some(Kind::Open) if side == Side::Responder && number >= self.seen.get() => {
+                self.seen.set(number + 1);
+                let connection = Connection::listen(&self.options, self.token, [0; 16]);
+                let end = self.end(side, number, connection);
+                self.backlog.borrow_mut().push_back(Rc::clone(&end));
+                end.arrived(&packet.payload, executor);
+            }
+            // Of a connection that is over, whose last word was lost.
+            Some(Kind::Close) => executor.send(wire.control(&Header::new(Kind::Closed, number), Vec::new())),
+            _ => {}
+        }
+    }
+
+    fn timer(&self, number: u32, side: Side, executor: &Rc<Executor>) {
+        if let Some(end) = self.find(number, side) {
+            end.rang(executor);
+        }
+    }
+
+    fn sample(&self, at: Instant, log: &Log) -> usize {
+        let of_side = |ends: &RefCell<Vec<Rc<End>>>| ends.borrow().iter().filter(|end| end.sample(at, log)).count();
+        self.ends.iter().map(of_side).sum()
+    }
+
+    /// Lets go of an end that is over.
+    fn forget(&self, end: Rc<dyn ConnectionEnd>) {
+        self.ends[end.side().index()].borrow_mut().retain(|known| !same(known, &end));
+    }
+
+    fn wants_departures(&self) -> bool {
+        true
+    }
+
+    fn departed(&self, side: Side, at: Instant, bytes: u32, executor: &Executor) {
+        if self.credits[side.index()].departed(at, bytes) {
+            self.ends[side.index()].borrow().iter().for_each(|end| end.departed(executor));
+        }
+    }
+}
+
+impl Connect for BlastPair {
+    type Service = Transfers;
+
+    async fn connect(self: &Rc<Self>, context: &Rc<Context>) -> Result<Transfers> {
+        Transfers::connect(self, context).await
+    }
+
+    async fn accept(self: &Rc<Self>, context: &Rc<Context>, _first: bool) -> Result<Transfers> {
+        Transfers::accept(self, context).await
     }
 }

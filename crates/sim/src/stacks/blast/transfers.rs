@@ -1,53 +1,56 @@
 //! The communication operations over a connection: what is sent is waited for until the peer has all of it, what arrives is
 //! taken out of the stream.
 
-use super::super::Bulk;
-use super::super::end::Got;
+use super::super::byte_stream::Got;
 use super::{BlastPair, End};
+use crate::context::Context;
 use crate::error::{Error, Result, vanished};
-use crate::trace::{Coming, Leaving, Units};
-use crate::world::{Desk, World};
+use crate::executor::Executor;
+use crate::trace::{Coming, Leaving};
+use crate::units::Units;
 use stackline_core::record::Transport;
+use stackline_core::time::Instant;
+use stackline_endpoint::{Bulk, Service};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// An open connection.
 #[derive(Debug)]
-pub(crate) struct Transfers {
+pub(super) struct Transfers {
     pair: Rc<BlastPair>,
     end: Rc<End>,
-    desk: Rc<Desk>,
+    context: Rc<Context>,
 }
 
 impl Drop for Transfers {
     fn drop(&mut self) {
-        self.end.abandon(&self.desk.world);
+        self.end.abandon(&self.context.executor);
     }
 }
 
 impl Transfers {
-    fn new(pair: &Rc<BlastPair>, end: Rc<End>, desk: &Rc<Desk>) -> Self {
-        desk.trace_streams();
-        Self { pair: Rc::clone(pair), end, desk: Rc::clone(desk) }
+    fn new(pair: &Rc<BlastPair>, end: Rc<End>, context: &Rc<Context>) -> Self {
+        context.trace(|line, _| line.carries_streams());
+        Self { pair: Rc::clone(pair), end, context: Rc::clone(context) }
     }
 
     /// Asks for a connection until it is accepted.
-    pub(in crate::stacks) async fn connect(pair: &Rc<BlastPair>, desk: &Rc<Desk>) -> Result<Self> {
-        let connection = Self::new(pair, pair.dial(&desk.world), desk);
-        match desk.until("its connection to be answered", || connection.end.answered()).await? {
+    pub(super) async fn connect(pair: &Rc<BlastPair>, context: &Rc<Context>) -> Result<Self> {
+        let connection = Self::new(pair, pair.dial(&context.executor), context);
+        match context.until("its connection to be answered", || connection.end.answered()).await? {
             true => Ok(connection),
             false => Err(connection.lost("before it was open")),
         }
     }
 
     /// Waits for one.
-    pub(in crate::stacks) async fn accept(pair: &Rc<BlastPair>, desk: &Rc<Desk>) -> Result<Self> {
-        let end = desk.until("a connection", || pair.accept()).await?;
-        Ok(Self::new(pair, end, desk))
+    pub(super) async fn accept(pair: &Rc<BlastPair>, context: &Rc<Context>) -> Result<Self> {
+        let end = context.until("a connection", || pair.accept()).await?;
+        Ok(Self::new(pair, end, context))
     }
 
-    fn world(&self) -> &World {
-        &self.desk.world
+    fn executor(&self) -> &Executor {
+        &self.context.executor
     }
 
     /// Why it goes no further.
@@ -57,7 +60,7 @@ impl Transfers {
 
     /// Waits until the peer has everything.
     async fn acknowledged(&self) -> Result<()> {
-        match self.desk.until("its data to be acknowledged", || self.end.is_sent()).await? {
+        match self.context.until("its data to be acknowledged", || self.end.is_sent()).await? {
             true => Ok(()),
             false => Err(self.lost("while data was on its way")),
         }
@@ -65,41 +68,21 @@ impl Transfers {
 
     /// Takes at most `most` bytes; 0 at the end of the stream.
     async fn take(&self, most: u64, what: &'static str) -> Result<u64> {
-        let step = || match self.end.take(most, self.world()) {
+        let step = || match self.end.take(most, self.executor()) {
             Got::Nothing => None,
             got => Some(got),
         };
-        match self.desk.until(what, step).await? {
+        match self.context.until(what, step).await? {
             Got::Bytes(n) => Ok(n as u64),
             Got::Broken => Err(self.lost("while data was on its way")),
             Got::Nothing | Got::End => Ok(0),
         }
     }
 
-    pub(in crate::stacks) async fn send(&self, bytes: u64, times: u64) -> Result<u64> {
-        self.end.begin(bytes, times, self.world());
-        let mut left = 0;
-        let sent = || {
-            if times > 1 && self.desk.job.flags.limit() {
-                left += self.end.stop_short();
-            }
-            self.end.is_sent()
-        };
-        let done = self.desk.until("its data to be acknowledged", sent).await;
-        let units = self.desk.trace_handed(&self.end.handed(), bytes);
-        match done? {
-            true => {
-                self.desk.trace_all_left(&units, bytes);
-                Ok(times - left)
-            }
-            false => Err(self.lost("while data was on its way")),
-        }
-    }
-
-    pub(in crate::stacks) async fn receive(&self, bytes: u64, times: u64, what: Coming) -> Result<u64> {
+    async fn receive_units(&self, bytes: u64, times: u64, what: Coming) -> Result<u64> {
         let wanted = bytes.saturating_mul(times);
         let mut have = 0;
-        let mut coming = Units::new(&self.desk, bytes, times, what);
+        let mut coming = Units::new(&self.context, bytes, times, what);
         while have < wanted {
             coming.are(have);
             let got = self.take(wanted - have, "data units").await?;
@@ -112,73 +95,118 @@ impl Transfers {
         Ok(times)
     }
 
-    pub(in crate::stacks) async fn call(&self, request: u64, response: u64) -> Result<bool> {
-        self.desk.trace_leaves(Leaving::Call, request);
+    fn hand_over(&self, bytes: u64) {
+        self.end.hand_over(bytes, self.executor());
+        self.context.trace(|line, _| line.moved(bytes, 0));
+    }
+
+    async fn closed(&self) -> Result<()> {
+        self.context.until("the connection to be closed", || self.end.is_closed().then_some(())).await?;
+        self.end.broken().map_or(Ok(()), Err)
+    }
+}
+
+impl Service for Transfers {
+    async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        self.end.begin(bytes, times, self.executor());
+        let mut left = 0;
+        let sent = || {
+            if times > 1 && self.context.job.flags.limit() {
+                left += self.end.stop_short();
+            }
+            self.end.is_sent()
+        };
+        let done = self.context.until("its data to be acknowledged", sent).await;
+        let units = self.context.trace(|line, _| line.handed(&self.end.handed(), bytes)).unwrap_or_default();
+        match done? {
+            true => {
+                self.context.trace(|line, at| line.all_left(at, &units, bytes));
+                Ok(times - left)
+            }
+            false => Err(self.lost("while data was on its way")),
+        }
+    }
+
+    async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        self.receive_units(bytes, times, Coming::Unit).await
+    }
+
+    async fn call(&mut self, request: u64, response: u64, _since: Instant) -> Result<bool> {
+        self.context.trace(|line, at| line.leaves(at, Leaving::Call, request));
         self.hand_over(request);
-        if self.receive(response, 1, Coming::Response).await? == 1 {
+        if self.receive_units(response, 1, Coming::Response).await? == 1 {
             Ok(true)
         } else {
             Err(vanished("before the response came"))
         }
     }
 
-    pub(in crate::stacks) fn reply(&self, bytes: u64) {
-        self.desk.trace_leaves(Leaving::Reply, bytes);
+    async fn await_call(&mut self, bytes: u64) -> Result<bool> {
+        Ok(self.receive_units(bytes, 1, Coming::Call).await? == 1)
+    }
+
+    async fn reply(&mut self, bytes: u64) -> Result<()> {
+        self.context.trace(|line, at| line.leaves(at, Leaving::Reply, bytes));
         self.hand_over(bytes);
-        self.desk.trace_left(Leaving::Reply, bytes);
+        self.context.trace(|line, at| line.left(at, Leaving::Reply, bytes));
+        Ok(())
     }
 
-    fn hand_over(&self, bytes: u64) {
-        self.end.hand_over(bytes, self.world());
-        self.desk.trace_moved(bytes, 0);
-    }
-
-    pub(in crate::stacks) fn start_bulk(&self, way: Bulk) {
+    async fn start_bulk(&mut self, way: Bulk) -> Result<()> {
         if way == Bulk::Get {
             self.hand_over(1);
         }
+        Ok(())
     }
 
-    pub(in crate::stacks) async fn await_start_bulk(&self, way: Bulk) -> Result<bool> {
+    async fn await_start_bulk(&mut self, way: Bulk) -> Result<bool> {
         let what = "a bulk transfer to start";
         match way {
             Bulk::Get => {
                 let got = self.take(1, what).await?;
-                self.desk.trace_moved(0, got);
+                self.context.trace(|line, _| line.moved(0, got));
                 Ok(got == 1)
             }
-            Bulk::Put => self.desk.until(what, || self.end.has_come()).await,
+            Bulk::Put => self.context.until(what, || self.end.has_come()).await,
         }
     }
 
-    pub(in crate::stacks) async fn end_stream(&self) -> Result<()> {
-        self.end.finish(self.world());
+    /// What was sent is acknowledged.
+    async fn stop_bulk(&mut self, _way: Bulk) -> Result<()> {
+        Ok(())
+    }
+
+    async fn await_stop_bulk(&mut self, _way: Bulk) -> Result<()> {
+        Ok(())
+    }
+
+    async fn end_stream(&mut self) -> Result<()> {
+        self.end.finish(self.executor());
         if self.end.is_closed() { Ok(()) } else { self.acknowledged().await }
     }
 
-    pub(in crate::stacks) async fn disconnect(self) -> Result<()> {
-        self.end.close(self.world());
+    async fn disconnect(self) -> Result<()> {
+        self.end.close(self.executor());
         self.closed().await
     }
 
-    pub(in crate::stacks) async fn await_disconnect(&self) -> Result<()> {
+    async fn await_disconnect(&mut self) -> Result<()> {
         self.closed().await?;
         match self.end.has_come() {
-            Some(true) => Err(Error::measurement("the peer sent data after the last data unit").into()),
+            Some(true) => Err(Error::measurement("the peer sent data after the last data unit")),
             _ => Ok(()),
         }
     }
 
-    async fn closed(&self) -> Result<()> {
-        self.desk.until("the connection to be closed", || self.end.is_closed().then_some(())).await?;
-        self.end.broken().map_or(Ok(()), |failure| Err(failure.into()))
+    fn confirms(&self) -> bool {
+        true
     }
 
-    pub(in crate::stacks) fn transport(&self) -> Transport {
-        self.end.transport(self.world().now())
+    fn transport(&self) -> Option<Transport> {
+        Some(self.end.transport(self.executor().now()))
     }
 
-    pub(in crate::stacks) fn settings(&self) -> BTreeMap<String, String> {
+    fn settings(&self) -> BTreeMap<String, String> {
         self.pair.settings(&self.end.options())
     }
 }

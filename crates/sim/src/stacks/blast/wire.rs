@@ -1,8 +1,8 @@
 //! How a packet of the protocol travels: behind an IPv4 and a UDP header, its own header as it is on every carrier, then
 //! what it carries. Data is counted and not carried, as nobody reads it; what a seal would add is counted as well.
 
-use super::super::Route;
-use super::super::outlet::Outlet;
+use super::super::pair::Route;
+use super::super::send_credit::SendCredit;
 use crate::datagram::{Body, Datagram, UDP, ipv4};
 use stackline_net::{Ecn, Node, Packet, Segments};
 use stackline_proto::blast::wire::{HEADER, Header};
@@ -47,8 +47,8 @@ pub(in crate::stacks) fn room(route: &Route, headers: u64) -> u32 {
 }
 
 /// What waits at each side for its host's interface.
-pub(in crate::stacks) fn outlets(route: &Route) -> [Rc<Outlet>; 2] {
-    route.rooms.map(|room| Rc::new(Outlet::new(room.min(SEND_BUFFER))))
+pub(in crate::stacks) fn credits(route: &Route) -> [Rc<SendCredit>; 2] {
+    route.rooms.map(|room| Rc::new(SendCredit::new(room.min(SEND_BUFFER))))
 }
 
 /// Proof that packets are of one run.

@@ -1,14 +1,16 @@
 //! The communication operations: those of the initiator are messages, those of the responder what it does with the client's
 //! next message (`proto::ikp::stack` has the table).
 
-use super::super::Bulk;
 use super::end::Come;
 use super::{End, IkpPair};
+use crate::context::Context;
 use crate::error::{Error, Result, vanished};
+use crate::executor::{ConnectionEnd, Executor};
 use crate::trace::{Coming, Leaving};
-use crate::world::{Desk, World};
 use stackline_core::program::Side;
 use stackline_core::record::Transport;
+use stackline_core::time::Instant;
+use stackline_endpoint::{Bulk, Service};
 use stackline_proto::ikp::Grants;
 use stackline_proto::ikp::server::Mistake;
 use stackline_proto::ikp::stack::{Answer, Verb};
@@ -25,10 +27,10 @@ struct Answered {
 
 /// An open connection.
 #[derive(Debug)]
-pub(crate) struct Calls {
+pub(super) struct Calls {
     pair: Rc<IkpPair>,
     end: Rc<End>,
-    desk: Rc<Desk>,
+    context: Rc<Context>,
     /// Of the initiator's last message.
     number: u64,
     /// The peer has said that no more comes; it has closed the connection.
@@ -42,37 +44,37 @@ pub(crate) struct Calls {
 
 impl Drop for Calls {
     fn drop(&mut self) {
-        self.end.abandon(&self.desk.world);
+        self.end.abandon(&self.context.executor);
     }
 }
 
 impl Calls {
-    fn new(pair: &Rc<IkpPair>, end: Rc<End>, desk: &Rc<Desk>) -> Self {
+    fn new(pair: &Rc<IkpPair>, end: Rc<End>, context: &Rc<Context>) -> Self {
         let last = Answered { number: 0, moved: 0, answer: Answer::Done };
-        let (pair, desk) = (Rc::clone(pair), Rc::clone(desk));
-        Self { pair, end, desk, number: 0, over: false, closed: false, waits: None, call: None, last }
+        let (pair, context) = (Rc::clone(pair), Rc::clone(context));
+        Self { pair, end, context, number: 0, over: false, closed: false, waits: None, call: None, last }
     }
 
     /// Shows the token until it is replied to.
-    pub(in crate::stacks) async fn connect(pair: &Rc<IkpPair>, desk: &Rc<Desk>) -> Result<Self> {
-        let calls = Self::new(pair, pair.dial(), desk);
-        calls.end.ask(&Verb::connect(&pair.token), Grants::default(), &desk.world);
+    pub(super) async fn connect(pair: &Rc<IkpPair>, context: &Rc<Context>) -> Result<Self> {
+        let calls = Self::new(pair, pair.dial(), context);
+        calls.end.ask(&Verb::connect(&pair.token), Grants::default(), &context.executor);
         calls.answered("its connection to be answered").await?;
         Ok(calls)
     }
 
     /// Waits for who shows it.
-    pub(in crate::stacks) async fn accept(pair: &Rc<IkpPair>, desk: &Rc<Desk>) -> Result<Self> {
-        let end = desk.until("a connection", || pair.accept()).await?;
-        let calls = Self::new(pair, end, desk);
+    pub(super) async fn accept(pair: &Rc<IkpPair>, context: &Rc<Context>) -> Result<Self> {
+        let end = context.until("a connection", || pair.accept()).await?;
+        let calls = Self::new(pair, end, context);
         let first = calls.end.take().filter(|come| come.verb == Verb::Connect && calls.end.token() == pair.token);
         let first = first.ok_or_else(|| vanished("before it was open"))?;
-        calls.end.reply(&first.message, Answer::Done, 0, &desk.world).map_err(mistake)?;
+        calls.end.reply(&first.message, Answer::Done, 0, &context.executor).map_err(mistake)?;
         Ok(calls)
     }
 
-    fn world(&self) -> &World {
-        &self.desk.world
+    fn executor(&self) -> &Executor {
+        &self.context.executor
     }
 
     fn asks(&self) -> bool {
@@ -82,14 +84,14 @@ impl Calls {
     // --- the initiator ---
 
     async fn answered(&self, what: &'static str) -> Result<Answer> {
-        self.desk.until(what, || self.end.answer()).await?
+        self.context.until(what, || self.end.answer()).await?
     }
 
     async fn ask(&mut self, verb: Verb, readable: u64, writable: u64, what: &'static str) -> Result<Answer> {
         self.number += 1;
         let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
         let grants = Grants { readable: bytes(readable), writable: bytes(writable) };
-        self.end.ask(&verb.message(self.number), grants, self.world());
+        self.end.ask(&verb.message(self.number), grants, self.executor());
         self.answered(what).await
     }
 
@@ -101,7 +103,7 @@ impl Calls {
             return Ok(come);
         }
         loop {
-            let come = self.desk.until(what, || self.end.take()).await?;
+            let come = self.context.until(what, || self.end.take()).await?;
             if come.number > self.last.number {
                 return Ok(come);
             }
@@ -117,19 +119,19 @@ impl Calls {
         self.last = Answered { number: come.number, moved, answer };
         let bytes = u32::try_from(moved).unwrap_or(u32::MAX);
         if bytes > come.message.grants.writable {
-            return Err(Error::measurement("the peer has room for a data unit of another size").into());
+            return Err(Error::measurement("the peer has room for a data unit of another size"));
         }
         let together = answer.reply().len() as u64 + moved <= u64::from(come.message.room);
         if !together {
-            self.end.begin_move(&come.message, bytes, self.world()).map_err(mistake)?;
+            self.end.begin_move(&come.message, bytes, self.executor()).map_err(mistake)?;
             self.moved(&come).await?;
         }
         let beside = if together { bytes } else { 0 };
-        self.end.reply(&come.message, answer, beside, self.world()).map_err(mistake)
+        self.end.reply(&come.message, answer, beside, self.executor()).map_err(mistake)
     }
 
     async fn moved(&self, come: &Come) -> Result<()> {
-        match self.desk.until("its data to be moved", || self.end.moved(&come.message)).await? {
+        match self.context.until("its data to be moved", || self.end.moved(&come.message)).await? {
             true => Ok(()),
             false => Err(vanished("while data was on its way")),
         }
@@ -138,9 +140,9 @@ impl Calls {
     /// Takes the data unit that comes with a message.
     async fn take(&self, come: &Come, bytes: u64) -> Result<()> {
         if u64::from(come.message.grants.readable) != bytes {
-            return Err(Error::measurement("the peer's data unit has another size").into());
+            return Err(Error::measurement("the peer's data unit has another size"));
         }
-        self.end.begin_take(&come.message, bytes as u32, self.world()).map_err(mistake)?;
+        self.end.begin_take(&come.message, bytes as u32, self.executor()).map_err(mistake)?;
         self.moved(come).await
     }
 
@@ -158,26 +160,25 @@ impl Calls {
             verb => Err(Error::measurement(format!(
                 "both sides wait: the responder for {awaited}, the initiator in {verb:?}"
             ))
-            .hint("V's message passing takes one message after the other; let one side send while the other receives")
-            .into()),
+            .hint("V's message passing takes one message after the other; let one side send while the other receives")),
         }
     }
 
     const fn ended(&self) -> bool {
         self.over || self.closed
     }
+}
 
-    // --- both ---
-
-    pub(in crate::stacks) async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
+impl Service for Calls {
+    async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
         for done in 0..times {
-            if times > 1 && self.desk.job.flags.limit() {
+            if times > 1 && self.context.job.flags.limit() {
                 return Ok(done);
             }
             if self.asks() {
-                self.desk.trace_leaves(Leaving::Unit, bytes);
+                self.context.trace(|line, at| line.leaves(at, Leaving::Unit, bytes));
                 self.ask(Verb::Put, bytes, 0, "its data to be taken").await?;
-                self.desk.trace_left(Leaving::Unit, bytes);
+                self.context.trace(|line, at| line.left(at, Leaving::Unit, bytes));
                 continue;
             }
             let come = self.next("data to be asked for").await?;
@@ -185,25 +186,25 @@ impl Calls {
                 self.unexpected(come, "Get").await?;
                 return Err(vanished("while data was on its way"));
             }
-            self.desk.trace_leaves(Leaving::Unit, bytes);
+            self.context.trace(|line, at| line.leaves(at, Leaving::Unit, bytes));
             self.reply_to(come, bytes, Answer::Done).await?;
-            self.desk.trace_left(Leaving::Unit, bytes);
+            self.context.trace(|line, at| line.left(at, Leaving::Unit, bytes));
         }
         Ok(times)
     }
 
-    pub(in crate::stacks) async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
+    async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
         for done in 0..times {
             if self.ended() {
                 return Ok(done);
             }
-            self.desk.trace_awaits(bytes);
+            self.context.trace(|line, at| line.awaits(at, bytes));
             if self.asks() {
                 self.over = self.ask(Verb::Get, 0, bytes, "data units").await? == Answer::Over;
                 if self.over {
                     return Ok(done);
                 }
-                self.desk.trace_comes(Coming::Unit, bytes, None);
+                self.context.trace(|line, at| line.comes(at, Coming::Unit, bytes, None));
                 continue;
             }
             let come = self.next("data units").await?;
@@ -212,47 +213,47 @@ impl Calls {
                 return Ok(done);
             }
             self.take(&come, bytes).await?;
-            self.desk.trace_comes(Coming::Unit, bytes, None);
+            self.context.trace(|line, at| line.comes(at, Coming::Unit, bytes, None));
             self.reply_to(come, 0, Answer::Done).await?;
         }
         Ok(times)
     }
 
-    pub(in crate::stacks) async fn call(&mut self, request: u64, response: u64) -> Result<bool> {
-        self.desk.trace_leaves(Leaving::Call, request);
+    async fn call(&mut self, request: u64, response: u64, _since: Instant) -> Result<bool> {
+        self.context.trace(|line, at| line.leaves(at, Leaving::Call, request));
         match self.ask(Verb::Call, request, response, "a response").await? {
             Answer::Done => {
-                self.desk.trace_comes(Coming::Response, response, None);
+                self.context.trace(|line, at| line.comes(at, Coming::Response, response, None));
                 Ok(true)
             }
             Answer::Over => Err(vanished("before the response came")),
         }
     }
 
-    pub(in crate::stacks) async fn await_call(&mut self, bytes: u64) -> Result<bool> {
+    async fn await_call(&mut self, bytes: u64) -> Result<bool> {
         if self.ended() {
             return Ok(false);
         }
-        self.desk.trace_awaits(bytes);
+        self.context.trace(|line, at| line.awaits(at, bytes));
         let come = self.next("a call").await?;
         if come.verb != Verb::Call {
             return self.unexpected(come, "Call").await.map(|()| false);
         }
         self.take(&come, bytes).await?;
-        self.desk.trace_comes(Coming::Call, bytes, None);
+        self.context.trace(|line, at| line.comes(at, Coming::Call, bytes, None));
         self.call = Some(come);
         Ok(true)
     }
 
-    pub(in crate::stacks) async fn reply(&mut self, bytes: u64) -> Result<()> {
-        let Some(come) = self.call.take() else { return Err(Error::measurement("no call awaits a response").into()) };
-        self.desk.trace_leaves(Leaving::Reply, bytes);
+    async fn reply(&mut self, bytes: u64) -> Result<()> {
+        let Some(come) = self.call.take() else { return Err(Error::measurement("no call awaits a response")) };
+        self.context.trace(|line, at| line.leaves(at, Leaving::Reply, bytes));
         self.reply_to(come, bytes, Answer::Done).await?;
-        self.desk.trace_left(Leaving::Reply, bytes);
+        self.context.trace(|line, at| line.left(at, Leaving::Reply, bytes));
         Ok(())
     }
 
-    pub(in crate::stacks) async fn await_start_bulk(&mut self, way: Bulk) -> Result<bool> {
+    async fn await_start_bulk(&mut self, way: Bulk) -> Result<bool> {
         if self.ended() {
             return Ok(false);
         }
@@ -266,7 +267,7 @@ impl Calls {
         Ok(begins)
     }
 
-    pub(in crate::stacks) async fn end_stream(&mut self) -> Result<()> {
+    async fn end_stream(&mut self) -> Result<()> {
         if self.asks() {
             return self.ask(Verb::End, 0, 0, "its end to be heard").await.map(drop);
         }
@@ -283,7 +284,7 @@ impl Calls {
         }
     }
 
-    pub(in crate::stacks) async fn disconnect(mut self) -> Result<()> {
+    async fn disconnect(mut self) -> Result<()> {
         if self.asks() {
             return self.ask(Verb::Close, 0, 0, "the connection to be closed").await.map(drop);
         }
@@ -294,7 +295,7 @@ impl Calls {
         }
     }
 
-    pub(in crate::stacks) async fn await_disconnect(&mut self) -> Result<()> {
+    async fn await_disconnect(&mut self) -> Result<()> {
         if self.asks() {
             return self.ask(Verb::Closing, 0, 0, "the connection to be closed").await.map(drop);
         }
@@ -303,23 +304,41 @@ impl Calls {
             match come.verb {
                 Verb::Close => return self.reply_to(come, 0, Answer::Done).await,
                 Verb::End => self.unexpected(come, "the end").await?,
-                _ => return Err(Error::measurement("the peer sent data after the last data unit").into()),
+                _ => return Err(Error::measurement("the peer sent data after the last data unit")),
             }
         }
     }
 
-    pub(in crate::stacks) fn transport(&self) -> Option<Transport> {
+    fn transport(&self) -> Option<Transport> {
         self.end.transport()
     }
 
-    pub(in crate::stacks) fn settings(&self) -> BTreeMap<String, String> {
+    fn settings(&self) -> BTreeMap<String, String> {
         self.pair.settings()
+    }
+
+    /// The first message says it.
+    async fn start_bulk(&mut self, _way: Bulk) -> Result<()> {
+        Ok(())
+    }
+
+    /// Every data unit is replied to.
+    async fn stop_bulk(&mut self, _way: Bulk) -> Result<()> {
+        Ok(())
+    }
+
+    async fn await_stop_bulk(&mut self, _way: Bulk) -> Result<()> {
+        Ok(())
+    }
+
+    fn confirms(&self) -> bool {
+        true
     }
 }
 
 fn mistake(mistake: Mistake) -> Error {
     match mistake {
         Mistake::Gone | Mistake::Failed | Mistake::Busy => vanished("while a message was on its way"),
-        Mistake::Outside(_) | Mistake::Long(_) => Error::measurement("the peer's data unit has another size").into(),
+        Mistake::Outside(_) | Mistake::Long(_) => Error::measurement("the peer's data unit has another size"),
     }
 }

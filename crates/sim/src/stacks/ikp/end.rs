@@ -2,12 +2,11 @@
 //! decides nothing of the protocol.
 
 use super::super::blast::wire::Wire;
-use super::super::end;
-use super::super::outlet::Outlet;
+use super::super::send_credit::SendCredit;
 use crate::datagram::Datagram;
 use crate::error::{Error, Result};
+use crate::executor::{ConnectionEnd, Executor, Timer};
 use crate::trace::Log;
-use crate::world::{Timer, World};
 use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
@@ -64,12 +63,12 @@ impl Machine {
 
 /// One end of a connection.
 pub(crate) struct End {
-    pub(in crate::stacks) touched: Cell<bool>,
+    touched: Cell<bool>,
     wire: Wire,
     side: Side,
     number: u32,
     endpoint: u32,
-    outlet: Rc<Outlet>,
+    credit: Rc<SendCredit>,
     /// The application has let go of it.
     orphan: Cell<bool>,
     /// Something waits for room in the host's interface.
@@ -93,7 +92,13 @@ impl fmt::Debug for End {
 }
 
 impl End {
-    pub(super) fn new(wire: Wire, outlet: &Rc<Outlet>, (side, endpoint): (Side, u32), number: u32, role: Role) -> Self {
+    pub(super) fn new(
+        wire: Wire,
+        credit: &Rc<SendCredit>,
+        (side, endpoint): (Side, u32),
+        number: u32,
+        role: Role,
+    ) -> Self {
         let machine = Machine { role, said: Vec::new(), answer: None, come: None, token: Vec::new() };
         Self {
             touched: Cell::new(false),
@@ -101,7 +106,7 @@ impl End {
             side,
             number,
             endpoint,
-            outlet: Rc::clone(outlet),
+            credit: Rc::clone(credit),
             orphan: Cell::new(false),
             blocked: Cell::new(false),
             alarm: Cell::new(None),
@@ -115,89 +120,59 @@ impl End {
         self.number
     }
 
-    pub(super) const fn side(&self) -> Side {
-        self.side
-    }
-
     /// There may be something to send.
-    fn touch(self: &Rc<Self>, world: &World) {
+    fn touch(self: &Rc<Self>, executor: &Executor) {
         if !self.touched.replace(true) {
-            world.touch(end::End::Ikp(Rc::clone(self)));
+            let end: Rc<Self> = Rc::clone(self);
+            executor.touch(end);
         }
-    }
-
-    /// Nobody needs it any more; what a client may still ask its pair answers.
-    pub(in crate::stacks) fn is_over(&self) -> bool {
-        self.orphan.get() && !self.blocked.get()
-    }
-
-    /// Its pair's number.
-    pub(in crate::stacks) const fn pair(&self) -> u32 {
-        self.wire.pair
     }
 
     // --- the network's side ---
 
-    pub(super) fn arrived(self: &Rc<Self>, datagram: &Datagram, world: &World) {
+    pub(super) fn arrived(self: &Rc<Self>, datagram: &Datagram, executor: &Executor) {
         let Some(arrived) = self.wire.read(datagram) else { return };
         let mut machine = self.machine.borrow_mut();
         let Machine { role, answer, come, token, .. } = &mut *machine;
         match role {
             Role::Client(client) => {
                 if let client::Arrival::Reply { message, .. } =
-                    client.handle(world.now(), &arrived.header, arrived.body, arrived.payload)
+                    client.handle(executor.now(), &arrived.header, arrived.body, arrived.payload)
                 {
                     *answer = Answer::read(arrived.body.get(..message as usize).unwrap_or_default());
-                    world.wake(self.endpoint);
+                    executor.wake(self.endpoint);
                 }
             }
             Role::Server(server) => {
-                match server.handle(world.now(), &arrived.header, arrived.body, arrived.payload) {
+                match server.handle(executor.now(), &arrived.header, arrived.body, arrived.payload) {
                     server::Arrival::Message(message) => {
                         let said = arrived.body.get(..message.bytes as usize).unwrap_or_default();
                         *come = Verb::read(said).map(|(verb, number, shown)| {
                             *token = shown.to_vec();
                             Come { message, verb, number }
                         });
-                        world.wake(self.endpoint);
+                        executor.wake(self.endpoint);
                     }
                     server::Arrival::Refused => {}
                     // A move may have ended with it.
-                    server::Arrival::Place(_) | server::Arrival::Nothing => world.wake(self.endpoint),
+                    server::Arrival::Place(_) | server::Arrival::Nothing => executor.wake(self.endpoint),
                 }
             }
         }
-        self.touch(world);
+        self.touch(executor);
     }
 
-    pub(super) fn rang(self: &Rc<Self>, world: &World) {
-        if self.alarm.get().is_some_and(|alarm| alarm <= world.now()) {
+    pub(super) fn rang(self: &Rc<Self>, executor: &Executor) {
+        if self.alarm.get().is_some_and(|alarm| alarm <= executor.now()) {
             self.alarm.set(None);
         }
-        self.touch(world);
+        self.touch(executor);
     }
 
     /// There may be room in the host's interface.
-    pub(super) fn departed(self: &Rc<Self>, world: &World) {
+    pub(super) fn departed(self: &Rc<Self>, executor: &Executor) {
         if self.blocked.get() {
-            self.touch(world);
-        }
-    }
-
-    /// Sends what there is to send and room for, and sets the next timer.
-    pub(in crate::stacks) fn flush(&self, world: &World) {
-        let mut machine = self.machine.borrow_mut();
-        let before = self.is_given_up(&machine);
-        let next = self.send_all(&mut machine, world);
-        if self.is_given_up(&machine) != before {
-            // Whoever waits for it has to know.
-            world.wake(self.endpoint);
-        }
-        if let Some(next) = next
-            && self.alarm.get().is_none_or(|alarm| next < alarm)
-        {
-            self.alarm.set(Some(next));
-            world.set_timer(next, Timer::End { pair: self.wire.pair, connection: self.number, side: self.side });
+            self.touch(executor);
         }
     }
 
@@ -210,12 +185,12 @@ impl End {
     }
 
     /// When it wants to be looked at again.
-    fn send_all(&self, machine: &mut Machine, world: &World) -> Option<Instant> {
-        let now = world.now();
+    fn send_all(&self, machine: &mut Machine, executor: &Executor) -> Option<Instant> {
+        let now = executor.now();
         loop {
             let next = machine.deadline(now);
             let wants = next.is_some_and(|at| at <= now);
-            let room = if wants { self.outlet.room(world) } else { Ok(()) };
+            let room = if wants { self.credit.room(executor) } else { Ok(()) };
             self.blocked.set(room.is_err());
             match room {
                 Err(when) => return when,
@@ -223,12 +198,12 @@ impl End {
                 Ok(()) => {}
             }
             let output = machine.poll(now);
-            if let (Some(log), Some(output)) = (&world.log, &output) {
+            if let (Some(log), Some(output)) = (&executor.log, &output) {
                 self.tell(log, now, output);
             }
             match output {
-                Some(Output::Run(run)) => self.send(self.wire.data(&run.header(0), run.span(0).1), world),
-                Some(Output::Control(header, body)) => self.send(self.wire.control(&header, body), world),
+                Some(Output::Run(run)) => self.send(self.wire.data(&run.header(0), run.span(0).1), executor),
+                Some(Output::Control(header, body)) => self.send(self.wire.control(&header, body), executor),
                 Some(Output::Message(header)) => {
                     let mut body = machine.said.clone();
                     let beside = match &machine.role {
@@ -236,7 +211,7 @@ impl End {
                         Role::Server(_) => header.length,
                     };
                     body.resize(body.len() + beside as usize, 0);
-                    self.send(self.wire.control(&header, body), world);
+                    self.send(self.wire.control(&header, body), executor);
                 }
                 None => return machine.deadline(now).filter(|at| *at > now),
             }
@@ -265,25 +240,25 @@ impl End {
         log.put(host, now, keyword, &values);
     }
 
-    fn send(&self, packet: stackline_net::Packet<Datagram>, world: &World) {
-        self.outlet.handed(packet.bytes());
-        world.send(packet);
+    fn send(&self, packet: stackline_net::Packet<Datagram>, executor: &Executor) {
+        self.credit.handed(packet.bytes());
+        executor.send(packet);
     }
 
     // --- the initiator's side ---
 
     /// Sends a message.
-    pub(super) fn ask(self: &Rc<Self>, message: &[u8], grants: Grants, world: &World) {
+    pub(super) fn ask(self: &Rc<Self>, message: &[u8], grants: Grants, executor: &Executor) {
         let mut machine = self.machine.borrow_mut();
         let Machine { role, said, answer, .. } = &mut *machine;
         if let Role::Client(client) = role
-            && client.send(world.now(), message.len() as u32, grants).is_ok()
+            && client.send(executor.now(), message.len() as u32, grants).is_ok()
         {
             said.clear();
             said.extend_from_slice(message);
             *answer = None;
         }
-        self.touch(world);
+        self.touch(executor);
     }
 
     /// What was answered; nothing while that is not known.
@@ -341,27 +316,37 @@ impl End {
         self.machine.borrow().token.clone()
     }
 
-    fn serve<T>(self: &Rc<Self>, world: &World, work: impl FnOnce(&mut Server, &mut Vec<u8>) -> T) -> Option<T> {
+    fn serve<T>(self: &Rc<Self>, executor: &Executor, work: impl FnOnce(&mut Server, &mut Vec<u8>) -> T) -> Option<T> {
         let mut machine = self.machine.borrow_mut();
         let Machine { role, said, .. } = &mut *machine;
         let done = if let Role::Server(server) = role { Some(work(server, said)) } else { None };
-        self.touch(world);
+        self.touch(executor);
         done
     }
 
     /// Begins to take so many bytes of what may be read, but for those that came with the message.
-    pub(super) fn begin_take(self: &Rc<Self>, message: &Message, bytes: u32, world: &World) -> Result<(), Mistake> {
+    pub(super) fn begin_take(
+        self: &Rc<Self>,
+        message: &Message,
+        bytes: u32,
+        executor: &Executor,
+    ) -> Result<(), Mistake> {
         let here = message.carried.min(bytes);
         let moved = |server: &mut Server, _: &mut Vec<u8>| {
-            server.move_from(world.now(), message.transaction, here, bytes - here)
+            server.move_from(executor.now(), message.transaction, here, bytes - here)
         };
-        self.serve(world, moved).unwrap_or(Err(Mistake::Gone))
+        self.serve(executor, moved).unwrap_or(Err(Mistake::Gone))
     }
 
     /// Begins to move so many bytes to what may be written.
-    pub(super) fn begin_move(self: &Rc<Self>, message: &Message, bytes: u32, world: &World) -> Result<(), Mistake> {
+    pub(super) fn begin_move(
+        self: &Rc<Self>,
+        message: &Message,
+        bytes: u32,
+        executor: &Executor,
+    ) -> Result<(), Mistake> {
         let moved = |server: &mut Server, _: &mut Vec<u8>| server.move_to(message.transaction, 0, bytes);
-        self.serve(world, moved).unwrap_or(Err(Mistake::Gone))
+        self.serve(executor, moved).unwrap_or(Err(Mistake::Gone))
     }
 
     /// Whether the move has ended well; nothing while it goes on.
@@ -380,24 +365,58 @@ impl End {
         message: &Message,
         answer: Answer,
         data: u32,
-        world: &World,
+        executor: &Executor,
     ) -> Result<(), Mistake> {
         let replied = |server: &mut Server, said: &mut Vec<u8>| {
             let bytes = answer.reply().len() as u32;
-            server.reply(world.now(), message.transaction, bytes, 0, data)?;
+            server.reply(executor.now(), message.transaction, bytes, 0, data)?;
             said.clear();
             said.extend_from_slice(answer.reply());
             Ok(())
         };
-        self.serve(world, replied).unwrap_or(Err(Mistake::Gone))
+        self.serve(executor, replied).unwrap_or(Err(Mistake::Gone))
     }
 
     /// The application lets go of it.
-    pub(super) fn abandon(self: &Rc<Self>, world: &World) {
+    pub(super) fn abandon(self: &Rc<Self>, executor: &Executor) {
         self.orphan.set(true);
         if let Role::Client(client) = &mut self.machine.borrow_mut().role {
             client.abandon();
         }
-        self.touch(world);
+        self.touch(executor);
+    }
+}
+
+impl ConnectionEnd for End {
+    fn pair(&self) -> u32 {
+        self.wire.pair
+    }
+
+    fn side(&self) -> Side {
+        self.side
+    }
+
+    fn untouch(&self) {
+        self.touched.set(false);
+    }
+
+    fn flush(&self, executor: &Executor) {
+        let mut machine = self.machine.borrow_mut();
+        let before = self.is_given_up(&machine);
+        let next = self.send_all(&mut machine, executor);
+        if self.is_given_up(&machine) != before {
+            // Whoever waits for it has to know.
+            executor.wake(self.endpoint);
+        }
+        if let Some(next) = next
+            && self.alarm.get().is_none_or(|alarm| next < alarm)
+        {
+            self.alarm.set(Some(next));
+            executor.set_timer(next, Timer::End { pair: self.wire.pair, connection: self.number, side: self.side });
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.orphan.get() && !self.blocked.get()
     }
 }

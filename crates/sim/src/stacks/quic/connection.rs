@@ -3,10 +3,10 @@
 use super::flight::Flight;
 use super::moment::{instant, moment};
 use super::wire::Wire;
-use crate::stacks::end::{self, Got};
-use crate::stacks::spent::{Held, Spent};
+use crate::executor::{ConnectionEnd, Executor, Timer};
+use crate::stacks::byte_stream::{Got, StreamEnd};
+use crate::stacks::time_accounting::{Held, TimeAccount};
 use crate::trace::{Info, Log};
-use crate::world::{Timer, World};
 use bytes::Bytes;
 use quinn_proto::{
     Connection, ConnectionError, ConnectionEvent, ConnectionHandle, Dir, Endpoint, Event, ReadError, StreamEvent,
@@ -51,7 +51,7 @@ pub(super) struct Place {
 
 /// One end of a connection.
 pub(crate) struct End {
-    pub(in crate::stacks) touched: Cell<bool>,
+    touched: Cell<bool>,
     place: Place,
     /// Its number in its socket.
     pub(super) handle: ConnectionHandle,
@@ -80,7 +80,7 @@ struct Inner {
     received: u64,
     written: u64,
     flight: Arc<Flight>,
-    spent: Spent,
+    spent: TimeAccount,
     /// How often it had told the peer that its credit is used up when the application last handed something over.
     told_blocked: u64,
     /// What it told of itself last, while the run is traced, and the bytes that had been taken and handed over then.
@@ -114,7 +114,7 @@ impl End {
             finished: false,
             received: 0,
             written: 0,
-            spent: Spent::default(),
+            spent: TimeAccount::default(),
             told_blocked: 0,
             looked: Default::default(),
             told_lost: (0, 0),
@@ -132,77 +132,44 @@ impl End {
         }
     }
 
-    pub(super) const fn side(&self) -> Side {
-        self.place.side
-    }
-
-    pub(in crate::stacks) const fn pair(&self) -> u32 {
-        self.place.wire.pair
-    }
-
     /// There may be something to send.
-    pub(super) fn touch(self: &Rc<Self>, world: &World) {
+    pub(super) fn touch(self: &Rc<Self>, executor: &Executor) {
         if !self.touched.replace(true) {
-            world.touch(end::End::Quic(Rc::clone(self)));
+            let end: Rc<Self> = Rc::clone(self);
+            executor.touch(end);
         }
-    }
-
-    /// Nobody needs it any more, and the peer has been told often enough.
-    pub(in crate::stacks) fn is_over(&self) -> bool {
-        self.orphan.get() && self.inner.borrow().connection.is_drained()
     }
 
     // --- the network's side ---
 
     /// Something for it has reached its socket.
-    pub(super) fn arrived(self: &Rc<Self>, event: ConnectionEvent, world: &World) {
+    pub(super) fn arrived(self: &Rc<Self>, event: ConnectionEvent, executor: &Executor) {
         let mut inner = self.inner.borrow_mut();
         inner.connection.handle_event(event);
-        inner.account(self.wants_room.get(), world.now());
-        self.attend(&mut inner, world);
-        self.touch(world);
+        inner.account(self.wants_room.get(), executor.now());
+        self.attend(&mut inner, executor);
+        self.touch(executor);
     }
 
-    pub(super) fn rang(self: &Rc<Self>, world: &World) {
-        let now = world.now();
+    pub(super) fn rang(self: &Rc<Self>, executor: &Executor) {
+        let now = executor.now();
         let mut inner = self.inner.borrow_mut();
         if inner.alarm.is_some_and(|alarm| alarm <= now) {
             inner.alarm = None;
         }
         inner.connection.handle_timeout(moment(now));
-        self.attend(&mut inner, world);
-        self.touch(world);
+        self.attend(&mut inner, executor);
+        self.touch(executor);
     }
 
-    /// Sends what there is to send and sets the next timer.
-    pub(in crate::stacks) fn flush(&self, world: &World) {
-        let now = world.now();
-        let mut inner = self.inner.borrow_mut();
-        self.attend(&mut inner, world);
-        while self.transmit(&mut inner, now, world) {
-            self.attend(&mut inner, world);
-        }
-        if let Some(log) = &world.log {
-            self.tell_lost(&mut inner, log, now);
-        }
-        let Some(next) = inner.connection.poll_timeout() else { return };
-        // What could not be done now is not due before the next ns.
-        let next = instant(next).max(now + Duration(1));
-        if inner.alarm.is_none_or(|alarm| next < alarm) {
-            inner.alarm = Some(next);
-            let (pair, connection) = (self.pair(), self.handle.0 as u32);
-            world.set_timer(next, Timer::End { pair, connection, side: self.place.side });
-        }
-    }
-
-    fn transmit(&self, inner: &mut Inner, now: Instant, world: &World) -> bool {
+    fn transmit(&self, inner: &mut Inner, now: Instant, executor: &Executor) -> bool {
         let made = {
-            let mut frames = world.frames.borrow_mut();
+            let mut frames = executor.frames.borrow_mut();
             frames.made.clear();
             inner.connection.poll_transmit(moment(now), 1, &mut frames.made)
         };
         if let Some(made) = &made {
-            self.place.wire.send(self.place.number, made.ecn, world);
+            self.place.wire.send(self.place.number, made.ecn, executor);
         }
         made.is_some()
     }
@@ -220,7 +187,7 @@ impl End {
     }
 
     /// What the connection has to say to its socket and to the application.
-    fn attend(&self, inner: &mut Inner, world: &World) {
+    fn attend(&self, inner: &mut Inner, executor: &Executor) {
         loop {
             while let Some(event) = inner.connection.poll_endpoint_events() {
                 if let Some(answer) = self.socket.borrow_mut().handle_event(self.handle, event) {
@@ -228,28 +195,28 @@ impl End {
                 }
             }
             let Some(event) = inner.connection.poll() else { return };
-            if self.heed(inner, event, world) {
-                world.wake(self.place.endpoint);
+            if self.heed(inner, event, executor) {
+                executor.wake(self.place.endpoint);
             }
         }
     }
 
     /// Whether the application may go on with it.
-    fn heed(&self, inner: &mut Inner, event: Event, world: &World) -> bool {
+    fn heed(&self, inner: &mut Inner, event: Event, executor: &Executor) -> bool {
         match event {
             Event::Connected => inner.connected = true,
             Event::ConnectionLost { reason } => inner.lost = Some(loss(&reason)),
             Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
                 inner.stream = inner.stream.or(inner.connection.streams().accept(Dir::Bi));
-                self.refuse_unwanted(inner, world);
+                self.refuse_unwanted(inner, executor);
             }
-            Event::Stream(StreamEvent::Readable { .. }) => self.refuse_unwanted(inner, world),
+            Event::Stream(StreamEvent::Readable { .. }) => self.refuse_unwanted(inner, executor),
             Event::Stream(StreamEvent::Writable { .. }) => return self.wants_room.get(),
             Event::Stream(StreamEvent::Stopped { .. }) => {}
             Event::Stream(StreamEvent::Finished { .. }) => {
                 inner.finished = true;
                 if self.orphan.get() {
-                    inner.shut(OVER, world);
+                    inner.shut(OVER, executor);
                 }
             }
             _ => return false,
@@ -258,24 +225,13 @@ impl End {
     }
 
     /// Nobody will take what comes for an end that was let go.
-    fn refuse_unwanted(&self, inner: &mut Inner, world: &World) {
+    fn refuse_unwanted(&self, inner: &mut Inner, executor: &Executor) {
         if self.orphan.get() && inner.take(1) > 0 {
-            inner.shut(UNWANTED, world);
+            inner.shut(UNWANTED, executor);
         }
     }
 
     // --- the application's side ---
-
-    /// Whether the connection came about; nothing while that is not known.
-    pub(in crate::stacks) fn answered(&self) -> Option<bool> {
-        let inner = self.inner.borrow();
-        match inner.lost {
-            _ if inner.connected => Some(true),
-            // Nobody answered.
-            None | Some(Loss::Silence) => None,
-            Some(_) => Some(false),
-        }
-    }
 
     /// Whether its handshake will never be done.
     pub(super) fn failed(&self) -> bool {
@@ -283,73 +239,8 @@ impl End {
         inner.lost.is_some() && !inner.connected
     }
 
-    /// Puts so many bytes into the send buffer as there is room for; `None` when the connection is broken.
-    pub(in crate::stacks) fn send(self: &Rc<Self>, bytes: usize, world: &World) -> Option<usize> {
-        let mut inner = self.inner.borrow_mut();
-        let mut done = 0;
-        if inner.lost.is_some() {
-            return None;
-        }
-        if let Some(stream) = inner.open(self.place.side) {
-            while done < bytes {
-                let piece = Bytes::from_static(&ZEROS[..ZEROS.len().min(bytes - done)]);
-                match inner.connection.send_stream(stream).write_chunks(&mut [piece]) {
-                    Ok(written) => done += written.bytes,
-                    Err(quinn_proto::WriteError::Blocked) => break,
-                    Err(_) => return None,
-                }
-            }
-        }
-        if done > 0 {
-            inner.handed_over(done as u64, world.now());
-            self.touch(world);
-        }
-        self.wants_room.set(done < bytes);
-        Some(done)
-    }
-
-    /// Takes at most so many bytes out of the receive buffer.
-    pub(in crate::stacks) fn receive(self: &Rc<Self>, most: usize, world: &World) -> Got {
-        let mut inner = self.inner.borrow_mut();
-        let done = inner.take(most);
-        if done > 0 {
-            // The peer may have to be told that it may send more.
-            self.touch(world);
-            return Got::Bytes(done);
-        }
-        match inner.lost {
-            _ if inner.ended => Got::End,
-            None => Got::Nothing,
-            Some(Loss::Closed) => Got::End,
-            Some(_) => Got::Broken,
-        }
-    }
-
-    /// Ends the own half.
-    pub(in crate::stacks) fn close(self: &Rc<Self>, world: &World) {
-        self.inner.borrow_mut().finish(self.place.side);
-        self.touch(world);
-    }
-
-    /// The application lets go of it.
-    pub(in crate::stacks) fn abandon(self: &Rc<Self>, world: &World) {
-        self.orphan.set(true);
-        let mut inner = self.inner.borrow_mut();
-        if inner.take(1) > 0 {
-            inner.shut(UNWANTED, world);
-        } else if !inner.connected || inner.finished || !inner.finish(self.place.side) {
-            inner.shut(OVER, world);
-        }
-        self.touch(world);
-    }
-
-    /// Nothing is ever held back for company.
-    pub(in crate::stacks) fn push(self: &Rc<Self>, world: &World) {
-        self.touch(world);
-    }
-
     /// Tells of itself when something is under way or has happened; whether it did.
-    pub(super) fn look(&self, at: Instant, log: &Log) -> bool {
+    pub(super) fn sample(&self, at: Instant, log: &Log) -> bool {
         let mut inner = self.inner.borrow_mut();
         let (now, moved) = (inner.info(at), [inner.received, inner.written]);
         let (before, moved_before) = std::mem::replace(&mut inner.looked, (now, moved));
@@ -358,32 +249,6 @@ impl End {
             log.info(&INFO, (self.pair(), self.place.side), at, &before, &now);
         }
         tells
-    }
-
-    pub(in crate::stacks) fn transport(&self, now: Instant) -> Transport {
-        let inner = self.inner.borrow();
-        let path = inner.connection.stats().path;
-        let mtu = u64::from(path.current_mtu);
-        let seconds = |time: Duration| Some(time.seconds());
-        Transport {
-            retransmits: path.lost_packets,
-            rtt_s: path.rtt.as_secs_f64(),
-            cwnd_segments: Some(path.cwnd / mtu.max(1)),
-            mss_bytes: mtu,
-            busy_s: seconds(inner.spent.busy(now)),
-            receive_window_limited_s: seconds(inner.spent.by(Held::ReceiveWindow, now)),
-            send_buffer_limited_s: seconds(inner.spent.by(Held::SendBuffer, now)),
-            bytes_received: inner.received,
-            ..Transport::default()
-        }
-    }
-
-    pub(in crate::stacks) fn settings(&self, _: Instant) -> BTreeMap<String, String> {
-        let inner = self.inner.borrow();
-        let window = inner.connection.congestion_state().initial_window();
-        let now = [("initial_window", window), ("mtu", u64::from(inner.connection.current_mtu()))];
-        let now = now.map(|(name, bytes)| (name.to_string(), format!("{bytes} B")));
-        self.settings.clone().into_iter().chain(now).collect()
     }
 }
 
@@ -476,9 +341,9 @@ impl Inner {
         done
     }
 
-    fn shut(&mut self, why: VarInt, world: &World) {
+    fn shut(&mut self, why: VarInt, executor: &Executor) {
         if !self.connection.is_closed() {
-            self.connection.close(moment(world.now()), why, Bytes::new());
+            self.connection.close(moment(executor.now()), why, Bytes::new());
         }
     }
 }
@@ -488,5 +353,141 @@ fn loss(reason: &ConnectionError) -> Loss {
         ConnectionError::ApplicationClosed(close) if close.error_code == OVER => Loss::Closed,
         ConnectionError::TimedOut => Loss::Silence,
         _ => Loss::Broken,
+    }
+}
+
+impl ConnectionEnd for End {
+    fn pair(&self) -> u32 {
+        self.place.wire.pair
+    }
+
+    fn side(&self) -> Side {
+        self.place.side
+    }
+
+    fn untouch(&self) {
+        self.touched.set(false);
+    }
+
+    fn flush(&self, executor: &Executor) {
+        let now = executor.now();
+        let mut inner = self.inner.borrow_mut();
+        self.attend(&mut inner, executor);
+        while self.transmit(&mut inner, now, executor) {
+            self.attend(&mut inner, executor);
+        }
+        if let Some(log) = &executor.log {
+            self.tell_lost(&mut inner, log, now);
+        }
+        let Some(next) = inner.connection.poll_timeout() else { return };
+        // What could not be done now is not due before the next ns.
+        let next = instant(next).max(now + Duration(1));
+        if inner.alarm.is_none_or(|alarm| next < alarm) {
+            inner.alarm = Some(next);
+            let (pair, connection) = (self.pair(), self.handle.0 as u32);
+            executor.set_timer(next, Timer::End { pair, connection, side: self.place.side });
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.orphan.get() && self.inner.borrow().connection.is_drained()
+    }
+}
+
+impl StreamEnd for Rc<End> {
+    fn answered(&self) -> Option<bool> {
+        let inner = self.inner.borrow();
+        match inner.lost {
+            _ if inner.connected => Some(true),
+            // Nobody answered.
+            None | Some(Loss::Silence) => None,
+            Some(_) => Some(false),
+        }
+    }
+
+    fn send(&self, bytes: usize, executor: &Executor) -> Option<usize> {
+        let mut inner = self.inner.borrow_mut();
+        let mut done = 0;
+        if inner.lost.is_some() {
+            return None;
+        }
+        if let Some(stream) = inner.open(self.place.side) {
+            while done < bytes {
+                let piece = Bytes::from_static(&ZEROS[..ZEROS.len().min(bytes - done)]);
+                match inner.connection.send_stream(stream).write_chunks(&mut [piece]) {
+                    Ok(written) => done += written.bytes,
+                    Err(quinn_proto::WriteError::Blocked) => break,
+                    Err(_) => return None,
+                }
+            }
+        }
+        if done > 0 {
+            inner.handed_over(done as u64, executor.now());
+            self.touch(executor);
+        }
+        self.wants_room.set(done < bytes);
+        Some(done)
+    }
+
+    fn receive(&self, most: usize, executor: &Executor) -> Got {
+        let mut inner = self.inner.borrow_mut();
+        let done = inner.take(most);
+        if done > 0 {
+            // The peer may have to be told that it may send more.
+            self.touch(executor);
+            return Got::Bytes(done);
+        }
+        match inner.lost {
+            _ if inner.ended => Got::End,
+            None => Got::Nothing,
+            Some(Loss::Closed) => Got::End,
+            Some(_) => Got::Broken,
+        }
+    }
+
+    fn close(&self, executor: &Executor) {
+        self.inner.borrow_mut().finish(self.place.side);
+        self.touch(executor);
+    }
+
+    fn abandon(&self, executor: &Executor) {
+        self.orphan.set(true);
+        let mut inner = self.inner.borrow_mut();
+        if inner.take(1) > 0 {
+            inner.shut(UNWANTED, executor);
+        } else if !inner.connected || inner.finished || !inner.finish(self.place.side) {
+            inner.shut(OVER, executor);
+        }
+        self.touch(executor);
+    }
+
+    fn push(&self, executor: &Executor) {
+        self.touch(executor);
+    }
+
+    fn transport(&self, now: Instant) -> Transport {
+        let inner = self.inner.borrow();
+        let path = inner.connection.stats().path;
+        let mtu = u64::from(path.current_mtu);
+        let seconds = |time: Duration| Some(time.seconds());
+        Transport {
+            retransmits: path.lost_packets,
+            rtt_s: path.rtt.as_secs_f64(),
+            cwnd_segments: Some(path.cwnd / mtu.max(1)),
+            mss_bytes: mtu,
+            busy_s: seconds(inner.spent.busy(now)),
+            receive_window_limited_s: seconds(inner.spent.by(Held::ReceiveWindow, now)),
+            send_buffer_limited_s: seconds(inner.spent.by(Held::SendBuffer, now)),
+            bytes_received: inner.received,
+            ..Transport::default()
+        }
+    }
+
+    fn settings(&self, _: Instant) -> BTreeMap<String, String> {
+        let inner = self.inner.borrow();
+        let window = inner.connection.congestion_state().initial_window();
+        let now = [("initial_window", window), ("mtu", u64::from(inner.connection.current_mtu()))];
+        let now = now.map(|(name, bytes)| (name.to_string(), format!("{bytes} B")));
+        self.settings.clone().into_iter().chain(now).collect()
     }
 }

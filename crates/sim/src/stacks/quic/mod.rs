@@ -16,19 +16,22 @@ mod null;
 mod terms;
 mod wire;
 
-pub(crate) use connection::End;
+use connection::End;
 
-use super::end::{self, Introductions, Streams};
-use super::{Route, other, place};
+use super::byte_stream::{Introductions, StreamEnd, Streams};
+use super::pair::{Pair, Route, Stack, same};
+use super::stream::Stream;
+use crate::context::Context;
 use crate::datagram::Datagram;
 use crate::error::{Error, Result};
+use crate::executor::{ConnectionEnd, Executor};
 use crate::trace::Log;
-use crate::world::World;
+use crate::world::{self, Connect, Work};
 use connection::Place;
 use moment::moment;
 use quinn_proto::{ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, Incoming};
 use stackline_core::catalogue::{ClosedForm, Mapping, OptionKind, OptionTable, StackFacts, StackTable};
-use stackline_core::plan::Stack;
+use stackline_core::plan;
 use stackline_core::program::Side;
 use stackline_core::time::Instant;
 use stackline_net::Packet;
@@ -125,6 +128,12 @@ pub(super) const TABLE: StackTable = StackTable {
     ..StackTable::RELIABLE
 };
 
+/// The stack.
+pub(super) static STACK: Stack = Stack {
+    table: &TABLE,
+    pair: |route, stack, seed, introduces| Ok(Rc::new(QuicPair::new(route, stack, seed, introduces)?)),
+};
+
 /// Ports of initiators and responders.
 const EPHEMERAL: (u32, u32) = (32_768, 28_232);
 const LISTENING: (u32, u32) = (1024, 31_000);
@@ -143,8 +152,8 @@ impl Half {
 }
 
 /// The connections of a pair, one after the other.
-pub(crate) struct QuicPair {
-    pub(crate) route: Route,
+struct QuicPair {
+    route: Route,
     terms: Terms,
     asking: ClientConfig,
     introductions: Introductions,
@@ -165,7 +174,7 @@ impl fmt::Debug for QuicPair {
 impl QuicPair {
     /// # Errors
     /// An [`Error`] when the path is too narrow, or the TLS library takes none of its settings.
-    pub(super) fn new(route: Route, stack: &Stack, seed: u64, introduces: bool) -> Result<Self> {
+    pub(super) fn new(route: Route, stack: &plan::Stack, seed: u64, introduces: bool) -> Result<Self> {
         let terms = Terms::new(stack, seed);
         let needed = terms.mtu().map_or(terms::LEAST_MTU, u64::from) + terms::HEADERS;
         if route.mtu < needed {
@@ -175,8 +184,8 @@ impl QuicPair {
                 .hint("they are never fragmented, and no smaller ones than 1228 B are allowed: `mtu` of the links"));
         }
         let ports = [EPHEMERAL.0 + route.pair.wrapping_mul(7919) % EPHEMERAL.1, LISTENING.0 + route.pair % LISTENING.1];
-        let half = |side| {
-            let ([near, far], ports) = ([side, other(side)].map(place), ports.map(|port| port as u16));
+        let half = |side: Side| {
+            let ([near, far], ports) = ([side, side.other()].map(Side::index), ports.map(|port| port as u16));
             let (nodes, ports) = ([route.nodes[near], route.nodes[far]], [ports[near], ports[far]]);
             let wire = Wire { pair: route.pair, nodes, ports };
             Ok(Half { socket: Rc::new(RefCell::new(terms.endpoint(side)?)), wire, ends: RefCell::default() })
@@ -194,7 +203,7 @@ impl QuicPair {
     }
 
     const fn half(&self, side: Side) -> &Half {
-        &self.halves[place(side)]
+        &self.halves[side.index()]
     }
 
     fn end(&self, number: u32, side: Side, made: (ConnectionHandle, Connection)) -> Rc<End> {
@@ -223,12 +232,48 @@ impl QuicPair {
         settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
     }
 
-    pub(super) fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, world: &Rc<World>) {
+    /// The first packet of a connection has come: once more, if it was on its way twice.
+    fn welcome(&self, number: u32, incoming: Incoming, executor: &Rc<Executor>) {
+        let half = self.half(Side::Responder);
+        if number < self.seen.get() {
+            return half.socket.borrow_mut().ignore(incoming);
+        }
+        let made = {
+            let mut frames = executor.frames.borrow_mut();
+            frames.made.clear();
+            half.socket.borrow_mut().accept(incoming, moment(executor.now()), &mut frames.made, None)
+        };
+        match made {
+            Ok(made) => {
+                self.seen.set(number + 1);
+                let end = self.end(number, Side::Responder, made);
+                self.backlog.borrow_mut().push_back(Rc::clone(&end));
+                end.touch(executor);
+            }
+            Err(refused) => {
+                if let Some(made) = refused.response {
+                    half.wire.send(number, made.ecn, executor);
+                }
+            }
+        }
+    }
+}
+
+impl Pair for QuicPair {
+    fn route(&self) -> &Route {
+        &self.route
+    }
+
+    fn spawn(self: Rc<Self>, context: Rc<Context>, replica: u32) -> Work {
+        world::spawn(self, context, replica)
+    }
+
+    fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>) {
         let Some(bytes) = packet.payload.take_bytes() else { return };
         let half = self.half(side);
-        let (now, number) = (moment(world.now()), packet.payload.connection);
+        let (now, number) = (moment(executor.now()), packet.payload.connection);
         let came = {
-            let mut frames = world.frames.borrow_mut();
+            let mut frames = executor.frames.borrow_mut();
             frames.made.clear();
             let mut socket = half.socket.borrow_mut();
             socket.handle(now, half.wire.far(), None, wire::ecn(packet), bytes, &mut frames.made)
@@ -236,86 +281,72 @@ impl QuicPair {
         match came {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(end) = half.end(handle) {
-                    end.arrived(event, world);
+                    end.arrived(event, executor);
                 }
             }
-            Some(DatagramEvent::NewConnection(incoming)) => self.welcome(number, incoming, world),
-            Some(DatagramEvent::Response(made)) => half.wire.send(number, made.ecn, world),
+            Some(DatagramEvent::NewConnection(incoming)) => self.welcome(number, incoming, executor),
+            Some(DatagramEvent::Response(made)) => half.wire.send(number, made.ecn, executor),
             None => {}
         }
     }
 
-    /// The first packet of a connection has come: once more, if it was on its way twice.
-    fn welcome(&self, number: u32, incoming: Incoming, world: &Rc<World>) {
-        let half = self.half(Side::Responder);
-        if number < self.seen.get() {
-            return half.socket.borrow_mut().ignore(incoming);
-        }
-        let made = {
-            let mut frames = world.frames.borrow_mut();
-            frames.made.clear();
-            half.socket.borrow_mut().accept(incoming, moment(world.now()), &mut frames.made, None)
-        };
-        match made {
-            Ok(made) => {
-                self.seen.set(number + 1);
-                let end = self.end(number, Side::Responder, made);
-                self.backlog.borrow_mut().push_back(Rc::clone(&end));
-                end.touch(world);
-            }
-            Err(refused) => {
-                if let Some(made) = refused.response {
-                    half.wire.send(number, made.ecn, world);
-                }
-            }
+    fn timer(&self, handle: u32, side: Side, executor: &Rc<Executor>) {
+        if let Some(end) = self.half(side).end(ConnectionHandle(handle as usize)) {
+            end.rang(executor);
         }
     }
 
-    /// Tells of every connection on which something is under way or has happened; how many.
-    pub(super) fn look(&self, at: Instant, log: &Log) -> usize {
-        let of_half = |half: &Half| half.ends.borrow().iter().flatten().filter(|end| end.look(at, log)).count();
+    fn sample(&self, at: Instant, log: &Log) -> usize {
+        let of_half = |half: &Half| half.ends.borrow().iter().flatten().filter(|end| end.sample(at, log)).count();
         self.halves.iter().map(of_half).sum()
     }
 
-    pub(super) fn timer(&self, handle: u32, side: Side, world: &Rc<World>) {
-        if let Some(end) = self.half(side).end(ConnectionHandle(handle as usize)) {
-            end.rang(world);
-        }
-    }
-
     /// Lets go of an end that is over. Its number in the socket may already be another's.
-    pub(super) fn forget(&self, end: &Rc<End>) {
-        if let Some(known) = self.half(end.side()).ends.borrow_mut().get_mut(end.handle.0)
-            && known.as_ref().is_some_and(|known| Rc::ptr_eq(known, end))
-        {
+    fn forget(&self, end: Rc<dyn ConnectionEnd>) {
+        let mut ends = self.half(end.side()).ends.borrow_mut();
+        if let Some(known) = ends.iter_mut().find(|known| known.as_ref().is_some_and(|known| same(known, &end))) {
             *known = None;
         }
     }
 }
 
+impl Connect for QuicPair {
+    type Service = Stream<Rc<End>>;
+
+    async fn connect(self: &Rc<Self>, context: &Rc<Context>) -> Result<Stream<Rc<End>>> {
+        Stream::connect(&**self, context).await
+    }
+
+    async fn accept(self: &Rc<Self>, context: &Rc<Context>, _first: bool) -> Result<Stream<Rc<End>>> {
+        Stream::accept(&**self, context).await
+    }
+}
+
 impl Streams for QuicPair {
+    type End = Rc<End>;
+
     fn introductions(&self) -> &Introductions {
         &self.introductions
     }
 
-    fn dial(&self, world: &Rc<World>) -> Result<end::StreamEnd> {
+    fn dial(&self, executor: &Rc<Executor>) -> Result<Rc<End>> {
         let number = self.dialled.replace(self.dialled.get() + 1);
         let half = self.half(Side::Initiator);
         let asking = self.asking.clone();
-        let made = half.socket.borrow_mut().connect(moment(world.now()), asking, half.wire.far(), certificate::NAME);
+        let made = half.socket.borrow_mut().connect(moment(executor.now()), asking, half.wire.far(), certificate::NAME);
         let made = made.map_err(|error| Error::measurement(format!("a connection cannot be asked for: {error}")))?;
         let end = self.end(number, Side::Initiator, made);
-        end.touch(world);
-        Ok(end::StreamEnd::Quic(end))
+        end.touch(executor);
+        Ok(end)
     }
 
-    fn accept(&self) -> Option<end::StreamEnd> {
+    fn accept(&self) -> Option<Rc<End>> {
         let mut backlog = self.backlog.borrow_mut();
         // In the order they were asked for: the first one introduces itself, and the end of its handshake may be lost.
         while backlog.front().is_some_and(|end| end.failed()) {
             backlog.pop_front();
         }
         backlog.front().filter(|end| end.answered() == Some(true))?;
-        backlog.pop_front().map(end::StreamEnd::Quic)
+        backlog.pop_front()
     }
 }

@@ -125,7 +125,7 @@ impl Terms {
     /// See [`Terms::client`].
     pub(super) fn endpoint(&self, side: Side) -> Result<Endpoint> {
         let mut config = EndpointConfig::new(Arc::new(Null));
-        let seed = self.seeds[super::super::place(side)];
+        let seed = self.seeds[side.index()];
         let ids = Ids { seed: seed.child("ids"), count: 0 };
         config.cid_generator(move || Box::new(ids)).rng_seed(Some(bytes(seed.child("draws"))));
         if let Some(mtu) = self.mtu() {

@@ -1,7 +1,7 @@
 //! A way from one UDP socket to another: puts QUIC's packets into datagrams of the simulated network.
 
 use crate::datagram::{Body, Datagram, UDP, ipv4};
-use crate::world::World;
+use crate::executor::Executor;
 use bytes::{BufMut, BytesMut};
 use quinn_proto::EcnCodepoint;
 use stackline_net::{Ecn, Node, Packet, Segments};
@@ -30,8 +30,8 @@ impl Wire {
     }
 
     /// Sends what is in the room for leaving packets.
-    pub(super) fn send(&self, connection: u32, ecn: Option<EcnCodepoint>, world: &World) {
-        let mut frames = world.frames.borrow_mut();
+    pub(super) fn send(&self, connection: u32, ecn: Option<EcnCodepoint>, executor: &Executor) {
+        let mut frames = executor.frames.borrow_mut();
         let frames = &mut *frames;
         let bytes = copy(&mut frames.room, &frames.made);
         let length = HEADERS + bytes.len();
@@ -43,7 +43,7 @@ impl Wire {
         // The checksum stays 0, which says that there is none.
         header[24..26].copy_from_slice(&((length - IP) as u16).to_be_bytes());
         let payload = Datagram::new(self.pair, connection, &header, Body::Bytes(bytes));
-        world.send(Packet {
+        executor.send(Packet {
             number: 0,
             from: self.nodes[0],
             to: self.nodes[1],

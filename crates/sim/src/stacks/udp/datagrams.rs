@@ -1,16 +1,16 @@
 //! A conversation in datagrams, as the live world holds it: what leaves, what arrives, and control between.
 
-use super::super::{Bulk, place};
 use super::UdpPair;
 use super::control::words;
 use super::socket::{Received, Socket};
+use crate::context::Context;
 use crate::datagram::Body;
 use crate::error::{Error, Result, vanished};
 use crate::trace::{Coming, Leaving};
-use crate::world::Desk;
 use stackline_core::error::Blame;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
+use stackline_endpoint::{Bulk, Facts, Service};
 use stackline_proto::datagram::control::{ANSWER, Control, write_control};
 use stackline_proto::datagram::sequence::Sequence;
 use stackline_proto::datagram::{
@@ -22,10 +22,10 @@ use std::rc::Rc;
 
 /// A conversation in datagrams.
 #[derive(Debug)]
-pub(crate) struct Datagrams {
+pub(super) struct Datagrams {
     pair: Rc<UdpPair>,
     side: Side,
-    desk: Rc<Desk>,
+    context: Rc<Context>,
     next_number: u64,
     sequence: Sequence,
     received_bytes: u64,
@@ -52,11 +52,11 @@ pub(crate) struct Datagrams {
 }
 
 impl Datagrams {
-    fn new(pair: &Rc<UdpPair>, side: Side, desk: &Rc<Desk>) -> Self {
+    fn new(pair: &Rc<UdpPair>, side: Side, context: &Rc<Context>) -> Self {
         Self {
             pair: Rc::clone(pair),
             side,
-            desk: Rc::clone(desk),
+            context: Rc::clone(context),
             next_number: 0,
             sequence: Sequence::default(),
             received_bytes: 0,
@@ -77,19 +77,19 @@ impl Datagrams {
     }
 
     /// Says HELLO until it is answered.
-    pub(in crate::stacks) async fn connect(pair: &Rc<UdpPair>, desk: &Rc<Desk>) -> Result<Self> {
-        let mut connection = Self::new(pair, Side::Initiator, desk);
+    pub(super) async fn connect(pair: &Rc<UdpPair>, context: &Rc<Context>) -> Result<Self> {
+        let mut connection = Self::new(pair, Side::Initiator, context);
         connection.exchange(Control::Hello, 0).await?;
         Ok(connection)
     }
 
     /// Waits for HELLO; what a socket got before the first one is dropped unread.
-    pub(in crate::stacks) async fn accept(pair: &Rc<UdpPair>, desk: &Rc<Desk>, first: bool) -> Result<Self> {
-        let mut connection = Self::new(pair, Side::Responder, desk);
+    pub(super) async fn accept(pair: &Rc<UdpPair>, context: &Rc<Context>, first: bool) -> Result<Self> {
+        let mut connection = Self::new(pair, Side::Responder, context);
         if first {
             let hello = Received::Control { kind: Control::Hello as u8, value: 0 };
             let socket = connection.socket();
-            while desk.until("a HELLO", || socket.take()).await? != hello {}
+            while context.until("a HELLO", || socket.take()).await? != hello {}
             socket.clear();
             connection.greeted = true;
             connection.answer(Control::Hello);
@@ -101,14 +101,14 @@ impl Datagrams {
     }
 
     fn socket(&self) -> &Socket {
-        &self.pair.sockets[place(self.side)]
+        &self.pair.sockets[self.side.index()]
     }
 
     // --- control ---
 
     fn send_control(&self, kind: u8, value: u64) {
         let bytes = write_control(&self.pair.token, kind, value);
-        self.socket().send(Body::Control(bytes), None, &self.desk.world);
+        self.socket().send(Body::Control(bytes), None, &self.context.executor);
     }
 
     fn answer(&self, kind: Control) {
@@ -118,19 +118,18 @@ impl Datagrams {
     /// Sends control until it is answered: soon again at first, since a transfer's clock waits for its END.
     async fn exchange(&mut self, kind: Control, value: u64) -> Result<()> {
         let patience = if kind == Control::Bye { FAREWELL } else { PATIENCE };
-        let give_up = self.desk.now() + patience;
+        let give_up = self.context.now() + patience;
         let mut repeat = FIRST_REPEAT;
         self.answered = None;
-        while self.desk.now() < give_up {
+        while self.context.now() < give_up {
             self.send_control(kind as u8, value);
-            if self.answered_by(kind, self.desk.now() + repeat).await? {
+            if self.answered_by(kind, self.context.now() + repeat).await? {
                 return Ok(());
             }
             repeat = Duration((repeat.0 * 2).min(LAST_REPEAT.0));
         }
         Err(Error::measurement("the peer does not answer any more")
-            .hint("it ended, or the network lost every control datagram for seconds")
-            .into())
+            .hint("it ended, or the network lost every control datagram for seconds"))
     }
 
     async fn answered_by(&mut self, kind: Control, until: Instant) -> Result<bool> {
@@ -138,7 +137,7 @@ impl Datagrams {
         loop {
             let received = {
                 let socket = self.socket();
-                self.desk.until_or(words(kind), until, || socket.take()).await?
+                self.context.until_or(words(kind), until, || socket.take()).await?
             };
             let Some(received) = received else { return Ok(false) };
             if received == Received::Refused {
@@ -198,7 +197,7 @@ impl Datagrams {
     async fn take(&mut self, what: &'static str) -> Result<()> {
         let received = {
             let socket = self.socket();
-            self.desk.until(what, || socket.take()).await?
+            self.context.until(what, || socket.take()).await?
         };
         self.arrived(received);
         Ok(())
@@ -227,7 +226,7 @@ impl Datagrams {
 
     /// Keeps what a trace tells of a data unit that arrived.
     fn note(&mut self, number: u64, bytes: u32) {
-        if self.desk.is_traced() {
+        if self.context.is_traced() {
             self.numbers.push_back((number, u64::from(bytes)));
         }
     }
@@ -236,55 +235,43 @@ impl Datagrams {
     fn tell(&mut self, units: u64, what: Coming) {
         let units = usize::try_from(units).unwrap_or(usize::MAX).min(self.numbers.len());
         for (number, bytes) in self.numbers.drain(..units) {
-            self.desk.trace_comes(what, bytes, Some(number));
+            self.context.trace(|line, at| line.comes(at, what, bytes, Some(number)));
         }
     }
 
     // --- what leaves ---
 
     async fn send_unit(&self, what: Leaving, number: u64, bytes: u64) -> Result<()> {
-        let unit = self.desk.trace_leaves(what, bytes);
+        let unit = self.context.trace(|line, at| line.leaves(at, what, bytes));
         self.hand_over(unit, number, bytes).await?;
-        self.desk.trace_left(what, bytes);
+        self.context.trace(|line, at| line.left(at, what, bytes));
         Ok(())
     }
 
     async fn hand_over(&self, unit: Option<i64>, number: u64, bytes: u64) -> Result<()> {
         let socket = self.socket();
-        let room = || match socket.room(&self.desk.world) {
+        let room = || match socket.room(&self.context.executor) {
             Ok(()) => Some(()),
             Err(when) => {
-                when.inspect(|at| self.desk.wake_at(*at));
+                when.inspect(|at| self.context.wake_at(*at));
                 None
             }
         };
-        self.desk.until("its host's interface", room).await?;
+        self.context.until("its host's interface", room).await?;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        socket.send(Body::Unit { number, bytes }, unit, &self.desk.world);
+        socket.send(Body::Unit { number, bytes }, unit, &self.context.executor);
         Ok(())
     }
 
-    pub(in crate::stacks) async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
-        for done in 0..times {
-            if self.desk.job.flags.limit() && times > 1 {
-                return Ok(done);
-            }
-            let number = self.next_number;
-            self.next_number += 1;
-            self.send_unit(Leaving::Unit, number, bytes).await?;
-        }
-        Ok(times)
-    }
-
     /// Takes so many units, or calls one at a time, of so many bytes each.
-    pub(in crate::stacks) async fn receive(&mut self, bytes: u64, times: u64, what: Coming) -> Result<u64> {
+    async fn receive_units(&mut self, bytes: u64, times: u64, what: Coming) -> Result<u64> {
         let mut told = self.ahead.min(times);
         self.tell(told, what);
         let mut awaited = None;
         while self.ahead < times && !self.ended && !self.bye {
             // What comes may be control: the next unit is waited for once.
             if awaited.replace(told) != Some(told) {
-                self.desk.trace_awaits(bytes);
+                self.context.trace(|line, at| line.awaits(at, bytes));
             }
             self.take("a data unit").await?;
             let more = self.ahead.min(times) - told;
@@ -296,32 +283,12 @@ impl Datagrams {
         Ok(units)
     }
 
-    pub(in crate::stacks) const fn closed(&self) -> bool {
-        self.bye
-    }
-
-    pub(in crate::stacks) async fn call(&mut self, request: u64, response: u64, since: Instant) -> Result<bool> {
-        self.calling = true;
-        self.next_number = (self.next_number + 1) % NUMBERS;
-        let number = self.next_number;
-        self.send_unit(Leaving::Call, number, request).await?;
-        let n = NUMBER.min(request as usize).min(response as usize);
-        let answered = self.await_answer(number, n, since + self.pair.timeout).await?;
-        if answered {
-            self.desk.trace_comes(Coming::Response, response, None);
-        } else {
-            self.desk.trace_lost(request);
-        }
-        self.lost_calls += u64::from(!answered);
-        Ok(answered)
-    }
-
     /// Waits for the answer that carries `number` in its first `n` bytes; false after the timeout.
     async fn await_answer(&mut self, number: u64, n: usize, until: Instant) -> Result<bool> {
         loop {
             let received = {
                 let socket = self.socket();
-                self.desk.until_or("the answer to its call", until, || socket.take()).await?
+                self.context.until_or("the answer to its call", until, || socket.take()).await?
             };
             match received {
                 None => return Ok(false),
@@ -337,12 +304,57 @@ impl Datagrams {
         }
     }
 
-    pub(in crate::stacks) async fn await_call(&mut self, bytes: u64) -> Result<bool> {
-        self.calling = true;
-        Ok(self.receive(bytes, 1, Coming::Call).await? == 1)
+    async fn await_end(&mut self) -> Result<()> {
+        while !self.ended && !self.bye {
+            self.take("the bulk transfer to end").await?;
+        }
+        Ok(())
+    }
+}
+
+impl Service for Datagrams {
+    async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        for done in 0..times {
+            if self.context.job.flags.limit() && times > 1 {
+                return Ok(done);
+            }
+            let number = self.next_number;
+            self.next_number += 1;
+            self.send_unit(Leaving::Unit, number, bytes).await?;
+        }
+        Ok(times)
     }
 
-    pub(in crate::stacks) async fn reply(&mut self, bytes: u64) -> Result<()> {
+    async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        self.receive_units(bytes, times, Coming::Unit).await
+    }
+
+    fn is_closed(&self) -> bool {
+        self.bye
+    }
+
+    async fn call(&mut self, request: u64, response: u64, since: Instant) -> Result<bool> {
+        self.calling = true;
+        self.next_number = (self.next_number + 1) % NUMBERS;
+        let number = self.next_number;
+        self.send_unit(Leaving::Call, number, request).await?;
+        let n = NUMBER.min(request as usize).min(response as usize);
+        let answered = self.await_answer(number, n, since + self.pair.timeout).await?;
+        if answered {
+            self.context.trace(|line, at| line.comes(at, Coming::Response, response, None));
+        } else {
+            self.context.trace(|line, at| line.lost(at, request));
+        }
+        self.lost_calls += u64::from(!answered);
+        Ok(answered)
+    }
+
+    async fn await_call(&mut self, bytes: u64) -> Result<bool> {
+        self.calling = true;
+        Ok(self.receive_units(bytes, 1, Coming::Call).await? == 1)
+    }
+
+    async fn reply(&mut self, bytes: u64) -> Result<()> {
         if !self.pair.peer_is_there(self.side) {
             // The caller has given up and gone.
             self.bye = true;
@@ -351,41 +363,34 @@ impl Datagrams {
         self.send_unit(Leaving::Reply, u64::from_le_bytes(self.head), bytes).await
     }
 
-    pub(in crate::stacks) async fn start_bulk(&mut self) -> Result<()> {
+    async fn start_bulk(&mut self, _way: Bulk) -> Result<()> {
         self.transfer += 1;
         (self.ended, self.end_sent) = (false, false);
         self.exchange(Control::Start, self.transfer).await
     }
 
-    pub(in crate::stacks) async fn await_start_bulk(&mut self) -> Result<bool> {
+    async fn await_start_bulk(&mut self, _way: Bulk) -> Result<bool> {
         while !self.started && !self.bye {
             self.take("a bulk transfer to start").await?;
         }
         Ok(mem::take(&mut self.started))
     }
 
-    pub(in crate::stacks) async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
+    async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
         match way {
             Bulk::Get => self.await_end().await,
             Bulk::Put => self.end_stream().await,
         }
     }
 
-    pub(in crate::stacks) async fn await_stop_bulk(&mut self, way: Bulk) -> Result<()> {
+    async fn await_stop_bulk(&mut self, way: Bulk) -> Result<()> {
         match way {
             Bulk::Get => self.end_stream().await,
             Bulk::Put => self.await_end().await,
         }
     }
 
-    async fn await_end(&mut self) -> Result<()> {
-        while !self.ended && !self.bye {
-            self.take("the bulk transfer to end").await?;
-        }
-        Ok(())
-    }
-
-    pub(in crate::stacks) async fn end_stream(&mut self) -> Result<()> {
+    async fn end_stream(&mut self) -> Result<()> {
         if !self.end_sent {
             let sent = self.next_number & COUNT_MASK;
             self.exchange(Control::End, (self.transfer << COUNT_BITS) | sent).await?;
@@ -394,7 +399,7 @@ impl Datagrams {
         Ok(())
     }
 
-    pub(in crate::stacks) async fn disconnect(mut self) -> Result<()> {
+    async fn disconnect(mut self) -> Result<()> {
         // The last answer may be lost for good when the peer has closed its socket: that is a disconnect as well.
         let sent = if self.calling { 0 } else { self.next_number };
         match self.exchange(Control::Bye, sent).await {
@@ -403,28 +408,24 @@ impl Datagrams {
         }
     }
 
-    pub(in crate::stacks) async fn await_disconnect(&mut self) -> Result<()> {
+    async fn await_disconnect(&mut self) -> Result<()> {
         while !self.bye {
             self.take("the peer to disconnect").await?;
         }
         Ok(())
     }
 
-    pub(in crate::stacks) fn settings(&self) -> BTreeMap<String, String> {
+    fn settings(&self) -> BTreeMap<String, String> {
         let (send, receive) = self.socket().rooms();
         let put = |name: &str, bytes: u64| (name.to_string(), format!("{bytes} B"));
         [put("send_buffer", send), put("receive_buffer", receive)].into()
     }
 
-    pub(in crate::stacks) const fn losses(&self) -> Option<Losses> {
-        match self.peer_sent {
-            _ if self.calling => Some(Losses { lost: self.lost_calls, duplicated: 0, reordered: 0 }),
-            Some(sent) => Some(self.sequence.losses(sent)),
-            None => None,
-        }
-    }
-
-    pub(in crate::stacks) fn received_bytes(&self) -> Option<u64> {
-        (!self.calling).then_some(self.received_bytes)
+    fn facts(&self) -> Facts {
+        let losses = match self.peer_sent {
+            _ if self.calling => Some(Losses { lost: self.lost_calls, ..Losses::default() }),
+            sent => sent.map(|sent| self.sequence.losses(sent)),
+        };
+        Facts { losses, received_bytes: (!self.calling).then_some(self.received_bytes), ..Facts::default() }
     }
 }

@@ -5,14 +5,17 @@ mod control;
 mod datagrams;
 mod socket;
 
-pub(super) use datagrams::Datagrams;
+use datagrams::Datagrams;
 use socket::Socket;
 
-use super::{Route, other, place};
+use super::pair::{Pair, Route, Stack};
+use crate::context::Context;
 use crate::datagram::Datagram;
-use crate::world::World;
+use crate::error::Result;
+use crate::executor::Executor;
+use crate::world::{self, Connect, Work};
 use stackline_core::catalogue::{ClosedForm, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable};
-use stackline_core::plan::Stack;
+use stackline_core::plan;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::Packet;
@@ -24,7 +27,7 @@ const LARGEST_DATAGRAM: u64 = 65_507;
 /// Both buffers of a socket, as Linux sets them out.
 const BUFFER: u64 = 212_992;
 
-pub(super) const TABLE: StackTable = StackTable {
+const TABLE: StackTable = StackTable {
     name: "udp",
     summary: "UDP datagrams over IPv4 in virtual time: unordered, unacknowledged, counted",
     largest_unit: LARGEST_DATAGRAM,
@@ -72,17 +75,21 @@ pub(super) const TABLE: StackTable = StackTable {
     ..StackTable::RELIABLE
 };
 
+/// The stack.
+pub(super) static STACK: Stack =
+    Stack { table: &TABLE, pair: |route, stack, seed, _| Ok(Rc::new(UdpPair::new(route, stack, seed))) };
+
 /// The two sockets of a pair.
 #[derive(Debug)]
-pub(crate) struct UdpPair {
-    pub(crate) route: Route,
+struct UdpPair {
+    route: Route,
     token: Token,
     timeout: Duration,
     sockets: [Socket; 2],
 }
 
 impl UdpPair {
-    pub(super) fn new(route: Route, stack: &Stack, seed: u64) -> Self {
+    pub(super) fn new(route: Route, stack: &plan::Stack, seed: u64) -> Self {
         let buffer = |name: &str| stack.number(name).unwrap_or(BUFFER);
         let socket = |side| Socket::new(&route, side, buffer("send_buffer"), buffer("receive_buffer"));
         Self {
@@ -94,23 +101,49 @@ impl UdpPair {
     }
 
     fn socket(&self, side: Side) -> &Socket {
-        &self.sockets[place(side)]
-    }
-
-    pub(super) fn arrived(&self, side: Side, packet: &Packet<Datagram>, world: &Rc<World>) {
-        self.socket(side).arrived(&packet.payload, &self.token, world);
-    }
-
-    pub(super) fn departed(&self, side: Side, at: Instant, bytes: u32, world: &World) {
-        self.socket(side).departed(at, bytes, world);
-    }
-
-    pub(super) fn close(&self, side: Side) {
-        self.socket(side).close();
+        &self.sockets[side.index()]
     }
 
     /// Whether the other side's socket is there.
     fn peer_is_there(&self, side: Side) -> bool {
-        !self.socket(other(side)).is_closed()
+        !self.socket(side.other()).is_closed()
+    }
+}
+
+impl Pair for UdpPair {
+    fn route(&self) -> &Route {
+        &self.route
+    }
+
+    fn spawn(self: Rc<Self>, context: Rc<Context>, replica: u32) -> Work {
+        world::spawn(self, context, replica)
+    }
+
+    fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>) {
+        self.socket(side).arrived(&packet.payload, &self.token, executor);
+    }
+
+    fn wants_departures(&self) -> bool {
+        true
+    }
+
+    fn departed(&self, side: Side, at: Instant, bytes: u32, executor: &Executor) {
+        self.socket(side).departed(at, bytes, executor);
+    }
+}
+
+impl Connect for UdpPair {
+    type Service = Datagrams;
+
+    async fn connect(self: &Rc<Self>, context: &Rc<Context>) -> Result<Datagrams> {
+        Datagrams::connect(self, context).await
+    }
+
+    async fn accept(self: &Rc<Self>, context: &Rc<Context>, first: bool) -> Result<Datagrams> {
+        Datagrams::accept(self, context, first).await
+    }
+
+    fn close(&self, side: Side) {
+        self.socket(side).close();
     }
 }

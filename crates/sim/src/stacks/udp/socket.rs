@@ -1,9 +1,9 @@
 //! A UDP socket: what waits to be received, fragments that wait for the others of their datagram.
 
-use super::super::outlet::Outlet;
-use super::super::{Route, other, place};
+use super::super::pair::Route;
+use super::super::send_credit::SendCredit;
 use crate::datagram::{Body, Datagram, ICMP, UDP, Whole, ipv4};
-use crate::world::World;
+use crate::executor::Executor;
 use stackline_core::program::Side;
 use stackline_core::time::Instant;
 use stackline_net::{Ecn, Node, Packet, Segments};
@@ -40,7 +40,7 @@ pub(super) struct Socket {
     side: Side,
     endpoint: u32,
     mtu: usize,
-    outlet: Outlet,
+    credit: SendCredit,
     receive_room: u64,
     closed: Cell<bool>,
     state: RefCell<State>,
@@ -68,11 +68,11 @@ impl Socket {
         Self {
             pair: route.pair,
             from: route.node(side),
-            to: route.node(other(side)),
+            to: route.node(side.other()),
             side,
             endpoint: route.endpoint(side),
             mtu: usize::try_from(route.mtu).unwrap_or(usize::MAX).max(64),
-            outlet: Outlet::new(send_room.min(route.rooms[place(side)])),
+            credit: SendCredit::new(send_room.min(route.rooms[side.index()])),
             receive_room,
             closed: Cell::new(false),
             state: RefCell::default(),
@@ -88,25 +88,25 @@ impl Socket {
     }
 
     pub(super) const fn rooms(&self) -> (u64, u64) {
-        (self.outlet.bytes(), self.receive_room)
+        (self.credit.bytes(), self.receive_room)
     }
 
     // --- what leaves ---
 
     /// See [`Outlet::room`].
-    pub(super) fn room(&self, world: &World) -> Result<(), Option<Instant>> {
-        self.outlet.room(world)
+    pub(super) fn room(&self, executor: &Executor) -> Result<(), Option<Instant>> {
+        self.credit.room(executor)
     }
 
     /// A packet has left the host at `at`, or never will.
-    pub(super) fn departed(&self, at: Instant, bytes: u32, world: &World) {
-        if self.outlet.departed(at, bytes) {
-            world.wake(self.endpoint);
+    pub(super) fn departed(&self, at: Instant, bytes: u32, executor: &Executor) {
+        if self.credit.departed(at, bytes) {
+            executor.wake(self.endpoint);
         }
     }
 
     /// Sends a datagram with that body; `unit` is the id of the data unit.
-    pub(super) fn send(&self, body: Body, unit: Option<i64>, world: &World) {
+    pub(super) fn send(&self, body: Body, unit: Option<i64>, executor: &Executor) {
         let carried = match &body {
             Body::Unit { bytes, .. } => *bytes as usize,
             Body::Control(control) => control.len(),
@@ -121,24 +121,24 @@ impl Socket {
         if length > self.mtu
             && let Body::Unit { number, bytes } = body
         {
-            return self.send_fragments(Whole { identification, number, bytes }, unit, world);
+            return self.send_fragments(Whole { identification, number, bytes }, unit, executor);
         }
         let mut header = [0; HEADER];
         header[..20].copy_from_slice(&ipv4(self.from, self.to, UDP, length, identification, 0));
         header[20..].copy_from_slice(&self.udp_header(8 + carried));
-        self.hand_over(&header, length, body, unit, world);
+        self.hand_over(&header, length, body, unit, executor);
     }
 
     fn udp_header(&self, length: usize) -> [u8; 8] {
         let mut header = [0; 8];
-        let (mine, theirs) = (PORTS[place(self.side)], PORTS[place(other(self.side))]);
+        let (mine, theirs) = (PORTS[self.side.index()], PORTS[self.side.other().index()]);
         header[..2].copy_from_slice(&mine.to_be_bytes());
         header[2..4].copy_from_slice(&theirs.to_be_bytes());
         header[4..6].copy_from_slice(&(length as u16).to_be_bytes());
         header
     }
 
-    fn send_fragments(&self, whole: Whole, unit: Option<i64>, world: &World) {
+    fn send_fragments(&self, whole: Whole, unit: Option<i64>, executor: &Executor) {
         let total = 8 + whole.bytes as usize;
         let most = (self.mtu - 20) & !7;
         let count = total.div_ceil(most);
@@ -152,13 +152,13 @@ impl Socket {
             header[20..].copy_from_slice(&self.udp_header(total));
             let (headers, bytes) = if index == 0 { (HEADER, n - 8) } else { (20, n) };
             let body = Body::Fragment { whole, index: index as u16, count: count as u16, bytes: bytes as u32 };
-            self.hand_over(&header[..headers], 20 + n, body, unit, world);
+            self.hand_over(&header[..headers], 20 + n, body, unit, executor);
         }
     }
 
-    fn hand_over(&self, header: &[u8], length: usize, body: Body, unit: Option<i64>, world: &World) {
+    fn hand_over(&self, header: &[u8], length: usize, body: Body, unit: Option<i64>, executor: &Executor) {
         if !matches!(body, Body::Refused) {
-            self.outlet.handed(length as u64);
+            self.credit.handed(length as u64);
         }
         let mut payload = Datagram::new(self.pair, 0, header, body);
         if let Some(unit) = unit {
@@ -167,12 +167,12 @@ impl Socket {
         }
         let (from, to, flow) = (self.from, self.to, self.pair);
         let segments = Segments::one(length as u32);
-        world.send(Packet { number: 0, from, to, flow, ecn: Ecn::NotCapable, segments, payload });
+        executor.send(Packet { number: 0, from, to, flow, ecn: Ecn::NotCapable, segments, payload });
     }
 
     // --- what arrives ---
 
-    pub(super) fn arrived(&self, datagram: &Datagram, token: &Token, world: &Rc<World>) {
+    pub(super) fn arrived(&self, datagram: &Datagram, token: &Token, executor: &Rc<Executor>) {
         let received = match datagram.body() {
             Body::Unit { number, bytes } => Some(Received::Unit { number: *number, bytes: *bytes }),
             Body::Control(control) => {
@@ -184,24 +184,24 @@ impl Socket {
         };
         let Some(received) = received else { return };
         if self.closed.get() {
-            return self.refuse(received, world);
+            return self.refuse(received, executor);
         }
         let bytes = size(&received);
         let mut state = self.state.borrow_mut();
         if state.waiting + bytes <= self.receive_room || state.inbox.is_empty() {
             state.waiting += bytes;
             state.inbox.push_back(received);
-            world.wake(self.endpoint);
+            executor.wake(self.endpoint);
         }
     }
 
     /// The host tells that nobody listens any more: ICMP port unreachable, with the first 28 bytes of what came.
-    fn refuse(&self, received: Received, world: &World) {
+    fn refuse(&self, received: Received, executor: &Executor) {
         if received != Received::Refused {
             let mut header = [0; HEADER];
             header[..20].copy_from_slice(&ipv4(self.from, self.to, ICMP, 56, 0, 0));
             (header[20], header[21]) = (3, 3);
-            self.hand_over(&header, 56, Body::Refused, None, world);
+            self.hand_over(&header, 56, Body::Refused, None, executor);
         }
     }
 

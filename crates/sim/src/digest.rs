@@ -1,5 +1,5 @@
-//! Sees everything that happens in the network: the digest of a run, its number of events, and when packets of waiting
-//! senders have left their hosts. Passes everything on to the tap it was given.
+//! The tap of every run: a digest of all network events, their number, and when packets of waiting senders have left their
+//! hosts. It passes every event on to the tap it was given.
 
 use crate::datagram::Datagram;
 use stackline_core::network as plan;
@@ -22,7 +22,7 @@ pub(crate) struct Departure {
 
 /// The tap of every run.
 #[derive(Debug)]
-pub(crate) struct Watch<T> {
+pub(crate) struct Digest<T> {
     pub(crate) inner: T,
     pub(crate) digest: u64,
     pub(crate) events: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Watch<T> {
     pub(crate) departures: Vec<Departure>,
 }
 
-impl<T> Watch<T> {
+impl<T> Digest<T> {
     pub(crate) fn new(network: &plan::Network, inner: T) -> Self {
         let names: BTreeMap<&str, u32> = network.hosts.iter().map(|host| host.name.as_str()).zip(0..).collect();
         let host = |name: &str| names.get(name).copied().map(Node);
@@ -63,7 +63,7 @@ impl<T> Watch<T> {
     }
 }
 
-impl<T: Tap<Datagram>> Tap<Datagram> for Watch<T> {
+impl<T: Tap<Datagram>> Tap<Datagram> for Digest<T> {
     const ON: bool = true;
     const LENGTHS: bool = T::LENGTHS;
 

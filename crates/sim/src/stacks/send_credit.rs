@@ -1,13 +1,13 @@
 //! What of a host's socket waits in its interface: a sender waits for room there rather than that its own host drops.
 
-use crate::world::World;
+use crate::executor::Executor;
 use stackline_core::time::Instant;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
 /// Bytes that were handed to an interface and have not left.
 #[derive(Debug)]
-pub(super) struct Outlet {
+pub(super) struct SendCredit {
     room: u64,
     state: RefCell<State>,
 }
@@ -44,7 +44,7 @@ impl State {
     }
 }
 
-impl Outlet {
+impl SendCredit {
     /// One that holds `room` bytes.
     pub(super) fn new(room: u64) -> Self {
         Self { room, state: RefCell::default() }
@@ -57,17 +57,17 @@ impl Outlet {
 
     /// Whether there is room to send. Without it the sender waits until half of it is free again, as in Linux; it is then
     /// looked at at the moment returned, if that is known.
-    pub(super) fn room(&self, world: &World) -> Result<(), Option<Instant>> {
+    pub(super) fn room(&self, executor: &Executor) -> Result<(), Option<Instant>> {
         let mut state = self.state.borrow_mut();
-        let outstanding = state.outstanding(world.now());
+        let outstanding = state.outstanding(executor.now());
         let enough = if state.blocked { outstanding <= self.room / 2 } else { outstanding < self.room };
         state.blocked = !enough;
         let when = if enough { None } else { state.when(self.room / 2) };
         let dark = !enough && when.is_none();
         if dark != state.in_the_dark {
             state.in_the_dark = dark;
-            let blocked = world.blocked.get();
-            world.blocked.set(if dark { blocked + 1 } else { blocked - 1 });
+            let blocked = executor.blocked.get();
+            executor.blocked.set(if dark { blocked + 1 } else { blocked - 1 });
         }
         if enough { Ok(()) } else { Err(when) }
     }

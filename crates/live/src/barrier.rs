@@ -1,23 +1,23 @@
 //! The gate that the threads of a job wait at before they start their clocks.
 
-use crate::ends::Flags;
+use crate::cancel::Flags;
 use crate::fault::Result;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Threads wait here before they start their clocks.
 #[derive(Debug, Default)]
-pub struct Gate {
-    state: Mutex<GateState>,
+pub struct Barrier {
+    state: Mutex<BarrierState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct GateState {
+struct BarrierState {
     waiting: u32,
     open: bool,
 }
 
-impl Gate {
+impl Barrier {
     /// Waits until it is opened.
     ///
     /// # Errors

@@ -3,12 +3,14 @@
 //! Both ends give a data unit the same id. Units go one by one where they would go in a row, so that each has its moments; what
 //! leaves in one system call all the same (a batch of datagrams, a blast) is told before and after it.
 
-use super::{Bulk, Connection, Dialer, Listener, Losses};
-use crate::ends::Ends;
+use crate::buffers::Buffers;
 use crate::fault::Result;
+use crate::stacks::contract::{Connection, Connector, Listener};
 use stackline_core::program::Side;
+use stackline_core::record::Losses;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
+use stackline_endpoint::Bulk;
 use stackline_events::unit::{Direction, Numbering};
 use stackline_events::{Keyword, Value, clock, event, recorder, scope};
 use std::collections::BTreeMap;
@@ -34,13 +36,13 @@ const MOST_TOGETHER: u64 = 4096;
 
 /// What the connections of one endpoint share: the numbers go on from one to the next.
 #[derive(Clone, Debug)]
-pub(crate) struct Trail {
+pub(crate) struct FlowTrace {
     numbering: Arc<Mutex<Numbering>>,
     sends: Direction,
     takes: Direction,
 }
 
-impl Trail {
+impl FlowTrace {
     /// Of an endpoint of that flow.
     pub(crate) fn new(flow: u32, side: Side, both_ways: bool) -> Self {
         let (sends, takes) = match side {
@@ -51,13 +53,13 @@ impl Trail {
     }
 
     /// Tells of everything that goes over the dialer's connections.
-    pub(crate) fn dialer(self, inner: Box<dyn Dialer>) -> Box<dyn Dialer> {
-        Box::new(Told { inner, trail: self })
+    pub(crate) fn connector(self, inner: Box<dyn Connector>) -> Box<dyn Connector> {
+        Box::new(Traced { inner, flow_trace: self })
     }
 
     /// Tells of everything that goes over the listener's connections.
     pub(crate) fn listener(self, inner: Box<dyn Listener>) -> Box<dyn Listener> {
-        Box::new(Told { inner, trail: self })
+        Box::new(Traced { inner, flow_trace: self })
     }
 
     /// A new connection: its id, and what it numbers units with.
@@ -66,7 +68,7 @@ impl Trail {
         let id = numbering.connect();
         scope::connect((numbering.stream(self.sends), numbering.stream(self.takes)));
         let taken_before = numbering.count(self.takes);
-        (id, Numbers { numbering: numbering.clone(), taken_before, trail: self.clone() })
+        (id, Numbers { numbering: numbering.clone(), taken_before, flow_trace: self.clone() })
     }
 }
 
@@ -75,55 +77,55 @@ struct Numbers {
     numbering: Numbering,
     /// How many units had come on the connections before.
     taken_before: u64,
-    trail: Trail,
+    flow_trace: FlowTrace,
 }
 
 impl Numbers {
     fn sends(&self) -> i64 {
-        self.numbering.stream(self.trail.sends)
+        self.numbering.stream(self.flow_trace.sends)
     }
 
     /// The peer has sent so many on this connection, whether they came or not.
     fn peer_sent(&mut self, units: Option<u64>) {
         if let Some(units) = units {
-            self.numbering.go_on(self.trail.takes, self.taken_before + units);
+            self.numbering.go_on(self.flow_trace.takes, self.taken_before + units);
         }
     }
 }
 
 impl Drop for Numbers {
     fn drop(&mut self) {
-        let mut shared = self.trail.numbering.lock().unwrap_or_else(PoisonError::into_inner);
-        for way in [self.trail.sends, self.trail.takes] {
+        let mut shared = self.flow_trace.numbering.lock().unwrap_or_else(PoisonError::into_inner);
+        for way in [self.flow_trace.sends, self.flow_trace.takes] {
             shared.go_on(way, self.numbering.count(way));
         }
     }
 }
 
 /// A dialer or listener whose connections are told.
-struct Told<T> {
+struct Traced<T> {
     inner: T,
-    trail: Trail,
+    flow_trace: FlowTrace,
 }
 
-impl Dialer for Told<Box<dyn Dialer>> {
-    fn connect(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        let (id, numbers) = self.trail.connect();
+impl Connector for Traced<Box<dyn Connector>> {
+    fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+        let (id, numbers) = self.flow_trace.connect();
         event!("APP_CONNECT", id, numbers.sends());
-        let inner = self.inner.connect(ends)?;
-        Ok(Box::new(Conversation::open(inner, id, numbers, &CONNECTED)))
+        let inner = self.inner.connect(buffers)?;
+        Ok(Box::new(TracedConnection::open(inner, id, numbers, &CONNECTED)))
     }
 }
 
-impl Listener for Told<Box<dyn Listener>> {
+impl Listener for Traced<Box<dyn Listener>> {
     fn address(&self) -> String {
         self.inner.address()
     }
 
-    fn accept(&mut self, ends: &mut Ends) -> Result<Box<dyn Connection>> {
-        let (id, numbers) = self.trail.connect();
-        let inner = self.inner.accept(ends)?;
-        Ok(Box::new(Conversation::open(inner, id, numbers, &ACCEPTED)))
+    fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+        let (id, numbers) = self.flow_trace.connect();
+        let inner = self.inner.accept(buffers)?;
+        Ok(Box::new(TracedConnection::open(inner, id, numbers, &ACCEPTED)))
     }
 }
 
@@ -137,7 +139,7 @@ struct Unit {
 }
 
 impl Unit {
-    fn tell(self, keyword: &Keyword) {
+    fn emit(self, keyword: &Keyword) {
         if recorder::on() {
             let values = [self.id.into(), self.stream.into(), self.offset.into(), self.bytes.into()];
             recorder::emit(keyword, &values);
@@ -146,7 +148,7 @@ impl Unit {
 }
 
 /// A connection that is told.
-struct Conversation {
+struct TracedConnection {
     inner: Box<dyn Connection>,
     id: i64,
     numbers: Numbers,
@@ -154,7 +156,7 @@ struct Conversation {
     called: Option<i64>,
 }
 
-impl Conversation {
+impl TracedConnection {
     fn open(inner: Box<dyn Connection>, id: i64, numbers: Numbers, keyword: &Keyword) -> Self {
         let at_ns = clock::now_ns();
         let places = inner.places();
@@ -168,22 +170,22 @@ impl Conversation {
 
     /// The unit that is `ahead` units of that size after the next to be sent.
     fn outgoing(&self, bytes: u64, ahead: u64) -> Unit {
-        let (numbering, way) = (&self.numbers.numbering, self.numbers.trail.sends);
+        let (numbering, way) = (&self.numbers.numbering, self.numbers.flow_trace.sends);
         let offset = self.inner.places().map(|(sent, _)| sent + ahead * bytes);
         Unit { id: numbering.id(way, numbering.count(way) + ahead), stream: numbering.stream(way), offset, bytes }
     }
 
     /// The next unit that comes, as far as one can know before it is there.
     fn incoming(&self, bytes: u64) -> Unit {
-        let (numbering, way) = (&self.numbers.numbering, self.numbers.trail.takes);
+        let (numbering, way) = (&self.numbers.numbering, self.numbers.flow_trace.takes);
         let offset = self.inner.places().map(|(_, taken)| taken);
         Unit { id: numbering.id(way, numbering.count(way)), stream: numbering.stream(way), offset, bytes }
     }
 
     /// It came: the same one, unless it carries another number.
     fn came(&mut self, unit: Unit) -> Unit {
-        let Numbers { numbering, taken_before, trail } = &mut self.numbers;
-        let (way, before) = (trail.takes, *taken_before);
+        let Numbers { numbering, taken_before, flow_trace } = &mut self.numbers;
+        let (way, before) = (flow_trace.takes, *taken_before);
         let expected = numbering.count(way);
         let told = self.inner.number().map(|(number, bits)| before + near(number, bits, expected - before));
         let number = told.unwrap_or(expected);
@@ -191,16 +193,16 @@ impl Conversation {
         Unit { id: numbering.id(way, number), ..unit }
     }
 
-    fn send_together(&mut self, bytes: usize, units: u64, ends: &mut Ends) -> Result<u64> {
+    fn send_together(&mut self, bytes: usize, units: u64, buffers: &mut Buffers) -> Result<u64> {
         let unit = self.outgoing(bytes as u64, 0);
         scope::work_for(Some(unit.id));
-        unit.tell(&SEND);
+        unit.emit(&SEND);
         let others: Vec<Unit> = (1..units).map(|ahead| self.outgoing(bytes as u64, ahead)).collect();
-        others.iter().for_each(|unit| unit.tell(&SEND));
-        let sent = self.inner.send(bytes, units, ends)?;
+        others.iter().for_each(|unit| unit.emit(&SEND));
+        let sent = self.inner.send(bytes, units, buffers)?;
         let all = std::iter::once(&unit).chain(&others);
-        all.take(usize::try_from(sent).unwrap_or(usize::MAX)).for_each(|unit| unit.tell(&SENT));
-        let way = self.numbers.trail.sends;
+        all.take(usize::try_from(sent).unwrap_or(usize::MAX)).for_each(|unit| unit.emit(&SENT));
+        let way = self.numbers.flow_trace.sends;
         self.numbers.numbering.go_on(way, self.numbers.numbering.count(way) + sent);
         Ok(sent)
     }
@@ -226,15 +228,15 @@ fn shown(address: SocketAddr) -> String {
     SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
 }
 
-impl Connection for Conversation {
-    fn send(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+impl Connection for TracedConnection {
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         let together = self.inner.together(bytes).clamp(1, MOST_TOGETHER);
         let mut done = 0;
-        while done < times && !(times > 1 && ends.flags.limit()) {
+        while done < times && !(times > 1 && buffers.flags.limit()) {
             // A single one that is left over goes with those before it.
             let left = times - done;
             let units = if left <= together + 1 && together > 1 { left } else { left.min(together) };
-            let sent = self.send_together(bytes, units, ends)?;
+            let sent = self.send_together(bytes, units, buffers)?;
             done += sent;
             if sent < units {
                 break;
@@ -243,60 +245,60 @@ impl Connection for Conversation {
         Ok(done)
     }
 
-    fn receive(&mut self, bytes: usize, times: u64, ends: &mut Ends) -> Result<u64> {
+    fn receive(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         for done in 0..times {
             let unit = self.incoming(bytes as u64);
             scope::work_for(Some(unit.id));
-            unit.tell(&AWAIT);
-            if self.inner.receive(bytes, 1, ends)? == 0 {
-                unit.tell(&ENDED);
+            unit.emit(&AWAIT);
+            if self.inner.receive(bytes, 1, buffers)? == 0 {
+                unit.emit(&ENDED);
                 return Ok(done);
             }
             let unit = self.came(unit);
-            unit.tell(&RECEIVED);
+            unit.emit(&RECEIVED);
         }
         Ok(times)
     }
 
-    fn call(&mut self, request: usize, response: usize, since: Instant, ends: &mut Ends) -> Result<bool> {
+    fn call(&mut self, request: usize, response: usize, since: Instant, buffers: &mut Buffers) -> Result<bool> {
         let unit = self.outgoing(request as u64, 0);
         scope::work_for(Some(unit.id));
-        unit.tell(&CALL);
-        self.numbers.numbering.next(self.numbers.trail.sends);
+        unit.emit(&CALL);
+        self.numbers.numbering.next(self.numbers.flow_trace.sends);
         let back = Unit { id: unit.id, ..self.incoming(response as u64) };
-        let answered = self.inner.call(request, response, since, ends)?;
+        let answered = self.inner.call(request, response, since, buffers)?;
         if answered {
-            back.tell(&RESPONSE);
+            back.emit(&RESPONSE);
         } else {
-            unit.tell(&LOST);
+            unit.emit(&LOST);
         }
         Ok(answered)
     }
 
-    fn await_call(&mut self, bytes: usize, ends: &mut Ends) -> Result<bool> {
+    fn await_call(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<bool> {
         let unit = self.incoming(bytes as u64);
         scope::work_for(Some(unit.id));
-        if !self.inner.await_call(bytes, ends)? {
+        if !self.inner.await_call(bytes, buffers)? {
             return Ok(false);
         }
         let unit = self.came(unit);
-        unit.tell(&INDICATION);
+        unit.emit(&INDICATION);
         self.called = Some(unit.id);
         Ok(true)
     }
 
-    fn reply(&mut self, bytes: usize, ends: &mut Ends) -> Result<()> {
+    fn reply(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
         let unit = self.outgoing(bytes as u64, 0);
         let unit = Unit { id: self.called.take().unwrap_or(unit.id), ..unit };
         scope::work_for(Some(unit.id));
-        unit.tell(&REPLY);
-        self.inner.reply(bytes, ends)?;
-        unit.tell(&REPLIED);
+        unit.emit(&REPLY);
+        self.inner.reply(bytes, buffers)?;
+        unit.emit(&REPLIED);
         Ok(())
     }
 
-    fn settle(&mut self, ends: &mut Ends) -> Result<()> {
-        self.inner.settle(ends)
+    fn settle(&mut self, buffers: &mut Buffers) -> Result<()> {
+        self.inner.settle(buffers)
     }
 
     fn confirms(&self) -> bool {
@@ -307,44 +309,44 @@ impl Connection for Conversation {
         self.inner.closed()
     }
 
-    fn start_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()> {
+    fn start_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<()> {
         scope::work_for(None);
-        self.inner.start_bulk(way, ends)
+        self.inner.start_bulk(way, buffers)
     }
 
-    fn await_start_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<bool> {
+    fn await_start_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<bool> {
         scope::work_for(None);
-        self.inner.await_start_bulk(way, ends)
+        self.inner.await_start_bulk(way, buffers)
     }
 
-    fn stop_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()> {
+    fn stop_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<()> {
         scope::work_for(None);
-        self.inner.stop_bulk(way, ends)
+        self.inner.stop_bulk(way, buffers)
     }
 
-    fn await_stop_bulk(&mut self, way: Bulk, ends: &mut Ends) -> Result<()> {
+    fn await_stop_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<()> {
         scope::work_for(None);
-        self.inner.await_stop_bulk(way, ends)
+        self.inner.await_stop_bulk(way, buffers)
     }
 
-    fn end_stream(&mut self, ends: &mut Ends) -> Result<()> {
+    fn end_stream(&mut self, buffers: &mut Buffers) -> Result<()> {
         scope::work_for(None);
-        self.inner.end_stream(ends)
+        self.inner.end_stream(buffers)
     }
 
-    fn disconnect(self: Box<Self>, ends: &mut Ends) -> Result<()> {
+    fn disconnect(self: Box<Self>, buffers: &mut Buffers) -> Result<()> {
         scope::work_for(None);
         let Self { inner, id, mut numbers, .. } = *self;
         event!("APP_DISCONNECT", id, numbers.sends());
         numbers.peer_sent(inner.peer_sent());
-        inner.disconnect(ends)?;
+        inner.disconnect(buffers)?;
         event!("APP_DISCONNECTED", id, numbers.sends());
         Ok(())
     }
 
-    fn await_disconnect(&mut self, ends: &mut Ends) -> Result<()> {
+    fn await_disconnect(&mut self, buffers: &mut Buffers) -> Result<()> {
         scope::work_for(None);
-        self.inner.await_disconnect(ends)?;
+        self.inner.await_disconnect(buffers)?;
         self.numbers.peer_sent(self.inner.peer_sent());
         event!("APP_DISCONNECTED", self.id, self.numbers.sends());
         Ok(())

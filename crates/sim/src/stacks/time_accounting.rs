@@ -19,14 +19,14 @@ pub(super) enum Held {
 
 /// Times with data to send or on its way, by what held the sender up.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Spent {
+pub(super) struct TimeAccount {
     /// Since when nothing was booked; none without data.
     since: Option<Instant>,
     last: Held,
     booked: [u64; 3],
 }
 
-impl Spent {
+impl TimeAccount {
     /// There is data.
     pub(super) fn begin(&mut self, now: Instant) {
         if self.since.is_none() {
@@ -77,14 +77,14 @@ impl Spent {
 mod tests {
     use super::*;
 
-    fn times(spent: &Spent, at: u64) -> [u64; 4] {
+    fn times(spent: &TimeAccount, at: u64) -> [u64; 4] {
         let by = |held| spent.by(held, Instant(at)).0;
         [spent.busy(Instant(at)).0, by(Held::Network), by(Held::ReceiveWindow), by(Held::SendBuffer)]
     }
 
     #[test]
     fn time_is_what_was_said_of_it_when_it_was_over() {
-        let mut spent = Spent::default();
+        let mut spent = TimeAccount::default();
         spent.begin(Instant(100));
         spent.begin(Instant(150));
         spent.book(Held::Network, Instant(200));
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn time_goes_to_what_was_told_at_its_beginning() {
-        let mut spent = Spent::default();
+        let mut spent = TimeAccount::default();
         spent.turn(Held::ReceiveWindow, Instant(100));
         assert_eq!(times(&spent, 130), [30, 0, 30, 0]);
         spent.turn(Held::Network, Instant(150));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn without_data_no_time_is_spent() {
-        let mut spent = Spent::default();
+        let mut spent = TimeAccount::default();
         spent.book(Held::ReceiveWindow, Instant(50));
         assert_eq!(times(&spent, 80), [0; 4]);
         spent.begin(Instant(100));

@@ -2,14 +2,14 @@
 //!
 //! Connections prove themselves side by side, so that a stranger who says nothing keeps nobody waiting.
 
-use super::Token;
-use crate::ends::Ends;
+use crate::buffers::Buffers;
 use crate::fault::{self, Result};
 use crate::sys::socket::{self, RecvFlags};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::{SockAddr, Socket};
 use stackline_events::scope;
+use stackline_proto::datagram::Token;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -61,14 +61,14 @@ pub(super) struct Newcomers(Vec<Newcomer>);
 
 impl Newcomers {
     /// Waits for the next connection that shows the token.
-    pub(super) fn accept(&mut self, listener: &Socket, token: &Token, ends: &Ends) -> Result<(Socket, SockAddr)> {
+    pub(super) fn accept(&mut self, listener: &Socket, token: &Token, buffers: &Buffers) -> Result<(Socket, SockAddr)> {
         loop {
             if let Some(proven) = self.proven(token) {
                 scope::count();
                 scope::received(token.len());
                 return Ok((proven.socket, proven.from));
             }
-            wait(listener, &self.0, ends)?;
+            wait(listener, &self.0, buffers)?;
             if let Some((socket, from)) = waiting(listener)? {
                 if self.0.len() == AT_ONCE {
                     self.0.remove(0);
@@ -102,7 +102,7 @@ impl Newcomers {
 }
 
 /// Until somebody comes, says something or has had its time.
-fn wait(listener: &Socket, newcomers: &[Newcomer], ends: &Ends) -> Result<()> {
+fn wait(listener: &Socket, newcomers: &[Newcomer], buffers: &Buffers) -> Result<()> {
     let sockets = std::iter::once(listener).chain(newcomers.iter().map(|n| &n.socket));
     let mut watched: Vec<PollFd> = sockets.map(|s| PollFd::new(s.as_fd(), PollFlags::POLLIN)).collect();
     let first = newcomers.iter().map(|n| n.until.saturating_duration_since(Instant::now())).min();
@@ -111,7 +111,7 @@ fn wait(listener: &Socket, newcomers: &[Newcomer], ends: &Ends) -> Result<()> {
     let timeout = patience.map_or(PollTimeout::NONE, |p| PollTimeout::try_from(p).unwrap_or(PollTimeout::MAX));
     match poll(&mut watched, timeout) {
         Ok(_) => Ok(()),
-        Err(Errno::EINTR) => ends.flags.interrupted(),
+        Err(Errno::EINTR) => buffers.flags.interrupted(),
         Err(error) => Err(fault::io("poll", &error.into())),
     }
 }

@@ -1,38 +1,38 @@
-//! One endpoint of one side: walks the cursor over a connection and reads its host's clock, as the live world's does.
+//! One endpoint of one side: walks the cursor over a connection and reads the clock.
 //!
-//! It is written as if it blocked; where it waits, the engine goes on and looks at it again when its socket or its timer
-//! may have changed.
+//! Between StartMeasurement and StopMeasurement it reads the clock once a call and once a connection, not once a data unit;
+//! it allocates nothing and logs nothing.
 
-use crate::error::{Error, Result, vanished};
-use crate::job::Seen;
-use crate::recorder::Recorder;
-use crate::stacks::{Bulk, Connection, Door};
-use crate::trace::Life;
-use crate::world::Desk;
+use crate::observation::Observation;
+use crate::service::{Bulk, Service};
+use crate::task::Task;
+use crate::times::Times;
+use crate::world::{Processor, Step, World};
 use stackline_core::cursor::{Cursor, Operation};
-use stackline_core::error::Blame;
+use stackline_core::error::{Blame, Error, Result};
 use stackline_core::program::{self, Side};
 use stackline_core::record::Transport;
 use stackline_core::time::{Duration, Instant};
 use std::mem;
-use std::rc::Rc;
+use std::sync::Arc;
 
-/// One endpoint's state. Moments are true ones; lengths of time are what its host reads.
-pub(crate) struct Endpoint {
-    desk: Rc<Desk>,
-    door: Door,
-    connection: Option<Connection>,
-    seen: Seen,
-    calls: Recorder,
-    connects: Recorder,
-    lateness: Recorder,
-    marks: Vec<Recorder>,
+/// An endpoint's state.
+#[derive(Debug)]
+pub struct Endpoint<W: World> {
+    task: Arc<Task>,
+    world: W,
+    connection: Option<W::Service>,
+    observation: Observation,
+    calls: Times,
+    connects: Times,
+    lateness: Times,
+    marks: Vec<Times>,
     /// When the present connection was asked for.
     connecting: Instant,
     /// The last intended moment, and whether the next call counts from it.
     intended: Option<Instant>,
     paced: bool,
-    started: Option<(Instant, Option<Transport>)>,
+    started: Option<Start>,
     stopped: bool,
     /// Whether connections come and go in a repeat, so that the period does not end with the first.
     loops: bool,
@@ -46,59 +46,70 @@ pub(crate) struct Endpoint {
     arrived_before: u64,
 }
 
-impl Endpoint {
-    pub(crate) fn new(desk: Rc<Desk>, door: Door) -> Self {
-        let loops = program::repeats_connections(&desk.job.task.steps);
+/// What was read when the clock started.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    at: Instant,
+    processor: Option<Processor>,
+    transport: Option<Transport>,
+}
+
+impl<W: World> Endpoint<W> {
+    /// An endpoint that has not begun.
+    #[must_use]
+    pub fn new(task: Arc<Task>, world: W) -> Self {
+        let expected = task.expected_units().unwrap_or(u64::MAX);
+        let times = |wanted: bool| world.times(if wanted { expected } else { 0 });
         Self {
-            desk,
-            door,
             connection: None,
-            seen: Seen::default(),
-            calls: Recorder::default(),
-            connects: Recorder::default(),
-            lateness: Recorder::default(),
+            observation: Observation::default(),
+            calls: times(task.does("RPCCall")),
+            connects: if task.carries_data { world.times(64) } else { times(true) },
+            lateness: times(task.does("Pace")),
             marks: Vec::new(),
             connecting: Instant::default(),
             intended: None,
             paced: false,
             started: None,
             stopped: false,
-            loops,
+            loops: program::repeats_connections(&task.steps),
             heard: None,
             unconfirmed: false,
             stream_over: false,
             arrived_before: 0,
+            task,
+            world,
         }
     }
 
-    /// Walks the whole program (again and again for a load). What was seen counts also when it was ended.
-    pub(crate) async fn run(mut self, replica: u32) -> Result<Seen> {
-        let desk = Rc::clone(&self.desk);
-        let task = &desk.job.task;
-        let seed = task.seed.index(u64::from(replica));
+    /// Walks the whole program (again and again for a load). What was observed counts also when it was ended.
+    ///
+    /// # Errors
+    /// An [`Error`] of the stack, the peer or the files.
+    pub async fn run(mut self, replica: u32) -> Result<Observation> {
+        let seed = self.task.seed.index(u64::from(replica));
         // A responder without data waits in accept: its period is the whole of its life.
-        if task.side == Side::Responder && !task.carries_data {
+        if self.task.side == Side::Responder && !self.task.carries_data {
             self.start();
         }
         loop {
-            let mut cursor = Cursor::new(&task.steps, &task.data, seed);
+            let mut cursor = Cursor::new(&self.task.steps, &self.task.data, seed);
             if self.marks.len() < cursor.marks().len() {
-                self.marks = cursor.marks().iter().map(|_| Recorder::default()).collect();
+                self.marks = cursor.marks().iter().map(|_| self.world.times(u64::MAX)).collect();
             }
-            let flags = &desk.job.flags;
+            let limited = |endpoint: &Self| endpoint.task.background && endpoint.world.limit_reached();
             match self.walk(&mut cursor).await {
-                Ok(()) if task.background && !self.seen.limited && !flags.limit() => {}
+                Ok(()) if self.task.background && !self.observation.limited && !limited(&self) => {}
                 Ok(()) => return Ok(self.finish(&cursor)),
-                Err(error) if error.blame == Blame::Interrupted => return Ok(self.finish(&cursor)),
-                Err(_) if task.background && flags.limit() => return Ok(self.finish(&cursor)),
-                Err(fault) => return Err(fault),
+                Err(error) if error.blame == Blame::Interrupted || limited(&self) => return Ok(self.finish(&cursor)),
+                Err(error) => return Err(error),
             }
         }
     }
 
     async fn walk(&mut self, cursor: &mut Cursor) -> Result<()> {
         loop {
-            if self.desk.job.flags.limit() {
+            if self.world.limit_reached() {
                 cursor.limit_reached();
             }
             let Some(operation) = cursor.advance() else { return Ok(()) };
@@ -106,6 +117,7 @@ impl Endpoint {
         }
     }
 
+    #[inline]
     async fn execute(&mut self, operation: Operation, cursor: &mut Cursor) -> Result<()> {
         match operation {
             Operation::RpcAwaitCallInd { bytes } => {
@@ -135,17 +147,13 @@ impl Endpoint {
             Operation::EndStream => self.end_stream().await,
             Operation::StartMeasurement => self.start_measurement().await,
             Operation::StopMeasurement => {
-                self.stop();
-                if self.unconfirmed {
-                    self.seen.record.notes.push("not confirmed: the clock stopped with data units in transit".into());
-                }
+                self.stop_measurement();
                 Ok(())
             }
-            Operation::Delay(time) => self.desk.sleep(self.desk.now() + time).await.map(drop),
+            Operation::Delay(time) => self.world.sleep_until(self.world.now() + time).await.map(drop),
             Operation::Pace(time) => self.pace(time, cursor).await,
-            Operation::ReadFile { .. } | Operation::WriteFile { .. } => {
-                Err(Error::measurement("files are not simulated").into())
-            }
+            Operation::ReadFile { bytes } => self.world.read_file(bytes).await,
+            Operation::WriteFile { bytes } => self.world.write_file(bytes).await,
             Operation::Mark(index) => {
                 self.mark(index);
                 Ok(())
@@ -153,9 +161,9 @@ impl Endpoint {
         }
     }
 
-    fn open(&mut self) -> Result<&mut Connection> {
-        let missing = || Error::measurement("the procedure uses a connection before it opens one");
-        self.connection.as_mut().ok_or_else(|| missing().into())
+    fn open(&mut self) -> Result<&mut W::Service> {
+        let missing = || Error::input("the procedure uses a connection before it opens one");
+        self.connection.as_mut().ok_or_else(missing)
     }
 
     const fn measuring(&self) -> bool {
@@ -167,45 +175,41 @@ impl Endpoint {
     async fn send(&mut self, bytes: u64, times: u64) -> Result<()> {
         let connection = self.open()?;
         let done = connection.send(bytes, times).await?;
-        let confirmed = connection.confirms();
-        self.unconfirmed = !confirmed;
+        self.unconfirmed = !connection.confirms();
         if self.measuring() {
-            self.seen.record.sent_units += done;
-            self.seen.record.sent_bytes += done * bytes;
+            self.observation.record.sent_units += done;
+            self.observation.record.sent_bytes += done * bytes;
         }
-        if done < times {
-            self.end_stream().await?;
-        }
-        Ok(())
+        if done < times { self.end_stream().await } else { Ok(()) }
     }
 
     async fn receive(&mut self, bytes: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
         let done = self.open()?.receive(bytes, times).await?;
         self.unconfirmed = false;
         if self.measuring() {
-            self.seen.record.received_units += done;
-            self.seen.record.received_bytes += done * bytes;
+            self.observation.record.received_units += done;
+            self.observation.record.received_bytes += done * bytes;
         }
         if done < times { self.stream_ended(cursor) } else { Ok(()) }
     }
 
     /// The peer sends no more: expected under a time limit, from a load and where data can be lost.
     fn stream_ended(&mut self, cursor: &mut Cursor) -> Result<()> {
-        let task = &self.desk.job.task;
-        self.desk.trace_ended();
+        let task = &self.task;
+        self.world.emit(Step::StreamEnded);
         // The first time, what follows the awaited units may still have to be done: a put is confirmed.
-        let closed = self.connection.as_ref().is_none_or(Connection::closed);
+        let closed = self.connection.as_ref().is_none_or(Service::is_closed);
         let over = closed && mem::replace(&mut self.stream_over, true);
         if task.reliable && task.time_limit.is_none() && !task.background {
-            return Err(vanished("before it had sent everything"));
+            return Err(self.world.vanished("before it had sent everything"));
         }
-        self.seen.limited |= task.background || (task.time_limit.is_some() && task.reliable);
+        self.observation.limited |= task.background || (task.time_limit.is_some() && task.reliable);
         cursor.leave(over);
         Ok(())
     }
 
     async fn end_stream(&mut self) -> Result<()> {
-        self.seen.limited = true;
+        self.observation.limited = true;
         match &mut self.connection {
             Some(connection) => connection.end_stream().await,
             None => Ok(()),
@@ -214,24 +218,27 @@ impl Endpoint {
 
     async fn call(&mut self, request: u64, response: u64, times: u64) -> Result<()> {
         let measuring = self.measuring();
-        let mut before = self.desk.now();
+        let mut before = self.world.now();
         let mut since = before;
         if let Some(intended) = self.intended.filter(|_| self.paced) {
             before = intended;
         }
         self.paced = false;
+        let mut cut = false;
+        let Some(connection) = &mut self.connection else { return self.open().map(drop) };
         for _ in 0..times {
-            if times > 1 && self.desk.job.flags.limit() {
-                return self.end_stream().await;
+            if times > 1 && self.world.limit_reached() {
+                cut = true;
+                break;
             }
-            let answered = self.open()?.call(request, response, since).await?;
-            let after = self.desk.now();
+            let answered = connection.call(request, response, since).await?;
+            let after = self.world.now();
             if answered && measuring {
-                self.calls.record(self.desk.between(before, after));
+                self.calls.record(self.world.between(before, after));
             }
             (before, since) = (after, after);
         }
-        Ok(())
+        if cut { self.end_stream().await } else { Ok(()) }
     }
 
     async fn serve(&mut self, request: u64, response: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
@@ -248,21 +255,21 @@ impl Endpoint {
     }
 
     async fn await_start_bulk(&mut self, way: Bulk, cursor: &mut Cursor) -> Result<()> {
-        self.desk.trace_awaits_word();
+        self.world.emit(Step::AwaitsWord);
         if !self.open()?.await_start_bulk(way).await? {
             return self.stream_ended(cursor);
         }
         self.hear();
         // Each transfer is paced from its own beginning.
         self.intended = None;
-        self.heard = Some(self.desk.now());
-        self.desk.job.arm(&self.desk.world);
+        self.heard = Some(self.world.now());
+        self.world.start_time_limit();
         Ok(())
     }
 
     async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
         if way == Bulk::Put {
-            self.desk.trace_awaits_word();
+            self.world.emit(Step::AwaitsWord);
         }
         self.open()?.stop_bulk(way).await?;
         self.unconfirmed = false;
@@ -272,19 +279,19 @@ impl Endpoint {
     // --- connections ---
 
     async fn connect(&mut self) -> Result<()> {
-        self.connecting = self.intended.filter(|_| self.paced).unwrap_or_else(|| self.desk.now());
+        self.connecting = self.intended.filter(|_| self.paced).unwrap_or_else(|| self.world.now());
         self.paced = false;
-        self.desk.trace_life(Life::Connect);
-        self.connection = Some(self.door.connect(&self.desk).await?);
-        self.desk.trace_life(Life::Connected);
+        self.world.emit(Step::Connect);
+        self.connection = Some(self.world.connect().await?);
+        self.world.emit(Step::Connected);
         self.note_settings();
         Ok(())
     }
 
     async fn accept(&mut self) -> Result<()> {
-        self.desk.trace_life(Life::Accept);
-        self.connection = Some(self.door.accept(&self.desk).await?);
-        self.desk.trace_life(Life::Accepted);
+        self.world.emit(Step::Accept);
+        self.connection = Some(self.world.accept().await?);
+        self.world.emit(Step::Accepted);
         self.note_settings();
         if self.started.is_none() {
             self.start();
@@ -292,23 +299,25 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Before anything is sent: the end of a bulk transfer may switch what a specification did not ask for. In a loop of
+    /// connections without data asking would be measured with the first, so it is asked when that one ends.
     fn note_settings(&mut self) {
         self.stream_over = false;
-        if let Some(connection) = self.connection.as_ref()
-            && self.seen.record.settings.is_empty()
+        if let Some(connection) = self.connection.as_ref().filter(|_| self.task.carries_data)
+            && self.observation.record.settings.is_empty()
         {
-            self.seen.record.settings = connection.settings();
+            self.observation.record.settings = connection.settings();
         }
     }
 
     async fn disconnect(&mut self) -> Result<()> {
         self.note_connection();
         let Some(connection) = self.connection.take() else { return self.open().map(drop) };
-        self.desk.trace_life(Life::Disconnect);
+        self.world.emit(Step::Disconnect);
         connection.disconnect().await?;
-        self.desk.trace_life(Life::Disconnected);
+        self.world.emit(Step::Disconnected);
         if self.measuring() {
-            self.connects.record(self.desk.between(self.connecting, self.desk.now()));
+            self.connects.record(self.world.between(self.connecting, self.world.now()));
         }
         Ok(())
     }
@@ -319,7 +328,7 @@ impl Endpoint {
             self.stop();
         }
         self.open()?.await_disconnect().await?;
-        self.desk.trace_life(Life::Disconnected);
+        self.world.emit(Step::Disconnected);
         self.note_connection();
         self.connection = None;
         Ok(())
@@ -327,100 +336,121 @@ impl Endpoint {
 
     /// Keeps what the connection knows before it goes.
     fn note_connection(&mut self) {
-        let Some(connection) = self.connection.as_ref().filter(|_| self.desk.job.task.carries_data) else { return };
-        let record = &mut self.seen.record;
-        if let Some(losses) = connection.losses() {
+        let Some(connection) = &self.connection else { return };
+        let record = &mut self.observation.record;
+        if record.settings.is_empty() {
+            record.settings = connection.settings();
+        }
+        if !self.task.carries_data {
+            return;
+        }
+        let facts = connection.facts();
+        if let Some(losses) = facts.losses {
             record.lost = Some(record.lost.unwrap_or(0) + losses.lost);
             record.duplicated = Some(record.duplicated.unwrap_or(0) + losses.duplicated);
             record.reordered = Some(record.reordered.unwrap_or(0) + losses.reordered);
         }
-        if let Some(bytes) = connection.received_bytes()
+        if let Some(bytes) = facts.received_bytes
             && record.received_units > 0
         {
             self.arrived_before += bytes;
             record.received_bytes = self.arrived_before;
         }
+        record.notes.extend(facts.notes);
     }
 
     // --- time ---
 
     async fn start_measurement(&mut self) -> Result<()> {
-        let job = &self.desk.job;
-        job.waiting.set(job.waiting.get() + 1);
-        self.desk.world.tell_news();
-        self.desk.until("the others to be connected", || job.open.get().then_some(())).await?;
-        if job.flags.ended() {
-            return Err(Error::interrupted());
+        if let Some(connection) = &mut self.connection {
+            // The introduction, unacknowledged, would hold back a small request (Nagle).
+            connection.settle().await?;
         }
+        self.world.barrier().await?;
         self.start();
         Ok(())
     }
 
-    fn start(&mut self) {
-        let transport = self.connection.as_ref().and_then(Connection::transport);
-        if self.desk.job.task.side == Side::Initiator {
-            self.desk.job.arm(&self.desk.world);
+    fn stop_measurement(&mut self) {
+        self.stop();
+        if self.unconfirmed {
+            self.observation.record.notes.push("not confirmed: the clock stopped with data units in transit".into());
         }
-        self.started = Some((self.desk.now(), transport));
-        self.desk.trace_clock(true);
+    }
+
+    fn start(&mut self) {
+        let transport = self.connection.as_ref().and_then(Service::transport);
+        let processor = self.world.processor();
+        if self.task.side == Side::Initiator {
+            self.world.start_time_limit();
+        }
+        self.world.emit(Step::ClockStarts);
+        self.started = Some(Start { at: self.world.now(), processor, transport });
     }
 
     fn stop(&mut self) {
-        let Some((started, before)) = self.started else { return };
-        if mem::replace(&mut self.stopped, true) {
-            return;
+        let Some(start) = self.started.filter(|_| !self.stopped) else { return };
+        let at = self.world.now();
+        let processor = self.world.processor();
+        self.stopped = true;
+        self.world.emit(Step::ClockStops);
+        let record = &mut self.observation.record;
+        if let (Some(before), Some(after)) = (start.processor, processor) {
+            record.usage = after.usage.since(&before.usage);
+            record.cpu = Some((before.core, after.core, before.pinned));
         }
-        self.desk.trace_clock(false);
-        let transport = self.connection.as_ref().and_then(Connection::transport);
-        self.seen.record.transport = before.zip(transport);
-        let clock = &self.desk.clock;
-        self.seen.period = Some((clock.reading(started), clock.reading(self.desk.now())));
+        record.transport = start.transport.zip(self.connection.as_ref().and_then(Service::transport));
+        self.observation.period = Some((self.world.reading(start.at), self.world.reading(at)));
     }
 
-    /// The peer is heard of for the first time: what a responder did while it waited for that is none of the period's.
+    /// The peer is heard of for the first time: what a responder used while it waited for that is none of the period's.
     fn hear(&mut self) {
-        if self.heard.is_some() || self.desk.job.task.side == Side::Initiator {
+        if self.heard.is_some() || self.task.side == Side::Initiator {
             return;
         }
-        self.heard = Some(self.desk.now());
+        self.heard = Some(self.world.now());
         if !self.loops {
             self.start();
         }
     }
 
+    /// What paces and marks count from.
+    fn begun(&self) -> Option<Instant> {
+        self.heard.or(self.started.map(|start| start.at))
+    }
+
     async fn pace(&mut self, time: Duration, cursor: &mut Cursor) -> Result<()> {
-        let begun = self.heard.or(self.started.map(|(at, _)| at));
-        let moment = self.intended.or(begun).unwrap_or_else(|| self.desk.now()) + time;
+        let from = self.intended.or(self.begun()).unwrap_or_else(|| self.world.now());
+        let moment = from + time;
         self.intended = Some(moment);
-        if !self.desk.sleep(moment).await? && cursor.cut() {
+        if !self.world.sleep_until(moment).await? && cursor.cut() {
             return Ok(());
         }
         self.paced = true;
         if self.measuring() {
-            self.lateness.record(self.desk.between(moment, self.desk.now()));
+            self.lateness.record(self.world.between(moment, self.world.now()));
         }
         Ok(())
     }
 
     fn mark(&mut self, index: usize) {
-        let begun = self.heard.or(self.started.map(|(at, _)| at));
-        if let (Some(begun), Some(recorder)) = (begun, self.marks.get_mut(index)) {
-            recorder.record(self.desk.between(begun, self.desk.now()));
+        if let (Some(begun), Some(times)) = (self.begun(), self.marks.get_mut(index)) {
+            times.record(self.world.between(begun, self.world.now()));
         }
     }
 
-    fn finish(mut self, cursor: &Cursor) -> Seen {
+    fn finish(mut self, cursor: &Cursor) -> Observation {
         self.stop();
         self.note_connection();
-        self.seen.calls = self.calls.finish();
-        self.seen.connects = self.connects.finish();
-        self.seen.lateness = self.lateness.finish();
-        for (name, recorder) in cursor.marks().iter().zip(self.marks) {
-            let histogram = recorder.finish();
+        self.observation.calls = self.calls.finish();
+        self.observation.connects = self.connects.finish();
+        self.observation.lateness = self.lateness.finish();
+        for (name, times) in cursor.marks().iter().zip(self.marks) {
+            let histogram = times.finish();
             if histogram.n() > 0 {
-                self.seen.record.marks.insert(name.clone(), histogram);
+                self.observation.record.marks.insert(name.clone(), histogram);
             }
         }
-        self.seen
+        self.observation
     }
 }

@@ -1,18 +1,16 @@
-//! Where data units come from and go to at one end of a pair, and the flags that tell a thread to stop.
+//! Where data units come from and go to at one end of a pair.
 //!
-//! It never touches a socket: a stack asks it for the next bytes to send and gives it what arrived.
+//! It never touches a socket: a stack takes the next bytes to send from it and gives it what arrived.
 
-use crate::clock;
-use crate::fault::{Fault, Result};
+use crate::cancel::Flags;
+use crate::fault::Result;
 use crate::files::Files;
 use stackline_core::plan::Access;
-use stackline_core::time::{Duration, Instant};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How much is asked of a receiving socket at once when units are smaller.
 pub const READ_BYTES: usize = 128 << 10;
@@ -23,94 +21,6 @@ pub const REGION_BYTES: usize = 256 << 20;
 
 /// Largest data unit of any stack.
 const LARGEST_UNIT: usize = 1 << 30;
-
-/// A long wait looks at its flags this often.
-const LONGEST_SLEEP: Duration = Duration(20_000_000);
-
-/// Flags shared by the threads of one job and its agent.
-#[derive(Debug, Default)]
-pub struct Flags {
-    limit: AtomicBool,
-    ended: AtomicBool,
-}
-
-impl Flags {
-    /// The time limit has come, or a load is no longer wanted: end cleanly.
-    pub fn reach_limit(&self) {
-        self.limit.store(true, Ordering::Relaxed);
-    }
-
-    /// End at once.
-    pub fn end(&self) {
-        self.ended.store(true, Ordering::Relaxed);
-        self.limit.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the limit was reached.
-    #[inline]
-    #[must_use]
-    pub fn limit(&self) -> bool {
-        self.limit.load(Ordering::Relaxed)
-    }
-
-    /// Whether to end at once.
-    #[inline]
-    #[must_use]
-    pub fn ended(&self) -> bool {
-        self.ended.load(Ordering::Relaxed)
-    }
-
-    /// What an interrupted system call means: carry on, or end.
-    ///
-    /// # Errors
-    /// [`Fault::interrupted`] when the job was ended.
-    pub fn interrupted(&self) -> Result<()> {
-        if self.ended() { Err(Fault::interrupted()) } else { Ok(()) }
-    }
-}
-
-/// Sets the limit flag after a time. Arming it is one store in memory: no system call and no clock on the measured path.
-#[derive(Debug)]
-pub struct Alarm {
-    armed: AtomicBool,
-    dismissed: AtomicBool,
-}
-
-/// How soon an alarm notices that it was armed; as much later it may go off.
-const NOTICE: std::time::Duration = std::time::Duration::from_millis(1);
-
-impl Alarm {
-    /// An alarm that waits to be armed; its thread ends once it went off or was dismissed.
-    ///
-    /// # Errors
-    /// When there is no thread to be had.
-    pub fn new(limit: Duration, flags: Arc<Flags>) -> io::Result<Arc<Self>> {
-        let alarm = Arc::new(Self { armed: AtomicBool::new(false), dismissed: AtomicBool::new(false) });
-        let waiting = Arc::clone(&alarm);
-        std::thread::Builder::new().name("alarm".into()).stack_size(64 << 10).spawn(move || {
-            let gone = || waiting.dismissed.load(Ordering::Relaxed);
-            while !waiting.armed.load(Ordering::Relaxed) && !gone() {
-                std::thread::sleep(NOTICE);
-            }
-            let end = clock::now() + limit;
-            while clock::now() < end && !gone() {
-                clock::sleep_until(end.min(clock::now() + LONGEST_SLEEP));
-            }
-            flags.reach_limit();
-        })?;
-        Ok(alarm)
-    }
-
-    /// Starts counting; arming an armed alarm again does nothing.
-    pub fn arm(&self) {
-        self.armed.store(true, Ordering::Relaxed);
-    }
-
-    /// Its thread ends soon.
-    pub fn dismiss(&self) {
-        self.dismissed.store(true, Ordering::Relaxed);
-    }
-}
 
 /// Where bytes are kept.
 #[derive(Debug)]
@@ -222,14 +132,14 @@ fn too_large(bytes: usize) -> io::Error {
 
 /// One thread's source, destination and flags.
 #[derive(Debug)]
-pub struct Ends {
+pub struct Buffers {
     /// What tells the thread to stop.
     pub flags: Arc<Flags>,
     pub(crate) source: Place,
     pub(crate) destination: Place,
 }
 
-impl Ends {
+impl Buffers {
     /// Opens both ends; `unit` is the size, in bytes, that buffers are made for (they grow when a larger one comes).
     ///
     /// # Errors
@@ -319,27 +229,4 @@ fn filled(bytes: usize) -> Vec<u8> {
         chunk.copy_from_slice(&state.to_le_bytes()[..chunk.len()]);
     }
     buffer
-}
-
-/// Waits until `moment`, until the limit comes (then it is false) or until the job is ended; spinning when the
-/// specification asks for it.
-///
-/// # Errors
-/// [`Fault::interrupted`].
-pub fn wait_until(moment: Instant, flags: &Flags, spin: bool) -> Result<bool> {
-    loop {
-        let now = clock::now();
-        if now >= moment {
-            return Ok(true);
-        }
-        flags.interrupted()?;
-        if flags.limit() {
-            return Ok(false);
-        }
-        if spin {
-            std::hint::spin_loop();
-        } else {
-            clock::sleep_until(moment.min(now + LONGEST_SLEEP));
-        }
-    }
 }

@@ -1,0 +1,29 @@
+//! One endpoint for every world: it walks the operations of a procedure over a connection, keeps the times, and makes run
+//! records of what both sides observed.
+//!
+//! It never opens a socket, reads a clock or starts a thread: a world does, through [`World`] and [`Service`].
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`endpoint`] | start here: one endpoint of one side, walking its program |
+//! | [`service`] | what a stack gives it: the operations of one open connection |
+//! | [`world`] | what a world gives it: a clock, connections, waiting |
+//! | [`task`] | what one side of one part is to do |
+//! | [`times`] | collects times in bounded memory |
+//! | [`observation`] | what endpoints observed, and their sum |
+//! | [`records`] | the two sides of a part as a run record |
+
+pub mod endpoint;
+pub mod observation;
+pub mod records;
+pub mod service;
+pub mod task;
+pub mod times;
+pub mod world;
+
+pub use endpoint::Endpoint;
+pub use observation::{Observation, SideObservation};
+pub use service::{Bulk, Facts, Service};
+pub use task::Task;
+pub use times::Times;
+pub use world::{Processor, Step, World};

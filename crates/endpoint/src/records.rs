@@ -1,0 +1,61 @@
+//! One run record a part, from what its two sides observed.
+
+use crate::observation::SideObservation;
+use stackline_core::plan::Measurement;
+use stackline_core::program::{self, Side};
+use stackline_core::record::RunRecord;
+
+/// Which run of which measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'p> {
+    /// The measurement.
+    pub measurement: &'p Measurement,
+    /// Its index in the plan.
+    pub index: usize,
+    /// Which run of it, from 0.
+    pub run: u32,
+    /// Whether it is left out of every total.
+    pub warmup: bool,
+}
+
+/// The records of a run; what was observed comes with the part and the side it belongs to.
+#[must_use]
+pub fn records(run: &Run<'_>, observed: impl IntoIterator<Item = (usize, Side, SideObservation)>) -> Vec<RunRecord> {
+    let mut records: Vec<RunRecord> = (0..)
+        .zip(&run.measurement.parts)
+        .map(|(part, about)| RunRecord {
+            measurement: run.index,
+            part,
+            run: run.run,
+            warmup: run.warmup,
+            replicas: about.replicas,
+            ..RunRecord::default()
+        })
+        .collect();
+    for (part, side, observed) in observed {
+        let Some(record) = records.get_mut(part) else { continue };
+        record.limited |= observed.limited;
+        record.lateness.merge(&observed.lateness);
+        match side {
+            Side::Initiator => {
+                record.elapsed_ns = observed.elapsed_ns;
+                record.span_ns = observed.span_ns;
+                record.calls = observed.calls;
+                record.connects = observed.connects;
+                record.initiator = observed.record;
+            }
+            Side::Responder => record.responder = observed.record,
+        }
+    }
+    for (record, part) in records.iter_mut().zip(&run.measurement.parts) {
+        if record.initiator.transport.is_none() {
+            let reason = if program::repeats_connections(&part.procedure.initiator) {
+                "no connection lasts from clock start to stop".to_string()
+            } else {
+                format!("{} tells nothing of itself", part.stack.name)
+            };
+            record.absent.insert("transport".into(), reason);
+        }
+    }
+    records
+}

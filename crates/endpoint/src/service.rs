@@ -1,0 +1,85 @@
+//! What a stack gives an endpoint: the operations of the language on one open connection, and its facts.
+//!
+//! The same in every world. A world whose calls block answers at the first poll.
+
+use stackline_core::error::Result;
+use stackline_core::record::{Losses, Transport};
+use stackline_core::time::Instant;
+use std::collections::BTreeMap;
+
+/// Which way bulk data goes, seen from the initiator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bulk {
+    /// Responder to initiator.
+    Get,
+    /// Initiator to responder.
+    Put,
+}
+
+/// What a connection reports of itself; what it does not know is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// What did not arrive in order, where that can happen.
+    pub losses: Option<Losses>,
+    /// Bytes of data units that really arrived, where the cursor cannot know because some were lost.
+    pub received_bytes: Option<u64>,
+    /// Things worth a flag.
+    pub notes: Vec<String>,
+}
+
+/// An open connection of one stack.
+///
+/// # Errors
+/// Every operation fails when the peer is gone, breaks the protocol, or the endpoint was told to end at once.
+#[expect(
+    async_fn_in_trait,
+    reason = "endpoints are generic over it; whether futures travel between threads is a world's own matter"
+)]
+pub trait Service {
+    /// `DataRequest`, `times` times. How many were sent: fewer when the limit was reached in between.
+    async fn send(&mut self, bytes: u64, times: u64) -> Result<u64>;
+    /// `AwaitDataIndication`, `times` times. How many arrived: fewer when the peer ended its stream.
+    async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64>;
+    /// `RPCCall`, begun at `since`: true when the response came, false when it counts as lost.
+    async fn call(&mut self, request: u64, response: u64, since: Instant) -> Result<bool>;
+    /// `RPCAwaitCallInd`: false when the peer ended its stream.
+    async fn await_call(&mut self, bytes: u64) -> Result<bool>;
+    /// `RPCReturn`.
+    async fn reply(&mut self, bytes: u64) -> Result<()>;
+    /// `StartBulkGet` and `StartBulkPut`.
+    async fn start_bulk(&mut self, way: Bulk) -> Result<()>;
+    /// `AwaitStartBulkGet` and `AwaitStartBulkPut`: false when the peer ended its stream.
+    async fn await_start_bulk(&mut self, way: Bulk) -> Result<bool>;
+    /// `StopBulkGet` and `StopBulkPut`: returns when nothing is in transit.
+    async fn stop_bulk(&mut self, way: Bulk) -> Result<()>;
+    /// `AwaitStopBulkGet` and `AwaitStopBulkPut`.
+    async fn await_stop_bulk(&mut self, way: Bulk) -> Result<()>;
+    /// Ends the own stream of data units, because the limit was reached.
+    async fn end_stream(&mut self) -> Result<()>;
+    /// `DisconnectRequest`.
+    async fn disconnect(self) -> Result<()>;
+    /// `AwaitDisconnectIndication`.
+    async fn await_disconnect(&mut self) -> Result<()>;
+    /// Waits until nothing that connecting sent is in transit, so that the clock starts on a quiet connection.
+    async fn settle(&mut self) -> Result<()> {
+        Ok(())
+    }
+    /// Whether `send` returns only when the peer has everything.
+    fn confirms(&self) -> bool {
+        false
+    }
+    /// Whether the peer has closed the connection, or its half of it, once its stream has ended.
+    fn is_closed(&self) -> bool {
+        true
+    }
+    /// What the transport reports of itself now.
+    fn transport(&self) -> Option<Transport> {
+        None
+    }
+    /// What is really in force, by option name.
+    fn settings(&self) -> BTreeMap<String, String>;
+    /// What there is to report of the connection when it ends.
+    fn facts(&self) -> Facts {
+        Facts::default()
+    }
+}

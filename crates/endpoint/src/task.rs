@@ -1,0 +1,75 @@
+//! What one side of one part is to do, for all its replicas.
+
+use serde::{Deserialize, Serialize};
+use stackline_core::plan::{Count, Data, Measurement, Part};
+use stackline_core::program::{self, Side, Step};
+use stackline_core::random::Seed;
+use stackline_core::time::Duration;
+
+/// What one side of one part does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// Which side.
+    pub side: Side,
+    /// Its program.
+    pub steps: Vec<Step>,
+    /// Whether connections carry data units.
+    pub carries_data: bool,
+    /// Sizes and counts.
+    pub data: Data,
+    /// The run's and part's node in the tree of seeds; replicas are its numbered children.
+    pub seed: Seed,
+    /// How many do it at once.
+    pub replicas: u32,
+    /// Most time a run may take.
+    pub time_limit: Option<Duration>,
+    /// Load: begins again until it is told to end.
+    pub background: bool,
+    /// Whether the stack brings everything, once and in order.
+    pub reliable: bool,
+}
+
+impl Task {
+    /// The task of one side of a part.
+    #[must_use]
+    pub fn new(measurement: &Measurement, part: &Part, side: Side, seed: Seed, reliable: bool) -> Self {
+        let (count, time_limit) = if part.background {
+            // A load goes on until it is told to end, on the connection it has.
+            (Count::Unlimited, None)
+        } else {
+            (part.data.count, measurement.time_limit)
+        };
+        Self {
+            side,
+            steps: part.procedure.side(side).to_vec(),
+            carries_data: part.procedure.carries_data(),
+            data: Data { count, ..part.data.clone() },
+            seed,
+            replicas: part.replicas,
+            time_limit,
+            background: part.background,
+            reliable,
+        }
+    }
+
+    /// The time limit, for a side that begins something by itself; one that only awaits follows the other's.
+    #[must_use]
+    pub fn own_time_limit(&self) -> Option<Duration> {
+        self.time_limit.filter(|_| program::any(&self.steps, &|call| call.drives() == Some(true)))
+    }
+
+    /// Whether its program has an operation of that name.
+    #[must_use]
+    pub fn does(&self, name: &str) -> bool {
+        program::any(&self.steps, &|call| call.name() == name)
+    }
+
+    /// About how many data units one endpoint moves, where that is known.
+    #[must_use]
+    pub const fn expected_units(&self) -> Option<u64> {
+        match self.data.count {
+            Count::Units(units) if !self.background && self.time_limit.is_none() => Some(units),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Collects times of one endpoint: one by one while they are few, in a histogram of bounded size beyond.
+
+use hdrhistogram::Histogram as Hdr;
+use stackline_core::record::Histogram;
+use stackline_core::time::Duration;
+
+/// Times kept one by one up to this many, in a histogram beyond.
+const EXACT: usize = 8192;
+/// Three significant digits.
+const DIGITS: u8 = 3;
+/// Longest time told apart: an hour in ns; longer ones count as that.
+const LONGEST: u64 = 3_600_000_000_000;
+
+/// Times in ns.
+#[derive(Debug)]
+pub struct Times {
+    exact: Vec<u64>,
+    histogram: Option<Hdr<u32>>,
+    sum: u64,
+    squares: f64,
+    min: u64,
+    max: u64,
+}
+
+impl Times {
+    /// For about `expected` times; memory is taken here and not while recording.
+    #[must_use]
+    pub fn new(expected: u64) -> Self {
+        let few = usize::try_from(expected).ok().filter(|n| *n <= EXACT);
+        let histogram = if few.is_some() { None } else { histogram() };
+        Self { exact: Vec::with_capacity(few.unwrap_or(0)), histogram, sum: 0, squares: 0.0, min: u64::MAX, max: 0 }
+    }
+
+    /// Adds one time.
+    #[inline]
+    #[expect(clippy::cast_precision_loss, reason = "squares of ns for a standard deviation")]
+    pub fn record(&mut self, time: Duration) {
+        let ns = time.0;
+        self.sum += ns;
+        self.squares += (ns as f64) * (ns as f64);
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+        match &mut self.histogram {
+            Some(histogram) => histogram.saturating_record(ns.clamp(1, LONGEST)),
+            None if self.exact.len() < EXACT => self.exact.push(ns),
+            None => self.overflow(ns),
+        }
+    }
+
+    /// More came than were expected, as in a repeat around the repeat: from here on in a histogram.
+    #[cold]
+    fn overflow(&mut self, ns: u64) {
+        let mut histogram = histogram();
+        for value in self.exact.drain(..).chain([ns]) {
+            if let Some(histogram) = &mut histogram {
+                histogram.saturating_record(value.clamp(1, LONGEST));
+            }
+        }
+        self.histogram = histogram;
+    }
+
+    /// What was collected.
+    #[must_use]
+    pub fn finish(mut self) -> Histogram {
+        let counts: Vec<(u64, u64)> = if let Some(histogram) = &self.histogram {
+            histogram.iter_recorded().map(|v| (v.value_iterated_to(), u64::from(v.count_at_value()))).collect()
+        } else {
+            self.exact.sort_unstable();
+            self.exact.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)).collect()
+        };
+        let min_max = (self.min <= self.max).then_some((self.min, self.max));
+        Histogram { counts, sum: self.sum, squares: self.squares, min_max }
+    }
+}
+
+fn histogram() -> Option<Hdr<u32>> {
+    Hdr::new_with_bounds(1, LONGEST, DIGITS).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn exact_and_histogram_agree(mut values in proptest::collection::vec(1_u64..10_000_000_000, 1..300)) {
+            let (mut few, mut many) = (Times::new(300), Times::new(1 << 40));
+            for v in &values {
+                few.record(Duration(*v));
+                many.record(Duration(*v));
+            }
+            let (few, many) = (few.finish(), many.finish());
+            values.sort_unstable();
+            prop_assert_eq!(few.n(), values.len() as u64);
+            prop_assert_eq!(many.n(), values.len() as u64);
+            prop_assert_eq!(few.sum, many.sum);
+            prop_assert_eq!(few.min_max, many.min_max);
+            for ((value, _), (exact, _)) in many.counts.iter().take(1).zip(few.counts.iter().take(1)) {
+                prop_assert!(value.abs_diff(*exact) as f64 <= 0.001 * *exact as f64 + 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn more_than_expected_is_kept_in_bounded_memory() {
+        let mut times = Times::new(1);
+        (1..=30_000).for_each(|ns| times.record(Duration(ns)));
+        assert_eq!(times.exact.len(), 0);
+        let kept = times.finish();
+        assert_eq!((kept.n(), kept.sum, kept.min_max), (30_000, 30_000 * 30_001 / 2, Some((1, 30_000))));
+    }
+}

@@ -1,0 +1,237 @@
+//! The live world of one endpoint: a thread that blocks in system calls, the host's monotonic clock, connections of a stack.
+//!
+//! Every future is ready when it is first polled, because every operation blocks until it is done ([`run`]).
+
+use crate::barrier::Barrier;
+use crate::buffers::Buffers;
+use crate::cancel::{LimitTimer, wait_until};
+use crate::clock;
+use crate::fault::{self, Fault, Result};
+use crate::placement;
+use crate::stacks::contract::{Connection, Connector, Listener, vanished};
+use crate::usage;
+use stackline_core::program::Side;
+use stackline_core::record::Transport;
+use stackline_core::time::Instant;
+use stackline_endpoint::{Bulk, Endpoint, Facts, Observation, Processor, Service, Step, World};
+use stackline_events::unit::{self, Direction};
+use stackline_events::{Value, event};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use crate::control::Task;
+
+/// How a thread gets its connections.
+pub enum Role {
+    /// The initiator's.
+    Connect(Box<dyn Connector>),
+    /// The responder's.
+    Accept(Box<dyn Listener>),
+}
+
+/// The live world of one endpoint.
+pub struct Live {
+    role: Role,
+    buffers: Rc<RefCell<Buffers>>,
+    barrier: Arc<Barrier>,
+    limit_timer: Option<Arc<LimitTimer>>,
+    cancel: Arc<crate::cancel::Flags>,
+    /// Whether waiting for a moment spins.
+    spins: bool,
+    /// The stream it sends on, when the run is traced.
+    stream: Option<i64>,
+}
+
+/// Walks the program of one replica, on this thread.
+///
+/// # Errors
+/// As [`Endpoint::run`].
+pub fn run(
+    task: &Task,
+    work: Arc<stackline_endpoint::Task>,
+    replica: u32,
+    role: Role,
+    buffers: Buffers,
+    barrier: Arc<Barrier>,
+    limit_timer: Option<Arc<LimitTimer>>,
+) -> Result<Observation> {
+    let way = if work.side == Side::Initiator { Direction::There } else { Direction::Back };
+    let world = Live {
+        role,
+        cancel: Arc::clone(&buffers.flags),
+        buffers: Rc::new(RefCell::new(buffers)),
+        barrier,
+        limit_timer,
+        spins: task.stack.word("receive") == Some("spin"),
+        stream: task.flow.map(|first| unit::stream(first + replica, way)),
+    };
+    ready(Endpoint::new(work, world).run(replica))
+}
+
+/// What a future that never waits yields.
+fn ready<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => Err(Fault::measurement("an operation of the live world waited: this is a bug in stackline")),
+    }
+}
+
+impl World for Live {
+    type Service = Open;
+
+    #[inline]
+    fn now(&self) -> Instant {
+        clock::now()
+    }
+
+    async fn connect(&mut self) -> Result<Open> {
+        let Role::Connect(connector) = &mut self.role else { return Err(Fault::input("a responder cannot connect")) };
+        let connection = connector.connect(&mut self.buffers.borrow_mut())?;
+        Ok(Open { connection, buffers: Rc::clone(&self.buffers) })
+    }
+
+    async fn accept(&mut self) -> Result<Open> {
+        let Role::Accept(listener) = &mut self.role else { return Err(Fault::input("an initiator cannot accept")) };
+        let connection = listener.accept(&mut self.buffers.borrow_mut())?;
+        Ok(Open { connection, buffers: Rc::clone(&self.buffers) })
+    }
+
+    async fn sleep_until(&mut self, moment: Instant) -> Result<bool> {
+        wait_until(moment, &self.cancel, self.spins)
+    }
+
+    async fn barrier(&mut self) -> Result<()> {
+        self.barrier.wait(&self.cancel)
+    }
+
+    async fn read_file(&mut self, bytes: u64) -> Result<()> {
+        self.buffers.borrow_mut().read_file(bytes as usize).map_err(|e| fault::io("reading the source", &e))
+    }
+
+    async fn write_file(&mut self, bytes: u64) -> Result<()> {
+        self.buffers.borrow_mut().write_file(bytes as usize).map_err(|e| fault::io("writing the destination", &e))
+    }
+
+    #[inline]
+    fn limit_reached(&self) -> bool {
+        self.cancel.limit()
+    }
+
+    fn start_time_limit(&self) {
+        if let Some(timer) = &self.limit_timer {
+            timer.start();
+        }
+    }
+
+    fn processor(&self) -> Option<Processor> {
+        let (core, pinned) = placement::here();
+        Some(Processor { usage: usage::of_thread(), core, pinned })
+    }
+
+    /// Connections and data units are recorded where they are, by `stacks::trace`.
+    fn emit(&self, step: Step) {
+        match step {
+            Step::ClockStarts => event!("APP_START", Value::Absent, self.stream),
+            Step::ClockStops => event!("APP_STOP", Value::Absent, self.stream),
+            _ => {}
+        }
+    }
+
+    fn vanished(&self, when: &str) -> Fault {
+        vanished(when)
+    }
+}
+
+/// An open connection, with the buffers of its thread.
+pub struct Open {
+    connection: Box<dyn Connection>,
+    buffers: Rc<RefCell<Buffers>>,
+}
+
+impl Service for Open {
+    #[inline]
+    async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        self.connection.send(bytes as usize, times, &mut self.buffers.borrow_mut())
+    }
+
+    #[inline]
+    async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        self.connection.receive(bytes as usize, times, &mut self.buffers.borrow_mut())
+    }
+
+    #[inline]
+    async fn call(&mut self, request: u64, response: u64, since: Instant) -> Result<bool> {
+        self.connection.call(request as usize, response as usize, since, &mut self.buffers.borrow_mut())
+    }
+
+    #[inline]
+    async fn await_call(&mut self, bytes: u64) -> Result<bool> {
+        self.connection.await_call(bytes as usize, &mut self.buffers.borrow_mut())
+    }
+
+    #[inline]
+    async fn reply(&mut self, bytes: u64) -> Result<()> {
+        self.connection.reply(bytes as usize, &mut self.buffers.borrow_mut())
+    }
+
+    async fn start_bulk(&mut self, way: Bulk) -> Result<()> {
+        self.connection.start_bulk(way, &mut self.buffers.borrow_mut())
+    }
+
+    async fn await_start_bulk(&mut self, way: Bulk) -> Result<bool> {
+        self.connection.await_start_bulk(way, &mut self.buffers.borrow_mut())
+    }
+
+    async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
+        self.connection.stop_bulk(way, &mut self.buffers.borrow_mut())
+    }
+
+    async fn await_stop_bulk(&mut self, way: Bulk) -> Result<()> {
+        self.connection.await_stop_bulk(way, &mut self.buffers.borrow_mut())
+    }
+
+    async fn end_stream(&mut self) -> Result<()> {
+        self.connection.end_stream(&mut self.buffers.borrow_mut())
+    }
+
+    async fn disconnect(self) -> Result<()> {
+        self.connection.disconnect(&mut self.buffers.borrow_mut())
+    }
+
+    async fn await_disconnect(&mut self) -> Result<()> {
+        self.connection.await_disconnect(&mut self.buffers.borrow_mut())
+    }
+
+    async fn settle(&mut self) -> Result<()> {
+        self.connection.settle(&mut self.buffers.borrow_mut())
+    }
+
+    fn confirms(&self) -> bool {
+        self.connection.confirms()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.connection.closed()
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        self.connection.transport()
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        self.connection.settings()
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            losses: self.connection.losses(),
+            received_bytes: self.connection.received_bytes(),
+            notes: self.connection.notes(),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What one endpoint has around it: its job, its host's clock, its trace, and how it waits.
+
+use crate::clock::HostClock;
+use crate::error::{Error, Result};
+use crate::executor::{Executor, Timer};
+use crate::job::Job;
+use crate::trace::Line;
+use stackline_core::time::{Duration, Instant};
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// What one endpoint has around it.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) executor: Rc<Executor>,
+    pub(crate) job: Rc<Job>,
+    pub(crate) clock: Rc<HostClock>,
+    id: u32,
+    /// Its trace, when there is one.
+    line: Option<Line>,
+    /// Words for what it waits for.
+    waiting: Cell<&'static str>,
+    /// The earliest timer of its own that has not come yet.
+    alarm: Cell<Option<Instant>>,
+}
+
+impl Context {
+    pub(crate) fn new(
+        executor: &Rc<Executor>,
+        job: &Rc<Job>,
+        clock: &Rc<HostClock>,
+        id: u32,
+        line: Option<Line>,
+    ) -> Rc<Self> {
+        let (executor, job, clock) = (Rc::clone(executor), Rc::clone(job), Rc::clone(clock));
+        Rc::new(Self { executor, job, clock, id, line, waiting: Cell::new("its turn"), alarm: Cell::new(None) })
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.executor.now()
+    }
+
+    /// The time between two moments as this host reads it.
+    pub(crate) fn between(&self, from: Instant, to: Instant) -> Duration {
+        self.clock.between(from, to)
+    }
+
+    pub(crate) const fn waits_for(&self) -> &'static str {
+        self.waiting.get()
+    }
+
+    /// Looks at the endpoint not later than `moment`.
+    pub(crate) fn wake_at(&self, moment: Instant) {
+        if self.alarm.get().is_none_or(|earlier| moment < earlier) {
+            self.alarm.set(Some(moment));
+            self.executor.set_timer(moment, Timer::Endpoint(self.id));
+        }
+    }
+
+    /// A timer of its own came.
+    pub(crate) fn rang(&self, at: Instant) {
+        if self.alarm.get() == Some(at) {
+            self.alarm.set(None);
+        }
+    }
+
+    /// Waits until `look` finds something.
+    pub(crate) async fn until<R>(&self, what: &'static str, mut look: impl FnMut() -> Option<R>) -> Result<R> {
+        poll_fn(|_| {
+            if let Some(found) = look() {
+                return Poll::Ready(Ok(found));
+            }
+            self.stand(what)
+        })
+        .await
+    }
+
+    /// Waits until `look` finds something, at most until `moment`.
+    pub(crate) async fn until_or<R>(
+        &self,
+        what: &'static str,
+        moment: Instant,
+        mut look: impl FnMut() -> Option<R>,
+    ) -> Result<Option<R>> {
+        poll_fn(|_| {
+            if let Some(found) = look() {
+                return Poll::Ready(Ok(Some(found)));
+            }
+            if self.now() >= moment {
+                return Poll::Ready(Ok(None));
+            }
+            self.wake_at(moment);
+            self.stand(what)
+        })
+        .await
+    }
+
+    /// Waits until `moment` or until the limit comes: then it is false.
+    pub(crate) async fn sleep(&self, moment: Instant) -> Result<bool> {
+        let early = self.until_or("a moment", moment, || self.job.flags.limit().then_some(())).await?;
+        Ok(early.is_none())
+    }
+
+    /// Whether events are kept at all.
+    pub(crate) const fn is_traced(&self) -> bool {
+        self.line.is_some()
+    }
+
+    /// Records events of this endpoint now, when the run is traced.
+    #[inline]
+    pub(crate) fn trace<R>(&self, record: impl FnOnce(&Line, Instant) -> R) -> Option<R> {
+        self.line.as_ref().map(|line| record(line, self.now()))
+    }
+
+    fn stand<R>(&self, what: &'static str) -> Poll<Result<R>> {
+        if self.job.flags.ended() {
+            return Poll::Ready(Err(Error::interrupted()));
+        }
+        self.waiting.set(what);
+        Poll::Pending
+    }
+}

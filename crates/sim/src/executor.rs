@@ -1,0 +1,157 @@
+//! What all endpoints of a run share: the virtual time, timers, who is polled next, packets on their way to an interface.
+
+use crate::datagram::Datagram;
+use crate::trace::Log;
+use bytes::BytesMut;
+use stackline_core::program::Side;
+use stackline_core::time::Instant;
+use stackline_net::Packet;
+use stackline_net::agenda::Agenda;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+/// What happens at a later moment. A timer that is no longer wanted finds nothing to do when its moment comes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Timer {
+    /// An endpoint wants to be looked at.
+    Endpoint(u32),
+    /// One end of a connection has something to do.
+    End { pair: u32, connection: u32, side: Side },
+    /// The time limit of a job.
+    Alarm(u32),
+    /// The run goes on to what comes next.
+    Stage(u32),
+}
+
+/// One end of a connection, of whichever stack, as far as it sends by itself.
+pub(crate) trait ConnectionEnd: fmt::Debug {
+    /// Its pair's number.
+    fn pair(&self) -> u32;
+    /// Its side of the pair.
+    fn side(&self) -> Side;
+    /// It is off the list of those that may have something to send.
+    fn untouch(&self);
+    /// Sends what there is to send and sets the next timer.
+    fn flush(&self, executor: &Executor);
+    /// Nobody needs it any more.
+    fn is_over(&self) -> bool;
+}
+
+/// Largest packet of the network layer.
+const LARGEST_PACKET: usize = 1 << 16;
+
+/// What all endpoints of a run share.
+#[derive(Debug)]
+pub(crate) struct Executor {
+    now: Cell<Instant>,
+    timers: RefCell<Agenda<Timer>>,
+    /// Endpoints to be looked at, in order.
+    ready: RefCell<Vec<u32>>,
+    /// Ends of connections that may have something to send.
+    touched: RefCell<Vec<Rc<dyn ConnectionEnd>>>,
+    outgoing: RefCell<Vec<Packet<Datagram>>>,
+    /// A job came to its gate, or an endpoint is done.
+    news: Cell<bool>,
+    /// Endpoints that wait for a packet of theirs to leave.
+    pub(crate) blocked: Cell<u32>,
+    /// Where packets are put together and taken apart.
+    pub(crate) frames: RefCell<Frames>,
+    /// Where events go, when the run is traced.
+    pub(crate) log: Option<Rc<Log>>,
+}
+
+/// Room for one packet each way, and what real packets on their way are kept in.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    pub(crate) arriving: Vec<u8>,
+    pub(crate) leaving: Vec<u8>,
+    /// A packet that was just made, as long as it is.
+    pub(crate) made: Vec<u8>,
+    pub(crate) room: BytesMut,
+}
+
+impl Executor {
+    pub(crate) fn new(log: Option<Rc<Log>>) -> Rc<Self> {
+        Rc::new(Self {
+            log,
+            now: Cell::new(Instant(0)),
+            timers: RefCell::default(),
+            ready: RefCell::default(),
+            touched: RefCell::default(),
+            outgoing: RefCell::default(),
+            news: Cell::new(false),
+            blocked: Cell::new(0),
+            frames: RefCell::new(Frames {
+                arriving: vec![0; LARGEST_PACKET],
+                leaving: vec![0; LARGEST_PACKET],
+                made: Vec::new(),
+                room: BytesMut::new(),
+            }),
+        })
+    }
+
+    /// The virtual time.
+    pub(crate) const fn now(&self) -> Instant {
+        self.now.get()
+    }
+
+    pub(crate) fn set_now(&self, now: Instant) {
+        self.now.set(now);
+    }
+
+    pub(crate) fn set_timer(&self, at: Instant, timer: Timer) {
+        self.timers.borrow_mut().put(at, timer);
+    }
+
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        self.timers.borrow().next()
+    }
+
+    pub(crate) fn take_timer(&self, until: Instant) -> Option<(Instant, Timer)> {
+        self.timers.borrow_mut().take(until)
+    }
+
+    /// Hands a packet to its host's interface, at this instant.
+    pub(crate) fn send(&self, packet: Packet<Datagram>) {
+        self.outgoing.borrow_mut().push(packet);
+    }
+
+    pub(crate) const fn outgoing(&self) -> &RefCell<Vec<Packet<Datagram>>> {
+        &self.outgoing
+    }
+
+    /// The end of a connection may have something to send. It sees to it that it is not on the list yet.
+    pub(crate) fn touch(&self, end: Rc<dyn ConnectionEnd>) {
+        self.touched.borrow_mut().push(end);
+    }
+
+    pub(crate) fn take_touched(&self) -> Option<Rc<dyn ConnectionEnd>> {
+        let end = self.touched.borrow_mut().pop()?;
+        end.untouch();
+        Some(end)
+    }
+
+    /// The endpoint has to be looked at.
+    pub(crate) fn wake(&self, endpoint: u32) {
+        self.ready.borrow_mut().push(endpoint);
+    }
+
+    /// Whether nobody has to be looked at.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.ready.borrow().is_empty() && self.touched.borrow().is_empty() && self.outgoing.borrow().is_empty()
+    }
+
+    /// Swaps the endpoints to be looked at for an empty list.
+    pub(crate) fn take_ready(&self, into: &mut Vec<u32>) {
+        std::mem::swap(&mut *self.ready.borrow_mut(), into);
+    }
+
+    pub(crate) fn tell_news(&self) {
+        self.news.set(true);
+    }
+
+    pub(crate) fn take_news(&self) -> bool {
+        self.news.replace(false)
+    }
+}

@@ -1,0 +1,79 @@
+//! What a stack has to offer so that its connections are byte streams (`stream`): pairs, and the ends of connections.
+
+use crate::error::Result;
+use crate::executor::Executor;
+use stackline_core::record::Transport;
+use stackline_core::time::Instant;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// What there was to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Got {
+    Bytes(usize),
+    Nothing,
+    /// The peer has closed its half.
+    End,
+    /// The connection was reset or given up.
+    Broken,
+}
+
+/// Which connections begin with an introduction.
+#[derive(Debug)]
+pub(super) struct Introductions {
+    /// Every one, else only the first.
+    every: bool,
+    /// Whether one was asked for and one accepted, introduction and all.
+    pub(super) dialled: Cell<bool>,
+    pub(super) accepted: Cell<bool>,
+}
+
+impl Introductions {
+    pub(super) const fn new(every: bool) -> Self {
+        Self { every, dialled: Cell::new(false), accepted: Cell::new(false) }
+    }
+
+    /// Whether the next connection asked for has one.
+    pub(super) fn of_next_dialled(&self) -> bool {
+        !self.dialled.replace(true) || self.every
+    }
+
+    /// Whether the next connection accepted has one.
+    pub(super) const fn of_next_accepted(&self) -> bool {
+        !self.accepted.get() || self.every
+    }
+}
+
+/// What a pair of endpoints has between them, where that is byte streams.
+pub(super) trait Streams {
+    /// One end of a connection.
+    type End: StreamEnd;
+
+    fn introductions(&self) -> &Introductions;
+    /// Asks for the next connection.
+    ///
+    /// # Errors
+    /// An [`Error`](crate::error::Error) when the stack takes none.
+    fn dial(&self, executor: &Rc<Executor>) -> Result<Self::End>;
+    /// Takes the next connection that came about.
+    fn accept(&self) -> Option<Self::End>;
+}
+
+/// One end of a byte stream, as the application sees it.
+pub(super) trait StreamEnd {
+    /// Whether the connection came about; nothing while that is not known.
+    fn answered(&self) -> Option<bool>;
+    /// Puts so many bytes into the send buffer as there is room for; `None` when the connection is broken.
+    fn send(&self, bytes: usize, executor: &Executor) -> Option<usize>;
+    /// Takes at most so many bytes out of the receive buffer.
+    fn receive(&self, most: usize, executor: &Executor) -> Got;
+    /// Closes the own half.
+    fn close(&self, executor: &Executor);
+    /// The application lets go of it.
+    fn abandon(&self, executor: &Executor);
+    /// What is held back for company goes on at once.
+    fn push(&self, executor: &Executor);
+    fn transport(&self, now: Instant) -> Transport;
+    fn settings(&self, now: Instant) -> BTreeMap<String, String>;
+}

@@ -1,0 +1,47 @@
+//! What both TCP machines share: who sends to whom, and what operations become.
+
+use crate::datagram::Datagram;
+use stackline_core::catalogue::Mapping;
+use stackline_core::program::Side;
+use stackline_net::{Ecn, Node, Packet, Segments as Sizes};
+
+/// What operations are to a TCP.
+pub(super) const MAPPING: &[Mapping] = &[
+    Mapping {
+        operation: "ConnectRequest",
+        services: "SYN, SYN-ACK, ACK, then 16 bytes of introduction (in procedures without data: on the first connection only)",
+    },
+    Mapping { operation: "AwaitConnectIndication", services: "the same, from the other side" },
+    Mapping { operation: "DataRequest", services: "the whole unit into the send buffer" },
+    Mapping {
+        operation: "AwaitDataIndication",
+        services: "out of the receive buffer until the unit is there; what is ahead serves the next unit",
+    },
+    Mapping { operation: "RPCCall", services: "the request into the send buffer, the response out of the other" },
+    Mapping { operation: "RPCAwaitCallInd, RPCReturn", services: "the same, from the other side" },
+    Mapping { operation: "StartBulkGet, StartBulkPut", services: "1 byte" },
+    Mapping { operation: "StopBulkGet", services: "none: the last unit has arrived" },
+    Mapping { operation: "AwaitStopBulkGet", services: "Nagle's algorithm off, so that it holds no last segment back" },
+    Mapping { operation: "StopBulkPut", services: "Nagle's algorithm off, 1 byte that confirms the arrival" },
+    Mapping { operation: "AwaitStopBulkPut", services: "that byte" },
+    Mapping { operation: "end of stream (time limit)", services: "FIN" },
+    Mapping { operation: "DisconnectRequest", services: "FIN (RST when there are bytes nobody has taken)" },
+    Mapping { operation: "AwaitDisconnectIndication", services: "FIN from the peer, then the own" },
+];
+
+/// Who sends to whom.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wire {
+    pub(super) pair: u32,
+    pub(super) connection: u32,
+    pub(super) from: Node,
+    pub(super) to: Node,
+    pub(super) side: Side,
+}
+
+impl Wire {
+    pub(super) const fn packet(&self, bytes: usize, payload: Datagram) -> Packet<Datagram> {
+        let (from, to, segments) = (self.from, self.to, Sizes::one(bytes as u32));
+        Packet { number: 0, from, to, flow: self.pair, ecn: Ecn::NotCapable, segments, payload }
+    }
+}
