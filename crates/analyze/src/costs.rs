@@ -2,7 +2,7 @@
 
 use crate::groups::{Group, GroupRun};
 use crate::machines::{Machine, machine, on_one};
-use crate::sides::cpu_s;
+use crate::side_summary::cpu_s;
 use crate::statistics::real;
 use crate::{Cost, Summary, Work};
 use stackline_core::plan::{Part, Plan};

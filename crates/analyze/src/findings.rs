@@ -7,61 +7,61 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | `log` | events by keyword, with the bytes they are about |
-//! | `scene` | a measurement: its runs, parts, paths, what transports say of their time |
+//! | `measurement` | a measurement: its runs, parts, paths, what transports say of their time |
 //! | `path` | each direction of each link: how full, what it dropped |
 //! | `endpoints` | what each endpoint did with its time, what it waited for |
-//! | `untaken` | how long bytes lay there for a reader that was away |
+//! | `backlog` | how long bytes lay there for a reader that was away |
 //! | `joins` | which events explain which waits, by bytes or against chance |
 //! | `losses` | what losses cost and where they were |
 //! | `each` | a kind over all parallel parts, each by itself |
 //! | `buffer` | how a larger buffer is asked for |
-//! | `view` | all of that, once a measurement |
+//! | `context` | all of that, once a measurement |
 //! | the others | one kind of finding each |
 
-mod application;
+mod application_limited;
 mod buffer;
-mod clock;
-mod cpu;
-mod each;
+mod clock_trouble;
+mod context;
+mod correlate;
+mod cpu_limit;
 mod endpoints;
-mod joins;
 mod link_loss;
 mod log;
 mod losses;
-mod lost;
 mod lost_data;
-mod nagle;
-mod network;
+mod lost_events;
+mod measurement;
+mod nagle_delayed_ack;
+mod network_limited;
+mod parallel_parts;
 mod path;
-mod paused;
+mod paused_process;
 mod queue_drop;
-mod receiver;
-mod retransmission;
-mod scene;
-mod sender;
-mod serial;
+mod receive_backlog;
+mod receiver_limited;
+mod retransmission_stall;
+mod sender_limited;
+mod serial_round_trips;
 mod slow_start;
 mod socket_buffer;
-mod synchronised;
-mod undersized;
+mod synchronised_loss;
+mod undersized_buffer;
 mod unexplained;
-mod untaken;
-mod view;
-mod window;
+mod window_below_bdp;
 
 use crate::lifelines::Lifelines;
+use context::Context;
 use log::Log;
-use scene::Scene;
+use measurement::Measurement;
 use serde::{Deserialize, Serialize};
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
 use stackline_core::trace::Index;
 use stackline_events::Table;
-use view::View;
 
 /// What findings are computed from: what a run directory holds.
 #[derive(Clone, Copy, Debug)]
-pub struct Case<'r> {
+pub struct Input<'r> {
     /// What was to be done.
     pub plan: &'r Plan,
     /// What was done.
@@ -161,13 +161,14 @@ pub const LEAST: f64 = 0.05;
 /// What limits each measurement of a run, the most important first; a measurement that nothing limits has one finding that
 /// says so.
 #[must_use]
-pub fn diagnose(case: &Case<'_>) -> Vec<Finding> {
-    let log = Log::of(case);
-    let mut findings: Vec<Finding> = [lost::find(&log), clock::find(&log)].into_iter().flatten().collect();
+pub fn diagnose(input: &Input<'_>) -> Vec<Finding> {
+    let log = Log::of(input);
+    let mut findings: Vec<Finding> =
+        [lost_events::find(&log), clock_trouble::find(&log)].into_iter().flatten().collect();
     let whole = findings.iter().any(|finding| finding.share >= LEAST);
-    for index in 0..case.plan.measurements.len() {
-        if let Some(scene) = Scene::of(&log, index) {
-            let mut found = of(&mut View::of(scene));
+    for index in 0..input.plan.measurements.len() {
+        if let Some(measurement) = Measurement::of(&log, index) {
+            let mut found = of(&mut Context::of(measurement));
             // What is wrong with the whole run says more than that nothing is wrong with a part of it.
             found.retain(|finding| !whole || finding.kind != Kind::Healthy);
             findings.extend(found);
@@ -178,39 +179,39 @@ pub fn diagnose(case: &Case<'_>) -> Vec<Finding> {
 }
 
 /// Every kind on one measurement.
-fn of(view: &mut View<'_>) -> Vec<Finding> {
-    let of_all: [each::Kind; 10] = [
-        sender::find,
-        network::find,
-        retransmission::find,
+fn of(context: &mut Context<'_>) -> Vec<Finding> {
+    let of_all: [parallel_parts::Kind; 10] = [
+        sender_limited::find,
+        network_limited::find,
+        retransmission_stall::find,
         queue_drop::find,
         link_loss::find,
-        paused::find,
-        cpu::find,
-        nagle::find,
-        undersized::find,
-        synchronised::find,
+        paused_process::find,
+        cpu_limit::find,
+        nagle_delayed_ack::find,
+        undersized_buffer::find,
+        synchronised_loss::find,
     ];
-    let of_each: [each::Kind; 7] = [
-        application::find,
-        receiver::find,
+    let of_each: [parallel_parts::Kind; 7] = [
+        application_limited::find,
+        receiver_limited::find,
         socket_buffer::find,
-        nagle::find_by_times,
-        serial::find,
-        window::find,
+        nagle_delayed_ack::find_by_times,
+        serial_round_trips::find,
+        window_below_bdp::find,
         slow_start::find,
     ];
-    let mut found: Vec<Finding> = of_all.iter().filter_map(|find| find(view)).collect();
-    found.extend(of_each.iter().filter_map(|find| each::find(view, *find)));
-    let rest = unexplained::find(view, &found);
+    let mut found: Vec<Finding> = of_all.iter().filter_map(|find| find(context)).collect();
+    found.extend(of_each.iter().filter_map(|find| parallel_parts::find(context, *find)));
+    let rest = unexplained::find(context, &found);
     found.retain(|finding| finding.share >= LEAST);
     found.extend(rest);
-    found.extend(lost_data::find(view, &found));
+    found.extend(lost_data::find(context, &found));
     if found.is_empty() {
         let sentence = "nothing that can be changed takes a noticeable share of the time".to_owned();
         // Records alone do not show everything.
-        let confidence = if view.scene.log.is_empty() { 0.7 } else { 0.95 };
-        found.push(view.finding(Kind::Healthy, 0.0, confidence, sentence));
+        let confidence = if context.measurement.log.is_empty() { 0.7 } else { 0.95 };
+        found.push(context.finding(Kind::Healthy, 0.0, confidence, sentence));
     }
     found
 }

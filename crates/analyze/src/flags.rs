@@ -24,7 +24,7 @@ use crate::Summary;
 use crate::bimodal::is_bimodal;
 use crate::groups::{Group, GroupRun, elapsed_s, half_width_share};
 use crate::machines::on_one;
-use crate::sides::steal_share;
+use crate::side_summary::steal_share;
 use stackline_core::distribution::Distribution;
 use stackline_core::plan::{Count, Measurement, Part, Plan};
 use stackline_core::program::{Call, DelayArgument, Side};

@@ -6,7 +6,7 @@ use crate::costs::costs;
 use crate::flags;
 use crate::groups::{Group, GroupRun, groups, run_values, work};
 use crate::network::summarise_network;
-use crate::sides::{known, lost_share, summarise_side};
+use crate::side_summary::{known, lost_share, summarise_side};
 use crate::statistics::real;
 use crate::{SideSummary, Statistics, Summary};
 use stackline_core::plan::{Measurement, Part, Plan, Size};

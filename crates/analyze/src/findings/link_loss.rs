@@ -1,15 +1,15 @@
 //! Packets that a link itself loses.
 
-use super::view::{View, percent};
-use super::{Finding, Kind, LEAST, retransmission};
+use super::context::{Context, percent};
+use super::{Finding, Kind, LEAST, retransmission_stall};
 use crate::statistics::real;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let (scene, losses) = (&view.scene, &view.losses);
+pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
+    let (measurement, losses) = (&context.measurement, &context.losses);
     let here = |place: &&super::losses::Place| place.on_the_link;
     let part: f64 = losses.places.iter().filter(here).map(|place| place.part).sum();
     let worst = losses.places.iter().filter(here).max_by(|a, b| a.part.total_cmp(&b.part))?;
-    let (port, share) = (&scene.ports[worst.port], losses.share * part);
+    let (port, share) = (&measurement.ports[worst.port], losses.share * part);
     if share < LEAST {
         return None;
     }
@@ -22,11 +22,12 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
         100.0 * rate,
         percent(share)
     );
-    let finding = view.finding(Kind::LinkLoss, share, losses.confidence, sentence);
-    let finding = finding
-        .because(scene.log.evidence(format!("{}: {}; {}", port.name, port.reasons(), losses.reckoned), &worst.rows));
+    let finding = context.finding(Kind::LinkLoss, share, losses.confidence, sentence);
+    let finding = finding.because(
+        measurement.log.evidence(format!("{}: {}; {}", port.name, port.reasons(), losses.reckoned), &worst.rows),
+    );
     Some(
-        retransmission::consequences(view, finding)
+        retransmission_stall::consequences(context, finding)
             .attempt(format!(
                 "repair the link {} (cable, radio, errors of the interface), or correct errors on it",
                 port.name

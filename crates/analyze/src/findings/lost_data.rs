@@ -2,9 +2,9 @@
 //! were lost elsewhere, at a receiver's socket for instance, are not said to be a link's; where other parts send again what
 //! the network drops of theirs, nobody knows whose drops were whose, and nothing is said.
 
+use super::context::Context;
+use super::measurement::Measurement;
 use super::path::Port;
-use super::scene::Scene;
-use super::view::View;
 use super::{Finding, Kind};
 use crate::statistics::real;
 use stackline_core::record::RunRecord;
@@ -13,11 +13,11 @@ use stackline_core::record::RunRecord;
 const MOST: f64 = 1e-3;
 
 /// Units, or calls, that never arrived, and all that were sent; nothing where some part does not know.
-fn counted(scene: &Scene<'_>) -> Option<(u64, u64)> {
+fn counted(measurement: &Measurement<'_>) -> Option<(u64, u64)> {
     let lost =
         |record: &RunRecord| record.initiator.lost.into_iter().chain(record.responder.lost).reduce(u64::saturating_add);
     let mut sum = (0_u64, 0_u64);
-    for record in scene.parts.iter().flat_map(|part| &part.records) {
+    for record in measurement.parts.iter().flat_map(|part| &part.records) {
         let lost = lost(record)?;
         let sent = record.initiator.sent_units.saturating_add(record.responder.sent_units);
         let all = if sent > 0 { sent } else { record.calls.n().saturating_add(lost) };
@@ -27,19 +27,19 @@ fn counted(scene: &Scene<'_>) -> Option<(u64, u64)> {
 }
 
 /// On links and in queues, unless what was lost there is among these findings already for the time that it costs.
-pub(super) fn find(view: &View<'_>, found: &[Finding]) -> Vec<Finding> {
+pub(super) fn find(context: &Context<'_>, found: &[Finding]) -> Vec<Finding> {
     let named = |kinds: &[Kind]| found.iter().any(|finding| kinds.contains(&finding.kind));
-    let link = (!named(&[Kind::LinkLoss])).then(|| of(view, Kind::LinkLoss, Port::link_drops));
+    let link = (!named(&[Kind::LinkLoss])).then(|| of(context, Kind::LinkLoss, Port::link_drops));
     let queues = [Kind::QueueDrop, Kind::UndersizedBuffer, Kind::SynchronisedLoss];
-    let queue = (!named(&queues)).then(|| of(view, Kind::QueueDrop, Port::queue_drops));
+    let queue = (!named(&queues)).then(|| of(context, Kind::QueueDrop, Port::queue_drops));
     [link, queue].into_iter().flatten().flatten().collect()
 }
 
 /// What was lost for good where `drops` counts it, at the place that lost most.
-fn of(view: &View<'_>, kind: Kind, drops: fn(&Port) -> u64) -> Option<Finding> {
-    let scene = &view.scene;
-    let (lost, sent) = counted(scene)?;
-    let ports = || scene.ports.iter().filter(|port| port.streams > 0);
+fn of(context: &Context<'_>, kind: Kind, drops: fn(&Port) -> u64) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let (lost, sent) = counted(measurement)?;
+    let ports = || measurement.ports.iter().filter(|port| port.streams > 0);
     let port = ports().max_by_key(|port| drops(port))?;
     let (these, all): (u64, u64) = (ports().map(drops).sum(), ports().map(|p| p.link_drops() + p.queue_drops()).sum());
     // Responses and fragments are dropped too: each place has its part of what was lost.
@@ -55,13 +55,13 @@ fn of(view: &View<'_>, kind: Kind, drops: fn(&Port) -> u64) -> Option<Finding> {
         100.0 * share
     );
     let what = format!("{}: {}; {lost} of {sent} units did not arrive in all", port.name, port.reasons());
-    let places = view.losses.places.iter().filter(|place| scene.ports[place.port].name == port.name);
+    let places = context.losses.places.iter().filter(|place| measurement.ports[place.port].name == port.name);
     let rows: Vec<u32> = places
         .filter(|place| place.on_the_link == (kind == Kind::LinkLoss))
         .flat_map(|place| place.rows.clone())
         .collect();
-    let evidence = if rows.is_empty() { scene.figure(what) } else { scene.log.evidence(what, &rows) };
-    let finding = view.finding(kind, share, 0.95, sentence).because(evidence);
+    let evidence = if rows.is_empty() { measurement.figure(what) } else { measurement.log.evidence(what, &rows) };
+    let finding = context.finding(kind, share, 0.95, sentence).because(evidence);
     let finding = if kind == Kind::LinkLoss {
         finding.attempt(format!(
             "repair the link {} (cable, radio, errors of the interface), or correct errors on it",

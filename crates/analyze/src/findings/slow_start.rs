@@ -1,33 +1,35 @@
 //! A transfer that is over before its window fills the path.
 
+use super::context::{Context, percent};
 use super::losses::without_loss_s;
-use super::network::FULL;
-use super::scene::Part;
-use super::view::{View, percent};
+use super::measurement::Part;
+use super::network_limited::FULL;
 use super::{Finding, Kind, LEAST};
 use crate::statistics::real;
 use stackline_core::units;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    view.scene.parts.iter().filter_map(|part| of(view, part)).max_by(|a, b| a.share.total_cmp(&b.share))
+pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
+    context.measurement.parts.iter().filter_map(|part| of(context, part)).max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 /// Beyond this times what the closed form says, something else is in the way.
 const SLACK: f64 = 1.5;
 
-fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn of(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
-    let (fullness, runs) = (view.scene.fullness(part)?, real(part.records.len() as u64));
+    let (fullness, runs) = (context.measurement.fullness(part)?, real(part.records.len() as u64));
     let expected = without_loss_s(part)?;
     let takes = part.elapsed_s / runs;
     // The closed form has to account for the time that the path was not used.
-    let at_rate =
-        8.0 * real(part.bytes()) / runs / f64::from(part.plan.replicas.max(1)) / view.scene.fair_bit_s(part)?;
+    let at_rate = 8.0 * real(part.bytes())
+        / runs
+        / f64::from(part.plan.replicas.max(1))
+        / context.measurement.fair_bit_s(part)?;
     let opening = (expected - at_rate).max(0.0) + 2.0 * part.round_trip_s()?;
     let accounts = takes * (1.0 - fullness) <= SLACK * opening;
-    let others = limits.receive_window + limits.send_buffer + view.losses.share;
+    let others = limits.receive_window + limits.send_buffer + context.losses.share;
     let share = (1.0 - fullness - others).max(0.0) * part.weight;
-    if fullness >= FULL || share < LEAST || !accounts || !view.processors.is_empty() {
+    if fullness >= FULL || share < LEAST || !accounts || !context.processors.is_empty() {
         return None;
     }
     let sentence = format!(
@@ -41,6 +43,6 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(expected),
         units::time(takes)
     );
-    let finding = view.finding(Kind::SlowStart, share, 0.85, sentence).because(view.scene.figure(figure));
+    let finding = context.finding(Kind::SlowStart, share, 0.85, sentence).because(context.measurement.figure(figure));
     Some(finding.attempt("keep the connection and use it again, so that its window is open already; larger transfers"))
 }

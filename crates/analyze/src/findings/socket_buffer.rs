@@ -1,23 +1,23 @@
 //! A full send buffer: all of it is on its way, and the application may not hand over more though the path has room.
 
 use super::buffer::Buffer;
-use super::network::FULL;
-use super::scene::Part;
-use super::view::{View, percent};
+use super::context::{Context, percent};
+use super::measurement::Part;
+use super::network_limited::FULL;
 use super::{Finding, Kind, LEAST};
 use crate::statistics::real;
 use stackline_core::units;
 use stackline_model::pipe;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    view.scene.parts.iter().filter_map(|part| of(view, part)).max_by(|a, b| a.share.total_cmp(&b.share))
+pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
+    context.measurement.parts.iter().filter_map(|part| of(context, part)).max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
-fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn of(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let share = limits.send_buffer * part.weight;
     // All of it on its way fills a path whose queue takes it: then it is not the buffer that limits.
-    let full = view.scene.fullness(part).is_some_and(|fullness| fullness >= FULL);
+    let full = context.measurement.fullness(part).is_some_and(|fullness| fullness >= FULL);
     if share < LEAST || full {
         return None;
     }
@@ -33,13 +33,16 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         "the send buffer{size} on {host} is full and all of it on its way {}{lets}",
         part.of_its_time(limits.send_buffer)
     );
-    let blocked = view.scene.rows("TCP_RCVQ_FULL");
-    let mut finding = view.finding(Kind::SocketBuffer, share, 0.95, sentence).because(
-        view.scene.figure(format!("limited by the send buffer {} of the measured time", percent(limits.send_buffer))),
+    let blocked = context.measurement.rows("TCP_RCVQ_FULL");
+    let mut finding = context.finding(Kind::SocketBuffer, share, 0.95, sentence).because(
+        context
+            .measurement
+            .figure(format!("limited by the send buffer {} of the measured time", percent(limits.send_buffer))),
     );
     if !blocked.is_empty() {
-        finding = finding
-            .because(view.scene.log.evidence(format!("{} times a receive queue was full", blocked.len()), &blocked));
+        finding = finding.because(
+            context.measurement.log.evidence(format!("{} times a receive queue was full", blocked.len()), &blocked),
+        );
     }
     let needed = part.bandwidth_delay_bytes().map(|bytes| (2.0 * bytes) as u64);
     let option = Buffer::Send.option(part, needed);

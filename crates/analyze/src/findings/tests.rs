@@ -193,7 +193,7 @@ impl Given {
 
     fn found(&self) -> Vec<Finding> {
         let Self { plan, records, index, events, lifelines } = self;
-        diagnose(&Case { plan, records, index, events, lifelines })
+        diagnose(&Input { plan, records, index, events, lifelines })
     }
 
     fn all(&self) -> Vec<Kind> {

@@ -2,33 +2,33 @@
 //! of them in the same way is one finding. Its share is of the time of all of them together, so that a cause that holds every
 //! stream back all the time takes all of it, however many there are.
 
-use super::scene::Part;
-use super::view::{View, percent};
+use super::context::{Context, percent};
+use super::measurement::Part;
 use super::{Evidence, Finding, log};
 use std::mem;
 
 /// Looks for one kind.
-pub(super) type Kind = fn(&View<'_>) -> Option<Finding>;
+pub(super) type Kind = fn(&Context<'_>) -> Option<Finding>;
 
 /// How many parts a sentence names.
 const NAMED: usize = 4;
 
 /// What a kind finds of each part by itself, as one finding.
-pub(super) fn find(view: &mut View<'_>, kind: Kind) -> Option<Finding> {
-    let parts = mem::take(&mut view.scene.parts);
+pub(super) fn find(context: &mut Context<'_>, kind: Kind) -> Option<Finding> {
+    let parts = mem::take(&mut context.measurement.parts);
     let count = parts.len();
     let (mut looked_at, mut found) = (Vec::new(), Vec::new());
     for mut part in parts {
         // By itself its time is all there is.
         let weight = mem::replace(&mut part.weight, 1.0);
-        view.scene.parts = vec![part];
-        let one = kind(view);
-        let Some(mut part) = view.scene.parts.pop() else { continue };
+        context.measurement.parts = vec![part];
+        let one = kind(context);
+        let Some(mut part) = context.measurement.parts.pop() else { continue };
         part.weight = weight;
         found.extend(one.map(|one| (weight * one.share, name(&part), one)));
         looked_at.push(part);
     }
-    view.scene.parts = looked_at;
+    context.measurement.parts = looked_at;
     merged(found, count)
 }
 

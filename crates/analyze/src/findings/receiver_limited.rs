@@ -1,59 +1,59 @@
 //! Receiver-limited: the receiving application is busy elsewhere while data lies there for it.
 
 use super::buffer::Buffer;
-use super::scene::{Part, Work};
-use super::view::{View, percent};
-use super::{Finding, Kind, LEAST, untaken, window};
+use super::context::{Context, percent};
+use super::measurement::{Part, Work};
+use super::{Finding, Kind, LEAST, receive_backlog, window_below_bdp};
 use crate::statistics::real;
 use stackline_core::program::Side;
 use stackline_core::units;
 use stackline_model::pipe;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let of = |part| by_events(view, part).or_else(|| by_window(view, part)).or_else(|| by_rate(view, part));
-    let found = view.scene.parts.iter().filter_map(of);
+pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
+    let of = |part| by_events(context, part).or_else(|| by_window(context, part)).or_else(|| by_rate(context, part));
+    let found = context.measurement.parts.iter().filter_map(of);
     found.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 /// By what lay there for the reader while it was away.
-fn by_events(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let Work::Bulk(sender) = part.work else { return None };
     let reader = if sender == Side::Initiator { Side::Responder } else { Side::Initiator };
     // Of a host that lost many of its events nothing follows.
-    view.outside.get(part.index)?.get(&reader)?;
-    let untaken = untaken::of(&view.scene, part.index, reader);
-    let own = (untaken.total_s / part.basis_s()).min(1.0);
+    context.outside.get(part.index)?.get(&reader)?;
+    let backlog = receive_backlog::of(&context.measurement, part.index, reader);
+    let own = (backlog.total_s / part.basis_s()).min(1.0);
     let share = own * part.weight;
     if share < LEAST {
         return None;
     }
     let (_, host) = part.ends()?;
-    let each = untaken.total_s / real(untaken.times.max(1));
+    let each = backlog.total_s / real(backlog.times.max(1));
     let sentence = format!(
         "the receiver limits: the application on {host} does not take what is there for {} ({} between its operations)",
         part.of_its_time(own),
         units::time(each)
     );
-    let what = format!("{} times {} pass before {host} takes the next data unit", untaken.times, units::time(each));
-    let mut finding = view
+    let what = format!("{} times {} pass before {host} takes the next data unit", backlog.times, units::time(each));
+    let mut finding = context
         .finding(Kind::ReceiverLimited, share, 0.95, sentence)
-        .because(view.scene.log.evidence(what, &untaken.rows));
+        .because(context.measurement.log.evidence(what, &backlog.rows));
     if let Some(limits) = part.limits().filter(|limits| limits.receive_window >= LEAST) {
         let what = format!("the sender waits for the receiver's window {} of the time", percent(limits.receive_window));
-        finding = finding.because(view.scene.figure(what));
+        finding = finding.because(context.measurement.figure(what));
     }
     Some(tries(finding, part, host))
 }
 
 /// The window is closed though it would let much more go than went: its reader is behind, in whatever operation.
-fn by_rate(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn by_rate(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let share = limits.receive_window * part.weight;
     let (window, trip) = (part.setting_bytes("receive_buffer", true)?, part.round_trip_s()?);
     let lets = pipe::window_limited_bit_s(real(window), trip)?;
     // A hole that a loss left shuts a window too, and a processor at its limit is found for itself.
-    let other = view.losses.share >= LEAST || !view.processors.is_empty();
-    if share < LEAST || other || !window::shut_by_reader(part, limits, lets) {
+    let other = context.losses.share >= LEAST || !context.processors.is_empty();
+    if share < LEAST || other || !window_below_bdp::shut_by_reader(part, limits, lets) {
         return None;
     }
     let (_, host) = part.ends()?;
@@ -67,23 +67,23 @@ fn by_rate(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     );
     let figure = format!("the receiver's window held the sender back {} of the time", percent(limits.receive_window));
     Some(tries(
-        view.finding(Kind::ReceiverLimited, share, 0.7, sentence).because(view.scene.figure(figure)),
+        context.finding(Kind::ReceiverLimited, share, 0.7, sentence).because(context.measurement.figure(figure)),
         part,
         host,
     ))
 }
 
 /// Without events: the window is closed though it is large enough for the path.
-fn by_window(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
-    if !view.scene.log.is_empty() {
+fn by_window(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    if !context.measurement.log.is_empty() {
         return None;
     }
     let own = part.limits()?.receive_window;
     let share = own * part.weight;
     let (window, needed) = (part.setting_bytes("receive_buffer", true)?, part.bandwidth_delay_bytes()?);
-    let fullness = view.scene.fullness(part)?;
-    let shared = view.scene.fullest().is_some_and(|port| port.streams > 1);
-    if share < LEAST || real(window) < needed || shared || fullness >= super::network::FULL {
+    let fullness = context.measurement.fullness(part)?;
+    let shared = context.measurement.fullest().is_some_and(|port| port.streams > 1);
+    if share < LEAST || real(window) < needed || shared || fullness >= super::network_limited::FULL {
         return None;
     }
     let (_, host) = part.ends()?;
@@ -93,7 +93,7 @@ fn by_window(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::size(window),
         units::size(needed as u64)
     );
-    Some(tries(view.finding(Kind::ReceiverLimited, share, 0.7, sentence), part, host))
+    Some(tries(context.finding(Kind::ReceiverLimited, share, 0.7, sentence), part, host))
 }
 
 fn tries(finding: Finding, part: &Part<'_>, host: &str) -> Finding {

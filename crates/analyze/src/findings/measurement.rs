@@ -5,7 +5,7 @@ use super::log::Log;
 use super::path::{self, Port};
 use crate::statistics::real;
 use stackline_core::network::Network;
-use stackline_core::plan::Measurement;
+use stackline_core::plan;
 use stackline_core::program::Side;
 use stackline_core::record::{Histogram, RunRecord, SideRecord, Transport};
 use stackline_core::trace::{Flow, UNNAMED};
@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 
 /// A measurement with what is known of its counted runs.
 #[derive(Debug)]
-pub(crate) struct Scene<'c> {
+pub(crate) struct Measurement<'c> {
     pub(crate) log: &'c Log<'c>,
     /// Index in the plan.
     pub(crate) index: usize,
-    pub(crate) measurement: &'c Measurement,
+    pub(crate) plan: &'c plan::Measurement,
     pub(crate) network: Option<&'c Network>,
     /// Measured parts with a record.
     pub(crate) parts: Vec<Part<'c>>,
@@ -46,7 +46,7 @@ pub(crate) enum Work {
 pub(crate) struct Part<'c> {
     /// Index in the measurement.
     pub(crate) index: usize,
-    pub(crate) plan: &'c stackline_core::plan::Part,
+    pub(crate) plan: &'c plan::Part,
     pub(crate) records: Vec<&'c RunRecord>,
     pub(crate) work: Work,
     /// Hosts of initiator and responder.
@@ -72,37 +72,37 @@ pub(crate) struct Limits {
     pub(crate) send_buffer: f64,
 }
 
-impl<'c> Scene<'c> {
+impl<'c> Measurement<'c> {
     /// The measurement of that index; `None` when no counted run of it was made.
     pub(crate) fn of(log: &'c Log<'c>, index: usize) -> Option<Self> {
-        let case = log.case;
-        let measurement = case.plan.measurements.get(index)?;
-        let network = measurement.across.as_ref();
-        let network = network.and_then(|name| case.plan.networks.iter().find(|network| network.name == *name));
-        let records = || case.records.iter().filter(move |record| record.measurement == index && !record.warmup);
-        let mut scene = Self {
+        let input = log.input;
+        let plan = input.plan.measurements.get(index)?;
+        let network = plan.across.as_ref();
+        let network = network.and_then(|name| input.plan.networks.iter().find(|network| network.name == *name));
+        let records = || input.records.iter().filter(move |record| record.measurement == index && !record.warmup);
+        let mut measurement = Self {
             log,
             index,
-            measurement,
+            plan,
             network,
             parts: Vec::new(),
             ports: Vec::new(),
             span_s: spans(records()),
-            flows: case.index.flows.iter().filter(|flow| flow.measurement == index && !flow.warmup).collect(),
+            flows: input.index.flows.iter().filter(|flow| flow.measurement == index && !flow.warmup).collect(),
         };
-        for (at, plan) in measurement.parts.iter().enumerate() {
+        for (at, plan) in plan.parts.iter().enumerate() {
             let records: Vec<&RunRecord> = records().filter(|record| record.part == at).collect();
             let part = Part::of(network, at, plan, records);
-            scene.cross(&part);
+            measurement.cross(&part);
             if !plan.background && part.elapsed_s > 0.0 {
-                scene.parts.push(part);
+                measurement.parts.push(part);
             }
         }
-        let all: f64 = scene.parts.iter().map(|part| part.elapsed_s).sum();
-        let alone = scene.parts.len() == 1;
-        scene.parts.iter_mut().for_each(|part| (part.weight, part.alone) = (part.elapsed_s / all, alone));
-        scene.count(records());
-        (!scene.parts.is_empty() && scene.span_s > 0.0).then_some(scene)
+        let all: f64 = measurement.parts.iter().map(|part| part.elapsed_s).sum();
+        let alone = measurement.parts.len() == 1;
+        measurement.parts.iter_mut().for_each(|part| (part.weight, part.alone) = (part.elapsed_s / all, alone));
+        measurement.count(records());
+        (!measurement.parts.is_empty() && measurement.span_s > 0.0).then_some(measurement)
     }
 
     /// Adds the ports of a part's ways, each once.
@@ -182,7 +182,7 @@ impl<'c> Scene<'c> {
 
     /// Evidence that is a figure of records: it stands for the whole of the runs.
     pub(crate) fn figure(&self, what: String) -> Evidence {
-        let runs = || self.log.case.index.runs.iter().filter(|run| run.measurement == self.index && !run.warmup);
+        let runs = || self.log.input.index.runs.iter().filter(|run| run.measurement == self.index && !run.warmup);
         let from_ns = runs().map(|run| run.from_ns).min().unwrap_or(0);
         let to_ns = runs().map(|run| run.to_ns).max().unwrap_or(0);
         Evidence { what, from_ns, to_ns, ..Evidence::default() }
@@ -195,7 +195,7 @@ impl<'c> Scene<'c> {
 
     /// Rows of a keyword that tells no stream, of the hosts and the times of this measurement's counted runs.
     pub(crate) fn nameless(&self, keyword: &str) -> Vec<u32> {
-        let runs = || self.log.case.index.runs.iter().filter(|run| run.measurement == self.index && !run.warmup);
+        let runs = || self.log.input.index.runs.iter().filter(|run| run.measurement == self.index && !run.warmup);
         let hosts = || self.parts.iter().flat_map(|part| [&part.hosts.0, &part.hosts.1]);
         let mine = |row: &u32| {
             self.log.flow(*row).is_none()
@@ -222,12 +222,7 @@ fn spans<'r>(records: impl Iterator<Item = &'r RunRecord>) -> f64 {
 }
 
 impl<'c> Part<'c> {
-    fn of(
-        network: Option<&Network>,
-        index: usize,
-        plan: &'c stackline_core::plan::Part,
-        records: Vec<&'c RunRecord>,
-    ) -> Self {
+    fn of(network: Option<&Network>, index: usize, plan: &'c plan::Part, records: Vec<&'c RunRecord>) -> Self {
         let name = |host: &Option<String>, unnamed: &str| host.clone().unwrap_or_else(|| unnamed.into());
         let hosts = (name(&plan.from, UNNAMED.0), name(&plan.to, UNNAMED.1));
         let between =
@@ -269,7 +264,7 @@ impl<'c> Part<'c> {
     /// Whether both ends are on one machine, with no link between them: only the work of processors takes time there. Hosts
     /// without a name are the machine's own; those with one may have a short link.
     pub(crate) fn in_one_machine(&self) -> bool {
-        let near = || self.round_trip_s().is_some_and(|trip| trip < super::serial::LEAST_TRIP_S);
+        let near = || self.round_trip_s().is_some_and(|trip| trip < super::serial_round_trips::LEAST_TRIP_S);
         let unnamed = self.plan.from.is_none() && self.plan.to.is_none();
         self.paths.is_none() && unnamed && (self.plan.stack.name == "unix" || near())
     }
@@ -386,7 +381,7 @@ impl<'c> Part<'c> {
     /// A share of the part's own time in words: `12 % of the time`, and of which part's where there are others.
     pub(crate) fn of_its_time(&self, share: f64) -> String {
         let whose = if self.alone { String::new() } else { format!(" of `{}`", self.plan.text) };
-        format!("{} of the time{whose}", super::view::percent(share))
+        format!("{} of the time{whose}", super::context::percent(share))
     }
 
     /// Rate that bulk data went at, bit/s.

@@ -1,25 +1,31 @@
 //! Sender-limited: the sending host lets go no more than it does, by its interface or by the rate its stack was told.
 
-use super::scene::{Part, Work};
-use super::view::{View, percent};
-use super::{Finding, Kind, application};
+use super::context::{Context, percent};
+use super::measurement::{Part, Work};
+use super::{Finding, Kind, application_limited};
 use crate::statistics::real;
 use stackline_core::units;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let of_stack =
-        || view.scene.parts.iter().filter_map(|part| by_stack(view, part)).max_by(|a, b| a.share.total_cmp(&b.share));
-    by_interface(view).or_else(of_stack)
+pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
+    let of_stack = || {
+        context
+            .measurement
+            .parts
+            .iter()
+            .filter_map(|part| by_stack(context, part))
+            .max_by(|a, b| a.share.total_cmp(&b.share))
+    };
+    by_interface(context).or_else(of_stack)
 }
 
 /// The stack sends at a rate that is asked for, and the path could take more.
-fn by_stack(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn by_stack(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let Work::Bulk(sender) = part.work else { return None };
     let rate = real(part.plan.stack.number("rate").filter(|_| part.grants())?);
     let each = part.rate_bit_s() / f64::from(part.plan.replicas.max(1));
     let kept = (each / rate).min(1.0);
-    let full = view.scene.fullness(part).is_some_and(|fullness| fullness >= super::network::FULL);
-    if kept < super::network::FULL || full || application::paces(part, sender) {
+    let full = context.measurement.fullness(part).is_some_and(|fullness| fullness >= super::network_limited::FULL);
+    if kept < super::network_limited::FULL || full || application_limited::paces(part, sender) {
         return None;
     }
     let (host, stack) = (part.ends()?.0, &part.plan.stack.name);
@@ -30,19 +36,20 @@ fn by_stack(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     );
     let figure = format!("sent at {} by the option `rate`", units::rate(each));
     // While the path is full it is the path that limits.
-    let share = kept.min(1.0 - view.scene.fullness(part).unwrap_or(0.0)) * part.weight;
-    let finding = view.finding(Kind::SenderLimited, share, 0.95, sentence).because(view.scene.figure(figure));
+    let share = kept.min(1.0 - context.measurement.fullness(part).unwrap_or(0.0)) * part.weight;
+    let finding =
+        context.finding(Kind::SenderLimited, share, 0.95, sentence).because(context.measurement.figure(figure));
     Some(finding.attempt(format!("a higher `rate` of `{stack}`, if the path can take it, or none")))
 }
 
-fn by_interface(view: &View<'_>) -> Option<Finding> {
-    let scene = &view.scene;
-    let port = scene.ports.iter().filter(|port| port.paced && port.streams > 0 && port.packets > 0);
+fn by_interface(context: &Context<'_>) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let port = measurement.ports.iter().filter(|port| port.paced && port.streams > 0 && port.packets > 0);
     let port = port.max_by(|a, b| a.busy_s().total_cmp(&b.busy_s()))?;
-    let busy = scene.busy(port);
+    let busy = measurement.busy(port);
     // A sender that is paced to its part of a full link gives it no less than the link takes.
-    let full = scene.fullest().is_some_and(|port| scene.busy(port) >= super::network::FULL);
-    if busy < super::network::FULL || full {
+    let full = measurement.fullest().is_some_and(|port| measurement.busy(port) >= super::network_limited::FULL);
+    if busy < super::network_limited::FULL || full {
         return None;
     }
     let host = &port.hop.ends.0;
@@ -52,6 +59,6 @@ fn by_interface(view: &View<'_>) -> Option<Finding> {
         percent(busy)
     );
     let figure = format!("{}: {} packets paced to {}", port.name, port.packets, port.rate());
-    let finding = view.finding(Kind::SenderLimited, busy, 0.95, sentence).because(scene.figure(figure));
+    let finding = context.finding(Kind::SenderLimited, busy, 0.95, sentence).because(measurement.figure(figure));
     Some(finding.attempt(format!("a faster `pace` at {host}, if the links behind it can take it")))
 }

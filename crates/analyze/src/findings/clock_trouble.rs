@@ -13,7 +13,7 @@ const CRYSTAL_PPM: f64 = 100.0;
 const NOTE: f64 = 0.0;
 
 pub(super) fn find(log: &Log<'_>) -> Option<Finding> {
-    let found = log.case.index.hosts.iter().filter_map(|(host, trace)| of(log, host, &trace.clock));
+    let found = log.input.index.hosts.iter().filter_map(|(host, trace)| of(log, host, &trace.clock));
     let mut found: Vec<(f64, String, Evidence)> = found.chain(backwards(log)).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (share, sentence, _) = found.first()?.clone();
@@ -41,7 +41,7 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
         to_ns,
         ..Evidence::default()
     };
-    let runs = || log.case.index.runs.iter();
+    let runs = || log.input.index.runs.iter();
     let (first, last) =
         (runs().map(|run| run.from_ns).min().unwrap_or(0), runs().map(|run| run.to_ns).max().unwrap_or(0));
     if let Some((at, by)) = clock.steps.iter().max_by_key(|(_, by)| by.unsigned_abs()) {
@@ -92,7 +92,7 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
 
 /// Half of the least round trip of a call, or of what connections saw, ns.
 fn passage_ns(log: &Log<'_>) -> Option<f64> {
-    let records = log.case.records.iter();
+    let records = log.input.records.iter();
     let trips = records.filter_map(|record| {
         let call = record.calls.min_max.map(|(least, _)| real(least));
         let transport = record.initiator.transport.or(record.responder.transport);
@@ -103,7 +103,7 @@ fn passage_ns(log: &Log<'_>) -> Option<f64> {
 
 /// Units that arrive before they are sent, by more than the clocks' errors.
 fn backwards(log: &Log<'_>) -> Option<(f64, String, Evidence)> {
-    let lines = log.case.lifelines;
+    let lines = log.input.lifelines;
     let rank = |keyword: &str| match keyword {
         "APP_SEND" | "APP_CALL" => Some(0),
         "APP_INDICATION" | "APP_RECEIVED" => Some(1),

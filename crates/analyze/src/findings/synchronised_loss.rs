@@ -1,9 +1,9 @@
 //! Several streams that lose at the same moments, at one queue: they fall and rise together, and the link idles meanwhile.
 
+use super::context::{Context, percent};
 use super::losses::Place;
-use super::scene::Part;
-use super::view::{View, percent};
-use super::{Evidence, Finding, Kind, queue_drop, retransmission, undersized};
+use super::measurement::Part;
+use super::{Evidence, Finding, Kind, queue_drop, retransmission_stall, undersized_buffer};
 use crate::statistics::real;
 use statrs::distribution::{DiscreteCDF, Poisson};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,9 +25,9 @@ pub(crate) struct Together {
 
 /// Whether the streams at a queue lose together: in time steps of a round trip, whether more of them lose in the same step
 /// than if each lost by itself.
-pub(crate) fn together(view: &View<'_>, place: &Place) -> Option<Together> {
-    let log = view.scene.log;
-    let trip = view.scene.parts.iter().filter_map(Part::round_trip_s).fold(0.0, f64::max);
+pub(crate) fn together(context: &Context<'_>, place: &Place) -> Option<Together> {
+    let log = context.measurement.log;
+    let trip = context.measurement.parts.iter().filter_map(Part::round_trip_s).fold(0.0, f64::max);
     let step = ((1e9 * trip) as u64).max(1);
     let first = log.at(*place.rows.first()?);
     let mut steps: BTreeMap<u64, BTreeSet<i64>> = BTreeMap::new();
@@ -36,7 +36,7 @@ pub(crate) fn together(view: &View<'_>, place: &Place) -> Option<Together> {
             steps.entry((log.at(*row) - first) / step).or_default().insert(stream);
         }
     }
-    let all = (1e9 * view.scene.span_s / real(step)).max(real(steps.len() as u64));
+    let all = (1e9 * context.measurement.span_s / real(step)).max(real(steps.len() as u64));
     let (coincidences, expected) = coincidences(steps.values());
     let expected = expected / all;
     let common = steps.values().filter(|streams| streams.len() > 1).count() as u64;
@@ -70,13 +70,13 @@ fn coincidences<'s>(steps: impl Iterator<Item = &'s BTreeSet<i64>>) -> (u64, f64
 }
 
 /// Unless the buffer is too small for the streams: that says more.
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let (place, share) = queue_drop::worst(view)?;
-    if undersized::needs(view, place).is_some() {
+pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
+    let (place, share) = queue_drop::worst(context)?;
+    if undersized_buffer::needs(context, place).is_some() {
         return None;
     }
-    let together = together(view, place)?;
-    let port = &view.scene.ports[place.port];
+    let together = together(context, place)?;
+    let port = &context.measurement.ports[place.port];
     let sentence = format!(
         "the {} streams at {} lose together ({} of {} moments of loss) and fall together: it costs {} of the time",
         together.streams,
@@ -86,11 +86,11 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
         percent(share)
     );
     let finding =
-        view.finding(Kind::SynchronisedLoss, share, view.losses.confidence, sentence).because(together.evidence);
-    let what = format!("{}: {}; {}", port.name, port.reasons(), view.losses.reckoned);
-    let finding = finding.because(view.scene.log.evidence(what, &place.rows));
-    let finding = retransmission::consequences(view, finding);
+        context.finding(Kind::SynchronisedLoss, share, context.losses.confidence, sentence).because(together.evidence);
+    let what = format!("{}: {}; {}", port.name, port.reasons(), context.losses.reckoned);
+    let finding = finding.because(context.measurement.log.evidence(what, &place.rows));
+    let finding = retransmission_stall::consequences(context, finding);
     let finding = finding
         .attempt(format!("an active queue before {}: `queue fq_codel` or `red` drops one stream at a time", port.name));
-    Some(queue_drop::tries(view, finding, place))
+    Some(queue_drop::tries(context, finding, place))
 }

@@ -2,37 +2,38 @@
 
 use super::endpoints::{self, Outside, Wait};
 use super::losses::Losses;
-use super::scene::Scene;
-use super::{Evidence, Finding, Kind, cpu};
+use super::measurement::Measurement;
+use super::{Evidence, Finding, Kind, cpu_limit};
 use stackline_core::program::Side;
 use std::collections::BTreeMap;
 
 /// One measurement and what was computed of it.
 #[derive(Debug)]
-pub(crate) struct View<'c> {
-    pub(crate) scene: Scene<'c>,
+pub(crate) struct Context<'c> {
+    pub(crate) measurement: Measurement<'c>,
     /// What was waited for, with the bytes.
     pub(crate) waits: Vec<Wait>,
     /// Times outside operations, by part of the measurement.
     pub(crate) outside: Vec<BTreeMap<Side, Outside>>,
     /// Processors at their limit.
-    pub(crate) processors: Vec<cpu::Processor>,
+    pub(crate) processors: Vec<cpu_limit::Processor>,
     pub(crate) losses: Losses,
 }
 
-impl<'c> View<'c> {
-    pub(crate) fn of(scene: Scene<'c>) -> Self {
-        let waits = endpoints::waits(&scene);
-        let outside: Vec<_> = (0..scene.measurement.parts.len()).map(|part| endpoints::outside(&scene, part)).collect();
-        let processors = cpu::processors(&scene);
+impl<'c> Context<'c> {
+    pub(crate) fn of(measurement: Measurement<'c>) -> Self {
+        let waits = endpoints::waits(&measurement);
+        let outside: Vec<_> =
+            (0..measurement.plan.parts.len()).map(|part| endpoints::outside(&measurement, part)).collect();
+        let processors = cpu_limit::processors(&measurement);
         let cpu = processors.iter().map(|processor| processor.share).fold(0.0, f64::max);
-        let losses = Losses::of(&scene, &waits, &outside, cpu);
-        Self { scene, waits, outside, processors, losses }
+        let losses = Losses::of(&measurement, &waits, &outside, cpu);
+        Self { measurement, waits, outside, processors, losses }
     }
 
     /// The share of the measured time that one side's endpoints of a part were outside operations, 0 to 1.
     pub(crate) fn outside_share(&self, part: usize, side: Side) -> f64 {
-        let Some(about) = self.scene.parts.iter().find(|about| about.index == part) else { return 0.0 };
+        let Some(about) = self.measurement.parts.iter().find(|about| about.index == part) else { return 0.0 };
         let all = about.elapsed_s * f64::from(about.plan.replicas.max(1));
         self.outside
             .get(part)
@@ -43,7 +44,7 @@ impl<'c> View<'c> {
     /// A finding of this measurement.
     pub(crate) fn finding(&self, kind: Kind, share: f64, confidence: f64, sentence: String) -> Finding {
         let (share, confidence) = (share.clamp(0.0, 1.0), confidence.clamp(0.0, 1.0));
-        let measurement = Some(self.scene.index);
+        let measurement = Some(self.measurement.index);
         Finding { kind, sentence, confidence, share, evidence: Vec::new(), tries: Vec::new(), measurement }
     }
 }

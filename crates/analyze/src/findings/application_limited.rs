@@ -1,26 +1,27 @@
 //! Application-limited: the side that is to send, or to answer, is busy elsewhere, and everybody waits for it.
 
-use super::scene::{Part, Work};
-use super::view::View;
+use super::context::Context;
+use super::measurement::{Part, Work};
 use super::{Finding, Kind, LEAST};
 use crate::statistics::real;
 use stackline_core::program::{self, Call, CountArgument, DelayArgument, Side, Step};
 use stackline_core::units;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let found = view.scene.parts.iter().flat_map(|part| [of(view, part), between_calls(view, part)]).flatten();
+pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
+    let found =
+        context.measurement.parts.iter().flat_map(|part| [of(context, part), between_calls(context, part)]).flatten();
     found.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
-fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn of(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let (side, what) = match part.work {
         Work::Bulk(side) => (side, "the next data unit"),
         Work::Calls => (Side::Responder, "the response"),
         Work::Connects => return None,
     };
     let host = if side == Side::Initiator { &part.hosts.0 } else { &part.hosts.1 };
-    let Some(outside) = view.outside.get(part.index).and_then(|sides| sides.get(&side)) else {
-        return as_written(view, part, side, host);
+    let Some(outside) = context.outside.get(part.index).and_then(|sides| sides.get(&side)) else {
+        return as_written(context, part, side, host);
     };
     let basis = part.basis_s();
     let own = (outside.total_s / basis).min(1.0);
@@ -38,7 +39,7 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     );
     let rows: Vec<u32> = outside.longest.iter().flat_map(|(_, end, begin)| [*end, *begin]).collect();
     let longest = outside.longest.first().map_or(0.0, |(seconds, ..)| *seconds);
-    let evidence = view.scene.log.evidence(
+    let evidence = context.measurement.log.evidence(
         format!(
             "between the operations of {host} pass {} on average, {} at most",
             units::time(each),
@@ -46,7 +47,7 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         ),
         &rows,
     );
-    let finding = view.finding(Kind::ApplicationLimited, share, 0.95, sentence).because(evidence);
+    let finding = context.finding(Kind::ApplicationLimited, share, 0.95, sentence).because(evidence);
     Some(finding.attempt(if part.work == Work::Calls {
         format!("make the service on {host} faster, or serve several calls at once (several pairs)")
     } else {
@@ -56,7 +57,7 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
 
 /// The caller's own delays, that its procedure asks for beside its calls: a pace is load that is intended, a delay is not. Who
 /// has neither of them written, as the programs of others, is not judged: their calls may begin at moments of their own.
-fn between_calls(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn between_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let steps = part.plan.procedure.side(Side::Initiator);
     let calls = part.calls();
     let a_pass = a_pass(steps, 1.0, &|call| if matches!(call, Call::RpcCall(..)) { 1.0 } else { 0.0 });
@@ -80,12 +81,15 @@ fn between_calls(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     );
     let what =
         format!("{host} was in its calls for {}, and away for {} each", part.of_its_time(1.0 - own), units::time(each));
-    let outside = view.outside.get(part.index).and_then(|sides| sides.get(&Side::Initiator));
+    let outside = context.outside.get(part.index).and_then(|sides| sides.get(&Side::Initiator));
     let rows: Vec<u32> =
         outside.iter().flat_map(|away| &away.longest).flat_map(|(_, end, begin)| [*end, *begin]).collect();
-    let (evidence, sure) =
-        if rows.is_empty() { (view.scene.figure(what), 0.8) } else { (view.scene.log.evidence(what, &rows), 0.95) };
-    let finding = view.finding(Kind::ApplicationLimited, share, sure, sentence).because(evidence);
+    let (evidence, sure) = if rows.is_empty() {
+        (context.measurement.figure(what), 0.8)
+    } else {
+        (context.measurement.log.evidence(what, &rows), 0.95)
+    };
+    let finding = context.finding(Kind::ApplicationLimited, share, sure, sentence).because(evidence);
     Some(
         finding.attempt(format!(
             "let the application on {host} call without its delay, or do its own work beside the calls"
@@ -94,7 +98,7 @@ fn between_calls(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
 }
 
 /// Without events: what the specification says that the side does between its operations.
-fn as_written(view: &View<'_>, part: &Part<'_>, side: Side, host: &str) -> Option<Finding> {
+fn as_written(context: &Context<'_>, part: &Part<'_>, side: Side, host: &str) -> Option<Finding> {
     let units: u64 = part
         .records
         .iter()
@@ -104,7 +108,7 @@ fn as_written(view: &View<'_>, part: &Part<'_>, side: Side, host: &str) -> Optio
     let basis = part.basis_s();
     let own = (real(units) * each / basis).min(1.0);
     let share = own * part.weight;
-    if !view.scene.log.is_empty() || share < LEAST {
+    if !context.measurement.log.is_empty() || share < LEAST {
         return None;
     }
     let sentence = format!(
@@ -113,7 +117,7 @@ fn as_written(view: &View<'_>, part: &Part<'_>, side: Side, host: &str) -> Optio
         part.of_its_time(own)
     );
     let figure = format!("{units} units x {}", units::time(each));
-    Some(view.finding(Kind::ApplicationLimited, share, 0.8, sentence).because(view.scene.figure(figure)))
+    Some(context.finding(Kind::ApplicationLimited, share, 0.8, sentence).because(context.measurement.figure(figure)))
 }
 
 /// Mean seconds of all delays in one pass of a repeat by the data's count.

@@ -1,9 +1,9 @@
 //! A processor at its limit: by the time it took (live, emulated), by what copying costs (simulated), or held back by its
 //! control group.
 
-use super::scene::{Part, Scene, Work, interface_packet_s};
-use super::view::{View, percent};
-use super::{Evidence, Finding, Kind, LEAST, paused};
+use super::context::{Context, percent};
+use super::measurement::{Measurement, Part, Work, interface_packet_s};
+use super::{Evidence, Finding, Kind, LEAST, paused_process};
 use crate::statistics::real;
 use stackline_core::network::{Host, Interface};
 use stackline_core::program::Side;
@@ -28,41 +28,41 @@ pub(crate) struct Processor {
 }
 
 /// What was found of processors.
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let worst = view.processors.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
-    let finding = view.finding(Kind::CpuLimit, worst.share, worst.confidence, worst.sentence.clone());
+pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
+    let worst = context.processors.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
+    let finding = context.finding(Kind::CpuLimit, worst.share, worst.confidence, worst.sentence.clone());
     let finding = finding.because(worst.evidence.clone());
-    let others = view.processors.iter().filter(|other| other.host != worst.host);
+    let others = context.processors.iter().filter(|other| other.host != worst.host);
     let finding = others.fold(finding, |finding, other| finding.because(other.evidence.clone()));
     Some(worst.tries.iter().fold(finding, |finding, attempt| finding.attempt(attempt)))
 }
 
 /// All processors at their limit.
-pub(crate) fn processors(scene: &Scene<'_>) -> Vec<Processor> {
+pub(crate) fn processors(measurement: &Measurement<'_>) -> Vec<Processor> {
     let mut found = Vec::new();
-    if let Some(network) = scene.network {
-        found.extend(network.hosts.iter().filter_map(|host| copying(scene, host)));
+    if let Some(network) = measurement.network {
+        found.extend(network.hosts.iter().filter_map(|host| copying(measurement, host)));
     }
-    for part in &scene.parts {
-        found.extend(threads(scene, part));
-        found.extend(held_back(scene, part));
-        found.extend(crowded(scene, part));
-        found.extend(all_cores(scene, part));
+    for part in &measurement.parts {
+        found.extend(threads(measurement, part));
+        found.extend(held_back(measurement, part));
+        found.extend(crowded(measurement, part));
+        found.extend(all_cores(measurement, part));
     }
     found
 }
 
 /// A simulated host: its interface says what copying a packet costs.
-fn copying(scene: &Scene<'_>, host: &Host) -> Option<Processor> {
+fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
     let interface = &host.interface;
     if interface_packet_s(interface, 1) <= 0.0 {
         return None;
     }
-    let calls = scene
+    let calls = measurement
         .parts
         .iter()
         .any(|part| part.work != Work::Bulk(Side::Initiator) && part.work != Work::Bulk(Side::Responder));
-    let ports = scene
+    let ports = measurement
         .ports
         .iter()
         .filter(|port| port.packets > 0 && (port.hop.ends.0 == host.name || port.hop.ends.1 == host.name));
@@ -80,10 +80,10 @@ fn copying(scene: &Scene<'_>, host: &Host) -> Option<Processor> {
     }
     let (basis, least) = if calls {
         // For one that is busy all the time all of them wait, however many there are; for another each for its own copies.
-        let all_wait = busy_s >= FULL * scene.span_s;
-        (if all_wait { calls_s(scene).min(scene.span_s) } else { calls_s(scene) }, MOST_OF_A_CALL)
+        let all_wait = busy_s >= FULL * measurement.span_s;
+        (if all_wait { calls_s(measurement).min(measurement.span_s) } else { calls_s(measurement) }, MOST_OF_A_CALL)
     } else {
-        (scene.span_s - scene.opening_s().min(scene.span_s / 2.0), FULL)
+        (measurement.span_s - measurement.opening_s().min(measurement.span_s / 2.0), FULL)
     };
     let share = (busy_s / basis).min(1.0);
     let each = busy_s / real(packets.max(1));
@@ -96,7 +96,7 @@ fn copying(scene: &Scene<'_>, host: &Host) -> Option<Processor> {
             units::time(each),
             percent(share)
         ),
-        evidence: scene.figure(format!(
+        evidence: measurement.figure(format!(
             "{}: {packets} packets x {} = {}",
             host.name,
             units::time(each),
@@ -119,14 +119,14 @@ const fn holds_the_wire(interface: &Interface) -> bool {
 }
 
 /// Seconds of all calls and connects.
-fn calls_s(scene: &Scene<'_>) -> f64 {
-    let calling = scene.parts.iter().filter(|part| part.calls().sum > 0);
+fn calls_s(measurement: &Measurement<'_>) -> f64 {
+    let calling = measurement.parts.iter().filter(|part| part.calls().sum > 0);
     let calls: f64 = calling.map(Part::basis_s).sum();
-    if calls > 0.0 { calls } else { scene.span_s }
+    if calls > 0.0 { calls } else { measurement.span_s }
 }
 
 /// The threads of a part's two sides: what they computed of the time that was measured.
-fn threads(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
+fn threads(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
     let sides = [(&part.hosts.0, Side::Initiator), (&part.hosts.1, Side::Responder)];
     let (host, side, share) =
         sides.map(|(host, side)| (host, side, part.computed(side))).into_iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
@@ -136,7 +136,8 @@ fn threads(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
         share: share * part.weight,
         host: host.clone(),
         sentence: format!("the {what} on {host} is at the limit of its core: it computes {}", part.of_its_time(share)),
-        evidence: scene.figure(format!("CPU time of the {what}'s thread: {} of the measured time", percent(share))),
+        evidence: measurement
+            .figure(format!("CPU time of the {what}'s thread: {} of the measured time", percent(share))),
         tries: vec![
             "spread the work over several connections and cores (a number of pairs before the part)".into(),
             "larger data units, so that fewer system calls are made; offload at the interface (`ethtool -K`)".into(),
@@ -146,7 +147,7 @@ fn threads(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
 }
 
 /// Time that a control group was held back, or that a side's thread was ready and another ran.
-fn held_back(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
+fn held_back(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
     let sides = [(&part.hosts.0, Side::Initiator), (&part.hosts.1, Side::Responder)];
     let of = |side: Side| {
         let throttled = |record: &&stackline_core::record::RunRecord| {
@@ -157,14 +158,14 @@ fn held_back(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
     let (host, share) = sides.map(|(host, side)| (host, of(side))).into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let share = share.min(1.0);
     let rows: Vec<u32> =
-        scene.log.rows("THROTTLED").iter().copied().filter(|row| scene.log.host(*row) == host).collect();
+        measurement.log.rows("THROTTLED").iter().copied().filter(|row| measurement.log.host(*row) == host).collect();
     (share >= LEAST).then(|| Processor {
         share: share * part.weight,
         host: host.clone(),
         sentence: format!("the control group on {host} is held back by its CPU limit {}", part.of_its_time(share)),
         evidence: Evidence {
             what: format!("throttled {} of the measured time", percent(share)),
-            ..scene.log.evidence(String::new(), &rows)
+            ..measurement.log.evidence(String::new(), &rows)
         },
         tries: vec!["a larger quota: cpu.max of the control group".into()],
         confidence: 0.95,
@@ -172,20 +173,20 @@ fn held_back(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
 }
 
 /// A process that was ready while others had its core.
-fn crowded(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
-    let log = scene.log;
-    let runs = || log.case.index.runs.iter().filter(|run| run.measurement == scene.index && !run.warmup);
+fn crowded(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
+    let log = measurement.log;
+    let runs = || log.input.index.runs.iter().filter(|run| run.measurement == measurement.index && !run.warmup);
     let within = |row: &u32| runs().any(|run| (run.from_ns..=run.to_ns).contains(&log.at(*row)));
     let waited = |host: &str| -> Vec<u32> {
-        let here = |row: &u32| log.host(*row) == host && log.text(*row, "reason") == Some(paused::NO_CORE);
+        let here = |row: &u32| log.host(*row) == host && log.text(*row, "reason") == Some(paused_process::NO_CORE);
         log.rows("PROCESS_PAUSED").iter().copied().filter(within).filter(here).collect()
     };
     let seconds = |rows: &[u32]| {
-        rows.iter().filter_map(|row| paused::waited_ns(log, *row)).map(|ns| ns as f64 / 1e9).sum::<f64>()
+        rows.iter().filter_map(|row| paused_process::waited_ns(log, *row)).map(|ns| ns as f64 / 1e9).sum::<f64>()
     };
     let hosts = [&part.hosts.0, &part.hosts.1].map(|host| (host, waited(host)));
     let (host, rows) = hosts.into_iter().max_by(|a, b| seconds(&a.1).total_cmp(&seconds(&b.1)))?;
-    let share = (seconds(&rows) / scene.span_s).min(1.0);
+    let share = (seconds(&rows) / measurement.span_s).min(1.0);
     (share >= LEAST).then(|| Processor {
         share: share * part.weight,
         host: host.clone(),
@@ -197,9 +198,10 @@ fn crowded(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
 }
 
 /// Both ends on one machine whose cores are all busy, whoever has them.
-fn all_cores(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
+fn all_cores(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
     let host = &part.hosts.0;
-    let (busy, rows) = cores(scene, host).filter(|_| part.in_one_machine() && matches!(part.work, Work::Bulk(_)))?;
+    let (busy, rows) =
+        cores(measurement, host).filter(|_| part.in_one_machine() && matches!(part.work, Work::Bulk(_)))?;
     let ends = part.computed(Side::Initiator) + part.computed(Side::Responder);
     (busy >= FULL).then(|| Processor {
         share: busy * part.weight,
@@ -209,16 +211,16 @@ fn all_cores(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
             percent(busy),
             percent(ends)
         ),
-        evidence: scene.log.evidence(format!("the cores of {host} were not idle {} of the time", percent(busy)), &rows),
+        evidence: measurement.log.evidence(format!("the cores of {host} were not idle {} of the time", percent(busy)), &rows),
         tries: vec!["run it while nothing else runs there, or with the ends on machines of their own".into()],
         confidence: 0.7,
     })
 }
 
 /// How busy all cores of a host were while it was measured, 0 to 1, and the events that tell it.
-pub(crate) fn cores(scene: &Scene<'_>, host: &str) -> Option<(f64, Vec<u32>)> {
-    let log = scene.log;
-    let runs = || log.case.index.runs.iter().filter(|run| run.measurement == scene.index && !run.warmup);
+pub(crate) fn cores(measurement: &Measurement<'_>, host: &str) -> Option<(f64, Vec<u32>)> {
+    let log = measurement.log;
+    let runs = || log.input.index.runs.iter().filter(|run| run.measurement == measurement.index && !run.warmup);
     let within = |row: &u32| runs().any(|run| (run.from_ns..=run.to_ns).contains(&log.at(*row)));
     let figure = |row: u32, field: &str| log.number(row, field).map_or(0.0, |figure| figure as f64);
     let rows = log.rows("CPU_USE").iter().copied().filter(within).filter(|row| log.host(*row) == host);

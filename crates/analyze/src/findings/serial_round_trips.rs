@@ -1,8 +1,8 @@
 //! Serial round trips: calls or connections one after the other, each waiting for the network and nothing else.
 
-use super::scene::{Part, Work};
-use super::view::View;
-use super::{Finding, Kind, LEAST, application};
+use super::context::Context;
+use super::measurement::{Part, Work};
+use super::{Finding, Kind, LEAST, application_limited};
 use crate::statistics::real;
 use stackline_core::program::Side;
 use stackline_core::units;
@@ -13,11 +13,11 @@ const CHAIN: u64 = 5;
 /// A round trip shorter than this is no network but processors that wake one another (s).
 pub(crate) const LEAST_TRIP_S: f64 = 100e-6;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    view.scene.parts.iter().filter_map(|part| of(view, part)).max_by(|a, b| a.share.total_cmp(&b.share))
+pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
+    context.measurement.parts.iter().filter_map(|part| of(context, part)).max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
-fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn of(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let (times, what) = match part.work {
         Work::Calls => (part.calls().n(), "calls"),
         Work::Connects => (part.records.iter().map(|record| record.connects.n()).sum(), "connections"),
@@ -26,7 +26,8 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let pairs = u64::from(part.plan.replicas.max(1)) * part.records.len().max(1) as u64;
     let (each, trip) = (times / pairs, trip_s(part)?);
     // Calls that the application begins at moments of its own are no chain.
-    let paced = application::paces(part, Side::Initiator) || view.outside_share(part.index, Side::Initiator) > 0.5;
+    let paced =
+        application_limited::paces(part, Side::Initiator) || context.outside_share(part.index, Side::Initiator) > 0.5;
     let own = (real(times) * trip / (part.elapsed_s * f64::from(part.plan.replicas.max(1)))).min(1.0);
     let share = own * part.weight;
     if each < CHAIN || paced || trip < LEAST_TRIP_S || share < LEAST {
@@ -43,8 +44,8 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(takes)
     );
     let rows = match part.work {
-        Work::Calls => view.scene.rows("APP_CALL"),
-        _ => view.scene.rows("APP_CONNECT"),
+        Work::Calls => context.measurement.rows("APP_CALL"),
+        _ => context.measurement.rows("APP_CONNECT"),
     };
     let figure = format!(
         "{times} {what} x {} = {} of {}",
@@ -52,8 +53,12 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(real(times) * trip),
         units::time(part.elapsed_s)
     );
-    let evidence = if rows.is_empty() { view.scene.figure(figure) } else { view.scene.log.evidence(figure, &rows) };
-    let finding = view.finding(Kind::SerialRoundTrips, share, 0.9, sentence).because(evidence);
+    let evidence = if rows.is_empty() {
+        context.measurement.figure(figure)
+    } else {
+        context.measurement.log.evidence(figure, &rows)
+    };
+    let finding = context.finding(Kind::SerialRoundTrips, share, 0.9, sentence).because(evidence);
     Some(if part.work == Work::Calls {
         finding
             .attempt("send requests without waiting for responses: `repeat count { DataRequest(unit); }` then await them, or several pairs")

@@ -1,9 +1,9 @@
 //! Nagle's algorithm holds a small segment back until what is before it is acknowledged, and the receiver delays just that
 //! acknowledgement: some 40 ms in which nobody does anything.
 
+use super::context::{Context, percent};
 use super::losses::basis_s;
-use super::scene::{Part, Work};
-use super::view::{View, percent};
+use super::measurement::{Part, Work};
 use super::{Finding, Kind, LEAST};
 use crate::statistics::real;
 use stackline_core::units;
@@ -15,14 +15,14 @@ const DELAYED_ACK_S: f64 = 0.04;
 const NEAR: f64 = 0.25;
 
 /// By the segments of all streams.
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let found = view.scene.parts.iter().filter_map(|part| by_segments(view, part));
+pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
+    let found = context.measurement.parts.iter().filter_map(|part| by_segments(context, part));
     found.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 /// Without segments: by the response times of each part.
-pub(super) fn find_by_times(view: &View<'_>) -> Option<Finding> {
-    let found = view.scene.parts.iter().filter_map(|part| by_times(view, part));
+pub(super) fn find_by_times(context: &Context<'_>) -> Option<Finding> {
+    let found = context.measurement.parts.iter().filter_map(|part| by_times(context, part));
     found.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
@@ -50,10 +50,10 @@ fn seconds(text: &str) -> Option<f64> {
 }
 
 /// By when the last bytes of a unit went out first, where the machine tells of its segments.
-fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
-    let (log, delay) = (view.scene.log, terms(part)?);
+fn by_segments(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    let (log, delay) = (context.measurement.log, terms(part)?);
     let segment = part.segment_bytes()? as i64;
-    let streams = streams(view);
+    let streams = streams(context);
     let trip = part.round_trip_s().unwrap_or(0.0);
     // A transport's own round trips may hold delayed acknowledgements already.
     let empty = if part.paths.is_some() { trip } else { 0.0 };
@@ -61,7 +61,7 @@ fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let (mut held, mut rows, mut ends) = (0.0, Vec::new(), BTreeSet::new());
     let (mut units, mut late_at_all) = (0_u64, BTreeSet::new());
     for keyword in ["APP_SEND", "APP_CALL", "APP_REPLY"] {
-        for row in view.scene.rows(keyword) {
+        for row in context.measurement.rows(keyword) {
             let Some(range) = log.range(row) else { continue };
             let Some(segments) = streams.get(&range.stream) else { continue };
             let behind = segments.partition_point(|(from, ..)| *from < range.to);
@@ -86,7 +86,7 @@ fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         }
     }
     let times = ends.len() as u64;
-    let share = held / basis_s(&view.scene);
+    let share = held / basis_s(&context.measurement);
     // Units that wait for a window are late by any time; some of them by just this one.
     if share < LEAST || 2 * ends.len() <= late_at_all.len() {
         return None;
@@ -97,14 +97,14 @@ fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         percent(share)
     );
     let what = format!("handed over, and sent {} later though the network was idle", units::time(held / real(times)));
-    Some(tries(view.finding(Kind::NagleDelayedAck, share, 0.95, sentence).because(log.evidence(what, &rows))))
+    Some(tries(context.finding(Kind::NagleDelayedAck, share, 0.95, sentence).because(log.evidence(what, &rows))))
 }
 
 /// The segments of each stream in the order of their bytes: first byte, the one behind the last, row.
-fn streams(view: &View<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
+fn streams(context: &Context<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
     let mut streams: BTreeMap<i64, Vec<(i64, i64, u32)>> = BTreeMap::new();
-    for row in view.scene.rows("TCP_SEGMENT") {
-        if let Some(range) = view.scene.log.range(row) {
+    for row in context.measurement.rows("TCP_SEGMENT") {
+        if let Some(range) = context.measurement.log.range(row) {
             streams.entry(range.stream).or_default().push((range.from, range.to, row));
         }
     }
@@ -113,8 +113,8 @@ fn streams(view: &View<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
 }
 
 /// Without segments: response times that lie where a delayed acknowledgement puts them.
-fn by_times(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
-    if part.work != Work::Calls || !view.scene.rows("TCP_SEGMENT").is_empty() {
+fn by_times(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    if part.work != Work::Calls || !context.measurement.rows("TCP_SEGMENT").is_empty() {
         return None;
     }
     let (delay, trip) = (terms(part)?, part.round_trip_s()?);
@@ -123,7 +123,7 @@ fn by_times(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let times: u64 = calls.counts.iter().filter(|(value, _)| near(*value)).map(|(_, n)| n).sum();
     let share = real(times) * delay / (real(calls.sum) / 1e9) * part.weight;
     // A service that takes so long would look the same.
-    let served = view.outside_share(part.index, stackline_core::program::Side::Responder);
+    let served = context.outside_share(part.index, stackline_core::program::Side::Responder);
     if share < LEAST || trip > delay / 2.0 || served > 0.5 {
         return None;
     }
@@ -134,7 +134,9 @@ fn by_times(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(trip)
     );
     let figure = format!("{times} calls within {} of {}", percent(NEAR), units::time(delay + trip));
-    Some(tries(view.finding(Kind::NagleDelayedAck, share, 0.7, sentence).because(view.scene.figure(figure))))
+    Some(tries(
+        context.finding(Kind::NagleDelayedAck, share, 0.7, sentence).because(context.measurement.figure(figure)),
+    ))
 }
 
 fn tries(finding: Finding) -> Finding {

@@ -1,7 +1,7 @@
 //! Network-limited: a link is full.
 
-use super::scene::{Part, Scene, Work};
-use super::view::{View, percent};
+use super::context::{Context, percent};
+use super::measurement::{Measurement, Part, Work};
 use super::{Finding, Kind, LEAST};
 use crate::statistics::real;
 use stackline_core::units;
@@ -10,15 +10,15 @@ use stackline_core::units;
 /// 1994: 7/8 for Reno without, more with one).
 pub(crate) const FULL: f64 = 0.9;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let scene = &view.scene;
-    let port = scene.fullest()?;
-    let busy = scene.busy(port);
+pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let port = measurement.fullest()?;
+    let busy = measurement.busy(port);
     if busy < FULL {
         return None;
     }
-    let calls = scene.parts.iter().any(|part| part.work == Work::Calls);
-    let share = if calls { waiting(scene) } else { busy };
+    let calls = measurement.parts.iter().any(|part| part.work == Work::Calls);
+    let share = if calls { waiting(measurement) } else { busy };
     if share < LEAST {
         return None;
     }
@@ -45,9 +45,9 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
         port.name,
         port.packets,
         units::size(port.bytes),
-        units::time(scene.span_s)
+        units::time(measurement.span_s)
     );
-    let finding = view.finding(Kind::NetworkLimited, share, 0.95, sentence).because(scene.figure(figure));
+    let finding = context.finding(Kind::NetworkLimited, share, 0.95, sentence).because(measurement.figure(figure));
     let finding = if calls {
         finding.attempt(format!("a shorter queue or an active one before {}: `queue fq_codel`", port.name))
     } else {
@@ -57,12 +57,12 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
 }
 
 /// The share of response times beyond what the empty path takes.
-fn waiting(scene: &Scene<'_>) -> f64 {
+fn waiting(measurement: &Measurement<'_>) -> f64 {
     let of = |part: &Part<'_>| {
         let calls = part.calls();
         let mean = real(calls.sum) / 1e9 / real(calls.n().max(1));
         let alone = part.round_trip_s().unwrap_or(mean);
         if mean > 0.0 { ((mean - alone) / mean).max(0.0) } else { 0.0 }
     };
-    scene.over_parts(of)
+    measurement.over_parts(of)
 }

@@ -2,7 +2,7 @@
 //! behind which it does something else than to receive, is not counted: there nothing is known to lie for it.
 
 use super::log::{Log, MOST};
-use super::scene::Scene;
+use super::measurement::Measurement;
 use crate::statistics::real;
 use stackline_core::program::Side;
 use stackline_events::unit::{Direction, stream, stream_parts};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// What lay there, of all flows of a part.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Untaken {
+pub(crate) struct Backlog {
     /// Seconds in which it did.
     pub(crate) total_s: f64,
     /// How often.
@@ -42,14 +42,14 @@ const STEPS: [(&str, Step, bool); 5] = [
 ];
 
 /// The time that what had come lay there for that side's application.
-pub(crate) fn of(scene: &Scene<'_>, part: usize, reader: Side) -> Untaken {
-    let came = arrivals(scene);
+pub(crate) fn of(measurement: &Measurement<'_>, part: usize, reader: Side) -> Backlog {
+    let came = arrivals(measurement);
     let mut found: Vec<(f64, u32, u32)> = Vec::new();
-    for (stream, walk) in walks(scene, part, reader) {
-        found.extend(away(scene.log, &walk, came.get(&stream).map(Vec::as_slice)));
+    for (stream, walk) in walks(measurement, part, reader) {
+        found.extend(away(measurement.log, &walk, came.get(&stream).map(Vec::as_slice)));
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
-    Untaken {
+    Backlog {
         total_s: found.iter().map(|(seconds, ..)| seconds).sum(),
         times: found.len() as u64,
         rows: found.iter().take(MOST).flat_map(|(_, over, asks)| [*over, *asks]).collect(),
@@ -57,18 +57,18 @@ pub(crate) fn of(scene: &Scene<'_>, part: usize, reader: Side) -> Untaken {
 }
 
 /// What each reader of a part did, in the order of its host's time, by the stream it reads.
-fn walks(scene: &Scene<'_>, part: usize, reader: Side) -> BTreeMap<i64, Vec<(u32, Step)>> {
-    let log = scene.log;
+fn walks(measurement: &Measurement<'_>, part: usize, reader: Side) -> BTreeMap<i64, Vec<(u32, Step)>> {
+    let log = measurement.log;
     let (read, written) = match reader {
         Side::Initiator => (Direction::Back, Direction::There),
         Side::Responder => (Direction::There, Direction::Back),
     };
     let mut walks: BTreeMap<i64, Vec<(u32, Step)>> = BTreeMap::new();
     for (keyword, step, reads) in STEPS {
-        for row in scene.rows(keyword) {
+        for row in measurement.rows(keyword) {
             let Some((flow, direction)) = log.number(row, "stream").map(stream_parts) else { continue };
             let mine = direction == if reads { read } else { written };
-            if mine && log.case.index.flow(flow).is_some_and(|flow| flow.part == part) {
+            if mine && log.input.index.flow(flow).is_some_and(|flow| flow.part == part) {
                 walks.entry(stream(flow, read)).or_default().push((row, step));
             }
         }
@@ -78,11 +78,11 @@ fn walks(scene: &Scene<'_>, part: usize, reader: Side) -> BTreeMap<i64, Vec<(u32
 }
 
 /// When bytes of each stream came to a host: the first byte, the one behind the last, time; in the order of the bytes.
-fn arrivals(scene: &Scene<'_>) -> BTreeMap<i64, Vec<(i64, i64, u64)>> {
+fn arrivals(measurement: &Measurement<'_>) -> BTreeMap<i64, Vec<(i64, i64, u64)>> {
     let mut came: BTreeMap<i64, Vec<(i64, i64, u64)>> = BTreeMap::new();
-    for row in scene.rows("NET_DELIVER") {
-        if let Some(range) = scene.log.range(row) {
-            came.entry(range.stream).or_default().push((range.from, range.to, scene.log.at(row)));
+    for row in measurement.rows("NET_DELIVER") {
+        if let Some(range) = measurement.log.range(row) {
+            came.entry(range.stream).or_default().push((range.from, range.to, measurement.log.at(row)));
         }
     }
     came.values_mut().for_each(|packets| packets.sort_unstable());

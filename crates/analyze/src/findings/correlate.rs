@@ -32,7 +32,7 @@ const LONG: f64 = 2.0;
 pub(crate) fn by_bytes(log: &Log<'_>, waits: &[Wait], rows: &[u32], before_ns: u64) -> (Explained, Vec<Wait>) {
     let marks = Marks::of(log, rows);
     let mut explained = Explained { confidence: 0.95, ..Explained::default() };
-    let error_ns = log.case.lifelines.clock_error_ns;
+    let error_ns = log.input.lifelines.clock_error_ns;
     let hits: Vec<Option<u32>> = waits.iter().map(|wait| marks.hit(wait, before_ns, error_ns)).collect();
     let others: Vec<f64> =
         waits.iter().zip(&hits).filter(|(_, hit)| hit.is_none()).map(|(wait, _)| wait.seconds()).collect();
@@ -53,7 +53,7 @@ pub(crate) fn by_bytes(log: &Log<'_>, waits: &[Wait], rows: &[u32], before_ns: u
 
 /// Whether a wait is beyond a usual one, and by more than the clocks may be wrong by.
 fn is_long(log: &Log<'_>, wait: &Wait, usual: f64) -> bool {
-    wait.seconds() > LONG * usual && 1e9 * (wait.seconds() - usual) > real(log.case.lifelines.clock_error_ns)
+    wait.seconds() > LONG * usual && 1e9 * (wait.seconds() - usual) > real(log.input.lifelines.clock_error_ns)
 }
 
 /// What events explain whose bytes are not known: only what is beyond chance, and only when there is clearly something.

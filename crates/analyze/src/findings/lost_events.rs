@@ -5,17 +5,17 @@ use super::{Finding, Kind, LEAST};
 use crate::statistics::real;
 
 pub(super) fn find(log: &Log<'_>) -> Option<Finding> {
-    let hosts = &log.case.index.hosts;
+    let hosts = &log.input.index.hosts;
     let rows: Vec<u32> =
         ["EVENTS_LOST", "NET_EVENTS_LOST"].iter().flat_map(|keyword| log.rows(keyword)).copied().collect();
     let told: u64 = rows
         .iter()
-        .filter_map(|row| log.case.events.number(*row as usize, 0))
+        .filter_map(|row| log.input.events.number(*row as usize, 0))
         .map(i64::unsigned_abs)
         .fold(0, u64::saturating_add);
     let known: u64 = hosts.values().map(|host| host.lost).fold(0, u64::saturating_add);
     let lost = told.max(known);
-    let kept = log.case.events.len() as u64;
+    let kept = log.input.events.len() as u64;
     let share = real(lost) / real(lost.saturating_add(kept).max(1));
     if share < LEAST {
         return None;

@@ -1,35 +1,39 @@
 //! A window below bandwidth times delay: the sender waits for acknowledgements with nothing more allowed on its way.
 
 use super::buffer::Buffer;
-use super::scene::{Limits, Part};
-use super::view::{View, percent};
+use super::context::{Context, percent};
+use super::measurement::{Limits, Part};
 use super::{Finding, Kind, LEAST};
 use crate::statistics::real;
 use stackline_core::program::Side;
 use stackline_core::units;
 use stackline_model::pipe;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let found = view.scene.parts.iter().filter_map(|part| offered(view, part).or_else(|| stop_and_wait(view, part)));
+pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
+    let found = context
+        .measurement
+        .parts
+        .iter()
+        .filter_map(|part| offered(context, part).or_else(|| stop_and_wait(context, part)));
     found.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 /// The window that the receiver offers.
-fn offered(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
-    let sends_there = part.work == super::scene::Work::Bulk(Side::Initiator);
+    let sends_there = part.work == super::measurement::Work::Bulk(Side::Initiator);
     let reader = if sends_there { Side::Responder } else { Side::Initiator };
     // A window that is closed because its reader is elsewhere is the reader's.
-    let share = limits.receive_window * (1.0 - view.outside_share(part.index, reader)) * part.weight;
+    let share = limits.receive_window * (1.0 - context.outside_share(part.index, reader)) * part.weight;
     let window = part.receive_buffer()?;
     let trip = part.round_trip_s()?;
     // Within one machine a closed window says that the reader's processor is behind.
-    if part.paths.is_none() && trip < super::serial::LEAST_TRIP_S {
+    if part.paths.is_none() && trip < super::serial_round_trips::LEAST_TRIP_S {
         return None;
     }
     let lets = pipe::window_limited_bit_s(real(window), trip)?;
     // Enough for the stream's part of the path, or not what the window really was.
-    let enough = view.scene.fair_bit_s(part).is_some_and(|fair| lets >= fair);
+    let enough = context.measurement.fair_bit_s(part).is_some_and(|fair| lets >= fair);
     let larger = part.rate_bit_s() / f64::from(part.plan.replicas.max(1)) > SLACK * lets;
     if share < LEAST || enough || larger || shut_by_reader(part, limits, lets) {
         return None;
@@ -49,7 +53,8 @@ fn offered(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::rate(part.rate_bit_s()),
         percent(limits.receive_window)
     );
-    let finding = view.finding(Kind::WindowBelowBdp, share, 0.95, sentence).because(view.scene.figure(figure));
+    let finding =
+        context.finding(Kind::WindowBelowBdp, share, 0.95, sentence).because(context.measurement.figure(figure));
     let needed = part.bandwidth_delay_bytes();
     let option = Buffer::Receive.option(part, needed.map(|needed| (2.0 * needed) as u64));
     Some(match needed {
@@ -67,7 +72,7 @@ pub(crate) fn shut_by_reader(part: &Part<'_>, limits: Limits, lets_bit_s: f64) -
 }
 
 /// One packet on its way at a time.
-fn stop_and_wait(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let stack = &part.plan.stack;
     let packets = match stack.name.as_str() {
         "saw" => 1,
@@ -79,7 +84,7 @@ fn stop_and_wait(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let window = real(packets * packet);
     let needed = part.bandwidth_delay_bytes()?;
     let lets = pipe::window_limited_bit_s(window, trip)?;
-    let share = (1.0 - view.scene.fullness(part)?) * part.weight;
+    let share = (1.0 - context.measurement.fullness(part)?) * part.weight;
     // Only where the window accounts for the rate that was seen.
     let near = (0.5..2.0).contains(&(part.rate_bit_s() / lets));
     if share < LEAST || window >= needed || !near {
@@ -94,7 +99,8 @@ fn stop_and_wait(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::rate(part.bottleneck_bit_s()?)
     );
     let figure = format!("sent at {}", units::rate(part.rate_bit_s()));
-    let finding = view.finding(Kind::WindowBelowBdp, share, 0.9, sentence).because(view.scene.figure(figure));
+    let finding =
+        context.finding(Kind::WindowBelowBdp, share, 0.9, sentence).because(context.measurement.figure(figure));
     let most = (needed / real(packet.max(1))).ceil();
     Some(finding.attempt(format!("`window(n = {most})`, or `blast`: the path holds {most} packets")))
 }
