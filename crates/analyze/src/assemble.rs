@@ -282,19 +282,5 @@ fn gathered(of: &[u32], count: usize) -> (Vec<u32>, Vec<u32>) {
     (starts, rows)
 }
 
-/// Errors of two clocks together, ns; `None` when one of them is not known.
-pub(crate) fn clock_error(index: Option<&Index>, a: &str, b: &str) -> Option<u64> {
-    if a == b {
-        return Some(0);
-    }
-    let index = index?;
-    let error = |host: &str| {
-        // All zeroes is the reference's own clock.
-        let clock = &index.hosts.get(host)?.clock;
-        if host == index.reference || *clock == Clock::default() { Some(0) } else { clock.error_ns }
-    };
-    Some(error(a)?.saturating_add(error(b)?))
-}
-
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! One run against another: the ratio of their means with its 95 % interval, and a verdict that claims no more.
 
 use crate::statistics::{Statistics, real, t_quantile};
-use crate::{Metric, Summary};
+use crate::summary::{Metric, Summary};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

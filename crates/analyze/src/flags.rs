@@ -20,11 +20,12 @@
 //!
 //! Behind them come the notes of both sides; of those that differ in numbers only, the last run's.
 
-use crate::Summary;
 use crate::bimodal::is_bimodal;
 use crate::groups::{Group, GroupRun, elapsed_s, half_width_share};
 use crate::machines::on_one;
 use crate::side_summary::steal_share;
+use crate::statistics::Statistics;
+use crate::summary::Summary;
 use stackline_core::distribution::Distribution;
 use stackline_core::plan::{Count, Measurement, Part, Plan};
 use stackline_core::program::{Call, DelayArgument, Side};
@@ -118,8 +119,7 @@ fn throttled(side: &SideRecord) -> bool {
 fn core_full(runs: &[GroupRun<'_>]) -> bool {
     runs.iter().flat_map(|run| &run.records).filter(|record| record.replicas == 1).any(|record| {
         let full = FULL * elapsed_s(record);
-        let cpu = |side: &SideRecord| side.usage.user_s + side.usage.system_s;
-        full > 0.0 && (cpu(&record.initiator) >= full || cpu(&record.responder) >= full)
+        full > 0.0 && [&record.initiator, &record.responder].iter().any(|side| side.usage.cpu_s() >= full)
     })
 }
 
@@ -160,7 +160,7 @@ fn median(distribution: &Distribution) -> f64 {
         Distribution::Bivalue(first, second, p) => median_of_two(*first, *second, *p),
         Distribution::Pareto(scale, shape) => scale * 2.0_f64.powf(1.0 / shape),
         Distribution::Lognormal(mean, sd) => mean / (1.0 + (sd / mean).powi(2)).sqrt(),
-        Distribution::Empirical(values) => crate::Statistics::from_values(values).map_or(0.0, |s| s.median),
+        Distribution::Empirical(values) => Statistics::from_values(values).map_or(0.0, |s| s.median),
     }
 }
 

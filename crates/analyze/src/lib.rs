@@ -25,6 +25,7 @@
 pub mod assemble;
 pub mod bimodal;
 pub mod blocked;
+mod clock_error;
 pub mod compare;
 mod costs;
 pub mod findings;
@@ -47,7 +48,8 @@ pub mod summary;
 
 pub use compare::{Comparison, Label, MetricComparison, Pairing, Verdict, compare};
 pub use interval::{half_width_share, interval_reached};
-pub use network::{EmulationSummary, NetworkSummary, PortSummary};
 pub use statistics::Statistics;
 pub use summarise::summarise;
-pub use summary::{Cost, Metric, Placement, RunValues, SideSummary, Summary, Work};
+pub use summary::{
+    Cost, EmulationSummary, Metric, NetworkSummary, Placement, PortSummary, RunValues, SideSummary, Summary, Work,
+};

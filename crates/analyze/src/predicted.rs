@@ -1,6 +1,7 @@
 //! Predictions beside what was measured. The forms are `model`'s; here each finds its measurement in a run.
 
-use crate::{Metric, Statistics, Summary};
+use crate::statistics::Statistics;
+use crate::summary::{Metric, Summary};
 pub use stackline_model::prediction::{Answer, Outcome, Prediction, Quantity, Unit, Value};
 
 /// What was measured of something predicted.

@@ -4,7 +4,7 @@
 //! lies between its first and its last point. A time below zero is kept: then two clocks disagree, or two things
 //! happened at once.
 
-use crate::assemble::clock_error;
+use crate::clock_error::clock_error;
 use crate::lifelines::{Lifelines, Line};
 use crate::percentiles::{Spread, continuous};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use crate::groups::{GroupRun, elapsed_s};
 use crate::statistics::real;
-use crate::{Placement, SideSummary};
+use crate::summary::{Placement, SideSummary};
 use stackline_core::record::{HostUsage, RunRecord, SideRecord, Transport};
 
 /// Gets a side of a record.
@@ -15,15 +15,10 @@ pub(crate) fn summarise_side(runs: &[GroupRun<'_>], side: SideOf) -> SideSummary
         add(&mut out, side(record));
         replica_seconds += elapsed_s(record) * f64::from(record.replicas.max(1));
     }
-    let cpu = out.usage.user_s + out.usage.system_s;
+    let cpu = out.usage.cpu_s();
     out.cpu_share = (replica_seconds > 0.0 && cpu > 0.0).then(|| cpu / replica_seconds);
     shares(&mut out, runs, side, replica_seconds);
     out
-}
-
-/// CPU seconds of a side, all counted runs.
-pub(crate) fn cpu_s(side: &SideSummary) -> f64 {
-    side.usage.user_s + side.usage.system_s
 }
 
 fn add(out: &mut SideSummary, side: &SideRecord) {

@@ -3,7 +3,8 @@
 use super::order::Votes;
 use super::points::{self, Known};
 use super::ranges::Ranges;
-use super::{Assembler, By, Carrier, Met, NO_ID, clock_error, gathered};
+use super::{Assembler, By, Carrier, Met, NO_ID, gathered};
+use crate::clock_error::clock_error;
 use crate::lifelines::{Id, Lifelines, Line, Passage, Point};
 use crate::outcomes;
 use stackline_core::trace::{Flow, Index};
