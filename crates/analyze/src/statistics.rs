@@ -140,8 +140,9 @@ fn between(sorted: &[f64], p: f64) -> f64 {
     (low + (high - low) * share).clamp(low, high)
 }
 
+/// The value of rank `p n`, rounded up, of the `n` values of a histogram; 0 of an empty one.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank between 1 and n")]
-fn ranked(histogram: &Histogram, n: u64, p: f64) -> u64 {
+pub(crate) fn ranked(histogram: &Histogram, n: u64, p: f64) -> u64 {
     let rank = (p * real(n)).ceil() as u64;
     let mut seen = 0;
     let at = histogram.counts.iter().find(|(_, count)| {
@@ -149,6 +150,12 @@ fn ranked(histogram: &Histogram, n: u64, p: f64) -> u64 {
         seen >= rank
     });
     at.or(histogram.counts.last()).map_or(0, |(value, _)| *value)
+}
+
+/// The median of single values; of an even number the greater of the two in the middle, of none 0.
+pub(crate) fn upper_median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sums and counts; relative error 1e-16")]

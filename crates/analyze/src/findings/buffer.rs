@@ -1,7 +1,7 @@
 //! How a larger buffer is asked for, in words: by the option of the part's own stack, and where a kernel keeps the buffer by
 //! its setting too. It never says how large one has to be.
 
-use super::measurement::Part;
+use super::part::Part;
 
 /// Which buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

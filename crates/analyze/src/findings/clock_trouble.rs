@@ -1,10 +1,17 @@
 //! Clocks that cannot be trusted for what is asked of them. It explains no time; it says which times not to believe.
 
+use super::finding::{Evidence, Finding, LEAST};
+use super::kind::{Find, Kind};
 use super::log::Log;
-use super::{Evidence, Finding, Kind, LEAST};
 use crate::statistics::real;
 use stackline_core::trace::Clock;
 use stackline_core::units;
+
+pub(super) const KIND: Kind = Kind {
+    name: "clock_trouble",
+    meaning: "times between hosts cannot be believed. One with share 0 is a note: times are corrected for it",
+    find: &[Find::Run(find)],
+};
 
 /// A crystal is off by less than this, parts of a million.
 const CRYSTAL_PPM: f64 = 100.0;
@@ -12,26 +19,21 @@ const CRYSTAL_PPM: f64 = 100.0;
 /// The share of what times are corrected for: it explains nothing and is only noted.
 const NOTE: f64 = 0.0;
 
-pub(super) fn find(log: &Log<'_>) -> Option<Finding> {
+fn find(log: &Log<'_>) -> Option<Finding> {
     let found = log.input.index.hosts.iter().filter_map(|(host, trace)| of(log, host, &trace.clock));
     let mut found: Vec<(f64, String, Evidence)> = found.chain(backwards(log)).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (share, sentence, _) = found.first()?.clone();
     let confidence = if share > LEAST { 0.95 } else { 0.5 };
-    let finding = Finding {
-        kind: Kind::ClockTrouble,
-        sentence,
-        confidence,
-        share,
+    Some(Finding {
         evidence: found.into_iter().map(|(.., evidence)| evidence).collect(),
         tries: vec![
             "let a clock daemon keep the hosts' time (chrony or ptp4l), and wait until it has settled before measuring"
                 .into(),
             "believe times within one host; between hosts only what is longer than the error".into(),
         ],
-        measurement: None,
-    };
-    Some(finding)
+        ..KIND.of_run(share, confidence, sentence)
+    })
 }
 
 fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence)> {

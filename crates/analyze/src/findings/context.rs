@@ -1,10 +1,12 @@
-//! Everything that kinds of findings look at, computed once a measurement.
+//! What all kinds of findings share about one measurement, computed once.
 
 use super::endpoints::{self, Outside, Wait};
-use super::losses::Losses;
+use super::finding::{Evidence, Finding};
+use super::losses::{Losses, Place};
 use super::measurement::Measurement;
-use super::{Evidence, Finding, Kind, cpu_limit};
+use super::processors::{self, Processor};
 use stackline_core::program::Side;
+use stackline_core::units;
 use std::collections::BTreeMap;
 
 /// One measurement and what was computed of it.
@@ -16,7 +18,7 @@ pub(crate) struct Context<'c> {
     /// Times outside operations, by part of the measurement.
     pub(crate) outside: Vec<BTreeMap<Side, Outside>>,
     /// Processors at their limit.
-    pub(crate) processors: Vec<cpu_limit::Processor>,
+    pub(crate) processors: Vec<Processor>,
     pub(crate) losses: Losses,
 }
 
@@ -25,7 +27,7 @@ impl<'c> Context<'c> {
         let waits = endpoints::waits(&measurement);
         let outside: Vec<_> =
             (0..measurement.plan.parts.len()).map(|part| endpoints::outside(&measurement, part)).collect();
-        let processors = cpu_limit::processors(&measurement);
+        let processors = processors::at_their_limit(&measurement);
         let cpu = processors.iter().map(|processor| processor.share).fold(0.0, f64::max);
         let losses = Losses::of(&measurement, &waits, &outside, cpu);
         Self { measurement, waits, outside, processors, losses }
@@ -34,36 +36,31 @@ impl<'c> Context<'c> {
     /// The share of the measured time that one side's endpoints of a part were outside operations, 0 to 1.
     pub(crate) fn outside_share(&self, part: usize, side: Side) -> f64 {
         let Some(about) = self.measurement.parts.iter().find(|about| about.index == part) else { return 0.0 };
-        let all = about.elapsed_s * f64::from(about.plan.replicas.max(1));
         self.outside
             .get(part)
             .and_then(|sides| sides.get(&side))
-            .map_or(0.0, |outside| (outside.total_s / all).min(1.0))
+            .map_or(0.0, |outside| (outside.total_s / about.pairs_s()).min(1.0))
     }
 
-    /// A finding of this measurement.
-    pub(crate) fn finding(&self, kind: Kind, share: f64, confidence: f64, sentence: String) -> Finding {
-        let (share, confidence) = (share.clamp(0.0, 1.0), confidence.clamp(0.0, 1.0));
-        let measurement = Some(self.measurement.index);
-        Finding { kind, sentence, confidence, share, evidence: Vec::new(), tries: Vec::new(), measurement }
+    /// With what retransmissions did, as further evidence of what caused them.
+    pub(crate) fn with_stalls(&self, finding: Finding) -> Finding {
+        let stalls = &self.losses.stalls;
+        if stalls.waits == 0 || stalls.rows.is_empty() {
+            return finding;
+        }
+        let what = format!(
+            "{} waits for bytes that were sent again, {} in all, the longest {}",
+            stalls.waits,
+            units::time(stalls.seconds),
+            units::time(stalls.longest_s)
+        );
+        finding.because(self.measurement.log.evidence(what, &stalls.rows))
     }
-}
 
-impl Finding {
-    /// With one more proof.
-    pub(crate) fn because(mut self, evidence: Evidence) -> Self {
-        self.evidence.push(evidence);
-        self
+    /// What was dropped at a place.
+    pub(crate) fn drops(&self, place: &Place) -> Evidence {
+        let port = &self.measurement.ports[place.port];
+        let what = format!("{}: {}; {}", port.name, port.reasons(), self.losses.reckoned);
+        self.measurement.log.evidence(what, &place.rows)
     }
-
-    /// With something to try.
-    pub(crate) fn attempt(mut self, what: impl Into<String>) -> Self {
-        self.tries.push(what.into());
-        self
-    }
-}
-
-/// A share in words: `12 %`.
-pub(crate) fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
 }

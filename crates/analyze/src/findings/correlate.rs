@@ -1,9 +1,9 @@
 //! Waits and what may explain them. Coincidence is not cause: an event explains a wait when it is about the very bytes that
 //! were waited for; where its bytes are not known, more waits have to hold one than chance would give them.
 
-use super::endpoints::{Wait, median};
+use super::endpoints::Wait;
 use super::log::{Log, Range};
-use crate::statistics::real;
+use crate::statistics::{real, upper_median};
 use statrs::distribution::{Binomial, DiscreteCDF};
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub(crate) fn by_bytes(log: &Log<'_>, waits: &[Wait], rows: &[u32], before_ns: u
         waits.iter().zip(&hits).filter(|(_, hit)| hit.is_none()).map(|(wait, _)| wait.seconds()).collect();
     // Where each was hit, the shortest stands for what they would have been.
     let shortest = waits.iter().map(Wait::seconds).reduce(f64::min).unwrap_or(0.0);
-    let usual = if others.is_empty() { shortest } else { median(others) };
+    let usual = if others.is_empty() { shortest } else { upper_median(others) };
     let mut left = Vec::new();
     for (wait, hit) in waits.iter().zip(hits) {
         match hit {
@@ -58,7 +58,7 @@ fn is_long(log: &Log<'_>, wait: &Wait, usual: f64) -> bool {
 
 /// What events explain whose bytes are not known: only what is beyond chance, and only when there is clearly something.
 pub(crate) fn by_rate(log: &Log<'_>, waits: &[Wait], rows: &[u32]) -> Explained {
-    let usual = median(waits.iter().map(Wait::seconds).collect());
+    let usual = upper_median(waits.iter().map(Wait::seconds).collect());
     let long: Vec<&Wait> = waits.iter().filter(|wait| is_long(log, wait, usual)).collect();
     let (Some(first), Some(last)) = (waits.first(), waits.last()) else { return Explained::default() };
     let span = real(last.to_ns.saturating_sub(first.from_ns)) / 1e9;

@@ -1,8 +1,10 @@
 //! What each endpoint did with its time, by its own host's clock: inside operations of the language, where it waits for the
 //! transport and the far side, or outside, where everybody waits for it.
 
-use super::log::Range;
+use super::finding::LEAST;
+use super::log::{MOST, Range};
 use super::measurement::Measurement;
+use super::part::other;
 use crate::statistics::real;
 use stackline_core::program::Side;
 use stackline_events::unit::{Direction, stream_parts};
@@ -46,11 +48,10 @@ enum Who {
 impl Who {
     fn of(self, stream: i64) -> Side {
         let sender = if stream_parts(stream).1 == Direction::There { Side::Initiator } else { Side::Responder };
-        let receiver = if sender == Side::Initiator { Side::Responder } else { Side::Initiator };
         match self {
             Self::Is(side) => side,
             Self::Sends => sender,
-            Self::Receives => receiver,
+            Self::Receives => other(sender),
         }
     }
 }
@@ -64,6 +65,13 @@ pub(crate) struct Outside {
     pub(crate) longest: Vec<(f64, u32, u32)>,
     /// How many there were.
     pub(crate) times: u64,
+}
+
+impl Outside {
+    /// The rows around the longest times.
+    pub(crate) fn rows(&self) -> Vec<u32> {
+        self.longest.iter().flat_map(|(_, end, begin)| [*end, *begin]).collect()
+    }
 }
 
 /// All that was waited for: an operation that took data units, with the bytes it needed.
@@ -109,7 +117,7 @@ fn walks(measurement: &Measurement<'_>) -> BTreeMap<(u32, bool), Vec<(u32, Edge)
 /// Whether so many of a host's events are missing that nothing follows from what is not there.
 fn misses(measurement: &Measurement<'_>, host: &str) -> bool {
     let trace = measurement.log.input.index.hosts.get(host);
-    trace.is_some_and(|trace| real(trace.lost) >= super::LEAST * real(trace.lost.saturating_add(trace.recorded)))
+    trace.is_some_and(|trace| real(trace.lost) >= LEAST * real(trace.lost.saturating_add(trace.recorded)))
 }
 
 /// Whose events a host's are, where the two sides are on different hosts.
@@ -158,7 +166,7 @@ pub(crate) fn outside(measurement: &Measurement<'_>, part: usize) -> BTreeMap<Si
     }
     for outside in by_side.values_mut() {
         outside.longest.sort_by(|a, b| b.0.total_cmp(&a.0));
-        outside.longest.truncate(super::log::MOST);
+        outside.longest.truncate(MOST);
     }
     by_side
 }
@@ -223,10 +231,4 @@ pub(crate) fn waits(measurement: &Measurement<'_>) -> Vec<Wait> {
 fn requests(measurement: &Measurement<'_>) -> BTreeMap<i64, Range> {
     let rows = measurement.rows("APP_CALL").into_iter();
     rows.filter_map(|row| Some((measurement.log.number(row, "unit")?, measurement.log.range(row)?))).collect()
-}
-
-/// The median of some lengths, s.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

@@ -1,6 +1,7 @@
 //! The events of a run as findings ask for them: by keyword in the order of reference time, with the bytes they are about.
 
-use super::{Evidence, Input};
+use super::finding::Evidence;
+use super::input::Input;
 use stackline_events::catalogue;
 use stackline_events::unit::stream_parts;
 use std::collections::BTreeMap;

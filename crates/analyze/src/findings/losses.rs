@@ -1,16 +1,15 @@
 //! What losses cost a measurement, and where they were: the one account that all kinds about losses share, so that no time
 //! is explained twice.
 
-use super::LEAST;
 use super::correlate::{self, Explained};
 use super::endpoints::{Outside, Wait};
-use super::measurement::{Measurement, Part, Work};
+use super::finding::LEAST;
+use super::measurement::Measurement;
+use super::part::Part;
 use super::path;
-use crate::statistics::real;
-use stackline_core::plan::Stack;
+use crate::statistics::{ranked, real};
 use stackline_core::program::Side;
 use stackline_events::catalogue::{self, Entry, Fate};
-use stackline_model::start;
 use std::collections::BTreeMap;
 
 /// What losses cost.
@@ -66,14 +65,10 @@ impl Losses {
         let (by_bytes, left) = correlate::by_bytes(measurement.log, waits, &known, slack);
         let stalls = by_bytes.and(correlate::by_rate(measurement.log, &left, &unknown));
         let (dropped, _) = correlate::by_bytes(measurement.log, waits, &drops, slack);
-        let all = basis_s(measurement);
+        let all = measurement.basis_s();
         let stalled = (stalls.seconds.max(dropped.seconds) / all).min(1.0);
         let mut losses = Self { stalled, places: places(measurement, &drops), stalls, dropped, ..Self::default() };
-        let calls = measurement
-            .parts
-            .iter()
-            .any(|part| part.work != Work::Bulk(Side::Initiator) && part.work != Work::Bulk(Side::Responder));
-        if calls {
+        if measurement.has_calls_or_connects() {
             losses.of_calls(measurement);
         } else {
             losses.of_bulk(measurement, outside, cpu);
@@ -91,7 +86,7 @@ impl Losses {
             let again: u64 = measurement.parts.iter().filter_map(Part::retransmits).sum();
             let (seconds, times) = long_calls(measurement);
             if times > 0 && times <= 2 * lost.max(again) {
-                (self.share, self.confidence) = (seconds / basis_s(measurement), 0.7);
+                (self.share, self.confidence) = (seconds / measurement.basis_s(), 0.7);
                 self.reckoned = format!("{times} calls took more than three times the median");
             }
         }
@@ -138,22 +133,11 @@ impl Losses {
     }
 }
 
-/// What shares are shares of, s.
-pub(crate) fn basis_s(measurement: &Measurement<'_>) -> f64 {
-    measurement.parts.iter().map(Part::basis_s).sum::<f64>().max(1e-12)
-}
-
 /// Calls that took more than three times the median: seconds beyond it, how many.
 fn long_calls(measurement: &Measurement<'_>) -> (f64, u64) {
     let mut found = (0.0, 0);
     for calls in measurement.parts.iter().map(Part::calls) {
-        let n = calls.n();
-        let mut seen = 0;
-        let median = calls.counts.iter().find(|(_, times)| {
-            seen += times;
-            2 * seen >= n
-        });
-        let Some((median, _)) = median else { continue };
+        let median = ranked(&calls, calls.n(), 0.5);
         for (value, times) in calls.counts.iter().filter(|(value, _)| *value > 3 * median) {
             found.0 += real(value - median) * real(*times) / 1e9;
             found.1 += times;
@@ -163,9 +147,8 @@ fn long_calls(measurement: &Measurement<'_>) -> (f64, u64) {
 }
 
 /// Two round trips and what clocks may be wrong by.
-pub(crate) fn slack_ns(measurement: &Measurement<'_>) -> u64 {
-    let trips = measurement.parts.iter().filter_map(Part::round_trip_s).fold(0.0, f64::max);
-    ((2e9 * trips) as u64).saturating_add(measurement.log.input.lifelines.clock_error_ns)
+fn slack_ns(measurement: &Measurement<'_>) -> u64 {
+    ((2e9 * measurement.longest_trip_s()) as u64).saturating_add(measurement.log.input.lifelines.clock_error_ns)
 }
 
 /// Longest time a window takes to come back after a loss, s: by CUBIC's curve from a full path, or by Reno's line, whichever
@@ -175,7 +158,7 @@ fn recovery_s(part: &Part<'_>) -> f64 {
     let window = part.bandwidth_delay_bytes().map_or(100.0, |bytes| (bytes / real(segment.max(1))).max(2.0));
     let cubic = (window * 0.3 / 0.4).cbrt();
     let reno = window / 2.0 * trip;
-    let back = if word(&part.plan.stack) == Some("reno") { reno } else { cubic.min(reno.max(trip)) };
+    let back = if part.plan.stack.word("congestion") == Some("reno") { reno } else { cubic.min(reno.max(trip)) };
     // A time-out takes at least its least length.
     back + 2.0 * trip + LEAST_TIMEOUT_S
 }
@@ -185,12 +168,8 @@ fn for_good(part: &Part<'_>) -> bool {
     part.records.iter().any(|record| record.initiator.lost.is_some() || record.responder.lost.is_some())
 }
 
-fn word(stack: &Stack) -> Option<&str> {
-    stack.word("congestion")
-}
-
 /// Linux's least retransmission time-out, s.
-pub(crate) const LEAST_TIMEOUT_S: f64 = 0.2;
+const LEAST_TIMEOUT_S: f64 = 0.2;
 
 /// Loss events that a sender reacts to once: drops of one stream within a round trip are one.
 fn episodes(measurement: &Measurement<'_>, places: &[Place]) -> u64 {
@@ -202,8 +181,7 @@ fn episodes(measurement: &Measurement<'_>, places: &[Place]) -> u64 {
 }
 
 fn real_episodes(measurement: &Measurement<'_>, mut rows: Vec<u32>) -> u64 {
-    let trip = measurement.parts.iter().filter_map(Part::round_trip_s).fold(0.0, f64::max);
-    let within = (1e9 * trip) as u64;
+    let within = (1e9 * measurement.longest_trip_s()) as u64;
     rows.sort_by_key(|row| measurement.log.at(*row));
     let mut last: BTreeMap<i64, u64> = BTreeMap::new();
     let mut count = 0;
@@ -239,23 +217,4 @@ fn places(measurement: &Measurement<'_>, drops: &[u32]) -> Vec<Place> {
     let all: f64 = places.iter().map(|place| place.part).sum();
     places.iter_mut().for_each(|place| place.part /= all.max(1.0));
     places
-}
-
-/// Seconds a transfer without losses takes over the part's path while its window opens; `None` where the path is not known,
-/// or there is no such window.
-pub(crate) fn without_loss_s(part: &Part<'_>) -> Option<f64> {
-    if !part.opens_a_window() {
-        return None;
-    }
-    let segment = part.segment_bytes()?;
-    let share = real(segment) / real(segment + 52);
-    let transfer = start::Transfer {
-        bytes: part.bytes() / (part.records.len() as u64).max(1) / u64::from(part.plan.replicas.max(1)),
-        segment_bytes: segment,
-        initial_segments: start::INITIAL_SEGMENTS,
-        rate_bit_s: part.bottleneck_bit_s().map(|rate| rate * share / f64::from(part.plan.replicas.max(1))),
-        rtt_s: part.round_trip_s()?,
-        window_bytes: None,
-    };
-    start::send(&transfer).map(|sent| sent.time_s)
 }

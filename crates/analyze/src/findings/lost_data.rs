@@ -3,9 +3,10 @@
 //! the network drops of theirs, nobody knows whose drops were whose, and nothing is said.
 
 use super::context::Context;
+use super::finding::Finding;
+use super::kind::Kind;
 use super::measurement::Measurement;
 use super::path::Port;
-use super::{Finding, Kind};
 use crate::statistics::real;
 use stackline_core::record::RunRecord;
 
@@ -26,17 +27,14 @@ fn counted(measurement: &Measurement<'_>) -> Option<(u64, u64)> {
     Some(sum)
 }
 
-/// On links and in queues, unless what was lost there is among these findings already for the time that it costs.
-pub(super) fn find(context: &Context<'_>, found: &[Finding]) -> Vec<Finding> {
-    let named = |kinds: &[Kind]| found.iter().any(|finding| kinds.contains(&finding.kind));
-    let link = (!named(&[Kind::LinkLoss])).then(|| of(context, Kind::LinkLoss, Port::link_drops));
-    let queues = [Kind::QueueDrop, Kind::UndersizedBuffer, Kind::SynchronisedLoss];
-    let queue = (!named(&queues)).then(|| of(context, Kind::QueueDrop, Port::queue_drops));
-    [link, queue].into_iter().flatten().flatten().collect()
-}
-
-/// What was lost for good where `drops` counts it, at the place that lost most.
-fn of(context: &Context<'_>, kind: Kind, drops: fn(&Port) -> u64) -> Option<Finding> {
+/// What was lost for good where `drops` counts it: the port that lost most, with a finding of that kind about it.
+pub(crate) fn of<'c>(
+    context: &'c Context<'_>,
+    kind: &Kind,
+    whose: &str,
+    drops: fn(&Port) -> u64,
+    on_the_link: bool,
+) -> Option<(&'c Port, Finding)> {
     let measurement = &context.measurement;
     let (lost, sent) = counted(measurement)?;
     let ports = || measurement.ports.iter().filter(|port| port.streams > 0);
@@ -48,30 +46,18 @@ fn of(context: &Context<'_>, kind: Kind, drops: fn(&Port) -> u64) -> Option<Find
     if share <= MOST {
         return None;
     }
-    let whose = if kind == Kind::LinkLoss { "the link" } else { "the queue before" };
     let sentence = format!(
         "{whose} {} loses data for good: {here} of {sent} units ({:.1} %) never arrive, and nobody sends them again",
         port.name,
         100.0 * share
     );
     let what = format!("{}: {}; {lost} of {sent} units did not arrive in all", port.name, port.reasons());
-    let places = context.losses.places.iter().filter(|place| measurement.ports[place.port].name == port.name);
-    let rows: Vec<u32> = places
-        .filter(|place| place.on_the_link == (kind == Kind::LinkLoss))
-        .flat_map(|place| place.rows.clone())
-        .collect();
-    let evidence = if rows.is_empty() { measurement.figure(what) } else { measurement.log.evidence(what, &rows) };
-    let finding = context.finding(kind, share, 0.95, sentence).because(evidence);
-    let finding = if kind == Kind::LinkLoss {
-        finding.attempt(format!(
-            "repair the link {} (cable, radio, errors of the interface), or correct errors on it",
-            port.name
-        ))
-    } else {
-        finding.attempt(format!("a lower rate of units, or a longer queue before {}", port.name))
-    };
-    Some(
-        finding
-            .attempt("a stack that sends again what is lost (`tcp`, `blast`), or data that can be made up for (FEC)"),
-    )
+    let places = context.losses.places.iter().filter(|place| place.on_the_link == on_the_link);
+    let here = places.filter(|place| measurement.ports[place.port].name == port.name);
+    let rows: Vec<u32> = here.flat_map(|place| place.rows.clone()).collect();
+    Some((port, kind.finding(context, share, 0.95, sentence).because(measurement.evidence(what, &rows))))
 }
+
+/// What to try wherever data is lost for good.
+pub(crate) const ANOTHER_STACK: &str =
+    "a stack that sends again what is lost (`tcp`, `blast`), or data that can be made up for (FEC)";

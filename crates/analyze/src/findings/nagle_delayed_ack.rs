@@ -1,13 +1,19 @@
 //! Nagle's algorithm holds a small segment back until what is before it is acknowledged, and the receiver delays just that
 //! acknowledgement: some 40 ms in which nobody does anything.
 
-use super::context::{Context, percent};
-use super::losses::basis_s;
-use super::measurement::{Part, Work};
-use super::{Finding, Kind, LEAST};
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::part::{Part, Work};
 use crate::statistics::real;
 use stackline_core::units;
 use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) const KIND: Kind = Kind {
+    name: "nagle_delayed_ack",
+    meaning: "Nagle's algorithm waits for a delayed acknowledgement",
+    find: &[Find::Measurement(by_segments), Find::Part(by_times)],
+};
 
 /// How long Linux delays an acknowledgement, s.
 const DELAYED_ACK_S: f64 = 0.04;
@@ -15,14 +21,8 @@ const DELAYED_ACK_S: f64 = 0.04;
 const NEAR: f64 = 0.25;
 
 /// By the segments of all streams.
-pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
-    let found = context.measurement.parts.iter().filter_map(|part| by_segments(context, part));
-    found.max_by(|a, b| a.share.total_cmp(&b.share))
-}
-
-/// Without segments: by the response times of each part.
-pub(super) fn find_by_times(context: &Context<'_>) -> Option<Finding> {
-    let found = context.measurement.parts.iter().filter_map(|part| by_times(context, part));
+fn by_segments(context: &Context<'_>) -> Option<Finding> {
+    let found = context.measurement.parts.iter().filter_map(|part| late_ends(context, part));
     found.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
@@ -49,8 +49,8 @@ fn seconds(text: &str) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * scale)
 }
 
-/// By when the last bytes of a unit went out first, where the machine tells of its segments.
-fn by_segments(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+/// By when the last bytes of a unit were first sent, where segments are recorded.
+fn late_ends(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let (log, delay) = (context.measurement.log, terms(part)?);
     let segment = part.segment_bytes()? as i64;
     let streams = streams(context);
@@ -86,7 +86,7 @@ fn by_segments(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         }
     }
     let times = ends.len() as u64;
-    let share = held / basis_s(&context.measurement);
+    let share = held / context.measurement.basis_s();
     // Units that wait for a window are late by any time; some of them by just this one.
     if share < LEAST || 2 * ends.len() <= late_at_all.len() {
         return None;
@@ -97,7 +97,7 @@ fn by_segments(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         percent(share)
     );
     let what = format!("handed over, and sent {} later though the network was idle", units::time(held / real(times)));
-    Some(tries(context.finding(Kind::NagleDelayedAck, share, 0.95, sentence).because(log.evidence(what, &rows))))
+    Some(tries(KIND.finding(context, share, 0.95, sentence).because(log.evidence(what, &rows))))
 }
 
 /// The segments of each stream in the order of their bytes: first byte, the one behind the last, row.
@@ -134,9 +134,7 @@ fn by_times(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(trip)
     );
     let figure = format!("{times} calls within {} of {}", percent(NEAR), units::time(delay + trip));
-    Some(tries(
-        context.finding(Kind::NagleDelayedAck, share, 0.7, sentence).because(context.measurement.figure(figure)),
-    ))
+    Some(tries(KIND.finding(context, share, 0.7, sentence).because(context.measurement.figure(figure))))
 }
 
 fn tries(finding: Finding) -> Finding {

@@ -1,16 +1,21 @@
 //! Network-limited: a link is full.
 
-use super::context::{Context, percent};
-use super::measurement::{Measurement, Part, Work};
-use super::{Finding, Kind, LEAST};
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::measurement::Measurement;
+use super::part::{Part, Work};
+use super::path::FULL;
 use crate::statistics::real;
 use stackline_core::units;
 
-/// From this share of the time on, a link is full: what a sawtooth leaves of one with half a buffer (Villamizar and Song
-/// 1994: 7/8 for Reno without, more with one).
-pub(crate) const FULL: f64 = 0.9;
+pub(super) const KIND: Kind = Kind {
+    name: "network_limited",
+    meaning: "a link is used 90 % of the time or more",
+    find: &[Find::Measurement(find)],
+};
 
-pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
+fn find(context: &Context<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
     let port = measurement.fullest()?;
     let busy = measurement.busy(port);
@@ -47,7 +52,7 @@ pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
         units::size(port.bytes),
         units::time(measurement.span_s)
     );
-    let finding = context.finding(Kind::NetworkLimited, share, 0.95, sentence).because(measurement.figure(figure));
+    let finding = KIND.finding(context, share, 0.95, sentence).because(measurement.figure(figure));
     let finding = if calls {
         finding.attempt(format!("a shorter queue or an active one before {}: `queue fq_codel`", port.name))
     } else {

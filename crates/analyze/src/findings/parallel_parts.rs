@@ -2,19 +2,17 @@
 //! of them in the same way is one finding. Its share is of the time of all of them together, so that a cause that holds every
 //! stream back all the time takes all of it, however many there are.
 
-use super::context::{Context, percent};
-use super::measurement::Part;
-use super::{Evidence, Finding, log};
+use super::context::Context;
+use super::finding::{Evidence, Finding, percent};
+use super::log::MOST;
+use super::part::Part;
 use std::mem;
-
-/// Looks for one kind.
-pub(super) type Kind = fn(&Context<'_>) -> Option<Finding>;
 
 /// How many parts a sentence names.
 const NAMED: usize = 4;
 
 /// What a kind finds of each part by itself, as one finding.
-pub(super) fn find(context: &mut Context<'_>, kind: Kind) -> Option<Finding> {
+pub(super) fn find(context: &mut Context<'_>, find: fn(&Context<'_>, &Part<'_>) -> Option<Finding>) -> Option<Finding> {
     let parts = mem::take(&mut context.measurement.parts);
     let count = parts.len();
     let (mut looked_at, mut found) = (Vec::new(), Vec::new());
@@ -22,7 +20,7 @@ pub(super) fn find(context: &mut Context<'_>, kind: Kind) -> Option<Finding> {
         // By itself its time is all there is.
         let weight = mem::replace(&mut part.weight, 1.0);
         context.measurement.parts = vec![part];
-        let one = kind(context);
+        let one = find(context, &context.measurement.parts[0]);
         let Some(mut part) = context.measurement.parts.pop() else { continue };
         part.weight = weight;
         found.extend(one.map(|one| (weight * one.share, name(&part), one)));
@@ -58,7 +56,7 @@ fn merged(mut found: Vec<(f64, String, Finding)>, count: usize) -> Option<Findin
         // The least sure of what is said together.
         first.confidence = others.iter().map(|(.., other)| other.confidence).fold(first.confidence, f64::min);
         let proofs = others.into_iter().filter_map(|(_, name, other)| proof(&name, other));
-        first.evidence.extend(proofs.take(log::MOST));
+        first.evidence.extend(proofs.take(MOST));
     }
     Some(first)
 }

@@ -8,6 +8,10 @@ use stackline_model::overhead::charged_bytes;
 use stackline_model::path::{Hop, Path};
 use std::collections::BTreeMap;
 
+/// From this share of the time on, a link is full: what a sawtooth leaves of one with half a buffer (Villamizar and Song
+/// 1994: 7/8 for Reno without, more with one).
+pub(crate) const FULL: f64 = 0.9;
+
 /// Reasons for which a link loses what has left its queue.
 const LINK: [&str; 2] = ["lost on the link", "bit error on the link"];
 /// What follows from another drop: cells of a frame that is lost already.

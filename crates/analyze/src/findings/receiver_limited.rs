@@ -1,24 +1,29 @@
 //! Receiver-limited: the receiving application is busy elsewhere while data lies there for it.
 
 use super::buffer::Buffer;
-use super::context::{Context, percent};
-use super::measurement::{Part, Work};
-use super::{Finding, Kind, LEAST, receive_backlog, window_below_bdp};
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::part::{Part, other};
+use super::path::FULL;
+use super::receive_backlog;
 use crate::statistics::real;
-use stackline_core::program::Side;
 use stackline_core::units;
 use stackline_model::pipe;
 
-pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
-    let of = |part| by_events(context, part).or_else(|| by_window(context, part)).or_else(|| by_rate(context, part));
-    let found = context.measurement.parts.iter().filter_map(of);
-    found.max_by(|a, b| a.share.total_cmp(&b.share))
+pub(super) const KIND: Kind = Kind {
+    name: "receiver_limited",
+    meaning: "the receiving application does not take what has come to its host",
+    find: &[Find::Part(find)],
+};
+
+fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    by_events(context, part).or_else(|| by_window(context, part)).or_else(|| by_rate(context, part))
 }
 
 /// By what lay there for the reader while it was away.
 fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    let Work::Bulk(sender) = part.work else { return None };
-    let reader = if sender == Side::Initiator { Side::Responder } else { Side::Initiator };
+    let reader = other(part.work.sender()?);
     // Of a host that lost many of its events nothing follows.
     context.outside.get(part.index)?.get(&reader)?;
     let backlog = receive_backlog::of(&context.measurement, part.index, reader);
@@ -35,9 +40,8 @@ fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(each)
     );
     let what = format!("{} times {} pass before {host} takes the next data unit", backlog.times, units::time(each));
-    let mut finding = context
-        .finding(Kind::ReceiverLimited, share, 0.95, sentence)
-        .because(context.measurement.log.evidence(what, &backlog.rows));
+    let mut finding =
+        KIND.finding(context, share, 0.95, sentence).because(context.measurement.log.evidence(what, &backlog.rows));
     if let Some(limits) = part.limits().filter(|limits| limits.receive_window >= LEAST) {
         let what = format!("the sender waits for the receiver's window {} of the time", percent(limits.receive_window));
         finding = finding.because(context.measurement.figure(what));
@@ -53,7 +57,7 @@ fn by_rate(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let lets = pipe::window_limited_bit_s(real(window), trip)?;
     // A hole that a loss left shuts a window too, and a processor at its limit is found for itself.
     let other = context.losses.share >= LEAST || !context.processors.is_empty();
-    if share < LEAST || other || !window_below_bdp::shut_by_reader(part, limits, lets) {
+    if share < LEAST || other || !part.window_is_closed_by_reader(limits, lets) {
         return None;
     }
     let (_, host) = part.ends()?;
@@ -66,11 +70,7 @@ fn by_rate(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::rate(lets)
     );
     let figure = format!("the receiver's window held the sender back {} of the time", percent(limits.receive_window));
-    Some(tries(
-        context.finding(Kind::ReceiverLimited, share, 0.7, sentence).because(context.measurement.figure(figure)),
-        part,
-        host,
-    ))
+    Some(tries(KIND.finding(context, share, 0.7, sentence).because(context.measurement.figure(figure)), part, host))
 }
 
 /// Without events: the window is closed though it is large enough for the path.
@@ -83,7 +83,7 @@ fn by_window(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let (window, needed) = (part.setting_bytes("receive_buffer", true)?, part.bandwidth_delay_bytes()?);
     let fullness = context.measurement.fullness(part)?;
     let shared = context.measurement.fullest().is_some_and(|port| port.streams > 1);
-    if share < LEAST || real(window) < needed || shared || fullness >= super::network_limited::FULL {
+    if share < LEAST || real(window) < needed || shared || fullness >= FULL {
         return None;
     }
     let (_, host) = part.ends()?;
@@ -93,7 +93,7 @@ fn by_window(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::size(window),
         units::size(needed as u64)
     );
-    Some(tries(context.finding(Kind::ReceiverLimited, share, 0.7, sentence), part, host))
+    Some(tries(KIND.finding(context, share, 0.7, sentence), part, host))
 }
 
 fn tries(finding: Finding, part: &Part<'_>, host: &str) -> Finding {

@@ -1,12 +1,20 @@
 //! Sender-limited: the sending host lets go no more than it does, by its interface or by the rate its stack was told.
 
-use super::context::{Context, percent};
-use super::measurement::{Part, Work};
-use super::{Finding, Kind, application_limited};
+use super::context::Context;
+use super::finding::{Finding, percent};
+use super::kind::{Find, Kind};
+use super::part::{Part, Work};
+use super::path::FULL;
 use crate::statistics::real;
 use stackline_core::units;
 
-pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
+pub(super) const KIND: Kind = Kind {
+    name: "sender_limited",
+    meaning: "the sending interface is paced, or the stack sends at the `rate` it was given",
+    find: &[Find::Measurement(find)],
+};
+
+fn find(context: &Context<'_>) -> Option<Finding> {
     let of_stack = || {
         context
             .measurement
@@ -22,10 +30,9 @@ pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
 fn by_stack(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let Work::Bulk(sender) = part.work else { return None };
     let rate = real(part.plan.stack.number("rate").filter(|_| part.grants())?);
-    let each = part.rate_bit_s() / f64::from(part.plan.replicas.max(1));
+    let each = part.pair_bit_s();
     let kept = (each / rate).min(1.0);
-    let full = context.measurement.fullness(part).is_some_and(|fullness| fullness >= super::network_limited::FULL);
-    if kept < super::network_limited::FULL || full || application_limited::paces(part, sender) {
+    if kept < FULL || context.measurement.is_full(part) || part.paces(sender) {
         return None;
     }
     let (host, stack) = (part.ends()?.0, &part.plan.stack.name);
@@ -37,8 +44,7 @@ fn by_stack(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let figure = format!("sent at {} by the option `rate`", units::rate(each));
     // While the path is full it is the path that limits.
     let share = kept.min(1.0 - context.measurement.fullness(part).unwrap_or(0.0)) * part.weight;
-    let finding =
-        context.finding(Kind::SenderLimited, share, 0.95, sentence).because(context.measurement.figure(figure));
+    let finding = KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure));
     Some(finding.attempt(format!("a higher `rate` of `{stack}`, if the path can take it, or none")))
 }
 
@@ -48,8 +54,8 @@ fn by_interface(context: &Context<'_>) -> Option<Finding> {
     let port = port.max_by(|a, b| a.busy_s().total_cmp(&b.busy_s()))?;
     let busy = measurement.busy(port);
     // A sender that is paced to its part of a full link gives it no less than the link takes.
-    let full = measurement.fullest().is_some_and(|port| measurement.busy(port) >= super::network_limited::FULL);
-    if busy < super::network_limited::FULL || full {
+    let full = measurement.fullest().is_some_and(|port| measurement.busy(port) >= FULL);
+    if busy < FULL || full {
         return None;
     }
     let host = &port.hop.ends.0;
@@ -59,6 +65,6 @@ fn by_interface(context: &Context<'_>) -> Option<Finding> {
         percent(busy)
     );
     let figure = format!("{}: {} packets paced to {}", port.name, port.packets, port.rate());
-    let finding = context.finding(Kind::SenderLimited, busy, 0.95, sentence).because(measurement.figure(figure));
+    let finding = KIND.finding(context, busy, 0.95, sentence).because(measurement.figure(figure));
     Some(finding.attempt(format!("a faster `pace` at {host}, if the links behind it can take it")))
 }

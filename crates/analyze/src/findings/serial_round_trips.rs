@@ -1,23 +1,24 @@
 //! Serial round trips: calls or connections one after the other, each waiting for the network and nothing else.
 
 use super::context::Context;
-use super::measurement::{Part, Work};
-use super::{Finding, Kind, LEAST, application_limited};
+use super::finding::{Finding, LEAST};
+use super::kind::{Find, Kind};
+use super::part::{LEAST_TRIP_S, Part, Work};
 use crate::statistics::real;
 use stackline_core::program::Side;
 use stackline_core::units;
 use stackline_model::Path;
 
+pub(super) const KIND: Kind = Kind {
+    name: "serial_round_trips",
+    meaning: "calls or connections one after the other, each waiting for the network",
+    find: &[Find::Part(find)],
+};
+
 /// A chain has at least so many links.
 const CHAIN: u64 = 5;
-/// A round trip shorter than this is no network but processors that wake one another (s).
-pub(crate) const LEAST_TRIP_S: f64 = 100e-6;
 
-pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
-    context.measurement.parts.iter().filter_map(|part| of(context, part)).max_by(|a, b| a.share.total_cmp(&b.share))
-}
-
-fn of(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let (times, what) = match part.work {
         Work::Calls => (part.calls().n(), "calls"),
         Work::Connects => (part.records.iter().map(|record| record.connects.n()).sum(), "connections"),
@@ -26,9 +27,8 @@ fn of(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let pairs = u64::from(part.plan.replicas.max(1)) * part.records.len().max(1) as u64;
     let (each, trip) = (times / pairs, trip_s(part)?);
     // Calls that the application begins at moments of its own are no chain.
-    let paced =
-        application_limited::paces(part, Side::Initiator) || context.outside_share(part.index, Side::Initiator) > 0.5;
-    let own = (real(times) * trip / (part.elapsed_s * f64::from(part.plan.replicas.max(1)))).min(1.0);
+    let paced = part.paces(Side::Initiator) || context.outside_share(part.index, Side::Initiator) > 0.5;
+    let own = (real(times) * trip / part.pairs_s()).min(1.0);
     let share = own * part.weight;
     if each < CHAIN || paced || trip < LEAST_TRIP_S || share < LEAST {
         return None;
@@ -53,12 +53,8 @@ fn of(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(real(times) * trip),
         units::time(part.elapsed_s)
     );
-    let evidence = if rows.is_empty() {
-        context.measurement.figure(figure)
-    } else {
-        context.measurement.log.evidence(figure, &rows)
-    };
-    let finding = context.finding(Kind::SerialRoundTrips, share, 0.9, sentence).because(evidence);
+    let evidence = context.measurement.evidence(figure, &rows);
+    let finding = KIND.finding(context, share, 0.9, sentence).because(evidence);
     Some(if part.work == Work::Calls {
         finding
             .attempt("send requests without waiting for responses: `repeat count { DataRequest(unit); }` then await them, or several pairs")

@@ -1,24 +1,25 @@
 //! A full send buffer: all of it is on its way, and the application may not hand over more though the path has room.
 
 use super::buffer::Buffer;
-use super::context::{Context, percent};
-use super::measurement::Part;
-use super::network_limited::FULL;
-use super::{Finding, Kind, LEAST};
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::part::Part;
 use crate::statistics::real;
 use stackline_core::units;
 use stackline_model::pipe;
 
-pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
-    context.measurement.parts.iter().filter_map(|part| of(context, part)).max_by(|a, b| a.share.total_cmp(&b.share))
-}
+pub(super) const KIND: Kind = Kind {
+    name: "socket_buffer",
+    meaning: "the send buffer is below bandwidth times delay and waited for",
+    find: &[Find::Part(find)],
+};
 
-fn of(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let share = limits.send_buffer * part.weight;
     // All of it on its way fills a path whose queue takes it: then it is not the buffer that limits.
-    let full = context.measurement.fullness(part).is_some_and(|fullness| fullness >= FULL);
-    if share < LEAST || full {
+    if share < LEAST || context.measurement.is_full(part) {
         return None;
     }
     let (host, _) = part.ends()?;
@@ -34,7 +35,7 @@ fn of(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         part.of_its_time(limits.send_buffer)
     );
     let blocked = context.measurement.rows("TCP_RCVQ_FULL");
-    let mut finding = context.finding(Kind::SocketBuffer, share, 0.95, sentence).because(
+    let mut finding = KIND.finding(context, share, 0.95, sentence).because(
         context
             .measurement
             .figure(format!("limited by the send buffer {} of the measured time", percent(limits.send_buffer))),

@@ -1,9 +1,16 @@
 //! Time of a transfer that no finding accounts for: neither was its path full, nor is it known what was in the way.
 
-use super::context::{Context, percent};
-use super::measurement::{Part, Work};
-use super::{Finding, Kind, LEAST, application_limited};
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::part::{Part, Work};
 use stackline_core::program::Side;
+
+pub(super) const KIND: Kind = Kind {
+    name: "unexplained",
+    meaning: "a transfer's path was not full, or its fullness is not known, and no cause accounts for so much of the time; below every cause",
+    find: &[Find::Rest(find)],
+};
 
 /// Known is only that something is missing.
 const SURE: f64 = 0.3;
@@ -23,18 +30,15 @@ fn in_one_machine(context: &Context<'_>, rest: f64) -> Option<Finding> {
         percent(ends.1)
     );
     let figure = format!("initiators computed {} of the time, responders {}", percent(ends.0), percent(ends.1));
-    (share >= LEAST)
-        .then(|| context.finding(Kind::Unexplained, share, CALM, sentence).because(context.measurement.figure(figure)))
+    (share >= LEAST).then(|| KIND.finding(context, share, CALM, sentence).because(context.measurement.figure(figure)))
 }
 
 /// Beside these findings, those below [`LEAST`] among them.
-pub(super) fn find(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
+fn find(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
     let measurement = &context.measurement;
     let told = measurement.parts.iter().all(|part| measurement.fullness(part).is_some());
     // Calls wait for one another, and at a pace that is asked for, of either side, a path is empty by intention.
-    let paced = |part: &Part<'_>| {
-        [Side::Initiator, Side::Responder].into_iter().any(|side| application_limited::paces(part, side))
-    };
+    let paced = |part: &Part<'_>| [Side::Initiator, Side::Responder].into_iter().any(|side| part.paces(side));
     let unused = measurement.over_parts(|part| match part.work {
         Work::Bulk(_) if !paced(part) => 1.0 - measurement.fullness(part).unwrap_or(0.0),
         Work::Bulk(_) | Work::Calls | Work::Connects => 0.0,
@@ -53,7 +57,7 @@ pub(super) fn find(context: &Context<'_>, found: &[Finding]) -> Option<Finding> 
     let figure =
         format!("links were not full {} of the time, of which {} is explained", percent(unused), percent(explained));
     let figure = if told { figure } else { format!("{} of the time is explained", percent(explained)) };
-    let finding = context.finding(Kind::Unexplained, share, SURE, sentence).because(measurement.figure(figure));
+    let finding = KIND.finding(context, share, SURE, sentence).because(measurement.figure(figure));
     Some(if measurement.log.is_empty() {
         finding.attempt("trace the run (`run --trace`): events show what its ends did with their time")
     } else {

@@ -1,41 +1,41 @@
 //! A window below bandwidth times delay: the sender waits for acknowledgements with nothing more allowed on its way.
 
 use super::buffer::Buffer;
-use super::context::{Context, percent};
-use super::measurement::{Limits, Part};
-use super::{Finding, Kind, LEAST};
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::part::{LEAST_TRIP_S, Part, other};
 use crate::statistics::real;
-use stackline_core::program::Side;
 use stackline_core::units;
 use stackline_model::pipe;
 
-pub(super) fn find(context: &Context<'_>) -> Option<Finding> {
-    let found = context
-        .measurement
-        .parts
-        .iter()
-        .filter_map(|part| offered(context, part).or_else(|| stop_and_wait(context, part)));
-    found.max_by(|a, b| a.share.total_cmp(&b.share))
+pub(super) const KIND: Kind = Kind {
+    name: "window_below_bdp",
+    meaning: "the receiver's window is below bandwidth times delay and waited for",
+    find: &[Find::Part(find)],
+};
+
+fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    offered(context, part).or_else(|| stop_and_wait(context, part))
 }
 
 /// The window that the receiver offers.
 fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
-    let sends_there = part.work == super::measurement::Work::Bulk(Side::Initiator);
-    let reader = if sends_there { Side::Responder } else { Side::Initiator };
+    let reader = other(part.work.sender()?);
     // A window that is closed because its reader is elsewhere is the reader's.
     let share = limits.receive_window * (1.0 - context.outside_share(part.index, reader)) * part.weight;
     let window = part.receive_buffer()?;
     let trip = part.round_trip_s()?;
     // Within one machine a closed window says that the reader's processor is behind.
-    if part.paths.is_none() && trip < super::serial_round_trips::LEAST_TRIP_S {
+    if part.paths.is_none() && trip < LEAST_TRIP_S {
         return None;
     }
     let lets = pipe::window_limited_bit_s(real(window), trip)?;
     // Enough for the stream's part of the path, or not what the window really was.
     let enough = context.measurement.fair_bit_s(part).is_some_and(|fair| lets >= fair);
-    let larger = part.rate_bit_s() / f64::from(part.plan.replicas.max(1)) > SLACK * lets;
-    if share < LEAST || enough || larger || shut_by_reader(part, limits, lets) {
+    let larger = part.pair_bit_s() > SLACK * lets;
+    if share < LEAST || enough || larger || part.window_is_closed_by_reader(limits, lets) {
         return None;
     }
     let path = part
@@ -53,8 +53,7 @@ fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::rate(part.rate_bit_s()),
         percent(limits.receive_window)
     );
-    let finding =
-        context.finding(Kind::WindowBelowBdp, share, 0.95, sentence).because(context.measurement.figure(figure));
+    let finding = KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure));
     let needed = part.bandwidth_delay_bytes();
     let option = Buffer::Receive.option(part, needed.map(|needed| (2.0 * needed) as u64));
     Some(match needed {
@@ -63,12 +62,6 @@ fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         }
         None => finding.attempt(format!("a larger receive buffer ({option})")),
     })
-}
-
-/// Whether the reader and not its size keeps a window shut: while a sender waits for nothing but a small window, a whole one
-/// goes each round trip, so that its rate is at least that for that share of the time.
-pub(crate) fn shut_by_reader(part: &Part<'_>, limits: Limits, lets_bit_s: f64) -> bool {
-    part.rate_bit_s() / f64::from(part.plan.replicas.max(1)) < WELL_BELOW * limits.receive_window * lets_bit_s
 }
 
 /// One packet on its way at a time.
@@ -99,17 +92,13 @@ fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::rate(part.bottleneck_bit_s()?)
     );
     let figure = format!("sent at {}", units::rate(part.rate_bit_s()));
-    let finding =
-        context.finding(Kind::WindowBelowBdp, share, 0.9, sentence).because(context.measurement.figure(figure));
+    let finding = KIND.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
     let most = (needed / real(packet.max(1))).ceil();
     Some(finding.attempt(format!("`window(n = {most})`, or `blast`: the path holds {most} packets")))
 }
 
 /// More than this times what a window lets go does not come of rounding.
 const SLACK: f64 = 1.2;
-
-/// A kernel offers no less than this part of a buffer as its window; the rest is for what packets cost beside their data.
-const WELL_BELOW: f64 = 0.5;
 
 /// Headers of a packet of ours over UDP, bytes: 28 of IP and UDP, the rest of the protocol.
 const HEADERS: u64 = 60;

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_chain_of_calls_is_one_when_nobody_paces_it_and_it_is_long() {
-    assert_eq!(calls(&[(20, 100)]).kinds(), [Kind::SerialRoundTrips]);
+    assert_eq!(calls(&[(20, 100)]).kinds(), ["serial_round_trips"]);
     assert_eq!(calls(&[(20, 4)]).kinds(), NOTHING);
     let paced = calls(&[(20, 100)]).with(|given| {
         let pace = Step::Call(Call::Pace(DelayArgument::Timing(0)));
@@ -31,7 +31,7 @@ fn late_calls_hold_the_time_of_those_before_them_only_once() {
             }
         })
         .found();
-    assert_eq!(found[0].kind, Kind::ApplicationLimited);
+    assert_eq!(found[0].kind, "application_limited");
     assert!((found[0].share - 0.4).abs() < 0.01, "{}", found[0].share);
 }
 
@@ -46,7 +46,7 @@ pub(super) fn paced(times: &[(u64, u64)]) -> Given {
 
 #[test]
 fn forty_milliseconds_are_a_delayed_acknowledgement_where_nagle_is_on() {
-    assert_eq!(paced(&[(42, 100)]).kinds(), [Kind::NagleDelayedAck]);
+    assert_eq!(paced(&[(42, 100)]).kinds(), ["nagle_delayed_ack"]);
     assert_eq!(paced(&[(90, 100)]).kinds(), NOTHING);
     let off = paced(&[(42, 100)])
         .with(|given| drop(given.records[0].initiator.settings.insert("nodelay".into(), "on".into())));
@@ -66,7 +66,7 @@ fn held_segments_show_nagle() {
             }
         })
     };
-    assert_eq!(held(40).kinds(), [Kind::NagleDelayedAck]);
+    assert_eq!(held(40).kinds(), ["nagle_delayed_ack"]);
     assert_eq!(held(5).kinds(), NOTHING);
 }
 
@@ -84,7 +84,7 @@ fn units_that_wait_for_any_time_do_not_show_nagle() {
             }
         })
     };
-    assert_eq!(late(|_| 40).kinds(), [Kind::NagleDelayedAck]);
+    assert_eq!(late(|_| 40).kinds(), ["nagle_delayed_ack"]);
     assert_eq!(late(|n| 6 + 5 * (n % 10)).kinds(), NOTHING);
 }
 
@@ -103,7 +103,7 @@ fn the_tail_of_what_a_window_lets_go_is_not_held_by_nagle() {
             }
         })
     };
-    assert_eq!(tail(80).kinds(), [Kind::NagleDelayedAck]);
+    assert_eq!(tail(80).kinds(), ["nagle_delayed_ack"]);
     assert_eq!(tail(0).kinds(), NOTHING);
     assert_eq!(tail(39).kinds(), NOTHING);
 }
@@ -122,6 +122,6 @@ fn a_segment_of_several_units_is_held_once() {
         }
     });
     let found = given.found();
-    assert_eq!(found[0].kind, Kind::NagleDelayedAck);
+    assert_eq!(found[0].kind, "nagle_delayed_ack");
     assert!(found[0].sentence.contains("the end of 20 of 80 units"), "{}", found[0].sentence);
 }
