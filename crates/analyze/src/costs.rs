@@ -28,7 +28,7 @@ impl Done {
     }
 }
 
-/// Fills in all costs of a summary whose sides are there; absent where no CPU time or no work was seen.
+/// Fills in all costs of a summary whose sides are there; absent where no CPU time or no work was recorded.
 pub(crate) fn costs(plan: &Plan, group: &Group<'_>, summary: &mut Summary, runs: &[GroupRun<'_>]) {
     let done = Done::of(runs, summary.rate_of);
     let (initiator, responder) = (summary.initiator.usage.cpu_s(), summary.responder.usage.cpu_s());

@@ -21,7 +21,7 @@ pub struct Request {
     pub slowest: usize,
 }
 
-/// What lifelines say.
+/// Statistics of lifelines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LifelineStatistics {
     /// How many lines have each outcome, in each group.

@@ -40,7 +40,7 @@ fn shares(out: &mut SideSummary, runs: &[GroupRun<'_>], side: SideOf, replica_se
     if out.transport.is_none() {
         return;
     }
-    // A transport that does not tell is in no sum; where none tells there is no sum.
+    // A transport that does not report it is in no sum; where none reports it there is no sum.
     let spent = |get: fn(&Transport) -> Option<f64>| -> Option<f64> {
         let transports = runs.iter().flat_map(|run| &run.records).filter_map(|record| side(record).transport);
         transports.filter_map(|(start, stop)| Some((get(&stop)? - get(&start)?).max(0.0))).reduce(|a, b| a + b)
@@ -83,7 +83,7 @@ pub(crate) fn steal_share(host: &HostUsage) -> f64 {
     if all > 0.0 { host.steal_s / all } else { 0.0 }
 }
 
-/// The sum over both sides and all runs of what at least one of them knows.
+/// The sum over both sides and all runs of what at least one of them reports.
 pub(crate) fn known(runs: &[GroupRun<'_>], get: fn(&SideRecord) -> Option<u64>) -> Option<u64> {
     runs.iter().flat_map(GroupRun::sides).filter_map(get).reduce(u64::saturating_add)
 }

@@ -67,7 +67,7 @@ impl Statistics {
 
     /// Of the histograms of several runs. Calls within one run are not independent of each other, so with two runs or
     /// more the interval comes from the runs' means, each weighted by its number of calls; with one it comes from the
-    /// calls, and the caller says so.
+    /// calls, and the caller reports that.
     #[must_use]
     pub fn from_runs(runs: &[Histogram], scale: f64) -> Option<Self> {
         let pooled = Self::from_histogram(&Histogram::merged(runs), scale)?;
@@ -144,10 +144,10 @@ fn between(sorted: &[f64], p: f64) -> f64 {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank between 1 and n")]
 pub(crate) fn ranked(histogram: &Histogram, n: u64, p: f64) -> u64 {
     let rank = (p * real(n)).ceil() as u64;
-    let mut seen = 0;
+    let mut passed = 0;
     let at = histogram.counts.iter().find(|(_, count)| {
-        seen += count;
-        seen >= rank
+        passed += count;
+        passed >= rank
     });
     at.or(histogram.counts.last()).map_or(0, |(value, _)| *value)
 }

@@ -1,4 +1,4 @@
-//! What a summary holds: everything the counted runs of one part, or of all parts together, say.
+//! What a summary holds: the results of the counted runs of one part, or of all parts together.
 
 use crate::statistics::Statistics;
 use serde::Serialize;
@@ -225,7 +225,7 @@ pub struct EmulationSummary {
     pub overload: Vec<String>,
 }
 
-/// What the counted runs of one part say, or of all parts of a measurement together. Warm-up runs are not in it.
+/// Results of the counted runs of one part, or of all parts of a measurement together. Warm-up runs are not in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     /// Index of the measurement in the plan.
@@ -300,7 +300,7 @@ pub struct Summary {
     pub host_cpu_s_per_gb: Option<Cost>,
     /// The same per call, else per connection.
     pub host_cpu_us_per_call: Option<Cost>,
-    /// Data units sent that never arrived; absent where the stack cannot tell.
+    /// Data units sent that never arrived; absent where the stack does not count them.
     pub lost: Option<u64>,
     /// The same over the units sent, or lost calls over the calls made, 0 to 1.
     pub lost_share: Option<f64>,

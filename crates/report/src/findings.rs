@@ -159,7 +159,9 @@ mod tests {
     fn json_counts_from_one() {
         let json = findings_json("runs/x", true, &[finding()]);
         for kind in ["queue_drop", "window_below_bdp", "nagle_delayed_ack", "cpu_limit", "slow_start"] {
-            assert_eq!(serde_json::json!(kind), kind.name());
+            let named = findings_json("runs/x", true, &[Finding { kind, ..finding() }]);
+            assert_eq!(named["findings"][0]["kind"], kind);
+            assert!(stackline_analyze::findings::KINDS.iter().any(|known| known.name == kind), "{kind}");
         }
         assert_eq!(json["findings"][0]["measurement"], 1);
         assert_eq!(json["findings"][0]["evidence"][0]["events"][1], serde_json::json!({"host": "x", "row": 40}));

@@ -254,7 +254,7 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
     }
     let mut lines = grid(rows);
     for pair in &shown.statistics.synchrony {
-        let verdict = if pair.is_seen() { "more than chance" } else { "no more than chance explains" };
+        let verdict = if pair.is_significant() { "more than chance" } else { "no more than chance explains" };
         lines.push(format!(
             "{} and {}: both blocked {} of the time, {} expected: {verdict} (p = {})",
             name(pair.a),

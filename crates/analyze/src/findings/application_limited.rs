@@ -1,4 +1,4 @@
-//! Application-limited: the side that is to send, or to answer, is busy elsewhere, and everybody waits for it.
+//! Application-limited: the side that has to send or answer is busy elsewhere, and the others wait for it.
 
 use super::context::Context;
 use super::endpoints::Outside;
@@ -11,7 +11,7 @@ use stackline_core::units;
 
 pub(super) const KIND: Kind = Kind {
     name: "application_limited",
-    meaning: "the side that sends or answers is away between its operations, or the caller delays its calls by a `Delay`. A `Pace` that the specification asks for is no limit",
+    meaning: "the side that sends or answers is away between its operations, or the caller delays its calls by a `Delay`. A `Pace` in the specification is no limit",
     find: &[Find::Part(find)],
 };
 
@@ -20,7 +20,7 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     found.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
-/// What a sender, or who answers, does between its operations.
+/// Time that a sender, or the side that answers, spends between its operations.
 fn between_operations(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let (side, what) = match part.work {
         Work::Bulk(side) => (side, "the next data unit"),
@@ -33,7 +33,7 @@ fn between_operations(context: &Context<'_>, part: &Part<'_>) -> Option<Finding>
     };
     let own = (outside.total_s / part.basis_s()).min(1.0);
     let share = own * part.weight;
-    // At a pace that the specification asks for, it is away by intention.
+    // With a pace in the specification it is away by intention.
     if share < LEAST || part.paces(side) {
         return None;
     }
@@ -61,8 +61,8 @@ fn between_operations(context: &Context<'_>, part: &Part<'_>) -> Option<Finding>
     }))
 }
 
-/// The caller's own delays, that its procedure asks for beside its calls: a pace is load that is intended, a delay is not. Who
-/// has neither of them written, as the programs of others, is not judged: their calls may begin at moments of their own.
+/// The caller's own delays, which its procedure has beside its calls: a pace is intended load, a delay is not. Programs of
+/// others have neither and are not judged: their calls may begin at moments of their own.
 fn between_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let steps = part.plan.procedure.side(Side::Initiator);
     let calls = part.calls();
@@ -99,7 +99,7 @@ fn between_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     )
 }
 
-/// Without events: what the specification says that the side does between its operations.
+/// Without events: what the side does between its operations by the specification.
 fn as_written(context: &Context<'_>, part: &Part<'_>, side: Side, host: &str) -> Option<Finding> {
     let units: u64 = part
         .records

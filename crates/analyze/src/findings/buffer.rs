@@ -1,5 +1,5 @@
-//! How a larger buffer is asked for, in words: by the option of the part's own stack, and where a kernel keeps the buffer by
-//! its setting too. It never says how large one has to be.
+//! How a larger buffer is requested, in words: by the option of the part's own stack, and where a kernel keeps the buffer by
+//! its setting too. It never decides how large one has to be.
 
 use super::part::Part;
 
@@ -11,7 +11,7 @@ pub(crate) enum Buffer {
 }
 
 impl Buffer {
-    /// What asks for it: `tcp(send_buffer = 65536)`, with `...` where the bytes are not known.
+    /// What requests it: `tcp(send_buffer = 65536)`, with `...` where the bytes are not known.
     pub(crate) fn option(self, part: &Part<'_>, bytes: Option<u64>) -> String {
         let stack = part.plan.stack.name.as_str();
         let (name, sysctl) = match self {

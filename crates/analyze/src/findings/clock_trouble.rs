@@ -1,4 +1,4 @@
-//! Clocks that cannot be trusted for what is asked of them. It explains no time; it says which times not to believe.
+//! Clocks that are not exact enough. It explains no time; it names the times not to believe.
 
 use super::finding::{Evidence, Finding, LEAST};
 use super::kind::{Find, Kind};
@@ -92,7 +92,7 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
     })
 }
 
-/// Half of the least round trip of a call, or of what connections saw, ns.
+/// Half of the least round trip of a call, or of what connections measured, ns.
 fn passage_ns(log: &Log<'_>) -> Option<f64> {
     let records = log.input.records.iter();
     let trips = records.filter_map(|record| {

@@ -60,7 +60,7 @@ impl<'c> Context<'c> {
     /// What was dropped at a place.
     pub(crate) fn drops(&self, place: &Place) -> Evidence {
         let port = &self.measurement.ports[place.port];
-        let what = format!("{}: {}; {}", port.name, port.reasons(), self.losses.reckoned);
+        let what = format!("{}: {}; {}", port.name, port.reasons(), self.losses.basis);
         self.measurement.log.evidence(what, &place.rows)
     }
 }

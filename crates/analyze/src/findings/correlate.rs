@@ -27,8 +27,8 @@ const SIGNIFICANT: f64 = 0.01;
 /// A wait is long when it is this many times the usual one.
 const LONG: f64 = 2.0;
 
-/// What the events of `rows` explain, by byte range, and the waits that they leave; `before_ns` before a wait may lie what
-/// makes it long, behind its end only what the clocks may be wrong by.
+/// What the events of `rows` explain, by byte range, and the waits that they leave unexplained. An event explains a wait from
+/// `before_ns` before its beginning to its end plus the clocks' error.
 pub(crate) fn by_bytes(log: &Log<'_>, waits: &[Wait], rows: &[u32], before_ns: u64) -> (Explained, Vec<Wait>) {
     let marks = Marks::of(log, rows);
     let mut explained = Explained { confidence: 0.95, ..Explained::default() };
@@ -56,7 +56,7 @@ fn is_long(log: &Log<'_>, wait: &Wait, usual: f64) -> bool {
     wait.seconds() > LONG * usual && 1e9 * (wait.seconds() - usual) > real(log.input.lifelines.clock_error_ns)
 }
 
-/// What events explain whose bytes are not known: only what is beyond chance, and only when there is clearly something.
+/// What events without known bytes explain: only what is beyond chance, and only if that is significant.
 pub(crate) fn by_rate(log: &Log<'_>, waits: &[Wait], rows: &[u32]) -> Explained {
     let usual = upper_median(waits.iter().map(Wait::seconds).collect());
     let long: Vec<&Wait> = waits.iter().filter(|wait| is_long(log, wait, usual)).collect();
@@ -83,7 +83,7 @@ pub(crate) fn by_rate(log: &Log<'_>, waits: &[Wait], rows: &[u32]) -> Explained 
     if by_chance > SIGNIFICANT {
         return Explained::default();
     }
-    // Of those that hold one, some would have held one by chance.
+    // Some of the waits with an event have one by chance.
     let real_ones = (real(found.waits) - real(n) * chance) / (1.0 - chance);
     found.seconds *= (real_ones / real(found.waits)).clamp(0.0, 1.0);
     found.confidence = 0.9 * (1.0 - by_chance / SIGNIFICANT).max(0.5);
@@ -156,7 +156,7 @@ impl Marks {
             first.map(|(_, row)| *row)
         };
         let of_call = || within(self.by_call.get(&wait.call?)?, 0);
-        // What is lost before a connection is asked for does not hold it up.
+        // What is lost before a connection is requested does not hold it up.
         let opening = || within(self.bare.get(&wait.opens?)?, wait.from_ns.saturating_sub(after_ns));
         by_bytes.or_else(of_call).or_else(opening)
     }

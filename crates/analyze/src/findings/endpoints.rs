@@ -74,7 +74,7 @@ impl Outside {
     }
 }
 
-/// All that was waited for: an operation that took data units, with the bytes it needed.
+/// A wait: an operation that received data units, with the bytes it needed.
 #[derive(Clone, Debug)]
 pub(crate) struct Wait {
     /// When it began and ended, reference time, ns; both by one host's clock.

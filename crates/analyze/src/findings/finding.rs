@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Findings explain at least this share of the measured time.
 pub const LEAST: f64 = 0.05;
 
-/// The kind that says that nothing limits.
+/// The kind of a measurement that nothing limits.
 pub(crate) const HEALTHY: &str = "healthy";
 
 /// A diagnosis.
@@ -31,7 +31,7 @@ pub struct Finding {
 /// One proof.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Evidence {
-    /// What is seen, in words with figures.
+    /// The observation, in words with figures.
     pub what: String,
     /// From when, reference time, ns.
     pub from_ns: u64,
@@ -56,7 +56,7 @@ impl Finding {
         self
     }
 
-    /// Whether it says that nothing limits.
+    /// Whether nothing limits its measurement.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.kind == HEALTHY

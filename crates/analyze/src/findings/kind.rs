@@ -1,4 +1,4 @@
-//! What a kind of finding is: its name, its meaning, and where it is looked for.
+//! What a kind of finding is: its name, its meaning, and where it is searched for.
 
 use super::context::Context;
 use super::finding::Finding;
@@ -10,13 +10,13 @@ use super::part::Part;
 pub struct Kind {
     /// Its name in JSON.
     pub name: &'static str,
-    /// What such a finding says, as in the table of `docs/JSON.md`.
+    /// What such a finding means, as in the table of `docs/JSON.md`.
     pub meaning: &'static str,
-    /// Where it is looked for.
+    /// Where it is searched for.
     pub(crate) find: &'static [Find],
 }
 
-/// Where a kind is looked for.
+/// Where a kind is searched for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Find {
     /// In the events of the whole run.

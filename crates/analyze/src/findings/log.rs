@@ -1,4 +1,4 @@
-//! The events of a run as findings ask for them: by keyword in the order of reference time, with the bytes they are about.
+//! The events of a run: by keyword in the order of reference time, with the bytes they are about.
 
 use super::finding::Evidence;
 use super::input::Input;

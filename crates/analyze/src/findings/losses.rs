@@ -25,10 +25,10 @@ pub(crate) struct Losses {
     pub(crate) stalled: f64,
     /// Waits that a drop of their own bytes explains.
     pub(crate) dropped: Explained,
-    /// Places: each port's share of the loss events that the network saw.
+    /// Places: each port's share of the loss events in the network.
     pub(crate) places: Vec<Place>,
-    /// How the time was reckoned, in words.
-    pub(crate) reckoned: String,
+    /// How the time was computed, in words.
+    pub(crate) basis: String,
 }
 
 /// Where packets were lost.
@@ -76,10 +76,10 @@ impl Losses {
         losses
     }
 
-    /// Calls: what the waits that hold a loss of their bytes took beyond a usual one.
+    /// Calls: what waits with a loss of their bytes took beyond a usual one.
     fn of_calls(&mut self, measurement: &Measurement<'_>) {
         (self.share, self.confidence) = (self.stalled, self.stalls.confidence.max(self.dropped.confidence));
-        self.reckoned = "by the bytes that calls waited for".into();
+        self.basis = "by the bytes that calls waited for".into();
         if measurement.log.is_empty() {
             // Without events: calls that took much longer than usual, no more of them than packets were lost.
             let lost: u64 = measurement.ports.iter().map(|port| port.queue_drops() + port.link_drops()).sum();
@@ -87,7 +87,7 @@ impl Losses {
             let (seconds, times) = long_calls(measurement);
             if times > 0 && times <= 2 * lost.max(again) {
                 (self.share, self.confidence) = (seconds / measurement.basis_s(), 0.7);
-                self.reckoned = format!("{times} calls took more than three times the median");
+                self.basis = format!("{times} calls took more than three times the median");
             }
         }
     }
@@ -118,14 +118,14 @@ impl Losses {
         let most = measurement.over_parts(|part| if for_good(part) { 0.0 } else { cost(part) });
         let modelled = measurement.network.is_some();
         self.share = if modelled { left.min(most).max(self.stalled.min(left)) } else { self.stalled };
-        // Where a transport does not tell what held it up, it may have been that.
-        let told = measurement.parts.iter().all(|part| part.limits().is_some());
-        self.confidence = match (self.stalled > LEAST, told) {
+        // Where a transport does not report what held it up, it may have been that.
+        let reported = measurement.parts.iter().all(|part| part.limits().is_some());
+        self.confidence = match (self.stalled > LEAST, reported) {
             (true, _) => 0.95,
             (false, true) => 0.85,
             (false, false) => 0.7,
         };
-        self.reckoned = if modelled {
+        self.basis = if modelled {
             format!("the path was used {:.0} % of the time", 100.0 * fullness)
         } else {
             "by the bytes that were waited for".into()
@@ -163,7 +163,7 @@ fn recovery_s(part: &Part<'_>) -> f64 {
     back + 2.0 * trip + LEAST_TIMEOUT_S
 }
 
-/// Whether what is lost stays lost: who sends nothing again takes no time for it.
+/// Whether what is lost stays lost: without retransmission it costs no time.
 fn for_good(part: &Part<'_>) -> bool {
     part.records.iter().any(|record| record.initiator.lost.is_some() || record.responder.lost.is_some())
 }

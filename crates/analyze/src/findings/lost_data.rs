@@ -1,6 +1,6 @@
-//! Data that a link or its queue lost for good: where nobody sends it again it costs no time, and yet it is missing. Units that
-//! were lost elsewhere, at a receiver's socket for instance, are not said to be a link's; where other parts send again what
-//! the network drops of theirs, nobody knows whose drops were whose, and nothing is said.
+//! Data that a link or its queue lost for good: without retransmission it costs no time, and yet it is missing. Units that
+//! were lost elsewhere, at a receiver's socket for instance, are not attributed to a link. Where other parts retransmit what
+//! the network drops of theirs, drops cannot be attributed, and there is no finding.
 
 use super::context::Context;
 use super::finding::Finding;
@@ -13,7 +13,7 @@ use stackline_core::record::RunRecord;
 /// What real-time traffic may lose at most (ITU-T Y.1541, classes 0 to 4).
 const MOST: f64 = 1e-3;
 
-/// Units, or calls, that never arrived, and all that were sent; nothing where some part does not know.
+/// Units, or calls, that never arrived, and all that were sent; nothing where some part does not count them.
 fn counted(measurement: &Measurement<'_>) -> Option<(u64, u64)> {
     let lost =
         |record: &RunRecord| record.initiator.lost.into_iter().chain(record.responder.lost).reduce(u64::saturating_add);

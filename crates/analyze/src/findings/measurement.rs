@@ -143,7 +143,7 @@ impl<'c> Measurement<'c> {
         self.parts.iter().any(|part| part.work.sender().is_none())
     }
 
-    /// What shares are shares of, s.
+    /// The time that shares refer to, s.
     pub(crate) fn basis_s(&self) -> f64 {
         self.parts.iter().map(Part::basis_s).sum::<f64>().max(1e-12)
     }

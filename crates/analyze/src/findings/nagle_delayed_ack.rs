@@ -1,5 +1,5 @@
 //! Nagle's algorithm holds a small segment back until what is before it is acknowledged, and the receiver delays just that
-//! acknowledgement: some 40 ms in which nobody does anything.
+//! acknowledgement: some 40 ms in which both sides are idle.
 
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
@@ -31,8 +31,8 @@ fn terms(part: &Part<'_>) -> Option<f64> {
     let record = part.records.first()?;
     let sides = [&record.initiator.settings, &record.responder.settings];
     let off = sides.iter().all(|settings| settings.get("nodelay").is_none_or(|word| word == "on"));
-    let told = sides.iter().find_map(|settings| settings.get("delayed_ack")).and_then(|text| seconds(text));
-    let delay = told.unwrap_or(DELAYED_ACK_S);
+    let reported = sides.iter().find_map(|settings| settings.get("delayed_ack")).and_then(|text| seconds(text));
+    let delay = reported.unwrap_or(DELAYED_ACK_S);
     (!off && delay > 0.0).then_some(delay)
 }
 
@@ -112,7 +112,7 @@ fn streams(context: &Context<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
     streams
 }
 
-/// Without segments: response times that lie where a delayed acknowledgement puts them.
+/// Without segments: response times as long as a delayed acknowledgement makes them.
 fn by_times(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     if part.work != Work::Calls || !context.measurement.rows("TCP_SEGMENT").is_empty() {
         return None;

@@ -86,7 +86,7 @@ impl<'c> Part<'c> {
             };
             return Some(one_way_s(there) + one_way_s(back));
         }
-        let told = |record: &&RunRecord| {
+        let least = |record: &&RunRecord| {
             let sides = [&record.initiator, &record.responder];
             sides
                 .into_iter()
@@ -95,7 +95,7 @@ impl<'c> Part<'c> {
                 .filter(|rtt| *rtt > 0.0)
                 .reduce(f64::min)
         };
-        self.records.iter().filter_map(told).reduce(f64::min)
+        self.records.iter().filter_map(least).reduce(f64::min)
     }
 
     /// Whether both ends are on one machine, with no link between them: only the work of processors takes time there. Hosts
@@ -139,7 +139,7 @@ impl<'c> Part<'c> {
         Some((self.host(sender), self.host(other(sender))))
     }
 
-    /// Where the sender's time went; `None` when its transport does not tell.
+    /// Where the sender's time went; `None` when its transport does not report it.
     pub(crate) fn limits(&self) -> Option<Limits> {
         let mut sum = Limits::default();
         for record in &self.records {
@@ -160,15 +160,15 @@ impl<'c> Part<'c> {
 
     /// Whether its sender has a congestion window, which opens round trip by round trip.
     pub(crate) fn opens_a_window(&self) -> bool {
-        self.sender_tells(|told| told.cwnd_segments.is_some())
+        self.sender_reports(|transport| transport.cwnd_segments.is_some())
     }
 
-    fn sender_tells(&self, what: fn(&Transport) -> bool) -> bool {
-        let told = |record: &&RunRecord| self.sides(record)?.0.transport.map(|(_, stop)| what(&stop));
-        self.records.iter().filter_map(told).any(|tells| tells)
+    fn sender_reports(&self, what: fn(&Transport) -> bool) -> bool {
+        let reports = |record: &&RunRecord| self.sides(record)?.0.transport.map(|(_, stop)| what(&stop));
+        self.records.iter().filter_map(reports).any(|reports| reports)
     }
 
-    /// Bytes that the receiver of bulk data lets its sender send ahead: of a stream its buffer, of blasts what it grants.
+    /// Bytes that the receiver of bulk data allows in flight: of a stream its buffer, of blasts what it grants.
     pub(crate) fn receive_buffer(&self) -> Option<u64> {
         let granted = || self.plan.stack.number("buffer").or(Some(GRANTED)).filter(|_| self.grants());
         self.setting_bytes("receive_buffer", true).or_else(granted)
@@ -179,19 +179,20 @@ impl<'c> Part<'c> {
         matches!(self.plan.stack.name.as_str(), "saw" | "window" | "blast")
     }
 
-    /// Segments sent again, both sides, all runs; `None` when no transport tells.
+    /// Segments sent again, both sides, all runs; `None` when no transport reports it.
     pub(crate) fn retransmits(&self) -> Option<u64> {
         let sides = self.records.iter().flat_map(|record| [&record.initiator, &record.responder]);
-        let told: Vec<u64> =
+        let counts: Vec<u64> =
             sides.filter_map(|side| side.transport).map(|(a, b)| b.retransmits.saturating_sub(a.retransmits)).collect();
-        (!told.is_empty()).then(|| told.iter().sum())
+        (!counts.is_empty()).then(|| counts.iter().sum())
     }
 
     /// Segment size in bytes, by the sender's transport or by the path.
     pub(crate) fn segment_bytes(&self) -> Option<u64> {
-        let told = self.records.iter().find_map(|record| record.initiator.transport.or(record.responder.transport));
-        let told = told.map(|(_, t)| t.mss_bytes).filter(|mss| *mss > 0);
-        told.or_else(|| self.data_path().map(|path| path.mtu_bytes().saturating_sub(52)))
+        let transport =
+            self.records.iter().find_map(|record| record.initiator.transport.or(record.responder.transport));
+        let reported = transport.map(|(_, t)| t.mss_bytes).filter(|mss| *mss > 0);
+        reported.or_else(|| self.data_path().map(|path| path.mtu_bytes().saturating_sub(52)))
     }
 
     /// A setting of the sender or the receiver of bulk data, in bytes: `65536 B`.
@@ -211,7 +212,7 @@ impl<'c> Part<'c> {
         Histogram::merged(self.records.iter().map(|record| &record.calls))
     }
 
-    /// What shares of it are shares of: measured seconds of all pairs; of calls the sum of their response times, where they
+    /// The time that shares of it refer to: measured seconds of all pairs; of calls the sum of their response times, where they
     /// begin at moments of their own and pauses lie between them. A late call's response time begins at its scheduled
     /// moment and holds the time of those before it: together they took no longer than was measured.
     pub(crate) fn basis_s(&self) -> f64 {
@@ -272,7 +273,7 @@ impl<'c> Part<'c> {
         self.pair_bit_s() < LEAST_WINDOW * limits.receive_window * window_bit_s
     }
 
-    /// Whether the specification asks that side for a pace.
+    /// Whether that side has a pace in the specification.
     pub(crate) fn paces(&self, side: Side) -> bool {
         program::any(self.plan.procedure.side(side), &|call| match call {
             Call::Pace(DelayArgument::Timing(at)) => self.plan.data.timings.len() > *at,
@@ -283,7 +284,7 @@ impl<'c> Part<'c> {
 }
 
 impl Work {
-    /// Who sends bulk data; of calls and connections nobody.
+    /// Who sends bulk data; `None` for calls and connections.
     pub(crate) const fn sender(self) -> Option<Side> {
         match self {
             Self::Bulk(side) => Some(side),

@@ -42,7 +42,7 @@ pub(crate) struct Port {
     pub(crate) drops: BTreeMap<String, u64>,
     /// Streams of data that go over it at once.
     pub(crate) streams: u32,
-    /// Whether its host lets less go than the link takes.
+    /// Whether its host paces below the rate of the link.
     pub(crate) paced: bool,
 }
 
@@ -64,7 +64,7 @@ impl Port {
         Self { name, hop, bytes: 0, packets: 0, drops: BTreeMap::new(), streams: 0, paced }
     }
 
-    /// Adds what a run saw there.
+    /// Adds what a run recorded there.
     pub(crate) fn add(&mut self, record: &PortRecord) {
         self.bytes = self.bytes.saturating_add(record.bytes);
         self.packets = self.packets.saturating_add(record.packets);

@@ -72,7 +72,7 @@ fn stood_still(log: &Log<'_>, row: u32) -> bool {
     edges.map(|(before, after)| after - before).max().unwrap_or(0) >= waited / 2
 }
 
-/// What an endpoint tells when it has done something.
+/// Events of an endpoint that has done something.
 const DONE: [&str; 8] = [
     "APP_SENT",
     "APP_RECEIVED",

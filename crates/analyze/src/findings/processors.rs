@@ -46,7 +46,7 @@ pub(crate) fn at_their_limit(measurement: &Measurement<'_>) -> Vec<Processor> {
     found
 }
 
-/// A simulated host: its interface says what copying a packet costs.
+/// A simulated host: its interface has the cost of copying a packet.
 fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
     let interface = &host.interface;
     if interface_packet_s(interface, 1) <= 0.0 {

@@ -13,7 +13,7 @@ pub(super) const KIND: Kind = Kind {
     find: &[Find::Measurement(find), Find::Rest(for_good)],
 };
 
-/// Unless its buffer is too small for its streams or the streams lose together: those say more.
+/// Unless its buffer is too small for its streams or the streams lose together: those explain more.
 fn find(context: &Context<'_>) -> Option<Finding> {
     let (place, share) = queues::worst(context)?;
     if queues::too_small(context, place).is_some() || queues::synchronised(context, place).is_some() {

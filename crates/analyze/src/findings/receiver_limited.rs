@@ -1,4 +1,4 @@
-//! Receiver-limited: the receiving application is busy elsewhere while data lies there for it.
+//! Receiver-limited: the receiving application is busy elsewhere while received data waits for it.
 
 use super::buffer::Buffer;
 use super::context::Context;
@@ -21,7 +21,7 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     by_events(context, part).or_else(|| by_window(context, part)).or_else(|| by_rate(context, part))
 }
 
-/// By what lay there for the reader while it was away.
+/// By what waited for the reader while it was away.
 fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let reader = other(part.work.sender()?);
     // Of a host that lost many of its events nothing follows.
@@ -49,7 +49,7 @@ fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     Some(tries(finding, part, host))
 }
 
-/// The window is closed though it would let much more go than went: its reader is behind, in whatever operation.
+/// The window is closed though it allows a much higher rate: its reader is behind, in whatever operation.
 fn by_rate(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let share = limits.receive_window * part.weight;

@@ -1,4 +1,4 @@
-//! Stalls that a retransmission of the very bytes that were waited for explains, where it is not known who dropped them.
+//! Stalls explained by a retransmission of the bytes that were waited for, where it is not known who dropped them.
 
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};

@@ -1,4 +1,4 @@
-//! Sender-limited: the sending host lets go no more than it does, by its interface or by the rate its stack was told.
+//! Sender-limited: the sending host sends no faster, by the pace of its interface or by the `rate` of its stack.
 
 use super::context::Context;
 use super::finding::{Finding, percent};
@@ -26,7 +26,7 @@ fn find(context: &Context<'_>) -> Option<Finding> {
     by_interface(context).or_else(of_stack)
 }
 
-/// The stack sends at a rate that is asked for, and the path could take more.
+/// The stack sends at its option's rate, and the path could take more.
 fn by_stack(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let Work::Bulk(sender) = part.work else { return None };
     let rate = real(part.plan.stack.number("rate").filter(|_| part.grants())?);

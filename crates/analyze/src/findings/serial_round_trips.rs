@@ -64,7 +64,7 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     })
 }
 
-/// The network's own round trip, s: propagation where it is modelled, else what the transport saw.
+/// The network's own round trip, s: propagation where it is modelled, else what the transport measured.
 fn trip_s(part: &Part<'_>) -> Option<f64> {
     match &part.paths {
         Some((there, back)) => Some(Path::delay_s(there) + Path::delay_s(back)),

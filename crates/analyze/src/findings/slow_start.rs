@@ -14,7 +14,7 @@ pub(super) const KIND: Kind = Kind {
     find: &[Find::Part(find)],
 };
 
-/// Beyond this times what the closed form says, something else is in the way.
+/// Beyond this times the closed form, something else is in the way.
 const SLACK: f64 = 1.5;
 
 fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {

@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
 fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let share = limits.send_buffer * part.weight;
-    // All of it on its way fills a path whose queue takes it: then it is not the buffer that limits.
+    // In flight, it fills a path whose queue holds it: then it is not the buffer that limits.
     if share < LEAST || context.measurement.is_full(part) {
         return None;
     }

@@ -11,7 +11,7 @@ pub(super) const KIND: Kind = Kind {
     find: &[Find::Measurement(find)],
 };
 
-/// Unless the buffer is too small for the streams: that says more.
+/// Unless the buffer is too small for the streams: that explains more.
 fn find(context: &Context<'_>) -> Option<Finding> {
     let (place, share) = queues::worst(context)?;
     if queues::too_small(context, place).is_some() {

@@ -216,13 +216,13 @@ fn used(share: f64) -> Given {
 }
 
 #[test]
-fn a_full_link_limits_one_with_room_does_not() {
+fn only_a_full_link_limits() {
     assert_eq!(used(0.95).kinds(), ["network_limited"]);
     assert_eq!(used(0.8).kinds(), NOTHING);
 }
 
 #[test]
-fn healthy_is_what_is_accounted_for() {
+fn healthy_runs_leave_no_time_unexplained() {
     assert_eq!(used(0.8).all(), ["unexplained"]);
     let sentence = &used(0.8).found()[0].sentence;
     assert!(sentence.starts_with("20 % of the time is not explained"), "{sentence}");
@@ -244,7 +244,7 @@ fn healthy_is_what_is_accounted_for() {
 }
 
 #[test]
-fn a_link_that_loses_is_named_one_loss_in_a_long_time_is_not() {
+fn one_loss_in_a_long_time_is_no_link_loss() {
     let lossy = |n: u64| {
         used(0.4).with(|given| given.port().for_each(|port| _ = port.drops.insert("lost on the link".into(), n)))
     };
@@ -258,7 +258,7 @@ fn a_link_that_loses_is_named_one_loss_in_a_long_time_is_not() {
 }
 
 #[test]
-fn one_loss_does_not_cost_what_an_opening_window_leaves_unused() {
+fn an_opening_window_is_not_the_cost_of_a_loss() {
     // 1 MB over 100 Mbit/s and 80 ms: the window's growth takes most of it, a loss or not.
     let given = |lost: u64| {
         bulk(1, 0.62, 1_000_000, None).with(|given| {
@@ -274,7 +274,7 @@ fn one_loss_does_not_cost_what_an_opening_window_leaves_unused() {
 }
 
 #[test]
-fn drops_of_a_queue_are_its_own_or_those_of_a_buffer_too_small_for_its_streams() {
+fn a_buffer_below_a_packet_for_each_stream_is_undersized() {
     let drops = |streams: usize, queue: u64| {
         bulk(streams, 10.0, 50_000_000 / streams as u64, Some(queue))
             .with(|given| given.port().for_each(|port| _ = port.drops.insert("queue full".into(), 200)))
@@ -287,7 +287,7 @@ fn drops_of_a_queue_are_its_own_or_those_of_a_buffer_too_small_for_its_streams()
 }
 
 #[test]
-fn streams_that_lose_at_the_same_moments_lose_together() {
+fn losses_at_the_same_moments_are_synchronised() {
     let drops = |apart_ms: u64| {
         bulk(3, 10.0, 16_000_000, Some(20_000)).with(|given| {
             given.port().for_each(|port| _ = port.drops.insert("queue full".into(), 9));
@@ -309,7 +309,7 @@ fn streams_that_lose_at_the_same_moments_lose_together() {
 }
 
 #[test]
-fn a_window_limits_when_it_is_waited_for_and_too_small() {
+fn a_small_window_limits_when_it_is_waited_for() {
     let waits = |share: f64, buffer: &str, bytes: u64| {
         bulk(1, 10.0, bytes, None).with(|given| {
             given.transport(|t| t.receive_window_limited_s = Some(10.0 * share));
@@ -323,7 +323,7 @@ fn a_window_limits_when_it_is_waited_for_and_too_small() {
 }
 
 #[test]
-fn within_one_machine_a_closed_window_is_no_matter_of_the_path() {
+fn within_one_machine_a_closed_window_is_the_readers() {
     let live = |rtt_s: f64, bytes: u64| {
         bulk(1, 10.0, bytes, None).with(|given| {
             given.plan.networks.clear();
@@ -352,7 +352,7 @@ fn one_packet_at_a_time_is_a_window() {
 }
 
 #[test]
-fn a_send_buffer_limits_when_it_is_waited_for() {
+fn a_full_send_buffer_limits() {
     let waits = |share: f64| {
         bulk(1, 10.0, 30_000_000, None).with(|given| given.transport(|t| t.send_buffer_limited_s = Some(10.0 * share)))
     };
@@ -364,7 +364,7 @@ fn a_send_buffer_limits_when_it_is_waited_for() {
 }
 
 #[test]
-fn a_larger_buffer_is_asked_for_by_the_option_of_the_stack() {
+fn a_larger_buffer_is_requested_by_the_option_of_the_stack() {
     let tried = |stack: &str, change: fn(&mut Transport)| {
         let given = bulk(1, 10.0, 30_000_000, None).with(|given| {
             given.plan.measurements[0].parts[0].stack = Stack::plain(stack);
@@ -393,7 +393,7 @@ fn granted(options: &[(&str, u64)], bytes: u64) -> Given {
 }
 
 #[test]
-fn what_a_receiver_grants_is_a_window() {
+fn a_grant_of_the_receiver_is_a_window() {
     let waits = |buffer: u64| {
         granted(&[("buffer", buffer)], 30_000_000)
             .with(|given| given.transport(|t| t.receive_window_limited_s = Some(9.0)))
@@ -405,7 +405,7 @@ fn what_a_receiver_grants_is_a_window() {
 }
 
 #[test]
-fn a_rate_that_is_asked_for_limits_the_sender_who_keeps_to_it() {
+fn a_rate_in_the_specification_limits_the_sender() {
     let rate = 24_000_000;
     assert_eq!(granted(&[("rate", rate)], 30_000_000).kinds(), ["sender_limited"]);
     // Far below its rate something else is in the way; beyond what the link takes the link is.
@@ -415,7 +415,7 @@ fn a_rate_that_is_asked_for_limits_the_sender_who_keeps_to_it() {
 }
 
 #[test]
-fn a_part_among_others_is_told_its_own_share_by_name() {
+fn the_share_of_one_of_several_parts_names_the_part() {
     let given = bulk(3, 10.0, 10_000_000, None).with(|given| {
         given.plan.measurements[0].parts[1].text = "bulk_put 1 KiB".into();
         given.records[1].initiator.transport.as_mut().unwrap().1.send_buffer_limited_s = Some(8.2);
@@ -427,13 +427,13 @@ fn a_part_among_others_is_told_its_own_share_by_name() {
 }
 
 #[test]
-fn no_verdict_is_smaller_than_the_clocks_error() {
+fn stalls_within_the_clocks_error_are_not_explained() {
     let blurred = stalls(400, own, 0, "").with(|given| given.lifelines.clock_error_ns = SECOND);
     assert_eq!(blurred.kinds(), NOTHING);
 }
 
 #[test]
-fn clocks_that_are_set_or_badly_known_are_trouble() {
+fn steps_and_large_errors_of_clocks_are_trouble() {
     let clock = |clock: Clock| {
         used(0.5).with(|given| drop(given.index.hosts.insert("b".into(), HostTrace { clock, ..HostTrace::default() })))
     };
@@ -462,7 +462,7 @@ fn a_clock_that_is_corrected_is_noted_at_most() {
 }
 
 #[test]
-fn lost_events_are_told_when_they_are_many() {
+fn many_lost_events_are_a_finding() {
     let lost = |lost: u64| {
         writer(0, 10)
             .with(|given| drop(given.index.hosts.insert("s".into(), HostTrace { lost, ..HostTrace::default() })))
@@ -472,7 +472,7 @@ fn lost_events_are_told_when_they_are_many() {
 }
 
 #[test]
-fn findings_are_ranked_by_what_they_explain_and_how_sure_they_are() {
+fn findings_are_ranked_by_share_times_confidence() {
     let given = bulk(1, 10.0, 30_000_000, None).with(|given| {
         given.transport(|t| {
             t.receive_window_limited_s = Some(2.0);
@@ -485,7 +485,7 @@ fn findings_are_ranked_by_what_they_explain_and_how_sure_they_are() {
 }
 
 #[test]
-fn figures_beyond_all_bounds_are_no_panic() {
+fn huge_figures_do_not_panic() {
     let most = i64::MAX;
     let hostile = writer(5, 1).with(|given| {
         given.lifelines.clock_error_ns = u64::MAX;
@@ -516,7 +516,7 @@ fn missing(lost: u64, on_the_link: u64, in_the_queue: u64) -> Given {
 }
 
 #[test]
-fn data_that_is_lost_for_good_is_missing_though_it_costs_no_time() {
+fn data_lost_for_good_is_a_finding_without_cost_in_time() {
     let found = missing(11, 11, 0).found();
     assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), ["link_loss"]);
     assert!((found[0].share - 11.0 / 400.0).abs() < 1e-9, "{}", found[0].share);
@@ -540,7 +540,7 @@ fn waiting(streams: usize, wait: usize) -> Given {
 }
 
 #[test]
-fn what_holds_every_stream_back_takes_all_of_their_time_however_many_there_are() {
+fn a_cause_in_every_stream_has_share_one() {
     for streams in [1, 2, 12, 40] {
         let found = waiting(streams, streams).found();
         assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), ["socket_buffer"], "{streams}");
@@ -552,7 +552,7 @@ fn what_holds_every_stream_back_takes_all_of_their_time_however_many_there_are()
 }
 
 #[test]
-fn what_holds_one_stream_of_several_back_takes_its_part_of_their_time() {
+fn a_cause_in_one_stream_has_the_share_of_its_stream() {
     let found = waiting(4, 1).found();
     assert_eq!([found[0].kind, found[1].kind], ["socket_buffer", "unexplained"]);
     assert!((found[0].share - 0.9 / 4.0).abs() < 1e-6, "{}", found[0].share);

@@ -15,10 +15,10 @@ pub(super) const KIND: Kind = Kind {
 /// Known is only that something is missing.
 const SURE: f64 = 0.3;
 
-/// That no limit was seen on a quiet machine is little to say.
+/// On a quiet machine that no limit was found is weak evidence.
 const CALM: f64 = 0.1;
 
-/// Where no link lies between the ends, what they compute is what a transfer takes; of the rest only that it was not seen.
+/// Where no link lies between the ends, what they compute is what a transfer takes; of the rest it is only known that no limit was found.
 fn in_one_machine(context: &Context<'_>, rest: f64) -> Option<Finding> {
     let of = |side: Side| context.measurement.over_parts(|part| part.computed(side).min(1.0));
     let ends = (of(Side::Initiator), of(Side::Responder));
@@ -36,8 +36,8 @@ fn in_one_machine(context: &Context<'_>, rest: f64) -> Option<Finding> {
 /// Beside these findings, those below [`LEAST`] among them.
 fn find(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
     let measurement = &context.measurement;
-    let told = measurement.parts.iter().all(|part| measurement.fullness(part).is_some());
-    // Calls wait for one another, and at a pace that is asked for, of either side, a path is empty by intention.
+    let known = measurement.parts.iter().all(|part| measurement.fullness(part).is_some());
+    // Calls wait for one another, and with a pace of either side a path is empty by intention.
     let paced = |part: &Part<'_>| [Side::Initiator, Side::Responder].into_iter().any(|side| part.paces(side));
     let unused = measurement.over_parts(|part| match part.work {
         Work::Bulk(_) if !paced(part) => 1.0 - measurement.fullness(part).unwrap_or(0.0),
@@ -51,12 +51,12 @@ fn find(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
     if measurement.parts.iter().all(Part::in_one_machine) {
         return in_one_machine(context, share);
     }
-    let path = if told { "no link was full in it" } else { "the network does not tell how full it was" };
+    let path = if known { "no link was full in it" } else { "the network does not tell how full it was" };
     let sentence =
         format!("{} of the time is not explained: {path}, and nothing else was seen in the way", percent(share));
     let figure =
         format!("links were not full {} of the time, of which {} is explained", percent(unused), percent(explained));
-    let figure = if told { figure } else { format!("{} of the time is explained", percent(explained)) };
+    let figure = if known { figure } else { format!("{} of the time is explained", percent(explained)) };
     let finding = KIND.finding(context, share, SURE, sentence).because(measurement.figure(figure));
     Some(if measurement.log.is_empty() {
         finding.attempt("trace the run (`run --trace`): events show what its ends did with their time")

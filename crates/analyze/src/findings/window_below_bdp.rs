@@ -23,11 +23,11 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let reader = other(part.work.sender()?);
-    // A window that is closed because its reader is elsewhere is the reader's.
+    // A window that is closed because its reader is busy elsewhere is found as receiver-limited.
     let share = limits.receive_window * (1.0 - context.outside_share(part.index, reader)) * part.weight;
     let window = part.receive_buffer()?;
     let trip = part.round_trip_s()?;
-    // Within one machine a closed window says that the reader's processor is behind.
+    // Within one machine a closed window means that the reader's processor is behind.
     if part.paths.is_none() && trip < LEAST_TRIP_S {
         return None;
     }
@@ -78,7 +78,7 @@ fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let needed = part.bandwidth_delay_bytes()?;
     let lets = pipe::window_limited_bit_s(window, trip)?;
     let share = (1.0 - context.measurement.fullness(part)?) * part.weight;
-    // Only where the window accounts for the rate that was seen.
+    // Only where the window accounts for the measured rate.
     let near = (0.5..2.0).contains(&(part.rate_bit_s() / lets));
     if share < LEAST || window >= needed || !near {
         return None;
@@ -97,7 +97,7 @@ fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     Some(finding.attempt(format!("`window(n = {most})`, or `blast`: the path holds {most} packets")))
 }
 
-/// More than this times what a window lets go does not come of rounding.
+/// More than this times the rate that a window allows is no rounding error.
 const SLACK: f64 = 1.2;
 
 /// Headers of a packet of ours over UDP, bytes: 28 of IP and UDP, the rest of the protocol.

@@ -99,7 +99,7 @@ fn calls_are_not_throughput_even_when_their_bytes_are_counted() {
 }
 
 #[test]
-fn parallel_has_its_parts_and_all_of_them() {
+fn parallel_parts_have_an_aggregate() {
     let records = [moved(0, 0, 100), moved(1, 0, 50), moved(0, 1, 100)];
     let summaries = summarise(&plan(Composer::Parallel, vec![get("a"), get("b")]), &records);
     let parts: Vec<&str> = summaries.iter().map(|s| s.part.as_str()).collect();
@@ -174,7 +174,7 @@ fn calls_come_before_connections() {
     assert!((summary.rate_per_s.unwrap().mean - 1e6).abs() < 1e-3);
 }
 
-/// 500 MB with hosts that were busy for 1 s and 3 s, seen for `elapsed_s`.
+/// 500 MB with hosts that were busy for 1 s and 3 s of `elapsed_s`.
 fn on_hosts(run: u32, elapsed_s: f64) -> RunRecord {
     let mut record = moved(0, run, 500);
     let host =
@@ -254,7 +254,7 @@ fn spinning_on_the_core_of_the_peer() {
 }
 
 #[test]
-fn loss_is_over_what_was_sent_and_absent_where_nobody_knows() {
+fn loss_is_absent_where_it_is_not_counted() {
     let mut record = moved(0, 0, 1);
     record.responder.sent_units = 1000;
     record.initiator.lost = Some(10);
@@ -274,7 +274,7 @@ fn lost_calls_are_over_the_calls_made() {
 }
 
 #[test]
-fn transport_is_the_last_run_and_retransmits_their_sum() {
+fn retransmits_are_summed_over_runs() {
     let with = |run, retransmits, rtt_s| {
         let start =
             Transport { retransmits: 5, busy_s: Some(0.0), send_buffer_limited_s: Some(0.0), ..Transport::default() };
@@ -287,7 +287,7 @@ fn transport_is_the_last_run_and_retransmits_their_sum() {
     assert_eq!(side.retransmits, Some(3));
     assert_eq!(side.transport.unwrap().1.rtt_s, 0.2);
     assert_eq!((side.busy_share, side.send_buffer_limited_share), (Some(0.5), Some(0.2)));
-    assert_eq!(side.receive_window_limited_share, None, "it was not told");
+    assert_eq!(side.receive_window_limited_share, None, "it was not reported");
 }
 
 fn flags_of(part: Part, change: impl Fn(&mut RunRecord)) -> Vec<String> {
@@ -315,9 +315,9 @@ fn flags() {
     let used = |name: &str| BTreeMap::from([("congestion".to_owned(), name.to_owned())]);
     assert_eq!(flags_of(get("a"), |r| r.responder.settings = used("bbr")), ["congestion bbr"]);
     assert_eq!(flags_of(get("a"), |r| r.responder.settings = used("cubic")), none);
-    let mut asked = get("a");
-    asked.stack.options.insert("congestion".into(), OptionValue::Word("bbr".into()));
-    assert_eq!(flags_of(asked, |r| r.responder.settings = used("bbr")), none);
+    let mut named = get("a");
+    named.stack.options.insert("congestion".into(), OptionValue::Word("bbr".into()));
+    assert_eq!(flags_of(named, |r| r.responder.settings = used("bbr")), none);
     let unlimited = Part { data: Data { count: Count::Unlimited, ..get("a").data }, ..get("a") };
     assert_eq!(flags_of(unlimited, |r| r.limited = true), none);
     let load = Part { background: true, ..get("load") };
@@ -325,7 +325,7 @@ fn flags() {
 }
 
 #[test]
-fn throttling_is_known_when_it_is_known_of_every_run() {
+fn throttling_is_known_if_every_run_reports_it() {
     let with = |run, initiator: Option<f64>, responder: Option<f64>| {
         let host = |throttled_s: Option<f64>| {
             let reason = [("throttled_s".to_owned(), "nobody counts it".to_owned())];
@@ -372,7 +372,7 @@ fn until_is_reached_by_a_narrow_interval() {
 }
 
 #[test]
-fn until_looks_at_calls_where_nothing_else_is() {
+fn until_uses_calls_without_throughput() {
     let mut plan = plan(Composer::Basic, vec![rr()]);
     plan.measurements[0].until = Some(Until { share: 0.02, at_most: 9 });
     let records = [called(0, &[1000, 9000]), called(1, &[1010, 9010]), called(2, &[990, 8990])];

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_chain_of_calls_is_one_when_nobody_paces_it_and_it_is_long() {
+fn long_chains_of_calls_without_a_pace_are_serial() {
     assert_eq!(calls(&[(20, 100)]).kinds(), ["serial_round_trips"]);
     assert_eq!(calls(&[(20, 4)]).kinds(), NOTHING);
     let paced = calls(&[(20, 100)]).with(|given| {
@@ -16,7 +16,7 @@ fn a_chain_of_calls_is_one_when_nobody_paces_it_and_it_is_long() {
 }
 
 #[test]
-fn late_calls_hold_the_time_of_those_before_them_only_once() {
+fn time_before_late_calls_counts_once() {
     // At a pace of 20 ms and 40 ms each, every call is 20 ms later than the one before it; the service takes 20 of them 40 ms.
     let late: Vec<(u64, u64)> = (0..50).map(|before| (40 + 20 * before, 1)).collect();
     let found = paced(&late)
@@ -45,7 +45,7 @@ pub(super) fn paced(times: &[(u64, u64)]) -> Given {
 }
 
 #[test]
-fn forty_milliseconds_are_a_delayed_acknowledgement_where_nagle_is_on() {
+fn waits_of_40_ms_with_nagle_on_are_delayed_acknowledgements() {
     assert_eq!(paced(&[(42, 100)]).kinds(), ["nagle_delayed_ack"]);
     assert_eq!(paced(&[(90, 100)]).kinds(), NOTHING);
     let off = paced(&[(42, 100)])
@@ -71,7 +71,7 @@ fn held_segments_show_nagle() {
 }
 
 #[test]
-fn units_that_wait_for_any_time_do_not_show_nagle() {
+fn delays_of_any_length_are_not_nagle() {
     let late = |ms: fn(u64) -> u64| {
         paced(&[(60, 20)]).with(|given| {
             for n in 0..20_u64 {
@@ -89,7 +89,7 @@ fn units_that_wait_for_any_time_do_not_show_nagle() {
 }
 
 #[test]
-fn the_tail_of_what_a_window_lets_go_is_not_held_by_nagle() {
+fn the_tail_of_a_window_is_not_held_by_nagle() {
     // Units of one and a half segments that are handed over at once and leave one a round trip of 40 ms.
     let tail = |before_ms: u64| {
         paced(&[(60, 20)]).with(|given| {

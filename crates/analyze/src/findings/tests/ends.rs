@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_processor_limits_from_its_limit_on() {
+fn a_processor_limits_at_85_percent() {
     let computes = |share: f64| {
         bulk(1, 10.0, 30_000_000, None).with(|given| given.records[0].responder.usage.system_s = 10.0 * share)
     };
@@ -30,7 +30,7 @@ fn copying_packets_takes_a_simulated_processor() {
 }
 
 #[test]
-fn a_process_that_is_stopped_is_named_and_one_without_a_core_is_the_processors() {
+fn a_stopped_process_is_no_process_without_a_core() {
     let paused = |ms: u64, reason: &str| {
         bulk(1, 10.0, 30_000_000, None).with(|given| {
             given.event(5_000_000, "b", "PROCESS_PAUSED", &format!("{}; 17; {}; {reason}", ms * MS, ms * MS));
@@ -82,7 +82,7 @@ pub(super) fn writer(away: u64, within: u64) -> Given {
 }
 
 #[test]
-fn an_application_limits_that_is_away_while_it_could_send() {
+fn an_application_that_is_away_limits() {
     assert_eq!(writer(5, 1).kinds(), ["application_limited"]);
     assert_eq!(writer(1, 5).kinds(), NOTHING);
 }
@@ -100,13 +100,13 @@ fn reader(away: u64, within: u64) -> Given {
 }
 
 #[test]
-fn a_receiver_limits_that_does_not_take_what_is_there() {
+fn a_receiver_with_a_backlog_limits() {
     assert_eq!(reader(5, 1).kinds(), ["receiver_limited"]);
     assert_eq!(reader(1, 5).kinds(), NOTHING);
 }
 
 #[test]
-fn of_a_host_that_lost_events_nothing_follows_from_what_is_not_there() {
+fn missing_events_of_a_host_that_lost_events_prove_nothing() {
     let missing = reader(5, 1).with(|given| {
         drop(given.index.hosts.insert("b".into(), HostTrace { recorded: 70, lost: 30, ..HostTrace::default() }))
     });
@@ -136,13 +136,13 @@ fn asker(answered: u64, lies: u64) -> Given {
 }
 
 #[test]
-fn who_takes_each_answer_as_it_comes_and_asks_again_later_does_not_limit_as_a_receiver() {
+fn a_reader_that_requests_later_is_not_receiver_limited() {
     assert_eq!(asker(1, 0).all(), ["healthy"]);
     assert_eq!(asker(1, 60).kinds(), ["receiver_limited"]);
 }
 
 #[test]
-fn what_has_not_come_yet_does_not_lie_there() {
+fn bytes_on_their_way_are_no_backlog() {
     // Taken 1 ms after it came, however long the application had been elsewhere before.
     assert_eq!(asker(60, 1).kinds(), NOTHING);
 }
@@ -158,7 +158,7 @@ fn caller(delay: Option<f64>, seconds: u64) -> Given {
 }
 
 #[test]
-fn a_callers_own_delay_limits_what_nobody_wrote_is_not_judged() {
+fn delays_in_the_specification_limit_the_caller() {
     let found = caller(Some(0.08), 10).found();
     assert_eq!(found[0].kind, "application_limited");
     assert!((found[0].share - 0.8).abs() < 1e-9, "{}", found[0].share);

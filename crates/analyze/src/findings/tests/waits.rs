@@ -42,7 +42,7 @@ fn a_retransmission_of_the_bytes_explains_a_wait_for_them() {
 }
 
 #[test]
-fn what_one_retransmission_tells_does_not_hide_those_that_tell_no_bytes() {
+fn retransmissions_without_bytes_count_beside_those_with_bytes() {
     let both = |n: u64| if n == 0 { own(0) } else { n.is_multiple_of(2).then(|| "; ; ; ; time-out; 1".to_owned()) };
     let found = stalls(150, both, 0, "").found();
     assert_eq!(found[0].kind, "retransmission_stall");
@@ -50,7 +50,7 @@ fn what_one_retransmission_tells_does_not_hide_those_that_tell_no_bytes() {
 }
 
 #[test]
-fn where_every_wait_holds_a_retransmission_the_shortest_is_the_usual_one() {
+fn the_shortest_wait_is_the_usual_one_if_all_have_retransmissions() {
     let every = |n: u64| Some(format!("; 0; {}; 1448; time-out; 1", n * 16_384 + 2896));
     let found = stalls(400, every, 0, "").found();
     assert!(found[0].sentence.starts_with("400 waits"), "{}", found[0].sentence);
@@ -58,7 +58,7 @@ fn where_every_wait_holds_a_retransmission_the_shortest_is_the_usual_one() {
 }
 
 #[test]
-fn what_comes_after_a_wait_does_not_explain_it() {
+fn later_events_do_not_explain_a_wait() {
     let given = |late_us: u64, error_ns: u64| {
         stalls(400, |_| None, 0, "").with(|given| {
             given.lifelines.clock_error_ns = error_ns;
@@ -146,7 +146,7 @@ fn coincidence_is_not_cause() {
 
 /// The trap is one: as many long waits hold a retransmission as in the trial.
 #[test]
-fn the_coincidences_are_there() {
+fn overlaps_of_intervals_are_summed() {
     let given = stalls(619, |_| None, 1000, "; ; ; ; time-out; 1");
     let table = &given.events;
     let times = |keyword: &str| -> Vec<u64> {
