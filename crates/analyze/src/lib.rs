@@ -45,6 +45,8 @@ mod side_summary;
 pub mod statistics;
 pub mod summarise;
 pub mod summary;
+#[cfg(test)]
+mod testing;
 
 pub use compare::{Comparison, Label, MetricComparison, Pairing, Verdict, compare};
 pub use interval::{half_width_share, interval_reached};

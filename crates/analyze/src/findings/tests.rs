@@ -6,13 +6,14 @@ mod waits;
 
 use super::*;
 use crate::lifelines::Lifelines;
+use crate::testing::plan;
 use calls::paced;
 use ends::writer;
 use stackline_core::catalogue::OptionValue;
 use stackline_core::distribution::Distribution;
-use stackline_core::network::{Host, Link, Network, Queue, Rate, Switch};
-use stackline_core::plan::{self, Access, Composer, Count, Data, Part, Plan, Size, Stack, Warmup, World};
-use stackline_core::program::{Call, DelayArgument, Procedure, SizeArgument, Step};
+use stackline_core::network::Network;
+use stackline_core::plan::{Part, Plan, Stack};
+use stackline_core::program::{Call, DelayArgument, Step};
 use stackline_core::record::{Histogram, HostUsage, NetworkRecord, PortRecord, RunRecord, SideRecord, Transport};
 use stackline_core::time::Duration;
 use stackline_core::trace::{Clock, Flow, HostTrace, Index, RunSpan};
@@ -32,67 +33,26 @@ struct Given {
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-fn network(mbit_s: f64, one_way_ms: u64, queue_bytes: Option<u64>, senders: usize) -> Network {
-    let host = |name: String| Host { name, ..Host::default() };
-    let link = |a: &str, b: &str, rate: f64, ms: u64, queue| Link {
-        ends: (a.into(), b.into()),
-        rate: Rate::Constant(rate),
-        delay: Duration(ms * MS),
-        queue,
-        ..Link::default()
-    };
-    let queue = queue_bytes.map(|bytes| Queue { limit_bytes: Some(bytes), ..Queue::default() });
-    let names: Vec<String> = (0..senders).map(|at| format!("a{at}")).collect();
-    let mut links: Vec<Link> = names.iter().map(|name| link(name, "s", 1e9, 0, None)).collect();
-    links.push(link("s", "b", mbit_s * 1e6, one_way_ms, queue));
-    let hosts = names.into_iter().chain(["b".into()]).map(host).collect();
-    Network { name: "n".into(), hosts, switches: vec![Switch { name: "s".into(), ..Switch::default() }], links }
+/// That part from each of so many senders, in parallel over one link.
+fn plan_of(mbit_s: f64, one_way_ms: u64, queue_bytes: Option<u64>, senders: usize, part: &str) -> Plan {
+    let of_each = |text: &dyn Fn(usize) -> String| (0..senders).map(text).collect::<String>();
+    let hosts = of_each(&|at| format!("a{at}, "));
+    let links = of_each(&|at| format!("link a{at} - s 1 Gbit/s 0 ms; "));
+    let parts: Vec<String> = (0..senders).map(|at| format!("from a{at} to b {part}")).collect();
+    let queue = queue_bytes.map_or_else(String::new, |bytes| format!(" queue {bytes} B"));
+    plan(&format!(
+        "network n {{ host {hosts}b; switch s; {links}link s - b {mbit_s} Mbit/s {one_way_ms} ms{queue}; }}
+         1 parallel across n in simulated: {}",
+        parts.join(" | ")
+    ))
 }
 
-fn part(from: usize, calls: Vec<Step>, answers: Vec<Step>) -> Part {
-    let procedure = Procedure { name: "test".into(), timings: vec![], initiator: calls, responder: answers };
-    let data = Data {
-        unit: Size::Bytes(16_384),
-        reply: Size::Bytes(64),
-        count: Count::Units(100),
-        timings: vec![Distribution::Constant(0.02)],
-    };
-    Part {
-        text: "test".into(),
-        replicas: 1,
-        from: Some(format!("a{from}")),
-        to: Some("b".into()),
-        procedure,
-        data,
-        source: Access::Memory,
-        destination: Access::Memory,
-        stack: Stack::plain("tcp"),
-        cpu: (None, None),
-        background: false,
-    }
-}
-
-fn measurement(parts: Vec<Part>) -> plan::Measurement {
-    plan::Measurement {
-        text: "test".into(),
-        line: 1,
-        variables: vec![],
-        runs: 1,
-        time_limit: None,
-        until: None,
-        warmup: Warmup::Runs(0),
-        composer: Composer::Parallel,
-        world: World::Simulated,
-        across: Some("n".into()),
-        parts,
-    }
+fn network(mbit_s: f64, one_way_ms: u64, senders: usize) -> Network {
+    plan_of(mbit_s, one_way_ms, None, senders, "bulk_put 1*1").networks.remove(0)
 }
 
 /// Transfers of so many bytes in so many seconds over a link of 100 Mbit/s and a round trip of 20 ms.
 fn bulk(streams: usize, seconds: f64, bytes: u64, queue: Option<u64>) -> Given {
-    let network = network(100.0, 10, queue, streams);
-    let steps = || vec![Step::Call(Call::DataRequest(SizeArgument::Unit))];
-    let parts: Vec<Part> = (0..streams).map(|at| part(at, steps(), vec![])).collect();
     let port = PortRecord {
         name: "s>b".into(),
         packets: streams as u64 * bytes / 1448,
@@ -142,12 +102,7 @@ fn bulk(streams: usize, seconds: f64, bytes: u64, queue: Option<u64>) -> Given {
         ..Index::default()
     };
     Given {
-        plan: Plan {
-            seed: 1,
-            hosts: Default::default(),
-            networks: vec![network],
-            measurements: vec![measurement(parts)],
-        },
+        plan: plan_of(100.0, 10, queue, streams, "bulk_put 16 KiB*100"),
         records: (0..streams).map(record).collect(),
         index,
         events: Table::default(),
@@ -158,8 +113,7 @@ fn bulk(streams: usize, seconds: f64, bytes: u64, queue: Option<u64>) -> Given {
 /// So many calls that take these ms each, over a round trip of 20 ms.
 fn calls(times: &[(u64, u64)]) -> Given {
     let mut given = bulk(1, 1.0, 1, None);
-    let rpc = vec![Step::Call(Call::RpcCall(SizeArgument::Unit, SizeArgument::Reply))];
-    given.plan.measurements[0].parts = vec![part(0, rpc, vec![])];
+    given.plan = plan_of(100.0, 10, None, 1, "rr 16 KiB, 64*100");
     let n: u64 = times.iter().map(|(_, n)| n).sum();
     let counts: Vec<(u64, u64)> = times.iter().map(|(ms, n)| (ms * MS, *n)).collect();
     let sum: u64 = counts.iter().map(|(value, n)| value * n).sum();
@@ -175,6 +129,18 @@ impl Given {
     fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
+    }
+
+    fn part(&mut self) -> &mut Part {
+        &mut self.plan.measurements[0].parts[0]
+    }
+
+    /// With a pace of its initiators.
+    fn paced(self) -> Self {
+        self.with(|given| {
+            let pace = Call::Pace(DelayArgument::Drawn(Distribution::Constant(0.02)));
+            given.part().procedure.initiator.insert(0, Step::Call(pace));
+        })
     }
 
     fn port(&mut self) -> impl Iterator<Item = &mut PortRecord> {
@@ -228,11 +194,7 @@ fn healthy_runs_leave_no_time_unexplained() {
     assert!(sentence.starts_with("20 % of the time is not explained"), "{sentence}");
     let seen = &used(0.8).found()[0].evidence[0].what;
     assert!(seen.ends_with("of which 0 % is explained"), "{seen}");
-    let paced = used(0.8).with(|given| {
-        let pace = Step::Call(Call::Pace(DelayArgument::Timing(0)));
-        let part = &mut given.plan.measurements[0].parts[0];
-        part.procedure.initiator.insert(0, pace);
-    });
+    let paced = used(0.8).paced();
     assert_eq!(paced.all(), ["healthy"]);
     assert_eq!(calls(&[(20, 4)]).all(), ["healthy"]);
     // However little the cause takes of the time, what is not known comes behind it.
@@ -262,7 +224,7 @@ fn an_opening_window_is_not_the_cost_of_a_loss() {
     // 1 MB over 100 Mbit/s and 80 ms: the window's growth takes most of it, a loss or not.
     let given = |lost: u64| {
         bulk(1, 0.62, 1_000_000, None).with(|given| {
-            given.plan.networks = vec![network(100.0, 40, None, 1)];
+            given.plan.networks = vec![network(100.0, 40, 1)];
             given.port().for_each(|port| _ = port.drops.insert("lost on the link".into(), lost));
         })
     };
@@ -341,7 +303,7 @@ fn within_one_machine_a_closed_window_is_the_readers() {
 fn one_packet_at_a_time_is_a_window() {
     let waits = |name: &str, bytes: u64| {
         bulk(1, 10.0, bytes, None).with(|given| {
-            given.plan.measurements[0].parts[0].stack =
+            given.part().stack =
                 Stack { name: name.into(), options: [("packet".to_owned(), OptionValue::Number(1024))].into() };
             given.records[0].initiator.transport = None;
         })
@@ -367,7 +329,7 @@ fn a_full_send_buffer_limits() {
 fn a_larger_buffer_is_requested_by_the_option_of_the_stack() {
     let tried = |stack: &str, change: fn(&mut Transport)| {
         let given = bulk(1, 10.0, 30_000_000, None).with(|given| {
-            given.plan.measurements[0].parts[0].stack = Stack::plain(stack);
+            given.part().stack = Stack::plain(stack);
             given.transport(change);
         });
         given.found()[0].tries[0].clone()
@@ -386,7 +348,7 @@ fn a_larger_buffer_is_requested_by_the_option_of_the_stack() {
 fn granted(options: &[(&str, u64)], bytes: u64) -> Given {
     bulk(1, 10.0, bytes, None).with(|given| {
         let options = options.iter().map(|(name, value)| ((*name).to_owned(), OptionValue::Number(*value)));
-        given.plan.measurements[0].parts[0].stack = Stack { name: "blast".into(), options: options.collect() };
+        given.part().stack = Stack { name: "blast".into(), options: options.collect() };
         given.transport(|t| (t.cwnd_segments, t.send_buffer_limited_s) = (None, None));
         given.records[0].responder.settings.clear();
     })
@@ -504,9 +466,7 @@ fn huge_figures_do_not_panic() {
 
 /// So many of 400 units never arrive; the link lost, and the queue dropped, so many packets.
 fn missing(lost: u64, on_the_link: u64, in_the_queue: u64) -> Given {
-    used(0.04).with(|given| {
-        let pace = Step::Call(Call::Pace(DelayArgument::Timing(0)));
-        given.plan.measurements[0].parts[0].procedure.initiator.insert(0, pace);
+    used(0.04).paced().with(|given| {
         let record = &mut given.records[0];
         (record.initiator.transport, record.initiator.sent_units, record.responder.lost) = (None, 400, Some(lost));
         for (reason, count) in [("lost on the link", on_the_link), ("queue full", in_the_queue)] {

@@ -1,57 +1,27 @@
 //! Summaries of small plans whose figures can be checked by hand.
 
 use super::*;
-use crate::{Metric, Work};
-use crate::{half_width_share, interval_reached};
+use crate::testing::{self, part};
+use crate::{Metric, Work, half_width_share, interval_reached};
 use stackline_core::catalogue::OptionValue;
 use stackline_core::distribution::Distribution;
-use stackline_core::plan::{Access, Composer, Count, Data, HostPlan, Stack, Until, Via, Warmup, World};
-use stackline_core::program::{Call, DelayArgument, Procedure, SizeArgument, Step};
+use stackline_core::plan::{Composer, Count, Data, HostPlan, Until, Via};
+use stackline_core::program::{Call, DelayArgument, Step};
 use stackline_core::record::{HostUsage, SideRecord, Transport};
 
-fn procedure(name: &str, call: Call) -> Procedure {
-    Procedure { name: name.into(), timings: vec![], initiator: vec![Step::Call(call)], responder: vec![] }
-}
-
-fn part(text: &str, procedure: Procedure) -> Part {
-    Part {
-        text: text.into(),
-        replicas: 1,
-        from: Some("khons".into()),
-        to: None,
-        procedure,
-        data: Data { unit: Size::Bytes(1000), reply: Size::Bytes(1000), count: Count::Units(10), timings: vec![] },
-        source: Access::Memory,
-        destination: Access::Memory,
-        stack: Stack::plain("tcp"),
-        cpu: (None, None),
-        background: false,
-    }
-}
-
 pub(crate) fn get(text: &str) -> Part {
-    part(text, procedure("bulk_get", Call::AwaitDataIndication(SizeArgument::Unit)))
+    Part { text: text.into(), ..part("host khons; 1 from khons bulk_get 1000*10") }
 }
 
 fn rr() -> Part {
-    part("rr 32*10", procedure("request_response", Call::RpcCall(SizeArgument::Unit, SizeArgument::Reply)))
+    part("host khons; 1 from khons rr 1000, 1000*10")
 }
 
 pub(crate) fn plan(composer: Composer, parts: Vec<Part>) -> Plan {
-    let measurement = Measurement {
-        text: "3 bulk_get 1000*10".into(),
-        line: 1,
-        variables: vec![],
-        runs: 3,
-        time_limit: None,
-        until: None,
-        warmup: Warmup::Runs(1),
-        composer,
-        world: World::Live,
-        across: None,
-        parts,
-    };
-    Plan { seed: 1, hosts: BTreeMap::new(), networks: vec![], measurements: vec![measurement] }
+    let mut plan = testing::plan("3 warmup 1 bulk_get 1000*10");
+    let measurement = &mut plan.measurements[0];
+    (measurement.composer, measurement.parts) = (composer, parts);
+    plan
 }
 
 /// `mb` megabytes in one second.
@@ -155,7 +125,7 @@ fn connections_have_a_rate_and_a_cost() {
     let mut record = RunRecord { replicas: 1, elapsed_ns: 1_000_000, connects, ..RunRecord::default() };
     record.initiator.usage.system_s = 60e-6;
     record.responder.usage.system_s = 20e-6;
-    let part = part("connect_disconnect 0*2", procedure("connect_disconnect", Call::ConnectRequest));
+    let part = part("host khons; 1 from khons connect_disconnect 0*2");
     let summary = &summarise(&plan(Composer::Basic, vec![part]), &[record])[0];
     assert_eq!((summary.main, summary.rate_of), (Some(Metric::Connect), Some(Work::Connection)));
     assert!((summary.rate_per_s.unwrap().mean - 2000.0).abs() < 1e-9);

@@ -6,10 +6,7 @@ use super::*;
 fn long_chains_of_calls_without_a_pace_are_serial() {
     assert_eq!(calls(&[(20, 100)]).kinds(), ["serial_round_trips"]);
     assert_eq!(calls(&[(20, 4)]).kinds(), NOTHING);
-    let paced = calls(&[(20, 100)]).with(|given| {
-        let pace = Step::Call(Call::Pace(DelayArgument::Timing(0)));
-        given.plan.measurements[0].parts[0].procedure.initiator.insert(0, pace);
-    });
+    let paced = calls(&[(20, 100)]).paced();
     assert_eq!(paced.kinds(), NOTHING);
     let sentence = &calls(&[(20, 100)]).found()[0].sentence;
     assert!(sentence.contains("1.98 s less, 20.0 ms instead of 2.00 s"), "{sentence}");
@@ -37,11 +34,7 @@ fn time_before_late_calls_counts_once() {
 
 /// Calls that begin at moments of their own, so that they are no chain.
 pub(super) fn paced(times: &[(u64, u64)]) -> Given {
-    calls(times).with(|given| {
-        let pace = Step::Call(Call::Pace(DelayArgument::Timing(0)));
-        given.plan.measurements[0].parts[0].procedure.initiator.insert(0, pace);
-        given.plan.networks = vec![network(100.0, 1, None, 1)];
-    })
+    calls(times).paced().with(|given| given.plan.networks = vec![network(100.0, 1, 1)])
 }
 
 #[test]
@@ -93,7 +86,7 @@ fn the_tail_of_a_window_is_not_held_by_nagle() {
     // Units of one and a half segments that are handed over at once and leave one a round trip of 40 ms.
     let tail = |before_ms: u64| {
         paced(&[(60, 20)]).with(|given| {
-            given.plan.networks = vec![network(100.0, 20, None, 1)];
+            given.plan.networks = vec![network(100.0, 20, 1)];
             for n in 0..20_u64 {
                 let (at, offset) = (n * 200_000, n * 2172);
                 given.event(at, "a0", "APP_CALL", &format!("{n}; 0; {offset}; 2172"));

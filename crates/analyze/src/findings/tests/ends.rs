@@ -115,9 +115,7 @@ fn missing_events_of_a_host_that_lost_events_prove_nothing() {
 
 /// A question every 90 ms, at a pace, that is answered after so many ms; `lies` ms later it is taken.
 fn asker(answered: u64, lies: u64) -> Given {
-    bulk(1, 9.0, 30_000, None).with(|given| {
-        let part = &mut given.plan.measurements[0].parts[0];
-        part.procedure.initiator.insert(0, Step::Call(Call::Pace(DelayArgument::Timing(0))));
+    bulk(1, 9.0, 30_000, None).paced().with(|given| {
         let record = &mut given.records[0];
         (record.initiator.received_bytes, record.responder.sent_bytes) = (50_000, 50_000);
         (record.initiator.sent_bytes, record.responder.received_bytes) = (6_000, 6_000);
@@ -151,9 +149,8 @@ fn bytes_on_their_way_are_no_backlog() {
 fn caller(delay: Option<f64>, seconds: u64) -> Given {
     calls(&[(20, 100)]).with(|given| {
         (given.records[0].elapsed_ns, given.records[0].span_ns) = (seconds * SECOND, seconds * SECOND);
-        let part = &mut given.plan.measurements[0].parts[0];
         let delay = delay.map(|delay| Step::Call(Call::Delay(DelayArgument::Drawn(Distribution::Constant(delay)))));
-        part.procedure.initiator.extend(delay);
+        given.part().procedure.initiator.extend(delay);
     })
 }
 
@@ -166,10 +163,7 @@ fn delays_in_the_specification_limit_the_caller() {
     assert!(!caller(None, 10).kinds().contains(&"application_limited"));
     // It cannot have been away for longer than it was in no call.
     assert!(!caller(Some(0.08), 2).kinds().contains(&"application_limited"));
-    let paced = caller(Some(0.08), 10).with(|given| {
-        let pace = Step::Call(Call::Pace(DelayArgument::Timing(0)));
-        given.plan.measurements[0].parts[0].procedure.initiator.insert(0, pace);
-    });
+    let paced = caller(Some(0.08), 10).paced();
     assert!(!paced.kinds().contains(&"application_limited"));
 }
 
@@ -198,7 +192,7 @@ fn within(computes: (f64, f64), idle: f64) -> Given {
     bulk(1, 10.0, 6_000_000_000, None).with(|given| {
         given.plan.networks.clear();
         given.plan.measurements[0].across = None;
-        (given.plan.measurements[0].parts[0].from, given.plan.measurements[0].parts[0].to) = (None, None);
+        (given.part().from, given.part().to) = (None, None);
         given.transport(|t| t.rtt_s = 15e-6);
         let record = &mut given.records[0];
         (record.initiator.usage.system_s, record.responder.usage.system_s) = (10.0 * computes.0, 10.0 * computes.1);
@@ -219,6 +213,6 @@ fn within_one_machine_only_processors_limit() {
     assert!(found[0].sentence.starts_with("nothing that was watched was at its limit"), "{}", found[0].sentence);
     assert!((found[0].share - 0.63).abs() < 1e-6 && found[0].confidence < 0.2, "{:?}", found[0]);
     // Over a short link it is not known what else was in the way.
-    let apart = within((0.37, 0.33), 0.05).with(|given| given.plan.measurements[0].parts[0].to = Some("b".into()));
+    let apart = within((0.37, 0.33), 0.05).with(|given| given.part().to = Some("b".into()));
     assert!(apart.found()[0].sentence.contains("is not explained"), "{}", apart.found()[0].sentence);
 }

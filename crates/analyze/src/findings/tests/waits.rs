@@ -110,7 +110,7 @@ fn a_call_that_is_given_up_was_waited_for() {
 fn a_connection_whose_first_packet_is_lost_was_waited_for() {
     let given = |flow: u64| {
         bulk(2, 20.0, 0, None).with(|given| {
-            given.plan.networks = vec![network(100.0, 1, None, 2)];
+            given.plan.networks = vec![network(100.0, 1, 2)];
             given.records.iter_mut().for_each(|record| record.initiator.transport = None);
             given.port().for_each(|port| _ = port.drops.insert("lost on the link".into(), 10));
             for n in 0..19_u64 {
@@ -146,7 +146,7 @@ fn coincidence_is_not_cause() {
 
 /// The trap is one: as many long waits hold a retransmission as in the trial.
 #[test]
-fn overlaps_of_intervals_are_summed() {
+fn chance_gives_as_many_coincidences_as_the_trial() {
     let given = stalls(619, |_| None, 1000, "; ; ; ; time-out; 1");
     let table = &given.events;
     let times = |keyword: &str| -> Vec<u64> {
