@@ -71,7 +71,7 @@ use log::Log;
 use measurement::Measurement;
 
 /// Every kind; of two findings that rank alike, the one of the kind listed first comes first.
-pub const KINDS: [Kind; 20] = [
+pub const KINDS: &[Kind] = &[
     lost_events::KIND,
     clock_trouble::KIND,
     sender_limited::KIND,

@@ -23,7 +23,7 @@ fn the_document_has_every_kind_with_its_meaning() {
 
 #[test]
 fn each_kind_has_a_name_of_its_own() {
-    let mut names = KINDS.map(|kind| kind.name).to_vec();
+    let mut names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), KINDS.len());
