@@ -70,12 +70,12 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
     if clock.drift_ppm.abs() > CRYSTAL_PPM {
         let gains = clock.drift_ppm.abs() * 1e-6 * real(last.saturating_sub(first)) / 1e9;
         let sentence = format!(
-            "the clock of {host} goes {:.0} parts of a million {}: {} over these runs",
+            "the clock of {host} runs {:.0} ppm {}: {} over these runs",
             clock.drift_ppm.abs(),
             if clock.drift_ppm > 0.0 { "fast" } else { "slow" },
             units::time(gains)
         );
-        let figures = format!("{:+.1} parts of a million, of which times are corrected", clock.drift_ppm);
+        let figures = format!("{:+.1} ppm, and times are corrected by it", clock.drift_ppm);
         return Some((NOTE, sentence, evidence(&figures, first, last)));
     }
     let offset = clock.offset_ns.unsigned_abs();

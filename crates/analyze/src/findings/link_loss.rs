@@ -33,7 +33,7 @@ fn find(context: &Context<'_>) -> Option<Finding> {
     );
     let finding = KIND.finding(context, share, losses.confidence, sentence).because(context.drops(worst));
     let finding = context.with_stalls(finding).attempt(repair(port));
-    Some(finding.attempt("a stack that falls less for a loss: `tcp(congestion = bbr)` live, `blast(selective)`"))
+    Some(finding.attempt("a stack that slows down less after a loss: `tcp(congestion = bbr)` live, `blast(selective)`"))
 }
 
 /// Data that is missing, unless what the link loses is found already for the time that it costs.

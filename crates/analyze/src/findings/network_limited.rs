@@ -58,7 +58,7 @@ fn find(context: &Context<'_>) -> Option<Finding> {
     } else {
         finding.attempt(format!("a faster link {}, or fewer bytes: compression, caching", port.name))
     };
-    Some(finding.attempt("what else goes over it at another time or another way"))
+    Some(finding.attempt("other traffic over it at another time, or over another path"))
 }
 
 /// The share of response times beyond what the empty path takes.

@@ -47,7 +47,7 @@ fn merged(mut found: Vec<(f64, String, Finding)>, count: usize) -> Option<Findin
         let names: Vec<&str> = others.iter().take(NAMED).map(|(_, name, _)| name.as_str()).collect();
         let more = if others.len() > NAMED { ", ..." } else { "" };
         first.sentence += &format!(
-            "; so it is with {} of {} more beside it ({}{more}), {} of the time of all together",
+            "; the same holds for {} of the {} other parts ({}{more}), {} of the time of all together",
             others.len(),
             count - 1,
             names.join(", "),

@@ -35,7 +35,7 @@ fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let (_, host) = part.ends()?;
     let each = backlog.total_s / real(backlog.times.max(1));
     let sentence = format!(
-        "the receiver limits: the application on {host} does not take what is there for {} ({} between its operations)",
+        "the receiver limits: received data waits for the application on {host} {} ({} between its operations)",
         part.of_its_time(own),
         units::time(each)
     );
@@ -62,7 +62,7 @@ fn by_rate(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     }
     let (_, host) = part.ends()?;
     let sentence = format!(
-        "the receiver limits: the sender waits for the window of {host} {}, and {} go where {} over a round trip of {} let {} go",
+        "the receiver limits: the sender waits for the window of {host} {}, and sends at {} where {} over a round trip of {} allow {}",
         part.of_its_time(limits.receive_window),
         units::rate(part.rate_bit_s()),
         units::size(window),

@@ -37,7 +37,7 @@ fn by_stack(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     }
     let (host, stack) = (part.ends()?.0, &part.plan.stack.name);
     let sentence = format!(
-        "the sender limits: `{stack}` on {host} sends at no more than the {} it is told, and does so {}",
+        "the sender limits: the option `rate` of `{stack}` on {host} is {}, and it sends at that rate {}",
         units::rate(rate),
         part.of_its_time(kept)
     );
@@ -60,7 +60,7 @@ fn by_interface(context: &Context<'_>) -> Option<Finding> {
     }
     let host = &port.hop.ends.0;
     let sentence = format!(
-        "the sender limits: the interface of {host} lets no more than {} go, and does so {} of the time",
+        "the sender limits: the interface of {host} is paced to {}, and sends at that rate {} of the time",
         port.rate(),
         percent(busy)
     );

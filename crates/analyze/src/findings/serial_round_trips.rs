@@ -58,7 +58,7 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     Some(if part.work == Work::Calls {
         finding
             .attempt("send requests without waiting for responses: `repeat count { DataRequest(unit); }` then await them, or several pairs")
-            .attempt("put several requests into one (batching), or ask nearer: a cache, a replica")
+            .attempt("put several requests into one (batching), or send them to a nearer host: a cache, a replica")
     } else {
         finding.attempt("keep connections open and use them again: connect before the clock, in one `repeat` of calls")
     })

@@ -28,7 +28,7 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let size = buffer.map_or_else(String::new, |bytes| format!(" of {}", units::size(bytes)));
     let lets = buffer.and_then(|bytes| pipe::window_limited_bit_s(real(bytes), trip));
     let lets = lets.map_or_else(String::new, |rate| {
-        format!("; over a round trip of {} it lets {} go", units::time(trip), units::rate(rate))
+        format!("; over a round trip of {} it allows {}", units::time(trip), units::rate(rate))
     });
     let sentence = format!(
         "the send buffer{size} on {host} is full and all of it on its way {}{lets}",

@@ -20,7 +20,7 @@ fn find(context: &Context<'_>) -> Option<Finding> {
     let losses = queues::synchronised(context, place)?;
     let port = &context.measurement.ports[place.port];
     let sentence = format!(
-        "the {} streams at {} lose together ({} of {} moments of loss) and fall together: it costs {} of the time",
+        "the {} streams at {} lose together ({} of {} moments of loss) and slow down together: it costs {} of the time",
         losses.streams,
         port.name,
         percent(losses.share),

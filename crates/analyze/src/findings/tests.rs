@@ -507,7 +507,7 @@ fn a_cause_in_every_stream_has_share_one() {
         assert!((found[0].share - 0.9).abs() < 1e-6, "{streams}: {}", found[0].share);
     }
     let sentence = &waiting(3, 3).found()[0].sentence;
-    let together = "; so it is with 2 of 2 more beside it (a1 to b, a2 to b), 90 % of the time of all together";
+    let together = "; the same holds for 2 of the 2 other parts (a1 to b, a2 to b), 90 % of the time of all together";
     assert!(sentence.ends_with(together), "{sentence}");
 }
 

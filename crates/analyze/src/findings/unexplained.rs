@@ -25,7 +25,7 @@ fn in_one_machine(context: &Context<'_>, rest: f64) -> Option<Finding> {
     // They may have computed at the same time.
     let share = rest - ends.0.max(ends.1);
     let sentence = format!(
-        "nothing that was watched was at its limit: both ends are on one machine, and compute {} and {} of the time",
+        "no monitored resource was at its limit: both ends are on one machine, and compute {} and {} of the time",
         percent(ends.0),
         percent(ends.1)
     );
@@ -51,9 +51,8 @@ fn find(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
     if measurement.parts.iter().all(Part::in_one_machine) {
         return in_one_machine(context, share);
     }
-    let path = if known { "no link was full in it" } else { "the network does not tell how full it was" };
-    let sentence =
-        format!("{} of the time is not explained: {path}, and nothing else was seen in the way", percent(share));
+    let path = if known { "no link was full in it" } else { "how full the network was is not known" };
+    let sentence = format!("{} of the time is not explained: {path}, and no other limit was found", percent(share));
     let figure =
         format!("links were not full {} of the time, of which {} is explained", percent(unused), percent(explained));
     let figure = if known { figure } else { format!("{} of the time is explained", percent(explained)) };

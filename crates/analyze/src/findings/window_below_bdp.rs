@@ -42,7 +42,7 @@ fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         .bottleneck_bit_s()
         .map_or_else(String::new, |rate| format!(" of the {} that the path has", units::rate(rate)));
     let sentence = format!(
-        "the window is below bandwidth times delay: {} over a round trip of {} let {}{path} go, and the sender waits for it {}",
+        "the window is below bandwidth times delay: with {} in each round trip of {} it allows {}{path}, and the sender waits for it {}",
         units::size(window),
         units::time(trip),
         units::rate(lets),
@@ -84,7 +84,7 @@ fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         return None;
     }
     let sentence = format!(
-        "the window is below bandwidth times delay: {packets} {} of {} a round trip of {} let {} of {} go",
+        "the window is below bandwidth times delay: with {packets} {} of {} in each round trip of {} it allows {} of {}",
         if packets == 1 { "packet" } else { "packets" },
         units::size(packet),
         units::time(trip),

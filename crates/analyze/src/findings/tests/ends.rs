@@ -210,7 +210,7 @@ fn within_one_machine_only_processors_limit() {
     assert_eq!(within((0.95, 0.33), 0.3).kinds(), ["cpu_limit"]);
     let found = within((0.37, 0.33), 0.5).found();
     assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), ["unexplained"]);
-    assert!(found[0].sentence.starts_with("nothing that was watched was at its limit"), "{}", found[0].sentence);
+    assert!(found[0].sentence.starts_with("no monitored resource was at its limit"), "{}", found[0].sentence);
     assert!((found[0].share - 0.63).abs() < 1e-6 && found[0].confidence < 0.2, "{:?}", found[0]);
     // Over a short link it is not known what else was in the way.
     let apart = within((0.37, 0.33), 0.05).with(|given| given.part().to = Some("b".into()));
