@@ -27,7 +27,7 @@ use stackline_events::unit;
 pub struct Options {
     /// Which data field holds the unit's id in events that are not stackline's own, from 0.
     pub unit_field: usize,
-    /// Whether events that are not stackline's own tell the stream, the offset and the bytes of their unit as these do, in the
+    /// Whether events that are not stackline's own carry the stream, the offset and the bytes of their unit as these do, in the
     /// second to fourth field: then what the network did to these bytes is on the unit's line.
     pub ranges: bool,
     /// What lines are grouped by.
@@ -84,11 +84,11 @@ pub struct Assembler<'i> {
     /// Bytes that are a unit's, from who sent them and from who got them.
     sent: Vec<(Range, u32)>,
     received: Vec<(Range, u32)>,
-    /// Which of them every unit has, by place of their ids.
-    told: Vec<u8>,
-    /// When each flow asked for a connection.
+    /// Which of them every unit has, by number of its id.
+    owned: Vec<u8>,
+    /// When each flow requested a connection.
     connects: Vec<(u32, u64)>,
-    /// Units of the application's own events, by place of their ids.
+    /// Units of the application's own events, by number of their ids.
     own: Vec<bool>,
     until_ns: u64,
     rows: bool,
@@ -137,7 +137,7 @@ impl<'i> Assembler<'i> {
             carriers: Vec::new(),
             sent: Vec::new(),
             received: Vec::new(),
-            told: Vec::new(),
+            owned: Vec::new(),
             connects: Vec::new(),
             own: Vec::new(),
             until_ns: 0,
@@ -145,7 +145,7 @@ impl<'i> Assembler<'i> {
         }
     }
 
-    /// Adds events. Passages tell the row of their event from `first_row` on; without it, of no event of any table.
+    /// Adds events. Passages record the row of their event, counted from `first_row`; without it none.
     pub fn add(&mut self, table: &Table, first_row: Option<u32>) {
         self.rows &= first_row.is_some();
         self.points.forget_table();
@@ -175,8 +175,8 @@ impl<'i> Assembler<'i> {
     fn event(&mut self, table: &Table, row: usize, role: Role, at_ns: u64, number: u32, here: &mut Here<'i>) {
         let field = if role.is_own() { UNIT } else { self.options.unit_field };
         let id = self.id(table, row, field, here);
-        let told = role.is_own() || self.options.ranges;
-        let stream = if told { table.number(row, STREAM).filter(|stream| *stream >= 0) } else { None };
+        let has_ranges = role.is_own() || self.options.ranges;
+        let stream = if has_ranges { table.number(row, STREAM).filter(|stream| *stream >= 0) } else { None };
         let range = stream.and_then(|stream| range(table, row, stream, at_ns));
         if id == NO_ID && range.is_none() {
             return;
@@ -209,10 +209,10 @@ impl<'i> Assembler<'i> {
             return;
         }
         // Once of each unit, end and direction.
-        self.told.resize(self.told.len().max(id as usize + 1), 0);
+        self.owned.resize(self.owned.len().max(id as usize + 1), 0);
         let bit = 1 << ((range.stream & 1) as u8 | u8::from(sent) << 1);
-        if self.told[id as usize] & bit == 0 {
-            self.told[id as usize] |= bit;
+        if self.owned[id as usize] & bit == 0 {
+            self.owned[id as usize] |= bit;
             if sent { self.sent.push((range, id)) } else { self.received.push((range, id)) }
         }
     }
@@ -280,20 +280,6 @@ fn gathered(of: &[u32], count: usize) -> (Vec<u32>, Vec<u32>) {
         next[*id as usize] += 1;
     }
     (starts, rows)
-}
-
-/// Errors of two clocks together, ns; `None` when one of them is not known.
-pub(crate) fn clock_error(index: Option<&Index>, a: &str, b: &str) -> Option<u64> {
-    if a == b {
-        return Some(0);
-    }
-    let index = index?;
-    let error = |host: &str| {
-        // All zeroes is the reference's own clock.
-        let clock = &index.hosts.get(host)?.clock;
-        if host == index.reference || *clock == Clock::default() { Some(0) } else { clock.error_ns }
-    };
-    Some(error(a)?.saturating_add(error(b)?))
 }
 
 #[cfg(test)]

@@ -53,34 +53,36 @@ pub struct Synchrony {
 impl Synchrony {
     /// Whether chance is a poor explanation: at most one of a hundred shifts does as well.
     #[must_use]
-    pub fn is_seen(&self) -> bool {
+    pub fn is_significant(&self) -> bool {
         self.p <= 0.01 && self.share > self.expected
     }
 }
 
 /// The blocked intervals of every group that has enough gaps.
 #[must_use]
-pub fn blocked(made: &Lifelines) -> Vec<Blocked> {
-    let senders = Senders::of(made);
-    let mut ways: Vec<Vec<(u64, u64)>> = vec![Vec::new(); made.groups.len()];
-    for line in &made.lines {
-        let (Some(sent), Some(received)) = (senders.moment(made, line), received(made, line)) else { continue };
+pub fn blocked(lifelines: &Lifelines) -> Vec<Blocked> {
+    let senders = Senders::of(lifelines);
+    let mut transits: Vec<Vec<(u64, u64)>> = vec![Vec::new(); lifelines.groups.len()];
+    for line in &lifelines.lines {
+        let (Some(sent), Some(received)) = (senders.moment(lifelines, line), received(lifelines, line)) else {
+            continue;
+        };
         if sent.at_ns <= received.at_ns {
-            ways[line.group as usize].push((received.at_ns, sent.at_ns));
+            transits[line.group as usize].push((received.at_ns, sent.at_ns));
         }
     }
-    (0_u32..).zip(ways).filter_map(|(group, ways)| of_server(group, ways)).collect()
+    (0_u32..).zip(transits).filter_map(|(group, transits)| of_server(group, transits)).collect()
 }
 
-/// `ways`: when each unit was there, and when it was sent.
-fn of_server(group: u32, mut ways: Vec<(u64, u64)>) -> Option<Blocked> {
-    ways.sort_unstable();
+/// `transits`: when each unit was there, and when it was sent.
+fn of_server(group: u32, mut transits: Vec<(u64, u64)>) -> Option<Blocked> {
+    transits.sort_unstable();
     // The earliest that was sent of those that are still to come.
     let mut earliest = u64::MAX;
-    let mut gaps: Vec<(u64, u64)> = Vec::with_capacity(ways.len());
-    for at in (1..ways.len()).rev() {
-        earliest = earliest.min(ways[at].1);
-        gaps.push((ways[at - 1].0.max(earliest), ways[at].0));
+    let mut gaps: Vec<(u64, u64)> = Vec::with_capacity(transits.len());
+    for at in (1..transits.len()).rev() {
+        earliest = earliest.min(transits[at].1);
+        gaps.push((transits[at - 1].0.max(earliest), transits[at].0));
     }
     gaps.reverse();
     let mut lengths: Vec<i64> = gaps.iter().map(|(from, to)| (to - from) as i64).filter(|length| *length > 0).collect();
@@ -110,19 +112,19 @@ pub fn synchrony(blocked: &[Blocked]) -> Vec<Synchrony> {
 fn held(a: &Blocked, b: &Blocked, from: u64, to: u64) -> Synchrony {
     let span = (to - from).max(1);
     let [mut one, other] = [a, b].map(|blocked| relative(&blocked.intervals, from));
-    let seen = overlap(&one, &other);
+    let observed = overlap(&one, &other);
     let shifts = (STEPS / (one.len() + other.len()) as u64).clamp(99, SHIFTS);
     let (mut as_much, mut sum) = (1_u64, 0.0);
     for shift in 1..=shifts {
         let by = (u128::from(span) * u128::from(shift) / u128::from(shifts + 1)) as u64;
         one = shifted(&relative(&a.intervals, from), by, span);
         let chance = overlap(&one, &other);
-        as_much += u64::from(chance >= seen);
+        as_much += u64::from(chance >= observed);
         sum += chance as f64;
     }
     let share = |ns: f64| ns / span as f64;
     let p = as_much as f64 / (shifts + 1) as f64;
-    Synchrony { a: a.group, b: b.group, share: share(seen as f64), expected: share(sum / shifts as f64), p }
+    Synchrony { a: a.group, b: b.group, share: share(observed as f64), expected: share(sum / shifts as f64), p }
 }
 
 fn relative(intervals: &[(u64, u64)], from: u64) -> Vec<(u64, u64)> {
@@ -167,7 +169,7 @@ mod tests {
     use crate::assemble::{Options, lifelines};
     use stackline_events::{Table, Value};
 
-    /// Servers that send a block every ms; those that a pause is told for have none arrive in it.
+    /// Servers that send a block every ms; none arrive in the pauses of a server.
     fn servers(pauses_ms: &[&[(u64, u64)]], until_ms: u64) -> Lifelines {
         let mut table = Table::default();
         let mut block = 0;
@@ -193,19 +195,19 @@ mod tests {
 
     #[test]
     fn a_server_that_has_nothing_to_do_is_not_blocked() {
-        let mut made = servers(&[&[]], 100);
-        made.lines.retain(|line| !(40..70).contains(&line.unit.number().unwrap()));
-        assert_eq!(blocked(&made)[0].intervals, []);
+        let mut lifelines = servers(&[&[]], 100);
+        lifelines.lines.retain(|line| !(40..70).contains(&line.unit.number().unwrap()));
+        assert_eq!(blocked(&lifelines)[0].intervals, []);
     }
 
     #[test]
-    fn servers_that_stop_together_are_told_from_those_that_do_not() {
+    fn only_servers_that_stop_together_are_synchronous() {
         let pauses: Vec<(u64, u64)> = (0..12).map(|n| (50 + n * n * 13, 50 + n * n * 13 + 20)).collect();
         let others: Vec<(u64, u64)> = (0..12).map(|n| (90 + n * 157, 90 + n * 157 + 20)).collect();
         let found = blocked(&servers(&[&pauses, &pauses, &others], 2000));
         let held = synchrony(&found);
-        let seen: Vec<(u32, u32, bool)> = held.iter().map(|held| (held.a, held.b, held.is_seen())).collect();
-        assert_eq!(seen, [(0, 1, true), (0, 2, false), (1, 2, false)], "{held:?}");
+        let observed: Vec<(u32, u32, bool)> = held.iter().map(|held| (held.a, held.b, held.is_significant())).collect();
+        assert_eq!(observed, [(0, 1, true), (0, 2, false), (1, 2, false)], "{held:?}");
         assert!(held[0].share > 5.0 * held[0].expected);
     }
 }

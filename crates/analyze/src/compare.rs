@@ -1,11 +1,11 @@
 //! One run against another: the ratio of their means with its 95 % interval, and a verdict that claims no more.
 
 use crate::statistics::{Statistics, real, t_quantile};
-use crate::{Metric, Summary};
+use crate::summary::{Metric, Summary};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What can be said of two sets of runs.
+/// What a comparison of two sets of runs claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -73,7 +73,7 @@ pub struct MetricComparison {
     pub ratio: f64,
     /// Its 95 % interval.
     pub ci95: Option<(f64, f64)>,
-    /// What that allows to say.
+    /// What that allows to claim.
     pub verdict: Verdict,
     /// Why there is no interval.
     pub reason: Option<String>,
@@ -90,7 +90,7 @@ pub struct Comparison {
     pub pairing: Pairing,
     /// What both measured.
     pub metrics: Vec<MetricComparison>,
-    /// What else was different, or may have been, and no interval knows of.
+    /// What else was different, or may have been, that no interval covers.
     pub caveats: Vec<String>,
 }
 
@@ -146,7 +146,7 @@ fn caveats(a: &Summary, b: &Summary) -> Vec<String> {
     out
 }
 
-/// Overloaded runs of an emulated network say what the machine can do, whatever the interval.
+/// Overloaded runs of an emulated network measure the machine, whatever the interval.
 fn overloaded(which: &str, summary: &Summary) -> Option<String> {
     let (n, runs) = (summary.overloaded(), summary.runs);
     let text = format!("the {which}'s emulator was overloaded in {n} of {runs} runs, so its figures are the machine's");
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_cannot_tell() {
+    fn one_run_gives_no_verdict() {
         let c = judged(Metric::Response, &[1.0], &[2.0, 2.1]);
         assert_eq!((c.verdict, c.ci95), (Verdict::CannotTell, None));
         assert_eq!(c.reason.unwrap(), "1 and 2 counted runs, two of each are needed");
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_besides_is_said() {
+    fn other_differences_are_caveats() {
         let with = |congestion: &str, pinned| {
             let mut s = summary("x", "tcp");
             let settings = [("congestion", congestion), ("receive_buffer", if pinned { "1 B" } else { "2 B" })];
@@ -295,12 +295,12 @@ mod tests {
         };
         let caveats = |a, b| compare(&[a], &[b]).remove(0).caveats;
         assert!(caveats(with("bbr", true), with("bbr", true)).is_empty());
-        let said = caveats(with("cubic", true), with("bbr", false));
-        assert_eq!(said, ["threads were not pinned, so their cores may differ", "initiator: congestion cubic -> bbr"]);
+        let found = caveats(with("cubic", true), with("bbr", false));
+        assert_eq!(found, ["threads were not pinned, so their cores may differ", "initiator: congestion cubic -> bbr"]);
     }
 
     #[test]
-    fn overload_of_one_of_them_is_said() {
+    fn overload_of_either_is_a_caveat() {
         let with = |overloaded| {
             let emulation = Some(crate::EmulationSummary { overloaded, ..Default::default() });
             let network = Some(crate::NetworkSummary { emulation, ..Default::default() });
@@ -308,8 +308,8 @@ mod tests {
         };
         let caveats = |a, b| compare(&[a], &[b]).remove(0).caveats;
         assert!(caveats(with(0), summary("x", "tcp")).is_empty());
-        let said = "the second's emulator was overloaded in 2 of 3 runs, so its figures are the machine's";
-        assert_eq!(caveats(with(0), with(2)), [said]);
+        let expected = "the second's emulator was overloaded in 2 of 3 runs, so its figures are the machine's";
+        assert_eq!(caveats(with(0), with(2)), [expected]);
     }
 
     proptest! {

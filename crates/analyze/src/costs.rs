@@ -2,9 +2,8 @@
 
 use crate::groups::{Group, GroupRun};
 use crate::machines::{Machine, machine, on_one};
-use crate::sides::cpu_s;
 use crate::statistics::real;
-use crate::{Cost, Summary, Work};
+use crate::summary::{Cost, Summary, Work};
 use stackline_core::plan::{Part, Plan};
 use stackline_core::record::HostUsage;
 
@@ -29,10 +28,10 @@ impl Done {
     }
 }
 
-/// Fills in all costs of a summary whose sides are there; absent where no CPU time or no work was seen.
+/// Fills in all costs of a summary whose sides are there; absent where no CPU time or no work was recorded.
 pub(crate) fn costs(plan: &Plan, group: &Group<'_>, summary: &mut Summary, runs: &[GroupRun<'_>]) {
     let done = Done::of(runs, summary.rate_of);
-    let (initiator, responder) = (cpu_s(&summary.initiator), cpu_s(&summary.responder));
+    let (initiator, responder) = (summary.initiator.usage.cpu_s(), summary.responder.usage.cpu_s());
     let sides = Cost { both: initiator + responder, initiator, responder };
     (summary.cpu_s_per_gb, summary.cpu_us_per_call) = (per(&sides, done.gb), per(&sides, done.millions));
     if done.gb <= 0.0 && done.millions <= 0.0 {

@@ -7,24 +7,24 @@
 //! | `interval from calls` | with it, the interval of calls is from calls that are not independent |
 //! | `sd>5%` | standard deviation over mean of the main metric over runs above 0.05 |
 //! | `bimodal` | response times in two groups; see [`crate::bimodal`] |
-//! | `until not reached` | the interval is wider than `until` asks for |
+//! | `until not reached` | the interval is wider than `until` allows |
 //! | `time limit` | a time limit cut a run short that had a number of units to do |
 //! | `paging` | page faults with disk, or swapping |
 //! | `throttled` | a control group above an agent was throttled |
 //! | `steal` | the hypervisor took more than 1 % of a host's CPU time |
 //! | `core full` | with one replica, a side's thread used 98 % or more of a core |
-//! | `spin on one core` | a side asked again and again for data on the core that its peer needed to send them |
+//! | `spin on one core` | a side polled for data on the core that its peer needed to send them |
 //! | `lost data` | data units were lost |
 //! | `late` | paced operations began late: p99 above 1 ms, or above 10 % of the median interval |
-//! | `congestion NAME` | a congestion control other than cubic was used that the specification did not ask for |
+//! | `congestion NAME` | a congestion control other than cubic was used that the specification does not name |
 //!
 //! Behind them come the notes of both sides; of those that differ in numbers only, the last run's.
 
-use crate::Summary;
 use crate::bimodal::is_bimodal;
 use crate::groups::{Group, GroupRun, elapsed_s, half_width_share};
 use crate::machines::on_one;
-use crate::sides::steal_share;
+use crate::side_summary::steal_share;
+use crate::summary::Summary;
 use stackline_core::distribution::Distribution;
 use stackline_core::plan::{Count, Measurement, Part, Plan};
 use stackline_core::program::{Call, DelayArgument, Side};
@@ -36,7 +36,7 @@ const STEAL: f64 = 0.01;
 const FULL: f64 = 0.98;
 const LATE_S: f64 = 1e-3;
 const LATE_SHARE: f64 = 0.1;
-/// What Linux uses unless told otherwise.
+/// The default of Linux.
 const USUAL_CONGESTION: &str = "cubic";
 
 /// All flags of one summary whose figures are filled in.
@@ -83,9 +83,9 @@ fn notes(runs: &[GroupRun<'_>]) -> Vec<String> {
 
 /// Texts that differ in more than their numbers, each once.
 pub(crate) fn once_each(texts: Vec<String>) -> Vec<String> {
-    let mut seen = BTreeSet::new();
+    let mut shapes = BTreeSet::new();
     let shape = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
-    texts.into_iter().filter(|text| seen.insert(shape(text))).collect()
+    texts.into_iter().filter(|text| shapes.insert(shape(text))).collect()
 }
 
 fn any_side(runs: &[GroupRun<'_>], test: fn(&SideRecord) -> bool) -> bool {
@@ -118,8 +118,7 @@ fn throttled(side: &SideRecord) -> bool {
 fn core_full(runs: &[GroupRun<'_>]) -> bool {
     runs.iter().flat_map(|run| &run.records).filter(|record| record.replicas == 1).any(|record| {
         let full = FULL * elapsed_s(record);
-        let cpu = |side: &SideRecord| side.usage.user_s + side.usage.system_s;
-        full > 0.0 && (cpu(&record.initiator) >= full || cpu(&record.responder) >= full)
+        full > 0.0 && [&record.initiator, &record.responder].iter().any(|side| side.usage.cpu_s() >= full)
     })
 }
 
@@ -152,10 +151,10 @@ fn intervals(part: &Part) -> Vec<f64> {
     drawn.map(Distribution::median).collect()
 }
 
-/// `congestion NAME` of each side that used an unusual one nobody asked for.
+/// `congestion NAME` of each side that used an unusual one which the specification does not name.
 fn congestion(group: &Group<'_>, runs: &[GroupRun<'_>]) -> Vec<String> {
-    let asked = |index| group.part(index).is_some_and(|part| part.stack.options.contains_key("congestion"));
-    let records = runs.iter().flat_map(|run| &run.records).filter(|record| !asked(record.part));
+    let named = |index| group.part(index).is_some_and(|part| part.stack.options.contains_key("congestion"));
+    let records = runs.iter().flat_map(|run| &run.records).filter(|record| !named(record.part));
     let used = records.flat_map(|r| [&r.initiator, &r.responder]).filter_map(|side| side.settings.get("congestion"));
     used.filter(|name| *name != USUAL_CONGESTION).map(|name| format!("congestion {name}")).collect()
 }

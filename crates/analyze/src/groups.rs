@@ -2,8 +2,8 @@
 //!
 //! A part alone is a group of one, so parts and aggregates are computed by the same lines.
 
-use crate::statistics::{cluster_half_width, real};
-use crate::{Metric, RunValues, Statistics, Work};
+use crate::statistics::{Statistics, cluster_half_width, real};
+use crate::summary::{Metric, RunValues, Work};
 use stackline_core::plan::{Composer, Measurement, Part};
 use stackline_core::program::{Call, Side};
 use stackline_core::record::{Histogram, RunRecord, SideRecord};
@@ -109,7 +109,7 @@ impl GroupRun<'_> {
 
     /// CPU seconds of both sides over the work done; absent where there is none of either.
     fn cpu_s_per(&self, work: f64) -> Option<f64> {
-        let cpu: f64 = self.sides().map(|side| side.usage.user_s + side.usage.system_s).sum();
+        let cpu: f64 = self.sides().map(|side| side.usage.cpu_s()).sum();
         (work > 0.0 && cpu > 0.0).then(|| cpu / work)
     }
 

@@ -14,7 +14,7 @@ pub fn half_width_share(measurement: &Measurement, records: &[RunRecord]) -> Opt
     shares?.into_iter().reduce(f64::max)
 }
 
-/// Whether the interval is as narrow as `until` asks for; without `until` nothing is asked for.
+/// Whether the interval is as narrow as `until` requires; true without `until`.
 #[must_use]
 pub fn interval_reached(measurement: &Measurement, records: &[RunRecord]) -> bool {
     let Some(until) = measurement.until else { return true };

@@ -14,7 +14,7 @@
 //! | [`network`] | what a modelled network did, and how well an emulated one kept its times |
 //! | [`lifelines`](mod@lifelines) | what a lifeline is |
 //! | [`assemble`] | events to lifelines |
-//! | [`ways`](mod@ways) | all that is computed from lifelines |
+//! | [`lifeline_statistics`] | all that is computed from lifelines |
 //! | [`segments`](mod@segments) | where the time between points went |
 //! | [`rates`](mod@rates) | bursts and averages of units, sender's side and receiver's |
 //! | [`blocked`](mod@blocked) | when servers were blocked, and whether together |
@@ -25,12 +25,14 @@
 pub mod assemble;
 pub mod bimodal;
 pub mod blocked;
+mod clock_error;
 pub mod compare;
 mod costs;
 pub mod findings;
 mod flags;
 mod groups;
 pub mod interval;
+pub mod lifeline_statistics;
 pub mod lifelines;
 mod machines;
 pub mod network;
@@ -39,15 +41,17 @@ pub mod percentiles;
 pub mod predicted;
 pub mod rates;
 pub mod segments;
-mod sides;
+mod side_summary;
 pub mod statistics;
 pub mod summarise;
 pub mod summary;
-pub mod ways;
+#[cfg(test)]
+mod testing;
 
 pub use compare::{Comparison, Label, MetricComparison, Pairing, Verdict, compare};
 pub use interval::{half_width_share, interval_reached};
-pub use network::{EmulationSummary, NetworkSummary, PortSummary};
 pub use statistics::Statistics;
 pub use summarise::summarise;
-pub use summary::{Cost, Metric, Placement, RunValues, SideSummary, Summary, Work};
+pub use summary::{
+    Cost, EmulationSummary, Metric, NetworkSummary, Placement, PortSummary, RunValues, SideSummary, Summary, Work,
+};

@@ -64,7 +64,7 @@ impl<'de> Deserialize<'de> for Id {
     }
 }
 
-/// All lifelines of a run, or of those events that were asked for.
+/// All lifelines of a run, or of selected events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lifelines {
     /// Monitor points in the order a unit meets them: the vertical axis.
@@ -141,12 +141,12 @@ pub enum Outcome {
     Complete,
     /// It met all but those that a cache spares (the paper's near-vertical lines).
     CacheHit,
-    /// It was asked for again and came: how often it was sent again on the way.
+    /// It was requested again and arrived: how often it was sent again on the way.
     Retried {
         /// How often.
         times: u32,
     },
-    /// It was given up at a point, and its server says so or a later request for it replaces it.
+    /// It was given up at a point: its server recorded that, or a later request replaced it.
     Flushed {
         /// Index of the last point it met.
         after: u32,

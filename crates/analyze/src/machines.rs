@@ -2,7 +2,7 @@
 
 use stackline_core::plan::{Part, Plan, Via};
 
-/// Where ssh goes; `None` is the machine of the coordinator.
+/// The ssh destination; `None` is the machine of the coordinator.
 pub(crate) type Machine<'p> = Option<&'p str>;
 
 /// The machine of a host. One without a name, or unknown to the plan, is a child process here.

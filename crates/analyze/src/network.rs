@@ -2,11 +2,10 @@
 //!
 //! All parts of a run cross one network, so a run counts once however many parts it has.
 
-use crate::Statistics;
 use crate::flags::once_each;
 use crate::groups::GroupRun;
-use crate::statistics::real;
-use serde::Serialize;
+use crate::statistics::{Statistics, real};
+use crate::summary::{EmulationSummary, NetworkSummary, PortSummary};
 use stackline_core::network::Network;
 use stackline_core::plan::Plan;
 use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord};
@@ -15,71 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Why the network machine drops what has already left the queue, and so is among the packets that left.
 const AFTER_LEAVING: [&str; 3] =
     ["lost on the link", "bit error on the link", "no free buffer in the host's interface"];
-
-/// What a modelled network did in the counted runs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct NetworkSummary {
-    /// Its name.
-    pub name: String,
-    /// Directions of links at which something was dropped, marked or doubled, and the busiest of the others; most drops
-    /// first, then most marks, most doubled, most bytes.
-    pub ports: Vec<PortSummary>,
-    /// In the emulated world.
-    pub emulation: Option<EmulationSummary>,
-}
-
-/// What went through one direction of a link in the counted runs; several links between the same nodes are one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct PortSummary {
-    /// Its name: `khons>edge`.
-    pub name: String,
-    /// Counted runs it is summed over; a run records the ports alone that were worth it.
-    pub runs: u32,
-    /// Packets that came to it: those that left and those dropped before that.
-    pub offered: u64,
-    /// Packets that left; those lost on the link are among them.
-    pub packets: u64,
-    /// Their bytes, network layer.
-    pub bytes: u64,
-    /// Packets marked.
-    pub marked: u64,
-    /// Packets doubled.
-    pub duplicated: u64,
-    /// Packets dropped or lost.
-    pub dropped: u64,
-    /// The same by reason.
-    pub drops: BTreeMap<String, u64>,
-    /// Dropped over offered, 0 to 1; absent when nothing was offered, or the two do not count the same.
-    pub drop_share: Option<f64>,
-    /// Whether what was offered and left are cells.
-    pub cells: bool,
-    /// Whether what was dropped are cells.
-    pub cells_dropped: bool,
-}
-
-/// How well an emulated network kept its times in the counted runs. Lateness: how long after it was due a frame was
-/// handed to the kernel, in seconds; absent when no frame left.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct EmulationSummary {
-    /// Frames that left for a host.
-    pub departures: u64,
-    /// Median of the runs' median lateness.
-    pub lateness_p50_s: Option<f64>,
-    /// In the worst run, 99 of 100 are at most this.
-    pub lateness_p99_s: Option<f64>,
-    /// The largest of all runs.
-    pub lateness_max_s: Option<f64>,
-    /// Frames lost because the machine could not keep up.
-    pub lost: u64,
-    /// Share of one processor that the emulator took, 0 to 1, in the run where it was most.
-    pub cpu_share: f64,
-    /// Median round trip through the emulator with nothing emulated in it, in seconds; over runs the median of it.
-    pub round_trip_s: Option<f64>,
-    /// Runs whose result is the machine's and not the network's.
-    pub overloaded: u32,
-    /// Why; of texts that differ in numbers only, the last run's.
-    pub overload: Vec<String>,
-}
 
 impl PortSummary {
     /// Whether something was dropped, marked or doubled at it.

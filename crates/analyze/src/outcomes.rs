@@ -1,4 +1,4 @@
-//! What became of each unit: told from where its line begins and ends, never from how long it took.
+//! The outcome of each unit, from where its line begins and ends, never from how long it took.
 //!
 //! A line *arrives* when its last point is one where ways end: of stackline's own units the response, the receipt, the
 //! connection; in logs of others, a point behind which hardly any line (1 %) goes on. It has its *beginning* when its first point is
@@ -13,7 +13,7 @@
 //! | unfinished | what it recorded ended, or its run was over, sooner than the slowest arrived line took from that point on |
 //! | never arrived | none of these: lost after its last point |
 //!
-//! Cache hits and flushes are told of keywords of others only: stackline's own operations know neither. Where events were
+//! Cache hits and flushes are found in keywords of others only: stackline's own operations have neither. Where events were
 //! lost, a line may end although its unit went on: the index says how many were.
 
 use crate::assemble::ids::ByNumber;
@@ -24,16 +24,16 @@ use stackline_core::trace::Index;
 use stackline_events::catalogue::Fate;
 use std::collections::BTreeMap;
 
-/// A stretch that takes less than this share of the median way says nothing of caches.
+/// A stretch that takes less than this share of the median way is no evidence of caches.
 const LEAST_SHARE: f64 = 0.05;
 /// A stretch passed in less than this share of its median is near-vertical.
 const NEAR_VERTICAL: f64 = 0.1;
 
 /// Sets the outcome of every line. `until_ns`: the last event of all, also of those on no line.
-pub(crate) fn classify(made: &mut Lifelines, index: Option<&Index>, until_ns: u64) {
-    let rules = Rules::new(made, index, until_ns);
-    let outcomes: Vec<Outcome> = made.lines.iter().map(|line| rules.outcome(made, line)).collect();
-    made.lines.iter_mut().zip(outcomes).for_each(|(line, outcome)| line.outcome = outcome);
+pub(crate) fn classify(lifelines: &mut Lifelines, index: Option<&Index>, until_ns: u64) {
+    let rules = Rules::new(lifelines, index, until_ns);
+    let outcomes: Vec<Outcome> = lifelines.lines.iter().map(|line| rules.outcome(lifelines, line)).collect();
+    lifelines.lines.iter_mut().zip(outcomes).for_each(|(line, outcome)| line.outcome = outcome);
 }
 
 /// What is known of all lines before one can be judged.
@@ -56,7 +56,7 @@ struct Rules {
     cached: Cached,
 }
 
-/// How a cache hit is told.
+/// How a cache hit is recognised.
 #[derive(Default)]
 struct Cached {
     /// Points that most lines through their host meet there.
@@ -79,12 +79,12 @@ struct Met {
 }
 
 impl Rules {
-    fn new(made: &Lifelines, index: Option<&Index>, until_ns: u64) -> Self {
-        let roles: Vec<Role> = made.points.iter().map(|point| Role::of(&point.keyword)).collect();
-        let beside = made.marked.iter().map(|point| Role::of(&point.keyword).class).collect();
-        let hosts = numbered_hosts(made);
-        let (met, followers) = counted(made);
-        let (begins, ends) = edges(made, &roles, &met);
+    fn new(lifelines: &Lifelines, index: Option<&Index>, until_ns: u64) -> Self {
+        let roles: Vec<Role> = lifelines.points.iter().map(|point| Role::of(&point.keyword)).collect();
+        let beside = lifelines.marked.iter().map(|point| Role::of(&point.keyword).class).collect();
+        let hosts = numbered_hosts(lifelines);
+        let (met, followers) = counted(lifelines);
+        let (begins, ends) = edges(lifelines, &roles, &met);
         let mut rules = Self {
             begins,
             ends,
@@ -98,24 +98,24 @@ impl Rules {
             roles,
             beside,
         };
-        rules.longest(made);
+        rules.longest(lifelines);
         if rules.roles.iter().any(|role| !role.is_own()) {
-            rules.entered_ns = rules.arrivals(made, &followers);
-            rules.cached = rules.caches(made);
+            rules.entered_ns = rules.arrivals(lifelines, &followers);
+            rules.cached = rules.caches(lifelines);
         }
         rules
     }
 
-    fn outcome(&self, made: &Lifelines, line: &Line) -> Outcome {
-        let passages = made.passages_of(line);
+    fn outcome(&self, lifelines: &Lifelines, line: &Line) -> Outcome {
+        let passages = lifelines.passages_of(line);
         let Some(first) = passages.first() else { return Outcome::default() };
-        let marks: Vec<Fate> = made.marks_of(line).iter().filter_map(|mark| self.happened(mark)).collect();
+        let marks: Vec<Fate> = lifelines.marks_of(line).iter().filter_map(|mark| self.happened(mark)).collect();
         let count = |what| marks.iter().filter(|mark| **mark == what).count() as u32;
         if !self.begins[first.point as usize] {
             return Outcome::Headless { before: first.point };
         }
         if !self.arrived(passages) {
-            return self.ended(made, line, &marks);
+            return self.ended(lifelines, line, &marks);
         }
         match (count(Fate::SentAgain), count(Fate::Dropped)) {
             (0, 0) if self.is_cache_hit(passages) => Outcome::CacheHit,
@@ -136,8 +136,8 @@ impl Rules {
     }
 
     /// Of a line that did not arrive.
-    fn ended(&self, made: &Lifelines, line: &Line, marks: &[Fate]) -> Outcome {
-        let passages = made.passages_of(line);
+    fn ended(&self, lifelines: &Lifelines, line: &Line, marks: &[Fate]) -> Outcome {
+        let passages = lifelines.passages_of(line);
         let on_way = passages.iter().rev().find(|passage| !self.roles[passage.point as usize].returns());
         let Some(last) = on_way.or(passages.last()) else { return Outcome::default() };
         let after = last.point;
@@ -198,9 +198,9 @@ impl Rules {
         hosts
     }
 
-    fn longest(&mut self, made: &Lifelines) {
-        for line in &made.lines {
-            let passages = made.passages_of(line);
+    fn longest(&mut self, lifelines: &Lifelines) {
+        for line in &lifelines.lines {
+            let passages = lifelines.passages_of(line);
             if !self.arrived(passages) {
                 continue;
             }
@@ -213,8 +213,8 @@ impl Rules {
     }
 
     /// When hosts of others last got something: at points that most lines come to from another host.
-    fn arrivals(&self, made: &Lifelines, followers: &Followers) -> Vec<Option<u64>> {
-        let mut before: Vec<(u64, Option<u32>)> = vec![(0, None); made.points.len()];
+    fn arrivals(&self, lifelines: &Lifelines, followers: &Followers) -> Vec<Option<u64>> {
+        let mut before: Vec<(u64, Option<u32>)> = vec![(0, None); lifelines.points.len()];
         for ((from, to), count) in followers {
             // Of two that are as many, the later point.
             before[*to as usize] = before[*to as usize].max((*count, Some(*from)));
@@ -223,36 +223,36 @@ impl Rules {
             !self.roles[point as usize].is_own() && from.is_some_and(|from| self.host(from) != self.host(point))
         };
         let enters: Vec<bool> = (0_u32..).zip(&before).map(enters).collect();
-        let mut entered_ns = vec![None; made.points.len()];
-        for passage in made.passages.iter().filter(|passage| enters[passage.point as usize]) {
+        let mut entered_ns = vec![None; lifelines.points.len()];
+        for passage in lifelines.passages.iter().filter(|passage| enters[passage.point as usize]) {
             let latest = &mut entered_ns[self.host(passage.point)];
             *latest = (*latest).max(Some(passage.at_ns));
         }
         entered_ns
     }
 
-    fn caches(&self, made: &Lifelines) -> Cached {
-        let arrived = |line: &&Line| self.arrived(made.passages_of(line));
+    fn caches(&self, lifelines: &Lifelines) -> Cached {
+        let arrived = |line: &&Line| self.arrived(lifelines.passages_of(line));
         let foreign = |point: u32| !self.roles[point as usize].is_own();
-        let mut through = vec![0_u64; made.points.len()];
-        let mut met = vec![0_u64; made.points.len()];
-        for line in made.lines.iter().filter(arrived) {
-            let passages = made.passages_of(line);
+        let mut through = vec![0_u64; lifelines.points.len()];
+        let mut met = vec![0_u64; lifelines.points.len()];
+        for line in lifelines.lines.iter().filter(arrived) {
+            let passages = lifelines.passages_of(line);
             self.met_by_host(passages, |_| 1).iter().for_each(|(host, _)| through[*host] += 1);
             passages.iter().for_each(|passage| met[passage.point as usize] += 1);
         }
-        let mut cached = Cached { of_host: vec![0; made.points.len()], ..Cached::default() };
+        let mut cached = Cached { of_host: vec![0; lifelines.points.len()], ..Cached::default() };
         for (point, count) in (0_u32..).zip(&met) {
             let all = through[self.host(point)];
             let usual = foreign(point) && all > 0 && count * 2 >= all;
             cached.usual.push(usual);
             cached.of_host[self.host(point)] += u32::from(usual);
         }
-        let whole = segments::median_way(made, |line| self.arrived(made.passages_of(line)));
+        let whole = segments::median_way(lifelines, |line| self.arrived(lifelines.passages_of(line)));
         let inside = |stretch: &Stretch| {
             self.host(stretch.from) == self.host(stretch.to) && foreign(stretch.from) && foreign(stretch.to)
         };
-        for stretch in segments::stretches(made, inside, |line| self.arrived(made.passages_of(line))) {
+        for stretch in segments::stretches(lifelines, inside, |line| self.arrived(lifelines.passages_of(line))) {
             let (key, median) = ((stretch.from, stretch.to), stretch.into_median());
             if median >= LEAST_SHARE * whole {
                 cached.below_ns.insert(key, median * NEAR_VERTICAL);
@@ -263,25 +263,25 @@ impl Rules {
 }
 
 /// The number of each point's host, the first of its points.
-fn numbered_hosts(made: &Lifelines) -> Vec<u32> {
+fn numbered_hosts(lifelines: &Lifelines) -> Vec<u32> {
     let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
-    let hosts = made.points.iter().zip(0..);
+    let hosts = lifelines.points.iter().zip(0..);
     hosts.map(|(point, at)| *numbers.entry(&point.host).or_insert(at)).collect()
 }
 
 /// Where ways begin and where they end.
-fn edges(made: &Lifelines, roles: &[Role], met: &[Met]) -> (Vec<bool>, Vec<bool>) {
+fn edges(lifelines: &Lifelines, roles: &[Role], met: &[Met]) -> (Vec<bool>, Vec<bool>) {
     let hardly = |others: u64, all: u64| all > 0 && others * 100 <= all;
-    let there = |keyword: &str| made.points.iter().any(|point| point.keyword == keyword);
+    let there = |keyword: &str| lifelines.points.iter().any(|point| point.keyword == keyword);
     let ends_at = |point: usize| {
-        let keyword = made.points[point].keyword.as_str();
+        let keyword = lifelines.points[point].keyword.as_str();
         let expected = goal(keyword);
         match expected.filter(|goal| there(goal)) {
             Some(goal) => keyword == goal,
             None => hardly(met[point].all - met[point].last, met[point].all),
         }
     };
-    let begins_at = |point: usize| match made.points[point].keyword.as_str() {
+    let begins_at = |point: usize| match lifelines.points[point].keyword.as_str() {
         "APP_CALL" | "APP_SEND" | "APP_CONNECT" => true,
         _ if roles[point].is_own() && ["APP_CALL", "APP_SEND", "APP_CONNECT"].iter().any(|keyword| there(keyword)) => {
             false
@@ -302,11 +302,11 @@ fn goal(keyword: &str) -> Option<&'static str> {
 }
 
 /// How often lines meet each point, and how often one point follows another.
-fn counted(made: &Lifelines) -> (Vec<Met>, Followers) {
-    let mut met = vec![Met::default(); made.points.len()];
+fn counted(lifelines: &Lifelines) -> (Vec<Met>, Followers) {
+    let mut met = vec![Met::default(); lifelines.points.len()];
     let mut followers = Followers::default();
-    for line in &made.lines {
-        let passages = made.passages_of(line);
+    for line in &lifelines.lines {
+        let passages = lifelines.passages_of(line);
         passages.iter().for_each(|passage| met[passage.point as usize].all += 1);
         passages.first().into_iter().for_each(|first| met[first.point as usize].first += 1);
         passages.last().into_iter().for_each(|last| met[last.point as usize].last += 1);

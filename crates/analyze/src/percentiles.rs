@@ -107,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn selection_says_what_sorting_does(mut values in proptest::collection::vec(-1000_i64..1000, 1..200)) {
+        fn selection_equals_sorting(mut values in proptest::collection::vec(-1000_i64..1000, 1..200)) {
             let mut sorted = values.clone();
             sorted.sort_unstable();
             let slow = |p: f64| {

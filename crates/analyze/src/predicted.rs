@@ -1,6 +1,7 @@
 //! Predictions beside what was measured. The forms are `model`'s; here each finds its measurement in a run.
 
-use crate::{Metric, Statistics, Summary};
+use crate::statistics::Statistics;
+use crate::summary::{Metric, Summary};
 pub use stackline_model::prediction::{Answer, Outcome, Prediction, Quantity, Unit, Value};
 
 /// What was measured of something predicted.
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn each_finds_its_own_once() {
+    fn each_prediction_gets_one_summary() {
         let all =
             vec![prediction("x", response(0.02)), prediction("y", response(0.02)), prediction("x", response(0.04))];
         let found = beside(all, &[summary("x", &[0.01, 0.03]), summary("x", &[0.02])]);
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn another_world_is_found_by_its_place() {
+    fn another_world_is_found_by_position() {
         let elsewhere = Summary { part_index: Some(0), application: "rr".into(), ..summary("x in emulated", &[0.03]) };
         let found = |application: &str| {
             let summary = Summary { application: application.into(), ..elsewhere.clone() };
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_predicted_has_nothing_beside_it() {
+    fn without_a_prediction_nothing_is_compared() {
         let found = beside(vec![prediction("x", Outcome::NotCovered("so".into()))], &[summary("x", &[1.0])]);
         assert_eq!((found[0].metric(), &found[0].measured), (None, &None));
     }

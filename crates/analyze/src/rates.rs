@@ -1,8 +1,8 @@
 //! Throughput from one unit to the next, as section 4.2.2 of the paper defines it, on the sender's side and the receiver's.
 //!
 //! The sender's moment is the one just before the unit is handed to the network, the receiver's the one when it is there whole.
-//! Between two moments that follow each other goes one unit; a burst is what goes in five of these, the average what
-//! goes between the first and the last moment of a run.
+//! Between two consecutive moments one unit passes; a burst is what passes in five of these, the average what
+//! passes between the first and the last moment of a run.
 
 use crate::lifelines::{Lifelines, Line, Passage};
 use crate::segments::between;
@@ -30,7 +30,7 @@ pub struct Rates {
     pub group: u32,
     /// Whether it is about the responses of calls, and not about their requests or about units that go one way.
     pub responses: bool,
-    /// Seen from where.
+    /// On whose side.
     pub side: Side,
     /// Units with a moment there.
     pub units: u64,
@@ -57,25 +57,25 @@ pub struct Bursts {
     pub max: f64,
 }
 
-/// The rates of every group. `bytes`: the size of units whose events do not tell it.
+/// The rates of every group. `bytes`: the size of units whose events do not carry it.
 #[must_use]
-pub fn rates(made: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -> Vec<Rates> {
-    let senders = Senders::of(made);
-    let calls = Calls::of(made);
+pub fn rates(lifelines: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -> Vec<Rates> {
+    let senders = Senders::of(lifelines);
+    let calls = Calls::of(lifelines);
     let mut moments: BTreeMap<(u32, bool, Side, Run), Vec<Moment>> = BTreeMap::new();
-    for line in made.lines.iter().filter(|line| !made.is_connection(line)) {
+    for line in lifelines.lines.iter().filter(|line| !lifelines.is_connection(line)) {
         let run = run(index, line);
         let mut add = |responses, side, passage: Option<&Passage>, size| {
             if let Some(passage) = passage {
                 moments.entry((line.group, responses, side, run)).or_default().push((passage.at_ns, size));
             }
         };
-        let is_call = calls.is_call(made, line);
-        let (sent, arrived) = (senders.moment(made, line), received(made, line));
+        let is_call = calls.is_call(lifelines, line);
+        let (sent, arrived) = (senders.moment(lifelines, line), received(lifelines, line));
         if is_call {
             let request = line.bytes.map(|bytes| bytes - line.response_bytes.unwrap_or(0)).filter(|bytes| *bytes > 0);
-            add(false, Side::Sender, calls.first(made, line, "APP_CALL"), request.or(bytes));
-            add(false, Side::Receiver, calls.first(made, line, "APP_INDICATION"), request.or(bytes));
+            add(false, Side::Sender, calls.first(lifelines, line, "APP_CALL"), request.or(bytes));
+            add(false, Side::Receiver, calls.first(lifelines, line, "APP_INDICATION"), request.or(bytes));
         }
         let size = if is_call { line.response_bytes } else { line.bytes }.or(bytes);
         add(is_call, Side::Sender, sent, size);
@@ -89,24 +89,24 @@ pub fn rates(made: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -> Vec
     sums.into_iter().filter_map(|((group, responses, side), sums)| sums.rates(group, responses, side)).collect()
 }
 
-/// Points of calls: a request and its response are one unit, and go opposite ways.
+/// Points of calls: a request and its response are one unit in opposite directions.
 struct Calls<'m> {
     keywords: Vec<Option<&'m str>>,
 }
 
 impl<'m> Calls<'m> {
-    fn of(made: &'m Lifelines) -> Self {
+    fn of(lifelines: &'m Lifelines) -> Self {
         let own = |keyword: &str| matches!(keyword, "APP_CALL" | "APP_INDICATION" | "APP_REPLY" | "APP_RESPONSE");
-        let keywords = made.points.iter().map(|point| Some(point.keyword.as_str()).filter(|keyword| own(keyword)));
+        let keywords = lifelines.points.iter().map(|point| Some(point.keyword.as_str()).filter(|keyword| own(keyword)));
         Self { keywords: keywords.collect() }
     }
 
-    fn is_call(&self, made: &Lifelines, line: &Line) -> bool {
-        made.passages_of(line).iter().any(|passage| self.keywords[passage.point as usize].is_some())
+    fn is_call(&self, lifelines: &Lifelines, line: &Line) -> bool {
+        lifelines.passages_of(line).iter().any(|passage| self.keywords[passage.point as usize].is_some())
     }
 
-    fn first<'l>(&self, made: &'l Lifelines, line: &Line, keyword: &str) -> Option<&'l Passage> {
-        made.passages_of(line).iter().find(|passage| self.keywords[passage.point as usize] == Some(keyword))
+    fn first<'l>(&self, lifelines: &'l Lifelines, line: &Line, keyword: &str) -> Option<&'l Passage> {
+        lifelines.passages_of(line).iter().find(|passage| self.keywords[passage.point as usize] == Some(keyword))
     }
 }
 
@@ -122,8 +122,8 @@ fn run(index: Option<&Index>, line: &Line) -> Run {
 }
 
 /// The moment when a unit is there whole.
-pub(crate) fn received<'m>(made: &'m Lifelines, line: &Line) -> Option<&'m Passage> {
-    made.passages_of(line).last().filter(|_| line.has_arrived() && !made.is_connection(line))
+pub(crate) fn received<'m>(lifelines: &'m Lifelines, line: &Line) -> Option<&'m Passage> {
+    lifelines.passages_of(line).last().filter(|_| line.has_arrived() && !lifelines.is_connection(line))
 }
 
 /// Points at which units are handed to the network.
@@ -134,13 +134,13 @@ pub(crate) struct Senders {
 impl Senders {
     /// Of stackline's own units where they, or responses, are handed over; of others, the last point of those that arrived
     /// that lies on another host than the last of all.
-    pub(crate) fn of(made: &Lifelines) -> Self {
+    pub(crate) fn of(lifelines: &Lifelines) -> Self {
         let own = |keyword: &str| matches!(keyword, "APP_SEND" | "APP_REPLY");
         let mut points: BTreeSet<u32> =
-            (0_u32..).zip(&made.points).filter(|(_, point)| own(&point.keyword)).map(|(point, _)| point).collect();
-        let host = |passage: &Passage| made.points[passage.point as usize].host.as_str();
-        for line in made.lines.iter().filter(|line| line.has_arrived() && line.flow.is_none()) {
-            let passages = made.passages_of(line);
+            (0_u32..).zip(&lifelines.points).filter(|(_, point)| own(&point.keyword)).map(|(point, _)| point).collect();
+        let host = |passage: &Passage| lifelines.points[passage.point as usize].host.as_str();
+        for line in lifelines.lines.iter().filter(|line| line.has_arrived() && line.flow.is_none()) {
+            let passages = lifelines.passages_of(line);
             let Some(last) = passages.last() else { continue };
             points
                 .extend(passages.iter().rev().find(|passage| host(passage) != host(last)).map(|passage| passage.point));
@@ -149,8 +149,8 @@ impl Senders {
     }
 
     /// When a unit was handed over.
-    pub(crate) fn moment<'m>(&self, made: &'m Lifelines, line: &Line) -> Option<&'m Passage> {
-        made.passages_of(line).iter().rev().find(|passage| self.points.contains(&passage.point))
+    pub(crate) fn moment<'m>(&self, lifelines: &'m Lifelines, line: &Line) -> Option<&'m Passage> {
+        lifelines.passages_of(line).iter().rev().find(|passage| self.points.contains(&passage.point))
     }
 }
 
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_and_responses_go_opposite_ways() {
+    fn requests_and_responses_have_opposite_directions() {
         use stackline_events::unit::{Direction, stream, unit};
         let (there, back) = (stream(0, Direction::There), stream(0, Direction::Back));
         let mut table = Table::default();
@@ -269,7 +269,7 @@ mod tests {
             event("APP_RESPONSE", "a", 5, back, 50_000);
         }
         let rates = rates(&lifelines(&table, None, &Options::default()), None, None);
-        let told: Vec<(bool, Side, f64)> =
+        let found: Vec<(bool, Side, f64)> =
             rates.iter().map(|rates| (rates.responses, rates.side, rates.average_bit_s.unwrap().round())).collect();
         let (request, response) = (1_000.0 * 8.0 / 0.01, 50_000.0 * 8.0 / 0.01);
         let expected = [
@@ -278,11 +278,11 @@ mod tests {
             (true, Side::Sender, response),
             (true, Side::Receiver, response),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
     }
 
     #[test]
-    fn without_sizes_there_are_units_only() {
+    fn without_sizes_only_units_have_rates() {
         let rates = rates(&blocks(&[10, 12, 14]), None, None);
         assert_eq!((rates[0].average_bit_s, rates[0].bursts_bit_s), (None, None));
         assert!((rates[0].units_per_s - 500.0).abs() < 1e-9);

@@ -4,7 +4,7 @@
 //! lies between its first and its last point. A time below zero is kept: then two clocks disagree, or two things
 //! happened at once.
 
-use crate::assemble::clock_error;
+use crate::clock_error::clock_error;
 use crate::lifelines::{Lifelines, Line};
 use crate::percentiles::{Spread, continuous};
 use serde::Serialize;
@@ -46,8 +46,8 @@ pub struct Reached {
 /// All segments, those of units before those of connections, in the order of the points; with `grouped`, of each group for
 /// itself.
 #[must_use]
-pub fn segments(made: &Lifelines, index: Option<&Index>, grouped: bool) -> Vec<Segment> {
-    let mut found = collect(made, grouped, |_| true, |_| true);
+pub fn segments(lifelines: &Lifelines, index: Option<&Index>, grouped: bool) -> Vec<Segment> {
+    let mut found = collect(lifelines, grouped, |_| true, |_| true);
     let mut totals: HashMap<(bool, u32), i128> = HashMap::new();
     for stretch in &found {
         *totals.entry((stretch.connections, stretch.group)).or_default() += stretch.total();
@@ -57,7 +57,7 @@ pub fn segments(made: &Lifelines, index: Option<&Index>, grouped: bool) -> Vec<S
         let total = totals[&(stretch.connections, stretch.group)];
         let share = if total == 0 { 0.0 } else { stretch.total() as f64 / total as f64 };
         let negative = stretch.ns.iter().filter(|ns| **ns < 0).count() as u64;
-        let host = |point: u32| made.points[point as usize].host.as_str();
+        let host = |point: u32| lifelines.points[point as usize].host.as_str();
         let clock_error_ns = clock_error(index, host(stretch.from), host(stretch.to));
         let ns = Spread::of(&mut stretch.ns)?;
         let group = grouped.then_some(stretch.group);
@@ -69,10 +69,10 @@ pub fn segments(made: &Lifelines, index: Option<&Index>, grouped: bool) -> Vec<S
 
 /// Times from the first point of lines that begin where ways begin to every point of theirs.
 #[must_use]
-pub fn reached(made: &Lifelines, grouped: bool) -> Vec<Reached> {
+pub fn reached(lifelines: &Lifelines, grouped: bool) -> Vec<Reached> {
     let mut times: HashMap<(u32, u32), Vec<i64>> = HashMap::new();
-    for line in made.lines.iter().filter(|line| has_beginning(line)) {
-        let passages = made.passages_of(line);
+    for line in lifelines.lines.iter().filter(|line| has_beginning(line)) {
+        let passages = lifelines.passages_of(line);
         let begun = passages.first().map_or(0, |passage| passage.at_ns);
         let group = if grouped { line.group } else { 0 };
         for passage in passages {
@@ -90,17 +90,18 @@ pub fn reached(made: &Lifelines, grouped: bool) -> Vec<Reached> {
 
 /// From first to last point of the units that arrived and have a beginning; connections are none.
 #[must_use]
-pub fn whole(made: &Lifelines, group: Option<u32>) -> Option<Spread> {
-    let of =
-        |line: &&Line| line.has_arrived() && !made.is_connection(line) && group.is_none_or(|group| line.group == group);
-    let mut times: Vec<i64> = made.lines.iter().filter(of).map(|line| took(made, line)).collect();
+pub fn whole(lifelines: &Lifelines, group: Option<u32>) -> Option<Spread> {
+    let of = |line: &&Line| {
+        line.has_arrived() && !lifelines.is_connection(line) && group.is_none_or(|group| line.group == group)
+    };
+    let mut times: Vec<i64> = lifelines.lines.iter().filter(of).map(|line| took(lifelines, line)).collect();
     Spread::of(&mut times)
 }
 
 /// From the first to the last point of a line, ns.
 #[must_use]
-pub fn took(made: &Lifelines, line: &Line) -> i64 {
-    match made.passages_of(line) {
+pub fn took(lifelines: &Lifelines, line: &Line) -> i64 {
+    match lifelines.passages_of(line) {
         [first, .., last] => between(first.at_ns, last.at_ns),
         _ => 0,
     }
@@ -132,21 +133,22 @@ impl Stretch {
 
 /// The stretches that `wanted` holds for, of the lines that `of` does.
 pub(crate) fn stretches(
-    made: &Lifelines,
+    lifelines: &Lifelines,
     wanted: impl Fn(&Stretch) -> bool,
     of: impl Fn(&Line) -> bool,
 ) -> Vec<Stretch> {
-    collect(made, false, wanted, of)
+    collect(lifelines, false, wanted, of)
 }
 
 /// The median time from first to last point of the lines that `of` holds for, ns.
-pub(crate) fn median_way(made: &Lifelines, of: impl Fn(&Line) -> bool) -> f64 {
-    let mut times: Vec<i64> = made.lines.iter().filter(|line| of(line)).map(|line| took(made, line)).collect();
+pub(crate) fn median_way(lifelines: &Lifelines, of: impl Fn(&Line) -> bool) -> f64 {
+    let mut times: Vec<i64> =
+        lifelines.lines.iter().filter(|line| of(line)).map(|line| took(lifelines, line)).collect();
     continuous(&mut times, 0.5).unwrap_or(0.0)
 }
 
 fn collect(
-    made: &Lifelines,
+    lifelines: &Lifelines,
     grouped: bool,
     wanted: impl Fn(&Stretch) -> bool,
     of: impl Fn(&Line) -> bool,
@@ -155,11 +157,11 @@ fn collect(
     let mut found: Vec<Stretch> = Vec::new();
     let mut places: HashMap<(u32, u32, bool, u32), usize> = HashMap::new();
     // Where the last line through a point went on to: most often the next one does too.
-    let mut latest = vec![((u32::MAX, false, 0), UNWANTED); made.points.len()];
-    for line in made.lines.iter().filter(|line| of(line)) {
+    let mut latest = vec![((u32::MAX, false, 0), UNWANTED); lifelines.points.len()];
+    for line in lifelines.lines.iter().filter(|line| of(line)) {
         let group = if grouped { line.group } else { 0 };
-        let connections = made.is_connection(line);
-        for pair in made.passages_of(line).windows(2) {
+        let connections = lifelines.is_connection(line);
+        for pair in lifelines.passages_of(line).windows(2) {
             let (from, to) = (pair[0].point, pair[1].point);
             let latest = &mut latest[from as usize];
             if latest.0 != (to, connections, group) {

@@ -67,7 +67,7 @@ impl Statistics {
 
     /// Of the histograms of several runs. Calls within one run are not independent of each other, so with two runs or
     /// more the interval comes from the runs' means, each weighted by its number of calls; with one it comes from the
-    /// calls, and the caller says so.
+    /// calls, and the caller reports that.
     #[must_use]
     pub fn from_runs(runs: &[Histogram], scale: f64) -> Option<Self> {
         let pooled = Self::from_histogram(&Histogram::merged(runs), scale)?;
@@ -140,15 +140,22 @@ fn between(sorted: &[f64], p: f64) -> f64 {
     (low + (high - low) * share).clamp(low, high)
 }
 
+/// The value of rank `p n`, rounded up, of the `n` values of a histogram; 0 of an empty one.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank between 1 and n")]
-fn ranked(histogram: &Histogram, n: u64, p: f64) -> u64 {
+pub(crate) fn ranked(histogram: &Histogram, n: u64, p: f64) -> u64 {
     let rank = (p * real(n)).ceil() as u64;
-    let mut seen = 0;
+    let mut passed = 0;
     let at = histogram.counts.iter().find(|(_, count)| {
-        seen += count;
-        seen >= rank
+        passed += count;
+        passed >= rank
     });
     at.or(histogram.counts.last()).map_or(0, |(value, _)| *value)
+}
+
+/// The median of single values; of an even number the greater of the two in the middle, of none 0.
+pub(crate) fn upper_median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sums and counts; relative error 1e-16")]

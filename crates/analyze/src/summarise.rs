@@ -6,9 +6,9 @@ use crate::costs::costs;
 use crate::flags;
 use crate::groups::{Group, GroupRun, groups, run_values, work};
 use crate::network::summarise_network;
-use crate::sides::{known, lost_share, summarise_side};
-use crate::statistics::real;
-use crate::{SideSummary, Statistics, Summary};
+use crate::side_summary::{known, lost_share, summarise_side};
+use crate::statistics::{Statistics, real};
+use crate::summary::{SideSummary, Summary};
 use stackline_core::plan::{Measurement, Part, Plan, Size};
 use stackline_core::record::{Histogram, RunRecord};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ fn one(plan: &Plan, index: usize, group: &Group<'_>, runs: &[GroupRun<'_>]) -> S
     summary
 }
 
-/// What the plan says of it.
+/// The description of it in the plan.
 fn described(index: usize, measurement: &Measurement, group: &Group<'_>) -> Summary {
     let parts = &group.parts;
     let all = |get: fn(&Part) -> String| joined(parts.iter().map(|part| get(part)));
@@ -67,13 +67,13 @@ fn host(name: Option<&str>) -> String {
 
 /// Different texts, each once, in their order.
 fn joined(texts: impl Iterator<Item = String>) -> String {
-    let mut seen: Vec<String> = Vec::new();
+    let mut different: Vec<String> = Vec::new();
     for text in texts {
-        if !seen.contains(&text) {
-            seen.push(text);
+        if !different.contains(&text) {
+            different.push(text);
         }
     }
-    seen.join(" + ")
+    different.join(" + ")
 }
 
 /// The value all have in common.

@@ -98,6 +98,12 @@ impl Usage {
         }
     }
 
+    /// CPU seconds in user mode and in the kernel.
+    #[must_use]
+    pub fn cpu_s(&self) -> f64 {
+        self.user_s + self.system_s
+    }
+
     /// Adds another's.
     pub fn add(&mut self, other: &Self) {
         self.user_s += other.user_s;

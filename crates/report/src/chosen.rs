@@ -49,7 +49,7 @@ pub(crate) fn thinned(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_analyze::findings::{Evidence, Kind};
+    use stackline_analyze::findings::Evidence;
     use stackline_analyze::lifelines::{Line, Passage};
 
     fn lines(count: u32) -> Lifelines {
@@ -68,7 +68,7 @@ mod tests {
         let mut many = lines(1000);
         many.lines[501].outcome = Outcome::NeverArrived { after: 0 };
         let finding = Finding {
-            kind: Kind::QueueDrop,
+            kind: "queue_drop",
             sentence: String::new(),
             confidence: 1.0,
             share: 1.0,

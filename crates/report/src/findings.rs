@@ -3,7 +3,7 @@
 use crate::grid::wrap;
 use crate::table::WIDTH;
 use serde_json::{Value, json as object};
-use stackline_analyze::findings::{Evidence, Finding, Kind};
+use stackline_analyze::findings::{Evidence, Finding};
 use stackline_core::plan::Plan;
 use stackline_core::units;
 
@@ -19,7 +19,7 @@ pub fn findings(plan: &Plan, findings: &[Finding]) -> String {
         let sure = format!("{:.0} %", 100.0 * finding.confidence);
         lines.extend(indented(
             &format!("{}. ", at + 1),
-            &format!("{} ({}; {sure} sure)", finding.sentence, finding.kind.name()),
+            &format!("{} ({}; {sure} sure)", finding.sentence, finding.kind),
         ));
         if let Some(measurement) =
             finding.measurement.filter(|_| several).and_then(|index| plan.measurements.get(index))
@@ -57,11 +57,11 @@ fn indented(mark: &str, text: &str) -> Vec<String> {
 /// `None` when there is none, or nothing limits.
 #[must_use]
 pub fn first_finding(plan: &Plan, findings: &[Finding]) -> Option<String> {
-    let first = findings.first().filter(|first| first.kind != Kind::Healthy)?;
+    let first = findings.first().filter(|first| !first.is_healthy())?;
     let sure = format!("{:.0} %", 100.0 * first.confidence);
     let row = first.measurement.filter(|_| plan.measurements.len() > 1);
     let row = row.map_or_else(String::new, |index| format!("row {}: ", index + 1));
-    Some(format!("{row}{}: {} ({sure} sure); `stackline diagnose` shows why", first.kind.name(), first.sentence))
+    Some(format!("{row}{}: {} ({sure} sure); `stackline diagnose` shows why", first.kind, first.sentence))
 }
 
 /// The findings as JSON (docs/JSON.md).
@@ -101,7 +101,7 @@ mod tests {
 
     fn finding() -> Finding {
         Finding {
-            kind: Kind::QueueDrop,
+            kind: "queue_drop",
             sentence: "the queue before x>b drops packets".into(),
             confidence: 0.95,
             share: 0.5,
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_note_is_of_what_limits_with_its_row_among_several() {
-        let healthy = Finding { kind: Kind::Healthy, ..finding() };
+        let healthy = Finding { kind: "healthy", ..finding() };
         assert_eq!(first_finding(&plan(), &[healthy]), None);
         let measurement = Measurement {
             text: String::new(),
@@ -158,8 +158,10 @@ mod tests {
     #[test]
     fn json_counts_from_one() {
         let json = findings_json("runs/x", true, &[finding()]);
-        for kind in [Kind::QueueDrop, Kind::WindowBelowBdp, Kind::NagleDelayedAck, Kind::CpuLimit, Kind::SlowStart] {
-            assert_eq!(serde_json::json!(kind), kind.name());
+        for kind in ["queue_drop", "window_below_bdp", "nagle_delayed_ack", "cpu_limit", "slow_start"] {
+            let named = findings_json("runs/x", true, &[Finding { kind, ..finding() }]);
+            assert_eq!(named["findings"][0]["kind"], kind);
+            assert!(stackline_analyze::findings::KINDS.iter().any(|known| known.name == kind), "{kind}");
         }
         assert_eq!(json["findings"][0]["measurement"], 1);
         assert_eq!(json["findings"][0]["evidence"][0]["events"][1], serde_json::json!({"host": "x", "row": 40}));

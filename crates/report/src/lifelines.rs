@@ -12,11 +12,11 @@ pub use json::lifelines_json;
 use crate::figure::{ABSENT, percent};
 use crate::grid::{Align, line, widths, wrap};
 use crate::table::WIDTH;
+use stackline_analyze::lifeline_statistics::{Count, LifelineStatistics};
 use stackline_analyze::lifelines::{Lifelines, Outcome, Point};
 use stackline_analyze::percentiles::Spread;
 use stackline_analyze::rates::Side;
 use stackline_analyze::segments::Segment;
-use stackline_analyze::ways::{Count, Ways};
 use stackline_core::units;
 
 /// Lifelines and what is computed from them.
@@ -25,7 +25,7 @@ pub struct Shown<'l> {
     /// The lines.
     pub lifelines: &'l Lifelines,
     /// What they say.
-    pub ways: &'l Ways,
+    pub statistics: &'l LifelineStatistics,
     /// What groups are, as in "server".
     pub by: &'l str,
     /// Lines put below as they are.
@@ -40,10 +40,10 @@ pub fn lifelines(shown: &Shown<'_>) -> String {
     }
     let mut paragraphs = vec![outcomes(shown)];
     paragraphs.extend(times(shown, None));
-    let grouped = shown.ways.whole.iter().filter_map(|whole| whole.group);
+    let grouped = shown.statistics.whole.iter().filter_map(|whole| whole.group);
     paragraphs.extend(grouped.filter_map(|group| times(shown, Some(group))));
     paragraphs.extend([connections(shown), rates(shown), blocked(shown)].into_iter().flatten());
-    paragraphs.extend(shown.ways.slowest.iter().map(|line| one::line_of(shown, *line)));
+    paragraphs.extend(shown.statistics.slowest.iter().map(|line| one::line_of(shown, *line)));
     let notes: Vec<String> = notes(shown).iter().flat_map(|note| wrap(note, WIDTH)).collect();
     if !notes.is_empty() {
         paragraphs.push(notes);
@@ -92,7 +92,7 @@ fn outcomes(shown: &Shown<'_>) -> Vec<String> {
     let mut head = vec!["what became of units".to_owned(), "units".into(), "share".into()];
     head.extend(groups.iter().filter(|_| several).cloned());
     let mut kinds: Vec<(bool, Outcome)> =
-        shown.ways.outcomes.iter().map(|count| (count.connections, count.outcome)).collect();
+        shown.statistics.outcomes.iter().map(|count| (count.connections, count.outcome)).collect();
     kinds.sort_by_key(|(connections, kind)| (*connections, order(*kind)));
     kinds.dedup();
     let sum = |kind: (bool, Option<Outcome>), group: Option<u32>| {
@@ -101,7 +101,7 @@ fn outcomes(shown: &Shown<'_>) -> Vec<String> {
                 && kind.1.is_none_or(|kind| count.outcome == kind)
                 && group.is_none_or(|group| count.group == group)
         };
-        shown.ways.outcomes.iter().filter(of).map(|count| count.lines).sum::<u64>()
+        shown.statistics.outcomes.iter().filter(of).map(|count| count.lines).sum::<u64>()
     };
     let row = |(connections, kind): &(bool, Outcome)| {
         let of = (*connections, Some(*kind));
@@ -149,7 +149,7 @@ fn times(shown: &Shown<'_>, group: Option<u32>) -> Option<Vec<String>> {
         |group| format!("{} {}", shown.by, shown.lifelines.groups[group as usize]),
     );
     let mut rows = stretches(shown, &title, of);
-    let whole = shown.ways.whole.iter().find(|whole| whole.group == group);
+    let whole = shown.statistics.whole.iter().find(|whole| whole.group == group);
     rows.extend(whole.map(|whole| spread("first to last, of those that came".into(), &whole.ns, "")));
     (rows.len() > 1).then(|| grid(rows))
 }
@@ -166,7 +166,7 @@ fn stretches(shown: &Shown<'_>, title: &str, wanted: impl Fn(&&Segment) -> bool)
     let mut rows =
         vec![[title, "n", "min", "median", "mean", "p90", "p99", "max", "share"].map(str::to_owned).to_vec()];
     let mut last = None;
-    for segment in chained(shown.ways.segments.iter().filter(wanted).collect()) {
+    for segment in chained(shown.statistics.segments.iter().filter(wanted).collect()) {
         if last != Some(segment.from) {
             rows.push(vec![label(&shown.lifelines.points[segment.from as usize])]);
         }
@@ -208,7 +208,7 @@ fn spread(name: String, ns: &Spread, last: &str) -> Vec<String> {
 
 /// Throughput from unit to unit, of each group.
 fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
-    let rates = &shown.ways.rates;
+    let rates = &shown.statistics.rates;
     if rates.is_empty() {
         return None;
     }
@@ -233,7 +233,7 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
 
 /// When groups were blocked, and whether together.
 fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
-    let some: Vec<_> = shown.ways.blocked.iter().filter(|blocked| !blocked.intervals.is_empty()).collect();
+    let some: Vec<_> = shown.statistics.blocked.iter().filter(|blocked| !blocked.intervals.is_empty()).collect();
     if some.is_empty() {
         return None;
     }
@@ -253,8 +253,8 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
         ]);
     }
     let mut lines = grid(rows);
-    for pair in &shown.ways.synchrony {
-        let verdict = if pair.is_seen() { "more than chance" } else { "no more than chance explains" };
+    for pair in &shown.statistics.synchrony {
+        let verdict = if pair.is_significant() { "more than chance" } else { "no more than chance explains" };
         lines.push(format!(
             "{} and {}: both blocked {} of the time, {} expected: {verdict} (p = {})",
             name(pair.a),
@@ -270,7 +270,7 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
 /// What one has to know before believing the figures.
 fn notes(shown: &Shown<'_>) -> Vec<String> {
     let mut notes = Vec::new();
-    let all = || shown.ways.segments.iter().filter(|segment| segment.group.is_none());
+    let all = || shown.statistics.segments.iter().filter(|segment| segment.group.is_none());
     let pair = |segment: &Segment| {
         let label = |point: u32| label(&shown.lifelines.points[point as usize]);
         format!("{} to {}", label(segment.from), label(segment.to))

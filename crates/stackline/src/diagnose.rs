@@ -21,7 +21,7 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
             "warning: {path} has no events; what its records alone show is less sure\nhint: `stackline run SPEC --trace` keeps events"
         ));
     }
-    let findings = findings_of(&loaded.case());
+    let findings = findings_of(&loaded.input());
     let json = stackline_report::findings_json(&run.path.display().to_string(), run.complete, &findings);
     if let Err(error) = run.keep_findings(&json) {
         output::say(&format_args!("warning: {error}\nhint: {}", error.hint));
@@ -37,7 +37,7 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
 /// The findings of a run that was just traced, kept in its directory.
 pub(crate) fn after_a_run(path: &Path) -> Result<Vec<Finding>> {
     let loaded = Loaded::whatever(path)?;
-    let findings = findings_of(&loaded.case());
+    let findings = findings_of(&loaded.input());
     let json = stackline_report::findings_json(&loaded.run.path.display().to_string(), loaded.run.complete, &findings);
     loaded.run.keep_findings(&json)?;
     Ok(findings)

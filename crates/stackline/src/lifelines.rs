@@ -6,8 +6,8 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, By};
 use crate::output;
 use stackline_analyze::assemble::{self, Assembler, Options};
+use stackline_analyze::lifeline_statistics::{LifelineStatistics, Request};
 use stackline_analyze::lifelines::Lifelines;
-use stackline_analyze::ways::{Wanted, ways};
 use stackline_core::trace::Index;
 use stackline_report::lifelines::Shown;
 use stackline_runs::Run;
@@ -24,10 +24,10 @@ pub(crate) fn lifelines(flags: &flags::Lifelines) -> Result {
     if let Some(number) = flags.measurement {
         only(&mut made, index.as_ref(), number as usize - 1)?;
     }
-    let wanted = Wanted { grouped: flags.by.is_some(), bytes: flags.bytes, slowest: flags.slowest };
-    let ways = ways(&made, index.as_ref(), wanted);
+    let request = Request { grouped: flags.by.is_some(), bytes: flags.bytes, slowest: flags.slowest };
+    let statistics = LifelineStatistics::of(&made, index.as_ref(), request);
     let notes = notes(&run, index.as_ref(), &made);
-    let shown = Shown { lifelines: &made, ways: &ways, by: word(flags.by), notes: &notes };
+    let shown = Shown { lifelines: &made, statistics: &statistics, by: word(flags.by), notes: &notes };
     if let Some(directory) = &flags.gnuplot {
         draw(directory, &shown)?;
     }

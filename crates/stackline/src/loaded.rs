@@ -2,7 +2,7 @@
 
 use crate::exit::Result;
 use stackline_analyze::assemble::{self, Options};
-use stackline_analyze::findings::Case;
+use stackline_analyze::findings::Input;
 use stackline_analyze::lifelines::Lifelines;
 use stackline_core::trace::Index;
 use stackline_events::Table;
@@ -43,8 +43,8 @@ impl Loaded {
     }
 
     /// What findings are computed from.
-    pub(crate) fn case(&self) -> Case<'_> {
+    pub(crate) fn input(&self) -> Input<'_> {
         let (plan, records) = (&self.run.plan, self.run.records.as_slice());
-        Case { plan, records, index: &self.index, events: &self.events, lifelines: &self.lifelines }
+        Input { plan, records, index: &self.index, events: &self.events, lifelines: &self.lifelines }
     }
 }

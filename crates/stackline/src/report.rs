@@ -108,7 +108,7 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
         printed: &printed,
         specification: &run.specification,
         environment: &run.environment,
-        findings: &diagnose(&loaded.case()),
+        findings: &diagnose(&loaded.input()),
         index: &loaded.index,
         events: &loaded.events,
         lifelines: &loaded.lifelines,

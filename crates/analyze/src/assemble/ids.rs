@@ -1,4 +1,4 @@
-//! Ids of units as numbers from 0, in the order they are first seen.
+//! Ids of units as numbers from 0, in order of appearance.
 
 use crate::lifelines::Id;
 use std::collections::HashMap;
@@ -6,9 +6,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// Spreads whole numbers over a hash table.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spread(u64);
+pub(crate) struct NumberHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for NumberHasher {
     fn finish(&self) -> u64 {
         self.0.rotate_left(26)
     }
@@ -27,13 +27,13 @@ impl Hasher for Spread {
 }
 
 /// A table by whole numbers.
-pub(crate) type ByNumber<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
+pub(crate) type ByNumber<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
 /// Neighbouring ids lie on one page, 32 of them: the table of pages stays small, and ids far apart do not take too much.
 const PAGE: u32 = 5;
 const NONE: u32 = u32::MAX;
 
-/// Every id that was seen.
+/// Every id so far.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
     pages: ByNumber<i64, u32>,
@@ -87,8 +87,8 @@ mod tests {
     #[test]
     fn each_id_has_one_place() {
         let mut ids = Ids::default();
-        let seen = [5, -5, i64::MIN, i64::MAX, 5, 6].map(|id| ids.number(id));
-        assert_eq!(seen, [0, 1, 2, 3, 0, 4]);
+        let numbers = [5, -5, i64::MIN, i64::MAX, 5, 6].map(|id| ids.number(id));
+        assert_eq!(numbers, [0, 1, 2, 3, 0, 4]);
         assert_eq!((ids.text("5 "), ids.text("x"), ids.text("5 ")), (5, 6, 5));
         assert_eq!(ids.into_names()[3], Id::Number(i64::MAX));
     }

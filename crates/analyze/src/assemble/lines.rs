@@ -3,7 +3,8 @@
 use super::order::Votes;
 use super::points::{self, Known};
 use super::ranges::Ranges;
-use super::{Assembler, By, Carrier, Met, NO_ID, clock_error, gathered};
+use super::{Assembler, By, Carrier, Met, NO_ID, gathered};
+use crate::clock_error::clock_error;
 use crate::lifelines::{Id, Lifelines, Line, Passage, Point};
 use crate::outcomes;
 use stackline_core::trace::{Flow, Index};
@@ -43,21 +44,22 @@ impl Assembler<'_> {
         let mut drawn = Draw::new(&met, &known, &ties, &own).all(names.len(), leave_out);
         let ranks = self.votes(&drawn, &met, &known).ranks(&ties);
         sort_by_way(&mut drawn, &met, &ranks, &names);
-        let mut made = Made { index: self.index, by: self.options.by, names: &names, flows: &flows, bytes: &bytes }
-            .lifelines(&drawn, &met, &known, &ranks);
-        outcomes::classify(&mut made, self.index, self.until_ns);
-        made
+        let mut lifelines =
+            Labels { index: self.index, by: self.options.by, names: &names, flows: &flows, bytes: &bytes }
+                .lifelines(&drawn, &met, &known, &ranks);
+        outcomes::classify(&mut lifelines, self.index, self.until_ns);
+        lifelines
     }
 
     /// Gives the events that carry bytes to the units whose bytes they carry. Returns the size of each unit, there and back.
     fn join(&mut self, known: &[Known]) -> Vec<[u64; 2]> {
         let mut bytes = vec![[0_u64; 2]; self.ids.len()];
-        let mut told = vec![[false; 2]; self.ids.len()];
-        let told_by = std::mem::take(&mut self.sent).into_iter().chain(std::mem::take(&mut self.received));
-        // What the receiver says counts only where the sender says nothing.
-        let units = told_by.filter(|(range, id)| {
+        let mut known_bytes = vec![[false; 2]; self.ids.len()];
+        let owners = std::mem::take(&mut self.sent).into_iter().chain(std::mem::take(&mut self.received));
+        // The receiver's range counts only where the sender recorded none.
+        let units = owners.filter(|(range, id)| {
             let way = (range.stream & 1) as usize;
-            let first = !std::mem::replace(&mut told[*id as usize][way], true);
+            let first = !std::mem::replace(&mut known_bytes[*id as usize][way], true);
             bytes[*id as usize][way] += if first { (range.end - range.start) as u64 } else { 0 };
             first && !self.carriers.is_empty()
         });
@@ -92,7 +94,7 @@ impl Assembler<'_> {
             line.clear();
             line.extend(rows.iter().map(|row| (met.point[*row as usize], met.at_ns[*row as usize])));
             if !error.ns.is_empty() && line.iter().all(|(point, _)| known[*point as usize].role.stage > 0) {
-                line = as_ways_go(line, known, &error);
+                line = in_way_order(line, known, &error);
             }
             line.windows(2).for_each(|pair| votes.cast(pair[0].0, pair[1].0));
         }
@@ -101,16 +103,16 @@ impl Assembler<'_> {
 }
 
 /// A line's points and times in the order that its unit can have met them. What lies apart by more than the error of the two
-/// clocks, or has one clock, was seen in its order; of the rest the catalogue decides, and where it does not, as between two
-/// ports of the network, a way goes on where the clock is the same.
-fn as_ways_go(mut left: Vec<(u32, u64)>, known: &[Known], error: &Errors) -> Vec<(u32, u64)> {
+/// clocks, or has one clock, happened in its order; of the rest the catalogue decides, and where it does not, as between two
+/// ports of the network, the way continues where the clock is the same.
+fn in_way_order(mut left: Vec<(u32, u64)>, known: &[Known], error: &Errors) -> Vec<(u32, u64)> {
     let mut sorted: Vec<(u32, u64)> = Vec::with_capacity(left.len());
     while !left.is_empty() {
-        let seen = |earlier: &(u32, u64), later: &(u32, u64)| {
+        let is_before = |earlier: &(u32, u64), later: &(u32, u64)| {
             let error_ns = error.of(earlier.0, later.0);
             error_ns == 0 || later.1 - earlier.1 > error_ns
         };
-        let is_next = |at: &usize| !left[..*at].iter().any(|earlier| seen(earlier, &left[*at]));
+        let is_next = |at: &usize| !left[..*at].iter().any(|earlier| is_before(earlier, &left[*at]));
         let key = |at: &usize| {
             let elsewhere = sorted.last().is_some_and(|last| error.of(last.0, left[*at].0) > 0);
             (points::stage(&known[left[*at].0 as usize]), elsewhere)
@@ -154,7 +156,7 @@ impl Errors {
     }
 }
 
-/// Draws lines: takes each unit's events in the order of time, cuts them where the unit is asked for again.
+/// Draws lines: takes each unit's events in the order of time, cuts them where the unit is requested again.
 struct Draw<'a> {
     met: &'a Met,
     known: &'a [Known],
@@ -163,14 +165,14 @@ struct Draw<'a> {
     /// Points at which ids begin.
     starts: Vec<bool>,
     /// The latest line that met each point.
-    seen: Vec<u32>,
+    met_by: Vec<u32>,
     drawn: Drawn,
 }
 
 impl<'a> Draw<'a> {
     fn new(met: &'a Met, known: &'a [Known], ties: &'a [u32], own: &'a [bool]) -> Self {
-        let (starts, seen) = (vec![false; known.len()], vec![u32::MAX; known.len()]);
-        Self { met, known, ties, own, starts, seen, drawn: Drawn::default() }
+        let (starts, met_by) = (vec![false; known.len()], vec![u32::MAX; known.len()]);
+        Self { met, known, ties, own, starts, met_by, drawn: Drawn::default() }
     }
 
     fn all(mut self, ids: usize, leave_out: impl Fn(u32) -> bool) -> Drawn {
@@ -195,12 +197,12 @@ impl<'a> Draw<'a> {
     /// Points at which at least half of the ids that meet them begin.
     fn beginnings<'r>(&self, ids: impl Iterator<Item = &'r [u32]>) -> Vec<bool> {
         let mut counts = vec![(0_u64, 0_u64); self.known.len()];
-        let mut seen = vec![u32::MAX; self.known.len()];
+        let mut met_by = vec![u32::MAX; self.known.len()];
         for (id, rows) in ids.enumerate() {
             let way = rows.iter().map(|row| self.met.point[*row as usize] as usize);
             for (index, point) in way.filter(|point| points::is_way(&self.known[*point])).enumerate() {
-                if seen[point] != id as u32 {
-                    seen[point] = id as u32;
+                if met_by[point] != id as u32 {
+                    met_by[point] = id as u32;
                     counts[point].0 += 1;
                     counts[point].1 += u64::from(index == 0);
                 }
@@ -257,7 +259,7 @@ impl<'a> Draw<'a> {
             let late = known.role.returns() && self.met.at_ns[*row as usize] > beyond_ns;
             if !points::is_way(known) || late {
                 self.drawn.marks.push(*row);
-            } else if std::mem::replace(&mut self.seen[point], number) != number {
+            } else if std::mem::replace(&mut self.met_by[point], number) != number {
                 self.drawn.kept.push(*row);
             }
         }
@@ -292,8 +294,8 @@ fn sort_by_way(drawn: &mut Drawn, met: &Met, ranks: &[u32], names: &[Id]) {
     drawn.raw = sorted.into_iter().map(|(_, line)| line).collect();
 }
 
-/// What lifelines are told of beside their events.
-struct Made<'a> {
+/// What lifelines have beside their events.
+struct Labels<'a> {
     index: Option<&'a Index>,
     by: By,
     names: &'a [Id],
@@ -301,16 +303,16 @@ struct Made<'a> {
     bytes: &'a [[u64; 2]],
 }
 
-impl Made<'_> {
+impl Labels<'_> {
     fn lifelines(&self, drawn: &Drawn, met: &Met, known: &[Known], ranks: &[u32]) -> Lifelines {
-        let mut made = Lifelines::default();
-        let way = numbered(known, ranks, |point| points::is_way(&known[point]), &mut made.points);
+        let mut lifelines = Lifelines::default();
+        let way = numbered(known, ranks, |point| points::is_way(&known[point]), &mut lifelines.points);
         let mut marked = vec![false; known.len()];
         drawn.marks.iter().for_each(|row| marked[met.point[*row as usize] as usize] = true);
-        let beside = numbered(known, ranks, |point| marked[point], &mut made.marked);
-        made.passages.reserve_exact(drawn.kept.len());
-        made.marks.reserve_exact(drawn.marks.len());
-        made.lines.reserve_exact(drawn.raw.len());
+        let beside = numbered(known, ranks, |point| marked[point], &mut lifelines.marked);
+        lifelines.passages.reserve_exact(drawn.kept.len());
+        lifelines.marks.reserve_exact(drawn.marks.len());
+        lifelines.lines.reserve_exact(drawn.raw.len());
         let passage = |row: &u32, numbers: &[u32]| Passage {
             at_ns: met.at_ns[*row as usize],
             point: numbers[met.point[*row as usize] as usize],
@@ -319,14 +321,14 @@ impl Made<'_> {
         let is_response = |known: &Known| matches!(known.point.keyword.as_str(), "APP_REPLY" | "APP_RESPONSE");
         let response: Vec<bool> = known.iter().map(is_response).collect();
         for raw in &drawn.raw {
-            let (first, first_mark) = (made.passages.len() as u32, made.marks.len() as u32);
+            let (first, first_mark) = (lifelines.passages.len() as u32, lifelines.marks.len() as u32);
             let kept = &drawn.kept[raw.first as usize..(raw.first + raw.count) as usize];
-            made.passages.extend(kept.iter().map(|row| passage(row, &way)));
+            lifelines.passages.extend(kept.iter().map(|row| passage(row, &way)));
             let marks = &drawn.marks[raw.first_mark as usize..(raw.first_mark + raw.mark_count) as usize];
-            made.marks.extend(marks.iter().map(|row| passage(row, &beside)));
+            lifelines.marks.extend(marks.iter().map(|row| passage(row, &beside)));
             let [there, back] = self.bytes[raw.id as usize];
             let is_call = kept.iter().any(|row| response[met.point[*row as usize] as usize]);
-            made.lines.push(Line {
+            lifelines.lines.push(Line {
                 unit: self.names[raw.id as usize].clone(),
                 flow: self.flows[raw.id as usize],
                 first,
@@ -338,39 +340,39 @@ impl Made<'_> {
                 ..Line::default()
             });
         }
-        self.group(&mut made);
-        made.clock_error_ns = neighbours_error(&made, self.index);
-        made
+        self.group(&mut lifelines);
+        lifelines.clock_error_ns = neighbours_error(&lifelines, self.index);
+        lifelines
     }
 
-    fn group(&self, made: &mut Lifelines) {
+    fn group(&self, lifelines: &mut Lifelines) {
         let mut names: BTreeMap<String, u32> = BTreeMap::new();
         let mut known: BTreeMap<(Option<u32>, u32, u32), u32> = BTreeMap::new();
-        let mut groups = Vec::with_capacity(made.lines.len());
-        for line in &made.lines {
-            let passages = made.passages_of(line);
+        let mut groups = Vec::with_capacity(lifelines.lines.len());
+        for line in &lifelines.lines {
+            let passages = lifelines.passages_of(line);
             let begins = passages.first().map_or(0, |passage| passage.point);
-            let host = |passage: &Passage| made.points[passage.point as usize].host.as_str();
-            let other = passages.iter().find(|passage| host(passage) != made.points[begins as usize].host);
+            let host = |passage: &Passage| lifelines.points[passage.point as usize].host.as_str();
+            let other = passages.iter().find(|passage| host(passage) != lifelines.points[begins as usize].host);
             let answers = other.map_or(begins, |passage| passage.point);
             let flow = line.flow.filter(|_| found(self.index, line.flow).is_some());
-            // What a flow says holds for all of its lines.
+            // The label of a flow holds for all of its lines.
             let key = if flow.is_some() && self.by != By::Host { (flow, 0, 0) } else { (None, begins, answers) };
             let next = names.len() as u32;
             let number = *known.entry(key).or_insert_with(|| {
-                *names.entry(self.name(made, found(self.index, flow), begins, answers)).or_insert(next)
+                *names.entry(self.name(lifelines, found(self.index, flow), begins, answers)).or_insert(next)
             });
             groups.push(number);
         }
         let order: Vec<u32> = names.values().copied().collect();
         let mut place = vec![0_u32; order.len()];
         order.iter().enumerate().for_each(|(at, number)| place[*number as usize] = at as u32);
-        made.lines.iter_mut().zip(groups).for_each(|(line, group)| line.group = place[group as usize]);
-        made.groups = names.into_keys().collect();
+        lifelines.lines.iter_mut().zip(groups).for_each(|(line, group)| line.group = place[group as usize]);
+        lifelines.groups = names.into_keys().collect();
     }
 
-    fn name(&self, made: &Lifelines, flow: Option<&Flow>, begins: u32, answers: u32) -> String {
-        let host = |point: u32| made.points[point as usize].host.clone();
+    fn name(&self, lifelines: &Lifelines, flow: Option<&Flow>, begins: u32, answers: u32) -> String {
+        let host = |point: u32| lifelines.points[point as usize].host.clone();
         match (self.by, flow) {
             (By::Server, Some(flow)) => flow.hosts.1.clone(),
             (By::Stack, Some(flow)) => flow.stack.clone(),
@@ -399,20 +401,20 @@ fn numbered(known: &[Known], ranks: &[u32], wanted: impl Fn(usize) -> bool, list
 }
 
 /// The largest error of the clocks of two hosts that neighbouring passages of a line lie on.
-fn neighbours_error(made: &Lifelines, index: Option<&Index>) -> u64 {
+fn neighbours_error(lifelines: &Lifelines, index: Option<&Index>) -> u64 {
     let Some(index) = index.filter(|index| index.hosts.values().any(|host| host.clock.error_ns.unwrap_or(0) > 0))
     else {
         return 0;
     };
     let mut pairs: BTreeSet<(u32, u32)> = BTreeSet::new();
-    for line in &made.lines {
-        pairs.extend(made.passages_of(line).windows(2).map(|pair| (pair[0].point, pair[1].point)));
+    for line in &lifelines.lines {
+        pairs.extend(lifelines.passages_of(line).windows(2).map(|pair| (pair[0].point, pair[1].point)));
     }
-    let host = |point: u32| made.points[point as usize].host.as_str();
+    let host = |point: u32| lifelines.points[point as usize].host.as_str();
     pairs.iter().filter_map(|(a, b)| clock_error(Some(index), host(*a), host(*b))).max().unwrap_or(0)
 }
 
-/// The flow that an id of stackline's own tells.
+/// The flow in an id of stackline's own.
 fn flow(name: &Id, own: Option<&bool>) -> Option<u32> {
     match name {
         Id::Number(number) if own == Some(&true) && *number >= 0 => Some(unit::parts(*number).0),

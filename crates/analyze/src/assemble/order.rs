@@ -55,13 +55,13 @@ const fn pair(before: u32, after: u32) -> u64 {
 
 /// Whether one can come to a point from another.
 fn reaches(graph: &[Vec<u32>], from: u32, to: u32) -> bool {
-    let mut seen = vec![false; graph.len()];
+    let mut visited = vec![false; graph.len()];
     let mut next = vec![from];
     while let Some(point) = next.pop() {
         if point == to {
             return true;
         }
-        if !std::mem::replace(&mut seen[point as usize], true) {
+        if !std::mem::replace(&mut visited[point as usize], true) {
             next.extend(&graph[point as usize]);
         }
     }
@@ -107,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_a_clearer_majority_is_left_out() {
+    fn votes_against_a_clearer_majority_are_dropped() {
         let lines: [&[u32]; 6] = [&[0, 1], &[0, 1], &[0, 1], &[1, 2], &[1, 2], &[2, 0]];
         assert_eq!(ranks(&lines, &[0, 1, 2]), [0, 1, 2]);
     }
 
     #[test]
-    fn two_ways_and_what_nobody_votes_for() {
+    fn without_votes_the_catalogue_orders() {
         // 0 -> 1 -> 3 and 0 -> 2 -> 3; 4 stands alone.
         assert_eq!(ranks(&[&[0, 1, 3], &[0, 2, 3]], &[0, 2, 1, 3, 4]), [0, 3, 2, 4, 1]);
         assert_eq!(ranks(&[], &[1, 0]), [1, 0]);

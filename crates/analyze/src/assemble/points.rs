@@ -78,7 +78,7 @@ impl Points {
         self.leans[point as usize][(stream & 1) as usize] += 1;
     }
 
-    /// All of them, by their numbers; a direction is told where one keyword of a host has more than one.
+    /// All of them, by their numbers; a direction is named where one keyword of a host has more than one.
     pub(crate) fn into_known(mut self) -> Vec<Known> {
         let mut directions: BTreeMap<Point, u32> = BTreeMap::new();
         self.known.iter().for_each(|known| *directions.entry(known.point.clone()).or_default() += 1);
@@ -116,7 +116,7 @@ pub(crate) const fn at_port(name: u32) -> Where {
     PORTS + name
 }
 
-/// The order of points that no unit's way decides: there before back, as a way goes, as in the catalogue, by name.
+/// The order of points that no unit's way decides: there before back, in the order of the way, of the catalogue, by name.
 pub(crate) fn ties(known: &[Known]) -> Vec<u32> {
     let mut order: Vec<usize> = (0..known.len()).collect();
     let key = |known: &Known| (stage(known), known.role.row);
@@ -126,7 +126,7 @@ pub(crate) fn ties(known: &[Known]) -> Vec<u32> {
     ties
 }
 
-/// Where on a unit's way there and back a point lies. What tells no direction lies among what goes there: ahead of all of it,
+/// Where on a unit's way there and back a point lies. What has no direction lies among what goes there: ahead of all of it,
 /// a queue would come before the call that fills it.
 pub(crate) fn stage(known: &Known) -> (u8, u8) {
     (code(Some(known.direction.unwrap_or(Direction::There))), known.role.stage)

@@ -32,7 +32,7 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// `connects`: when each flow asked for a connection.
+    /// `connects`: when each flow requested a connection.
     pub(crate) fn new(units: impl IntoIterator<Item = (Range, u32)>, mut connects: Vec<(u32, u64)>) -> Self {
         connects.sort_unstable();
         let owned = units.into_iter().map(|(range, id)| {
@@ -64,7 +64,7 @@ impl Ranges {
     }
 }
 
-/// How many connections the stream's flow had asked for by then.
+/// How many connections the stream's flow had requested by then.
 fn connection(connects: &[(u32, u64)], range: &Range) -> u32 {
     let flow = (range.stream >> 1) as u32;
     let first = connects.partition_point(|connect| *connect < (flow, 0));

@@ -1,4 +1,4 @@
-//! What a keyword says of a data unit: that it is at a point of its way, that something happened to it beside its way, or
+//! What a keyword means for a data unit: that it is at a point of its way, that something happened to it beside its way, or
 //! nothing.
 
 use stackline_events::catalogue::{self, Entry, Fate, Layer};
@@ -10,7 +10,7 @@ pub(crate) enum Class {
     Way,
     /// Something happens to it: it has that fate, or is marked, doubled, waited for.
     Beside(Option<Fate>),
-    /// It says what a machine does, not where a unit is.
+    /// It is about a machine, not about where a unit is.
     Elsewhere,
 }
 
@@ -53,7 +53,7 @@ impl Role {
         self.layer.is_some()
     }
 
-    /// Whether it says that a call which hands data over has returned.
+    /// Whether a call that hands data over has returned there.
     pub(crate) const fn returns(&self) -> bool {
         self.stage == RETURNS
     }
@@ -87,7 +87,7 @@ fn own(entry: &Entry) -> (Class, u8) {
         _ if entry.fate.is_some() => Class::Beside(entry.fate),
         // The initiator's connect returns without it, before or after.
         "APP_ACCEPTED" => Class::Beside(None),
-        // What the receiver's machine says of all that came before.
+        // It acknowledges all that came before.
         "BLAST_ACK" => Class::Elsewhere,
         _ if matches!(entry.layer, Layer::Protocol | Layer::Network) => Class::Beside(None),
         // What the application or a system call waits for.

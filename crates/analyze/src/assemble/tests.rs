@@ -50,7 +50,7 @@ fn all(log: &str) -> String {
 }
 
 /// Blocks of two servers: 1 and 2 come, 3 is in the cache, 4 waits for its disk and 5 for the network when a new list
-/// comes, 6 is lost behind its server, 7 is asked for as the log ends. What `vmstat` and others say is on no line.
+/// comes, 6 is lost behind its server, 7 is requested as the log ends. Events of `vmstat` and other monitors are on no line.
 const MAGIC: &str = "\
 app_send; app; 10; 000000000; 1
 app_send; app; 10; 000000000; 2
@@ -137,7 +137,7 @@ fn a_read_that_takes_no_time_is_a_cache_hit() {
 }
 
 #[test]
-fn a_line_without_its_beginning_ends_where_the_unit_is_asked_for_again() {
+fn a_line_without_its_beginning_ends_at_the_next_request() {
     let log = "\
 end_read; s; 1; 0; 5
 app_receive; app; 2; 0; 5
@@ -223,7 +223,7 @@ fn segments_are_joined_by_the_bytes_they_carry() {
 }
 
 #[test]
-fn connections_have_shares_of_their_own_and_accepting_is_beside_their_way() {
+fn connections_have_shares_of_their_own() {
     let (setup, there) = (connection(0, 0), stream(0, Direction::There));
     let log = format!(
         "\
@@ -241,21 +241,22 @@ APP_RECEIVED; b; 0; 4000000; 0; {there}; 16; 10
         drawn(&made)
     );
     let segments = crate::segments::segments(&made, None, false);
-    let told: Vec<(bool, f64, f64)> =
+    let found: Vec<(bool, f64, f64)> =
         segments.iter().map(|segment| (segment.connections, segment.ns.median_ns, segment.share)).collect();
-    assert_eq!(told, [(false, 1e6, 1.0), (true, 2e6, 1.0)]);
+    assert_eq!(found, [(false, 1e6, 1.0), (true, 2e6, 1.0)]);
 }
 
-/// Datagrams are told by their unit and have no offset; a simulated one is at its first queue at the instant it is sent.
+/// Datagrams are known by their unit and have no offset; a simulated one is at its first queue at the instant it is sent.
 #[test]
 fn datagrams_begin_where_they_are_sent() {
     let simulated = include_str!("../../../stackline/golden/traces/datagrams.txt");
-    // As it is, and as where nothing tells the direction.
-    let untold = simulated.lines().filter(|line| line.starts_with("NET_")).fold(simulated.to_owned(), |log, line| {
-        let fields: Vec<&str> = line.split(';').collect();
-        log.replace(line, &[&fields[..5], &[" "; 3], &fields[8..]].concat().join(";"))
-    });
-    for log in [simulated, &untold] {
+    // With and without the direction.
+    let undirected =
+        simulated.lines().filter(|line| line.starts_with("NET_")).fold(simulated.to_owned(), |log, line| {
+            let fields: Vec<&str> = line.split(';').collect();
+            log.replace(line, &[&fields[..5], &[" "; 3], &fields[8..]].concat().join(";"))
+        });
+    for log in [simulated, &undirected] {
         let made = lifelines(&table(log), None, &Options::default());
         let outcomes: Vec<Outcome> =
             made.lines.iter().filter(|line| !made.is_connection(line)).map(|line| line.outcome).collect();
@@ -284,7 +285,7 @@ APP_RECEIVED; b; 0; 4000000; 0; {there}; 16; 10
 }
 
 #[test]
-fn one_host_that_sends_both_ways_has_a_point_for_each() {
+fn a_host_that_sends_both_ways_has_a_point_for_each_direction() {
     let (there, back) = (stream(0, Direction::There), stream(0, Direction::Back));
     let log = format!(
         "\
@@ -329,7 +330,7 @@ fn two_clocks(ahead_ns: i64, clock: Clock) -> (Table, Index) {
 }
 
 #[test]
-fn clocks_are_set_right_and_their_errors_are_told() {
+fn clocks_are_corrected_and_their_errors_reported() {
     let clock = Clock { offset_ns: 5_000_000, error_ns: Some(2_000), ..Clock::default() };
     let (table, index) = two_clocks(5_000_000, clock);
     let made = lifelines(&table, Some(&index), &Options::default());
@@ -425,14 +426,14 @@ fn units_of_warm_up_runs_and_of_runs_that_are_over() {
         }
     }
     let made = lifelines(&table(&log), Some(&index), &Options { by: By::Stack, ..Options::default() });
-    let told: Vec<(Option<u32>, Outcome)> = made.lines.iter().map(|line| (line.flow, line.outcome)).collect();
+    let found: Vec<(Option<u32>, Outcome)> = made.lines.iter().map(|line| (line.flow, line.outcome)).collect();
     let expected = [
         (Some(1), Outcome::Complete),
         (Some(1), Outcome::Unfinished { after: 0 }),
         (Some(2), Outcome::Complete),
         (Some(2), Outcome::NeverArrived { after: 0 }),
     ];
-    assert_eq!((told.as_slice(), made.groups.as_slice()), (expected.as_slice(), ["tcp".to_owned()].as_slice()));
+    assert_eq!((found.as_slice(), made.groups.as_slice()), (expected.as_slice(), ["tcp".to_owned()].as_slice()));
     let warm = Options { warmup: true, ..Options::default() };
     assert_eq!(lifelines(&table(&log), Some(&index), &warm).lines.len(), 5);
 }
@@ -463,7 +464,7 @@ proptest! {
     }
 
     #[test]
-    fn any_log_is_assembled(events in proptest::collection::vec(hostile(), 0..60)) {
+    fn random_logs_are_assembled(events in proptest::collection::vec(hostile(), 0..60)) {
         let mut table = Table::default();
         for (keyword, host, at_ns, data) in &events {
             let data = data.iter().map(ToString::to_string).collect();

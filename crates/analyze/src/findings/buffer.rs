@@ -1,7 +1,8 @@
-//! How a larger buffer is asked for, in words: by the option of the part's own stack, and where a kernel keeps the buffer by
-//! its setting too. It never says how large one has to be.
+//! How a larger buffer is requested, in words: by the option of the part's own stack, and where a kernel keeps the buffer by
+//! its setting too. It never decides how large one has to be.
 
-use super::scene::Part;
+use super::part::Part;
+use stackline_core::catalogue::FlowControl;
 
 /// Which buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +12,7 @@ pub(crate) enum Buffer {
 }
 
 impl Buffer {
-    /// What asks for it: `tcp(send_buffer = 65536)`, with `...` where the bytes are not known.
+    /// What requests it: `tcp(send_buffer = 65536)`, with `...` where the bytes are not known.
     pub(crate) fn option(self, part: &Part<'_>, bytes: Option<u64>) -> String {
         let stack = part.plan.stack.name.as_str();
         let (name, sysctl) = match self {
@@ -21,6 +22,10 @@ impl Buffer {
         };
         let bytes = bytes.map_or_else(|| "...".to_owned(), |bytes| bytes.to_string());
         let option = format!("`{stack}({name} = {bytes})`");
-        if matches!(stack, "tcp" | "mptcp") { format!("{option}, or sysctl {sysctl}") } else { option }
+        if part.plan.stack.facts.flow_control == FlowControl::KernelBuffers {
+            format!("{option}, or sysctl {sysctl}")
+        } else {
+            option
+        }
     }
 }

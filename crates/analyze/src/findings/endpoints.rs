@@ -1,8 +1,10 @@
 //! What each endpoint did with its time, by its own host's clock: inside operations of the language, where it waits for the
 //! transport and the far side, or outside, where everybody waits for it.
 
-use super::log::Range;
-use super::scene::Scene;
+use super::finding::LEAST;
+use super::log::{MOST, Range};
+use super::measurement::Measurement;
+use super::part::other;
 use crate::statistics::real;
 use stackline_core::program::Side;
 use stackline_events::unit::{Direction, stream_parts};
@@ -46,11 +48,10 @@ enum Who {
 impl Who {
     fn of(self, stream: i64) -> Side {
         let sender = if stream_parts(stream).1 == Direction::There { Side::Initiator } else { Side::Responder };
-        let receiver = if sender == Side::Initiator { Side::Responder } else { Side::Initiator };
         match self {
             Self::Is(side) => side,
             Self::Sends => sender,
-            Self::Receives => receiver,
+            Self::Receives => other(sender),
         }
     }
 }
@@ -66,7 +67,14 @@ pub(crate) struct Outside {
     pub(crate) times: u64,
 }
 
-/// All that was waited for: an operation that took data units, with the bytes it needed.
+impl Outside {
+    /// The rows around the longest times.
+    pub(crate) fn rows(&self) -> Vec<u32> {
+        self.longest.iter().flat_map(|(_, end, begin)| [*end, *begin]).collect()
+    }
+}
+
+/// A wait: an operation that received data units, with the bytes it needed.
 #[derive(Clone, Debug)]
 pub(crate) struct Wait {
     /// When it began and ended, reference time, ns; both by one host's clock.
@@ -90,14 +98,14 @@ impl Wait {
 }
 
 /// The events of one endpoint in the order of time: row, edge.
-fn walks(scene: &Scene<'_>) -> BTreeMap<(u32, bool), Vec<(u32, Edge)>> {
-    let log = scene.log;
+fn walks(measurement: &Measurement<'_>) -> BTreeMap<(u32, bool), Vec<(u32, Edge)>> {
+    let log = measurement.log;
     let mut walks: BTreeMap<(u32, bool), Vec<(u32, Edge)>> = BTreeMap::new();
     for (keyword, edge, who) in EDGES {
-        for row in scene.rows(keyword) {
+        for row in measurement.rows(keyword) {
             let Some(stream) = log.number(row, "stream") else { continue };
             let flow = stream_parts(stream).0;
-            let side = on_one_side(scene, flow, log.host(row)).unwrap_or_else(|| who.of(stream));
+            let side = on_one_side(measurement, flow, log.host(row)).unwrap_or_else(|| who.of(stream));
             walks.entry((flow, side == Side::Responder)).or_default().push((row, *edge));
         }
     }
@@ -107,14 +115,14 @@ fn walks(scene: &Scene<'_>) -> BTreeMap<(u32, bool), Vec<(u32, Edge)>> {
 }
 
 /// Whether so many of a host's events are missing that nothing follows from what is not there.
-fn misses(scene: &Scene<'_>, host: &str) -> bool {
-    let trace = scene.log.case.index.hosts.get(host);
-    trace.is_some_and(|trace| real(trace.lost) >= super::LEAST * real(trace.lost.saturating_add(trace.recorded)))
+fn misses(measurement: &Measurement<'_>, host: &str) -> bool {
+    let trace = measurement.log.input.index.hosts.get(host);
+    trace.is_some_and(|trace| real(trace.lost) >= LEAST * real(trace.lost.saturating_add(trace.recorded)))
 }
 
 /// Whose events a host's are, where the two sides are on different hosts.
-fn on_one_side(scene: &Scene<'_>, flow: u32, host: &str) -> Option<Side> {
-    let (initiator, responder) = &scene.log.case.index.flow(flow)?.hosts;
+fn on_one_side(measurement: &Measurement<'_>, flow: u32, host: &str) -> Option<Side> {
+    let (initiator, responder) = &measurement.log.input.index.flow(flow)?.hosts;
     match (initiator == host, responder == host) {
         (true, false) => Some(Side::Initiator),
         (false, true) => Some(Side::Responder),
@@ -123,17 +131,17 @@ fn on_one_side(scene: &Scene<'_>, flow: u32, host: &str) -> Option<Side> {
 }
 
 /// The time that endpoints of a part spent outside operations, by side, of all flows of the part.
-pub(crate) fn outside(scene: &Scene<'_>, part: usize) -> BTreeMap<Side, Outside> {
-    let log = scene.log;
-    let clocks = clocks(scene);
+pub(crate) fn outside(measurement: &Measurement<'_>, part: usize) -> BTreeMap<Side, Outside> {
+    let log = measurement.log;
+    let clocks = clocks(measurement);
     let mut by_side: BTreeMap<Side, Outside> = BTreeMap::new();
-    for ((flow, responder), walk) in walks(scene) {
-        if scene.log.case.index.flow(flow).is_none_or(|flow| flow.part != part) {
+    for ((flow, responder), walk) in walks(measurement) {
+        if measurement.log.input.index.flow(flow).is_none_or(|flow| flow.part != part) {
             continue;
         }
         let side = if responder { Side::Responder } else { Side::Initiator };
         let host = walk.first().map_or("", |(row, _)| log.host(*row));
-        if misses(scene, host) {
+        if misses(measurement, host) {
             continue;
         }
         let outside = by_side.entry(side).or_default();
@@ -146,7 +154,7 @@ pub(crate) fn outside(scene: &Scene<'_>, part: usize) -> BTreeMap<Side, Outside>
             // for had been there all the time.
             let held_up = match edge {
                 Edge::Begin => next.saturating_sub(to) <= to.saturating_sub(from),
-                Edge::End => log.case.events.keyword(begin as usize) == "APP_RECEIVED",
+                Edge::End => log.input.events.keyword(begin as usize) == "APP_RECEIVED",
             };
             if to > from && held_up {
                 let seconds = real(to - from) / 1e9;
@@ -158,41 +166,42 @@ pub(crate) fn outside(scene: &Scene<'_>, part: usize) -> BTreeMap<Side, Outside>
     }
     for outside in by_side.values_mut() {
         outside.longest.sort_by(|a, b| b.0.total_cmp(&a.0));
-        outside.longest.truncate(super::log::MOST);
+        outside.longest.truncate(MOST);
     }
     by_side
 }
 
 /// From when to when each flow was measured.
-fn clocks(scene: &Scene<'_>) -> BTreeMap<u32, (u64, u64)> {
+fn clocks(measurement: &Measurement<'_>) -> BTreeMap<u32, (u64, u64)> {
     let mut clocks: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     // The initiator holds the clock; its own stream leads there.
-    let own =
-        |row: &u32| scene.log.number(*row, "stream").is_some_and(|stream| stream_parts(stream).1 == Direction::There);
-    for row in scene.rows("APP_START").into_iter().filter(own) {
-        if let Some(flow) = scene.log.flow(row) {
-            clocks.entry(flow).or_insert((scene.log.at(row), u64::MAX));
+    let own = |row: &u32| {
+        measurement.log.number(*row, "stream").is_some_and(|stream| stream_parts(stream).1 == Direction::There)
+    };
+    for row in measurement.rows("APP_START").into_iter().filter(own) {
+        if let Some(flow) = measurement.log.flow(row) {
+            clocks.entry(flow).or_insert((measurement.log.at(row), u64::MAX));
         }
     }
-    for row in scene.rows("APP_STOP").into_iter().filter(own) {
-        if let Some(clock) = scene.log.flow(row).and_then(|flow| clocks.get_mut(&flow)) {
-            clock.1 = scene.log.at(row);
+    for row in measurement.rows("APP_STOP").into_iter().filter(own) {
+        if let Some(clock) = measurement.log.flow(row).and_then(|flow| clocks.get_mut(&flow)) {
+            clock.1 = measurement.log.at(row);
         }
     }
     clocks
 }
 
 /// Everything that was waited for within the clocks.
-pub(crate) fn waits(scene: &Scene<'_>) -> Vec<Wait> {
-    let log = scene.log;
-    let requests = requests(scene);
-    let clocks = clocks(scene);
+pub(crate) fn waits(measurement: &Measurement<'_>) -> Vec<Wait> {
+    let log = measurement.log;
+    let requests = requests(measurement);
+    let clocks = clocks(measurement);
     let mut waits = Vec::new();
-    for ((flow, responder), walk) in walks(scene) {
+    for ((flow, responder), walk) in walks(measurement) {
         let (first, last) = clocks.get(&flow).copied().unwrap_or((0, u64::MAX));
         for pair in walk.windows(2) {
             let ((before, before_edge), (row, Edge::End)) = (pair[0], pair[1]) else { continue };
-            let keyword = log.case.events.keyword(row as usize);
+            let keyword = log.input.events.keyword(row as usize);
             let call = log.number(row, "unit").filter(|_| matches!(keyword, "APP_RESPONSE" | "APP_LOST"));
             let needs = match keyword {
                 // What was there already was not waited for.
@@ -219,13 +228,7 @@ pub(crate) fn waits(scene: &Scene<'_>) -> Vec<Wait> {
 }
 
 /// The bytes of each call's request, by its unit.
-fn requests(scene: &Scene<'_>) -> BTreeMap<i64, Range> {
-    let rows = scene.rows("APP_CALL").into_iter();
-    rows.filter_map(|row| Some((scene.log.number(row, "unit")?, scene.log.range(row)?))).collect()
-}
-
-/// The median of some lengths, s.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+fn requests(measurement: &Measurement<'_>) -> BTreeMap<i64, Range> {
+    let rows = measurement.rows("APP_CALL").into_iter();
+    rows.filter_map(|row| Some((measurement.log.number(row, "unit")?, measurement.log.range(row)?))).collect()
 }

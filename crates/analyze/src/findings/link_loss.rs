@@ -1,15 +1,24 @@
 //! Packets that a link itself loses.
 
-use super::view::{View, percent};
-use super::{Finding, Kind, LEAST, retransmission};
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::lost_data;
+use super::path::Port;
 use crate::statistics::real;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let (scene, losses) = (&view.scene, &view.losses);
-    let here = |place: &&super::losses::Place| place.on_the_link;
-    let part: f64 = losses.places.iter().filter(here).map(|place| place.part).sum();
-    let worst = losses.places.iter().filter(here).max_by(|a, b| a.part.total_cmp(&b.part))?;
-    let (port, share) = (&scene.ports[worst.port], losses.share * part);
+pub(super) const KIND: Kind = Kind {
+    name: "link_loss",
+    meaning: "a named link loses packets: that costs time, or more than 0.1 % of the data never arrives",
+    find: &[Find::Measurement(find), Find::Rest(for_good)],
+};
+
+fn find(context: &Context<'_>) -> Option<Finding> {
+    let (measurement, losses) = (&context.measurement, &context.losses);
+    let here = || losses.places.iter().filter(|place| place.on_the_link);
+    let part: f64 = here().map(|place| place.part).sum();
+    let worst = here().max_by(|a, b| a.part.total_cmp(&b.part))?;
+    let (port, share) = (&measurement.ports[worst.port], losses.share * part);
     if share < LEAST {
         return None;
     }
@@ -22,15 +31,20 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
         100.0 * rate,
         percent(share)
     );
-    let finding = view.finding(Kind::LinkLoss, share, losses.confidence, sentence);
-    let finding = finding
-        .because(scene.log.evidence(format!("{}: {}; {}", port.name, port.reasons(), losses.reckoned), &worst.rows));
-    Some(
-        retransmission::consequences(view, finding)
-            .attempt(format!(
-                "repair the link {} (cable, radio, errors of the interface), or correct errors on it",
-                port.name
-            ))
-            .attempt("a stack that falls less for a loss: `tcp(congestion = bbr)` live, `blast(selective)`"),
-    )
+    let finding = KIND.finding(context, share, losses.confidence, sentence).because(context.drops(worst));
+    let finding = context.with_stalls(finding).attempt(repair(port));
+    Some(finding.attempt("a stack that slows down less after a loss: `tcp(congestion = bbr)` live, `blast(selective)`"))
+}
+
+/// Data that is missing, unless what the link loses is found already for the time that it costs.
+fn for_good(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
+    if found.iter().any(|finding| finding.kind == KIND.name) {
+        return None;
+    }
+    let (port, finding) = lost_data::of(context, &KIND, "the link", Port::link_drops, true)?;
+    Some(finding.attempt(repair(port)).attempt(lost_data::ANOTHER_STACK))
+}
+
+fn repair(port: &Port) -> String {
+    format!("repair the link {} (cable, radio, errors of the interface), or correct errors on it", port.name)
 }

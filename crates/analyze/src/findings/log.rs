@@ -1,6 +1,7 @@
-//! The events of a run as findings ask for them: by keyword in the order of reference time, with the bytes they are about.
+//! The events of a run: by keyword in the order of reference time, with the bytes they are about.
 
-use super::{Case, Evidence};
+use super::finding::Evidence;
+use super::input::Input;
 use stackline_events::catalogue;
 use stackline_events::unit::stream_parts;
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 /// Rows by keyword; time and place of each.
 #[derive(Debug)]
 pub(crate) struct Log<'c> {
-    pub(crate) case: &'c Case<'c>,
+    pub(crate) input: &'c Input<'c>,
     /// When, reference time, ns, by row.
     times: Vec<u64>,
     /// The row in its host's own file, by row.
@@ -37,8 +38,8 @@ impl Range {
 
 impl<'c> Log<'c> {
     /// Of a run's events.
-    pub(crate) fn of(case: &'c Case<'c>) -> Self {
-        let table = case.events;
+    pub(crate) fn of(input: &'c Input<'c>) -> Self {
+        let table = input.events;
         let mut counts: Vec<u32> = Vec::new();
         let (mut times, mut places) = (Vec::with_capacity(table.len()), Vec::with_capacity(table.len()));
         let mut by_keyword: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
@@ -50,7 +51,7 @@ impl<'c> Log<'c> {
             }
             places.push(counts[host]);
             counts[host] += 1;
-            let clock = case.index.hosts.get(table.host(row)).map(|host| &host.clock);
+            let clock = input.index.hosts.get(table.host(row)).map(|host| &host.clock);
             times.push(clock.map_or(table.at_ns[row], |clock| clock.reference_ns(table.at_ns[row])));
             rows.entry(table.keyword[row]).or_default().push(row as u32);
         }
@@ -58,7 +59,7 @@ impl<'c> Log<'c> {
             rows.sort_by_key(|row| times[*row as usize]);
             by_keyword.insert(table.names.text(keyword), rows);
         }
-        Self { case, times, places, by_keyword }
+        Self { input, times, places, by_keyword }
     }
 
     /// The rows of a keyword in the order of time.
@@ -73,25 +74,25 @@ impl<'c> Log<'c> {
 
     /// The host of an event.
     pub(crate) fn host(&self, row: u32) -> &'c str {
-        self.case.events.host(row as usize)
+        self.input.events.host(row as usize)
     }
 
     /// The number in the field of that name, where there is one.
     pub(crate) fn number(&self, row: u32, field: &str) -> Option<i64> {
-        let at = catalogue::find(self.case.events.keyword(row as usize))?.field(field)?;
-        self.case.events.number(row as usize, at)
+        let at = catalogue::find(self.input.events.keyword(row as usize))?.field(field)?;
+        self.input.events.number(row as usize, at)
     }
 
     /// The text in the field of that name, where there is one.
     pub(crate) fn text(&self, row: u32, field: &str) -> Option<&'c str> {
-        let at = catalogue::find(self.case.events.keyword(row as usize))?.field(field)?;
-        self.case.events.value(row as usize, at).text()
+        let at = catalogue::find(self.input.events.keyword(row as usize))?.field(field)?;
+        self.input.events.value(row as usize, at).text()
     }
 
     /// The unit of an event, as text.
     pub(crate) fn unit(&self, row: u32) -> String {
-        let at = catalogue::find(self.case.events.keyword(row as usize)).and_then(|entry| entry.field("unit"));
-        at.map_or_else(String::new, |at| self.case.events.value(row as usize, at).to_string())
+        let at = catalogue::find(self.input.events.keyword(row as usize)).and_then(|entry| entry.field("unit"));
+        at.map_or_else(String::new, |at| self.input.events.value(row as usize, at).to_string())
     }
 
     /// The bytes an event is about; `None` when they are not known, or none.

@@ -1,16 +1,15 @@
 //! What losses cost a measurement, and where they were: the one account that all kinds about losses share, so that no time
 //! is explained twice.
 
-use super::LEAST;
+use super::correlate::{self, Explained};
 use super::endpoints::{Outside, Wait};
-use super::joins::{self, Explained};
+use super::finding::LEAST;
+use super::measurement::Measurement;
+use super::part::Part;
 use super::path;
-use super::scene::{Part, Scene, Work};
-use crate::statistics::real;
-use stackline_core::plan::Stack;
+use crate::statistics::{ranked, real};
 use stackline_core::program::Side;
 use stackline_events::catalogue::{self, Entry, Fate};
-use stackline_model::start;
 use std::collections::BTreeMap;
 
 /// What losses cost.
@@ -26,16 +25,16 @@ pub(crate) struct Losses {
     pub(crate) stalled: f64,
     /// Waits that a drop of their own bytes explains.
     pub(crate) dropped: Explained,
-    /// Places: each port's share of the loss events that the network saw.
+    /// Places: each port's share of the loss events in the network.
     pub(crate) places: Vec<Place>,
-    /// How the time was reckoned, in words.
-    pub(crate) reckoned: String,
+    /// How the time was computed, in words.
+    pub(crate) basis: String,
 }
 
 /// Where packets were lost.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// Index of the port in the scene.
+    /// Index of the port in the measurement.
     pub(crate) port: usize,
     /// By the link itself, else by its queue.
     pub(crate) on_the_link: bool,
@@ -47,54 +46,57 @@ pub(crate) struct Place {
 
 impl Losses {
     /// Of a measurement.
-    pub(crate) fn of(scene: &Scene<'_>, waits: &[Wait], outside: &[BTreeMap<Side, Outside>], cpu: f64) -> Self {
+    pub(crate) fn of(
+        measurement: &Measurement<'_>,
+        waits: &[Wait],
+        outside: &[BTreeMap<Side, Outside>],
+        cpu: f64,
+    ) -> Self {
         // The kernel's events name no stream.
-        let rows = |entry: &Entry| scene.rows(entry.keyword).into_iter().chain(scene.nameless(entry.keyword));
+        let rows =
+            |entry: &Entry| measurement.rows(entry.keyword).into_iter().chain(measurement.nameless(entry.keyword));
         let sent_again = catalogue::ENTRIES.iter().filter(|entry| entry.fate == Some(Fate::SentAgain));
         let mut again: Vec<u32> = sent_again.flat_map(rows).collect();
-        again.sort_by_key(|row| scene.log.at(*row));
-        let drops = scene.rows("NET_DROP");
-        let slack = slack_ns(scene);
-        let (known, unknown): (Vec<u32>, Vec<u32>) = again.iter().partition(|row| scene.log.flow(**row).is_some());
-        let (by_bytes, left) = joins::by_bytes(scene.log, waits, &known, slack);
-        let stalls = by_bytes.and(joins::by_rate(scene.log, &left, &unknown));
-        let (dropped, _) = joins::by_bytes(scene.log, waits, &drops, slack);
-        let all = basis_s(scene);
+        again.sort_by_key(|row| measurement.log.at(*row));
+        let drops = measurement.rows("NET_DROP");
+        let slack = slack_ns(measurement);
+        let (known, unknown): (Vec<u32>, Vec<u32>) =
+            again.iter().partition(|row| measurement.log.flow(**row).is_some());
+        let (by_bytes, left) = correlate::by_bytes(measurement.log, waits, &known, slack);
+        let stalls = by_bytes.and(correlate::by_rate(measurement.log, &left, &unknown));
+        let (dropped, _) = correlate::by_bytes(measurement.log, waits, &drops, slack);
+        let all = measurement.basis_s();
         let stalled = (stalls.seconds.max(dropped.seconds) / all).min(1.0);
-        let mut losses = Self { stalled, places: places(scene, &drops), stalls, dropped, ..Self::default() };
-        let calls = scene
-            .parts
-            .iter()
-            .any(|part| part.work != Work::Bulk(Side::Initiator) && part.work != Work::Bulk(Side::Responder));
-        if calls {
-            losses.of_calls(scene);
+        let mut losses = Self { stalled, places: places(measurement, &drops), stalls, dropped, ..Self::default() };
+        if measurement.has_calls_or_connects() {
+            losses.of_calls(measurement);
         } else {
-            losses.of_bulk(scene, outside, cpu);
+            losses.of_bulk(measurement, outside, cpu);
         }
         losses
     }
 
-    /// Calls: what the waits that hold a loss of their bytes took beyond a usual one.
-    fn of_calls(&mut self, scene: &Scene<'_>) {
+    /// Calls: what waits with a loss of their bytes took beyond a usual one.
+    fn of_calls(&mut self, measurement: &Measurement<'_>) {
         (self.share, self.confidence) = (self.stalled, self.stalls.confidence.max(self.dropped.confidence));
-        self.reckoned = "by the bytes that calls waited for".into();
-        if scene.log.is_empty() {
+        self.basis = "by the bytes that calls waited for".into();
+        if measurement.log.is_empty() {
             // Without events: calls that took much longer than usual, no more of them than packets were lost.
-            let lost: u64 = scene.ports.iter().map(|port| port.queue_drops() + port.link_drops()).sum();
-            let again: u64 = scene.parts.iter().filter_map(Part::retransmits).sum();
-            let (seconds, times) = long_calls(scene);
+            let lost: u64 = measurement.ports.iter().map(|port| port.queue_drops() + port.link_drops()).sum();
+            let again: u64 = measurement.parts.iter().filter_map(Part::retransmits).sum();
+            let (seconds, times) = long_calls(measurement);
             if times > 0 && times <= 2 * lost.max(again) {
-                (self.share, self.confidence) = (seconds / basis_s(scene), 0.7);
-                self.reckoned = format!("{times} calls took more than three times the median");
+                (self.share, self.confidence) = (seconds / measurement.basis_s(), 0.7);
+                self.basis = format!("{times} calls took more than three times the median");
             }
         }
     }
 
     /// Bulk: what is left of the time when neither the path was full nor a window, a buffer, an application or a processor
     /// was in the way; at most what losses of that number can cost.
-    fn of_bulk(&mut self, scene: &Scene<'_>, outside: &[BTreeMap<Side, Outside>], cpu: f64) {
-        let fullness = scene.over_parts(|part| scene.fullness(part).unwrap_or(1.0));
-        let kept = scene.over_parts(|part| {
+    fn of_bulk(&mut self, measurement: &Measurement<'_>, outside: &[BTreeMap<Side, Outside>], cpu: f64) {
+        let fullness = measurement.over_parts(|part| measurement.fullness(part).unwrap_or(1.0));
+        let kept = measurement.over_parts(|part| {
             let limits = part.limits().unwrap_or_default();
             let busy_elsewhere = outside.get(part.index).map_or(0.0, |sides| {
                 sides.values().map(|side| side.total_s).fold(0.0, f64::max)
@@ -105,25 +107,25 @@ impl Losses {
         });
         // What a transfer without losses leaves unused while its window grows is not theirs. A window may be closed while
         // others use the path.
-        let opening = scene.opening_s() / scene.span_s;
+        let opening = measurement.opening_s() / measurement.span_s;
         let left = (1.0 - fullness - opening).max(0.0) * (1.0 - kept.max(cpu).min(1.0));
         let events: u64 = if self.places.is_empty() {
-            scene.parts.iter().filter_map(Part::retransmits).sum()
+            measurement.parts.iter().filter_map(Part::retransmits).sum()
         } else {
-            episodes(scene, &self.places)
+            episodes(measurement, &self.places)
         };
         let cost = |part: &Part<'_>| real(events) * recovery_s(part) / (part.elapsed_s * f64::from(part.plan.replicas));
-        let most = scene.over_parts(|part| if for_good(part) { 0.0 } else { cost(part) });
-        let modelled = scene.network.is_some();
+        let most = measurement.over_parts(|part| if for_good(part) { 0.0 } else { cost(part) });
+        let modelled = measurement.network.is_some();
         self.share = if modelled { left.min(most).max(self.stalled.min(left)) } else { self.stalled };
-        // Where a transport does not tell what held it up, it may have been that.
-        let told = scene.parts.iter().all(|part| part.limits().is_some());
-        self.confidence = match (self.stalled > LEAST, told) {
+        // Where a transport does not report what held it up, it may have been that.
+        let reported = measurement.parts.iter().all(|part| part.limits().is_some());
+        self.confidence = match (self.stalled > LEAST, reported) {
             (true, _) => 0.95,
             (false, true) => 0.85,
             (false, false) => 0.7,
         };
-        self.reckoned = if modelled {
+        self.basis = if modelled {
             format!("the path was used {:.0} % of the time", 100.0 * fullness)
         } else {
             "by the bytes that were waited for".into()
@@ -131,22 +133,11 @@ impl Losses {
     }
 }
 
-/// What shares are shares of, s.
-pub(crate) fn basis_s(scene: &Scene<'_>) -> f64 {
-    scene.parts.iter().map(Part::basis_s).sum::<f64>().max(1e-12)
-}
-
 /// Calls that took more than three times the median: seconds beyond it, how many.
-fn long_calls(scene: &Scene<'_>) -> (f64, u64) {
+fn long_calls(measurement: &Measurement<'_>) -> (f64, u64) {
     let mut found = (0.0, 0);
-    for calls in scene.parts.iter().map(Part::calls) {
-        let n = calls.n();
-        let mut seen = 0;
-        let median = calls.counts.iter().find(|(_, times)| {
-            seen += times;
-            2 * seen >= n
-        });
-        let Some((median, _)) = median else { continue };
+    for calls in measurement.parts.iter().map(Part::calls) {
+        let median = ranked(&calls, calls.n(), 0.5);
         for (value, times) in calls.counts.iter().filter(|(value, _)| *value > 3 * median) {
             found.0 += real(value - median) * real(*times) / 1e9;
             found.1 += times;
@@ -156,9 +147,8 @@ fn long_calls(scene: &Scene<'_>) -> (f64, u64) {
 }
 
 /// Two round trips and what clocks may be wrong by.
-pub(crate) fn slack_ns(scene: &Scene<'_>) -> u64 {
-    let trips = scene.parts.iter().filter_map(Part::round_trip_s).fold(0.0, f64::max);
-    ((2e9 * trips) as u64).saturating_add(scene.log.case.lifelines.clock_error_ns)
+fn slack_ns(measurement: &Measurement<'_>) -> u64 {
+    ((2e9 * measurement.longest_trip_s()) as u64).saturating_add(measurement.log.input.lifelines.clock_error_ns)
 }
 
 /// Longest time a window takes to come back after a loss, s: by CUBIC's curve from a full path, or by Reno's line, whichever
@@ -168,40 +158,35 @@ fn recovery_s(part: &Part<'_>) -> f64 {
     let window = part.bandwidth_delay_bytes().map_or(100.0, |bytes| (bytes / real(segment.max(1))).max(2.0));
     let cubic = (window * 0.3 / 0.4).cbrt();
     let reno = window / 2.0 * trip;
-    let back = if word(&part.plan.stack) == Some("reno") { reno } else { cubic.min(reno.max(trip)) };
+    let back = if part.plan.stack.word("congestion") == Some("reno") { reno } else { cubic.min(reno.max(trip)) };
     // A time-out takes at least its least length.
     back + 2.0 * trip + LEAST_TIMEOUT_S
 }
 
-/// Whether what is lost stays lost: who sends nothing again takes no time for it.
+/// Whether what is lost stays lost: without retransmission it costs no time.
 fn for_good(part: &Part<'_>) -> bool {
     part.records.iter().any(|record| record.initiator.lost.is_some() || record.responder.lost.is_some())
 }
 
-fn word(stack: &Stack) -> Option<&str> {
-    stack.word("congestion")
-}
-
 /// Linux's least retransmission time-out, s.
-pub(crate) const LEAST_TIMEOUT_S: f64 = 0.2;
+const LEAST_TIMEOUT_S: f64 = 0.2;
 
 /// Loss events that a sender reacts to once: drops of one stream within a round trip are one.
-fn episodes(scene: &Scene<'_>, places: &[Place]) -> u64 {
+fn episodes(measurement: &Measurement<'_>, places: &[Place]) -> u64 {
     let rows: Vec<u32> = places.iter().flat_map(|place| place.rows.iter().copied()).collect();
     if rows.is_empty() {
-        return scene.ports.iter().map(|port| port.queue_drops() + port.link_drops()).sum();
+        return measurement.ports.iter().map(|port| port.queue_drops() + port.link_drops()).sum();
     }
-    real_episodes(scene, rows)
+    real_episodes(measurement, rows)
 }
 
-fn real_episodes(scene: &Scene<'_>, mut rows: Vec<u32>) -> u64 {
-    let trip = scene.parts.iter().filter_map(Part::round_trip_s).fold(0.0, f64::max);
-    let within = (1e9 * trip) as u64;
-    rows.sort_by_key(|row| scene.log.at(*row));
+fn real_episodes(measurement: &Measurement<'_>, mut rows: Vec<u32>) -> u64 {
+    let within = (1e9 * measurement.longest_trip_s()) as u64;
+    rows.sort_by_key(|row| measurement.log.at(*row));
     let mut last: BTreeMap<i64, u64> = BTreeMap::new();
     let mut count = 0;
     for row in rows {
-        let (stream, at) = (scene.log.number(row, "stream").unwrap_or(-1), scene.log.at(row));
+        let (stream, at) = (measurement.log.number(row, "stream").unwrap_or(-1), measurement.log.at(row));
         let begins = last.get(&stream).is_none_or(|last| at > last.saturating_add(within));
         if begins {
             count += 1;
@@ -212,19 +197,19 @@ fn real_episodes(scene: &Scene<'_>, mut rows: Vec<u32>) -> u64 {
 }
 
 /// Where packets were lost; by events where there are any, else by the records' counts.
-fn places(scene: &Scene<'_>, drops: &[u32]) -> Vec<Place> {
+fn places(measurement: &Measurement<'_>, drops: &[u32]) -> Vec<Place> {
     let mut places = Vec::new();
-    for (at, port) in scene.ports.iter().enumerate().filter(|(_, port)| port.streams > 0) {
+    for (at, port) in measurement.ports.iter().enumerate().filter(|(_, port)| port.streams > 0) {
         for (on_the_link, count) in [(true, port.link_drops()), (false, port.queue_drops())] {
             let here = |row: &u32| {
-                let reason = scene.log.text(*row, "reason").unwrap_or_default();
-                scene.log.text(*row, "place") == Some(&port.name)
+                let reason = measurement.log.text(*row, "reason").unwrap_or_default();
+                measurement.log.text(*row, "place") == Some(&port.name)
                     && path::on_the_link(reason) == on_the_link
                     && !path::follows(reason)
             };
             let rows: Vec<u32> = drops.iter().copied().filter(here).collect();
             if count > 0 || !rows.is_empty() {
-                let events = if rows.is_empty() { count } else { real_episodes(scene, rows.clone()) };
+                let events = if rows.is_empty() { count } else { real_episodes(measurement, rows.clone()) };
                 places.push(Place { port: at, on_the_link, part: real(events), rows });
             }
         }
@@ -232,23 +217,4 @@ fn places(scene: &Scene<'_>, drops: &[u32]) -> Vec<Place> {
     let all: f64 = places.iter().map(|place| place.part).sum();
     places.iter_mut().for_each(|place| place.part /= all.max(1.0));
     places
-}
-
-/// Seconds a transfer without losses takes over the part's path while its window opens; `None` where the path is not known,
-/// or there is no such window.
-pub(crate) fn without_loss_s(part: &Part<'_>) -> Option<f64> {
-    if !part.opens_a_window() {
-        return None;
-    }
-    let segment = part.segment_bytes()?;
-    let share = real(segment) / real(segment + 52);
-    let transfer = start::Transfer {
-        bytes: part.bytes() / (part.records.len() as u64).max(1) / u64::from(part.plan.replicas.max(1)),
-        segment_bytes: segment,
-        initial_segments: start::INITIAL_SEGMENTS,
-        rate_bit_s: part.bottleneck_bit_s().map(|rate| rate * share / f64::from(part.plan.replicas.max(1))),
-        rtt_s: part.round_trip_s()?,
-        window_bytes: None,
-    };
-    start::send(&transfer).map(|sent| sent.time_s)
 }

@@ -1,23 +1,24 @@
-//! Data that a link or its queue lost for good: where nobody sends it again it costs no time, and yet it is missing. Units that
-//! were lost elsewhere, at a receiver's socket for instance, are not said to be a link's; where other parts send again what
-//! the network drops of theirs, nobody knows whose drops were whose, and nothing is said.
+//! Data that a link or its queue lost for good: without retransmission it costs no time, and yet it is missing. Units that
+//! were lost elsewhere, at a receiver's socket for instance, are not attributed to a link. Where other parts retransmit what
+//! the network drops of theirs, drops cannot be attributed, and there is no finding.
 
+use super::context::Context;
+use super::finding::Finding;
+use super::kind::Kind;
+use super::measurement::Measurement;
 use super::path::Port;
-use super::scene::Scene;
-use super::view::View;
-use super::{Finding, Kind};
 use crate::statistics::real;
 use stackline_core::record::RunRecord;
 
 /// What real-time traffic may lose at most (ITU-T Y.1541, classes 0 to 4).
 const MOST: f64 = 1e-3;
 
-/// Units, or calls, that never arrived, and all that were sent; nothing where some part does not know.
-fn counted(scene: &Scene<'_>) -> Option<(u64, u64)> {
+/// Units, or calls, that never arrived, and all that were sent; nothing where some part does not count them.
+fn counted(measurement: &Measurement<'_>) -> Option<(u64, u64)> {
     let lost =
         |record: &RunRecord| record.initiator.lost.into_iter().chain(record.responder.lost).reduce(u64::saturating_add);
     let mut sum = (0_u64, 0_u64);
-    for record in scene.parts.iter().flat_map(|part| &part.records) {
+    for record in measurement.parts.iter().flat_map(|part| &part.records) {
         let lost = lost(record)?;
         let sent = record.initiator.sent_units.saturating_add(record.responder.sent_units);
         let all = if sent > 0 { sent } else { record.calls.n().saturating_add(lost) };
@@ -26,20 +27,17 @@ fn counted(scene: &Scene<'_>) -> Option<(u64, u64)> {
     Some(sum)
 }
 
-/// On links and in queues, unless what was lost there is among these findings already for the time that it costs.
-pub(super) fn find(view: &View<'_>, found: &[Finding]) -> Vec<Finding> {
-    let named = |kinds: &[Kind]| found.iter().any(|finding| kinds.contains(&finding.kind));
-    let link = (!named(&[Kind::LinkLoss])).then(|| of(view, Kind::LinkLoss, Port::link_drops));
-    let queues = [Kind::QueueDrop, Kind::UndersizedBuffer, Kind::SynchronisedLoss];
-    let queue = (!named(&queues)).then(|| of(view, Kind::QueueDrop, Port::queue_drops));
-    [link, queue].into_iter().flatten().flatten().collect()
-}
-
-/// What was lost for good where `drops` counts it, at the place that lost most.
-fn of(view: &View<'_>, kind: Kind, drops: fn(&Port) -> u64) -> Option<Finding> {
-    let scene = &view.scene;
-    let (lost, sent) = counted(scene)?;
-    let ports = || scene.ports.iter().filter(|port| port.streams > 0);
+/// What was lost for good where `drops` counts it: the port that lost most, with a finding of that kind about it.
+pub(crate) fn of<'c>(
+    context: &'c Context<'_>,
+    kind: &Kind,
+    whose: &str,
+    drops: fn(&Port) -> u64,
+    on_the_link: bool,
+) -> Option<(&'c Port, Finding)> {
+    let measurement = &context.measurement;
+    let (lost, sent) = counted(measurement)?;
+    let ports = || measurement.ports.iter().filter(|port| port.streams > 0);
     let port = ports().max_by_key(|port| drops(port))?;
     let (these, all): (u64, u64) = (ports().map(drops).sum(), ports().map(|p| p.link_drops() + p.queue_drops()).sum());
     // Responses and fragments are dropped too: each place has its part of what was lost.
@@ -48,30 +46,18 @@ fn of(view: &View<'_>, kind: Kind, drops: fn(&Port) -> u64) -> Option<Finding> {
     if share <= MOST {
         return None;
     }
-    let whose = if kind == Kind::LinkLoss { "the link" } else { "the queue before" };
     let sentence = format!(
         "{whose} {} loses data for good: {here} of {sent} units ({:.1} %) never arrive, and nobody sends them again",
         port.name,
         100.0 * share
     );
     let what = format!("{}: {}; {lost} of {sent} units did not arrive in all", port.name, port.reasons());
-    let places = view.losses.places.iter().filter(|place| scene.ports[place.port].name == port.name);
-    let rows: Vec<u32> = places
-        .filter(|place| place.on_the_link == (kind == Kind::LinkLoss))
-        .flat_map(|place| place.rows.clone())
-        .collect();
-    let evidence = if rows.is_empty() { scene.figure(what) } else { scene.log.evidence(what, &rows) };
-    let finding = view.finding(kind, share, 0.95, sentence).because(evidence);
-    let finding = if kind == Kind::LinkLoss {
-        finding.attempt(format!(
-            "repair the link {} (cable, radio, errors of the interface), or correct errors on it",
-            port.name
-        ))
-    } else {
-        finding.attempt(format!("a lower rate of units, or a longer queue before {}", port.name))
-    };
-    Some(
-        finding
-            .attempt("a stack that sends again what is lost (`tcp`, `blast`), or data that can be made up for (FEC)"),
-    )
+    let places = context.losses.places.iter().filter(|place| place.on_the_link == on_the_link);
+    let here = places.filter(|place| measurement.ports[place.port].name == port.name);
+    let rows: Vec<u32> = here.flat_map(|place| place.rows.clone()).collect();
+    Some((port, kind.finding(context, share, 0.95, sentence).because(measurement.evidence(what, &rows))))
 }
+
+/// What to try wherever data is lost for good.
+pub(crate) const ANOTHER_STACK: &str =
+    "a stack that sends again what is lost (`tcp`, `blast`), or data that can be made up for (FEC)";

@@ -8,6 +8,10 @@ use stackline_model::overhead::charged_bytes;
 use stackline_model::path::{Hop, Path};
 use std::collections::BTreeMap;
 
+/// From this share of the time on, a link is full: what a sawtooth leaves of one with half a buffer (Villamizar and Song
+/// 1994: 7/8 for Reno without, more with one).
+pub(crate) const FULL: f64 = 0.9;
+
 /// Reasons for which a link loses what has left its queue.
 const LINK: [&str; 2] = ["lost on the link", "bit error on the link"];
 /// What follows from another drop: cells of a frame that is lost already.
@@ -38,7 +42,7 @@ pub(crate) struct Port {
     pub(crate) drops: BTreeMap<String, u64>,
     /// Streams of data that go over it at once.
     pub(crate) streams: u32,
-    /// Whether its host lets less go than the link takes.
+    /// Whether its host paces below the rate of the link.
     pub(crate) paced: bool,
 }
 
@@ -60,7 +64,7 @@ impl Port {
         Self { name, hop, bytes: 0, packets: 0, drops: BTreeMap::new(), streams: 0, paced }
     }
 
-    /// Adds what a run saw there.
+    /// Adds what a run recorded there.
     pub(crate) fn add(&mut self, record: &PortRecord) {
         self.bytes = self.bytes.saturating_add(record.bytes);
         self.packets = self.packets.saturating_add(record.packets);

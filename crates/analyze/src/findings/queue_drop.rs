@@ -1,26 +1,25 @@
 //! Packets that a named queue drops.
 
-use super::losses::Place;
-use super::view::{View, percent};
-use super::{Finding, Kind, LEAST, retransmission, synchronised, undersized};
+use super::context::Context;
+use super::finding::{Finding, percent};
+use super::kind::{Find, Kind};
+use super::path::Port;
+use super::{lost_data, queues, synchronised_loss, undersized_buffer};
 use stackline_core::units;
 
-/// The queue with most drops, and the time that all queues' drops cost.
-pub(crate) fn worst<'v>(view: &'v View<'_>) -> Option<(&'v Place, f64)> {
-    let queues = || view.losses.places.iter().filter(|place| !place.on_the_link);
-    let part: f64 = queues().map(|place| place.part).sum();
-    let worst = queues().max_by(|a, b| a.part.total_cmp(&b.part))?;
-    let share = view.losses.share * part;
-    (share >= LEAST).then_some((worst, share))
-}
+pub(super) const KIND: Kind = Kind {
+    name: "queue_drop",
+    meaning: "a named queue drops packets: that costs time, or more than 0.1 % of the data never arrives",
+    find: &[Find::Measurement(find), Find::Rest(for_good)],
+};
 
-/// Unless its buffer is too small for its streams or the streams lose together: those say more.
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let (place, share) = worst(view)?;
-    if undersized::needs(view, place).is_some() || synchronised::together(view, place).is_some() {
+/// Unless its buffer is too small for its streams or the streams lose together: those explain more.
+fn find(context: &Context<'_>) -> Option<Finding> {
+    let (place, share) = queues::worst(context)?;
+    if queues::too_small(context, place).is_some() || queues::synchronised(context, place).is_some() {
         return None;
     }
-    let port = &view.scene.ports[place.port];
+    let port = &context.measurement.ports[place.port];
     let holds =
         port.hop.queue_bytes.map_or_else(String::new, |bytes| format!(" (it holds {})", units::size(bytes as u64)));
     let sentence = format!(
@@ -29,29 +28,17 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
         port.reasons(),
         percent(share)
     );
-    let finding = view.finding(Kind::QueueDrop, share, view.losses.confidence, sentence);
-    let what = format!("{}: {}; {}", port.name, port.reasons(), view.losses.reckoned);
-    let finding = finding.because(view.scene.log.evidence(what, &place.rows));
-    Some(tries(view, retransmission::consequences(view, finding), place))
+    let finding = KIND.finding(context, share, context.losses.confidence, sentence).because(context.drops(place));
+    Some(queues::tries(context, context.with_stalls(finding), place))
 }
 
-/// What can be done about a queue.
-pub(crate) fn tries(view: &View<'_>, finding: Finding, place: &Place) -> Finding {
-    let port = &view.scene.ports[place.port];
-    let needed = view.scene.parts.iter().filter_map(super::scene::Part::bandwidth_delay_bytes).fold(0.0, f64::max);
-    let finding = if needed > 0.0 {
-        let more = format!(
-            "a queue of {} before {}: what the path holds in a round trip",
-            units::size(needed as u64),
-            port.name
-        );
-        finding.attempt(more)
-    } else {
-        finding
-    };
-    let share = port
-        .hop
-        .rate_bit_s
-        .map_or_else(String::new, |rate| format!(" at {}", units::rate(rate / f64::from(port.streams.max(1)))));
-    finding.attempt(format!("senders that pace what they send{share} (`pace` of the host)"))
+/// Data that is missing, unless what queues drop is found already for the time that it costs.
+fn for_good(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
+    let kinds = [KIND, undersized_buffer::KIND, synchronised_loss::KIND];
+    if found.iter().any(|finding| kinds.iter().any(|kind| kind.name == finding.kind)) {
+        return None;
+    }
+    let (port, finding) = lost_data::of(context, &KIND, "the queue before", Port::queue_drops, false)?;
+    let finding = finding.attempt(format!("a lower rate of units, or a longer queue before {}", port.name));
+    Some(finding.attempt(lost_data::ANOTHER_STACK))
 }

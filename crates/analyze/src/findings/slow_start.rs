@@ -1,33 +1,34 @@
 //! A transfer that is over before its window fills the path.
 
-use super::losses::without_loss_s;
-use super::network::FULL;
-use super::scene::Part;
-use super::view::{View, percent};
-use super::{Finding, Kind, LEAST};
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::part::Part;
+use super::path::FULL;
 use crate::statistics::real;
 use stackline_core::units;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    view.scene.parts.iter().filter_map(|part| of(view, part)).max_by(|a, b| a.share.total_cmp(&b.share))
-}
+pub(super) const KIND: Kind = Kind {
+    name: "slow_start",
+    meaning: "the transfer is over before its window fills the path",
+    find: &[Find::Part(find)],
+};
 
-/// Beyond this times what the closed form says, something else is in the way.
+/// Beyond this times the closed form, something else is in the way.
 const SLACK: f64 = 1.5;
 
-fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
-    let (fullness, runs) = (view.scene.fullness(part)?, real(part.records.len() as u64));
-    let expected = without_loss_s(part)?;
+    let (fullness, runs) = (context.measurement.fullness(part)?, real(part.records.len() as u64));
+    let expected = part.without_loss_s()?;
     let takes = part.elapsed_s / runs;
     // The closed form has to account for the time that the path was not used.
-    let at_rate =
-        8.0 * real(part.bytes()) / runs / f64::from(part.plan.replicas.max(1)) / view.scene.fair_bit_s(part)?;
+    let at_rate = 8.0 * real(part.bytes()) / runs / part.replicas() / context.measurement.fair_bit_s(part)?;
     let opening = (expected - at_rate).max(0.0) + 2.0 * part.round_trip_s()?;
     let accounts = takes * (1.0 - fullness) <= SLACK * opening;
-    let others = limits.receive_window + limits.send_buffer + view.losses.share;
+    let others = limits.receive_window + limits.send_buffer + context.losses.share;
     let share = (1.0 - fullness - others).max(0.0) * part.weight;
-    if fullness >= FULL || share < LEAST || !accounts || !view.processors.is_empty() {
+    if fullness >= FULL || share < LEAST || !accounts || !context.processors.is_empty() {
         return None;
     }
     let sentence = format!(
@@ -41,6 +42,6 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(expected),
         units::time(takes)
     );
-    let finding = view.finding(Kind::SlowStart, share, 0.85, sentence).because(view.scene.figure(figure));
+    let finding = KIND.finding(context, share, 0.85, sentence).because(context.measurement.figure(figure));
     Some(finding.attempt("keep the connection and use it again, so that its window is open already; larger transfers"))
 }

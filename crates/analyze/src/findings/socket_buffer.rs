@@ -1,24 +1,25 @@
 //! A full send buffer: all of it is on its way, and the application may not hand over more though the path has room.
 
 use super::buffer::Buffer;
-use super::network::FULL;
-use super::scene::Part;
-use super::view::{View, percent};
-use super::{Finding, Kind, LEAST};
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::part::Part;
 use crate::statistics::real;
 use stackline_core::units;
 use stackline_model::pipe;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    view.scene.parts.iter().filter_map(|part| of(view, part)).max_by(|a, b| a.share.total_cmp(&b.share))
-}
+pub(super) const KIND: Kind = Kind {
+    name: "socket_buffer",
+    meaning: "the send buffer is below bandwidth times delay and waited for",
+    find: &[Find::Part(find)],
+};
 
-fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let share = limits.send_buffer * part.weight;
-    // All of it on its way fills a path whose queue takes it: then it is not the buffer that limits.
-    let full = view.scene.fullness(part).is_some_and(|fullness| fullness >= FULL);
-    if share < LEAST || full {
+    // In flight, it fills a path whose queue holds it: then it is not the buffer that limits.
+    if share < LEAST || context.measurement.is_full(part) {
         return None;
     }
     let (host, _) = part.ends()?;
@@ -27,19 +28,22 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let size = buffer.map_or_else(String::new, |bytes| format!(" of {}", units::size(bytes)));
     let lets = buffer.and_then(|bytes| pipe::window_limited_bit_s(real(bytes), trip));
     let lets = lets.map_or_else(String::new, |rate| {
-        format!("; over a round trip of {} it lets {} go", units::time(trip), units::rate(rate))
+        format!("; over a round trip of {} it allows {}", units::time(trip), units::rate(rate))
     });
     let sentence = format!(
         "the send buffer{size} on {host} is full and all of it on its way {}{lets}",
         part.of_its_time(limits.send_buffer)
     );
-    let blocked = view.scene.rows("TCP_RCVQ_FULL");
-    let mut finding = view.finding(Kind::SocketBuffer, share, 0.95, sentence).because(
-        view.scene.figure(format!("limited by the send buffer {} of the measured time", percent(limits.send_buffer))),
+    let blocked = context.measurement.rows("TCP_RCVQ_FULL");
+    let mut finding = KIND.finding(context, share, 0.95, sentence).because(
+        context
+            .measurement
+            .figure(format!("limited by the send buffer {} of the measured time", percent(limits.send_buffer))),
     );
     if !blocked.is_empty() {
-        finding = finding
-            .because(view.scene.log.evidence(format!("{} times a receive queue was full", blocked.len()), &blocked));
+        finding = finding.because(
+            context.measurement.log.evidence(format!("{} times a receive queue was full", blocked.len()), &blocked),
+        );
     }
     let needed = part.bandwidth_delay_bytes().map(|bytes| (2.0 * bytes) as u64);
     let option = Buffer::Send.option(part, needed);

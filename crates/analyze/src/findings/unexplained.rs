@@ -1,40 +1,46 @@
 //! Time of a transfer that no finding accounts for: neither was its path full, nor is it known what was in the way.
 
-use super::scene::{Part, Work};
-use super::view::{View, percent};
-use super::{Finding, Kind, LEAST, application};
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::part::{Part, Work};
 use stackline_core::program::Side;
+
+pub(super) const KIND: Kind = Kind {
+    name: "unexplained",
+    meaning: "a transfer's path was not full, or its fullness is not known, and no cause accounts for so much of the time; below every cause",
+    find: &[Find::Rest(find)],
+};
 
 /// Known is only that something is missing.
 const SURE: f64 = 0.3;
 
-/// That no limit was seen on a quiet machine is little to say.
+/// On a quiet machine that no limit was found is weak evidence.
 const CALM: f64 = 0.1;
 
-/// Where no link lies between the ends, what they compute is what a transfer takes; of the rest only that it was not seen.
-fn in_one_machine(view: &View<'_>, rest: f64) -> Option<Finding> {
-    let of = |side: Side| view.scene.over_parts(|part| part.computed(side).min(1.0));
+/// Where no link lies between the ends, what they compute is what a transfer takes; of the rest it is only known that no limit was found.
+fn in_one_machine(context: &Context<'_>, rest: f64) -> Option<Finding> {
+    let of = |side: Side| context.measurement.over_parts(|part| part.computed(side).min(1.0));
     let ends = (of(Side::Initiator), of(Side::Responder));
     // They may have computed at the same time.
     let share = rest - ends.0.max(ends.1);
     let sentence = format!(
-        "nothing that was watched was at its limit: both ends are on one machine, and compute {} and {} of the time",
+        "no monitored resource was at its limit: both ends are on one machine, and compute {} and {} of the time",
         percent(ends.0),
         percent(ends.1)
     );
     let figure = format!("initiators computed {} of the time, responders {}", percent(ends.0), percent(ends.1));
-    (share >= LEAST).then(|| view.finding(Kind::Unexplained, share, CALM, sentence).because(view.scene.figure(figure)))
+    (share >= LEAST).then(|| KIND.finding(context, share, CALM, sentence).because(context.measurement.figure(figure)))
 }
 
 /// Beside these findings, those below [`LEAST`] among them.
-pub(super) fn find(view: &View<'_>, found: &[Finding]) -> Option<Finding> {
-    let scene = &view.scene;
-    let told = scene.parts.iter().all(|part| scene.fullness(part).is_some());
-    // Calls wait for one another, and at a pace that is asked for, of either side, a path is empty by intention.
-    let paced =
-        |part: &Part<'_>| [Side::Initiator, Side::Responder].into_iter().any(|side| application::paces(part, side));
-    let unused = scene.over_parts(|part| match part.work {
-        Work::Bulk(_) if !paced(part) => 1.0 - scene.fullness(part).unwrap_or(0.0),
+fn find(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let known = measurement.parts.iter().all(|part| measurement.fullness(part).is_some());
+    // Calls wait for one another, and with a pace of either side a path is empty by intention.
+    let paced = |part: &Part<'_>| [Side::Initiator, Side::Responder].into_iter().any(|side| part.paces(side));
+    let unused = measurement.over_parts(|part| match part.work {
+        Work::Bulk(_) if !paced(part) => 1.0 - measurement.fullness(part).unwrap_or(0.0),
         Work::Bulk(_) | Work::Calls | Work::Connects => 0.0,
     });
     let explained: f64 = found.iter().map(|finding| finding.share).fold(0.0, |sum, share| sum + share);
@@ -42,17 +48,16 @@ pub(super) fn find(view: &View<'_>, found: &[Finding]) -> Option<Finding> {
     if share < LEAST {
         return None;
     }
-    if scene.parts.iter().all(Part::in_one_machine) {
-        return in_one_machine(view, share);
+    if measurement.parts.iter().all(Part::in_one_machine) {
+        return in_one_machine(context, share);
     }
-    let path = if told { "no link was full in it" } else { "the network does not tell how full it was" };
-    let sentence =
-        format!("{} of the time is not explained: {path}, and nothing else was seen in the way", percent(share));
+    let path = if known { "no link was full in it" } else { "how full the network was is not known" };
+    let sentence = format!("{} of the time is not explained: {path}, and no other limit was found", percent(share));
     let figure =
         format!("links were not full {} of the time, of which {} is explained", percent(unused), percent(explained));
-    let figure = if told { figure } else { format!("{} of the time is explained", percent(explained)) };
-    let finding = view.finding(Kind::Unexplained, share, SURE, sentence).because(scene.figure(figure));
-    Some(if scene.log.is_empty() {
+    let figure = if known { figure } else { format!("{} of the time is explained", percent(explained)) };
+    let finding = KIND.finding(context, share, SURE, sentence).because(measurement.figure(figure));
+    Some(if measurement.log.is_empty() {
         finding.attempt("trace the run (`run --trace`): events show what its ends did with their time")
     } else {
         finding.attempt("watch hosts and switches while it runs (`stackline watch`)")

@@ -49,7 +49,7 @@ fn ports_are_summed_by_name_without_the_warmup() {
 }
 
 #[test]
-fn what_is_lost_on_the_link_has_left() {
+fn packets_lost_on_the_link_have_left_the_queue() {
     let lost = port("a>b", 100, &[("lost on the link", 20), ("queue full", 100)]);
     let ports = ports_of(&[across(0, vec![lost], None)]);
     assert_eq!((ports[0].offered, ports[0].dropped, ports[0].drop_share), (200, 120, Some(0.6)));
@@ -63,7 +63,7 @@ fn several_links_between_the_same_nodes_are_one() {
 }
 
 #[test]
-fn cells_are_not_taken_for_packets() {
+fn cells_are_not_counted_as_packets() {
     let mut plan = plan(Composer::Basic, vec![get("a")]);
     let switch = Switch { name: "edge".into(), cell_bytes: Some(53), ..Switch::default() };
     plan.networks.push(Network { name: "wan".into(), switches: vec![switch], ..Network::default() });
@@ -90,7 +90,7 @@ fn emulated(run: u32, late: u64, overload: Option<&str>) -> RunRecord {
 }
 
 #[test]
-fn the_worst_run_speaks_for_the_emulator() {
+fn the_emulator_is_summarised_by_its_worst_run() {
     let records = [emulated(0, 100, None), emulated(1, 900, None), emulated(2, 200, None)];
     let summary = summary(&records);
     let emulation = summary.network.as_ref().unwrap().emulation.as_ref().unwrap();
@@ -102,7 +102,7 @@ fn the_worst_run_speaks_for_the_emulator() {
 }
 
 #[test]
-fn nothing_left_and_so_nothing_was_late() {
+fn without_departures_lateness_is_absent() {
     let idle = across(0, vec![], Some(EmulationRecord { lost: 1, ..EmulationRecord::default() }));
     let emulation = summary(&[idle]).network.unwrap().emulation.unwrap();
     assert_eq!((emulation.lateness_p50_s, emulation.lateness_max_s, emulation.lost), (None, None, 1));

@@ -1,57 +1,27 @@
 //! Summaries of small plans whose figures can be checked by hand.
 
 use super::*;
-use crate::{Metric, Work};
-use crate::{half_width_share, interval_reached};
+use crate::testing::{self, part};
+use crate::{Metric, Work, half_width_share, interval_reached};
 use stackline_core::catalogue::OptionValue;
 use stackline_core::distribution::Distribution;
-use stackline_core::plan::{Access, Composer, Count, Data, HostPlan, Stack, Until, Via, Warmup, World};
-use stackline_core::program::{Call, DelayArgument, Procedure, SizeArgument, Step};
+use stackline_core::plan::{Composer, Count, Data, HostPlan, Until, Via};
+use stackline_core::program::{Call, DelayArgument, Step};
 use stackline_core::record::{HostUsage, SideRecord, Transport};
 
-fn procedure(name: &str, call: Call) -> Procedure {
-    Procedure { name: name.into(), timings: vec![], initiator: vec![Step::Call(call)], responder: vec![] }
-}
-
-fn part(text: &str, procedure: Procedure) -> Part {
-    Part {
-        text: text.into(),
-        replicas: 1,
-        from: Some("khons".into()),
-        to: None,
-        procedure,
-        data: Data { unit: Size::Bytes(1000), reply: Size::Bytes(1000), count: Count::Units(10), timings: vec![] },
-        source: Access::Memory,
-        destination: Access::Memory,
-        stack: Stack::plain("tcp"),
-        cpu: (None, None),
-        background: false,
-    }
-}
-
 pub(crate) fn get(text: &str) -> Part {
-    part(text, procedure("bulk_get", Call::AwaitDataIndication(SizeArgument::Unit)))
+    Part { text: text.into(), ..part("host khons; 1 from khons bulk_get 1000*10") }
 }
 
 fn rr() -> Part {
-    part("rr 32*10", procedure("request_response", Call::RpcCall(SizeArgument::Unit, SizeArgument::Reply)))
+    part("host khons; 1 from khons rr 1000, 1000*10")
 }
 
 pub(crate) fn plan(composer: Composer, parts: Vec<Part>) -> Plan {
-    let measurement = Measurement {
-        text: "3 bulk_get 1000*10".into(),
-        line: 1,
-        variables: vec![],
-        runs: 3,
-        time_limit: None,
-        until: None,
-        warmup: Warmup::Runs(1),
-        composer,
-        world: World::Live,
-        across: None,
-        parts,
-    };
-    Plan { seed: 1, hosts: BTreeMap::new(), networks: vec![], measurements: vec![measurement] }
+    let mut plan = testing::plan("3 warmup 1 bulk_get 1000*10");
+    let measurement = &mut plan.measurements[0];
+    (measurement.composer, measurement.parts) = (composer, parts);
+    plan
 }
 
 /// `mb` megabytes in one second.
@@ -99,7 +69,7 @@ fn calls_are_not_throughput_even_when_their_bytes_are_counted() {
 }
 
 #[test]
-fn parallel_has_its_parts_and_all_of_them() {
+fn parallel_parts_have_an_aggregate() {
     let records = [moved(0, 0, 100), moved(1, 0, 50), moved(0, 1, 100)];
     let summaries = summarise(&plan(Composer::Parallel, vec![get("a"), get("b")]), &records);
     let parts: Vec<&str> = summaries.iter().map(|s| s.part.as_str()).collect();
@@ -155,7 +125,7 @@ fn connections_have_a_rate_and_a_cost() {
     let mut record = RunRecord { replicas: 1, elapsed_ns: 1_000_000, connects, ..RunRecord::default() };
     record.initiator.usage.system_s = 60e-6;
     record.responder.usage.system_s = 20e-6;
-    let part = part("connect_disconnect 0*2", procedure("connect_disconnect", Call::ConnectRequest));
+    let part = part("host khons; 1 from khons connect_disconnect 0*2");
     let summary = &summarise(&plan(Composer::Basic, vec![part]), &[record])[0];
     assert_eq!((summary.main, summary.rate_of), (Some(Metric::Connect), Some(Work::Connection)));
     assert!((summary.rate_per_s.unwrap().mean - 2000.0).abs() < 1e-9);
@@ -174,7 +144,7 @@ fn calls_come_before_connections() {
     assert!((summary.rate_per_s.unwrap().mean - 1e6).abs() < 1e-3);
 }
 
-/// 500 MB with hosts that were busy for 1 s and 3 s, seen for `elapsed_s`.
+/// 500 MB with hosts that were busy for 1 s and 3 s of `elapsed_s`.
 fn on_hosts(run: u32, elapsed_s: f64) -> RunRecord {
     let mut record = moved(0, run, 500);
     let host =
@@ -254,7 +224,7 @@ fn spinning_on_the_core_of_the_peer() {
 }
 
 #[test]
-fn loss_is_over_what_was_sent_and_absent_where_nobody_knows() {
+fn loss_is_absent_where_it_is_not_counted() {
     let mut record = moved(0, 0, 1);
     record.responder.sent_units = 1000;
     record.initiator.lost = Some(10);
@@ -274,7 +244,7 @@ fn lost_calls_are_over_the_calls_made() {
 }
 
 #[test]
-fn transport_is_the_last_run_and_retransmits_their_sum() {
+fn retransmits_are_summed_over_runs() {
     let with = |run, retransmits, rtt_s| {
         let start =
             Transport { retransmits: 5, busy_s: Some(0.0), send_buffer_limited_s: Some(0.0), ..Transport::default() };
@@ -287,7 +257,7 @@ fn transport_is_the_last_run_and_retransmits_their_sum() {
     assert_eq!(side.retransmits, Some(3));
     assert_eq!(side.transport.unwrap().1.rtt_s, 0.2);
     assert_eq!((side.busy_share, side.send_buffer_limited_share), (Some(0.5), Some(0.2)));
-    assert_eq!(side.receive_window_limited_share, None, "it was not told");
+    assert_eq!(side.receive_window_limited_share, None, "it was not reported");
 }
 
 fn flags_of(part: Part, change: impl Fn(&mut RunRecord)) -> Vec<String> {
@@ -315,9 +285,9 @@ fn flags() {
     let used = |name: &str| BTreeMap::from([("congestion".to_owned(), name.to_owned())]);
     assert_eq!(flags_of(get("a"), |r| r.responder.settings = used("bbr")), ["congestion bbr"]);
     assert_eq!(flags_of(get("a"), |r| r.responder.settings = used("cubic")), none);
-    let mut asked = get("a");
-    asked.stack.options.insert("congestion".into(), OptionValue::Word("bbr".into()));
-    assert_eq!(flags_of(asked, |r| r.responder.settings = used("bbr")), none);
+    let mut named = get("a");
+    named.stack.options.insert("congestion".into(), OptionValue::Word("bbr".into()));
+    assert_eq!(flags_of(named, |r| r.responder.settings = used("bbr")), none);
     let unlimited = Part { data: Data { count: Count::Unlimited, ..get("a").data }, ..get("a") };
     assert_eq!(flags_of(unlimited, |r| r.limited = true), none);
     let load = Part { background: true, ..get("load") };
@@ -325,7 +295,7 @@ fn flags() {
 }
 
 #[test]
-fn throttling_is_known_when_it_is_known_of_every_run() {
+fn throttling_is_known_if_every_run_reports_it() {
     let with = |run, initiator: Option<f64>, responder: Option<f64>| {
         let host = |throttled_s: Option<f64>| {
             let reason = [("throttled_s".to_owned(), "nobody counts it".to_owned())];
@@ -372,7 +342,7 @@ fn until_is_reached_by_a_narrow_interval() {
 }
 
 #[test]
-fn until_looks_at_calls_where_nothing_else_is() {
+fn until_uses_calls_without_throughput() {
     let mut plan = plan(Composer::Basic, vec![rr()]);
     plan.measurements[0].until = Some(Until { share: 0.02, at_most: 9 });
     let records = [called(0, &[1000, 9000]), called(1, &[1010, 9010]), called(2, &[990, 8990])];

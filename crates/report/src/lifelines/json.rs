@@ -8,7 +8,7 @@ use stackline_analyze::segments::took;
 /// All of it; with `lines`, every line with its passages too.
 #[must_use]
 pub fn lifelines_json(shown: &Shown<'_>, lines: bool) -> Value {
-    let (lifelines, ways) = (shown.lifelines, shown.ways);
+    let (lifelines, statistics) = (shown.lifelines, shown.statistics);
     let every = || lifelines.lines.iter().map(|line| one(shown, line)).collect::<Vec<_>>();
     object!({
         "units": lifelines.lines.len(),
@@ -17,18 +17,18 @@ pub fn lifelines_json(shown: &Shown<'_>, lines: bool) -> Value {
         "by": shown.by,
         "groups": lifelines.groups,
         "clock_error_ns": lifelines.clock_error_ns,
-        "outcomes": ways.outcomes.iter().map(|count| object!({
+        "outcomes": statistics.outcomes.iter().map(|count| object!({
             "connections": count.connections, "group": count.group, "outcome": name(count.outcome), "at": at(count.outcome), "units": count.lines,
         })).collect::<Vec<_>>(),
-        "whole": ways.whole,
-        "segments": ways.segments,
-        "reached": ways.reached,
-        "rates": ways.rates,
-        "blocked": ways.blocked,
-        "synchrony": ways.synchrony.iter().map(|pair| object!({
-            "a": pair.a, "b": pair.b, "share": pair.share, "expected": pair.expected, "p": pair.p, "seen": pair.is_seen(),
+        "whole": statistics.whole,
+        "segments": statistics.segments,
+        "reached": statistics.reached,
+        "rates": statistics.rates,
+        "blocked": statistics.blocked,
+        "synchrony": statistics.synchrony.iter().map(|pair| object!({
+            "a": pair.a, "b": pair.b, "share": pair.share, "expected": pair.expected, "p": pair.p, "seen": pair.is_significant(),
         })).collect::<Vec<_>>(),
-        "slowest": ways.slowest.iter().map(|line| one(shown, &lifelines.lines[*line as usize])).collect::<Vec<_>>(),
+        "slowest": statistics.slowest.iter().map(|line| one(shown, &lifelines.lines[*line as usize])).collect::<Vec<_>>(),
         "lines": if lines { Value::from(every()) } else { Value::Null },
         "notes": shown.notes,
     })

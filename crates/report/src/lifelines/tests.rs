@@ -3,15 +3,15 @@
 use super::{Shown, lifelines, lifelines_json};
 use crate::testing::golden;
 use stackline_analyze::assemble::{Options, lifelines as assembled};
-use stackline_analyze::ways::{Wanted, ways};
+use stackline_analyze::lifeline_statistics::{LifelineStatistics, Request};
 use stackline_events::text::Events;
 use stackline_events::{Table, Value};
 
 fn shown(table: &Table, grouped: bool) -> (String, serde_json::Value) {
     let made = assembled(table, None, &Options::default());
-    let ways = ways(&made, None, Wanted { grouped, bytes: Some(49_152), slowest: 1 });
+    let statistics = LifelineStatistics::of(&made, None, Request { grouped, bytes: Some(49_152), slowest: 1 });
     let notes = ["2 events of s1 were lost.".to_owned()];
-    let shown = Shown { lifelines: &made, ways: &ways, by: "server", notes: &notes };
+    let shown = Shown { lifelines: &made, statistics: &statistics, by: "server", notes: &notes };
     (lifelines(&shown), lifelines_json(&shown, false))
 }
 
@@ -88,8 +88,9 @@ fn a_run_without_units_says_so() {
 #[test]
 fn gnuplot_gets_one_block_of_rows_a_line() {
     let made = assembled(&magic(), None, &Options::default());
-    let ways = ways(&made, None, Wanted::default());
-    let files = super::lifelines_gnuplot(&Shown { lifelines: &made, ways: &ways, by: "server", notes: &[] });
+    let statistics = LifelineStatistics::of(&made, None, Request::default());
+    let files =
+        super::lifelines_gnuplot(&Shown { lifelines: &made, statistics: &statistics, by: "server", notes: &[] });
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["lifelines.gp", "lines-0.dat", "flushed-0.dat", "lines-1.dat", "flushed-1.dat", "marks.dat"]);
     let blocks =

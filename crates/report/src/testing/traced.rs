@@ -2,7 +2,7 @@
 
 use crate::page::{Content, MOST_EVENTS};
 use serde_json::{Value, json};
-use stackline_analyze::findings::{Evidence, Finding, Kind};
+use stackline_analyze::findings::{Evidence, Finding};
 use stackline_analyze::lifelines::{Id, Lifelines, Line, Outcome, Passage, Point};
 use stackline_core::trace::{Flow, HostTrace, Index, RunSpan};
 use stackline_events::{Table, Value as Data, unit};
@@ -108,7 +108,7 @@ pub(crate) fn few() -> Traced {
     let span = RunSpan { to_ns: ORIGIN_NS + 500_000, from_ns: ORIGIN_NS, ..RunSpan::default() };
     traced.index.runs.push(span);
     traced.findings.push(Finding {
-        kind: Kind::QueueDrop,
+        kind: "queue_drop",
         sentence: "Unit 3 was dropped at edge.".into(),
         confidence: 0.99,
         share: 0.3,
@@ -186,7 +186,7 @@ pub(crate) fn large(count: u64) -> Traced {
     }
     let (from_ns, to_ns) = (ORIGIN_NS + count * 7_000, ORIGIN_NS + count * 7_000 + 20_000_000);
     traced.findings.push(Finding {
-        kind: Kind::QueueDrop,
+        kind: "queue_drop",
         sentence:
             "The queue of edge>udjat is full: it holds each data unit for 400 us of its 800 us, and drops 1 in 60."
                 .into(),
@@ -289,7 +289,7 @@ pub(crate) fn hostile() -> Traced {
     }
     traced.lifelines.lines.push(Line { unit: Id::of(HOSTILE), count: 2, ..Line::default() });
     traced.findings.push(Finding {
-        kind: Kind::Healthy,
+        kind: "healthy",
         sentence: HOSTILE.into(),
         confidence: 1.0,
         share: 1.0,

@@ -3,20 +3,17 @@
 use super::*;
 
 #[test]
-fn a_chain_of_calls_is_one_when_nobody_paces_it_and_it_is_long() {
-    assert_eq!(calls(&[(20, 100)]).kinds(), [Kind::SerialRoundTrips]);
+fn long_chains_of_calls_without_a_pace_are_serial() {
+    assert_eq!(calls(&[(20, 100)]).kinds(), ["serial_round_trips"]);
     assert_eq!(calls(&[(20, 4)]).kinds(), NOTHING);
-    let paced = calls(&[(20, 100)]).with(|given| {
-        let pace = Step::Call(Call::Pace(DelayArgument::Timing(0)));
-        given.plan.measurements[0].parts[0].procedure.initiator.insert(0, pace);
-    });
+    let paced = calls(&[(20, 100)]).paced();
     assert_eq!(paced.kinds(), NOTHING);
     let sentence = &calls(&[(20, 100)]).found()[0].sentence;
     assert!(sentence.contains("1.98 s less, 20.0 ms instead of 2.00 s"), "{sentence}");
 }
 
 #[test]
-fn late_calls_hold_the_time_of_those_before_them_only_once() {
+fn time_before_late_calls_counts_once() {
     // At a pace of 20 ms and 40 ms each, every call is 20 ms later than the one before it; the service takes 20 of them 40 ms.
     let late: Vec<(u64, u64)> = (0..50).map(|before| (40 + 20 * before, 1)).collect();
     let found = paced(&late)
@@ -31,22 +28,18 @@ fn late_calls_hold_the_time_of_those_before_them_only_once() {
             }
         })
         .found();
-    assert_eq!(found[0].kind, Kind::ApplicationLimited);
+    assert_eq!(found[0].kind, "application_limited");
     assert!((found[0].share - 0.4).abs() < 0.01, "{}", found[0].share);
 }
 
 /// Calls that begin at moments of their own, so that they are no chain.
 pub(super) fn paced(times: &[(u64, u64)]) -> Given {
-    calls(times).with(|given| {
-        let pace = Step::Call(Call::Pace(DelayArgument::Timing(0)));
-        given.plan.measurements[0].parts[0].procedure.initiator.insert(0, pace);
-        given.plan.networks = vec![network(100.0, 1, None, 1)];
-    })
+    calls(times).paced().with(|given| given.plan.networks = vec![network(100.0, 1, 1)])
 }
 
 #[test]
-fn forty_milliseconds_are_a_delayed_acknowledgement_where_nagle_is_on() {
-    assert_eq!(paced(&[(42, 100)]).kinds(), [Kind::NagleDelayedAck]);
+fn waits_of_40_ms_with_nagle_on_are_delayed_acknowledgements() {
+    assert_eq!(paced(&[(42, 100)]).kinds(), ["nagle_delayed_ack"]);
     assert_eq!(paced(&[(90, 100)]).kinds(), NOTHING);
     let off = paced(&[(42, 100)])
         .with(|given| drop(given.records[0].initiator.settings.insert("nodelay".into(), "on".into())));
@@ -66,12 +59,12 @@ fn held_segments_show_nagle() {
             }
         })
     };
-    assert_eq!(held(40).kinds(), [Kind::NagleDelayedAck]);
+    assert_eq!(held(40).kinds(), ["nagle_delayed_ack"]);
     assert_eq!(held(5).kinds(), NOTHING);
 }
 
 #[test]
-fn units_that_wait_for_any_time_do_not_show_nagle() {
+fn delays_of_any_length_are_not_nagle() {
     let late = |ms: fn(u64) -> u64| {
         paced(&[(60, 20)]).with(|given| {
             for n in 0..20_u64 {
@@ -84,16 +77,16 @@ fn units_that_wait_for_any_time_do_not_show_nagle() {
             }
         })
     };
-    assert_eq!(late(|_| 40).kinds(), [Kind::NagleDelayedAck]);
+    assert_eq!(late(|_| 40).kinds(), ["nagle_delayed_ack"]);
     assert_eq!(late(|n| 6 + 5 * (n % 10)).kinds(), NOTHING);
 }
 
 #[test]
-fn the_tail_of_what_a_window_lets_go_is_not_held_by_nagle() {
+fn the_tail_of_a_window_is_not_held_by_nagle() {
     // Units of one and a half segments that are handed over at once and leave one a round trip of 40 ms.
     let tail = |before_ms: u64| {
         paced(&[(60, 20)]).with(|given| {
-            given.plan.networks = vec![network(100.0, 20, None, 1)];
+            given.plan.networks = vec![network(100.0, 20, 1)];
             for n in 0..20_u64 {
                 let (at, offset) = (n * 200_000, n * 2172);
                 given.event(at, "a0", "APP_CALL", &format!("{n}; 0; {offset}; 2172"));
@@ -103,7 +96,7 @@ fn the_tail_of_what_a_window_lets_go_is_not_held_by_nagle() {
             }
         })
     };
-    assert_eq!(tail(80).kinds(), [Kind::NagleDelayedAck]);
+    assert_eq!(tail(80).kinds(), ["nagle_delayed_ack"]);
     assert_eq!(tail(0).kinds(), NOTHING);
     assert_eq!(tail(39).kinds(), NOTHING);
 }
@@ -122,6 +115,6 @@ fn a_segment_of_several_units_is_held_once() {
         }
     });
     let found = given.found();
-    assert_eq!(found[0].kind, Kind::NagleDelayedAck);
+    assert_eq!(found[0].kind, "nagle_delayed_ack");
     assert!(found[0].sentence.contains("the end of 20 of 80 units"), "{}", found[0].sentence);
 }

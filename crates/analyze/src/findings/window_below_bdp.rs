@@ -1,44 +1,49 @@
 //! A window below bandwidth times delay: the sender waits for acknowledgements with nothing more allowed on its way.
 
 use super::buffer::Buffer;
-use super::scene::{Limits, Part};
-use super::view::{View, percent};
-use super::{Finding, Kind, LEAST};
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::part::{LEAST_TRIP_S, Part, other};
 use crate::statistics::real;
-use stackline_core::program::Side;
+use stackline_core::catalogue::PacketsInFlight;
 use stackline_core::units;
 use stackline_model::pipe;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let found = view.scene.parts.iter().filter_map(|part| offered(view, part).or_else(|| stop_and_wait(view, part)));
-    found.max_by(|a, b| a.share.total_cmp(&b.share))
+pub(super) const KIND: Kind = Kind {
+    name: "window_below_bdp",
+    meaning: "the receiver's window is below bandwidth times delay and waited for",
+    find: &[Find::Part(find)],
+};
+
+fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    offered(context, part).or_else(|| stop_and_wait(context, part))
 }
 
 /// The window that the receiver offers.
-fn offered(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
-    let sends_there = part.work == super::scene::Work::Bulk(Side::Initiator);
-    let reader = if sends_there { Side::Responder } else { Side::Initiator };
-    // A window that is closed because its reader is elsewhere is the reader's.
-    let share = limits.receive_window * (1.0 - view.outside_share(part.index, reader)) * part.weight;
+    let reader = other(part.work.sender()?);
+    // A window that is closed because its reader is busy elsewhere is found as receiver-limited.
+    let share = limits.receive_window * (1.0 - context.outside_share(part.index, reader)) * part.weight;
     let window = part.receive_buffer()?;
     let trip = part.round_trip_s()?;
-    // Within one machine a closed window says that the reader's processor is behind.
-    if part.paths.is_none() && trip < super::serial::LEAST_TRIP_S {
+    // Within one machine a closed window means that the reader's processor is behind.
+    if part.paths.is_none() && trip < LEAST_TRIP_S {
         return None;
     }
     let lets = pipe::window_limited_bit_s(real(window), trip)?;
     // Enough for the stream's part of the path, or not what the window really was.
-    let enough = view.scene.fair_bit_s(part).is_some_and(|fair| lets >= fair);
-    let larger = part.rate_bit_s() / f64::from(part.plan.replicas.max(1)) > SLACK * lets;
-    if share < LEAST || enough || larger || shut_by_reader(part, limits, lets) {
+    let enough = context.measurement.fair_bit_s(part).is_some_and(|fair| lets >= fair);
+    let larger = part.pair_bit_s() > SLACK * lets;
+    if share < LEAST || enough || larger || part.window_is_closed_by_reader(limits, lets) {
         return None;
     }
     let path = part
         .bottleneck_bit_s()
         .map_or_else(String::new, |rate| format!(" of the {} that the path has", units::rate(rate)));
     let sentence = format!(
-        "the window is below bandwidth times delay: {} over a round trip of {} let {}{path} go, and the sender waits for it {}",
+        "the window is below bandwidth times delay: with {} in each round trip of {} it allows {}{path}, and the sender waits for it {}",
         units::size(window),
         units::time(trip),
         units::rate(lets),
@@ -49,7 +54,7 @@ fn offered(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::rate(part.rate_bit_s()),
         percent(limits.receive_window)
     );
-    let finding = view.finding(Kind::WindowBelowBdp, share, 0.95, sentence).because(view.scene.figure(figure));
+    let finding = KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure));
     let needed = part.bandwidth_delay_bytes();
     let option = Buffer::Receive.option(part, needed.map(|needed| (2.0 * needed) as u64));
     Some(match needed {
@@ -60,33 +65,26 @@ fn offered(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     })
 }
 
-/// Whether the reader and not its size keeps a window shut: while a sender waits for nothing but a small window, a whole one
-/// goes each round trip, so that its rate is at least that for that share of the time.
-pub(crate) fn shut_by_reader(part: &Part<'_>, limits: Limits, lets_bit_s: f64) -> bool {
-    part.rate_bit_s() / f64::from(part.plan.replicas.max(1)) < WELL_BELOW * limits.receive_window * lets_bit_s
-}
-
 /// One packet on its way at a time.
-fn stop_and_wait(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let stack = &part.plan.stack;
-    let packets = match stack.name.as_str() {
-        "saw" => 1,
-        "window" => stack.number("n")?,
-        _ => return None,
+    let packets = match stack.facts.in_flight? {
+        PacketsInFlight::Fixed(packets) => packets,
+        PacketsInFlight::OptionN => stack.number("n")?,
     };
     let (path, trip) = (part.data_path()?, part.round_trip_s()?);
     let packet = stack.number("packet").unwrap_or_else(|| path.mtu_bytes().saturating_sub(HEADERS));
     let window = real(packets * packet);
     let needed = part.bandwidth_delay_bytes()?;
     let lets = pipe::window_limited_bit_s(window, trip)?;
-    let share = (1.0 - view.scene.fullness(part)?) * part.weight;
-    // Only where the window accounts for the rate that was seen.
+    let share = (1.0 - context.measurement.fullness(part)?) * part.weight;
+    // Only where the window accounts for the measured rate.
     let near = (0.5..2.0).contains(&(part.rate_bit_s() / lets));
     if share < LEAST || window >= needed || !near {
         return None;
     }
     let sentence = format!(
-        "the window is below bandwidth times delay: {packets} {} of {} a round trip of {} let {} of {} go",
+        "the window is below bandwidth times delay: with {packets} {} of {} in each round trip of {} it allows {} of {}",
         if packets == 1 { "packet" } else { "packets" },
         units::size(packet),
         units::time(trip),
@@ -94,16 +92,13 @@ fn stop_and_wait(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::rate(part.bottleneck_bit_s()?)
     );
     let figure = format!("sent at {}", units::rate(part.rate_bit_s()));
-    let finding = view.finding(Kind::WindowBelowBdp, share, 0.9, sentence).because(view.scene.figure(figure));
+    let finding = KIND.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
     let most = (needed / real(packet.max(1))).ceil();
     Some(finding.attempt(format!("`window(n = {most})`, or `blast`: the path holds {most} packets")))
 }
 
-/// More than this times what a window lets go does not come of rounding.
+/// More than this times the rate that a window allows is no rounding error.
 const SLACK: f64 = 1.2;
-
-/// A kernel offers no less than this part of a buffer as its window; the rest is for what packets cost beside their data.
-const WELL_BELOW: f64 = 0.5;
 
 /// Headers of a packet of ours over UDP, bytes: 28 of IP and UDP, the rest of the protocol.
 const HEADERS: u64 = 60;

@@ -2,7 +2,7 @@
 
 use crate::groups::{GroupRun, elapsed_s};
 use crate::statistics::real;
-use crate::{Placement, SideSummary};
+use crate::summary::{Placement, SideSummary};
 use stackline_core::record::{HostUsage, RunRecord, SideRecord, Transport};
 
 /// Gets a side of a record.
@@ -15,15 +15,10 @@ pub(crate) fn summarise_side(runs: &[GroupRun<'_>], side: SideOf) -> SideSummary
         add(&mut out, side(record));
         replica_seconds += elapsed_s(record) * f64::from(record.replicas.max(1));
     }
-    let cpu = out.usage.user_s + out.usage.system_s;
+    let cpu = out.usage.cpu_s();
     out.cpu_share = (replica_seconds > 0.0 && cpu > 0.0).then(|| cpu / replica_seconds);
     shares(&mut out, runs, side, replica_seconds);
     out
-}
-
-/// CPU seconds of a side, all counted runs.
-pub(crate) fn cpu_s(side: &SideSummary) -> f64 {
-    side.usage.user_s + side.usage.system_s
 }
 
 fn add(out: &mut SideSummary, side: &SideRecord) {
@@ -45,7 +40,7 @@ fn shares(out: &mut SideSummary, runs: &[GroupRun<'_>], side: SideOf, replica_se
     if out.transport.is_none() {
         return;
     }
-    // A transport that does not tell is in no sum; where none tells there is no sum.
+    // A transport that does not report it is in no sum; where none reports it there is no sum.
     let spent = |get: fn(&Transport) -> Option<f64>| -> Option<f64> {
         let transports = runs.iter().flat_map(|run| &run.records).filter_map(|record| side(record).transport);
         transports.filter_map(|(start, stop)| Some((get(&stop)? - get(&start)?).max(0.0))).reduce(|a, b| a + b)
@@ -88,7 +83,7 @@ pub(crate) fn steal_share(host: &HostUsage) -> f64 {
     if all > 0.0 { host.steal_s / all } else { 0.0 }
 }
 
-/// The sum over both sides and all runs of what at least one of them knows.
+/// The sum over both sides and all runs of what at least one of them reports.
 pub(crate) fn known(runs: &[GroupRun<'_>], get: fn(&SideRecord) -> Option<u64>) -> Option<u64> {
     runs.iter().flat_map(GroupRun::sides).filter_map(get).reduce(u64::saturating_add)
 }

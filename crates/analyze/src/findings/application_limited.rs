@@ -1,33 +1,41 @@
-//! Application-limited: the side that is to send, or to answer, is busy elsewhere, and everybody waits for it.
+//! Application-limited: the side that has to send or answer is busy elsewhere, and the others wait for it.
 
-use super::scene::{Part, Work};
-use super::view::View;
-use super::{Finding, Kind, LEAST};
+use super::context::Context;
+use super::endpoints::Outside;
+use super::finding::{Finding, LEAST};
+use super::kind::{Find, Kind};
+use super::part::{Part, Work};
 use crate::statistics::real;
 use stackline_core::distribution::Distribution;
-use stackline_core::program::{self, Call, CountArgument, DelayArgument, Side, Step};
+use stackline_core::program::{Call, CountArgument, DelayArgument, Side, Step};
 use stackline_core::units;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let found = view.scene.parts.iter().flat_map(|part| [of(view, part), between_calls(view, part)]).flatten();
+pub(super) const KIND: Kind = Kind {
+    name: "application_limited",
+    meaning: "the side that sends or answers is away between its operations, or the caller delays its calls by a `Delay`. A `Pace` in the specification is no limit",
+    find: &[Find::Part(find)],
+};
+
+fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    let found = [between_operations(context, part), between_calls(context, part)].into_iter().flatten();
     found.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
-fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+/// Time that a sender, or the side that answers, spends between its operations.
+fn between_operations(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let (side, what) = match part.work {
         Work::Bulk(side) => (side, "the next data unit"),
         Work::Calls => (Side::Responder, "the response"),
         Work::Connects => return None,
     };
-    let host = if side == Side::Initiator { &part.hosts.0 } else { &part.hosts.1 };
-    let Some(outside) = view.outside.get(part.index).and_then(|sides| sides.get(&side)) else {
-        return as_written(view, part, side, host);
+    let host = part.host(side);
+    let Some(outside) = context.outside.get(part.index).and_then(|sides| sides.get(&side)) else {
+        return as_written(context, part, side, host);
     };
-    let basis = part.basis_s();
-    let own = (outside.total_s / basis).min(1.0);
+    let own = (outside.total_s / part.basis_s()).min(1.0);
     let share = own * part.weight;
-    // At a pace that the specification asks for, it is away by intention.
-    if share < LEAST || paces(part, side) {
+    // With a pace in the specification it is away by intention.
+    if share < LEAST || part.paces(side) {
         return None;
     }
     let each = outside.total_s / real(outside.times.max(1));
@@ -37,17 +45,16 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         outside.times,
         part.of_its_time(own)
     );
-    let rows: Vec<u32> = outside.longest.iter().flat_map(|(_, end, begin)| [*end, *begin]).collect();
     let longest = outside.longest.first().map_or(0.0, |(seconds, ..)| *seconds);
-    let evidence = view.scene.log.evidence(
+    let evidence = context.measurement.log.evidence(
         format!(
             "between the operations of {host} pass {} on average, {} at most",
             units::time(each),
             units::time(longest)
         ),
-        &rows,
+        &outside.rows(),
     );
-    let finding = view.finding(Kind::ApplicationLimited, share, 0.95, sentence).because(evidence);
+    let finding = KIND.finding(context, share, 0.95, sentence).because(evidence);
     Some(finding.attempt(if part.work == Work::Calls {
         format!("make the service on {host} faster, or serve several calls at once (several pairs)")
     } else {
@@ -55,16 +62,16 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     }))
 }
 
-/// The caller's own delays, that its procedure asks for beside its calls: a pace is load that is intended, a delay is not. Who
-/// has neither of them written, as the programs of others, is not judged: their calls may begin at moments of their own.
-fn between_calls(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+/// The caller's own delays, which its procedure has beside its calls: a pace is intended load, a delay is not. Programs of
+/// others have neither and are not judged: their calls may begin at moments of their own.
+fn between_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let steps = part.plan.procedure.side(Side::Initiator);
     let calls = part.calls();
     let a_pass = a_pass(steps, 1.0, &|call| if matches!(call, Call::RpcCall(..)) { 1.0 } else { 0.0 });
-    if part.work != Work::Calls || a_pass <= 0.0 || paces(part, Side::Initiator) {
+    if part.work != Work::Calls || a_pass <= 0.0 || part.paces(Side::Initiator) {
         return None;
     }
-    let measured = part.elapsed_s * f64::from(part.plan.replicas.max(1));
+    let measured = part.pairs_s();
     let written = real(calls.n()) / a_pass * delays_s(part, steps);
     // It was not away while it waited for a response.
     let own = (written.min(measured - real(calls.sum) / 1e9) / measured).max(0.0);
@@ -81,12 +88,11 @@ fn between_calls(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     );
     let what =
         format!("{host} was in its calls for {}, and away for {} each", part.of_its_time(1.0 - own), units::time(each));
-    let outside = view.outside.get(part.index).and_then(|sides| sides.get(&Side::Initiator));
-    let rows: Vec<u32> =
-        outside.iter().flat_map(|away| &away.longest).flat_map(|(_, end, begin)| [*end, *begin]).collect();
-    let (evidence, sure) =
-        if rows.is_empty() { (view.scene.figure(what), 0.8) } else { (view.scene.log.evidence(what, &rows), 0.95) };
-    let finding = view.finding(Kind::ApplicationLimited, share, sure, sentence).because(evidence);
+    let outside = context.outside.get(part.index).and_then(|sides| sides.get(&Side::Initiator));
+    let rows = outside.map_or_else(Vec::new, Outside::rows);
+    let sure = if rows.is_empty() { 0.8 } else { 0.95 };
+    let evidence = context.measurement.evidence(what, &rows);
+    let finding = KIND.finding(context, share, sure, sentence).because(evidence);
     Some(
         finding.attempt(format!(
             "let the application on {host} call without its delay, or do its own work beside the calls"
@@ -94,18 +100,17 @@ fn between_calls(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     )
 }
 
-/// Without events: what the specification says that the side does between its operations.
-fn as_written(view: &View<'_>, part: &Part<'_>, side: Side, host: &str) -> Option<Finding> {
+/// Without events: what the side does between its operations by the specification.
+fn as_written(context: &Context<'_>, part: &Part<'_>, side: Side, host: &str) -> Option<Finding> {
     let units: u64 = part
         .records
         .iter()
         .map(|record| record.calls.n().max(record.initiator.sent_units.max(record.responder.sent_units)))
         .sum();
     let each = delays_s(part, part.plan.procedure.side(side));
-    let basis = part.basis_s();
-    let own = (real(units) * each / basis).min(1.0);
+    let own = (real(units) * each / part.basis_s()).min(1.0);
     let share = own * part.weight;
-    if !view.scene.log.is_empty() || share < LEAST {
+    if !context.measurement.log.is_empty() || share < LEAST {
         return None;
     }
     let sentence = format!(
@@ -114,7 +119,7 @@ fn as_written(view: &View<'_>, part: &Part<'_>, side: Side, host: &str) -> Optio
         part.of_its_time(own)
     );
     let figure = format!("{units} units x {}", units::time(each));
-    Some(view.finding(Kind::ApplicationLimited, share, 0.8, sentence).because(view.scene.figure(figure)))
+    Some(KIND.finding(context, share, 0.8, sentence).because(context.measurement.figure(figure)))
 }
 
 /// Mean seconds of all delays in one pass of a repeat by the data's count.
@@ -137,15 +142,4 @@ fn a_pass(steps: &[Step], times: f64, figure: &impl Fn(&Call) -> f64) -> f64 {
         Step::Repeat(CountArgument::Times(n), body) => a_pass(body, times * real(*n), figure),
     };
     steps.iter().map(of).sum()
-}
-
-/// Whether the specification asks that side for a pace.
-pub(crate) fn paces(part: &Part<'_>, side: Side) -> bool {
-    program::any(part.plan.procedure.side(side), &|call| match call {
-        Call::Pace(delay) => match delay {
-            DelayArgument::Timing(at) => part.plan.data.timings.len() > *at,
-            DelayArgument::Drawn(_) => true,
-        },
-        _ => false,
-    })
 }

@@ -1,10 +1,17 @@
-//! Clocks that cannot be trusted for what is asked of them. It explains no time; it says which times not to believe.
+//! Clocks that are not exact enough. It explains no time; it names the times not to believe.
 
+use super::finding::{Evidence, Finding, LEAST};
+use super::kind::{Find, Kind};
 use super::log::Log;
-use super::{Evidence, Finding, Kind, LEAST};
 use crate::statistics::real;
 use stackline_core::trace::Clock;
 use stackline_core::units;
+
+pub(super) const KIND: Kind = Kind {
+    name: "clock_trouble",
+    meaning: "times between hosts cannot be believed. One with share 0 is a note: times are corrected for it",
+    find: &[Find::Run(find)],
+};
 
 /// A crystal is off by less than this, parts of a million.
 const CRYSTAL_PPM: f64 = 100.0;
@@ -12,26 +19,21 @@ const CRYSTAL_PPM: f64 = 100.0;
 /// The share of what times are corrected for: it explains nothing and is only noted.
 const NOTE: f64 = 0.0;
 
-pub(super) fn find(log: &Log<'_>) -> Option<Finding> {
-    let found = log.case.index.hosts.iter().filter_map(|(host, trace)| of(log, host, &trace.clock));
+fn find(log: &Log<'_>) -> Option<Finding> {
+    let found = log.input.index.hosts.iter().filter_map(|(host, trace)| of(log, host, &trace.clock));
     let mut found: Vec<(f64, String, Evidence)> = found.chain(backwards(log)).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (share, sentence, _) = found.first()?.clone();
     let confidence = if share > LEAST { 0.95 } else { 0.5 };
-    let finding = Finding {
-        kind: Kind::ClockTrouble,
-        sentence,
-        confidence,
-        share,
+    Some(Finding {
         evidence: found.into_iter().map(|(.., evidence)| evidence).collect(),
         tries: vec![
             "let a clock daemon keep the hosts' time (chrony or ptp4l), and wait until it has settled before measuring"
                 .into(),
             "believe times within one host; between hosts only what is longer than the error".into(),
         ],
-        measurement: None,
-    };
-    Some(finding)
+        ..KIND.of_run(share, confidence, sentence)
+    })
 }
 
 fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence)> {
@@ -41,7 +43,7 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
         to_ns,
         ..Evidence::default()
     };
-    let runs = || log.case.index.runs.iter();
+    let runs = || log.input.index.runs.iter();
     let (first, last) =
         (runs().map(|run| run.from_ns).min().unwrap_or(0), runs().map(|run| run.to_ns).max().unwrap_or(0));
     if let Some((at, by)) = clock.steps.iter().max_by_key(|(_, by)| by.unsigned_abs()) {
@@ -68,12 +70,12 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
     if clock.drift_ppm.abs() > CRYSTAL_PPM {
         let gains = clock.drift_ppm.abs() * 1e-6 * real(last.saturating_sub(first)) / 1e9;
         let sentence = format!(
-            "the clock of {host} goes {:.0} parts of a million {}: {} over these runs",
+            "the clock of {host} runs {:.0} ppm {}: {} over these runs",
             clock.drift_ppm.abs(),
             if clock.drift_ppm > 0.0 { "fast" } else { "slow" },
             units::time(gains)
         );
-        let figures = format!("{:+.1} parts of a million, of which times are corrected", clock.drift_ppm);
+        let figures = format!("{:+.1} ppm, and times are corrected by it", clock.drift_ppm);
         return Some((NOTE, sentence, evidence(&figures, first, last)));
     }
     let offset = clock.offset_ns.unsigned_abs();
@@ -90,9 +92,9 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
     })
 }
 
-/// Half of the least round trip of a call, or of what connections saw, ns.
+/// Half of the least round trip of a call, or of what connections measured, ns.
 fn passage_ns(log: &Log<'_>) -> Option<f64> {
-    let records = log.case.records.iter();
+    let records = log.input.records.iter();
     let trips = records.filter_map(|record| {
         let call = record.calls.min_max.map(|(least, _)| real(least));
         let transport = record.initiator.transport.or(record.responder.transport);
@@ -103,7 +105,7 @@ fn passage_ns(log: &Log<'_>) -> Option<f64> {
 
 /// Units that arrive before they are sent, by more than the clocks' errors.
 fn backwards(log: &Log<'_>) -> Option<(f64, String, Evidence)> {
-    let lines = log.case.lifelines;
+    let lines = log.input.lifelines;
     let rank = |keyword: &str| match keyword {
         "APP_SEND" | "APP_CALL" => Some(0),
         "APP_INDICATION" | "APP_RECEIVED" => Some(1),

@@ -1,17 +1,17 @@
-//! How long bytes lay at a host for an application that was away from its operations. Time in which nothing had come yet, or
-//! behind which it does something else than to receive, is not counted: there nothing is known to lie for it.
+//! How long received bytes waited at a host for an application that was away from its operations. Time before anything had
+//! arrived, or before an operation that receives nothing, is not counted: no backlog is known then.
 
 use super::log::{Log, MOST};
-use super::scene::Scene;
+use super::measurement::Measurement;
 use crate::statistics::real;
 use stackline_core::program::Side;
 use stackline_events::unit::{Direction, stream, stream_parts};
 use std::collections::BTreeMap;
 
-/// What lay there, of all flows of a part.
+/// The backlog of all flows of a part.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Untaken {
-    /// Seconds in which it did.
+pub(crate) struct Backlog {
+    /// Seconds in which bytes waited.
     pub(crate) total_s: f64,
     /// How often.
     pub(crate) times: u64,
@@ -24,8 +24,8 @@ pub(crate) struct Untaken {
 enum Step {
     /// An operation is over.
     Over,
-    /// It asks for a data unit.
-    Asks,
+    /// It awaits a data unit.
+    Awaits,
     /// It has one.
     Has,
     /// It begins something else.
@@ -34,41 +34,41 @@ enum Step {
 
 /// The reader's events: those of the stream it reads, and those of the one it writes.
 const STEPS: [(&str, Step, bool); 5] = [
-    ("APP_AWAIT", Step::Asks, true),
+    ("APP_AWAIT", Step::Awaits, true),
     ("APP_RECEIVED", Step::Has, true),
     ("APP_SEND", Step::Else, false),
     ("APP_SENT", Step::Over, false),
     ("APP_START", Step::Over, false),
 ];
 
-/// The time that what had come lay there for that side's application.
-pub(crate) fn of(scene: &Scene<'_>, part: usize, reader: Side) -> Untaken {
-    let came = arrivals(scene);
+/// The time that received bytes waited for that side's application.
+pub(crate) fn of(measurement: &Measurement<'_>, part: usize, reader: Side) -> Backlog {
+    let arrived = arrivals(measurement);
     let mut found: Vec<(f64, u32, u32)> = Vec::new();
-    for (stream, walk) in walks(scene, part, reader) {
-        found.extend(away(scene.log, &walk, came.get(&stream).map(Vec::as_slice)));
+    for (stream, walk) in walks(measurement, part, reader) {
+        found.extend(away(measurement.log, &walk, arrived.get(&stream).map(Vec::as_slice)));
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
-    Untaken {
+    Backlog {
         total_s: found.iter().map(|(seconds, ..)| seconds).sum(),
         times: found.len() as u64,
-        rows: found.iter().take(MOST).flat_map(|(_, over, asks)| [*over, *asks]).collect(),
+        rows: found.iter().take(MOST).flat_map(|(_, over, awaits)| [*over, *awaits]).collect(),
     }
 }
 
 /// What each reader of a part did, in the order of its host's time, by the stream it reads.
-fn walks(scene: &Scene<'_>, part: usize, reader: Side) -> BTreeMap<i64, Vec<(u32, Step)>> {
-    let log = scene.log;
+fn walks(measurement: &Measurement<'_>, part: usize, reader: Side) -> BTreeMap<i64, Vec<(u32, Step)>> {
+    let log = measurement.log;
     let (read, written) = match reader {
         Side::Initiator => (Direction::Back, Direction::There),
         Side::Responder => (Direction::There, Direction::Back),
     };
     let mut walks: BTreeMap<i64, Vec<(u32, Step)>> = BTreeMap::new();
     for (keyword, step, reads) in STEPS {
-        for row in scene.rows(keyword) {
+        for row in measurement.rows(keyword) {
             let Some((flow, direction)) = log.number(row, "stream").map(stream_parts) else { continue };
             let mine = direction == if reads { read } else { written };
-            if mine && log.case.index.flow(flow).is_some_and(|flow| flow.part == part) {
+            if mine && log.input.index.flow(flow).is_some_and(|flow| flow.part == part) {
                 walks.entry(stream(flow, read)).or_default().push((row, step));
             }
         }
@@ -77,34 +77,35 @@ fn walks(scene: &Scene<'_>, part: usize, reader: Side) -> BTreeMap<i64, Vec<(u32
     walks
 }
 
-/// When bytes of each stream came to a host: the first byte, the one behind the last, time; in the order of the bytes.
-fn arrivals(scene: &Scene<'_>) -> BTreeMap<i64, Vec<(i64, i64, u64)>> {
-    let mut came: BTreeMap<i64, Vec<(i64, i64, u64)>> = BTreeMap::new();
-    for row in scene.rows("NET_DELIVER") {
-        if let Some(range) = scene.log.range(row) {
-            came.entry(range.stream).or_default().push((range.from, range.to, scene.log.at(row)));
+/// When bytes of each stream arrived at a host: the first byte, the one behind the last, time; in the order of the bytes.
+fn arrivals(measurement: &Measurement<'_>) -> BTreeMap<i64, Vec<(i64, i64, u64)>> {
+    let mut arrived: BTreeMap<i64, Vec<(i64, i64, u64)>> = BTreeMap::new();
+    for row in measurement.rows("NET_DELIVER") {
+        if let Some(range) = measurement.log.range(row) {
+            arrived.entry(range.stream).or_default().push((range.from, range.to, measurement.log.at(row)));
         }
     }
-    came.values_mut().for_each(|packets| packets.sort_unstable());
-    came
+    arrived.values_mut().for_each(|packets| packets.sort_unstable());
+    arrived
 }
 
 /// Each time between two operations of which the second takes what was there: seconds, and the rows around it.
-fn away(log: &Log<'_>, walk: &[(u32, Step)], came: Option<&[(i64, i64, u64)]>) -> Vec<(f64, u32, u32)> {
+fn away(log: &Log<'_>, walk: &[(u32, Step)], arrived: Option<&[(i64, i64, u64)]>) -> Vec<(f64, u32, u32)> {
     let mut found = Vec::new();
     for (at, pair) in walk.windows(2).enumerate() {
         let ((over, Step::Over | Step::Has), (takes, step)) = (pair[0], pair[1]) else { continue };
         let (from, to) = (log.at(over), log.at(takes));
         let has = match step {
-            Step::Asks => walk.get(at + 2).filter(|(_, step)| *step == Step::Has).map(|(row, _)| *row),
-            // What is never asked for was there.
+            Step::Awaits => walk.get(at + 2).filter(|(_, step)| *step == Step::Has).map(|(row, _)| *row),
+            // What is never waited for was there.
             Step::Has => Some(takes),
             Step::Over | Step::Else => None,
         };
         let Some(has) = has else { continue };
         // An operation that waits longer than its reader was away was not held up by that.
         let held_up = log.at(has).saturating_sub(to) <= to.saturating_sub(from);
-        let there = came.map_or(Some(from), |came| first_came(log, has, came)).map(|came| came.max(from));
+        let there =
+            arrived.map_or(Some(from), |arrived| first_arrival(log, has, arrived)).map(|arrived| arrived.max(from));
         if let Some(there) = there.filter(|there| held_up && *there < to) {
             found.push((real(to - there) / 1e9, over, takes));
         }
@@ -115,11 +116,11 @@ fn away(log: &Log<'_>, walk: &[(u32, Step)], came: Option<&[(i64, i64, u64)]>) -
 /// As often as the same bytes are looked for.
 const MOST_TIMES: usize = 64;
 
-/// When the first of a unit's bytes came; of a unit whose place is not known, nothing is.
-fn first_came(log: &Log<'_>, unit: u32, came: &[(i64, i64, u64)]) -> Option<u64> {
+/// When the first of a unit's bytes arrived; `None` for a unit whose place in the stream is not known.
+fn first_arrival(log: &Log<'_>, unit: u32, arrived: &[(i64, i64, u64)]) -> Option<u64> {
     let range = log.range(unit)?;
-    let from = came.partition_point(|(from, ..)| *from <= range.from).checked_sub(1)?;
-    // Bytes that were sent again came when they first did.
-    let packets = came[..=from].iter().rev().take(MOST_TIMES).take_while(|(_, to, _)| *to > range.from);
+    let from = arrived.partition_point(|(from, ..)| *from <= range.from).checked_sub(1)?;
+    // Bytes that were sent again count from their first arrival.
+    let packets = arrived[..=from].iter().rev().take(MOST_TIMES).take_while(|(_, to, _)| *to > range.from);
     packets.map(|(.., at)| *at).min()
 }

@@ -1,13 +1,14 @@
-//! A processor at its limit: by the time it took (live, emulated), by what copying costs (simulated), or held back by its
-//! control group.
+//! Processors at their limit: by the time they took (live, emulated), by what copying costs (simulated), or held back by
+//! their control group.
 
-use super::scene::{Part, Scene, Work, interface_packet_s};
-use super::view::{View, percent};
-use super::{Evidence, Finding, Kind, LEAST, paused};
+use super::finding::{Evidence, LEAST, percent};
+use super::log::Log;
+use super::measurement::Measurement;
+use super::part::{Part, Work, interface_packet_s, side_of};
 use crate::statistics::real;
 use stackline_core::network::{Host, Interface};
 use stackline_core::program::Side;
-use stackline_core::record::SideRecord;
+use stackline_core::record::RunRecord;
 use stackline_core::units;
 
 /// From this share of the time on, a processor is at its limit; the rest goes when a transfer begins and ends.
@@ -15,54 +16,43 @@ const FULL: f64 = 0.85;
 /// Of response times, from this share on that copying takes.
 const MOST_OF_A_CALL: f64 = 0.3;
 
+/// The reason of an event when the process was ready and another had its core: that is the processor's limit.
+pub(crate) const NO_CORE: &str = "waited for a core";
+
 /// A processor that is at its limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Processor {
     /// The share of the time that it explains.
     pub(crate) share: f64,
-    host: String,
-    sentence: String,
-    evidence: Evidence,
-    tries: Vec<String>,
-    confidence: f64,
-}
-
-/// What was found of processors.
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let worst = view.processors.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
-    let finding = view.finding(Kind::CpuLimit, worst.share, worst.confidence, worst.sentence.clone());
-    let finding = finding.because(worst.evidence.clone());
-    let others = view.processors.iter().filter(|other| other.host != worst.host);
-    let finding = others.fold(finding, |finding, other| finding.because(other.evidence.clone()));
-    Some(worst.tries.iter().fold(finding, |finding, attempt| finding.attempt(attempt)))
+    pub(crate) host: String,
+    pub(crate) sentence: String,
+    pub(crate) evidence: Evidence,
+    pub(crate) tries: Vec<String>,
+    pub(crate) confidence: f64,
 }
 
 /// All processors at their limit.
-pub(crate) fn processors(scene: &Scene<'_>) -> Vec<Processor> {
+pub(crate) fn at_their_limit(measurement: &Measurement<'_>) -> Vec<Processor> {
     let mut found = Vec::new();
-    if let Some(network) = scene.network {
-        found.extend(network.hosts.iter().filter_map(|host| copying(scene, host)));
+    if let Some(network) = measurement.network {
+        found.extend(network.hosts.iter().filter_map(|host| copying(measurement, host)));
     }
-    for part in &scene.parts {
-        found.extend(threads(scene, part));
-        found.extend(held_back(scene, part));
-        found.extend(crowded(scene, part));
-        found.extend(all_cores(scene, part));
+    for part in &measurement.parts {
+        found.extend(threads(measurement, part));
+        found.extend(held_back(measurement, part));
+        found.extend(crowded(measurement, part));
+        found.extend(all_cores(measurement, part));
     }
     found
 }
 
-/// A simulated host: its interface says what copying a packet costs.
-fn copying(scene: &Scene<'_>, host: &Host) -> Option<Processor> {
+/// A simulated host: its interface has the cost of copying a packet.
+fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
     let interface = &host.interface;
     if interface_packet_s(interface, 1) <= 0.0 {
         return None;
     }
-    let calls = scene
-        .parts
-        .iter()
-        .any(|part| part.work != Work::Bulk(Side::Initiator) && part.work != Work::Bulk(Side::Responder));
-    let ports = scene
+    let ports = measurement
         .ports
         .iter()
         .filter(|port| port.packets > 0 && (port.hop.ends.0 == host.name || port.hop.ends.1 == host.name));
@@ -78,12 +68,12 @@ fn copying(scene: &Scene<'_>, host: &Host) -> Option<Processor> {
         busy_s += real(port.packets) * (interface_packet_s(interface, mean) + wire);
         packets += port.packets;
     }
-    let (basis, least) = if calls {
+    let (basis, least) = if measurement.has_calls_or_connects() {
         // For one that is busy all the time all of them wait, however many there are; for another each for its own copies.
-        let all_wait = busy_s >= FULL * scene.span_s;
-        (if all_wait { calls_s(scene).min(scene.span_s) } else { calls_s(scene) }, MOST_OF_A_CALL)
+        let all_wait = busy_s >= FULL * measurement.span_s;
+        (if all_wait { calls_s(measurement).min(measurement.span_s) } else { calls_s(measurement) }, MOST_OF_A_CALL)
     } else {
-        (scene.span_s - scene.opening_s().min(scene.span_s / 2.0), FULL)
+        (measurement.span_s - measurement.opening_s().min(measurement.span_s / 2.0), FULL)
     };
     let share = (busy_s / basis).min(1.0);
     let each = busy_s / real(packets.max(1));
@@ -96,7 +86,7 @@ fn copying(scene: &Scene<'_>, host: &Host) -> Option<Processor> {
             units::time(each),
             percent(share)
         ),
-        evidence: scene.figure(format!(
+        evidence: measurement.figure(format!(
             "{}: {packets} packets x {} = {}",
             host.name,
             units::time(each),
@@ -119,24 +109,23 @@ const fn holds_the_wire(interface: &Interface) -> bool {
 }
 
 /// Seconds of all calls and connects.
-fn calls_s(scene: &Scene<'_>) -> f64 {
-    let calling = scene.parts.iter().filter(|part| part.calls().sum > 0);
+fn calls_s(measurement: &Measurement<'_>) -> f64 {
+    let calling = measurement.parts.iter().filter(|part| part.calls().sum > 0);
     let calls: f64 = calling.map(Part::basis_s).sum();
-    if calls > 0.0 { calls } else { scene.span_s }
+    if calls > 0.0 { calls } else { measurement.span_s }
 }
 
 /// The threads of a part's two sides: what they computed of the time that was measured.
-fn threads(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
-    let sides = [(&part.hosts.0, Side::Initiator), (&part.hosts.1, Side::Responder)];
-    let (host, side, share) =
-        sides.map(|(host, side)| (host, side, part.computed(side))).into_iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
-    let share = share.min(1.0);
+fn threads(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
+    let (side, share) = greatest(|side| part.computed(side))?;
+    let (host, share) = (part.host(side), share.min(1.0));
     let what = if side == Side::Initiator { "initiator" } else { "responder" };
     (share >= FULL).then(|| Processor {
         share: share * part.weight,
-        host: host.clone(),
+        host: host.to_owned(),
         sentence: format!("the {what} on {host} is at the limit of its core: it computes {}", part.of_its_time(share)),
-        evidence: scene.figure(format!("CPU time of the {what}'s thread: {} of the measured time", percent(share))),
+        evidence: measurement
+            .figure(format!("CPU time of the {what}'s thread: {} of the measured time", percent(share))),
         tries: vec![
             "spread the work over several connections and cores (a number of pairs before the part)".into(),
             "larger data units, so that fewer system calls are made; offload at the interface (`ethtool -K`)".into(),
@@ -146,25 +135,22 @@ fn threads(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
 }
 
 /// Time that a control group was held back, or that a side's thread was ready and another ran.
-fn held_back(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
-    let sides = [(&part.hosts.0, Side::Initiator), (&part.hosts.1, Side::Responder)];
-    let of = |side: Side| {
-        let throttled = |record: &&stackline_core::record::RunRecord| {
-            of_side(record, side).host.as_ref().and_then(|host| host.throttled_s).unwrap_or(0.0)
-        };
-        part.records.iter().map(throttled).sum::<f64>() / part.elapsed_s
+fn held_back(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
+    let throttled_s = |record: &&RunRecord, side| {
+        side_of(record, side).host.as_ref().and_then(|host| host.throttled_s).unwrap_or(0.0)
     };
-    let (host, share) = sides.map(|(host, side)| (host, of(side))).into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let share = share.min(1.0);
+    let of = |side| part.records.iter().map(|record| throttled_s(record, side)).sum::<f64>() / part.elapsed_s;
+    let (side, share) = greatest(of)?;
+    let (host, share) = (part.host(side), share.min(1.0));
     let rows: Vec<u32> =
-        scene.log.rows("THROTTLED").iter().copied().filter(|row| scene.log.host(*row) == host).collect();
+        measurement.log.rows("THROTTLED").iter().copied().filter(|row| measurement.log.host(*row) == host).collect();
     (share >= LEAST).then(|| Processor {
         share: share * part.weight,
-        host: host.clone(),
+        host: host.to_owned(),
         sentence: format!("the control group on {host} is held back by its CPU limit {}", part.of_its_time(share)),
         evidence: Evidence {
             what: format!("throttled {} of the measured time", percent(share)),
-            ..scene.log.evidence(String::new(), &rows)
+            ..measurement.log.evidence(String::new(), &rows)
         },
         tries: vec!["a larger quota: cpu.max of the control group".into()],
         confidence: 0.95,
@@ -172,23 +158,20 @@ fn held_back(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
 }
 
 /// A process that was ready while others had its core.
-fn crowded(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
-    let log = scene.log;
-    let runs = || log.case.index.runs.iter().filter(|run| run.measurement == scene.index && !run.warmup);
-    let within = |row: &u32| runs().any(|run| (run.from_ns..=run.to_ns).contains(&log.at(*row)));
+fn crowded(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
+    let log = measurement.log;
     let waited = |host: &str| -> Vec<u32> {
-        let here = |row: &u32| log.host(*row) == host && log.text(*row, "reason") == Some(paused::NO_CORE);
-        log.rows("PROCESS_PAUSED").iter().copied().filter(within).filter(here).collect()
+        let here = |row: &u32| log.host(*row) == host && log.text(*row, "reason") == Some(NO_CORE);
+        measurement.rows_within("PROCESS_PAUSED").filter(here).collect()
     };
-    let seconds = |rows: &[u32]| {
-        rows.iter().filter_map(|row| paused::waited_ns(log, *row)).map(|ns| ns as f64 / 1e9).sum::<f64>()
-    };
+    let seconds =
+        |rows: &[u32]| rows.iter().filter_map(|row| waited_ns(log, *row)).map(|ns| ns as f64 / 1e9).sum::<f64>();
     let hosts = [&part.hosts.0, &part.hosts.1].map(|host| (host, waited(host)));
     let (host, rows) = hosts.into_iter().max_by(|a, b| seconds(&a.1).total_cmp(&seconds(&b.1)))?;
-    let share = (seconds(&rows) / scene.span_s).min(1.0);
+    let share = (seconds(&rows) / measurement.span_s).min(1.0);
     (share >= LEAST).then(|| Processor {
         share: share * part.weight,
-        host: host.clone(),
+        host: host.to_owned(),
         sentence: format!("the core of {host} is at its limit: other work has it {} of the time that the measured process could use it", percent(share)),
         evidence: log.evidence(format!("ready and without a core for {}", units::time(seconds(&rows))), &rows),
         tries: vec!["a core of its own: `on cpu`, isolcpus, fewer other processes".into()],
@@ -197,40 +180,42 @@ fn crowded(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
 }
 
 /// Both ends on one machine whose cores are all busy, whoever has them.
-fn all_cores(scene: &Scene<'_>, part: &Part<'_>) -> Option<Processor> {
+fn all_cores(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
     let host = &part.hosts.0;
-    let (busy, rows) = cores(scene, host).filter(|_| part.in_one_machine() && matches!(part.work, Work::Bulk(_)))?;
+    let (busy, rows) =
+        cores(measurement, host).filter(|_| part.in_one_machine() && matches!(part.work, Work::Bulk(_)))?;
     let ends = part.computed(Side::Initiator) + part.computed(Side::Responder);
     (busy >= FULL).then(|| Processor {
         share: busy * part.weight,
-        host: host.clone(),
+        host: host.to_owned(),
         sentence: format!(
             "the cores of {host}, where both ends run, are at their limit: all of them are busy {} of the time, the two ends compute for {} of one",
             percent(busy),
             percent(ends)
         ),
-        evidence: scene.log.evidence(format!("the cores of {host} were not idle {} of the time", percent(busy)), &rows),
+        evidence: measurement.log.evidence(format!("the cores of {host} were not idle {} of the time", percent(busy)), &rows),
         tries: vec!["run it while nothing else runs there, or with the ends on machines of their own".into()],
         confidence: 0.7,
     })
 }
 
-/// How busy all cores of a host were while it was measured, 0 to 1, and the events that tell it.
-pub(crate) fn cores(scene: &Scene<'_>, host: &str) -> Option<(f64, Vec<u32>)> {
-    let log = scene.log;
-    let runs = || log.case.index.runs.iter().filter(|run| run.measurement == scene.index && !run.warmup);
-    let within = |row: &u32| runs().any(|run| (run.from_ns..=run.to_ns).contains(&log.at(*row)));
+/// The share of the time that all cores of a host were busy while it was measured, and the events that show it.
+fn cores(measurement: &Measurement<'_>, host: &str) -> Option<(f64, Vec<u32>)> {
+    let log = measurement.log;
     let figure = |row: u32, field: &str| log.number(row, field).map_or(0.0, |figure| figure as f64);
-    let rows = log.rows("CPU_USE").iter().copied().filter(within).filter(|row| log.host(*row) == host);
-    let rows: Vec<u32> = rows.collect();
+    let rows: Vec<u32> = measurement.rows_within("CPU_USE").filter(|row| log.host(*row) == host).collect();
     let all: f64 = rows.iter().map(|row| figure(*row, "interval_ns")).sum();
     let idle = |row: &u32| figure(*row, "interval_ns") * (figure(*row, "idle_ppm") + figure(*row, "iowait_ppm")) / 1e6;
     (all > 0.0).then(|| ((1.0 - rows.iter().map(idle).sum::<f64>() / all).clamp(0.0, 1.0), rows))
 }
 
-const fn of_side(record: &stackline_core::record::RunRecord, side: Side) -> &SideRecord {
-    match side {
-        Side::Initiator => &record.initiator,
-        Side::Responder => &record.responder,
-    }
+/// The side with the greatest of a figure; of two alike the responder.
+fn greatest(of: impl Fn(Side) -> f64) -> Option<(Side, f64)> {
+    let sides = [Side::Initiator, Side::Responder].map(|side| (side, of(side)));
+    sides.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// How long a process could not run, of the interval that an event stands for, ns.
+pub(crate) fn waited_ns(log: &Log<'_>, row: u32) -> Option<i64> {
+    log.number(row, "waited_ns").or(log.number(row, "interval_ns"))
 }

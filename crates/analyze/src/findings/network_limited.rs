@@ -1,24 +1,29 @@
 //! Network-limited: a link is full.
 
-use super::scene::{Part, Scene, Work};
-use super::view::{View, percent};
-use super::{Finding, Kind, LEAST};
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::measurement::Measurement;
+use super::part::{Part, Work};
+use super::path::FULL;
 use crate::statistics::real;
 use stackline_core::units;
 
-/// From this share of the time on, a link is full: what a sawtooth leaves of one with half a buffer (Villamizar and Song
-/// 1994: 7/8 for Reno without, more with one).
-pub(crate) const FULL: f64 = 0.9;
+pub(super) const KIND: Kind = Kind {
+    name: "network_limited",
+    meaning: "a link is used 90 % of the time or more",
+    find: &[Find::Measurement(find)],
+};
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let scene = &view.scene;
-    let port = scene.fullest()?;
-    let busy = scene.busy(port);
+fn find(context: &Context<'_>) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let port = measurement.fullest()?;
+    let busy = measurement.busy(port);
     if busy < FULL {
         return None;
     }
-    let calls = scene.parts.iter().any(|part| part.work == Work::Calls);
-    let share = if calls { waiting(scene) } else { busy };
+    let calls = measurement.parts.iter().any(|part| part.work == Work::Calls);
+    let share = if calls { waiting(measurement) } else { busy };
     if share < LEAST {
         return None;
     }
@@ -45,24 +50,24 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
         port.name,
         port.packets,
         units::size(port.bytes),
-        units::time(scene.span_s)
+        units::time(measurement.span_s)
     );
-    let finding = view.finding(Kind::NetworkLimited, share, 0.95, sentence).because(scene.figure(figure));
+    let finding = KIND.finding(context, share, 0.95, sentence).because(measurement.figure(figure));
     let finding = if calls {
         finding.attempt(format!("a shorter queue or an active one before {}: `queue fq_codel`", port.name))
     } else {
         finding.attempt(format!("a faster link {}, or fewer bytes: compression, caching", port.name))
     };
-    Some(finding.attempt("what else goes over it at another time or another way"))
+    Some(finding.attempt("other traffic over it at another time, or over another path"))
 }
 
 /// The share of response times beyond what the empty path takes.
-fn waiting(scene: &Scene<'_>) -> f64 {
+fn waiting(measurement: &Measurement<'_>) -> f64 {
     let of = |part: &Part<'_>| {
         let calls = part.calls();
         let mean = real(calls.sum) / 1e9 / real(calls.n().max(1));
         let alone = part.round_trip_s().unwrap_or(mean);
         if mean > 0.0 { ((mean - alone) / mean).max(0.0) } else { 0.0 }
     };
-    scene.over_parts(of)
+    measurement.over_parts(of)
 }

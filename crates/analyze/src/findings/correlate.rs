@@ -1,9 +1,9 @@
 //! Waits and what may explain them. Coincidence is not cause: an event explains a wait when it is about the very bytes that
 //! were waited for; where its bytes are not known, more waits have to hold one than chance would give them.
 
-use super::endpoints::{Wait, median};
+use super::endpoints::Wait;
 use super::log::{Log, Range};
-use crate::statistics::real;
+use crate::statistics::{real, upper_median};
 use statrs::distribution::{Binomial, DiscreteCDF};
 use std::collections::BTreeMap;
 
@@ -27,18 +27,18 @@ const SIGNIFICANT: f64 = 0.01;
 /// A wait is long when it is this many times the usual one.
 const LONG: f64 = 2.0;
 
-/// What the events of `rows` explain, by byte range, and the waits that they leave; `before_ns` before a wait may lie what
-/// makes it long, behind its end only what the clocks may be wrong by.
+/// What the events of `rows` explain, by byte range, and the waits that they leave unexplained. An event explains a wait from
+/// `before_ns` before its beginning to its end plus the clocks' error.
 pub(crate) fn by_bytes(log: &Log<'_>, waits: &[Wait], rows: &[u32], before_ns: u64) -> (Explained, Vec<Wait>) {
     let marks = Marks::of(log, rows);
     let mut explained = Explained { confidence: 0.95, ..Explained::default() };
-    let error_ns = log.case.lifelines.clock_error_ns;
+    let error_ns = log.input.lifelines.clock_error_ns;
     let hits: Vec<Option<u32>> = waits.iter().map(|wait| marks.hit(wait, before_ns, error_ns)).collect();
     let others: Vec<f64> =
         waits.iter().zip(&hits).filter(|(_, hit)| hit.is_none()).map(|(wait, _)| wait.seconds()).collect();
     // Where each was hit, the shortest stands for what they would have been.
     let shortest = waits.iter().map(Wait::seconds).reduce(f64::min).unwrap_or(0.0);
-    let usual = if others.is_empty() { shortest } else { median(others) };
+    let usual = if others.is_empty() { shortest } else { upper_median(others) };
     let mut left = Vec::new();
     for (wait, hit) in waits.iter().zip(hits) {
         match hit {
@@ -53,12 +53,12 @@ pub(crate) fn by_bytes(log: &Log<'_>, waits: &[Wait], rows: &[u32], before_ns: u
 
 /// Whether a wait is beyond a usual one, and by more than the clocks may be wrong by.
 fn is_long(log: &Log<'_>, wait: &Wait, usual: f64) -> bool {
-    wait.seconds() > LONG * usual && 1e9 * (wait.seconds() - usual) > real(log.case.lifelines.clock_error_ns)
+    wait.seconds() > LONG * usual && 1e9 * (wait.seconds() - usual) > real(log.input.lifelines.clock_error_ns)
 }
 
-/// What events explain whose bytes are not known: only what is beyond chance, and only when there is clearly something.
+/// What events without known bytes explain: only what is beyond chance, and only if that is significant.
 pub(crate) fn by_rate(log: &Log<'_>, waits: &[Wait], rows: &[u32]) -> Explained {
-    let usual = median(waits.iter().map(Wait::seconds).collect());
+    let usual = upper_median(waits.iter().map(Wait::seconds).collect());
     let long: Vec<&Wait> = waits.iter().filter(|wait| is_long(log, wait, usual)).collect();
     let (Some(first), Some(last)) = (waits.first(), waits.last()) else { return Explained::default() };
     let span = real(last.to_ns.saturating_sub(first.from_ns)) / 1e9;
@@ -83,7 +83,7 @@ pub(crate) fn by_rate(log: &Log<'_>, waits: &[Wait], rows: &[u32]) -> Explained 
     if by_chance > SIGNIFICANT {
         return Explained::default();
     }
-    // Of those that hold one, some would have held one by chance.
+    // Some of the waits with an event have one by chance.
     let real_ones = (real(found.waits) - real(n) * chance) / (1.0 - chance);
     found.seconds *= (real_ones / real(found.waits)).clamp(0.0, 1.0);
     found.confidence = 0.9 * (1.0 - by_chance / SIGNIFICANT).max(0.5);
@@ -156,7 +156,7 @@ impl Marks {
             first.map(|(_, row)| *row)
         };
         let of_call = || within(self.by_call.get(&wait.call?)?, 0);
-        // What is lost before a connection is asked for does not hold it up.
+        // What is lost before a connection is requested does not hold it up.
         let opening = || within(self.bare.get(&wait.opens?)?, wait.from_ns.saturating_sub(after_ns));
         by_bytes.or_else(of_call).or_else(opening)
     }

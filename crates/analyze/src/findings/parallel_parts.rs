@@ -1,34 +1,32 @@
-//! Kinds that hold one stream back, over all that run beside one another: each part is looked at by itself, and what ails several
-//! of them in the same way is one finding. Its share is of the time of all of them together, so that a cause that holds every
-//! stream back all the time takes all of it, however many there are.
+//! Kinds that limit single parts, over all parallel parts: each part is examined as if it were alone, and one cause in several
+//! parts is one finding. Its share is of the time of all parts together: a cause that limits every part all the time has
+//! share 1, however many parts there are.
 
-use super::scene::Part;
-use super::view::{View, percent};
-use super::{Evidence, Finding, log};
+use super::context::Context;
+use super::finding::{Evidence, Finding, percent};
+use super::log::MOST;
+use super::part::Part;
 use std::mem;
-
-/// Looks for one kind.
-pub(super) type Kind = fn(&View<'_>) -> Option<Finding>;
 
 /// How many parts a sentence names.
 const NAMED: usize = 4;
 
 /// What a kind finds of each part by itself, as one finding.
-pub(super) fn find(view: &mut View<'_>, kind: Kind) -> Option<Finding> {
-    let parts = mem::take(&mut view.scene.parts);
+pub(super) fn find(context: &mut Context<'_>, find: fn(&Context<'_>, &Part<'_>) -> Option<Finding>) -> Option<Finding> {
+    let parts = mem::take(&mut context.measurement.parts);
     let count = parts.len();
-    let (mut looked_at, mut found) = (Vec::new(), Vec::new());
+    let (mut examined, mut found) = (Vec::new(), Vec::new());
     for mut part in parts {
         // By itself its time is all there is.
         let weight = mem::replace(&mut part.weight, 1.0);
-        view.scene.parts = vec![part];
-        let one = kind(view);
-        let Some(mut part) = view.scene.parts.pop() else { continue };
+        context.measurement.parts = vec![part];
+        let one = find(context, &context.measurement.parts[0]);
+        let Some(mut part) = context.measurement.parts.pop() else { continue };
         part.weight = weight;
         found.extend(one.map(|one| (weight * one.share, name(&part), one)));
-        looked_at.push(part);
+        examined.push(part);
     }
-    view.scene.parts = looked_at;
+    context.measurement.parts = examined;
     merged(found, count)
 }
 
@@ -49,16 +47,16 @@ fn merged(mut found: Vec<(f64, String, Finding)>, count: usize) -> Option<Findin
         let names: Vec<&str> = others.iter().take(NAMED).map(|(_, name, _)| name.as_str()).collect();
         let more = if others.len() > NAMED { ", ..." } else { "" };
         first.sentence += &format!(
-            "; so it is with {} of {} more beside it ({}{more}), {} of the time of all together",
+            "; the same holds for {} of the {} other parts ({}{more}), {} of the time of all together",
             others.len(),
             count - 1,
             names.join(", "),
             percent(share)
         );
-        // The least sure of what is said together.
+        // As sure as the least sure of them.
         first.confidence = others.iter().map(|(.., other)| other.confidence).fold(first.confidence, f64::min);
         let proofs = others.into_iter().filter_map(|(_, name, other)| proof(&name, other));
-        first.evidence.extend(proofs.take(log::MOST));
+        first.evidence.extend(proofs.take(MOST));
     }
     Some(first)
 }

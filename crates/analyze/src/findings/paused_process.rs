@@ -1,30 +1,27 @@
 //! A process that could not run: stopped, swapped out, starved.
 
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
 use super::log::Log;
-use super::view::{View, percent};
-use super::{Finding, Kind, LEAST};
+use super::processors::{NO_CORE, waited_ns};
 use crate::statistics::real;
 use stackline_core::units;
 
-/// The reason of an event when the process was ready and another had its core: that is the processor's limit.
-pub(crate) const NO_CORE: &str = "waited for a core";
+pub(super) const KIND: Kind = Kind {
+    name: "paused_process",
+    meaning: "a process was stopped, swapped out or starved",
+    find: &[Find::Measurement(find)],
+};
 
-/// How long a process could not run, of the interval that an event stands for, ns.
-pub(crate) fn waited_ns(log: &Log<'_>, row: u32) -> Option<i64> {
-    log.number(row, "waited_ns").or(log.number(row, "interval_ns"))
-}
-
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let scene = &view.scene;
-    let log = scene.log;
-    let runs = || log.case.index.runs.iter().filter(|run| run.measurement == scene.index && !run.warmup);
-    let within = |row: &u32| runs().any(|run| (run.from_ns..=run.to_ns).contains(&log.at(*row)));
+fn find(context: &Context<'_>) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let log = measurement.log;
     let stopped = |row: &u32| log.text(*row, "reason") != Some(NO_CORE);
-    let stood = |row: &u32| stood_still(log, *row);
-    let rows = log.rows("PROCESS_PAUSED").iter().copied().filter(within).filter(stopped).filter(stood);
+    let rows = measurement.rows_within("PROCESS_PAUSED").filter(stopped).filter(|row| stood_still(log, *row));
     let rows: Vec<u32> = rows.collect();
     let seconds: f64 = rows.iter().filter_map(|row| waited_ns(log, *row)).map(|ns| ns as f64 / 1e9).sum();
-    let share = (seconds / scene.span_s).min(1.0);
+    let share = (seconds / measurement.span_s).min(1.0);
     let first = *rows.first()?;
     if share < LEAST {
         return None;
@@ -40,8 +37,8 @@ pub(super) fn find(view: &View<'_>) -> Option<Finding> {
     // The events stand at the ends of the intervals.
     let ns = log.number(first, "interval_ns").unwrap_or(0).unsigned_abs();
     evidence.from_ns = evidence.from_ns.saturating_sub(ns);
-    let finding = view.finding(Kind::PausedProcess, share, 0.95, sentence).because(evidence);
-    let waited = view.waits.iter().filter(|wait| {
+    let finding = KIND.finding(context, share, 0.95, sentence).because(evidence);
+    let waited = context.waits.iter().filter(|wait| {
         rows.iter().any(|row| log.at(*row) >= wait.from_ns && log.at(*row) <= wait.to_ns.saturating_add(ns))
     });
     let waited: Vec<u32> =
@@ -75,7 +72,7 @@ fn stood_still(log: &Log<'_>, row: u32) -> bool {
     edges.map(|(before, after)| after - before).max().unwrap_or(0) >= waited / 2
 }
 
-/// What an endpoint tells when it has done something.
+/// Events of an endpoint that has done something.
 const DONE: [&str; 8] = [
     "APP_SENT",
     "APP_RECEIVED",

@@ -1,13 +1,19 @@
 //! Nagle's algorithm holds a small segment back until what is before it is acknowledged, and the receiver delays just that
-//! acknowledgement: some 40 ms in which nobody does anything.
+//! acknowledgement: some 40 ms in which both sides are idle.
 
-use super::losses::basis_s;
-use super::scene::{Part, Work};
-use super::view::{View, percent};
-use super::{Finding, Kind, LEAST};
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::part::{Part, Work};
 use crate::statistics::real;
 use stackline_core::units;
 use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) const KIND: Kind = Kind {
+    name: "nagle_delayed_ack",
+    meaning: "Nagle's algorithm waits for a delayed acknowledgement",
+    find: &[Find::Measurement(by_segments), Find::Part(by_times)],
+};
 
 /// How long Linux delays an acknowledgement, s.
 const DELAYED_ACK_S: f64 = 0.04;
@@ -15,14 +21,8 @@ const DELAYED_ACK_S: f64 = 0.04;
 const NEAR: f64 = 0.25;
 
 /// By the segments of all streams.
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    let found = view.scene.parts.iter().filter_map(|part| by_segments(view, part));
-    found.max_by(|a, b| a.share.total_cmp(&b.share))
-}
-
-/// Without segments: by the response times of each part.
-pub(super) fn find_by_times(view: &View<'_>) -> Option<Finding> {
-    let found = view.scene.parts.iter().filter_map(|part| by_times(view, part));
+fn by_segments(context: &Context<'_>) -> Option<Finding> {
+    let found = context.measurement.parts.iter().filter_map(|part| late_ends(context, part));
     found.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
@@ -31,8 +31,8 @@ fn terms(part: &Part<'_>) -> Option<f64> {
     let record = part.records.first()?;
     let sides = [&record.initiator.settings, &record.responder.settings];
     let off = sides.iter().all(|settings| settings.get("nodelay").is_none_or(|word| word == "on"));
-    let told = sides.iter().find_map(|settings| settings.get("delayed_ack")).and_then(|text| seconds(text));
-    let delay = told.unwrap_or(DELAYED_ACK_S);
+    let reported = sides.iter().find_map(|settings| settings.get("delayed_ack")).and_then(|text| seconds(text));
+    let delay = reported.unwrap_or(DELAYED_ACK_S);
     (!off && delay > 0.0).then_some(delay)
 }
 
@@ -49,11 +49,11 @@ fn seconds(text: &str) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * scale)
 }
 
-/// By when the last bytes of a unit went out first, where the machine tells of its segments.
-fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
-    let (log, delay) = (view.scene.log, terms(part)?);
+/// By when the last bytes of a unit were first sent, where segments are recorded.
+fn late_ends(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    let (log, delay) = (context.measurement.log, terms(part)?);
     let segment = part.segment_bytes()? as i64;
-    let streams = streams(view);
+    let streams = streams(context);
     let trip = part.round_trip_s().unwrap_or(0.0);
     // A transport's own round trips may hold delayed acknowledgements already.
     let empty = if part.paths.is_some() { trip } else { 0.0 };
@@ -61,7 +61,7 @@ fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let (mut held, mut rows, mut ends) = (0.0, Vec::new(), BTreeSet::new());
     let (mut units, mut late_at_all) = (0_u64, BTreeSet::new());
     for keyword in ["APP_SEND", "APP_CALL", "APP_REPLY"] {
-        for row in view.scene.rows(keyword) {
+        for row in context.measurement.rows(keyword) {
             let Some(range) = log.range(row) else { continue };
             let Some(segments) = streams.get(&range.stream) else { continue };
             let behind = segments.partition_point(|(from, ..)| *from < range.to);
@@ -86,7 +86,7 @@ fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         }
     }
     let times = ends.len() as u64;
-    let share = held / basis_s(&view.scene);
+    let share = held / context.measurement.basis_s();
     // Units that wait for a window are late by any time; some of them by just this one.
     if share < LEAST || 2 * ends.len() <= late_at_all.len() {
         return None;
@@ -97,14 +97,14 @@ fn by_segments(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         percent(share)
     );
     let what = format!("handed over, and sent {} later though the network was idle", units::time(held / real(times)));
-    Some(tries(view.finding(Kind::NagleDelayedAck, share, 0.95, sentence).because(log.evidence(what, &rows))))
+    Some(tries(KIND.finding(context, share, 0.95, sentence).because(log.evidence(what, &rows))))
 }
 
 /// The segments of each stream in the order of their bytes: first byte, the one behind the last, row.
-fn streams(view: &View<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
+fn streams(context: &Context<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
     let mut streams: BTreeMap<i64, Vec<(i64, i64, u32)>> = BTreeMap::new();
-    for row in view.scene.rows("TCP_SEGMENT") {
-        if let Some(range) = view.scene.log.range(row) {
+    for row in context.measurement.rows("TCP_SEGMENT") {
+        if let Some(range) = context.measurement.log.range(row) {
             streams.entry(range.stream).or_default().push((range.from, range.to, row));
         }
     }
@@ -112,9 +112,9 @@ fn streams(view: &View<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
     streams
 }
 
-/// Without segments: response times that lie where a delayed acknowledgement puts them.
-fn by_times(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
-    if part.work != Work::Calls || !view.scene.rows("TCP_SEGMENT").is_empty() {
+/// Without segments: response times as long as a delayed acknowledgement makes them.
+fn by_times(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    if part.work != Work::Calls || !context.measurement.rows("TCP_SEGMENT").is_empty() {
         return None;
     }
     let (delay, trip) = (terms(part)?, part.round_trip_s()?);
@@ -123,7 +123,7 @@ fn by_times(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let times: u64 = calls.counts.iter().filter(|(value, _)| near(*value)).map(|(_, n)| n).sum();
     let share = real(times) * delay / (real(calls.sum) / 1e9) * part.weight;
     // A service that takes so long would look the same.
-    let served = view.outside_share(part.index, stackline_core::program::Side::Responder);
+    let served = context.outside_share(part.index, stackline_core::program::Side::Responder);
     if share < LEAST || trip > delay / 2.0 || served > 0.5 {
         return None;
     }
@@ -134,7 +134,7 @@ fn by_times(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(trip)
     );
     let figure = format!("{times} calls within {} of {}", percent(NEAR), units::time(delay + trip));
-    Some(tries(view.finding(Kind::NagleDelayedAck, share, 0.7, sentence).because(view.scene.figure(figure))))
+    Some(tries(KIND.finding(context, share, 0.7, sentence).because(context.measurement.figure(figure))))
 }
 
 fn tries(finding: Finding) -> Finding {

@@ -1,23 +1,24 @@
 //! Serial round trips: calls or connections one after the other, each waiting for the network and nothing else.
 
-use super::scene::{Part, Work};
-use super::view::View;
-use super::{Finding, Kind, LEAST, application};
+use super::context::Context;
+use super::finding::{Finding, LEAST};
+use super::kind::{Find, Kind};
+use super::part::{LEAST_TRIP_S, Part, Work};
 use crate::statistics::real;
 use stackline_core::program::Side;
 use stackline_core::units;
 use stackline_model::Path;
 
+pub(super) const KIND: Kind = Kind {
+    name: "serial_round_trips",
+    meaning: "calls or connections one after the other, each waiting for the network",
+    find: &[Find::Part(find)],
+};
+
 /// A chain has at least so many links.
 const CHAIN: u64 = 5;
-/// A round trip shorter than this is no network but processors that wake one another (s).
-pub(crate) const LEAST_TRIP_S: f64 = 100e-6;
 
-pub(super) fn find(view: &View<'_>) -> Option<Finding> {
-    view.scene.parts.iter().filter_map(|part| of(view, part)).max_by(|a, b| a.share.total_cmp(&b.share))
-}
-
-fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
+fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let (times, what) = match part.work {
         Work::Calls => (part.calls().n(), "calls"),
         Work::Connects => (part.records.iter().map(|record| record.connects.n()).sum(), "connections"),
@@ -26,8 +27,8 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
     let pairs = u64::from(part.plan.replicas.max(1)) * part.records.len().max(1) as u64;
     let (each, trip) = (times / pairs, trip_s(part)?);
     // Calls that the application begins at moments of its own are no chain.
-    let paced = application::paces(part, Side::Initiator) || view.outside_share(part.index, Side::Initiator) > 0.5;
-    let own = (real(times) * trip / (part.elapsed_s * f64::from(part.plan.replicas.max(1)))).min(1.0);
+    let paced = part.paces(Side::Initiator) || context.outside_share(part.index, Side::Initiator) > 0.5;
+    let own = (real(times) * trip / part.pairs_s()).min(1.0);
     let share = own * part.weight;
     if each < CHAIN || paced || trip < LEAST_TRIP_S || share < LEAST {
         return None;
@@ -43,8 +44,8 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(takes)
     );
     let rows = match part.work {
-        Work::Calls => view.scene.rows("APP_CALL"),
-        _ => view.scene.rows("APP_CONNECT"),
+        Work::Calls => context.measurement.rows("APP_CALL"),
+        _ => context.measurement.rows("APP_CONNECT"),
     };
     let figure = format!(
         "{times} {what} x {} = {} of {}",
@@ -52,18 +53,18 @@ fn of(view: &View<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(real(times) * trip),
         units::time(part.elapsed_s)
     );
-    let evidence = if rows.is_empty() { view.scene.figure(figure) } else { view.scene.log.evidence(figure, &rows) };
-    let finding = view.finding(Kind::SerialRoundTrips, share, 0.9, sentence).because(evidence);
+    let evidence = context.measurement.evidence(figure, &rows);
+    let finding = KIND.finding(context, share, 0.9, sentence).because(evidence);
     Some(if part.work == Work::Calls {
         finding
             .attempt("send requests without waiting for responses: `repeat count { DataRequest(unit); }` then await them, or several pairs")
-            .attempt("put several requests into one (batching), or ask nearer: a cache, a replica")
+            .attempt("put several requests into one (batching), or send them to a nearer host: a cache, a replica")
     } else {
         finding.attempt("keep connections open and use them again: connect before the clock, in one `repeat` of calls")
     })
 }
 
-/// The network's own round trip, s: propagation where it is modelled, else what the transport saw.
+/// The network's own round trip, s: propagation where it is modelled, else what the transport measured.
 fn trip_s(part: &Part<'_>) -> Option<f64> {
     match &part.paths {
         Some((there, back)) => Some(Path::delay_s(there) + Path::delay_s(back)),

@@ -12,18 +12,18 @@ use std::collections::BTreeMap;
 
 /// What is to be computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Request {
     /// Segments of each group of lines for itself beside those of all.
     pub grouped: bool,
-    /// Size of units whose events do not tell it, bytes.
+    /// Size of units whose events do not carry it, bytes.
     pub bytes: Option<u64>,
     /// How many of the slowest lines are named.
     pub slowest: usize,
 }
 
-/// What lifelines say.
+/// Statistics of lifelines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Ways {
+pub struct LifelineStatistics {
     /// How many lines have each outcome, in each group.
     pub outcomes: Vec<Count>,
     /// From first to last point of the lines that arrived: of all, then of each group.
@@ -64,32 +64,35 @@ pub struct Whole {
     pub ns: Spread,
 }
 
-/// Computes it.
-#[must_use]
-pub fn ways(made: &Lifelines, index: Option<&Index>, wanted: Wanted) -> Ways {
-    let groups = || std::iter::once(None).chain((0..made.groups.len() as u32).map(Some).filter(|_| wanted.grouped));
-    let mut found = segments(made, index, false);
-    let mut points = reached(made, false);
-    if wanted.grouped {
-        found.extend(segments(made, index, true));
-        points.extend(reached(made, true));
-    }
-    let blocked = blocked(made);
-    Ways {
-        outcomes: outcomes(made),
-        whole: groups().filter_map(|group| Some(Whole { group, ns: whole(made, group)? })).collect(),
-        segments: found,
-        reached: points,
-        rates: rates(made, index, wanted.bytes),
-        synchrony: synchrony(&blocked),
-        blocked,
-        slowest: slowest(made, wanted.slowest),
+impl LifelineStatistics {
+    /// Computes all of it.
+    #[must_use]
+    pub fn of(lifelines: &Lifelines, index: Option<&Index>, request: Request) -> Self {
+        let groups = (0..lifelines.groups.len() as u32).map(Some).filter(|_| request.grouped);
+        let whole = |group| Some(Whole { group, ns: whole(lifelines, group)? });
+        let mut found = segments(lifelines, index, false);
+        let mut points = reached(lifelines, false);
+        if request.grouped {
+            found.extend(segments(lifelines, index, true));
+            points.extend(reached(lifelines, true));
+        }
+        let blocked = blocked(lifelines);
+        Self {
+            outcomes: outcomes(lifelines),
+            whole: std::iter::once(None).chain(groups).filter_map(whole).collect(),
+            segments: found,
+            reached: points,
+            rates: rates(lifelines, index, request.bytes),
+            synchrony: synchrony(&blocked),
+            blocked,
+            slowest: slowest(lifelines, request.slowest),
+        }
     }
 }
 
-fn outcomes(made: &Lifelines) -> Vec<Count> {
+fn outcomes(lifelines: &Lifelines) -> Vec<Count> {
     let mut counts: BTreeMap<(bool, u32, u32, u32), (Outcome, u64)> = BTreeMap::new();
-    for line in &made.lines {
+    for line in &lifelines.lines {
         let (kind, point, outcome) = match line.outcome {
             outcome @ Outcome::Complete => (0, 0, outcome),
             outcome @ Outcome::CacheHit => (1, 0, outcome),
@@ -99,7 +102,7 @@ fn outcomes(made: &Lifelines) -> Vec<Count> {
             outcome @ Outcome::Unfinished { after } => (5, after, outcome),
             outcome @ Outcome::Headless { before } => (6, before, outcome),
         };
-        counts.entry((made.is_connection(line), line.group, kind, point)).or_insert((outcome, 0)).1 += 1;
+        counts.entry((lifelines.is_connection(line), line.group, kind, point)).or_insert((outcome, 0)).1 += 1;
     }
     counts
         .into_iter()
@@ -107,9 +110,10 @@ fn outcomes(made: &Lifelines) -> Vec<Count> {
         .collect()
 }
 
-fn slowest(made: &Lifelines, count: usize) -> Vec<u32> {
-    let arrived = (0_u32..).zip(&made.lines).filter(|(_, line)| line.has_arrived() && !made.is_connection(line));
-    let mut lines: Vec<(i64, u32)> = arrived.map(|(number, line)| (-took(made, line), number)).collect();
+fn slowest(lifelines: &Lifelines, count: usize) -> Vec<u32> {
+    let arrived =
+        (0_u32..).zip(&lifelines.lines).filter(|(_, line)| line.has_arrived() && !lifelines.is_connection(line));
+    let mut lines: Vec<(i64, u32)> = arrived.map(|(number, line)| (-took(lifelines, line), number)).collect();
     let count = count.min(lines.len());
     if count > 0 && count < lines.len() {
         lines.select_nth_unstable(count);

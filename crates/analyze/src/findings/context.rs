@@ -1,0 +1,66 @@
+//! What all kinds of findings share about one measurement, computed once.
+
+use super::endpoints::{self, Outside, Wait};
+use super::finding::{Evidence, Finding};
+use super::losses::{Losses, Place};
+use super::measurement::Measurement;
+use super::processors::{self, Processor};
+use stackline_core::program::Side;
+use stackline_core::units;
+use std::collections::BTreeMap;
+
+/// One measurement and what was computed of it.
+#[derive(Debug)]
+pub(crate) struct Context<'c> {
+    pub(crate) measurement: Measurement<'c>,
+    /// What was waited for, with the bytes.
+    pub(crate) waits: Vec<Wait>,
+    /// Times outside operations, by part of the measurement.
+    pub(crate) outside: Vec<BTreeMap<Side, Outside>>,
+    /// Processors at their limit.
+    pub(crate) processors: Vec<Processor>,
+    pub(crate) losses: Losses,
+}
+
+impl<'c> Context<'c> {
+    pub(crate) fn of(measurement: Measurement<'c>) -> Self {
+        let waits = endpoints::waits(&measurement);
+        let outside: Vec<_> =
+            (0..measurement.plan.parts.len()).map(|part| endpoints::outside(&measurement, part)).collect();
+        let processors = processors::at_their_limit(&measurement);
+        let cpu = processors.iter().map(|processor| processor.share).fold(0.0, f64::max);
+        let losses = Losses::of(&measurement, &waits, &outside, cpu);
+        Self { measurement, waits, outside, processors, losses }
+    }
+
+    /// The share of the measured time that one side's endpoints of a part were outside operations, 0 to 1.
+    pub(crate) fn outside_share(&self, part: usize, side: Side) -> f64 {
+        let Some(about) = self.measurement.parts.iter().find(|about| about.index == part) else { return 0.0 };
+        self.outside
+            .get(part)
+            .and_then(|sides| sides.get(&side))
+            .map_or(0.0, |outside| (outside.total_s / about.pairs_s()).min(1.0))
+    }
+
+    /// With what retransmissions did, as further evidence of what caused them.
+    pub(crate) fn with_stalls(&self, finding: Finding) -> Finding {
+        let stalls = &self.losses.stalls;
+        if stalls.waits == 0 || stalls.rows.is_empty() {
+            return finding;
+        }
+        let what = format!(
+            "{} waits for bytes that were sent again, {} in all, the longest {}",
+            stalls.waits,
+            units::time(stalls.seconds),
+            units::time(stalls.longest_s)
+        );
+        finding.because(self.measurement.log.evidence(what, &stalls.rows))
+    }
+
+    /// What was dropped at a place.
+    pub(crate) fn drops(&self, place: &Place) -> Evidence {
+        let port = &self.measurement.ports[place.port];
+        let what = format!("{}: {}; {}", port.name, port.reasons(), self.losses.basis);
+        self.measurement.log.evidence(what, &place.rows)
+    }
+}

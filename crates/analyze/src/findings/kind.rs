@@ -1,0 +1,45 @@
+//! What a kind of finding is: its name, its meaning, and where it is searched for.
+
+use super::context::Context;
+use super::finding::Finding;
+use super::log::Log;
+use super::part::Part;
+
+/// A kind of finding: each file of a kind has one, and `KINDS` lists them all.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// What such a finding means, as in the table of `docs/JSON.md`.
+    pub meaning: &'static str,
+    /// Where it is searched for.
+    pub(crate) find: &'static [Find],
+}
+
+/// Where a kind is searched for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Find {
+    /// In the events of the whole run.
+    Run(fn(&Log<'_>) -> Option<Finding>),
+    /// In a measurement, over all its parts.
+    Measurement(fn(&Context<'_>) -> Option<Finding>),
+    /// In each part of a measurement, as if it were alone.
+    Part(fn(&Context<'_>, &Part<'_>) -> Option<Finding>),
+    /// In what the findings above leave unexplained, those below `LEAST` among them.
+    Rest(fn(&Context<'_>, &[Finding]) -> Option<Finding>),
+}
+
+impl Kind {
+    /// A finding of this kind about a measurement.
+    pub(crate) fn finding(&self, context: &Context<'_>, share: f64, confidence: f64, sentence: String) -> Finding {
+        let measurement = Some(context.measurement.index);
+        let (share, confidence) = (share.clamp(0.0, 1.0), confidence.clamp(0.0, 1.0));
+        Finding { measurement, ..self.of_run(share, confidence, sentence) }
+    }
+
+    /// A finding of this kind about the whole run.
+    pub(crate) fn of_run(&self, share: f64, confidence: f64, sentence: String) -> Finding {
+        let (evidence, tries) = (Vec::new(), Vec::new());
+        Finding { kind: self.name, sentence, confidence, share, evidence, tries, measurement: None }
+    }
+}

@@ -1,0 +1,216 @@
+//! One measurement over its counted runs: its parts, the links that its data crosses, and which events are its own.
+
+use super::finding::Evidence;
+use super::log::Log;
+use super::part::{Part, Work};
+use super::path::{self, FULL, Port};
+use crate::statistics::real;
+use stackline_core::network::Network;
+use stackline_core::plan;
+use stackline_core::program::Side;
+use stackline_core::record::RunRecord;
+use stackline_core::trace::{Flow, RunSpan};
+use std::collections::BTreeMap;
+
+/// A measurement with what is known of its counted runs.
+#[derive(Debug)]
+pub(crate) struct Measurement<'c> {
+    pub(crate) log: &'c Log<'c>,
+    /// Index in the plan.
+    pub(crate) index: usize,
+    pub(crate) plan: &'c plan::Measurement,
+    pub(crate) network: Option<&'c Network>,
+    /// Measured parts with a record.
+    pub(crate) parts: Vec<Part<'c>>,
+    /// Directions of links that data goes over, of all parts, load too.
+    pub(crate) ports: Vec<Port>,
+    /// The longest part of each run, summed over the runs, s.
+    pub(crate) span_s: f64,
+    /// Flows of the counted runs.
+    pub(crate) flows: Vec<&'c Flow>,
+}
+
+impl<'c> Measurement<'c> {
+    /// The measurement of that index; `None` when no counted run of it was made.
+    pub(crate) fn of(log: &'c Log<'c>, index: usize) -> Option<Self> {
+        let input = log.input;
+        let plan = input.plan.measurements.get(index)?;
+        let network = plan.across.as_ref();
+        let network = network.and_then(|name| input.plan.networks.iter().find(|network| network.name == *name));
+        let records = || input.records.iter().filter(move |record| record.measurement == index && !record.warmup);
+        let mut measurement = Self {
+            log,
+            index,
+            plan,
+            network,
+            parts: Vec::new(),
+            ports: Vec::new(),
+            span_s: spans(records()),
+            flows: input.index.flows.iter().filter(|flow| flow.measurement == index && !flow.warmup).collect(),
+        };
+        for (at, plan) in plan.parts.iter().enumerate() {
+            let records: Vec<&RunRecord> = records().filter(|record| record.part == at).collect();
+            let part = Part::of(network, at, plan, records);
+            measurement.cross(&part);
+            if !plan.background && part.elapsed_s > 0.0 {
+                measurement.parts.push(part);
+            }
+        }
+        let all: f64 = measurement.parts.iter().map(|part| part.elapsed_s).sum();
+        let alone = measurement.parts.len() == 1;
+        measurement.parts.iter_mut().for_each(|part| (part.weight, part.alone) = (part.elapsed_s / all, alone));
+        measurement.count(records());
+        (!measurement.parts.is_empty() && measurement.span_s > 0.0).then_some(measurement)
+    }
+
+    /// Adds the ports of a part's ways, each once.
+    fn cross(&mut self, part: &Part<'_>) {
+        let (Some(network), Some((there, back))) = (self.network, &part.paths) else { return };
+        let ways = match part.work {
+            Work::Bulk(Side::Initiator) => vec![(there, true), (back, false)],
+            Work::Bulk(Side::Responder) => vec![(there, false), (back, true)],
+            Work::Calls | Work::Connects => vec![(there, true), (back, true)],
+        };
+        for (way, data) in ways {
+            for at in 0..way.hops.len() {
+                let name = path::name(&way.hops[at]);
+                let known = self.ports.iter().position(|port| port.name == name);
+                let known = known.unwrap_or_else(|| {
+                    self.ports.push(Port::new(network, way, at));
+                    self.ports.len() - 1
+                });
+                if data {
+                    self.ports[known].streams += part.plan.replicas;
+                }
+            }
+        }
+    }
+
+    /// Adds what the network counted, once a run.
+    fn count<'r>(&mut self, records: impl Iterator<Item = &'r RunRecord>) {
+        let networks = records.filter_map(|record| Some((record.run, record.network.as_ref()?)));
+        let runs: BTreeMap<u32, _> = networks.collect();
+        for record in runs.values().flat_map(|network| &network.ports) {
+            if let Some(port) = self.ports.iter_mut().find(|port| port.name == record.name) {
+                port.add(record);
+            }
+        }
+    }
+
+    /// The share of the time that a port's rate was spent, 0 to 1.
+    pub(crate) fn busy(&self, port: &Port) -> f64 {
+        (port.busy_s() / self.span_s).min(1.0)
+    }
+
+    /// Seconds that senders took to open their windows, by the closed form: what no limit could have used.
+    pub(crate) fn opening_s(&self) -> f64 {
+        let of = |part: &Part<'_>| {
+            let runs = real(part.records.len() as u64);
+            let at_rate = 8.0 * real(part.bytes()) / runs / part.bottleneck_bit_s()?;
+            Some(runs * (part.without_loss_s()? - at_rate).max(0.0))
+        };
+        self.parts.iter().filter(|part| part.limits().is_some()).filter_map(of).fold(0.0, f64::max).min(self.span_s)
+    }
+
+    /// The fullest port that data goes over, of those at their own rate.
+    pub(crate) fn fullest(&self) -> Option<&Port> {
+        let carrying = self.ports.iter().filter(|port| port.streams > 0 && port.packets > 0 && !port.paced);
+        carrying.max_by(|a, b| a.busy_s().total_cmp(&b.busy_s()))
+    }
+
+    /// How full the fullest of the ports on a part's data path is; `None` where no network is modelled.
+    pub(crate) fn fullness(&self, part: &Part<'_>) -> Option<f64> {
+        let way = part.data_path()?;
+        let on = |port: &&Port| way.hops.iter().any(|hop| path::name(hop) == port.name);
+        self.ports.iter().filter(on).map(|port| self.busy(port)).reduce(f64::max)
+    }
+
+    /// Whether a port on a part's data path is full.
+    pub(crate) fn is_full(&self, part: &Part<'_>) -> bool {
+        self.fullness(part).is_some_and(|fullness| fullness >= FULL)
+    }
+
+    /// A stream's part of the slowest hop on a part's data path when all that go over it share it alike, bit/s.
+    pub(crate) fn fair_bit_s(&self, part: &Part<'_>) -> Option<f64> {
+        let way = part.data_path()?;
+        let on = |port: &&Port| way.hops.iter().any(|hop| path::name(hop) == port.name);
+        let fair = |port: &Port| port.hop.rate_bit_s.map(|rate| rate / f64::from(port.streams.max(1)));
+        self.ports.iter().filter(on).filter_map(fair).reduce(f64::min)
+    }
+
+    /// Whether anything but bulk data is measured.
+    pub(crate) fn has_calls_or_connects(&self) -> bool {
+        self.parts.iter().any(|part| part.work.sender().is_none())
+    }
+
+    /// The time that shares refer to, s.
+    pub(crate) fn basis_s(&self) -> f64 {
+        self.parts.iter().map(Part::basis_s).sum::<f64>().max(1e-12)
+    }
+
+    /// The longest round trip of its parts, s.
+    pub(crate) fn longest_trip_s(&self) -> f64 {
+        self.parts.iter().filter_map(Part::round_trip_s).fold(0.0, f64::max)
+    }
+
+    /// A mean over the parts, each with its share of the time.
+    pub(crate) fn over_parts(&self, of: impl Fn(&Part<'c>) -> f64) -> f64 {
+        self.parts.iter().map(|part| part.weight * of(part)).sum()
+    }
+
+    /// Evidence that is a figure of records: it stands for the whole of the runs.
+    pub(crate) fn figure(&self, what: String) -> Evidence {
+        let from_ns = self.spans().map(|run| run.from_ns).min().unwrap_or(0);
+        let to_ns = self.spans().map(|run| run.to_ns).max().unwrap_or(0);
+        Evidence { what, from_ns, to_ns, ..Evidence::default() }
+    }
+
+    /// Evidence of these events; of none, the figure alone.
+    pub(crate) fn evidence(&self, what: String, rows: &[u32]) -> Evidence {
+        if rows.is_empty() { self.figure(what) } else { self.log.evidence(what, rows) }
+    }
+
+    /// When its counted runs were.
+    fn spans(&self) -> impl Iterator<Item = &'c RunSpan> {
+        let runs = self.log.input.index.runs.iter();
+        runs.filter(|run| run.measurement == self.index && !run.warmup)
+    }
+
+    /// Rows of a keyword within the counted runs.
+    pub(crate) fn rows_within(&self, keyword: &str) -> impl Iterator<Item = u32> {
+        self.log.rows(keyword).iter().copied().filter(|row| self.is_within(*row))
+    }
+
+    fn is_within(&self, row: u32) -> bool {
+        self.spans().any(|run| (run.from_ns..=run.to_ns).contains(&self.log.at(row)))
+    }
+
+    /// Whether a flow belongs to the counted runs of this measurement.
+    pub(crate) fn has(&self, flow: u32) -> bool {
+        self.flows.binary_search_by_key(&flow, |flow| flow.id).is_ok()
+    }
+
+    /// Rows of a keyword without a stream, of the hosts and the times of this measurement's counted runs.
+    pub(crate) fn nameless(&self, keyword: &str) -> Vec<u32> {
+        let hosts = || self.parts.iter().flat_map(|part| [&part.hosts.0, &part.hosts.1]);
+        let mine = |row: &u32| {
+            self.log.flow(*row).is_none() && self.is_within(*row) && hosts().any(|host| host == self.log.host(*row))
+        };
+        self.log.rows(keyword).iter().copied().filter(mine).collect()
+    }
+
+    /// Rows of a keyword whose stream belongs to this measurement.
+    pub(crate) fn rows(&self, keyword: &str) -> Vec<u32> {
+        let mine = |row: &u32| self.log.flow(*row).is_some_and(|flow| self.has(flow));
+        self.log.rows(keyword).iter().copied().filter(mine).collect()
+    }
+}
+
+fn spans<'r>(records: impl Iterator<Item = &'r RunRecord>) -> f64 {
+    let mut longest: BTreeMap<u32, u64> = BTreeMap::new();
+    for record in records {
+        let longest = longest.entry(record.run).or_default();
+        *longest = (*longest).max(record.elapsed_ns).max(record.span_ns);
+    }
+    longest.values().map(|ns| real(*ns) / 1e9).sum()
+}

@@ -1,0 +1,106 @@
+//! Receiver-limited: the receiving application is busy elsewhere while received data waits for it.
+
+use super::buffer::Buffer;
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::part::{Part, other};
+use super::path::FULL;
+use super::receive_backlog;
+use crate::statistics::real;
+use stackline_core::units;
+use stackline_model::pipe;
+
+pub(super) const KIND: Kind = Kind {
+    name: "receiver_limited",
+    meaning: "the receiving application does not take what has come to its host",
+    find: &[Find::Part(find)],
+};
+
+fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    by_events(context, part).or_else(|| by_window(context, part)).or_else(|| by_rate(context, part))
+}
+
+/// By what waited for the reader while it was away.
+fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    let reader = other(part.work.sender()?);
+    // Of a host that lost many of its events nothing follows.
+    context.outside.get(part.index)?.get(&reader)?;
+    let backlog = receive_backlog::of(&context.measurement, part.index, reader);
+    let own = (backlog.total_s / part.basis_s()).min(1.0);
+    let share = own * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let (_, host) = part.ends()?;
+    let each = backlog.total_s / real(backlog.times.max(1));
+    let sentence = format!(
+        "the receiver limits: received data waits for the application on {host} {} ({} between its operations)",
+        part.of_its_time(own),
+        units::time(each)
+    );
+    let what = format!("{} times {} pass before {host} takes the next data unit", backlog.times, units::time(each));
+    let mut finding =
+        KIND.finding(context, share, 0.95, sentence).because(context.measurement.log.evidence(what, &backlog.rows));
+    if let Some(limits) = part.limits().filter(|limits| limits.receive_window >= LEAST) {
+        let what = format!("the sender waits for the receiver's window {} of the time", percent(limits.receive_window));
+        finding = finding.because(context.measurement.figure(what));
+    }
+    Some(tries(finding, part, host))
+}
+
+/// The window is closed though it allows a much higher rate: its reader is behind, in whatever operation.
+fn by_rate(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    let limits = part.limits()?;
+    let share = limits.receive_window * part.weight;
+    let (window, trip) = (part.setting_bytes("receive_buffer", true)?, part.round_trip_s()?);
+    let lets = pipe::window_limited_bit_s(real(window), trip)?;
+    // A hole that a loss left shuts a window too, and a processor at its limit is found for itself.
+    let other = context.losses.share >= LEAST || !context.processors.is_empty();
+    if share < LEAST || other || !part.window_is_closed_by_reader(limits, lets) {
+        return None;
+    }
+    let (_, host) = part.ends()?;
+    let sentence = format!(
+        "the receiver limits: the sender waits for the window of {host} {}, and sends at {} where {} over a round trip of {} allow {}",
+        part.of_its_time(limits.receive_window),
+        units::rate(part.rate_bit_s()),
+        units::size(window),
+        units::time(trip),
+        units::rate(lets)
+    );
+    let figure = format!("the receiver's window held the sender back {} of the time", percent(limits.receive_window));
+    Some(tries(KIND.finding(context, share, 0.7, sentence).because(context.measurement.figure(figure)), part, host))
+}
+
+/// Without events: the window is closed though it is large enough for the path.
+fn by_window(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    if !context.measurement.log.is_empty() {
+        return None;
+    }
+    let own = part.limits()?.receive_window;
+    let share = own * part.weight;
+    let (window, needed) = (part.setting_bytes("receive_buffer", true)?, part.bandwidth_delay_bytes()?);
+    let fullness = context.measurement.fullness(part)?;
+    let shared = context.measurement.fullest().is_some_and(|port| port.streams > 1);
+    if share < LEAST || real(window) < needed || shared || fullness >= FULL {
+        return None;
+    }
+    let (_, host) = part.ends()?;
+    let sentence = format!(
+        "the receiver limits: the sender waits for the window of {host} {}, though its buffer of {} holds what the path does ({})",
+        part.of_its_time(own),
+        units::size(window),
+        units::size(needed as u64)
+    );
+    Some(tries(KIND.finding(context, share, 0.7, sentence), part, host))
+}
+
+fn tries(finding: Finding, part: &Part<'_>, host: &str) -> Finding {
+    finding
+        .attempt(format!("let the application on {host} read in a thread of its own, or do less between its reads"))
+        .attempt(format!(
+            "a larger receive buffer only helps if the reader catches up later ({})",
+            Buffer::Receive.option(part, None)
+        ))
+}

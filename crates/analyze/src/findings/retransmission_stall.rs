@@ -1,0 +1,36 @@
+//! Stalls explained by a retransmission of the bytes that were waited for, where it is not known who dropped them.
+
+use super::context::Context;
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use stackline_core::units;
+
+pub(super) const KIND: Kind = Kind {
+    name: "retransmission_stall",
+    meaning: "waits hold a retransmission of their own bytes, and no record names who dropped them",
+    find: &[Find::Measurement(find)],
+};
+
+fn find(context: &Context<'_>) -> Option<Finding> {
+    let (losses, stalls) = (&context.losses, &context.losses.stalls);
+    let named = losses.places.iter().any(|place| place.part > 0.0);
+    if named || losses.stalled < LEAST || stalls.waits == 0 {
+        return None;
+    }
+    let each = stalls.seconds / stalls.waits as f64;
+    let sentence = format!(
+        "{} waits hold a retransmission of their own bytes and take {} longer than usual, {} of the time; the longest {}",
+        stalls.waits,
+        units::time(each),
+        percent(losses.stalled),
+        units::time(stalls.longest_s)
+    );
+    let finding = KIND.finding(context, losses.stalled, stalls.confidence, sentence);
+    let what = format!("{} retransmissions within waits for their bytes", stalls.rows.len());
+    Some(
+        finding
+            .because(context.measurement.log.evidence(what, &stalls.rows))
+            .attempt("find where packets are dropped: interfaces (`ip -s link`), switches (`stackline watch --snmp`), queues (`tc -s qdisc`)")
+            .attempt("for short exchanges a lower least time-out: `ip route change ... rto_min 20ms`"),
+    )
+}

@@ -1,0 +1,35 @@
+//! Several streams that lose at the same moments, at one queue: they fall and rise together, and the link idles meanwhile.
+
+use super::context::Context;
+use super::finding::{Finding, percent};
+use super::kind::{Find, Kind};
+use super::queues;
+
+pub(super) const KIND: Kind = Kind {
+    name: "synchronised_loss",
+    meaning: "several streams lose in the same round trips, more often than chance has it",
+    find: &[Find::Measurement(find)],
+};
+
+/// Unless the buffer is too small for the streams: that explains more.
+fn find(context: &Context<'_>) -> Option<Finding> {
+    let (place, share) = queues::worst(context)?;
+    if queues::too_small(context, place).is_some() {
+        return None;
+    }
+    let losses = queues::synchronised(context, place)?;
+    let port = &context.measurement.ports[place.port];
+    let sentence = format!(
+        "the {} streams at {} lose together ({} of {} moments of loss) and slow down together: it costs {} of the time",
+        losses.streams,
+        port.name,
+        percent(losses.share),
+        losses.moments,
+        percent(share)
+    );
+    let finding = KIND.finding(context, share, context.losses.confidence, sentence);
+    let finding = context.with_stalls(finding.because(losses.evidence).because(context.drops(place)));
+    let finding = finding
+        .attempt(format!("an active queue before {}: `queue fq_codel` or `red` drops one stream at a time", port.name));
+    Some(queues::tries(context, finding, place))
+}
