@@ -13,10 +13,8 @@
 //! | [`ends`] | where data units come from and go to |
 //! | [`meter`] | CPU, counters and histograms of the measured period |
 //! | [`placement`] | cores, priorities, and what waking another core costs |
-//! | [`environment`] | what the machine is and does (SPIMS section 5) |
 //! | `recording` | one traced run at an agent: events kept until they are taken |
 //! | [`files`] | the one directory an agent may touch |
-//! | [`watch`] | monitors of the machine, exact events of its kernel |
 //! | `sys` | the only unsafe code |
 //!
 //! It never parses the language, never computes a statistic and never prints.
@@ -27,7 +25,6 @@ pub mod control;
 pub mod coordinator;
 pub mod endpoint;
 pub mod ends;
-pub mod environment;
 pub mod fault;
 pub mod files;
 #[doc(hidden)]
@@ -40,4 +37,3 @@ pub mod placement;
 mod recording;
 pub mod stacks;
 mod sys;
-pub mod watch;

@@ -3,7 +3,6 @@
 //! Everything is read at the two ends of the period; recording a time allocates nothing.
 
 use crate::clock;
-use crate::environment::HeldBack;
 use crate::sys::thread;
 use hdrhistogram::Histogram as Hdr;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -11,6 +10,7 @@ use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 use stackline_core::record::{Histogram, HostUsage, Usage};
 use stackline_core::time::Instant;
+use stackline_monitor::environment::HeldBack;
 use std::fs;
 
 /// Times kept one by one up to this many, in a histogram beyond.

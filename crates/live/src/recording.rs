@@ -4,10 +4,10 @@
 
 use crate::clock;
 use crate::control::{MOST_TAPES, Recorded};
-use crate::sys::adjustment;
-use crate::watch::{Config, Ports, Seen, Watch, thread_cpu_s};
 use stackline_events::tape::Names;
 use stackline_events::{Keyword, Memory, Recorder, Sink, Tape, Value, recorder};
+use stackline_monitor::clock::{synchronisation, thread_cpu_s};
+use stackline_monitor::watch::{Config, Ports, Seen, Watch};
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -66,7 +66,7 @@ impl Recording {
             cost_s,
             absent,
             notes,
-            kernel: adjustment::read().ok(),
+            kernel: synchronisation().ok(),
         };
         (recorded, Pieces { kept, names: Names::default() })
     }

@@ -63,7 +63,7 @@ fn throttling_of(root: &Root, directory: &str) -> Option<Throttling> {
 
 /// For how long each control group above this process had been held back at a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct HeldBack {
+pub struct HeldBack {
     /// In ns since the group was made, from this process's own group up; `None` for one that does not count it.
     each: Vec<Option<u64>>,
     /// Why nothing is known.
@@ -72,7 +72,8 @@ pub(crate) struct HeldBack {
 
 impl HeldBack {
     /// Now, on this host. The groups are looked for once a process: a sample then reads a few short files.
-    pub(crate) fn now() -> Self {
+    #[must_use]
+    pub fn now() -> Self {
         static GROUPS: OnceLock<Result<Groups, String>> = OnceLock::new();
         let root = Root::system();
         Self::of(GROUPS.get_or_init(|| Groups::find(&root)).as_ref(), &root)
@@ -86,7 +87,10 @@ impl HeldBack {
     }
 
     /// Seconds until `later`, of the group that was held back longest in between; else why that is not known.
-    pub(crate) fn seconds_until(&self, later: &Self) -> Result<f64, String> {
+    ///
+    /// # Errors
+    /// Why it is not known.
+    pub fn seconds_until(&self, later: &Self) -> Result<f64, String> {
         let both = self.each.iter().zip(&later.each).filter_map(|(before, after)| before.zip(*after));
         let longest = both.map(|(before, after)| after.saturating_sub(before)).max();
         let reason = || self.unknown.as_ref().or(later.unknown.as_ref()).map_or(UNCOUNTED, String::as_str).to_owned();

@@ -1,8 +1,8 @@
 //! What watching costs: CPU seconds of the watching thread, as a share of one core, with and without connections that are busy.
 //!
-//! `cargo bench -p stackline-live --bench watch`; a number behind `--rounds` for more rounds.
+//! `cargo bench -p stackline-monitor --bench watch`; a number behind `--rounds` for more rounds.
 
-use stackline_live::watch::{Config, Connections, Watch};
+use stackline_monitor::watch::{Config, Connections, Watch};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

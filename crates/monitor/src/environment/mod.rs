@@ -20,7 +20,7 @@ mod tests;
 
 pub use difference::difference;
 pub use dynamic::{DynamicSample, Sampler};
-pub(crate) use groups::HeldBack;
+pub use groups::HeldBack;
 use root::Root;
 use serde_json::Value;
 

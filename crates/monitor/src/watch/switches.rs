@@ -4,7 +4,8 @@
 //! port is told of when its counters moved, over the interval since they moved before.
 
 use super::round::{Step, grown};
-use super::{MOST_BYTES, Shared, thread_cpu_s};
+use super::{MOST_BYTES, Shared};
+use crate::clock::thread_cpu_s;
 use snmp2::{Error, Oid, SyncSession, Value as Given, v3};
 use stackline_events::{Keyword, Tape, Value, clock};
 use std::collections::BTreeMap;

@@ -9,6 +9,7 @@ mod format;
 mod instance;
 mod pages;
 
+use crate::clock::monotonic_ns;
 use decode::Event;
 pub(super) use decode::{Ends, Happened, What};
 use format::Format;
@@ -165,8 +166,8 @@ fn lost_of(text: &str) -> u64 {
 
 /// What the monotonic clock, which stamps the records, is behind the time of events, ns.
 fn offset() -> i128 {
-    let (before, read_at, after) = (crate::clock::now(), Instant::now(), crate::clock::now());
-    clock::monotonic_to_now_ns(before.0 + (after.0 - before.0) / 2, read_at)
+    let (before, read_at, after) = (monotonic_ns(), Instant::now(), monotonic_ns());
+    clock::monotonic_to_now_ns(before + (after - before) / 2, read_at)
 }
 
 #[cfg(test)]

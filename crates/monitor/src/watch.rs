@@ -31,8 +31,8 @@ mod tcp;
 mod wall;
 mod whose;
 
+use crate::clock::thread_cpu_s;
 use round::{Monitor, Round};
-use stackline_core::time::NANOS_PER_SECOND;
 use stackline_events::tape::Names;
 use stackline_events::{Keyword, Sink, Tape, Value, clock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -370,14 +370,6 @@ fn tell_lost(shared: &Shared, tape: &mut Tape, seen: &mut Seen) {
         tape.push(LOST.id(), clock::now_ns(), &[Value::from(lost)]);
         seen.lost += lost;
     }
-}
-
-/// CPU seconds of the calling thread.
-#[expect(clippy::cast_precision_loss, reason = "nanoseconds of one thread")]
-pub(crate) fn thread_cpu_s() -> f64 {
-    use nix::time::{ClockId, clock_gettime};
-    let spent = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
-    spent.map_or(0.0, |t| t.tv_sec() as f64 + t.tv_nsec() as f64 / NANOS_PER_SECOND as f64)
 }
 
 #[cfg(test)]
