@@ -10,7 +10,7 @@ use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 use stackline_core::record::{Histogram, HostUsage, Usage};
 use stackline_core::time::Instant;
-use stackline_monitor::environment::HeldBack;
+use stackline_monitor::HeldBack;
 use std::fs;
 
 /// Times kept one by one up to this many, in a histogram beyond.

@@ -26,5 +26,5 @@ pub fn thread_cpu_s() -> f64 {
 /// # Errors
 /// When the kernel refuses.
 pub fn synchronisation() -> io::Result<KernelClock> {
-    crate::sys::adjustment::read()
+    crate::sys::adjtimex::read()
 }

@@ -3,14 +3,29 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`watch`] | monitors of the machine, exact events of its kernel |
-//! | [`environment`] | what the machine is and does (SPIMS section 5) |
+//! | [`watch`] | a thread that samples all monitors until it is stopped |
+//! | `monitors` | one file a monitor, and the list of them |
+//! | `kernel_trace` | trace events of TCP, through a trace instance of our own |
+//! | [`switches`] | counters of switches by SNMP |
+//! | [`environment`] | the facts about a host that go with a result (SPIMS section 5) |
+//! | `control_groups` | CPU quotas and throttling of the control groups above this process |
 //! | [`clock`] | clocks of the kernel |
+//! | `parse` | text of `/proc` to plain data |
+//! | `file`, `root` | reading small files of the kernel |
 //! | `sys` | the only unsafe code |
 //!
-//! It changes nothing on the machine but one instance of the kernel's tracing, and never decides what its events mean.
+//! It changes nothing on the machine but one trace instance of the kernel, and never decides what its events mean.
 
 pub mod clock;
+mod control_groups;
 pub mod environment;
+mod file;
+mod kernel_trace;
+mod monitors;
+mod parse;
+mod root;
+pub mod switches;
 mod sys;
 pub mod watch;
+
+pub use control_groups::HeldBack;

@@ -18,21 +18,10 @@
 //!
 //! Every interval ends with its event, and is the true one: a round that came late says so by being long.
 
-mod diag;
-mod kernel;
-mod memory;
-mod network;
-mod process;
-mod processor;
-mod reader;
-mod round;
-pub mod switches;
-mod tcp;
-mod wall;
-mod whose;
-
 use crate::clock::thread_cpu_s;
-use round::{Monitor, Round};
+use crate::monitors::sample::{Monitor, Round};
+use crate::monitors::{clock_steps, memory, network, process, processor, tcp};
+use crate::switches;
 use stackline_events::tape::Names;
 use stackline_events::{Keyword, Sink, Tape, Value, clock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +35,7 @@ pub const EVERY: Duration = Duration::from_millis(100);
 /// The shortest and the longest interval.
 pub const INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
 /// Most bytes of events that wait to be taken; what comes behind is counted as lost.
-const MOST_BYTES: usize = 256 << 20;
+pub(crate) const MOST_BYTES: usize = 256 << 20;
 
 /// Ports that make a connection ours, by the end they are at: two processes of one machine that talk to each other each
 /// tell of their own end then.
@@ -131,11 +120,11 @@ pub struct Watch {
 
 /// What the watching thread and its owner share.
 #[derive(Debug, Default)]
-struct Shared {
-    stop: AtomicBool,
-    tape: Mutex<Tape>,
+pub(crate) struct Shared {
+    pub(crate) stop: AtomicBool,
+    pub(crate) tape: Mutex<Tape>,
     /// Events there was no room for that were not told of yet.
-    lost: AtomicU64,
+    pub(crate) lost: AtomicU64,
     follow: Arc<Mutex<Ports>>,
 }
 
@@ -252,7 +241,13 @@ impl Watcher {
         let every = config.interval.clamp(INTERVALS.0, INTERVALS.1);
         let mut seen = Seen::default();
         let mut monitors: Vec<Box<dyn Monitor>> = Vec::new();
-        let all = [processor::all(), memory::all(), network::all(&config.interfaces), process::all(every), wall::all()];
+        let all = [
+            processor::all(),
+            memory::all(),
+            network::all(&config.interfaces),
+            process::all(every),
+            clock_steps::all(),
+        ];
         for (name, monitor) in all.into_iter().flatten() {
             match monitor {
                 Ok(monitor) => monitors.push(monitor),
@@ -411,7 +406,7 @@ mod tests {
             let data = vec![7; 1 << 16];
             (0..bytes / data.len()).for_each(|_| near.write_all(&data).unwrap());
         });
-        let mut sockets = diag::Diag::open().unwrap().sockets().unwrap();
+        let mut sockets = crate::monitors::tcp::sock_diag::Diag::open().unwrap().sockets().unwrap();
         sockets.retain(|socket| Ok(socket.ends.local) == near.local_addr().map_err(drop));
         sockets[0].info.unwrap().retransmits
     }

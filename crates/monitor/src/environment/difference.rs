@@ -2,7 +2,7 @@
 
 use super::dynamic::{DynamicSample, Kind};
 use super::facts::{Facts, number};
-use super::parse::stat;
+use crate::parse::stat;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

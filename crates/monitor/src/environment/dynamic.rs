@@ -1,16 +1,16 @@
 //! The dynamic environment: counters and states of the host at a moment. A sample only reads files; it waits for nothing.
 
 use super::facts::{Facts, number};
-use super::groups::Groups;
-use super::parse::{block, interfaces, loadavg, pairs, pressure, softnet, stat};
-use super::root::Root;
+use crate::control_groups::Groups;
+use crate::parse::{block, interfaces, loadavg, pairs, pressure, softnet, stat};
+use crate::root::Root;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Counters only grow; their differences are what happened. States stand for themselves.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Counter,
     State,
 }
@@ -18,10 +18,10 @@ pub(super) enum Kind {
 /// The host at a moment.
 #[derive(Clone, Debug)]
 pub struct DynamicSample {
-    pub(super) taken: Instant,
-    pub(super) wall: SystemTime,
-    pub(super) values: BTreeMap<String, (Kind, f64)>,
-    pub(super) absent: BTreeMap<String, String>,
+    pub(crate) taken: Instant,
+    pub(crate) wall: SystemTime,
+    pub(crate) values: BTreeMap<String, (Kind, f64)>,
+    pub(crate) absent: BTreeMap<String, String>,
 }
 
 impl DynamicSample {
@@ -86,7 +86,7 @@ impl Sampler {
         Self::of(Root::system())
     }
 
-    pub(super) fn of(root: Root) -> Self {
+    pub(crate) fn of(root: Root) -> Self {
         let groups = Groups::find(&root);
         let zones = root.names("sys/class/thermal").and_then(|names| {
             let zones: Vec<String> = names.into_iter().filter(|name| name.starts_with("thermal_zone")).collect();

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 /// Facts by path (`processor/model`) and reasons by the same kind of path.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     values: BTreeMap<String, Value>,
     absent: BTreeMap<String, String>,
 }
 
 impl Facts {
     /// Notes a fact, or why it is absent.
-    pub(super) fn note(&mut self, path: &str, fact: Result<impl Into<Value>, String>) {
+    pub(crate) fn note(&mut self, path: &str, fact: Result<impl Into<Value>, String>) {
         match fact {
             Ok(value) => self.put(path, value),
             Err(reason) => self.miss(path, reason),
@@ -20,17 +20,17 @@ impl Facts {
     }
 
     /// Notes a fact.
-    pub(super) fn put(&mut self, path: &str, value: impl Into<Value>) {
+    pub(crate) fn put(&mut self, path: &str, value: impl Into<Value>) {
         self.values.insert(path.to_owned(), value.into());
     }
 
     /// Notes that a fact is absent.
-    pub(super) fn miss(&mut self, path: &str, reason: impl Into<String>) {
+    pub(crate) fn miss(&mut self, path: &str, reason: impl Into<String>) {
         self.absent.insert(path.to_owned(), reason.into());
     }
 
     /// The nested object, with `absent` as its last member when anything is.
-    pub(super) fn into_json(self) -> Value {
+    pub(crate) fn into_json(self) -> Value {
         let mut object = Map::new();
         for (path, value) in self.values {
             insert(&mut object, &path, value);
@@ -57,12 +57,12 @@ fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
 }
 
 /// A number as JSON: whole numbers without a fraction.
-pub(super) fn number(value: f64) -> Value {
+pub(crate) fn number(value: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() < EXACT { Value::from(value as i64) } else { Value::from(value) }
 }
 
 /// Numbers where the text is one, else the text.
-pub(super) fn number_or_text(text: &str) -> Value {
+pub(crate) fn number_or_text(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from)
 }

@@ -1,13 +1,13 @@
 //! The static environment: what the machine, the kernel and the limits are. One function a section, one table a function.
 
 use super::facts::{Facts, number, number_or_text};
-use super::groups::Groups;
-use super::parse::{chosen, cpuinfo, limits, list_length, mounts, pairs};
-use super::root::Root;
+use crate::control_groups::Groups;
+use crate::parse::{chosen, cpuinfo, limits, list_length, mounts, pairs};
+use crate::root::Root;
 use serde_json::{Value, json};
 
 /// All sections.
-pub(super) fn describe(root: &Root) -> Value {
+pub(crate) fn describe(root: &Root) -> Value {
     let mut facts = Facts::default();
     processor(root, &mut facts);
     caches(root, &mut facts);

@@ -12,16 +12,12 @@ mod difference;
 mod dynamic;
 mod facts;
 mod fixed;
-pub(crate) mod groups;
-pub(crate) mod parse;
-pub(crate) mod root;
 #[cfg(test)]
 mod tests;
 
+use crate::root::Root;
 pub use difference::difference;
 pub use dynamic::{DynamicSample, Sampler};
-pub use groups::HeldBack;
-use root::Root;
 use serde_json::Value;
 
 /// The part of the environment that does not change while a measurement runs.

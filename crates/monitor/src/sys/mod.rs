@@ -1,4 +1,4 @@
 //! The only unsafe code of the monitors: thin calls into the kernel, each with its reason. It decides nothing.
 #![allow(unsafe_code)]
 
-pub(crate) mod adjustment;
+pub(crate) mod adjtimex;

@@ -3,10 +3,10 @@
 use super::super::difference;
 use super::super::dynamic::Sampler;
 use super::super::fixed;
-use super::super::parse::{block, cgroup, chosen, cpuinfo, interfaces, limits, list_length, loadavg, mounts, pairs};
-use super::super::parse::{pressure, softnet, stat};
-use super::super::root::Root;
 use super::tree::Tree;
+use crate::parse::{block, cgroup, chosen, cpuinfo, interfaces, limits, list_length, loadavg, mounts, pairs};
+use crate::parse::{pressure, softnet, stat};
+use crate::root::Root;
 use proptest::prelude::*;
 
 /// Texts near what kernels write: the right words, blanks and colons, numbers up to and over the edge.

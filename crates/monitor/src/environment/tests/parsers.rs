@@ -1,7 +1,7 @@
 //! Each parser against a text a kernel wrote.
 
-use super::super::parse::{block, cgroup, chosen, cpuinfo, interfaces, limits, list_length, loadavg, mounts, pairs};
-use super::super::parse::{pressure, softnet, stat};
+use crate::parse::{block, cgroup, chosen, cpuinfo, interfaces, limits, list_length, loadavg, mounts, pairs};
+use crate::parse::{pressure, softnet, stat};
 
 const STAT: &str = "cpu  10 1 20 300 4 0 5 6 0 0\ncpu0 5 1 10 150 2 0 3 3 0 0\ncpu1 5 0 10 150 2 0 2\n\
     intr 234637 0 1\nctxt 343735\nbtime 1795217985\nprocesses 5987\nprocs_running 1\nprocs_blocked 2\n\

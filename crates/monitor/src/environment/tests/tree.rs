@@ -3,14 +3,14 @@
 use super::super::difference;
 use super::super::dynamic::Sampler;
 use super::super::fixed;
-use super::super::groups::{Groups, HeldBack};
-use super::super::root::Root;
+use crate::control_groups::{Groups, HeldBack};
+use crate::root::Root;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory that is removed when it goes out of sight.
-pub(super) struct Tree {
+pub(crate) struct Tree {
     path: PathBuf,
 }
 
@@ -32,7 +32,7 @@ impl Tree {
     }
 
     /// Every file of interest holding the same text.
-    pub(super) fn of_one_text(text: &str) -> Self {
+    pub(crate) fn of_one_text(text: &str) -> Self {
         let names = [
             "proc/stat",
             "proc/loadavg",
@@ -60,7 +60,7 @@ impl Tree {
         Self::new(&names.map(|name| (name, text)))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }

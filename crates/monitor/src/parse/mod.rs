@@ -13,12 +13,12 @@ pub(crate) mod softnet;
 pub(crate) mod stat;
 
 /// A number that is one: Rust also reads `nan` and `inf`, which no kernel writes and JSON cannot hold.
-pub(super) fn finite(text: &str) -> Option<f64> {
+pub(crate) fn finite(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
 /// Splits a kernel list such as `0-3,8` into how many numbers it names.
-pub(super) fn list_length(text: &str) -> Option<u64> {
+pub(crate) fn list_length(text: &str) -> Option<u64> {
     text.trim().split(',').map(range_length).try_fold(0, |sum: u64, n| sum.checked_add(n?))
 }
 
@@ -29,6 +29,6 @@ fn range_length(range: &str) -> Option<u64> {
 }
 
 /// What is in brackets in `always [madvise] never`; the whole line when nothing is.
-pub(super) fn chosen(line: &str) -> &str {
+pub(crate) fn chosen(line: &str) -> &str {
     line.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(line, |(word, _)| word)
 }

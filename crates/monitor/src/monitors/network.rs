@@ -1,13 +1,13 @@
 //! Interfaces, TCP's and UDP's counters, and the soft interrupts that take packets: files below `/proc/net`, which are of
 //! the network namespace that the watching thread was started in.
 
-use super::reader::Reader;
-use super::round::{Monitor, Round, Sampled, Started, Step, grown};
-use crate::environment::parse::{block, interfaces, softnet};
+use super::sample::{Monitor, Round, Sampled, Started, Step, grown};
+use crate::file::Reader;
+use crate::parse::{block, interfaces, softnet};
 use stackline_events::{Keyword, Tape, Value, clock};
 
 /// The monitors; of interfaces those named, or all.
-pub(super) fn all(names: &[String]) -> Vec<Started> {
+pub(crate) fn all(names: &[String]) -> Vec<Started> {
     vec![
         ("interfaces", Interfaces::start(names)),
         Sampled::start(
@@ -141,7 +141,7 @@ fn tell_softnet(step: Step, before: &Cores, now: &mut Cores, tape: &mut Tape) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::round::{lines, told};
+    use super::super::sample::{lines, told};
     use super::*;
     use proptest::prelude::*;
 

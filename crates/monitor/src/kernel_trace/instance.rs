@@ -3,7 +3,7 @@
 //!
 //! Where tracefs is not mounted it is reached through a mount that hangs nowhere and goes with its descriptor.
 
-use crate::watch::reader::reason;
+use crate::file::reason;
 use nix::fcntl::{Flock, FlockArg};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs::{self, File, OpenOptions};
@@ -142,7 +142,7 @@ fn remove_left(instances: &Path) {
 /// Where tracefs is: where it is mounted, else a mount of our own.
 fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| reason("/proc/self/mountinfo", &error))?;
-    let mounts = crate::environment::parse::mounts::parse(&mounts);
+    let mounts = crate::parse::mounts::parse(&mounts);
     if let Some(mount) = mounts.iter().find(|mount| mount.kind == "tracefs" && mount.root == "/") {
         let root = PathBuf::from(&mount.point);
         fs::read_dir(root.join("instances")).map_err(|error| reason(&mount.point, &error))?;

@@ -1,8 +1,8 @@
 //! Which control groups bound the CPU time of this process: its own and those above it. It changes none of them.
 
-use super::parse::cgroup::{self, Throttling};
-use super::parse::mounts::{self, Mount};
-use super::root::Root;
+use crate::parse::cgroup::{self, Throttling};
+use crate::parse::mounts::{self, Mount};
+use crate::root::Root;
 use std::sync::OnceLock;
 
 /// Why nothing is known of throttling where groups are found.
@@ -27,12 +27,12 @@ impl Groups {
     }
 
     /// Version 1 or 2.
-    pub(super) fn version(&self) -> u8 {
+    pub(crate) fn version(&self) -> u8 {
         self.version
     }
 
     /// The tightest quota, in processors; `None` when there is no limit.
-    pub(super) fn quota(&self, root: &Root) -> Option<f64> {
+    pub(crate) fn quota(&self, root: &Root) -> Option<f64> {
         self.directories.iter().filter_map(|directory| self.quota_of(root, directory)).reduce(f64::min)
     }
 
@@ -79,7 +79,7 @@ impl HeldBack {
         Self::of(GROUPS.get_or_init(|| Groups::find(&root)).as_ref(), &root)
     }
 
-    pub(super) fn of(groups: Result<&Groups, &String>, root: &Root) -> Self {
+    pub(crate) fn of(groups: Result<&Groups, &String>, root: &Root) -> Self {
         match groups {
             Ok(groups) => Self { each: groups.held_back_ns(root), unknown: None },
             Err(reason) => Self { each: Vec::new(), unknown: Some(reason.clone()) },

@@ -3,8 +3,8 @@
 //! The watching thread is one of them. Where it comes late without having waited for a core, the process was stopped (a
 //! signal, a control group's freezer, a machine that was paused whole).
 
-use super::reader::Reader;
-use super::round::{Monitor, Round, Started, Step};
+use super::sample::{Monitor, Round, Started, Step};
+use crate::file::Reader;
 use nix::unistd::{getpid, gettid};
 use stackline_events::{Keyword, Tape, Value, clock};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const ROUNDS: u32 = 10;
 const LATE_NS: u64 = 20_000_000;
 
 /// The monitor; `every` is how often it is asked to look.
-pub(super) fn all(every: Duration) -> Vec<Started> {
+pub(crate) fn all(every: Duration) -> Vec<Started> {
     vec![("process", Process::start(every))]
 }
 
@@ -77,7 +77,7 @@ impl Process {
     /// Threads come and go.
     fn look_for_threads(&mut self) -> Result<(), String> {
         let path = "/proc/self/task";
-        let entries = std::fs::read_dir(path).map_err(|error| super::reader::reason(path, &error))?;
+        let entries = std::fs::read_dir(path).map_err(|error| crate::file::reason(path, &error))?;
         for entry in entries.flatten() {
             let id = entry.file_name().to_string_lossy().into_owned();
             let known = id == self.watcher.id || self.threads.iter().any(|thread| thread.id == id);
@@ -135,7 +135,7 @@ fn tell(step: Step, every_ns: u64, watcher: u64, longest: u64, tape: &mut Tape) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::round::lines;
+    use super::super::sample::lines;
     use super::*;
 
     const MS: u64 = 1_000_000;

@@ -3,9 +3,9 @@
 //! A switch answers when it likes and brings its counters up to date when it likes, so each has a thread of its own, and a
 //! port is told of when its counters moved, over the interval since they moved before.
 
-use super::round::{Step, grown};
-use super::{MOST_BYTES, Shared};
 use crate::clock::thread_cpu_s;
+use crate::monitors::sample::{Step, grown};
+use crate::watch::{MOST_BYTES, Shared};
 use snmp2::{Error, Oid, SyncSession, Value as Given, v3};
 use stackline_events::{Keyword, Tape, Value, clock};
 use std::collections::BTreeMap;
@@ -108,10 +108,10 @@ pub struct Switch {
 }
 
 /// A thread that asks a switch; what it cost and why it ended early.
-pub(super) type Asking = (String, JoinHandle<(f64, Option<String>)>);
+pub(crate) type Asking = (String, JoinHandle<(f64, Option<String>)>);
 
 /// Starts to ask it every so often, until the watch stops.
-pub(super) fn start(switch: Switch, every: Duration, shared: Arc<Shared>, host: String) -> Result<Asking, String> {
+pub(crate) fn start(switch: Switch, every: Duration, shared: Arc<Shared>, host: String) -> Result<Asking, String> {
     let name = format!("switch {}", switch.address);
     let work = move || {
         let fault = open(&switch).and_then(|mut session| ask_on(&mut session, every, &shared, &host)).err();

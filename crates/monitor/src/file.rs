@@ -9,7 +9,7 @@ const LONGEST: usize = 1 << 20;
 
 /// One file and the memory it is read into, which only ever grows.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     path: String,
     file: File,
     buffer: Vec<u8>,
@@ -17,13 +17,13 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Opens it; an error says why it cannot be read.
-    pub(super) fn open(path: &str) -> Result<Self, String> {
+    pub(crate) fn open(path: &str) -> Result<Self, String> {
         let file = File::open(path).map_err(|error| reason(path, &error))?;
         Ok(Self { path: path.into(), file, buffer: vec![0; 4096] })
     }
 
     /// What it says now.
-    pub(super) fn text(&mut self) -> Result<&str, String> {
+    pub(crate) fn text(&mut self) -> Result<&str, String> {
         let mut length = 0;
         loop {
             if length == self.buffer.len() {
@@ -43,13 +43,13 @@ impl Reader {
     }
 
     /// Its path.
-    pub(super) fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         &self.path
     }
 }
 
 /// Why a file cannot be read, without the numbers of a run.
-pub(super) fn reason(path: &str, error: &io::Error) -> String {
+pub(crate) fn reason(path: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("{path} does not exist"),
         io::ErrorKind::PermissionDenied => format!("{path} may not be read"),

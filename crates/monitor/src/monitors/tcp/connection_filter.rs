@@ -1,8 +1,8 @@
 //! Whose a connection is: of this process, of given ports, or anybody's in this network namespace.
 
-use super::diag::{LISTEN, Socket};
-use super::kernel::Ends;
-use super::{Connections, Ports};
+use super::sock_diag::{LISTEN, Socket};
+use crate::kernel_trace::Ends;
+use crate::watch::{Connections, Ports};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ const MOST_SOCKETS: usize = 1 << 16;
 
 /// Decides whose a connection is, and learns while it does.
 #[derive(Debug)]
-pub(super) struct Whose {
+pub(crate) struct Whose {
     /// Of this process; ports are learned from its sockets.
     process: bool,
     all: bool,
@@ -21,11 +21,11 @@ pub(super) struct Whose {
     /// Whether each socket is ours, by its cookie.
     known: BTreeMap<u64, bool>,
     /// Whether what names no connection happened here: there is no other network namespace that it is likelier to be of.
-    pub(super) machine: bool,
+    pub(crate) machine: bool,
 }
 
 impl Whose {
-    pub(super) fn new(connections: &Connections) -> Self {
+    pub(crate) fn new(connections: &Connections) -> Self {
         let ports = if let Connections::Ports(ports) = connections { ports.clone() } else { Ports::default() };
         let (process, all) = (*connections == Connections::Process, *connections == Connections::All);
         let machine = all && in_first_namespace();
@@ -33,13 +33,13 @@ impl Whose {
     }
 
     /// More ports are ours from now on.
-    pub(super) fn follow(&mut self, ports: Ports) {
+    pub(crate) fn follow(&mut self, ports: Ports) {
         self.ports.local.extend(ports.local);
         self.ports.remote.extend(ports.remote);
     }
 
     /// The ports that the kernel may leave out all others but; none where they are not known beforehand.
-    pub(super) fn fixed_ports(&self) -> Vec<u16> {
+    pub(crate) fn fixed_ports(&self) -> Vec<u16> {
         if self.process || self.all {
             return Vec::new();
         }
@@ -47,14 +47,14 @@ impl Whose {
     }
 
     /// Whether a connection is to be told of.
-    pub(super) fn is_ours(&self, ends: &Ends) -> bool {
+    pub(crate) fn is_ours(&self, ends: &Ends) -> bool {
         let here = ends.local.ip().is_loopback() || self.addresses.contains(&ends.local.ip());
         let ours = self.ports.local.contains(&ends.local.port()) || self.ports.remote.contains(&ends.remote.port());
         here && (self.all || ours)
     }
 
     /// Looks at the sockets there are, and keeps those that are to be told of.
-    pub(super) fn learn(&mut self, sockets: &mut Vec<Socket>) {
+    pub(crate) fn learn(&mut self, sockets: &mut Vec<Socket>) {
         if sockets.iter().any(|socket| !self.known.contains_key(&socket.cookie)) {
             self.addresses = addresses();
             let own = if self.process { own_inodes() } else { BTreeSet::new() };
@@ -145,7 +145,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let stream = TcpStream::connect(address).unwrap();
-        let mut sockets = super::super::diag::Diag::open().unwrap().sockets().unwrap();
+        let mut sockets = super::super::sock_diag::Diag::open().unwrap().sockets().unwrap();
         let mut whose = Whose::new(&Connections::Process);
         whose.learn(&mut sockets);
         let own = Ends { local: stream.local_addr().unwrap(), remote: address };

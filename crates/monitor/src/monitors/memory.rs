@@ -1,14 +1,14 @@
 //! Memory, pressure, and time that control groups were held back.
 
-use super::round::{Monitor, Round, Sampled, Started, Step, grown};
-use crate::environment::groups::Groups;
-use crate::environment::parse::cgroup::Throttling;
-use crate::environment::parse::{pairs, pressure};
-use crate::environment::root::Root;
+use super::sample::{Monitor, Round, Sampled, Started, Step, grown};
+use crate::control_groups::Groups;
+use crate::parse::cgroup::Throttling;
+use crate::parse::{pairs, pressure};
+use crate::root::Root;
 use stackline_events::{Keyword, Tape, Value, clock};
 
 /// The monitors.
-pub(super) fn all() -> Vec<Started> {
+pub(crate) fn all() -> Vec<Started> {
     vec![
         Sampled::start("memory", ["/proc/meminfo"], read_memory, tell_memory),
         Sampled::start("pressure/cpu", ["/proc/pressure/cpu"], read_pressure, |step, before, now, tape| {
@@ -99,7 +99,7 @@ fn tell_throttled(step: Step, before: &Throttling, now: &Throttling, tape: &mut 
 
 #[cfg(test)]
 mod tests {
-    use super::super::round::{lines, told};
+    use super::super::sample::{lines, told};
     use super::*;
     use proptest::prelude::*;
 

@@ -3,7 +3,7 @@
 //! The question is 72 bytes and the answer a structure with attributes, so both are written out here. Only what uapi headers
 //! promise is read: `linux/inet_diag.h`, and `struct tcp_info` of `linux/tcp.h`, which only ever grows at its end.
 
-use super::kernel::Ends;
+use crate::kernel_trace::Ends;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -24,49 +24,49 @@ const ROOM: usize = 64 << 10;
 const STATES: u32 = 0xfff & !(1 << TIME_WAIT);
 const TIME_WAIT: u8 = 6;
 /// A socket that listens.
-pub(super) const LISTEN: u8 = 10;
+pub(crate) const LISTEN: u8 = 10;
 
 /// One socket.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Socket {
-    pub(super) ends: Ends,
+pub(crate) struct Socket {
+    pub(crate) ends: Ends,
     /// As TCP numbers them; 10 listens.
-    pub(super) state: u8,
-    pub(super) inode: u32,
+    pub(crate) state: u8,
+    pub(crate) inode: u32,
     /// What no other socket has.
-    pub(super) cookie: u64,
+    pub(crate) cookie: u64,
     /// Bytes that arrived and were not taken.
-    pub(super) receive_queue_bytes: u32,
-    pub(super) info: Option<Info>,
+    pub(crate) receive_queue_bytes: u32,
+    pub(crate) info: Option<Info>,
 }
 
 /// What `struct tcp_info` says, where this kernel's is long enough. Times in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Info {
-    pub(super) congestion_state: u8,
-    pub(super) cwnd_bytes: u64,
-    pub(super) in_flight_bytes: u64,
-    pub(super) rtt_ns: u64,
-    pub(super) retransmits: u64,
-    pub(super) mss_bytes: u64,
-    pub(super) acked_bytes: Option<u64>,
-    pub(super) unsent_bytes: Option<u64>,
-    pub(super) busy_ns: Option<u64>,
-    pub(super) rwnd_limited_ns: Option<u64>,
-    pub(super) sndbuf_limited_ns: Option<u64>,
-    pub(super) send_window_bytes: Option<u64>,
+pub(crate) struct Info {
+    pub(crate) congestion_state: u8,
+    pub(crate) cwnd_bytes: u64,
+    pub(crate) in_flight_bytes: u64,
+    pub(crate) rtt_ns: u64,
+    pub(crate) retransmits: u64,
+    pub(crate) mss_bytes: u64,
+    pub(crate) acked_bytes: Option<u64>,
+    pub(crate) unsent_bytes: Option<u64>,
+    pub(crate) busy_ns: Option<u64>,
+    pub(crate) rwnd_limited_ns: Option<u64>,
+    pub(crate) sndbuf_limited_ns: Option<u64>,
+    pub(crate) send_window_bytes: Option<u64>,
 }
 
 /// A conversation with the network namespace that its thread was in when it was opened.
 #[derive(Debug)]
-pub(super) struct Diag {
+pub(crate) struct Diag {
     socket: OwnedFd,
     room: Vec<u8>,
 }
 
 impl Diag {
     /// Opens it; an error says why not.
-    pub(super) fn open() -> Result<Self, String> {
+    pub(crate) fn open() -> Result<Self, String> {
         let (flags, protocol) = (SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkSockDiag);
         let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)
             .map_err(|error| format!("the kernel tells nothing of sockets (sock_diag): {error}"))?;
@@ -74,7 +74,7 @@ impl Diag {
     }
 
     /// Every TCP socket there is.
-    pub(super) fn sockets(&mut self) -> Result<Vec<Socket>, String> {
+    pub(crate) fn sockets(&mut self) -> Result<Vec<Socket>, String> {
         let mut sockets = Vec::new();
         for family in [libc::AF_INET as u8, libc::AF_INET6 as u8] {
             self.ask(family, &mut sockets).map_err(|error| format!("sock_diag: {error}"))?;

@@ -1,7 +1,7 @@
 //! Steps of the wall clock: it and the monotonic clock are kept at one speed, so what lies between them changes only when
 //! somebody sets the wall clock. Events are stamped with the monotonic one and do not step with it.
 
-use super::round::{Monitor, Round, Started};
+use super::sample::{Monitor, Round, Started};
 use nix::time::{ClockId, clock_gettime};
 use stackline_core::time::NANOS_PER_SECOND;
 use stackline_events::{Keyword, clock};
@@ -12,7 +12,7 @@ const LEAST_NS: u64 = 1_000;
 const TRIES: usize = 5;
 
 /// The monitor.
-pub(super) fn all() -> Vec<Started> {
+pub(crate) fn all() -> Vec<Started> {
     vec![("wall clock", Ok(Box::new(Wall { last: None })))]
 }
 
@@ -69,7 +69,7 @@ impl Monitor for Wall {
 
 #[cfg(test)]
 mod tests {
-    use super::super::round::lines;
+    use super::super::sample::lines;
     use super::*;
     use stackline_events::Tape;
 

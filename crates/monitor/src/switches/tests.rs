@@ -1,8 +1,8 @@
 //! A switch of text, hostile ones, and Debian's snmpd where it is installed.
 
-use super::super::round::lines;
-use super::super::{Config, Seen, Watch};
 use super::*;
+use crate::monitors::sample::lines;
+use crate::watch::{Config, Seen, Watch};
 use proptest::prelude::*;
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream, UdpSocket};

@@ -20,17 +20,17 @@ impl Root {
 
     /// A tree somewhere else.
     #[cfg(test)]
-    pub(super) fn at(prefix: &std::path::Path) -> Self {
+    pub(crate) fn at(prefix: &std::path::Path) -> Self {
         Self { prefix: prefix.to_owned() }
     }
 
     /// The text of a file, or why there is none.
-    pub(super) fn text(&self, path: &str) -> Result<String, String> {
+    pub(crate) fn text(&self, path: &str) -> Result<String, String> {
         self.head(path, LONGEST)
     }
 
     /// The first bytes of a file whose rest is long and of no interest.
-    pub(super) fn head(&self, path: &str, bytes: u64) -> Result<String, String> {
+    pub(crate) fn head(&self, path: &str, bytes: u64) -> Result<String, String> {
         let mut head = Vec::with_capacity(4096);
         File::open(self.prefix.join(path))
             .and_then(|file| file.take(bytes).read_to_end(&mut head))
@@ -39,7 +39,7 @@ impl Root {
     }
 
     /// The one line a file holds, without blanks around it.
-    pub(super) fn line(&self, path: &str) -> Result<String, String> {
+    pub(crate) fn line(&self, path: &str) -> Result<String, String> {
         let text = self.text(path)?;
         match text.trim() {
             "" => Err(format!("/{path} is empty")),
@@ -48,7 +48,7 @@ impl Root {
     }
 
     /// The names in a directory, sorted.
-    pub(super) fn names(&self, path: &str) -> Result<Vec<String>, String> {
+    pub(crate) fn names(&self, path: &str) -> Result<Vec<String>, String> {
         let entries = fs::read_dir(self.prefix.join(path)).map_err(|error| reason(path, &error))?;
         let mut names: Vec<String> =
             entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
@@ -57,7 +57,7 @@ impl Root {
     }
 
     /// The last part of where a link points to.
-    pub(super) fn link_name(&self, path: &str) -> Result<String, String> {
+    pub(crate) fn link_name(&self, path: &str) -> Result<String, String> {
         let target = fs::read_link(self.prefix.join(path)).map_err(|error| reason(path, &error))?;
         target
             .file_name()
@@ -66,7 +66,7 @@ impl Root {
     }
 
     /// Whether something is there.
-    pub(super) fn exists(&self, path: &str) -> bool {
+    pub(crate) fn exists(&self, path: &str) -> bool {
         self.prefix.join(path).exists()
     }
 }

@@ -1,14 +1,14 @@
 //! Cores, interrupts, context switches, forks and paging: `/proc/stat` and `/proc/vmstat`.
 
-use super::round::{Sampled, Started, Step, grown};
-use crate::environment::parse::{pairs, stat};
+use super::sample::{Sampled, Started, Step, grown};
+use crate::parse::{pairs, stat};
 use stackline_events::{Keyword, Tape, Value};
 
 /// Fewer ticks of a core than these (10 ms each) say nothing: its time is told with a later round.
 const FEWEST_TICKS: u64 = 5;
 
 /// The monitors.
-pub(super) fn all() -> Vec<Started> {
+pub(crate) fn all() -> Vec<Started> {
     vec![Sampled::start("processor", ["/proc/stat", "/proc/vmstat"], read, tell)]
 }
 
@@ -80,7 +80,7 @@ fn tell_core(step: Step, core: u32, before: &stat::Times, now: &stat::Times, tap
 
 #[cfg(test)]
 mod tests {
-    use super::super::round::told;
+    use super::super::sample::told;
     use super::*;
     use proptest::prelude::*;
 

@@ -11,7 +11,7 @@ mod pages;
 
 use crate::clock::monotonic_ns;
 use decode::Event;
-pub(super) use decode::{Ends, Happened, What};
+pub(crate) use decode::{Ends, Happened, What};
 use format::Format;
 use instance::Instance;
 use pages::{Layout, Records};
@@ -33,7 +33,7 @@ const MOST_PAGES: usize = 2 * (RING_KIB as usize) / 4;
 const MOST_SOCKETS: usize = 1 << 16;
 
 /// The kernel's trace events of TCP.
-pub(super) struct Kernel {
+pub(crate) struct Kernel {
     /// First, so that they are closed before the instance goes.
     rings: Vec<(File, PathBuf)>,
     instance: Instance,
@@ -49,7 +49,7 @@ pub(super) struct Kernel {
 impl Kernel {
     /// Switches them on, of connections with one of these ports where the kernel can tell, or of all when there is none. The
     /// second value is what this kernel does not tell.
-    pub(super) fn start(ports: &[u16]) -> Result<(Self, BTreeMap<String, String>), String> {
+    pub(crate) fn start(ports: &[u16]) -> Result<(Self, BTreeMap<String, String>), String> {
         let instance = Instance::make()?;
         instance.write("trace_clock", "mono")?;
         instance.write("buffer_size_kb", &RING_KIB.to_string())?;
@@ -91,13 +91,13 @@ impl Kernel {
     }
 
     /// Other ports from now on.
-    pub(super) fn follow(&self, ports: &[u16]) -> Result<(), String> {
+    pub(crate) fn follow(&self, ports: &[u16]) -> Result<(), String> {
         self.events.values().try_for_each(|(event, name, format)| self.set_filter(*event, name, format, ports))
     }
 
     /// What was recorded since the last time, with its moment in the time of events, ns; and how many records the kernel
     /// had no room for.
-    pub(super) fn drain(&mut self, happened: &mut Vec<(u64, Happened)>) -> Result<u64, String> {
+    pub(crate) fn drain(&mut self, happened: &mut Vec<(u64, Happened)>) -> Result<u64, String> {
         let offset = offset();
         for (ring, _) in &mut self.rings {
             for _ in 0..MOST_PAGES {

@@ -4,11 +4,14 @@
 //! the connection's own count says so: it grew by as much as there are records, or there is one record. Else it is left out.
 //! A connection counts on while it is asked, so records of that very moment wait for the next look.
 
-use super::diag::{Diag, Info, Socket};
-use super::kernel::{Ends, Happened, Kernel, What};
-use super::round::{Monitor, Round, Step};
-use super::whose::Whose;
-use super::{Config, Ports, Seen};
+mod connection_filter;
+pub(crate) mod sock_diag;
+
+use super::sample::{Monitor, Round, Step};
+use crate::kernel_trace::{Ends, Happened, Kernel, What};
+use crate::watch::{Config, Ports, Seen};
+use connection_filter::Whose;
+use sock_diag::{Diag, Info, Socket};
 use stackline_events::{Keyword, Tape, Value, clock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,7 +51,7 @@ struct Again {
 }
 
 /// The monitor.
-pub(super) struct Tcp {
+pub(crate) struct Tcp {
     whose: Whose,
     follow: Arc<Mutex<Ports>>,
     diag: Option<Diag>,
@@ -72,7 +75,7 @@ pub(super) struct Tcp {
 }
 
 impl Tcp {
-    pub(super) fn start(config: &Config, follow: Arc<Mutex<Ports>>) -> Self {
+    pub(crate) fn start(config: &Config, follow: Arc<Mutex<Ports>>) -> Self {
         let whose = Whose::new(&config.connections);
         let mut absent = BTreeMap::new();
         let diag = Diag::open().map_err(|reason| absent.insert("connections".into(), reason)).ok();
@@ -382,9 +385,9 @@ fn tell_info(step: Step, socket: &Socket, before: &Info, now: &Info, tape: &mut 
 
 #[cfg(test)]
 mod tests {
-    use super::super::round::lines;
-    use super::super::{Connections, Ports};
+    use super::super::sample::lines;
     use super::*;
+    use crate::watch::{Connections, Ports};
 
     fn ends(local: &str, remote: &str) -> Ends {
         Ends { local: local.parse().unwrap(), remote: remote.parse().unwrap() }

@@ -1,16 +1,16 @@
 //! One look of a monitor: what was, what is, and how long lies between.
 
-use super::Seen;
-use super::reader::Reader;
+use crate::file::Reader;
+use crate::watch::Seen;
 use stackline_events::{Keyword, Tape, Value, clock};
 
 /// Where a look's events go.
-pub(super) struct Round<'t> {
-    pub(super) tape: &'t mut Tape,
+pub(crate) struct Round<'t> {
+    pub(crate) tape: &'t mut Tape,
 }
 
 /// Tells what happened between its looks.
-pub(super) trait Monitor: Send {
+pub(crate) trait Monitor: Send {
     /// What it watches, for people.
     fn name(&self) -> &'static str;
 
@@ -33,20 +33,20 @@ pub(super) trait Monitor: Send {
 }
 
 /// A monitor's name, and it or why there is none.
-pub(super) type Started = (&'static str, Result<Box<dyn Monitor>, String>);
+pub(crate) type Started = (&'static str, Result<Box<dyn Monitor>, String>);
 
 /// A moment between two looks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// When the later look was, ns.
-    pub(super) at_ns: u64,
+    pub(crate) at_ns: u64,
     /// How long after the earlier one, ns.
-    pub(super) interval_ns: u64,
+    pub(crate) interval_ns: u64,
 }
 
 impl Step {
     /// Tells an event whose first field is the interval.
-    pub(super) fn tell(self, tape: &mut Tape, keyword: &Keyword, rest: &[Value<'_>]) {
+    pub(crate) fn tell(self, tape: &mut Tape, keyword: &Keyword, rest: &[Value<'_>]) {
         let mut data = [Value::Absent; stackline_events::tape::MOST_VALUES];
         let count = rest.len().min(data.len() - 1);
         data[0] = self.interval_ns.into();
@@ -56,24 +56,24 @@ impl Step {
 }
 
 /// How much a counter grew; unknown when it went back, which it does when what it counts is made anew.
-pub(super) fn grown(before: u64, now: u64) -> Value<'static> {
+pub(crate) fn grown(before: u64, now: u64) -> Value<'static> {
     now.checked_sub(before).into()
 }
 
 /// A monitor that reads files, makes plain data of their text and compares it with that of the look before.
-pub(super) struct Sampled<S, const N: usize> {
-    pub(super) name: &'static str,
-    pub(super) files: [Reader; N],
+pub(crate) struct Sampled<S, const N: usize> {
+    pub(crate) name: &'static str,
+    pub(crate) files: [Reader; N],
     /// Text to data; `None` when it is not as expected.
-    pub(super) read: fn([&str; N]) -> Option<S>,
+    pub(crate) read: fn([&str; N]) -> Option<S>,
     /// Tells the difference. It may put what it did not tell back into what the next look compares with.
-    pub(super) tell: fn(Step, &S, &mut S, &mut Tape),
-    pub(super) last: Option<(u64, S)>,
+    pub(crate) tell: fn(Step, &S, &mut S, &mut Tape),
+    pub(crate) last: Option<(u64, S)>,
 }
 
 impl<S: Send + 'static, const N: usize> Sampled<S, N> {
     /// Over the files of these paths.
-    pub(super) fn start(
+    pub(crate) fn start(
         name: &'static str,
         paths: [&str; N],
         read: fn([&str; N]) -> Option<S>,
@@ -114,7 +114,7 @@ impl<S: Send, const N: usize> Monitor for Sampled<S, N> {
 
 /// What a monitor tells of two texts of its files, one second apart, as lines of the text form.
 #[cfg(test)]
-pub(super) fn told<S, const N: usize>(
+pub(crate) fn told<S, const N: usize>(
     read: fn([&str; N]) -> Option<S>,
     tell: fn(Step, &S, &mut S, &mut Tape),
     before: [&str; N],
@@ -128,7 +128,7 @@ pub(super) fn told<S, const N: usize>(
 
 /// Keyword and data of each record.
 #[cfg(test)]
-pub(super) fn lines(tape: &Tape) -> Vec<String> {
+pub(crate) fn lines(tape: &Tape) -> Vec<String> {
     let line = |record: stackline_events::Record<'_>| {
         let data: Vec<String> = record.values.iter().map(ToString::to_string).collect();
         format!("{} {}", record.keyword, data.join(";"))
