@@ -10,7 +10,7 @@ use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 use stackline_core::record::{Histogram, HostUsage, Usage};
 use stackline_core::time::Instant;
-use stackline_monitor::HeldBack;
+use stackline_monitor::ThrottledTime;
 use std::fs;
 
 /// Times kept one by one up to this many, in a histogram beyond.
@@ -123,7 +123,7 @@ pub fn usage_between(before: &Usage, after: &Usage) -> Usage {
 pub struct HostSample {
     at: Instant,
     usage: HostUsage,
-    held_back: HeldBack,
+    throttled_time: ThrottledTime,
 }
 
 impl HostSample {
@@ -137,15 +137,15 @@ impl HostSample {
         if let Ok(text) = fs::read_to_string("/proc/vmstat") {
             usage.swapped_pages = field(&text, "pswpin") + field(&text, "pswpout");
         }
-        let held_back = HeldBack::now();
-        Self { at: clock::now(), usage, held_back }
+        let throttled_time = ThrottledTime::now();
+        Self { at: clock::now(), usage, throttled_time }
     }
 
     /// From this sample to a later one.
     #[must_use]
     pub fn until(&self, later: &Self) -> HostUsage {
         let (a, b) = (&self.usage, &later.usage);
-        let throttled = self.held_back.seconds_until(&later.held_back);
+        let throttled = self.throttled_time.seconds_until(&later.throttled_time);
         HostUsage {
             user_s: (b.user_s - a.user_s).max(0.0),
             system_s: (b.system_s - a.system_s).max(0.0),

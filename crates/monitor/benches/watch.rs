@@ -1,8 +1,8 @@
-//! What watching costs: CPU seconds of the watching thread, as a share of one core, with and without connections that are busy.
+//! The cost of watching: CPU time of the sampling thread in percent of one core, with and without busy connections.
 //!
-//! `cargo bench -p stackline-monitor --bench watch`; a number behind `--rounds` for more rounds.
+//! `cargo bench -p stackline-monitor --bench watch`; `-- --rounds N` for more than 5 rounds.
 
-use stackline_monitor::watch::{Config, Connections, Watch};
+use stackline_monitor::{Config, Connections, Watch};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -29,9 +29,9 @@ fn main() {
             });
             spread(each.collect())
         };
-        let told = if kernel { "with the kernel's events" } else { "without" };
+        let events = if kernel { "with trace events" } else { "without" };
         println!(
-            "{connections:>5} connections, every {interval_ms:>3} ms, {told}: {}; monitors {}, tcp {}",
+            "{connections:>5} connections, every {interval_ms:>3} ms, {events}: {}; monitors {}, tcp {}",
             of("all"),
             of("monitors"),
             of("kernel")
@@ -39,18 +39,18 @@ fn main() {
     }
 }
 
-/// Percent of one core, by what took it.
+/// Percent of one core, by consumer.
 fn share(interval: Duration, kernel: bool) -> BTreeMap<String, f64> {
     let config = Config { interval, kernel, connections: Connections::All, ..Config::of("here") };
     let began = Instant::now();
     let watch = Watch::start(config);
     std::thread::sleep(LASTS);
-    let seen = watch.stop();
-    for (what, reason) in &seen.absent {
+    let observed = watch.stop();
+    for (what, reason) in &observed.absent {
         eprintln!("absent: {what}: {reason}");
     }
     let seconds = began.elapsed().as_secs_f64();
-    seen.cost_s.into_iter().map(|(what, cost)| (what, cost / seconds * 100.0)).collect()
+    observed.cost_s.into_iter().map(|(what, cost)| (what, cost / seconds * 100.0)).collect()
 }
 
 fn spread(mut each: Vec<f64>) -> String {
@@ -59,7 +59,7 @@ fn spread(mut each: Vec<f64>) -> String {
     format!("{median:.3} ({least:.3}..{largest:.3})")
 }
 
-/// Connections over loopback, each of which says a word every 20 ms.
+/// Connections over loopback, each of which sends 4 bytes every 20 ms.
 struct Busy {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,

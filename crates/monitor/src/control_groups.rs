@@ -1,21 +1,21 @@
-//! Which control groups bound the CPU time of this process: its own and those above it. It changes none of them.
+//! The control groups that limit the CPU time of this process: its own and those above it. It changes none of them.
 
 use crate::parse::cgroup::{self, Throttling};
 use crate::parse::mounts::{self, Mount};
 use crate::root::Root;
 use std::sync::OnceLock;
 
-/// Why nothing is known of throttling where groups are found.
+/// The reason where groups exist and none has the counters.
 const UNCOUNTED: &str = "no control group above this process counts throttling";
 
-/// The directories, relative to the root, from this process's own group to the topmost one that is visible.
+/// The directories, relative to the root, from this process's own group to the topmost visible one.
 pub(crate) struct Groups {
     version: u8,
     directories: Vec<String>,
 }
 
 impl Groups {
-    /// Looks for the `cpu` controller, version 1 first: where it is mounted, version 2 does not have it.
+    /// Finds the `cpu` controller, in version 1 first: where it is mounted there, version 2 does not have it.
     pub(crate) fn find(root: &Root) -> Result<Self, String> {
         let paths = cgroup::paths(&root.text("proc/self/cgroup")?);
         let mounts = mounts::parse(&root.text("proc/self/mountinfo")?);
@@ -44,16 +44,16 @@ impl Groups {
         cgroup::share(&quota, &root.line(&format!("{directory}/cpu.cfs_period_us")).ok()?)
     }
 
-    /// The throttling of the group that was held back longest.
+    /// The throttling of the group that was throttled longest.
     pub(crate) fn throttling(&self, root: &Root) -> Result<Throttling, String> {
         let each = self.directories.iter().filter_map(|directory| throttling_of(root, directory));
         each.max_by_key(|throttling| throttling.throttled_ns).ok_or_else(|| UNCOUNTED.to_owned())
     }
 
-    /// For how long each group was held back since it was made.
-    fn held_back_ns(&self, root: &Root) -> Vec<Option<u64>> {
-        let of = |directory: &String| throttling_of(root, directory).map(|throttling| throttling.throttled_ns);
-        self.directories.iter().map(of).collect()
+    /// How long each group was throttled since it was created, ns.
+    fn throttled_ns(&self, root: &Root) -> Vec<Option<u64>> {
+        let ns = |directory: &String| throttling_of(root, directory).map(|throttling| throttling.throttled_ns);
+        self.directories.iter().map(ns).collect()
     }
 }
 
@@ -61,17 +61,17 @@ fn throttling_of(root: &Root, directory: &str) -> Option<Throttling> {
     cgroup::throttling(&root.text(&format!("{directory}/cpu.stat")).ok()?)
 }
 
-/// For how long each control group above this process had been held back at a moment.
+/// How long each control group above this process had been throttled at a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct HeldBack {
-    /// In ns since the group was made, from this process's own group up; `None` for one that does not count it.
+pub struct ThrottledTime {
+    /// In ns since the group was created, from this process's own group up; `None` for one without the counter.
     each: Vec<Option<u64>>,
-    /// Why nothing is known.
+    /// Why there are no groups.
     unknown: Option<String>,
 }
 
-impl HeldBack {
-    /// Now, on this host. The groups are looked for once a process: a sample then reads a few short files.
+impl ThrottledTime {
+    /// Now, on this host. The groups are found once a process, so a sample reads a few short files.
     #[must_use]
     pub fn now() -> Self {
         static GROUPS: OnceLock<Result<Groups, String>> = OnceLock::new();
@@ -81,15 +81,15 @@ impl HeldBack {
 
     pub(crate) fn of(groups: Result<&Groups, &String>, root: &Root) -> Self {
         match groups {
-            Ok(groups) => Self { each: groups.held_back_ns(root), unknown: None },
+            Ok(groups) => Self { each: groups.throttled_ns(root), unknown: None },
             Err(reason) => Self { each: Vec::new(), unknown: Some(reason.clone()) },
         }
     }
 
-    /// Seconds until `later`, of the group that was held back longest in between; else why that is not known.
+    /// Seconds until `later`, of the group that was throttled longest in between.
     ///
     /// # Errors
-    /// Why it is not known.
+    /// Why it is unknown.
     pub fn seconds_until(&self, later: &Self) -> Result<f64, String> {
         let both = self.each.iter().zip(&later.each).filter_map(|(before, after)| before.zip(*after));
         let longest = both.map(|(before, after)| after.saturating_sub(before)).max();

@@ -1,28 +1,28 @@
-//! A file of the kernel that is kept open and read again and again from its start.
+//! A file of the kernel that stays open and is read again from its start. It never writes.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-/// No file of interest is longer; one that is gets cut.
-const LONGEST: usize = 1 << 20;
+/// Longer files are cut, so that memory stays bounded.
+pub(crate) const LONGEST: usize = 1 << 20;
 
-/// One file and the memory it is read into, which only ever grows.
+/// An open file and its read buffer, which only grows.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct TextFile {
     path: String,
     file: File,
     buffer: Vec<u8>,
 }
 
-impl Reader {
+impl TextFile {
     /// Opens it; an error says why it cannot be read.
     pub(crate) fn open(path: &str) -> Result<Self, String> {
         let file = File::open(path).map_err(|error| reason(path, &error))?;
         Ok(Self { path: path.into(), file, buffer: vec![0; 4096] })
     }
 
-    /// What it says now.
+    /// Its present text.
     pub(crate) fn text(&mut self) -> Result<&str, String> {
         let mut length = 0;
         loop {
@@ -39,16 +39,11 @@ impl Reader {
                 Err(error) => return Err(reason(&self.path, &error)),
             }
         }
-        std::str::from_utf8(&self.buffer[..length]).map_err(|_| format!("{} is no text", self.path))
-    }
-
-    /// Its path.
-    pub(crate) fn path(&self) -> &str {
-        &self.path
+        std::str::from_utf8(&self.buffer[..length]).map_err(|_| format!("{} is not UTF-8", self.path))
     }
 }
 
-/// Why a file cannot be read, without the numbers of a run.
+/// Why a file cannot be read, without the error number that Rust appends.
 pub(crate) fn reason(path: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("{path} does not exist"),
@@ -67,12 +62,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         std::fs::write(&path, "x".repeat(10_000)).unwrap();
-        let mut reader = Reader::open(path.to_str().unwrap()).unwrap();
-        assert_eq!(reader.text().unwrap().len(), 10_000);
+        let mut file = TextFile::open(path.to_str().unwrap()).unwrap();
+        assert_eq!(file.text().unwrap().len(), 10_000);
         std::fs::write(&path, "now short").unwrap();
-        assert_eq!(reader.text().unwrap(), "now short");
+        assert_eq!(file.text().unwrap(), "now short");
         std::fs::write(&path, [0xff]).unwrap();
-        assert!(reader.text().unwrap_err().ends_with("is no text"));
-        assert!(Reader::open("/nowhere").unwrap_err().ends_with("does not exist"));
+        assert!(file.text().unwrap_err().ends_with("is not UTF-8"));
+        assert!(TextFile::open("/nowhere").unwrap_err().ends_with("does not exist"));
     }
 }

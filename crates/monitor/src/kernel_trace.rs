@@ -1,17 +1,18 @@
-//! The kernel's trace events of TCP, through an instance of its tracing that is our own: exact instants of retransmissions,
-//! of the sender's view of loss, of drops with their reason, of full queues and resets.
+//! Trace events of TCP through a trace instance of our own: retransmissions, congestion states, drops with their reasons, full
+//! queues and resets, each with its exact time.
 //!
-//! It says which connection a record is about where the kernel does, and what was lost of the records themselves. Whose
-//! connection that is, the caller decides.
+//! It names the connection of an event where the kernel does, and counts events that the kernel lost. It does not decide
+//! which connections are watched.
 
 mod decode;
 mod format;
 mod instance;
 mod pages;
 
+use crate::address_pair::AddressPair;
 use crate::clock::monotonic_ns;
-use decode::Event;
-pub(crate) use decode::{Ends, Happened, What};
+use decode::Tracepoint;
+pub(crate) use decode::{TcpEvent, TraceEvent};
 use format::Format;
 use instance::Instance;
 use pages::{Layout, Records};
@@ -24,89 +25,90 @@ use std::time::Instant;
 
 /// Kernel memory for each core's records, KiB.
 const RING_KIB: u32 = 512;
-/// Longest filter the kernel is given: it takes less than a page.
+/// The longest filter that is set: the kernel takes less than a page.
 const LONGEST_FILTER: usize = 4_000;
-/// Most pages that are read of one core's ring at once, twice what it holds: records of drops are of the whole machine, and
-/// may come as fast as they are read. What is left waits, or is lost and counted.
+/// Most pages that are read from one core's ring at once, twice what it holds: drops are those of the whole machine, and may
+/// come as fast as they are read. The rest waits, or is lost and counted.
 const MOST_PAGES: usize = 2 * (RING_KIB as usize) / 4;
-/// Sockets whose connection is remembered; all are forgotten when there are more.
+/// Most sockets whose connection is kept; when there are more, all are cleared.
 const MOST_SOCKETS: usize = 1 << 16;
 
-/// The kernel's trace events of TCP.
-pub(crate) struct Kernel {
-    /// First, so that they are closed before the instance goes.
+/// An instance of the kernel's tracing with the TCP events switched on.
+pub(crate) struct KernelTrace {
+    /// First, so that they are closed before the instance is removed.
     rings: Vec<(File, PathBuf)>,
     instance: Instance,
-    events: HashMap<u16, (Event, &'static str, Format)>,
+    events: HashMap<u16, (Tracepoint, &'static str, Format)>,
     layout: Layout,
     page: Vec<u8>,
-    /// Records the kernel had no room for, as told so far.
+    /// Events the kernel has lost so far.
     lost: u64,
     /// The connection of each socket.
-    sockets: HashMap<u64, Ends>,
+    sockets: HashMap<u64, AddressPair>,
 }
 
-impl Kernel {
-    /// Switches them on, of connections with one of these ports where the kernel can tell, or of all when there is none. The
-    /// second value is what this kernel does not tell.
+impl KernelTrace {
+    /// Switches the events on. With ports, the kernel leaves out other connections where an event has ports. The second value
+    /// lists the events that this kernel lacks.
     pub(crate) fn start(ports: &[u16]) -> Result<(Self, BTreeMap<String, String>), String> {
-        let instance = Instance::make()?;
+        let instance = Instance::create()?;
         instance.write("trace_clock", "mono")?;
         instance.write("buffer_size_kb", &RING_KIB.to_string())?;
         let layout = instance.read("events/header_page")?;
         let layout = Layout::parse(&layout).ok_or("tracefs header_page is not as expected")?;
         let rings = instance.rings()?;
         let page = vec![0; layout.page];
-        let mut kernel =
+        let mut trace =
             Self { rings, instance, events: HashMap::new(), layout, page, lost: 0, sockets: HashMap::new() };
         let mut absent = BTreeMap::new();
-        for (event, name) in Event::ALL {
-            if let Err(reason) = kernel.switch_on(event, name, ports) {
+        for (tracepoint, name) in Tracepoint::ALL {
+            if let Err(reason) = trace.switch_on(tracepoint, name, ports) {
                 absent.insert(format!("kernel/{name}"), reason);
             }
         }
-        if kernel.events.is_empty() {
+        if trace.events.is_empty() {
             Err("this kernel has none of the trace events".into())
         } else {
-            Ok((kernel, absent))
+            Ok((trace, absent))
         }
     }
 
-    fn switch_on(&mut self, event: Event, name: &'static str, ports: &[u16]) -> Result<(), String> {
+    fn switch_on(&mut self, tracepoint: Tracepoint, name: &'static str, ports: &[u16]) -> Result<(), String> {
         let format = self.instance.read(&format!("events/{name}/format"))?;
         let format = Format::parse(&format).ok_or("its format is not as expected")?;
-        self.set_filter(event, name, &format, ports)?;
+        self.set_filter(tracepoint, name, &format, ports)?;
         self.instance.write(&format!("events/{name}/enable"), "1")?;
-        self.events.insert(format.id, (event, name, format));
+        self.events.insert(format.id, (tracepoint, name, format));
         Ok(())
     }
 
-    fn set_filter(&self, event: Event, name: &str, format: &Format, ports: &[u16]) -> Result<(), String> {
-        let useless = "this kernel does not say why it drops packets";
-        let mut filter = event.filter(format, ports).ok_or(useless)?;
+    fn set_filter(&self, tracepoint: Tracepoint, name: &str, format: &Format, ports: &[u16]) -> Result<(), String> {
+        let no_reasons = "this kernel gives no reasons for drops";
+        let mut filter = tracepoint.filter(format, ports).ok_or(no_reasons)?;
         if filter.len() > LONGEST_FILTER {
-            filter = event.filter(format, &[]).ok_or(useless)?;
+            filter = tracepoint.filter(format, &[]).ok_or(no_reasons)?;
         }
         self.instance.write(&format!("events/{name}/filter"), &filter)
     }
 
-    /// Other ports from now on.
-    pub(crate) fn follow(&self, ports: &[u16]) -> Result<(), String> {
-        self.events.values().try_for_each(|(event, name, format)| self.set_filter(*event, name, format, ports))
+    /// Sets other ports from now on.
+    pub(crate) fn set_ports(&self, ports: &[u16]) -> Result<(), String> {
+        self.events
+            .values()
+            .try_for_each(|(tracepoint, name, format)| self.set_filter(*tracepoint, name, format, ports))
     }
 
-    /// What was recorded since the last time, with its moment in the time of events, ns; and how many records the kernel
-    /// had no room for.
-    pub(crate) fn drain(&mut self, happened: &mut Vec<(u64, Happened)>) -> Result<u64, String> {
-        let offset = offset();
+    /// Reads the events since the last call, each with its time on the clock of events, ns. Returns how many the kernel lost.
+    pub(crate) fn drain(&mut self, events: &mut Vec<(u64, TraceEvent)>) -> Result<u64, String> {
+        let offset_ns = offset_ns();
         for (ring, _) in &mut self.rings {
             for _ in 0..MOST_PAGES {
                 match ring.read(&mut self.page) {
                     Ok(0) => break,
                     Ok(got) => {
                         for (at_ns, record) in Records::of(&self.page[..got], &self.layout) {
-                            let at_ns = u64::try_from(i128::from(at_ns) + offset).unwrap_or(0);
-                            happened.extend(decode(&self.events, record).map(|what| (at_ns, what)));
+                            let at_ns = u64::try_from(i128::from(at_ns) + offset_ns).unwrap_or(0);
+                            events.extend(decode(&self.events, record).map(|event| (at_ns, event)));
                         }
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -115,28 +117,29 @@ impl Kernel {
                 }
             }
         }
-        // Each core has a ring; sockets are known by records that may stand in another's.
-        happened.sort_by_key(|(at_ns, _)| *at_ns);
-        self.name_sockets(happened);
+        // Each core has a ring, and the event that names a socket's connection may be in another's.
+        events.sort_by_key(|(at_ns, _)| *at_ns);
+        self.name_connections(events);
         self.lost()
     }
 
-    /// Fills in the connections of records that only know a socket.
-    fn name_sockets(&mut self, happened: &mut [(u64, Happened)]) {
-        for (_, happened) in happened {
-            match (happened.socket, happened.ends) {
-                (Some(socket), Some(ends)) => {
+    /// Fills in the connections of events that name a socket only.
+    fn name_connections(&mut self, events: &mut [(u64, TraceEvent)]) {
+        for (_, event) in events {
+            match (event.socket, event.pair) {
+                (Some(socket), Some(pair)) => {
                     if self.sockets.len() >= MOST_SOCKETS {
                         self.sockets.clear();
                     }
-                    self.sockets.insert(socket, ends);
+                    self.sockets.insert(socket, pair);
                 }
-                (Some(socket), None) => happened.ends = self.sockets.get(&socket).copied(),
+                (Some(socket), None) => event.pair = self.sockets.get(&socket).copied(),
                 _ => {}
             }
         }
     }
 
+    /// How many events the kernel lost since the last call.
     fn lost(&mut self) -> Result<u64, String> {
         let mut lost = 0;
         for (_, stats) in &self.rings {
@@ -149,23 +152,23 @@ impl Kernel {
     }
 }
 
-fn decode(events: &HashMap<u16, (Event, &'static str, Format)>, record: &[u8]) -> Option<Happened> {
+fn decode(events: &HashMap<u16, (Tracepoint, &'static str, Format)>, record: &[u8]) -> Option<TraceEvent> {
     let id = u16::from_ne_bytes(*record.first_chunk()?);
-    let (event, _, format) = events.get(&id)?;
-    event.decode(format, record)
+    let (tracepoint, _, format) = events.get(&id)?;
+    tracepoint.decode(format, record)
 }
 
-/// Records a core had no room for, from its `stats`.
+/// Events lost by one core, from its `stats`.
 fn lost_of(text: &str) -> u64 {
-    let of = |line: &str| {
+    let lost = |line: &str| {
         let (name, count) = line.split_once(':')?;
         matches!(name, "overrun" | "commit overrun" | "dropped events").then(|| count.trim().parse::<u64>().ok())?
     };
-    text.lines().filter_map(of).fold(0, u64::saturating_add)
+    text.lines().filter_map(lost).fold(0, u64::saturating_add)
 }
 
-/// What the monotonic clock, which stamps the records, is behind the time of events, ns.
-fn offset() -> i128 {
+/// How far the monotonic clock, which stamps the kernel's records, is behind the clock of events, ns.
+fn offset_ns() -> i128 {
     let (before, read_at, after) = (monotonic_ns(), Instant::now(), monotonic_ns());
     clock::monotonic_to_now_ns(before + (after - before) / 2, read_at)
 }
@@ -175,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_lost_is_added_up() {
+    fn the_kernels_losses_are_summed() {
         let stats = "entries: 5\noverrun: 3\ncommit overrun: 1\nbytes: 400\ndropped events: 2\nread events: 9\n";
         assert_eq!(lost_of(stats), 6);
         assert_eq!(lost_of("overrun: x\noverrun\n"), 0);

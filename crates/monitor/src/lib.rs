@@ -3,9 +3,12 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`watch`] | a thread that samples all monitors until it is stopped |
+//! | `watch` | the thread that samples all monitors until it is stopped |
+//! | `config` | what to watch, and what was observed |
+//! | `event_buffer` | events that wait to be taken |
 //! | `monitors` | one file a monitor, and the list of them |
 //! | `kernel_trace` | trace events of TCP, through a trace instance of our own |
+//! | [`tcp_info`] | the layout of `struct tcp_info` |
 //! | [`switches`] | counters of switches by SNMP |
 //! | [`environment`] | the facts about a host that go with a result (SPIMS section 5) |
 //! | `control_groups` | CPU quotas and throttling of the control groups above this process |
@@ -16,9 +19,12 @@
 //!
 //! It changes nothing on the machine but one trace instance of the kernel, and never decides what its events mean.
 
+mod address_pair;
 pub mod clock;
+mod config;
 mod control_groups;
 pub mod environment;
+mod event_buffer;
 mod file;
 mod kernel_trace;
 mod monitors;
@@ -26,6 +32,9 @@ mod parse;
 mod root;
 pub mod switches;
 mod sys;
-pub mod watch;
+pub mod tcp_info;
+mod watch;
 
-pub use control_groups::HeldBack;
+pub use config::{Config, Connections, EVERY, INTERVALS, Observed, Ports};
+pub use control_groups::ThrottledTime;
+pub use watch::Watch;

@@ -1,13 +1,11 @@
-//! Reading small text files below a root directory: `/` on a live host, a copied tree in tests. It never writes.
+//! Small text files below a root directory: `/` on a live host, a copied tree in tests. It never writes.
 
+use crate::file::{self, LONGEST};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::PathBuf;
 
-/// No file of interest is longer; a file that is gets cut, so that memory stays bounded.
-const LONGEST: u64 = 1 << 20;
-
-/// Where the tree of `proc`, `sys` and `etc` hangs.
+/// The directory that holds `proc`, `sys` and `etc`.
 pub(crate) struct Root {
     prefix: PathBuf,
 }
@@ -24,12 +22,12 @@ impl Root {
         Self { prefix: prefix.to_owned() }
     }
 
-    /// The text of a file, or why there is none.
+    /// The text of a file, or why it cannot be read.
     pub(crate) fn text(&self, path: &str) -> Result<String, String> {
-        self.head(path, LONGEST)
+        self.head(path, LONGEST as u64)
     }
 
-    /// The first bytes of a file whose rest is long and of no interest.
+    /// The first bytes of a file.
     pub(crate) fn head(&self, path: &str, bytes: u64) -> Result<String, String> {
         let mut head = Vec::with_capacity(4096);
         File::open(self.prefix.join(path))
@@ -38,7 +36,7 @@ impl Root {
         Ok(String::from_utf8(head).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
     }
 
-    /// The one line a file holds, without blanks around it.
+    /// The text of a file of one line, without blanks around it.
     pub(crate) fn line(&self, path: &str) -> Result<String, String> {
         let text = self.text(path)?;
         match text.trim() {
@@ -56,26 +54,22 @@ impl Root {
         Ok(names)
     }
 
-    /// The last part of where a link points to.
+    /// The last part of a link's target.
     pub(crate) fn link_name(&self, path: &str) -> Result<String, String> {
         let target = fs::read_link(self.prefix.join(path)).map_err(|error| reason(path, &error))?;
         target
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
-            .ok_or_else(|| format!("/{path} points nowhere"))
+            .ok_or_else(|| format!("/{path} has no target"))
     }
 
-    /// Whether something is there.
+    /// Whether a file exists.
     pub(crate) fn exists(&self, path: &str) -> bool {
         self.prefix.join(path).exists()
     }
 }
 
-/// A reason without the run-dependent number Rust appends.
+/// Why a file below the root cannot be read.
 fn reason(path: &str, error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => format!("/{path} does not exist"),
-        io::ErrorKind::PermissionDenied => format!("/{path} may not be read"),
-        _ => format!("/{path}: {error}"),
-    }
+    file::reason(&format!("/{path}"), error)
 }

@@ -1,4 +1,4 @@
-//! What happened between two samples of one host. Pure: it reads neither files nor clocks.
+//! The difference of two samples of one host. It reads neither files nor clocks.
 
 use super::dynamic::{DynamicSample, Kind};
 use super::facts::{Facts, number};
@@ -6,7 +6,7 @@ use crate::parse::stat;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Counted events, shares of CPU time, states at the end, and the flags a result is marked with.
+/// The growth of counters, shares of CPU time, states at the end, and the flags that a result is marked with.
 ///
 /// A flag is `{"flag", "value", "unit"}`; the flags are `paging`, `throttled`, `core full`, `steal`,
 /// `tcp retransmits`, `listen overflow`, `udp receive drops`, `backlog drops`, `interface drops`.
@@ -15,58 +15,55 @@ pub fn difference(before: &DynamicSample, after: &DynamicSample) -> Value {
     let changes = Changes::between(before, after);
     let mut facts = Facts::default();
     facts.put("interval_s", after.taken.saturating_duration_since(before.taken).as_secs_f64());
-    for (path, change) in &changes.grown {
+    for (path, change) in &changes.growth {
         facts.put(&format!("change/{path}"), number(*change));
     }
     for (path, (_, value)) in after.values.iter().filter(|(_, (kind, _))| *kind == Kind::State) {
         facts.put(&format!("after/{path}"), number(*value));
     }
     for (name, share) in shares(&changes) {
-        facts.note(
-            &format!("share/{name}"),
-            share.map(Value::from).ok_or_else(|| "too little time passed to tell".to_owned()),
-        );
+        facts.add(&format!("share/{name}"), share.map(Value::from).ok_or_else(|| "too little time passed".to_owned()));
     }
     facts.put("flags", flags(&changes));
     for (path, reason) in after.absent.iter().chain(&before.absent).chain(&changes.absent) {
-        facts.miss(path, reason);
+        facts.absent(path, reason);
     }
     facts.into_json()
 }
 
-/// By how much every counter grew that both samples hold.
+/// How much every counter grew that both samples have.
 struct Changes {
-    grown: BTreeMap<String, f64>,
+    growth: BTreeMap<String, f64>,
     absent: BTreeMap<String, String>,
 }
 
 impl Changes {
     fn between(before: &DynamicSample, after: &DynamicSample) -> Self {
-        let mut changes = Self { grown: BTreeMap::new(), absent: BTreeMap::new() };
+        let mut changes = Self { growth: BTreeMap::new(), absent: BTreeMap::new() };
         for (path, (kind, value)) in &after.values {
             if *kind == Kind::Counter {
-                changes.note(path, before.values.get(path).map(|(_, earlier)| value - earlier));
+                changes.add(path, before.values.get(path).map(|(_, earlier)| value - earlier));
             }
         }
         changes
     }
 
-    fn note(&mut self, path: &str, change: Option<f64>) {
+    fn add(&mut self, path: &str, change: Option<f64>) {
         match change {
-            Some(change) if change >= 0.0 => _ = self.grown.insert(path.to_owned(), change),
-            Some(_) => _ = self.absent.insert(path.to_owned(), "the counter went back in between".to_owned()),
-            None => _ = self.absent.insert(path.to_owned(), "it was not there before".to_owned()),
+            Some(change) if change >= 0.0 => _ = self.growth.insert(path.to_owned(), change),
+            Some(_) => _ = self.absent.insert(path.to_owned(), "the counter went back".to_owned()),
+            None => _ = self.absent.insert(path.to_owned(), "the first sample lacks it".to_owned()),
         }
     }
 
     fn get(&self, path: &str) -> Option<f64> {
-        self.grown.get(path).copied()
+        self.growth.get(path).copied()
     }
 
     /// The sum over all interfaces of one column.
     fn over_interfaces(&self, column: &str) -> f64 {
-        let ours = |path: &str| path.strip_prefix("interfaces/").is_some_and(|rest| rest.ends_with(column));
-        self.grown.iter().filter(|(path, _)| ours(path)).map(|(_, change)| change).sum()
+        let matches = |path: &str| path.strip_prefix("interfaces/").is_some_and(|rest| rest.ends_with(column));
+        self.growth.iter().filter(|(path, _)| matches(path)).map(|(_, change)| change).sum()
     }
 }
 
@@ -85,7 +82,7 @@ fn shares(changes: &Changes) -> [(&'static str, Option<f64>); 4] {
 
 fn busiest(changes: &Changes) -> Option<f64> {
     let busy =
-        changes.grown.iter().filter(|(path, _)| path.starts_with("processor/each/") && path.ends_with("/busy_s"));
+        changes.growth.iter().filter(|(path, _)| path.starts_with("processor/each/") && path.ends_with("/busy_s"));
     let share = |(path, busy): (&String, &f64)| ratio(*busy, changes.get(&path.replace("/busy_s", "/total_s"))?);
     busy.filter_map(share).reduce(f64::max)
 }
@@ -94,7 +91,7 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| (part / whole).clamp(0.0, 1.0))
 }
 
-/// A core is full, and time counts as stolen, from these shares on.
+/// The shares above which a core counts as full, and time as stolen.
 const FULL: f64 = 0.95;
 const STOLEN: f64 = 0.01;
 

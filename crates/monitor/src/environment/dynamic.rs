@@ -1,4 +1,4 @@
-//! The dynamic environment: counters and states of the host at a moment. A sample only reads files; it waits for nothing.
+//! The dynamic environment: counters and states of the host at a moment. A sample only reads files and never waits.
 
 use super::facts::{Facts, number};
 use crate::control_groups::Groups;
@@ -8,14 +8,14 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Counters only grow; their differences are what happened. States stand for themselves.
+/// A counter only grows, and its growth is recorded; a state is recorded as it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     Counter,
     State,
 }
 
-/// The host at a moment.
+/// The host's counters and states at a moment.
 #[derive(Clone, Debug)]
 pub struct DynamicSample {
     pub(crate) taken: Instant,
@@ -25,7 +25,7 @@ pub struct DynamicSample {
 }
 
 impl DynamicSample {
-    /// The sample as the run directory keeps it.
+    /// The sample as it is stored in the run directory.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut facts = Facts::default();
@@ -36,7 +36,7 @@ impl DynamicSample {
             facts.put(path, number(*value));
         }
         for (path, reason) in &self.absent {
-            facts.miss(path, reason);
+            facts.absent(path, reason);
         }
         facts.into_json()
     }
@@ -53,20 +53,20 @@ impl DynamicSample {
         self.values.insert(path.into(), (Kind::State, value));
     }
 
-    fn miss(&mut self, path: &str, reason: impl Into<String>) {
+    fn mark_absent(&mut self, path: &str, reason: impl Into<String>) {
         self.absent.insert(path.to_owned(), reason.into());
     }
 
-    /// A counter the kernel may or may not report.
-    fn counter_or_miss(&mut self, path: &str, value: Option<f64>, file: &str) {
+    /// A counter that the kernel may lack.
+    fn counter_if_any(&mut self, path: &str, value: Option<f64>, file: &str) {
         match value {
             Some(value) => self.counter(path, value),
-            None => self.miss(path, format!("{file} does not count it")),
+            None => self.mark_absent(path, format!("{file} has no such counter")),
         }
     }
 }
 
-/// Takes samples; what does not change between them (control groups, thermal zones) is looked up once.
+/// Takes samples; control groups and thermal zones are found once.
 pub struct Sampler {
     root: Root,
     groups: Result<Groups, String>,
@@ -80,7 +80,7 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// A sampler of this host.
+    /// For this host.
     #[must_use]
     pub fn new() -> Self {
         Self::of(Root::system())
@@ -90,12 +90,12 @@ impl Sampler {
         let groups = Groups::find(&root);
         let zones = root.names("sys/class/thermal").and_then(|names| {
             let zones: Vec<String> = names.into_iter().filter(|name| name.starts_with("thermal_zone")).collect();
-            if zones.is_empty() { Err("the host shows no thermal zones".to_owned()) } else { Ok(zones) }
+            if zones.is_empty() { Err("the host has no thermal zones".to_owned()) } else { Ok(zones) }
         });
         Self { root, groups, zones }
     }
 
-    /// The host now.
+    /// Takes a sample.
     #[must_use]
     pub fn sample(&self) -> DynamicSample {
         let mut sample = DynamicSample::new();
@@ -114,11 +114,11 @@ impl Sampler {
         sample
     }
 
-    /// Hands a file's text to a section, or notes that the section is absent.
+    /// Gives a file's text to `read`, or marks the section absent.
     fn with(&self, sample: &mut DynamicSample, section: &str, file: &str, read: impl FnOnce(&mut DynamicSample, &str)) {
         match self.root.text(file) {
             Ok(text) => read(sample, &text),
-            Err(reason) => sample.miss(section, reason),
+            Err(reason) => sample.mark_absent(section, reason),
         }
     }
 
@@ -130,7 +130,7 @@ impl Sampler {
                 }
                 sample.state("processes/existing", load.tasks as f64);
             }
-            None => sample.miss("load", "/proc/loadavg is not as expected"),
+            None => sample.mark_absent("load", "/proc/loadavg is not as expected"),
         });
     }
 
@@ -142,8 +142,8 @@ impl Sampler {
         let file = "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq";
         match self.root.line(file).map(|line| line.parse::<u32>()) {
             Ok(Ok(khz)) => sample.state("processor/frequency_khz", f64::from(khz)),
-            Ok(Err(_)) => sample.miss("processor/frequency_khz", format!("/{file} holds no number")),
-            Err(reason) => sample.miss("processor/frequency_khz", reason),
+            Ok(Err(_)) => sample.mark_absent("processor/frequency_khz", format!("/{file} holds no number")),
+            Err(reason) => sample.mark_absent("processor/frequency_khz", reason),
         }
     }
 
@@ -153,7 +153,7 @@ impl Sampler {
             for (path, name) in MEMORY {
                 match meminfo.get(name) {
                     Some(bytes) => sample.state(path, *bytes as f64),
-                    None => sample.miss(path, format!("/proc/meminfo does not say {name}")),
+                    None => sample.mark_absent(path, format!("/proc/meminfo has no {name}")),
                 }
             }
         });
@@ -163,7 +163,7 @@ impl Sampler {
         self.with(sample, "paging", "proc/vmstat", |sample, text| {
             let counters = pairs::counters(text);
             for (path, name) in PAGING {
-                sample.counter_or_miss(path, counters.get(name).map(|n| *n as f64), "/proc/vmstat");
+                sample.counter_if_any(path, counters.get(name).map(|n| *n as f64), "/proc/vmstat");
             }
         });
     }
@@ -189,28 +189,28 @@ impl Sampler {
                 sample.counter("throttling/throttled_periods", throttling.throttled as f64);
                 sample.counter("throttling/throttled_s", throttling.throttled_ns as f64 / 1e9);
             }
-            Err(reason) => sample.miss("throttling", reason),
+            Err(reason) => sample.mark_absent("throttling", reason),
         }
         let core = "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count";
         match self.root.line(core).map(|line| line.parse::<u64>()) {
             Ok(Ok(n)) => sample.counter("thermal/core_throttles", n as f64),
-            Ok(Err(_)) => sample.miss("thermal/core_throttles", format!("/{core} holds no number")),
-            Err(reason) => sample.miss("thermal/core_throttles", reason),
+            Ok(Err(_)) => sample.mark_absent("thermal/core_throttles", format!("/{core} holds no number")),
+            Err(reason) => sample.mark_absent("thermal/core_throttles", reason),
         }
     }
 
     fn thermal(&self, sample: &mut DynamicSample) {
         let zones = match &self.zones {
             Ok(zones) => zones,
-            Err(reason) => return sample.miss("thermal/zones", reason.clone()),
+            Err(reason) => return sample.mark_absent("thermal/zones", reason.clone()),
         };
         for zone in zones {
             let line = self.root.line(&format!("sys/class/thermal/{zone}/temp"));
             let path = format!("thermal/zones/{zone}_celsius");
             match line.map(|line| line.parse::<i32>()) {
                 Ok(Ok(milli)) => sample.state(path, f64::from(milli) / 1000.0),
-                Ok(Err(_)) => sample.miss(&path, "the zone shows no number"),
-                Err(reason) => sample.miss(&path, reason),
+                Ok(Err(_)) => sample.mark_absent(&path, "the zone has no number"),
+                Err(reason) => sample.mark_absent(&path, reason),
             }
         }
     }
@@ -233,7 +233,7 @@ impl Sampler {
                 sample.counter("backlog/drops", sums.dropped as f64);
                 sample.counter("backlog/squeezes", sums.squeezed as f64);
             }
-            None => sample.miss("backlog", "softnet_stat is not as expected"),
+            None => sample.mark_absent("backlog", "softnet_stat is not as expected"),
         });
     }
 
@@ -243,18 +243,19 @@ impl Sampler {
                 let counters = block::parse(text);
                 for (path, group, name) in table {
                     let value = counters.get(&(*group, *name)).map(|n| *n as f64);
-                    sample.counter_or_miss(path, value, &format!("/proc/net/{file}"));
+                    sample.counter_if_any(path, value, &format!("/proc/net/{file}"));
                 }
             });
         }
     }
 
-    /// Whether a time daemon says that the clock is set. The kernel's own word takes a call that is no file.
+    /// Whether a time daemon reports that the clock is synchronised. The kernel reports it in a system call only.
     fn clock(&self, sample: &mut DynamicSample) {
         if self.root.exists("run/systemd/timesync/synchronized") {
             sample.state("clock/synchronised", 1.0);
         } else {
-            sample.miss("clock/synchronised", "no file says so; a daemon other than systemd-timesyncd leaves none");
+            sample
+                .mark_absent("clock/synchronised", "systemd-timesyncd does not report it; other daemons leave no file");
         }
     }
 }
@@ -266,7 +267,7 @@ fn processor(sample: &mut DynamicSample, stat: &stat::Stat) {
                 sample.counter(format!("processor/{kind}_s"), seconds(ticks));
             }
         }
-        None => sample.miss("processor/user_s", "/proc/stat has no whole line for all processors"),
+        None => sample.mark_absent("processor/user_s", "/proc/stat has no complete line for all processors"),
     }
     for (number, times) in &stat.each {
         sample.counter(format!("processor/each/{number}/busy_s"), seconds(times.busy()));
@@ -278,12 +279,12 @@ fn processor(sample: &mut DynamicSample, stat: &stat::Stat) {
     let counters =
         [("interrupts", stat.interrupts), ("context_switches", stat.context_switches), ("forks", stat.forks)];
     for (name, value) in counters {
-        sample.counter_or_miss(&format!("processor/{name}"), value.map(|n| n as f64), "/proc/stat");
+        sample.counter_if_any(&format!("processor/{name}"), value.map(|n| n as f64), "/proc/stat");
     }
     for (name, value) in [("running", stat.running), ("blocked", stat.blocked)] {
         match value {
             Some(n) => sample.state(format!("processes/{name}"), n as f64),
-            None => sample.miss(&format!("processes/{name}"), "/proc/stat does not say"),
+            None => sample.mark_absent(&format!("processes/{name}"), "/proc/stat does not have it"),
         }
     }
 }

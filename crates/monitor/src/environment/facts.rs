@@ -1,4 +1,4 @@
-//! A tree of named facts being collected, and beside it what is absent and why. It knows nothing of where facts come from.
+//! A tree of named facts, and beside it what is absent and why. It collects nothing itself.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -7,26 +7,26 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Facts {
     values: BTreeMap<String, Value>,
-    absent: BTreeMap<String, String>,
+    reasons: BTreeMap<String, String>,
 }
 
 impl Facts {
-    /// Notes a fact, or why it is absent.
-    pub(crate) fn note(&mut self, path: &str, fact: Result<impl Into<Value>, String>) {
+    /// Adds a fact, or why it is absent.
+    pub(crate) fn add(&mut self, path: &str, fact: Result<impl Into<Value>, String>) {
         match fact {
             Ok(value) => self.put(path, value),
-            Err(reason) => self.miss(path, reason),
+            Err(reason) => self.absent(path, reason),
         }
     }
 
-    /// Notes a fact.
+    /// Adds a fact that is known.
     pub(crate) fn put(&mut self, path: &str, value: impl Into<Value>) {
         self.values.insert(path.to_owned(), value.into());
     }
 
-    /// Notes that a fact is absent.
-    pub(crate) fn miss(&mut self, path: &str, reason: impl Into<String>) {
-        self.absent.insert(path.to_owned(), reason.into());
+    /// Adds the reason why a fact is absent.
+    pub(crate) fn absent(&mut self, path: &str, reason: impl Into<String>) {
+        self.reasons.insert(path.to_owned(), reason.into());
     }
 
     /// The nested object, with `absent` as its last member when anything is.
@@ -35,15 +35,15 @@ impl Facts {
         for (path, value) in self.values {
             insert(&mut object, &path, value);
         }
-        if !self.absent.is_empty() {
-            let absent = self.absent.into_iter().map(|(path, reason)| (path, Value::String(reason))).collect();
+        if !self.reasons.is_empty() {
+            let absent = self.reasons.into_iter().map(|(path, reason)| (path, Value::String(reason))).collect();
             object.insert("absent".to_owned(), Value::Object(absent));
         }
         Value::Object(object)
     }
 }
 
-/// Puts a value below the objects its path names. A path through something that is no object is dropped.
+/// Puts a value at its path. A path through a value that is not an object is dropped.
 fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
     match path.split_once('/') {
         None => _ = object.insert(path.to_owned(), value),
@@ -62,7 +62,7 @@ pub(crate) fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < EXACT { Value::from(value as i64) } else { Value::from(value) }
 }
 
-/// Numbers where the text is one, else the text.
+/// A number if the text is one, else the text.
 pub(crate) fn number_or_text(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from)
 }

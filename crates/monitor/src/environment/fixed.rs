@@ -1,4 +1,4 @@
-//! The static environment: what the machine, the kernel and the limits are. One function a section, one table a function.
+//! The static environment: machine, kernel, settings and limits. One function a section. It changes nothing.
 
 use super::facts::{Facts, number, number_or_text};
 use crate::control_groups::Groups;
@@ -22,7 +22,7 @@ pub(crate) fn describe(root: &Root) -> Value {
     facts.into_json()
 }
 
-/// Enough of `cpuinfo` for its first stanza; the whole file takes long on a machine with many processors.
+/// Bytes of `cpuinfo` that hold its first stanza; the whole file takes long on a machine with many processors.
 const CPUINFO_HEAD: u64 = 8192;
 
 const CPU: &str = "sys/devices/system/cpu";
@@ -30,13 +30,13 @@ const CPU: &str = "sys/devices/system/cpu";
 fn processor(root: &Root, facts: &mut Facts) {
     match root.head("proc/cpuinfo", CPUINFO_HEAD) {
         Ok(text) => model(&cpuinfo::parse(&text), facts),
-        Err(reason) => facts.miss("processor/model", reason),
+        Err(reason) => facts.absent("processor/model", reason),
     }
     let threads = root.line(&format!("{CPU}/cpu0/topology/thread_siblings_list"));
-    facts.note("processor/threads_per_core", threads.and_then(|list| count(&list)));
+    facts.add("processor/threads_per_core", threads.and_then(|list| count(&list)));
     let online = root.line(&format!("{CPU}/online"));
-    facts.note("processor/online", online.and_then(|list| count(&list)));
-    note_lines(root, facts, &PROCESSOR);
+    facts.add("processor/online", online.and_then(|list| count(&list)));
+    add_lines(root, facts, &PROCESSOR);
 }
 
 const PROCESSOR: [(&str, &str); 13] = [
@@ -56,18 +56,18 @@ const PROCESSOR: [(&str, &str); 13] = [
 ];
 
 fn model(cpu: &cpuinfo::Cpu, facts: &mut Facts) {
-    let missing = |what: &str| format!("/proc/cpuinfo does not say the {what}");
-    facts.note("processor/model", cpu.model.clone().ok_or_else(|| missing("model")));
-    facts.note("processor/microcode", cpu.microcode.clone().ok_or_else(|| missing("microcode")));
-    facts.note("processor/frequency/now_mhz", cpu.mhz.map(number).ok_or_else(|| missing("clock")));
-    facts.note("processor/cores_per_package", cpu.cores.ok_or_else(|| missing("number of cores")));
-    facts.note("processor/threads_per_package", cpu.siblings.ok_or_else(|| missing("number of threads")));
-    facts.note("system/hypervisor", cpu.hypervisor.ok_or_else(|| missing("hypervisor flag")));
-    facts.note("system/processor_bugs", cpu.bugs.clone().ok_or_else(|| missing("bugs")));
+    let missing = |what: &str| format!("/proc/cpuinfo has no {what}");
+    facts.add("processor/model", cpu.model.clone().ok_or_else(|| missing("model")));
+    facts.add("processor/microcode", cpu.microcode.clone().ok_or_else(|| missing("microcode")));
+    facts.add("processor/frequency/now_mhz", cpu.mhz.map(number).ok_or_else(|| missing("clock")));
+    facts.add("processor/cores_per_package", cpu.cores.ok_or_else(|| missing("number of cores")));
+    facts.add("processor/threads_per_package", cpu.siblings.ok_or_else(|| missing("number of threads")));
+    facts.add("system/hypervisor", cpu.hypervisor.ok_or_else(|| missing("hypervisor flag")));
+    facts.add("system/processor_bugs", cpu.bugs.clone().ok_or_else(|| missing("bugs")));
 }
 
 fn count(list: &str) -> Result<u64, String> {
-    list_length(list).ok_or_else(|| format!("`{list}` is no list of processors"))
+    list_length(list).ok_or_else(|| format!("`{list}` is not a list of processors"))
 }
 
 fn caches(root: &Root, facts: &mut Facts) {
@@ -78,7 +78,7 @@ fn caches(root: &Root, facts: &mut Facts) {
             let caches = indices.filter_map(|name| cache(root, &format!("{directory}/{name}")));
             facts.put("processor/caches", caches.collect::<Vec<_>>());
         }
-        Err(reason) => facts.miss("processor/caches", reason),
+        Err(reason) => facts.absent("processor/caches", reason),
     }
 }
 
@@ -95,15 +95,15 @@ fn cache(root: &Root, directory: &str) -> Option<Value> {
 fn memory(root: &Root, facts: &mut Facts) {
     match root.text("proc/meminfo") {
         Ok(text) => sizes(&pairs::meminfo(&text), facts),
-        Err(reason) => facts.miss("memory", reason),
+        Err(reason) => facts.absent("memory", reason),
     }
     for name in ["enabled", "defrag"] {
         let line = root.line(&format!("sys/kernel/mm/transparent_hugepage/{name}"));
-        facts.note(&format!("virtual_memory/transparent_huge_pages/{name}"), line.map(|l| chosen(&l).to_owned()));
+        facts.add(&format!("virtual_memory/transparent_huge_pages/{name}"), line.map(|l| chosen(&l).to_owned()));
     }
     for name in ["overcommit_memory", "overcommit_ratio", "swappiness", "zone_reclaim_mode", "dirty_ratio"] {
         let line = root.line(&format!("proc/sys/vm/{name}"));
-        facts.note(&format!("virtual_memory/{name}"), line.map(|l| number_or_text(&l)));
+        facts.add(&format!("virtual_memory/{name}"), line.map(|l| number_or_text(&l)));
     }
 }
 
@@ -116,7 +116,7 @@ fn sizes(meminfo: &std::collections::BTreeMap<&str, u64>, facts: &mut Facts) {
         ("virtual_memory/commit_limit_bytes", "CommitLimit"),
     ];
     for (path, name) in names {
-        facts.note(path, meminfo.get(name).copied().ok_or_else(|| format!("/proc/meminfo does not say {name}")));
+        facts.add(path, meminfo.get(name).copied().ok_or_else(|| format!("/proc/meminfo has no {name}")));
     }
 }
 
@@ -132,20 +132,20 @@ const SYSTEM: [(&str, &str); 8] = [
 ];
 
 fn system(root: &Root, facts: &mut Facts) {
-    note_lines(root, facts, &SYSTEM);
+    add_lines(root, facts, &SYSTEM);
     let release = root.text("etc/os-release").or_else(|_| root.text("usr/lib/os-release"));
     let name = |text: String| pairs::assignment(&text, "PRETTY_NAME").map(str::to_owned);
-    let unnamed = || "os-release does not say PRETTY_NAME".to_owned();
-    facts.note("system/distribution", release.and_then(|text| name(text).ok_or_else(unnamed)));
-    facts.note("system/boot_options", root.line("proc/cmdline").map(|line| boot_options(&line)));
-    facts.note("system/machine", root.line("sys/class/dmi/id/sys_vendor"));
-    facts.note("system/hypervisor_type", root.line("sys/hypervisor/type"));
+    let missing = || "os-release has no PRETTY_NAME".to_owned();
+    facts.add("system/distribution", release.and_then(|text| name(text).ok_or_else(missing)));
+    facts.add("system/boot_options", root.line("proc/cmdline").map(|line| boot_options(&line)));
+    facts.add("system/machine", root.line("sys/class/dmi/id/sys_vendor"));
+    facts.add("system/hypervisor_type", root.line("sys/hypervisor/type"));
     facts.put("system/container_hints", container_hints(root));
 }
 
-/// Only the boot options that change timing; a command line may hold things that are nobody's business.
+/// The boot options that change timing; others may be confidential.
 fn boot_options(line: &str) -> Vec<String> {
-    const OURS: [&str; 14] = [
+    const TIMING: [&str; 14] = [
         "mitigations",
         "isolcpus",
         "nohz",
@@ -161,8 +161,8 @@ fn boot_options(line: &str) -> Vec<String> {
         "transparent_hugepage",
         "nosmt",
     ];
-    let ours = |word: &&str| OURS.contains(&word.split('=').next().unwrap_or(word));
-    line.split_ascii_whitespace().take_while(|word| *word != "--").filter(ours).map(str::to_owned).collect()
+    let timing = |word: &&str| TIMING.contains(&word.split('=').next().unwrap_or(word));
+    line.split_ascii_whitespace().take_while(|word| *word != "--").filter(timing).map(str::to_owned).collect()
 }
 
 fn container_hints(root: &Root) -> Vec<String> {
@@ -175,10 +175,10 @@ fn vulnerabilities(root: &Root, facts: &mut Facts) {
     match root.names(&directory) {
         Ok(names) => {
             for name in names {
-                facts.note(&format!("system/mitigations/{name}"), root.line(&format!("{directory}/{name}")));
+                facts.add(&format!("system/mitigations/{name}"), root.line(&format!("{directory}/{name}")));
             }
         }
-        Err(reason) => facts.miss("system/mitigations", reason),
+        Err(reason) => facts.absent("system/mitigations", reason),
     }
 }
 
@@ -237,7 +237,7 @@ const PARAMETERS: [&str; 48] = [
 fn parameters(root: &Root, facts: &mut Facts) {
     for name in PARAMETERS {
         let line = root.line(&format!("proc/sys/net/{name}"));
-        facts.note(&format!("network_parameters/{name}"), line.map(|text| numbers(&text)));
+        facts.add(&format!("network_parameters/{name}"), line.map(|text| numbers(&text)));
     }
 }
 
@@ -266,29 +266,29 @@ const INTERFACE: [&str; 9] = [
 fn interfaces(root: &Root, facts: &mut Facts) {
     match root.names("sys/class/net") {
         Ok(names) => names.iter().for_each(|name| interface(root, name, facts)),
-        Err(reason) => facts.miss("interfaces", reason),
+        Err(reason) => facts.absent("interfaces", reason),
     }
-    facts.miss("interfaces/offloads", "no file tells them; they take an ethtool request");
+    facts.absent("interfaces/offloads", "they are in no file, only in ethtool requests");
 }
 
 fn interface(root: &Root, name: &str, facts: &mut Facts) {
     let directory = format!("sys/class/net/{name}");
     if !root.exists(&format!("{directory}/mtu")) {
-        return; // a file such as bonding_masters, which is no interface
+        return; // a file such as bonding_masters, not an interface
     }
     for fact in INTERFACE {
         let line = root.line(&format!("{directory}/{fact}"));
-        facts.note(&format!("interfaces/{name}/{}", unit(fact)), line.and_then(|l| sensible(fact, &l)));
+        facts.add(&format!("interfaces/{name}/{}", unit(fact)), line.and_then(|l| sensible(fact, &l)));
     }
-    facts.note(&format!("interfaces/{name}/driver"), root.link_name(&format!("{directory}/device/driver")));
+    facts.add(&format!("interfaces/{name}/driver"), root.link_name(&format!("{directory}/device/driver")));
     let queues = root.names(&format!("{directory}/queues"));
     for (fact, start) in [("receive_queues", "rx-"), ("send_queues", "tx-")] {
         let number = queues.as_ref().map(|all| all.iter().filter(|queue| queue.starts_with(start)).count());
-        facts.note(&format!("interfaces/{name}/{fact}"), number.map_err(Clone::clone));
+        facts.add(&format!("interfaces/{name}/{fact}"), number.map_err(Clone::clone));
     }
 }
 
-/// The name with its unit where the kernel's has none.
+/// The name of a fact, with its unit where the kernel's name has none.
 fn unit(fact: &str) -> &str {
     match fact {
         "mtu" => "mtu_bytes",
@@ -297,10 +297,10 @@ fn unit(fact: &str) -> &str {
     }
 }
 
-/// A speed of -1 is the driver's way of not knowing.
+/// The value, but for a speed of -1, by which a driver says that it is unknown.
 fn sensible(fact: &str, line: &str) -> Result<Value, String> {
     match (fact, line) {
-        ("speed", "-1") => Err("the driver does not know".to_owned()),
+        ("speed", "-1") => Err("the driver does not report it".to_owned()),
         _ => Ok(number_or_text(line)),
     }
 }
@@ -308,14 +308,14 @@ fn sensible(fact: &str, line: &str) -> Result<Value, String> {
 fn file_system(root: &Root, facts: &mut Facts) {
     let directory = match std::env::current_dir() {
         Ok(directory) => directory.to_string_lossy().into_owned(),
-        Err(error) => return facts.miss("file_system", format!("no working directory: {error}")),
+        Err(error) => return facts.absent("file_system", format!("no working directory: {error}")),
     };
     match root.text("proc/self/mountinfo").map(|text| mounts::parse(&text)) {
         Ok(mounts) => match mounts::holding(&mounts, &directory) {
             Some(mount) => mounted(root, mount, facts),
-            None => facts.miss("file_system", "no mount holds the working directory"),
+            None => facts.absent("file_system", "no mount holds the working directory"),
         },
-        Err(reason) => facts.miss("file_system", reason),
+        Err(reason) => facts.absent("file_system", reason),
     }
 }
 
@@ -327,8 +327,8 @@ fn mounted(root: &Root, mount: &mounts::Mount, facts: &mut Facts) {
         let own = root.line(&format!("{device}/queue/{name}"));
         own.or_else(|_| root.line(&format!("{device}/../queue/{name}"))) // a partition has its disk's queue
     };
-    facts.note("file_system/scheduler", line("scheduler").map(|l| chosen(&l).to_owned()));
-    facts.note("file_system/rotational", line("rotational").map(|l| l == "1"));
+    facts.add("file_system/scheduler", line("scheduler").map(|l| chosen(&l).to_owned()));
+    facts.add("file_system/rotational", line("rotational").map(|l| l == "1"));
 }
 
 const LIMITS: [(&str, &str); 7] = [
@@ -344,16 +344,19 @@ const LIMITS: [(&str, &str); 7] = [
 fn resource_limits(root: &Root, facts: &mut Facts) {
     let text = match root.text("proc/self/limits") {
         Ok(text) => text,
-        Err(reason) => return facts.miss("limits", reason),
+        Err(reason) => return facts.absent("limits", reason),
     };
     for (name, line) in LIMITS {
-        let limit = limits::parse(&text, line).ok_or_else(|| format!("/proc/self/limits does not say `{line}`"));
+        let limit = limits::parse(&text, line).ok_or_else(|| format!("/proc/self/limits has no `{line}`"));
         let path = format!("limits/{name}");
-        facts.note(&path, limit.map(|(soft, hard)| json!({"soft": bound(soft), "hard": bound(hard)})));
+        facts.add(&path, limit.map(|(soft, hard)| json!({"soft": bound(soft), "hard": bound(hard)})));
     }
     if let Ok(status) = root.text("proc/self/status") {
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        facts.note("limits/processors_allowed", list.map(str::trim).ok_or_else(|| "status does not say".to_owned()));
+        facts.add(
+            "limits/processors_allowed",
+            list.map(str::trim).ok_or_else(|| "/proc/self/status does not have it".to_owned()),
+        );
     }
 }
 
@@ -368,13 +371,13 @@ fn control_group(root: &Root, facts: &mut Facts) {
             let quota = groups.quota(root).map_or_else(|| Value::from("unlimited"), number);
             facts.put("control_group/cpu_quota_processors", quota);
         }
-        Err(reason) => facts.miss("control_group", reason),
+        Err(reason) => facts.absent("control_group", reason),
     }
 }
 
-/// Notes a file of one line each.
-fn note_lines(root: &Root, facts: &mut Facts, table: &[(&str, &str)]) {
+/// Adds facts that are a file of one line each.
+fn add_lines(root: &Root, facts: &mut Facts, table: &[(&str, &str)]) {
     for (path, file) in table {
-        facts.note(path, root.line(file).map(|line| number_or_text(&line)));
+        facts.add(path, root.line(file).map(|line| number_or_text(&line)));
     }
 }

@@ -1,12 +1,12 @@
-//! What the host is (static) and what it was doing (dynamic): the environment specification that goes with a result.
+//! What the host is (static) and what it does (dynamic): the environment that goes with a result.
 //!
-//! SPIMS section 5 asks for it, so that a figure can be read and repeated elsewhere. Everything comes from text files
+//! SPIMS section 5 asks for it, so that a result can be understood and repeated elsewhere. Everything comes from text files
 //! below `/proc`, `/sys` and `/etc`. It starts no process, opens no socket, writes nothing, and records no addresses.
-//! What cannot be read is named under `absent` with its reason, never as zero.
+//! What cannot be read is listed under `absent` with its reason, never as zero.
 //!
 //! - [`static_environment`]: processor, memory, system, network parameters, interfaces, limits. Once a run.
-//! - [`Sampler`] takes a [`DynamicSample`]: load, CPU, paging, pressure, throttling, traffic, TCP trouble. Before and after.
-//! - [`difference`]: what happened between two samples, with the words a result is flagged by.
+//! - [`Sampler`] takes a [`DynamicSample`]: load, CPU, paging, pressure, throttling, traffic, TCP counters. Before and after.
+//! - [`difference`]: what changed between two samples, with the flags of a result.
 
 mod difference;
 mod dynamic;

@@ -1,16 +1,15 @@
-//! The kernel's description of a trace event: which field lies where, and the names of a field's values.
+//! The kernel's description of a trace event: the place of each field, and the names of its values.
 //!
-//! Offsets and names differ from kernel to kernel, so nothing is assumed beyond this text. Bytes come from the kernel, but
-//! nothing here trusts their length.
+//! Offsets and names differ between kernels, so nothing is assumed beyond this text. No length is trusted.
 
 use std::collections::BTreeMap;
 
-/// A format has fewer fields; more are left out.
+/// Most fields that are read; formats have fewer.
 const MOST_FIELDS: usize = 256;
-/// And fewer named values.
+/// Most named values that are read of a field.
 const MOST_NAMES: usize = 4_096;
 
-/// Where a field lies in a record, bytes.
+/// The place of a field in a record, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Field {
     offset: usize,
@@ -140,7 +139,7 @@ mod tests {
         record[36..].copy_from_slice(&65_u32.to_ne_bytes());
         assert_eq!(format.number(&record, "protocol"), Some(2_048));
         assert_eq!(format.number(&record, "reason").and_then(|at| format.name("reason", at)), Some("QDISC_OVERLIMIT"));
-        assert_eq!(format.number(&record[..38], "reason"), None, "cut short");
+        assert_eq!(format.number(&record[..38], "reason"), None, "too short");
     }
 
     #[test]

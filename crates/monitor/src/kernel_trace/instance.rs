@@ -1,7 +1,7 @@
-//! An instance of the kernel's tracing that is this process's own: a directory of tracefs with switches, filters and rings
-//! that nobody else sees, gone when it is dropped. Those that a killed process left are removed by the next.
+//! A trace instance of this process: a directory of tracefs with its own switches, filters and rings, removed when it is
+//! dropped. Instances left by a killed process are removed by the next one.
 //!
-//! Where tracefs is not mounted it is reached through a mount that hangs nowhere and goes with its descriptor.
+//! Where tracefs is not mounted, a detached mount is made, which lasts as long as its descriptor.
 
 use crate::file::reason;
 use nix::fcntl::{Flock, FlockArg};
@@ -13,43 +13,43 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// What names of instances begin with.
+/// The beginning of every instance's name.
 const PREFIX: &str = "stackline-";
-/// No file that is read is longer.
+/// Longer files are cut.
 const LONGEST: usize = 1 << 17;
-/// Most of one process number.
+/// Most instances of one process.
 const MOST: u32 = 64;
 
 /// One instance.
 #[derive(Debug)]
 pub(crate) struct Instance {
     directory: PathBuf,
-    /// Held as long as it lives: who can take it finds an instance that nobody has any more.
+    /// Held as long as the instance is in use: an instance whose lock is free was left behind.
     _lock: Flock<File>,
-    /// What keeps a mount of our own.
+    /// Keeps the detached mount.
     _mount: Option<OwnedFd>,
 }
 
 impl Instance {
-    /// Makes one; an error says why not.
-    pub(crate) fn make() -> Result<Self, String> {
-        // One at a time in this process: what is made and not locked yet looks like one that was left.
-        static MAKING: Mutex<()> = Mutex::new(());
-        let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Creates one; an error says why not.
+    pub(crate) fn create() -> Result<Self, String> {
+        // One at a time in this process: a directory that is not locked yet looks like one that was left.
+        static CREATING: Mutex<()> = Mutex::new(());
+        let _one = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
         let (root, mount) = tracefs()?;
         let instances = root.join("instances");
         remove_left(&instances);
-        let (directory, lock) = make_directory(&instances)?;
+        let (directory, lock) = create_directory(&instances)?;
         Ok(Self { directory, _lock: lock, _mount: mount })
     }
 
-    /// What a file of it says.
+    /// The text of one of its files.
     pub(crate) fn read(&self, file: &str) -> Result<String, String> {
         let mut bytes = vec![0; LONGEST];
         let read = |bytes: &mut [u8]| {
             let mut file = File::open(self.directory.join(file))?;
             let mut length = 0;
-            // Some of these files give everything to the first read or nothing more: it has room for all of it.
+            // Some of these files answer the first read only, so the buffer has room for all of it.
             while length < bytes.len() {
                 match file.read(&mut bytes[length..])? {
                     0 => break,
@@ -60,58 +60,57 @@ impl Instance {
         };
         let length = read(&mut bytes).map_err(|error| reason(&format!("tracefs {file}"), &error))?;
         bytes.truncate(length);
-        String::from_utf8(bytes).map_err(|_| format!("tracefs {file} is no text"))
+        String::from_utf8(bytes).map_err(|_| format!("tracefs {file} is not UTF-8"))
     }
 
-    /// Writes into a file of it.
+    /// Writes one of its files.
     pub(crate) fn write(&self, file: &str, text: &str) -> Result<(), String> {
         fs::write(self.directory.join(file), text).map_err(|error| reason(&format!("tracefs {file}"), &error))
     }
 
-    /// The ring of each core, to be read without waiting, with the path of its counts.
+    /// The ring of each core, opened for non-blocking reads, with the path of its `stats`.
     pub(crate) fn rings(&self) -> Result<Vec<(File, PathBuf)>, String> {
         let cores = self.directory.join("per_cpu");
-        let of = |name: &std::ffi::OsStr| {
+        let ring = |name: &std::ffi::OsStr| {
             let core = cores.join(name);
             let ring =
                 OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(core.join("trace_pipe_raw"))?;
             io::Result::Ok((ring, core.join("stats")))
         };
         let rings = fs::read_dir(&cores)
-            .and_then(|entries| entries.map(|entry| of(&entry?.file_name())).collect::<io::Result<Vec<_>>>());
+            .and_then(|entries| entries.map(|entry| ring(&entry?.file_name())).collect::<io::Result<Vec<_>>>());
         rings.map_err(|error| reason("tracefs per_cpu", &error))
     }
 }
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Nobody can be told any more; a later watch tries again.
+        // An error cannot be reported here; a later watch tries again.
         let _ = fs::remove_dir(&self.directory);
     }
 }
 
-/// Makes and locks one. The number of this process tells people whose it is; another namespace may have a process of that
-/// number.
-fn make_directory(instances: &Path) -> Result<(PathBuf, Flock<File>), String> {
+/// Creates and locks one. Its name has the number of this process, for people; a process of another namespace may have the same.
+fn create_directory(instances: &Path) -> Result<(PathBuf, Flock<File>), String> {
     for count in 0..MOST {
         let directory = instances.join(format!("{PREFIX}{}-{count}", std::process::id()));
         match fs::create_dir(&directory) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            Err(error) => return Err(format!("the kernel makes no instance of its tracing: {error}")),
+            Err(error) => return Err(format!("no trace instance can be created: {error}")),
         }
-        // Another process may take what is not locked yet for one that was left, and remove it: then the next number.
+        // Another process may remove it before it is locked, as one that was left; then the next number is tried.
         match lock(&directory) {
             Ok(lock) if is_at(&lock, &directory) => return Ok((directory, lock)),
             Ok(_) => {}
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::WouldBlock) => {}
             Err(error) => {
                 let _ = fs::remove_dir(&directory);
-                return Err(format!("an instance of the kernel's tracing cannot be locked: {error}"));
+                return Err(format!("the trace instance cannot be locked: {error}"));
             }
         }
     }
-    Err(format!("there are {MOST} instances of the kernel's tracing of this name"))
+    Err(format!("there are {MOST} trace instances of this name already"))
 }
 
 fn lock(directory: &Path) -> io::Result<Flock<File>> {
@@ -119,13 +118,13 @@ fn lock(directory: &Path) -> io::Result<Flock<File>> {
     Flock::lock(opened, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error.into())
 }
 
-/// Whether what is locked is what is there.
+/// Whether the locked directory is the one at this path.
 fn is_at(lock: &Flock<File>, directory: &Path) -> bool {
     let there = fs::metadata(directory).map(|there| (there.dev(), there.ino()));
     lock.metadata().is_ok_and(|locked| there.is_ok_and(|there| there == (locked.dev(), locked.ino())))
 }
 
-/// Removes instances of ours that no living process holds. What is locked may be gone and another be there by now.
+/// Removes instances that no process holds. A locked directory may have been replaced by another in the meantime.
 fn remove_left(instances: &Path) {
     let Ok(entries) = fs::read_dir(instances) else { return };
     for entry in entries.flatten() {
@@ -139,7 +138,7 @@ fn remove_left(instances: &Path) {
     }
 }
 
-/// Where tracefs is: where it is mounted, else a mount of our own.
+/// The root of tracefs: where it is mounted, else a detached mount.
 fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| reason("/proc/self/mountinfo", &error))?;
     let mounts = crate::parse::mounts::parse(&mounts);
@@ -148,14 +147,14 @@ fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
         fs::read_dir(root.join("instances")).map_err(|error| reason(&mount.point, &error))?;
         return Ok((root, None));
     }
-    let mount = own_mount().map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => "the kernel's trace events take root (CAP_SYS_ADMIN)".to_owned(),
+    let mount = detached_mount().map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => "kernel trace events need root (CAP_SYS_ADMIN)".to_owned(),
         _ => format!("tracefs is not mounted and cannot be: {error}"),
     })?;
     Ok((PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())), Some(mount)))
 }
 
-fn own_mount() -> io::Result<OwnedFd> {
+fn detached_mount() -> io::Result<OwnedFd> {
     let filesystem = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&filesystem)?;
     Ok(fsmount(&filesystem, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?)
@@ -166,31 +165,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instance_goes_with_its_owner_or_with_the_next() {
-        let instance = match Instance::make() {
+    fn an_instance_is_removed_by_its_owner_or_by_the_next() {
+        let instance = match Instance::create() {
             Ok(instance) => instance,
-            Err(reason) => return eprintln!("SKIPPED: no instance is to be had here: {reason}"),
+            Err(reason) => return eprintln!("SKIPPED: no trace instance can be created here: {reason}"),
         };
         let (root, _mount) = tracefs().unwrap();
         let left = root.join("instances").join(format!("{PREFIX}left-by-a-killed-one"));
         fs::create_dir(&left).unwrap();
-        let other = Instance::make().unwrap();
-        assert!(!left.exists(), "nobody held it");
+        let other = Instance::create().unwrap();
+        assert!(!left.exists(), "its lock was free");
         let name = |instance: &Instance| instance.directory.file_name().unwrap().to_owned();
         let names = [&instance, &other].map(|instance| root.join("instances").join(name(instance)));
-        assert!(names[0] != names[1] && names.iter().all(|directory| directory.exists()), "held, both stay");
+        assert!(names[0] != names[1] && names.iter().all(|directory| directory.exists()), "both are held");
         drop((instance, other));
-        assert!(names.iter().all(|directory| !directory.exists()), "they went");
+        assert!(names.iter().all(|directory| !directory.exists()), "both are removed");
     }
 
     #[test]
-    fn one_that_another_process_takes_for_left_is_made_again() {
+    fn an_instance_removed_before_it_is_locked_is_created_again() {
         let root = std::env::temp_dir().join(format!("stackline-instances-{}", std::process::id()));
         fs::create_dir(&root).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| (0..10_000).for_each(|_| remove_left(&root)));
             for _ in 0..2_000 {
-                let (directory, lock) = make_directory(&root).unwrap();
+                let (directory, lock) = create_directory(&root).unwrap();
                 remove_left(&root);
                 assert!(directory.exists(), "held");
                 fs::remove_dir(&directory).unwrap();

@@ -1,9 +1,9 @@
-//! Pages of the kernel's trace ring, as `trace_pipe_raw` gives them: a time and a length, then records packed behind each
-//! other with their times as differences (Documentation/trace/ring-buffer-design.rst, `header_page`, `header_event`).
+//! Pages of the kernel's trace ring, as `trace_pipe_raw` gives them: a time and a length, then records one behind the other,
+//! each with the time since the one before (Documentation/trace/ring-buffer-design.rst, `header_page`, `header_event`).
 //!
-//! It walks any bytes without going beyond them; a page that is not whole ends early.
+//! It never reads beyond the bytes it is given; an incomplete page ends early.
 
-/// Kinds of record above the lengths in words.
+/// Kinds of record; smaller values are lengths in words.
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
@@ -11,15 +11,15 @@ const TIME_STAMP: u32 = 31;
 const TIME_BITS: u32 = 27;
 /// Bits of the length in a page's second field; above them are flags.
 const LENGTH: u64 = (1 << 20) - 1;
-/// An absolute time leaves out the bits above these.
+/// Bits of an absolute time; the bits above them are left out.
 const ABSOLUTE_BITS: u32 = 59;
 
 /// How pages are laid out, from `header_page`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Where the length lies and how many bytes it has.
+    /// Offset and size of the length, bytes.
     pub(crate) length: (usize, usize),
-    /// Where records begin.
+    /// Offset of the first record.
     pub(crate) data: usize,
     /// Bytes of a page.
     pub(crate) page: usize,
@@ -28,19 +28,19 @@ pub(crate) struct Layout {
 impl Layout {
     /// Reads `header_page`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let of = |name: &str| {
-            let line = text.lines().find(|line| line.split(';').next().is_some_and(|field| field.ends_with(name)))?;
+        let field = |name: &str| {
+            let line = text.lines().find(|line| line.split(';').next().is_some_and(|first| first.ends_with(name)))?;
             let number =
                 |key: &str| line.split(';').find_map(|part| part.trim().strip_prefix(key)?.parse::<usize>().ok());
             Some((number("offset:")?, number("size:")?))
         };
-        let (length, (data, size)) = (of(" commit")?, of(" data")?);
-        let sane = matches!(length.1, 4 | 8) && length.0 < 64 && data < 64 && size < 1 << 20;
-        sane.then_some(Self { length, data, page: data + size })
+        let (length, (data, size)) = (field(" commit")?, field(" data")?);
+        let valid = matches!(length.1, 4 | 8) && length.0 < 64 && data < 64 && size < 1 << 20;
+        valid.then_some(Self { length, data, page: data + size })
     }
 }
 
-/// The records of one page: time of the trace clock, ns, and bytes.
+/// The records of one page: the time on the trace clock, ns, and the bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Records<'p> {
     rest: &'p [u8],
@@ -48,7 +48,7 @@ pub(crate) struct Records<'p> {
 }
 
 impl<'p> Records<'p> {
-    /// Of the bytes of one read.
+    /// The records in the bytes of one read.
     pub(crate) fn of(page: &'p [u8], layout: &Layout) -> Self {
         let nothing = Self { rest: &[], at_ns: 0 };
         let at_ns = page.first_chunk::<8>().map(|bytes| u64::from_ne_bytes(*bytes));
@@ -61,7 +61,7 @@ impl<'p> Records<'p> {
         Self { rest: &data[..length], at_ns }
     }
 
-    /// Takes so many bytes; everything, and nothing is left, when there are fewer.
+    /// Takes this many bytes; when there are fewer, `None`, and the rest is dropped.
     fn take(&mut self, bytes: usize) -> Option<&'p [u8]> {
         let (taken, rest) = self.rest.split_at_checked(bytes).unzip();
         self.rest = rest.unwrap_or(&[]);
@@ -81,10 +81,10 @@ impl<'p> Iterator for Records<'p> {
             let head = self.word()?;
             let (kind, time) = (head & 31, u64::from(head >> 5));
             match kind {
-                // The rest of the page was never written.
+                // The rest of the page is unused.
                 PADDING if time == 0 => return None,
                 PADDING => {
-                    // A record that was taken back; its length counts its own word.
+                    // A discarded record; its length includes the length word.
                     self.at_ns = self.at_ns.wrapping_add(time);
                     let length = self.word()? as usize;
                     self.take(length.saturating_sub(4))?;
@@ -119,7 +119,7 @@ mod tests {
 
     fn page(at_ns: u64, words: &[u32]) -> Vec<u8> {
         let mut page = at_ns.to_ne_bytes().to_vec();
-        // The flag says that records were missed before the page; it is no length.
+        // The flag marks records lost before the page; it is not part of the length.
         page.extend(((words.len() as u64 * 4) | (1 << 31)).to_ne_bytes());
         page.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
         page
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_is_what_the_kernel_says() {
+    fn the_layout_is_read_from_the_kernels_header() {
         assert_eq!(Layout::parse(include_str!("samples/6.18/header_page")), Some(LAYOUT));
         assert_eq!(Layout::parse("field: u64 timestamp;\toffset:0;\tsize:8;"), None);
     }
@@ -145,20 +145,20 @@ mod tests {
     }
 
     #[test]
-    fn an_absolute_time_keeps_the_bits_it_leaves_out() {
+    fn an_absolute_time_keeps_the_high_bits_of_the_time_before() {
         let high = 3 << ABSOLUTE_BITS;
         let page = page(high | 99, &[TIME_STAMP | 4 << 5, 2, 1, 0]);
         assert_eq!(records(&page), [(high | 2 << TIME_BITS | 4, 4)]);
     }
 
     #[test]
-    fn what_was_taken_back_is_passed_over_and_what_was_never_written_ends_it() {
+    fn discarded_records_are_skipped_and_unused_space_ends_the_page() {
         let page = page(0, &[PADDING | 1 << 5, 8, 0xff, 1 | 2 << 5, 0xaa, PADDING, 1, 0xbb]);
         assert_eq!(records(&page), [(3, 4)]);
     }
 
     #[test]
-    fn a_page_cut_short_gives_what_is_whole() {
+    fn an_incomplete_page_gives_its_complete_records() {
         let whole = page(0, &[1 | 2 << 5, 0xaa, 2 | 2 << 5, 0xbb, 0xcc]);
         assert_eq!(records(&whole[..whole.len() - 1]), [(2, 4)]);
         assert_eq!(records(&whole[..7]), []);

@@ -1,86 +1,81 @@
 //! Cores, interrupts, context switches, forks and paging: `/proc/stat` and `/proc/vmstat`.
 
-use super::sample::{Sampled, Started, Step, grown};
+use super::sample::{Interval, Setup, Started, files, growths, sampled};
 use crate::parse::{pairs, stat};
 use stackline_events::{Keyword, Tape, Value};
 
-/// Fewer ticks of a core than these (10 ms each) say nothing: its time is told with a later round.
+/// With fewer ticks of a core than these (10 ms each) its shares would be too coarse: the time is added to the next interval.
 const FEWEST_TICKS: u64 = 5;
 
-/// The monitors.
-pub(crate) fn all() -> Vec<Started> {
-    vec![Sampled::start("processor", ["/proc/stat", "/proc/vmstat"], read, tell)]
+/// Starts the monitor.
+pub(super) fn start(_: &Setup<'_>) -> Started {
+    sampled(files(["/proc/stat", "/proc/vmstat"], parse)?, record)
 }
 
 /// Counters since boot.
-struct Counted {
-    /// Each core's ticks, and how long ago they were read when they are told, ns.
+struct Counters {
+    /// Ticks by core.
     cores: Vec<(u32, stat::Times)>,
-    untold_ns: u64,
+    /// How long before this sample the ticks were read, ns.
+    cores_age_ns: u64,
     counts: [Option<u64>; 9],
 }
 
-fn read([stat, vmstat]: [&str; 2]) -> Option<Counted> {
+fn parse([stat, vmstat]: [&str; 2]) -> Option<Counters> {
     let stat = stat::parse(stat);
     let vmstat = pairs::counters(vmstat);
-    let of = |name: &str| vmstat.get(name).copied();
-    // Reading and writing are counted in KiB; pages are what the others are in.
-    let pages = |name: &str| of(name).map(|kib| kib / 4);
+    let count = |name: &str| vmstat.get(name).copied();
+    // The kernel counts what is read and written in KiB; the event has pages.
+    let pages = |name: &str| count(name).map(|kib| kib / 4);
     let counts = [
         stat.interrupts,
         stat.context_switches,
         stat.forks,
-        of("pgfault"),
-        of("pgmajfault"),
+        count("pgfault"),
+        count("pgmajfault"),
         pages("pgpgin"),
         pages("pgpgout"),
-        of("pswpin"),
-        of("pswpout"),
+        count("pswpin"),
+        count("pswpout"),
     ];
-    (!stat.each.is_empty()).then_some(Counted { cores: stat.each, untold_ns: 0, counts })
+    (!stat.each.is_empty()).then_some(Counters { cores: stat.each, cores_age_ns: 0, counts })
 }
 
-fn tell(step: Step, before: &Counted, now: &mut Counted, tape: &mut Tape) {
+fn record(interval: Interval, before: &Counters, now: &mut Counters, tape: &mut Tape) {
     static VMSTAT: Keyword = Keyword::new("VMSTAT");
-    let counts = before.counts.iter().zip(&now.counts);
-    let values: Vec<Value<'_>> =
-        counts.map(|(before, now)| before.zip(*now).map(|(b, n)| grown(b, n)).into()).collect();
-    step.tell(tape, &VMSTAT, &values);
+    interval.record(tape, &VMSTAT, &growths(&before.counts, &now.counts));
 
-    let since = before.untold_ns + step.interval_ns;
-    let ticks = |counted: &Counted| counted.cores.first().map_or(0, |(_, times)| times.total());
+    let length_ns = before.cores_age_ns + interval.length_ns;
+    let ticks = |counters: &Counters| counters.cores.first().map_or(0, |(_, times)| times.total());
     if ticks(now).saturating_sub(ticks(before)) < FEWEST_TICKS {
         now.cores.clone_from(&before.cores);
-        now.untold_ns = since;
+        now.cores_age_ns = length_ns;
         return;
     }
-    let step = Step { interval_ns: since, ..step };
+    let interval = Interval { length_ns, ..interval };
     for (core, times) in &now.cores {
         if let Some((_, earlier)) = before.cores.iter().find(|(other, _)| other == core) {
-            tell_core(step, *core, earlier, times, tape);
+            record_core(interval, *core, earlier, times, tape);
         }
     }
 }
 
-fn tell_core(step: Step, core: u32, before: &stat::Times, now: &stat::Times, tape: &mut Tape) {
+fn record_core(interval: Interval, core: u32, before: &stat::Times, now: &stat::Times, tape: &mut Tape) {
     static CPU_USE: Keyword = Keyword::new("CPU_USE");
-    // Some of the kernel's ticks go back by one now and then; such a one did not move.
-    let mut moved = [0; stat::KINDS.len()];
-    for (moved, (before, now)) in moved.iter_mut().zip(before.ticks.iter().zip(&now.ticks)) {
-        *moved = now.saturating_sub(*before);
-    }
-    let total = moved.iter().sum::<u64>().max(1);
+    // Some of the kernel's counts go back by one tick now and then; these count as unchanged.
+    let grown: [u64; stat::KINDS.len()] = std::array::from_fn(|at| now.ticks[at].saturating_sub(before.ticks[at]));
+    let total = grown.iter().sum::<u64>().max(1);
     let ppm = |ticks: u64| Value::from(ticks.saturating_mul(1_000_000) / total);
-    let [user, nice, system, idle, iowait, irq, softirq, steal] = moved;
+    let [user, nice, system, idle, iowait, irq, softirq, steal] = grown;
     let shares = [ppm(user + nice), ppm(system), ppm(softirq), ppm(irq), ppm(steal), ppm(idle), ppm(iowait)];
     let mut values = [Value::from(core); 8];
     values[1..].copy_from_slice(&shares);
-    step.tell(tape, &CPU_USE, &values);
+    interval.record(tape, &CPU_USE, &values);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::told;
+    use super::super::sample::testing::recorded;
     use super::*;
     use proptest::prelude::*;
 
@@ -91,7 +86,7 @@ mod tests {
 
     #[test]
     fn shares_are_of_the_time_that_passed() {
-        let rows = told(read, tell, [STAT, "pgfault 5\npgpgin 8\n"], [LATER, "pgfault 9\npgpgin 16\n"]);
+        let rows = recorded(parse, record, [STAT, "pgfault 5\npgpgin 8\n"], [LATER, "pgfault 9\npgpgin 16\n"]);
         assert_eq!(
             rows,
             [
@@ -103,25 +98,25 @@ mod tests {
     }
 
     #[test]
-    fn a_few_ticks_wait_for_a_later_round() {
+    fn a_few_ticks_are_added_to_the_next_interval() {
         let short = LATER.replace("cpu0 30 10 20 95 5 3 6 11", "cpu0 10 5 10 53 0 0 0 0");
-        let (before, mut now) = (read([STAT, ""]).unwrap(), read([&short, ""]).unwrap());
+        let (before, mut now) = (parse([STAT, ""]).unwrap(), parse([&short, ""]).unwrap());
         let mut tape = Tape::default();
-        tell(Step { at_ns: 9, interval_ns: 30 }, &before, &mut now, &mut tape);
+        record(Interval { end_ns: 9, length_ns: 30 }, &before, &mut now, &mut tape);
         assert_eq!(tape.records().count(), 1, "VMSTAT alone");
-        let mut later = read([LATER, ""]).unwrap();
+        let mut later = parse([LATER, ""]).unwrap();
         let mut tape = Tape::default();
-        tell(Step { at_ns: 19, interval_ns: 10 }, &now, &mut later, &mut tape);
+        record(Interval { end_ns: 19, length_ns: 10 }, &now, &mut later, &mut tape);
         let cores: Vec<_> = tape.records().filter(|record| record.keyword == "CPU_USE").collect();
-        assert_eq!(cores[0].values[0], Value::Number(40), "both rounds together");
+        assert_eq!(cores[0].values[0], Value::Number(40), "both intervals together");
         assert_eq!(cores[0].values[2], Value::Number(238_095));
     }
 
     proptest! {
         #[test]
         fn any_text_is_harmless(before in "(cpu[0-9]? [0-9 ]{0,40}\n|\\PC{0,20}\n){0,6}", now in "(cpu[0-9]? [0-9 ]{0,40}\n){0,6}") {
-            if let (Some(before), Some(mut now)) = (read([&before, &before]), read([&now, &now])) {
-                tell(Step { at_ns: 2, interval_ns: 1 }, &before, &mut now, &mut Tape::default());
+            if let (Some(before), Some(mut now)) = (parse([&before, &before]), parse([&now, &now])) {
+                record(Interval { end_ns: 2, length_ns: 1 }, &before, &mut now, &mut Tape::default());
             }
         }
     }

@@ -1,8 +1,8 @@
-//! `/proc/net/snmp` and `/proc/net/netstat`: a line of names, then a line of numbers, each after the same word and a colon.
+//! `/proc/net/snmp` and `/proc/net/netstat`: a line of names, then a line of numbers, both after the same group and a colon.
 
 use std::collections::BTreeMap;
 
-/// Every counter by `Tcp`, `RetransSegs`. Lines that do not pair up are left out.
+/// Every counter by group and name: `Tcp`, `RetransSegs`. Lines without a partner are left out.
 pub(crate) fn parse(text: &str) -> BTreeMap<(&str, &str), i64> {
     let mut counters = BTreeMap::new();
     let mut lines = text.lines().filter_map(|line| line.split_once(':')).peekable();

@@ -31,20 +31,20 @@ pub(crate) fn quota(text: &str) -> Option<f64> {
     share(words.next()?, words.next()?)
 }
 
-/// The same from the two files of version 1, where -1 is no limit.
+/// The same from the two files of version 1, where -1 means no limit.
 pub(crate) fn share(quota_us: &str, period_us: &str) -> Option<f64> {
     let (quota, period): (u64, u64) = (quota_us.parse().ok()?, period_us.parse().ok()?);
     (period > 0).then(|| quota as f64 / period as f64)
 }
 
-/// How often, and for how long, a quota held a group back.
+/// How often, and for how long, a quota throttled a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Throttling {
     /// Periods in which the group ran.
     pub(crate) periods: u64,
-    /// Periods in which it was held back.
+    /// Periods in which it was throttled.
     pub(crate) throttled: u64,
-    /// Nanoseconds it was held back for, over its processors.
+    /// Nanoseconds it was throttled, summed over its processors.
     pub(crate) throttled_ns: u64,
 }
 

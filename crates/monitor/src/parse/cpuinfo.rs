@@ -1,19 +1,19 @@
 //! The first processor of `/proc/cpuinfo`. The others are the same model on every machine worth measuring.
 
-/// What the first stanza says. Architectures other than x86 leave most of it out.
+/// The first stanza. Architectures other than x86 leave most of it out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Cpu {
-    /// `model name`, or what other architectures call it.
+    /// `model name`, or its name on other architectures.
     pub(crate) model: Option<String>,
     /// Microcode revision.
     pub(crate) microcode: Option<String>,
-    /// The clock now, MHz.
+    /// The present clock, MHz.
     pub(crate) mhz: Option<f64>,
     /// Logical processors a package.
     pub(crate) siblings: Option<u64>,
     /// Cores a package.
     pub(crate) cores: Option<u64>,
-    /// Whether the processor says that a hypervisor runs it.
+    /// Whether the processor has the flag of a hypervisor.
     pub(crate) hypervisor: Option<bool>,
     /// Known hardware bugs.
     pub(crate) bugs: Option<String>,
@@ -24,13 +24,13 @@ pub(crate) fn parse(text: &str) -> Cpu {
     let mut cpu = Cpu::default();
     for line in text.lines().take_while(|line| !line.trim().is_empty()) {
         if let Some((name, value)) = line.split_once(':') {
-            note(&mut cpu, name.trim(), value.trim());
+            set(&mut cpu, name.trim(), value.trim());
         }
     }
     cpu
 }
 
-fn note(cpu: &mut Cpu, name: &str, value: &str) {
+fn set(cpu: &mut Cpu, name: &str, value: &str) {
     match name {
         "model name" | "cpu model" | "Model" | "cpu" => cpu.model = Some(value.to_owned()),
         "microcode" => cpu.microcode = Some(value.to_owned()),

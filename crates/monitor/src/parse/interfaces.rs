@@ -1,6 +1,6 @@
-//! `/proc/net/dev`: what passed each interface.
+//! `/proc/net/dev`: the traffic of each interface.
 
-/// The columns that tell load and trouble.
+/// The columns that are used.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Traffic {
     /// The interface.
@@ -21,7 +21,7 @@ pub(crate) const COLUMNS: [&str; 8] = [
     "send_drops",
 ];
 
-/// Reads every interface whose line is whole.
+/// Reads every interface whose line is complete.
 pub(crate) fn parse(text: &str) -> Vec<Traffic> {
     text.lines().filter_map(line).collect()
 }

@@ -11,7 +11,7 @@ pub(crate) struct Load {
     pub(crate) tasks: u64,
 }
 
-/// Reads the line; `None` when it is not whole.
+/// Reads the line; `None` when it is incomplete.
 pub(crate) fn parse(text: &str) -> Option<Load> {
     let mut words = text.split_ascii_whitespace();
     let mut means = [0.0; 3];

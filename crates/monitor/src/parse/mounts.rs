@@ -5,9 +5,9 @@
 pub(crate) struct Mount {
     /// `major:minor` of the device.
     pub(crate) device: String,
-    /// The directory of the file system that is mounted.
+    /// The directory of the file system that is mounted there.
     pub(crate) root: String,
-    /// Where.
+    /// The mount point.
     pub(crate) point: String,
     /// Options of the mount.
     pub(crate) options: String,
@@ -17,7 +17,7 @@ pub(crate) struct Mount {
     pub(crate) super_options: String,
 }
 
-/// Every mount whose line is whole.
+/// Every mount whose line is complete.
 pub(crate) fn parse(text: &str) -> Vec<Mount> {
     text.lines().filter_map(line).collect()
 }
@@ -41,7 +41,7 @@ fn unescape(name: &str) -> String {
     name.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
 }
 
-/// The mount a directory lies in: the longest mount point before it, the later one of two.
+/// The mount that holds a directory: that with the longest mount point, the later one of two.
 pub(crate) fn holding<'a>(mounts: &'a [Mount], directory: &str) -> Option<&'a Mount> {
     mounts.iter().filter(|mount| below(directory, &mount.point)).max_by_key(|mount| mount.point.len())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// `MemTotal:  123 kB` as bytes, lines without a unit as they stand.
+/// `MemTotal:  123 kB` in bytes; lines without a unit as they are.
 pub(crate) fn meminfo(text: &str) -> BTreeMap<&str, u64> {
     text.lines().filter_map(meminfo_line).collect()
 }
@@ -25,7 +25,7 @@ pub(crate) fn counters(text: &str) -> BTreeMap<&str, u64> {
         .collect()
 }
 
-/// The value of `NAME=value`, quotes taken off.
+/// The value of `NAME=value`, without its quotes.
 pub(crate) fn assignment<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix('=')?.trim().trim_matches(['"', '\''])))
 }

@@ -1,6 +1,6 @@
-//! `/proc/net/softnet_stat`: packets the kernel dropped before any protocol saw them, and work it had to put off.
+//! `/proc/net/softnet_stat`: packets that the kernel dropped before any protocol received them, and receive work it put off.
 
-/// Sums over all processors.
+/// Counters of one core, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Softnet {
     /// Packets processed.
@@ -11,7 +11,7 @@ pub(crate) struct Softnet {
     pub(crate) squeezed: u64,
 }
 
-/// Adds up the lines; `None` when there is no line that is whole.
+/// The sums over all cores; `None` when no line is complete.
 pub(crate) fn parse(text: &str) -> Option<Softnet> {
     text.lines().filter_map(line).reduce(|a, b| Softnet {
         processed: a.processed.wrapping_add(b.processed),
@@ -25,7 +25,7 @@ fn line(line: &str) -> Option<Softnet> {
     Some(Softnet { processed: columns.next()??, dropped: columns.next()??, squeezed: columns.next()?? })
 }
 
-/// Each core's counters by the core's number, which kernels before 5.10 leave to be counted off.
+/// Each core's counters by the core's number; in kernels before 5.10 that is the number of the line.
 pub(crate) fn each(text: &str) -> Vec<(u32, Softnet)> {
     let numbered = |(at, text): (u32, &str)| {
         let number = text.split_ascii_whitespace().nth(12).and_then(|hex| u32::from_str_radix(hex, 16).ok());

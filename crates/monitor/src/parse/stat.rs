@@ -1,6 +1,6 @@
-//! `/proc/stat`: CPU time by kind, a processor at a time, interrupts, softirqs, context switches.
+//! `/proc/stat`: CPU time by processor and kind, interrupts, softirqs, context switches.
 
-/// The kernel reports CPU time in hundredths of a second to programs, whatever its own tick is.
+/// The kernel reports CPU time in hundredths of a second, whatever its own tick is.
 pub(crate) const TICKS_PER_S: f64 = 100.0;
 
 /// CPU time in ticks, in the kernel's order.
@@ -29,7 +29,7 @@ impl Times {
 pub(crate) const SOFTIRQS: [&str; 10] =
     ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
 
-/// What the file says; what it does not say is `None` or missing.
+/// The file's content; what it lacks is `None` or missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stat {
     /// All processors together.
@@ -55,13 +55,13 @@ pub(crate) fn parse(text: &str) -> Stat {
     let mut stat = Stat::default();
     for line in text.lines() {
         if let Some((name, rest)) = line.split_once(' ') {
-            note(&mut stat, name, rest);
+            set(&mut stat, name, rest);
         }
     }
     stat
 }
 
-fn note(stat: &mut Stat, name: &str, rest: &str) {
+fn set(stat: &mut Stat, name: &str, rest: &str) {
     match name {
         "cpu" => stat.all = times(rest),
         "intr" => stat.interrupts = first(rest),
@@ -74,13 +74,13 @@ fn note(stat: &mut Stat, name: &str, rest: &str) {
     }
 }
 
-/// A line is whole or not there: half of its columns would make a wrong total.
+/// An incomplete line is left out: some of its columns would make a wrong total.
 fn times(rest: &str) -> Option<Times> {
-    const SANE: u64 = 1 << 56;
+    const MOST: u64 = 1 << 56;
     let mut words = rest.split_ascii_whitespace();
     let mut ticks = [0; 8];
     for tick in &mut ticks {
-        *tick = words.next()?.parse().ok().filter(|&n| n < SANE)?;
+        *tick = words.next()?.parse().ok().filter(|&n| n < MOST)?;
     }
     Some(Times { ticks })
 }

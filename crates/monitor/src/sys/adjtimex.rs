@@ -1,10 +1,10 @@
-//! What the kernel says of the wall clock's synchronisation: adjtimex(2), read only.
+//! How well the wall clock is synchronised: adjtimex(2), read only.
 
 use stackline_core::trace::KernelClock;
 use std::io;
 use std::mem::zeroed;
 
-/// What adjtimex tells; it changes nothing.
+/// Reads the kernel's state of the wall clock; it sets nothing.
 pub(crate) fn read() -> io::Result<KernelClock> {
     // SAFETY: timex is plain data, for which all bytes zero is a value; `modes` zero asks and sets nothing.
     let mut state: libc::timex = unsafe { zeroed() };

@@ -2,3 +2,4 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod adjtimex;
+pub(crate) mod tcp_info;

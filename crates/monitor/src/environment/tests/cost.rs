@@ -1,4 +1,4 @@
-//! What a snapshot of this host costs. The bounds hold where the promise is made: optimised, on an idle host.
+//! The cost of a snapshot of this host. The promise of docs/SPECIFICATION.md is for optimised code; these bounds are wider.
 
 use super::super::{Sampler, difference, static_environment};
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn snapshots_are_cheap() {
 }
 
 #[test]
-fn this_host_says_something() {
+fn this_host_has_facts() {
     let (sampler, fixed) = (Sampler::new(), static_environment());
     assert!(fixed["system"]["kernel"].is_string());
     let before = sampler.sample();

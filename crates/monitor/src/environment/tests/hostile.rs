@@ -1,4 +1,4 @@
-//! Whatever a file holds, cut anywhere or made up, a parser answers and a sample is made.
+//! Whatever a file holds, every parser returns and a sample is taken.
 
 use super::super::difference;
 use super::super::dynamic::Sampler;
@@ -9,8 +9,8 @@ use crate::parse::{pressure, softnet, stat};
 use crate::root::Root;
 use proptest::prelude::*;
 
-/// Texts near what kernels write: the right words, blanks and colons, numbers up to and over the edge.
-fn near() -> impl Strategy<Value = String> {
+/// Texts like those of a kernel: its words, blanks and colons, numbers up to and beyond the limits.
+fn kernel_like() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         Just("cpu".to_owned()),
         Just("cpu0".to_owned()),
@@ -52,12 +52,12 @@ fn parse_everything(text: &str) {
 
 proptest! {
     #[test]
-    fn parsers_answer(text in near()) {
+    fn parsers_return(text in kernel_like()) {
         parse_everything(&text);
     }
 
     #[test]
-    fn parsers_answer_to_any_text(text in any::<String>()) {
+    fn parsers_return_for_any_text(text in any::<String>()) {
         parse_everything(&text);
     }
 }
@@ -66,7 +66,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn samples_of_a_hostile_host_are_json(text in near()) {
+    fn samples_of_hostile_files_are_json(text in kernel_like()) {
         let tree = Tree::of_one_text(&text);
         let sampler = Sampler::of(Root::at(tree.path()));
         let (before, after) = (sampler.sample(), sampler.sample());

@@ -1,6 +1,5 @@
-//! Fixture texts for every parser, a whole fixture tree, hostile texts, and the cost of a snapshot.
+//! A host made of files, hostile texts, and the cost of a snapshot.
 
 mod cost;
 mod hostile;
-mod parsers;
 mod tree;

@@ -3,13 +3,13 @@
 use super::super::difference;
 use super::super::dynamic::Sampler;
 use super::super::fixed;
-use crate::control_groups::{Groups, HeldBack};
+use crate::control_groups::{Groups, ThrottledTime};
 use crate::root::Root;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory that is removed when it goes out of sight.
+/// A directory that is removed when it is dropped.
 pub(crate) struct Tree {
     path: PathBuf,
 }
@@ -31,7 +31,7 @@ impl Tree {
         }
     }
 
-    /// Every file of interest holding the same text.
+    /// Every file that is read, with the same text.
     pub(crate) fn of_one_text(text: &str) -> Self {
         let names = [
             "proc/stat",
@@ -72,7 +72,7 @@ impl Drop for Tree {
 }
 
 #[test]
-fn an_empty_host_is_all_reasons() {
+fn an_empty_host_has_reasons_for_everything() {
     let tree = Tree::new(&[("etc/hostname", "x")]);
     let value = fixed::describe(&Root::at(tree.path()));
     assert_eq!(value["processor"], serde_json::Value::Null);
@@ -98,14 +98,14 @@ fn fixed_facts_have_types_and_units() {
     assert_eq!(value["network_parameters"]["ipv4"]["tcp_rmem"], serde_json::json!([4096, 131_072, 6_291_456]));
     assert_eq!(value["network_parameters"]["core"]["default_qdisc"], "fq_codel");
     assert_eq!(value["interfaces"]["eth0"]["mtu_bytes"], 1500);
-    assert_eq!(value["absent"]["interfaces/eth0/speed_mbit_s"], "the driver does not know");
+    assert_eq!(value["absent"]["interfaces/eth0/speed_mbit_s"], "the driver does not report it");
     assert_eq!(value["system"]["boot_options"], serde_json::json!(["mitigations=off", "isolcpus=1"]));
     let text = value.to_string();
     assert!(!text.contains("02:00") && !text.contains("UUID") && !text.contains("bonding"));
 }
 
 #[test]
-fn quotas_and_throttling_come_from_the_groups_above() {
+fn quotas_and_throttling_include_the_groups_above() {
     let tree = Tree::new(&[
         ("proc/self/cgroup", "0::/a/b\n"),
         ("proc/self/mountinfo", "30 1 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
@@ -121,7 +121,7 @@ fn quotas_and_throttling_come_from_the_groups_above() {
 }
 
 #[test]
-fn a_period_is_held_back_by_the_group_that_was_throttled_in_it() {
+fn the_throttled_time_is_that_of_the_group_throttled_in_the_period() {
     let stat = |ns: u64| format!("nr_periods 10\nnr_throttled 4\nthrottled_time {ns}\n");
     let (own, above) = ("sys/fs/cgroup/cpu/job/cpu.stat", "sys/fs/cgroup/cpu/cpu.stat");
     let tree = Tree::new(&[
@@ -132,15 +132,15 @@ fn a_period_is_held_back_by_the_group_that_was_throttled_in_it() {
     ]);
     let root = Root::at(tree.path());
     let groups = Groups::find(&root);
-    let before = HeldBack::of(groups.as_ref(), &root);
+    let before = ThrottledTime::of(groups.as_ref(), &root);
     assert_eq!(before.seconds_until(&before), Ok(0.0));
     tree.write(&[(own, &stat(1_250_000_000))]);
-    let after = HeldBack::of(groups.as_ref(), &root);
-    assert_eq!(before.seconds_until(&after), Ok(0.25), "the group above was held back before, not now");
+    let after = ThrottledTime::of(groups.as_ref(), &root);
+    assert_eq!(before.seconds_until(&after), Ok(0.25), "the group above was throttled before the period");
 }
 
 #[test]
-fn nobody_counts_throttling_without_groups_or_without_a_limit_of_theirs() {
+fn throttling_is_unknown_without_groups_or_limits() {
     let unlimited = Tree::new(&[
         ("proc/self/cgroup", "0::/a\n"),
         ("proc/self/mountinfo", "30 1 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
@@ -151,7 +151,7 @@ fn nobody_counts_throttling_without_groups_or_without_a_limit_of_theirs() {
         (Tree::new(&[("etc/hostname", "x")]), "/proc/self/cgroup does not exist"),
     ] {
         let root = Root::at(tree.path());
-        let sample = HeldBack::of(Groups::find(&root).as_ref(), &root);
+        let sample = ThrottledTime::of(Groups::find(&root).as_ref(), &root);
         assert_eq!(sample.seconds_until(&sample), Err(reason.to_owned()));
     }
 }
@@ -169,7 +169,7 @@ const AFTER: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn two_samples_differ_by_what_happened() {
+fn a_difference_has_growth_shares_and_flags() {
     let tree = Tree::new(&BEFORE);
     let sampler = Sampler::of(Root::at(tree.path()));
     let before = sampler.sample();
@@ -179,7 +179,7 @@ fn two_samples_differ_by_what_happened() {
     assert_eq!(value["change"]["processor"]["user_s"], 0.9);
     assert_eq!(value["share"]["cpu_busy"], 0.5);
     assert_eq!(value["share"]["busiest_core"], 1.0);
-    assert_eq!(value["absent"]["processor/context_switches"], "the counter went back in between");
+    assert_eq!(value["absent"]["processor/context_switches"], "the counter went back");
     let flags: Vec<&str> = value["flags"].as_array().unwrap().iter().filter_map(|f| f["flag"].as_str()).collect();
     assert_eq!(flags, ["paging", "core full", "udp receive drops"]);
 }
@@ -190,5 +190,5 @@ fn equal_samples_have_no_shares_and_no_flags() {
     let sample = Sampler::of(Root::at(tree.path())).sample();
     let value = difference(&sample, &sample);
     assert_eq!(value["flags"], serde_json::json!([]));
-    assert_eq!(value["absent"]["share/cpu_busy"], "too little time passed to tell");
+    assert_eq!(value["absent"]["share/cpu_busy"], "too little time passed");
 }

@@ -1,9 +1,10 @@
-//! What the kernel tells of its TCP sockets over netlink (sock_diag(7)): a question, and the bytes of the answer.
+//! The TCP sockets of this network namespace, polled over netlink (sock_diag(7)).
 //!
-//! The question is 72 bytes and the answer a structure with attributes, so both are written out here. Only what uapi headers
-//! promise is read: `linux/inet_diag.h`, and `struct tcp_info` of `linux/tcp.h`, which only ever grows at its end.
+//! The request has 72 bytes and the reply is a structure with attributes (`linux/inet_diag.h`), so both are written out here. It
+//! does not decide which sockets are watched.
 
-use crate::kernel_trace::Ends;
+use crate::address_pair::AddressPair;
+use crate::tcp_info::{TcpInfo, long, number};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -18,31 +19,31 @@ const INET_DIAG_INFO: u16 = 2;
 /// Bytes of a netlink header, and of `struct inet_diag_msg` behind it.
 const HEADER: usize = 16;
 const MESSAGE: usize = 72;
-/// The kernel fills at most so much at once.
+/// Bytes of one receive; the kernel fills no more.
 const ROOM: usize = 64 << 10;
-/// States: all but waiting for the peer's last segments, of which there can be very many.
+/// States that are requested: all but TIME-WAIT, in which there can be very many sockets.
 const STATES: u32 = 0xfff & !(1 << TIME_WAIT);
 const TIME_WAIT: u8 = 6;
-/// A socket that listens.
+/// The state of a listening socket.
 pub(crate) const LISTEN: u8 = 10;
 
 /// One socket.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Socket {
-    pub(crate) ends: Ends,
-    /// As TCP numbers them; 10 listens.
+    pub(crate) pair: AddressPair,
+    /// As the kernel numbers the states of TCP.
     pub(crate) state: u8,
     pub(crate) inode: u32,
-    /// What no other socket has.
+    /// Unique to this socket.
     pub(crate) cookie: u64,
-    /// Bytes that arrived and were not taken.
+    /// Bytes received that the application has not read.
     pub(crate) receive_queue_bytes: u32,
-    pub(crate) info: Option<Info>,
+    pub(crate) counters: Option<Counters>,
 }
 
-/// What `struct tcp_info` says, where this kernel's is long enough. Times in ns.
+/// What is recorded of a connection, from its `struct tcp_info`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Info {
+pub(crate) struct Counters {
     pub(crate) congestion_state: u8,
     pub(crate) cwnd_bytes: u64,
     pub(crate) in_flight_bytes: u64,
@@ -57,45 +58,69 @@ pub(crate) struct Info {
     pub(crate) send_window_bytes: Option<u64>,
 }
 
-/// A conversation with the network namespace that its thread was in when it was opened.
+impl From<TcpInfo> for Counters {
+    fn from(info: TcpInfo) -> Self {
+        let mss = u64::from(info.mss_bytes);
+        // unacked - sacked - lost + retrans: what tcp_packets_in_flight() of the kernel counts.
+        let sent = u64::from(info.unacked) + u64::from(info.retransmitted);
+        let gone = u64::from(info.sacked) + u64::from(info.lost);
+        let ns = |us: u64| us.saturating_mul(1_000);
+        Self {
+            congestion_state: info.congestion_state,
+            cwnd_bytes: u64::from(info.cwnd_segments) * mss,
+            in_flight_bytes: sent.saturating_sub(gone) * mss,
+            rtt_ns: ns(info.rtt_us.into()),
+            retransmits: info.total_retransmits.into(),
+            mss_bytes: mss,
+            acked_bytes: info.acked_bytes,
+            unsent_bytes: info.unsent_bytes.map(u64::from),
+            busy_ns: info.busy_us.map(ns),
+            rwnd_limited_ns: info.receive_window_limited_us.map(ns),
+            sndbuf_limited_ns: info.send_buffer_limited_us.map(ns),
+            send_window_bytes: info.send_window_bytes.map(u64::from),
+        }
+    }
+}
+
+/// A netlink socket, of the network namespace in which its thread opened it.
 #[derive(Debug)]
-pub(crate) struct Diag {
+pub(crate) struct SockDiag {
     socket: OwnedFd,
     room: Vec<u8>,
 }
 
-impl Diag {
+impl SockDiag {
     /// Opens it; an error says why not.
     pub(crate) fn open() -> Result<Self, String> {
         let (flags, protocol) = (SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkSockDiag);
         let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)
-            .map_err(|error| format!("the kernel tells nothing of sockets (sock_diag): {error}"))?;
+            .map_err(|error| format!("sock_diag is not available: {error}"))?;
         Ok(Self { socket, room: vec![0; ROOM] })
     }
 
-    /// Every TCP socket there is.
+    /// Every TCP socket.
     pub(crate) fn sockets(&mut self) -> Result<Vec<Socket>, String> {
         let mut sockets = Vec::new();
         for family in [libc::AF_INET as u8, libc::AF_INET6 as u8] {
-            self.ask(family, &mut sockets).map_err(|error| format!("sock_diag: {error}"))?;
+            self.request(family, &mut sockets).map_err(|error| format!("sock_diag: {error}"))?;
         }
         Ok(sockets)
     }
 
-    fn ask(&mut self, family: u8, sockets: &mut Vec<Socket>) -> io::Result<()> {
-        send(self.socket.as_raw_fd(), &question(family), MsgFlags::empty())?;
+    fn request(&mut self, family: u8, sockets: &mut Vec<Socket>) -> io::Result<()> {
+        send(self.socket.as_raw_fd(), &request(family), MsgFlags::empty())?;
         loop {
             let got = recv(self.socket.as_raw_fd(), &mut self.room, MsgFlags::empty())?;
             match read(&self.room[..got], sockets) {
-                Answer::More => {}
-                Answer::Done => return Ok(()),
-                Answer::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
+                Reply::More => {}
+                Reply::Done => return Ok(()),
+                Reply::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
             }
         }
     }
 }
 
-fn question(family: u8) -> Vec<u8> {
+fn request(family: u8) -> Vec<u8> {
     let length = HEADER + 56;
     let mut bytes = Vec::with_capacity(length);
     bytes.extend((length as u32).to_ne_bytes());
@@ -104,39 +129,39 @@ fn question(family: u8) -> Vec<u8> {
     bytes.extend([0; 8]);
     bytes.extend([family, libc::IPPROTO_TCP as u8, 1 << (INET_DIAG_INFO - 1), 0]);
     bytes.extend(STATES.to_ne_bytes());
-    // No socket in particular.
+    // Any address and port.
     bytes.resize(length, 0);
     bytes
 }
 
-/// What comes after the messages of one answer.
+/// What follows the messages of one receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum Reply {
     More,
     Done,
     Refused(i32),
 }
 
-/// Reads every whole message.
-fn read(mut bytes: &[u8], sockets: &mut Vec<Socket>) -> Answer {
+/// Reads every complete message.
+fn read(mut bytes: &[u8], sockets: &mut Vec<Socket>) -> Reply {
     while let Some(length) = number(bytes, 0) {
         let length = length as usize;
-        let Some(message) = bytes.get(HEADER..length) else { return Answer::More };
+        let Some(message) = bytes.get(HEADER..length) else { return Reply::More };
         match u16::from_ne_bytes([bytes[4], bytes[5]]) {
-            NLMSG_DONE => return Answer::Done,
+            NLMSG_DONE => return Reply::Done,
             NLMSG_ERROR => match number(message, 0).map_or(0, |error| (error as i32).wrapping_neg()) {
                 0 => {}
-                error => return Answer::Refused(error),
+                error => return Reply::Refused(error),
             },
-            SOCK_DIAG_BY_FAMILY => sockets.extend(one(message)),
+            SOCK_DIAG_BY_FAMILY => sockets.extend(socket_of(message)),
             _ => {}
         }
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
     }
-    Answer::More
+    Reply::More
 }
 
-fn one(message: &[u8]) -> Option<Socket> {
+fn socket_of(message: &[u8]) -> Option<Socket> {
     let head = message.first_chunk::<MESSAGE>()?;
     let address = |at: usize, port: usize| -> Option<SocketAddr> {
         let ip: IpAddr = match i32::from(head[0]) {
@@ -147,12 +172,12 @@ fn one(message: &[u8]) -> Option<Socket> {
         Some(SocketAddr::new(ip, u16::from_be_bytes([head[port], head[port + 1]])))
     };
     Some(Socket {
-        ends: Ends { local: address(8, 4)?, remote: address(24, 6)? },
+        pair: AddressPair { local: address(8, 4)?, remote: address(24, 6)? },
         state: head[1],
         cookie: long(head, 44)?,
         receive_queue_bytes: number(head, 56)?,
         inode: number(head, 68)?,
-        info: attribute(&message[MESSAGE..], INET_DIAG_INFO).and_then(info),
+        counters: attribute(&message[MESSAGE..], INET_DIAG_INFO).and_then(TcpInfo::parse).map(Counters::from),
     })
 }
 
@@ -169,36 +194,6 @@ fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     }
 }
 
-fn info(bytes: &[u8]) -> Option<Info> {
-    let of = |at| number(bytes, at).map(u64::from);
-    let us = |at| long(bytes, at).map(|us: u64| us.saturating_mul(1_000));
-    let mss = of(16)?;
-    // unacked - sacked - lost + retrans: what tcp_packets_in_flight() of the kernel counts.
-    let (gone, back) = (of(24)? + of(36)?, of(28)? + of(32)?);
-    Some(Info {
-        congestion_state: *bytes.get(1)?,
-        cwnd_bytes: of(80)? * mss,
-        in_flight_bytes: gone.saturating_sub(back) * mss,
-        rtt_ns: of(68)? * 1_000,
-        retransmits: of(100)?,
-        mss_bytes: mss,
-        acked_bytes: long(bytes, 120),
-        unsent_bytes: of(144),
-        busy_ns: us(168),
-        rwnd_limited_ns: us(176),
-        sndbuf_limited_ns: us(184),
-        send_window_bytes: of(228),
-    })
-}
-
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,32 +202,23 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn our_own_sockets_are_told_of() {
+    fn our_own_sockets_are_listed() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let far = listener.accept().unwrap().0;
         near.write_all(&[7; 5_000]).unwrap();
-        let sockets = Diag::open().unwrap().sockets().unwrap();
-        let of = |stream: &TcpStream| {
-            let ends = Ends { local: stream.local_addr().unwrap(), remote: stream.peer_addr().unwrap() };
-            sockets.iter().find(|socket| socket.ends == ends).unwrap()
+        let sockets = SockDiag::open().unwrap().sockets().unwrap();
+        let socket_of = |stream: &TcpStream| {
+            let pair = AddressPair { local: stream.local_addr().unwrap(), remote: stream.peer_addr().unwrap() };
+            sockets.iter().find(|socket| socket.pair == pair).unwrap()
         };
-        let (sender, receiver) = (of(&near), of(&far));
+        let (sender, receiver) = (socket_of(&near), socket_of(&far));
         assert_eq!(receiver.receive_queue_bytes, 5_000);
-        let info = sender.info.unwrap();
-        assert!(info.acked_bytes.unwrap() >= 5_000 && info.rtt_ns > 0 && info.mss_bytes > 100, "{info:?}");
+        let sent = sender.counters.unwrap();
+        assert!(sent.acked_bytes.unwrap() >= 5_000 && sent.rtt_ns > 0 && sent.mss_bytes > 100, "{sent:?}");
         let name = std::fs::read_link(format!("/proc/self/fd/{}", near.as_raw_fd())).unwrap();
         assert_eq!(name.to_string_lossy(), format!("socket:[{}]", sender.inode));
-        assert!(sockets.iter().any(|s| s.state == LISTEN && s.ends.local == listener.local_addr().unwrap()));
-    }
-
-    #[test]
-    fn a_shorter_structure_of_an_older_kernel_leaves_out_what_came_later() {
-        // Linux 4.1: up to bytes_received.
-        let told = info(&[1; 136]).unwrap();
-        assert_eq!(told.acked_bytes, Some(0x0101_0101_0101_0101));
-        assert_eq!((told.busy_ns, told.unsent_bytes, told.send_window_bytes), (None, None, None));
-        assert_eq!(info(&[1; 90]), None);
+        assert!(sockets.iter().any(|s| s.state == LISTEN && s.pair.local == listener.local_addr().unwrap()));
     }
 
     #[test]
@@ -242,12 +228,12 @@ mod tests {
         bytes.extend([0; 10]);
         bytes.extend((-libc::EPERM).to_ne_bytes());
         bytes.resize(36, 0);
-        assert_eq!(read(&bytes, &mut Vec::new()), Answer::Refused(libc::EPERM));
+        assert_eq!(read(&bytes, &mut Vec::new()), Reply::Refused(libc::EPERM));
     }
 
     proptest! {
         #[test]
-        fn any_answer_is_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..300), length in 0_u32..400) {
+        fn any_reply_is_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..300), length in 0_u32..400) {
             let mut bytes = bytes;
             if bytes.len() > 18 {
                 bytes[..4].copy_from_slice(&length.to_ne_bytes());

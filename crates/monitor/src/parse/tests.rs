@@ -1,7 +1,7 @@
-//! Each parser against a text a kernel wrote.
+//! Each parser against a text that a kernel wrote.
 
-use crate::parse::{block, cgroup, chosen, cpuinfo, interfaces, limits, list_length, loadavg, mounts, pairs};
-use crate::parse::{pressure, softnet, stat};
+use super::{block, cgroup, chosen, cpuinfo, interfaces, limits, list_length, loadavg, mounts, pairs};
+use super::{pressure, softnet, stat};
 
 const STAT: &str = "cpu  10 1 20 300 4 0 5 6 0 0\ncpu0 5 1 10 150 2 0 3 3 0 0\ncpu1 5 0 10 150 2 0 2\n\
     intr 234637 0 1\nctxt 343735\nbtime 1795217985\nprocesses 5987\nprocs_running 1\nprocs_blocked 2\n\
@@ -32,7 +32,7 @@ fn cpuinfo_reads_the_first_stanza_only() {
 }
 
 #[test]
-fn cpuinfo_of_another_architecture_says_less() {
+fn cpuinfo_of_another_architecture_has_fewer_fields() {
     let cpu = cpuinfo::parse("processor\t: 0\nBogoMIPS\t: 243.75\nCPU part\t: 0xd40\n");
     assert_eq!(cpu, cpuinfo::Cpu::default());
 }
@@ -57,7 +57,7 @@ fn snmp_and_netstat_pair_names_with_numbers() {
 }
 
 #[test]
-fn interfaces_keep_what_tells_load_and_trouble() {
+fn interfaces_keep_traffic_errors_and_drops() {
     let text = "Inter-|   Receive   |  Transmit\n face |bytes packets\n    lo:    3193      29    1    2    0     0  0  0  3194  30  3  4 0 0 0 0\n eth0: 1 2\n";
     let all = interfaces::parse(text);
     assert_eq!(all.len(), 1);
@@ -65,7 +65,7 @@ fn interfaces_keep_what_tells_load_and_trouble() {
 }
 
 #[test]
-fn softnet_is_hexadecimal_and_summed() {
+fn softnet_counters_are_hexadecimal() {
     let sums = softnet::parse("0000000d 00000001 00000000 0\n00000f14 00000000 00000002 0\n").unwrap();
     assert_eq!((sums.processed, sums.dropped, sums.squeezed), (0xd + 0xf14, 1, 2));
 }
@@ -86,7 +86,7 @@ fn loadavg_counts_tasks() {
 }
 
 #[test]
-fn limits_tell_unlimited_from_a_number() {
+fn a_limit_is_a_number_or_unlimited() {
     let text = "Limit                     Soft Limit           Hard Limit           Units\n\
         Max stack size            8388608              unlimited            bytes\n";
     assert_eq!(limits::parse(text, "Max stack size"), Some((Some(8_388_608), None)));
@@ -117,7 +117,7 @@ fn control_groups_of_both_versions() {
 }
 
 #[test]
-fn lists_and_choices() {
+fn lists_have_a_length_and_choices_a_value() {
     assert_eq!(list_length("0-3,8"), Some(5));
     assert_eq!(list_length("3-0"), None);
     assert_eq!(list_length(""), None);

@@ -1,6 +1,6 @@
-//! The live table: the latest of every monitor, and the last things the kernel told of, drawn over the screen.
+//! The live table: the latest sample of every monitor and the last trace events, redrawn in place. It keeps no history.
 //!
-//! Only what moves is shown: an interface through which nothing went, a counter that stands still have no line.
+//! Only what changes is shown: an idle interface or an unchanged counter has no line.
 
 use stackline_core::units;
 use stackline_events::{Record, Tape, catalogue};
@@ -11,24 +11,25 @@ use std::time::{Duration, Instant};
 
 /// Width of a bar, characters.
 const BAR: usize = 24;
-/// Most connections and last events shown.
+/// Most connections and most trace events that are shown.
 const MOST: usize = 8;
-/// After so many intervals without news a line goes.
+/// A line is removed after so many intervals without a new sample.
 const STALE: u32 = 20;
-/// Another screen, so that what was there before comes back.
+/// The alternate screen, so that the text before comes back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
-/// What is known now.
-pub(super) struct Board {
+/// The state of the table.
+pub(super) struct LiveTable {
     began: Instant,
-    every: Duration,
-    screen: bool,
+    interval: Duration,
+    /// Whether it is on the alternate screen, which has to be left.
+    on_screen: bool,
     newest_ns: u64,
     events: u64,
-    /// Lines by section and name, with when they were told.
+    /// Lines by section and name, with the time of their sample.
     lines: BTreeMap<(Section, String), (u64, String)>,
-    last: VecDeque<String>,
+    trace_events: VecDeque<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,58 +53,58 @@ impl Section {
     ];
 }
 
-impl Drop for Board {
+impl Drop for LiveTable {
     fn drop(&mut self) {
-        if self.screen {
-            to_screen(LEAVE);
+        if self.on_screen {
+            write_now(LEAVE);
         }
     }
 }
 
-/// At once; nobody can be told when the terminal is gone.
-fn to_screen(code: &str) {
+/// Writes without a buffer; there is nobody to report an error to when the terminal is gone.
+fn write_now(code: &str) {
     let mut out = stdout().lock();
     let _ = out.write_all(code.as_bytes()).and_then(|()| out.flush());
 }
 
-impl Board {
-    /// On this terminal.
-    pub(super) fn open(every: Duration) -> Self {
-        let mut board = Self::new(every);
-        board.screen = true;
-        to_screen(ENTER);
-        board
+impl LiveTable {
+    /// Opens it on this terminal.
+    pub(super) fn open(interval: Duration) -> Self {
+        let mut table = Self::new(interval);
+        table.on_screen = true;
+        write_now(ENTER);
+        table
     }
 
-    fn new(every: Duration) -> Self {
-        let (lines, last) = (BTreeMap::new(), VecDeque::new());
-        Self { began: Instant::now(), every, screen: false, newest_ns: 0, events: 0, lines, last }
+    fn new(interval: Duration) -> Self {
+        let (lines, trace_events) = (BTreeMap::new(), VecDeque::new());
+        Self { began: Instant::now(), interval, on_screen: false, newest_ns: 0, events: 0, lines, trace_events }
     }
 
-    /// Takes events; how many.
-    pub(super) fn take(&mut self, tape: &Tape) -> u64 {
+    /// Adds events and returns their number.
+    pub(super) fn add(&mut self, tape: &Tape) -> u64 {
         let mut count = 0;
         for record in tape.records() {
             count += 1;
             self.newest_ns = self.newest_ns.max(record.at_ns);
-            self.note(&Fields::of(&record));
+            self.add_record(&Fields::of(&record));
         }
         self.events += count;
         count
     }
 
-    fn note(&mut self, record: &Fields<'_>) {
+    fn add_record(&mut self, record: &Fields<'_>) {
         let at_ns = record.record.at_ns;
         let (section, name, line) = match record.record.keyword {
             "CPU_USE" => (Section::Cores, format!("{:>4}", record.number("core")), core(record)),
-            "VMSTAT" => (Section::Machine, "counts".into(), record.moved(&["interval_ns"])),
+            "VMSTAT" => (Section::Machine, "counts".into(), record.changed()),
             "MEMORY" => (Section::Machine, "memory".into(), memory(record)),
             "PRESSURE" => (Section::Machine, format!("pressure {}", record.text("resource")), pressure(record)),
-            "THROTTLED" => (Section::Machine, "throttled".into(), record.moved(&["interval_ns"])),
+            "THROTTLED" => (Section::Machine, "throttled".into(), record.changed()),
             "NETIF" => (Section::Interfaces, record.text("interface").into(), traffic(record, "received", "sent")),
             "SWITCH_PORT" => (Section::Switches, record.text("port").into(), traffic(record, "in", "out")),
-            "NETSTAT_TCP" => (Section::Protocols, "tcp".into(), record.moved(&["interval_ns"])),
-            "NETSTAT_UDP" => (Section::Protocols, "udp".into(), record.moved(&["interval_ns"])),
+            "NETSTAT_TCP" => (Section::Protocols, "tcp".into(), record.changed()),
+            "NETSTAT_UDP" => (Section::Protocols, "udp".into(), record.changed()),
             "TCP_INFO" => (
                 Section::Connections,
                 format!("{} > {}", record.text("local"), record.text("remote")),
@@ -111,9 +112,8 @@ impl Board {
             ),
             "SOFTNET" => return,
             keyword => {
-                let said = format!("{keyword} {}", record.moved(&["interval_ns"]));
-                self.last.push_back(said);
-                self.last.drain(..self.last.len().saturating_sub(MOST));
+                self.trace_events.push_back(format!("{keyword} {}", record.changed()));
+                self.trace_events.drain(..self.trace_events.len().saturating_sub(MOST));
                 return;
             }
         };
@@ -124,41 +124,43 @@ impl Board {
         }
     }
 
-    /// What is drawn, with the codes that draw it in place of what was there.
-    pub(super) fn drawn(&self) -> String {
+    /// The table as terminal codes that redraw it in place.
+    pub(super) fn render(&self) -> String {
         let (width, height) = terminal_size::terminal_size().map_or((100, 40), |(width, height)| (width.0, height.0));
-        let mut drawn = "\x1b[H".to_owned();
-        for line in self.shown().iter().take(usize::from(height).saturating_sub(1)) {
-            drawn.extend(line.chars().filter(|letter| !letter.is_control()).take(usize::from(width)));
-            drawn += "\x1b[K\r\n";
+        let mut codes = "\x1b[H".to_owned();
+        for line in self.text().iter().take(usize::from(height).saturating_sub(1)) {
+            codes.extend(line.chars().filter(|letter| !letter.is_control()).take(usize::from(width)));
+            codes += "\x1b[K\r\n";
         }
-        drawn + "\x1b[J"
+        codes + "\x1b[J"
     }
 
-    fn shown(&self) -> Vec<String> {
-        let (took, every) = (self.began.elapsed().as_secs_f64(), self.every.as_secs_f64());
-        let mut shown =
-            vec![format!("watching every {}   {took:.1} s   {} events   Ctrl-C ends", units::time(every), self.events)];
-        let stale_ns = u64::try_from((self.every * STALE).as_nanos()).unwrap_or(u64::MAX);
+    fn text(&self) -> Vec<String> {
+        let (elapsed, interval) = (self.began.elapsed().as_secs_f64(), self.interval.as_secs_f64());
+        let mut text = vec![format!(
+            "watching every {}   {elapsed:.1} s   {} events   Ctrl-C ends",
+            units::time(interval),
+            self.events
+        )];
+        let stale_ns = u64::try_from((self.interval * STALE).as_nanos()).unwrap_or(u64::MAX);
         for (section, title) in Section::ALL {
-            let lines = self
-                .lines
-                .iter()
-                .filter(|((of, _), (at_ns, _))| *of == section && self.newest_ns.saturating_sub(*at_ns) <= stale_ns);
+            let lines = self.lines.iter().filter(|((other, _), (at_ns, _))| {
+                *other == section && self.newest_ns.saturating_sub(*at_ns) <= stale_ns
+            });
             let mut lines = lines.peekable();
             if lines.peek().is_some() {
-                shown.push(String::new());
-                shown.push(title.into());
+                text.push(String::new());
+                text.push(title.into());
             }
             let most = if section == Section::Connections { MOST } else { usize::MAX };
-            shown.extend(lines.take(most).map(|((_, name), (_, line))| format!("  {name:<12} {line}")));
+            text.extend(lines.take(most).map(|((_, name), (_, line))| format!("  {name:<12} {line}")));
         }
-        if !self.last.is_empty() {
-            shown.push(String::new());
-            shown.push("last".into());
-            shown.extend(self.last.iter().rev().map(|line| format!("  {line}")));
+        if !self.trace_events.is_empty() {
+            text.push(String::new());
+            text.push("last".into());
+            text.extend(self.trace_events.iter().rev().map(|line| format!("  {line}")));
         }
-        shown
+        text
     }
 }
 
@@ -185,26 +187,26 @@ impl<'r> Fields<'r> {
         self.at(name).and_then(|at| self.record.values.get(at)?.text()).unwrap_or("?")
     }
 
-    /// Every field that is something else than nothing.
-    fn moved(&self, but: &[&str]) -> String {
+    /// Every field but the interval that is neither empty nor zero.
+    fn changed(&self) -> String {
         let mut line = String::new();
         for (name, value) in self.names.iter().zip(&self.record.values) {
             let value = value.to_string();
-            if !but.contains(name) && !value.is_empty() && value != "0" {
+            if *name != "interval_ns" && !value.is_empty() && value != "0" {
                 let _ = write!(line, "{name} {value}  ");
             }
         }
         line.trim_end().to_owned()
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    #[expect(clippy::cast_precision_loss, reason = "printed with three digits")]
     fn per_second(&self, name: &str) -> f64 {
         let interval = self.number("interval_ns").max(1);
         self.number(name) as f64 / (interval as f64 / 1e9)
     }
 }
 
-/// A bar of a core's time, and its shares.
+/// A bar of a core's time and the shares in percent.
 fn core(record: &Fields<'_>) -> String {
     let share = |names: &[&str]| names.iter().map(|name| record.number(name)).sum::<i64>();
     let parts = [
@@ -228,33 +230,37 @@ fn memory(record: &Fields<'_>) -> String {
     format!("available {}  free {}  dirty {}", size("available_bytes"), size("free_bytes"), size("dirty_bytes"))
 }
 
-/// Empty where nothing waited.
+/// Pressure; empty when nothing waited.
 fn pressure(record: &Fields<'_>) -> String {
     let (some, full) = (record.number("some_ppm"), record.number("full_ppm"));
     if some == 0 { String::new() } else { format!("some {} %  all {} %", some / 10_000, full / 10_000) }
 }
 
-/// Rates both ways, and what went wrong; empty where nothing went through.
+/// Rates in both directions, drops and errors; empty when there is no traffic.
 fn traffic(record: &Fields<'_>, in_name: &str, out_name: &str) -> String {
     let mut line = String::new();
-    for (way, name) in [("in", in_name), ("out", out_name)] {
+    for (direction, name) in [("in", in_name), ("out", out_name)] {
         let bits = record.per_second(&format!("{name}_bytes")) * 8.0;
         let packets = record.per_second(&format!("{name}_packets"));
         if packets > 0.0 {
-            let _ =
-                write!(line, "{way} {} {}packets  ", units::rate(bits), units::per_second(packets).replace("/s", ""));
+            let _ = write!(
+                line,
+                "{direction} {} {}packets  ",
+                units::rate(bits),
+                units::per_second(packets).replace("/s", "")
+            );
         }
-        for wrong in ["drops", "discards", "errors"] {
-            let count = record.number(&format!("{name}_{wrong}"));
+        for problem in ["drops", "discards", "errors"] {
+            let count = record.number(&format!("{name}_{problem}"));
             if count > 0 {
-                let _ = write!(line, "{count} {way} {wrong}  ");
+                let _ = write!(line, "{count} {direction} {problem}  ");
             }
         }
     }
     line.trim_end().to_owned()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "for people")]
+#[expect(clippy::cast_precision_loss, reason = "printed with three digits")]
 fn connection(record: &Fields<'_>) -> String {
     let mut line = format!(
         "{}  rtt {}  cwnd {}",
@@ -262,9 +268,9 @@ fn connection(record: &Fields<'_>) -> String {
         units::time(record.number("rtt_ns") as f64 / 1e9),
         units::size(u64::try_from(record.number("cwnd_bytes")).unwrap_or(0)),
     );
-    let again = record.number("retransmits");
-    if again > 0 {
-        let _ = write!(line, "  {again} sent again");
+    let retransmits = record.number("retransmits");
+    if retransmits > 0 {
+        let _ = write!(line, "  {retransmits} retransmits");
     }
     line
 }
@@ -274,50 +280,44 @@ mod tests {
     use super::*;
     use stackline_events::{Value, keyword};
 
-    fn board(records: &[(&str, &[i64])]) -> Board {
+    fn table(records: &[(&str, &[i64])]) -> LiveTable {
         let mut tape = Tape::default();
         tape.host("khons");
         for (name, numbers) in records {
             let values: Vec<Value<'_>> = numbers.iter().map(|number| Value::Number(*number)).collect();
             tape.push(keyword::intern(name), 1_000, &values);
         }
-        let mut board = Board::new(Duration::from_millis(100));
-        assert_eq!(board.take(&tape), records.len() as u64);
-        board
+        let mut table = LiveTable::new(Duration::from_millis(100));
+        assert_eq!(table.add(&tape), records.len() as u64);
+        table
     }
 
     #[test]
     fn a_core_has_a_bar_of_its_time() {
-        let board = board(&[("CPU_USE", &[100, 3, 500_000, 250_000, 0, 0, 0, 250_000, 0])]);
-        let shown = board.shown();
-        assert!(
-            shown.iter().any(|line| line.contains("3         ############======......   50 %  25 %")),
-            "{shown:#?}"
-        );
+        let table = table(&[("CPU_USE", &[100, 3, 500_000, 250_000, 0, 0, 0, 250_000, 0])]);
+        let text = table.text();
+        assert!(text.iter().any(|line| line.contains("3         ############======......   50 %  25 %")), "{text:#?}");
     }
 
     #[test]
-    fn what_stands_still_has_no_line() {
-        let board = board(&[
+    fn an_unchanged_counter_has_no_line() {
+        let table = table(&[
             ("NETSTAT_TCP", &[100, 0, 0, 0]),
             ("NETSTAT_UDP", &[100, 3, 0, 0, 0]),
             ("NETIF", &[100, 5, 0, 0, 0, 0, 0, 0, 0, 0]),
         ]);
-        let shown = board.shown().join("\n");
-        assert!(
-            shown.contains("udp          in 3") && !shown.contains("tcp ") && !shown.contains("interfaces"),
-            "{shown}"
-        );
+        let text = table.text().join("\n");
+        assert!(text.contains("udp          in 3") && !text.contains("tcp ") && !text.contains("interfaces"), "{text}");
     }
 
     #[test]
-    fn instants_stand_last_first_and_no_code_reaches_the_terminal() {
+    fn control_characters_never_reach_the_terminal() {
         let mut tape = Tape::default();
         let data = [Value::Absent, Value::Absent, Value::Absent, Value::Absent, Value::Text("loss\x1b[2J")];
         tape.push(keyword::intern("TCP_STATE"), 1_000, &data);
-        let mut board = Board::new(Duration::from_millis(100));
-        board.take(&tape);
-        let drawn = board.drawn();
-        assert!(drawn.contains("TCP_STATE state loss[2J\x1b[K"), "{drawn:?}");
+        let mut table = LiveTable::new(Duration::from_millis(100));
+        table.add(&tape);
+        let codes = table.render();
+        assert!(codes.contains("TCP_STATE state loss[2J\x1b[K"), "{codes:?}");
     }
 }
