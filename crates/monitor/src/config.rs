@@ -1,6 +1,6 @@
 //! What to watch, and what was observed: the plain types of a watch.
 
-use crate::switches::Switch;
+use crate::snmp::Switch;
 use stackline_events::Tape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

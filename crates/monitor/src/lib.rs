@@ -9,7 +9,8 @@
 //! | `monitors` | one file a monitor, and the list of them |
 //! | `kernel_trace` | trace events of TCP, through a trace instance of our own |
 //! | [`tcp_info`] | the layout of `struct tcp_info` |
-//! | [`switches`] | counters of switches by SNMP |
+//! | `switches` | counters of switches by SNMP |
+//! | [`snmp`] | how a switch is accessed, and requests to it |
 //! | [`environment`] | the facts about a host that go with a result (SPIMS section 5) |
 //! | `control_groups` | CPU quotas and throttling of the control groups above this process |
 //! | [`clock`] | clocks of the kernel |
@@ -30,7 +31,8 @@ mod kernel_trace;
 mod monitors;
 mod parse;
 mod root;
-pub mod switches;
+pub mod snmp;
+mod switches;
 mod sys;
 pub mod tcp_info;
 mod watch;

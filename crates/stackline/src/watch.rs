@@ -14,7 +14,7 @@ use serde_json::{Map, json};
 use stackline_core::trace::{HostTrace, Index, UNNAMED};
 use stackline_core::units;
 use stackline_events::{Record, Tape, Value, catalogue, text};
-use stackline_monitor::switches::{PORT, Switch};
+use stackline_monitor::snmp::{PORT, Switch};
 use stackline_monitor::{Config, Connections, INTERVALS, Observed, Ports, Watch};
 use stackline_runs::events::{Spooling, write_index};
 use stackline_runs::{RunDirectory, runs_root};

@@ -57,11 +57,11 @@ impl DynamicSample {
         self.absent.insert(path.to_owned(), reason.into());
     }
 
-    /// A counter that the kernel may lack.
-    fn counter_if_any(&mut self, path: &str, value: Option<f64>, file: &str) {
+    /// A value that this kernel's file may lack.
+    fn add(&mut self, kind: Kind, path: &str, value: Option<f64>, file: &str) {
         match value {
-            Some(value) => self.counter(path, value),
-            None => self.mark_absent(path, format!("{file} has no such counter")),
+            Some(value) => _ = self.values.insert(path.to_owned(), (kind, value)),
+            None => self.mark_absent(path, format!("{file} does not have it")),
         }
     }
 }
@@ -138,11 +138,14 @@ impl Sampler {
         self.with(sample, "processor", "proc/stat", |sample, text| processor(sample, &stat::parse(text)));
     }
 
+    /// A file of one number.
+    fn number(&self, file: &str) -> Result<f64, String> {
+        self.root.line(file)?.parse::<i64>().map(|number| number as f64).map_err(|_| format!("/{file} is not a number"))
+    }
+
     fn frequency(&self, sample: &mut DynamicSample) {
-        let file = "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq";
-        match self.root.line(file).map(|line| line.parse::<u32>()) {
-            Ok(Ok(khz)) => sample.state("processor/frequency_khz", f64::from(khz)),
-            Ok(Err(_)) => sample.mark_absent("processor/frequency_khz", format!("/{file} holds no number")),
+        match self.number("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq") {
+            Ok(khz) => sample.state("processor/frequency_khz", khz),
             Err(reason) => sample.mark_absent("processor/frequency_khz", reason),
         }
     }
@@ -151,10 +154,7 @@ impl Sampler {
         self.with(sample, "memory", "proc/meminfo", |sample, text| {
             let meminfo = pairs::meminfo(text);
             for (path, name) in MEMORY {
-                match meminfo.get(name) {
-                    Some(bytes) => sample.state(path, *bytes as f64),
-                    None => sample.mark_absent(path, format!("/proc/meminfo has no {name}")),
-                }
+                sample.add(Kind::State, path, meminfo.get(name).map(|bytes| *bytes as f64), "/proc/meminfo");
             }
         });
     }
@@ -163,7 +163,7 @@ impl Sampler {
         self.with(sample, "paging", "proc/vmstat", |sample, text| {
             let counters = pairs::counters(text);
             for (path, name) in PAGING {
-                sample.counter_if_any(path, counters.get(name).map(|n| *n as f64), "/proc/vmstat");
+                sample.add(Kind::Counter, path, counters.get(name).map(|n| *n as f64), "/proc/vmstat");
             }
         });
     }
@@ -191,10 +191,8 @@ impl Sampler {
             }
             Err(reason) => sample.mark_absent("throttling", reason),
         }
-        let core = "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count";
-        match self.root.line(core).map(|line| line.parse::<u64>()) {
-            Ok(Ok(n)) => sample.counter("thermal/core_throttles", n as f64),
-            Ok(Err(_)) => sample.mark_absent("thermal/core_throttles", format!("/{core} holds no number")),
+        match self.number("sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count") {
+            Ok(count) => sample.counter("thermal/core_throttles", count),
             Err(reason) => sample.mark_absent("thermal/core_throttles", reason),
         }
     }
@@ -205,11 +203,9 @@ impl Sampler {
             Err(reason) => return sample.mark_absent("thermal/zones", reason.clone()),
         };
         for zone in zones {
-            let line = self.root.line(&format!("sys/class/thermal/{zone}/temp"));
             let path = format!("thermal/zones/{zone}_celsius");
-            match line.map(|line| line.parse::<i32>()) {
-                Ok(Ok(milli)) => sample.state(path, f64::from(milli) / 1000.0),
-                Ok(Err(_)) => sample.mark_absent(&path, "the zone has no number"),
+            match self.number(&format!("sys/class/thermal/{zone}/temp")) {
+                Ok(milli) => sample.state(path, milli / 1000.0),
                 Err(reason) => sample.mark_absent(&path, reason),
             }
         }
@@ -243,7 +239,7 @@ impl Sampler {
                 let counters = block::parse(text);
                 for (path, group, name) in table {
                     let value = counters.get(&(*group, *name)).map(|n| *n as f64);
-                    sample.counter_if_any(path, value, &format!("/proc/net/{file}"));
+                    sample.add(Kind::Counter, path, value, &format!("/proc/net/{file}"));
                 }
             });
         }
@@ -279,13 +275,10 @@ fn processor(sample: &mut DynamicSample, stat: &stat::Stat) {
     let counters =
         [("interrupts", stat.interrupts), ("context_switches", stat.context_switches), ("forks", stat.forks)];
     for (name, value) in counters {
-        sample.counter_if_any(&format!("processor/{name}"), value.map(|n| n as f64), "/proc/stat");
+        sample.add(Kind::Counter, &format!("processor/{name}"), value.map(|n| n as f64), "/proc/stat");
     }
     for (name, value) in [("running", stat.running), ("blocked", stat.blocked)] {
-        match value {
-            Some(n) => sample.state(format!("processes/{name}"), n as f64),
-            None => sample.mark_absent(&format!("processes/{name}"), "/proc/stat does not have it"),
-        }
+        sample.add(Kind::State, &format!("processes/{name}"), value.map(|n| n as f64), "/proc/stat");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::exit::{Error, Result};
 use crate::flags;
-use stackline_monitor::switches::{Access, Authentication, Privacy, SHORTEST_PASSWORD, Secret};
+use stackline_monitor::snmp::{Access, Authentication, Privacy, SHORTEST_PASSWORD, Secret};
 use std::fs;
 
 /// The name of each secret in the file and in the environment.
