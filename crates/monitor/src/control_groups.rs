@@ -63,7 +63,7 @@ fn throttling_of(root: &Root, directory: &str) -> Option<Throttling> {
 
 /// How long each control group above this process had been throttled at a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ThrottledTime {
+pub(crate) struct ThrottledTime {
     /// In ns since the group was created, from this process's own group up; `None` for one without the counter.
     each: Vec<Option<u64>>,
     /// Why there are no groups.
@@ -72,8 +72,7 @@ pub struct ThrottledTime {
 
 impl ThrottledTime {
     /// Now, on this host. The groups are found once a process, so a sample reads a few short files.
-    #[must_use]
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         static GROUPS: OnceLock<Result<Groups, String>> = OnceLock::new();
         let root = Root::system();
         Self::of(GROUPS.get_or_init(|| Groups::find(&root)).as_ref(), &root)
@@ -87,10 +86,7 @@ impl ThrottledTime {
     }
 
     /// Seconds until `later`, of the group that was throttled longest in between.
-    ///
-    /// # Errors
-    /// Why it is unknown.
-    pub fn seconds_until(&self, later: &Self) -> Result<f64, String> {
+    pub(crate) fn seconds_until(&self, later: &Self) -> Result<f64, String> {
         let both = self.each.iter().zip(&later.each).filter_map(|(before, after)| before.zip(*after));
         let longest = both.map(|(before, after)| after.saturating_sub(before)).max();
         let reason = || self.unknown.as_ref().or(later.unknown.as_ref()).map_or(UNCOUNTED, String::as_str).to_owned();

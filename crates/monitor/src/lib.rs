@@ -12,6 +12,7 @@
 //! | `switches` | counters of switches by SNMP |
 //! | [`snmp`] | how a switch is accessed, and requests to it |
 //! | [`environment`] | the facts about a host that go with a result (SPIMS section 5) |
+//! | `host_usage` | what the host used between two moments |
 //! | `control_groups` | CPU quotas and throttling of the control groups above this process |
 //! | [`clock`] | clocks of the kernel |
 //! | `parse` | text of `/proc` to plain data |
@@ -27,6 +28,7 @@ mod control_groups;
 pub mod environment;
 mod event_buffer;
 mod file;
+mod host_usage;
 mod kernel_trace;
 mod monitors;
 mod parse;
@@ -38,5 +40,5 @@ pub mod tcp_info;
 mod watch;
 
 pub use config::{Config, Connections, EVERY, INTERVALS, Observed, Ports};
-pub use control_groups::ThrottledTime;
+pub use host_usage::HostSample;
 pub use watch::Watch;

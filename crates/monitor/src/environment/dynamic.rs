@@ -259,15 +259,15 @@ impl Sampler {
 fn processor(sample: &mut DynamicSample, stat: &stat::Stat) {
     match &stat.all {
         Some(times) => {
-            for (kind, ticks) in stat::KINDS.into_iter().zip(times.ticks) {
-                sample.counter(format!("processor/{kind}_s"), seconds(ticks));
+            for (kind, seconds) in stat::KINDS.into_iter().zip(times.seconds()) {
+                sample.counter(format!("processor/{kind}_s"), seconds);
             }
         }
         None => sample.mark_absent("processor/user_s", "/proc/stat has no complete line for all processors"),
     }
     for (number, times) in &stat.each {
-        sample.counter(format!("processor/each/{number}/busy_s"), seconds(times.busy()));
-        sample.counter(format!("processor/each/{number}/total_s"), seconds(times.total()));
+        sample.counter(format!("processor/each/{number}/busy_s"), stat::seconds(times.busy()));
+        sample.counter(format!("processor/each/{number}/total_s"), stat::seconds(times.total()));
     }
     for (kind, n) in stat::SOFTIRQS.into_iter().zip(&stat.softirqs) {
         sample.counter(format!("processor/softirqs/{kind}"), *n as f64);
@@ -280,10 +280,6 @@ fn processor(sample: &mut DynamicSample, stat: &stat::Stat) {
     for (name, value) in [("running", stat.running), ("blocked", stat.blocked)] {
         sample.add(Kind::State, &format!("processes/{name}"), value.map(|n| n as f64), "/proc/stat");
     }
-}
-
-fn seconds(ticks: u64) -> f64 {
-    ticks as f64 / stat::TICKS_PER_S
 }
 
 const MEMORY: [(&str, &str); 5] = [

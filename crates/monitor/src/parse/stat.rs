@@ -1,7 +1,12 @@
 //! `/proc/stat`: CPU time by processor and kind, interrupts, softirqs, context switches.
 
 /// The kernel reports CPU time in hundredths of a second, whatever its own tick is.
-pub(crate) const TICKS_PER_S: f64 = 100.0;
+const TICKS_PER_S: f64 = 100.0;
+
+/// Ticks in seconds.
+pub(crate) fn seconds(ticks: u64) -> f64 {
+    ticks as f64 / TICKS_PER_S
+}
 
 /// CPU time in ticks, in the kernel's order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -17,6 +22,11 @@ impl Times {
     /// All but idle and waiting for a disk.
     pub(crate) fn busy(&self) -> u64 {
         self.ticks.iter().zip(KINDS).filter(|(_, kind)| !matches!(*kind, "idle" | "iowait")).map(|(t, _)| t).sum()
+    }
+
+    /// The times in seconds.
+    pub(crate) fn seconds(&self) -> [f64; KINDS.len()] {
+        self.ticks.map(seconds)
     }
 
     /// All time that passed, busy or not.
