@@ -4,7 +4,6 @@
 
 use crate::clock;
 use crate::control::{self, FromAgent, Hello, PROTOCOL, ToAgent};
-use crate::environment::{self, DynamicSample, Sampler};
 use crate::fault::{self, Fault, Result};
 use crate::files::Files;
 use crate::job::{Job, News};
@@ -12,6 +11,7 @@ use crate::placement;
 use crate::recording::{self, Pieces, Recording};
 use crate::sys::{memory, thread as system};
 use stackline_events::clock as events;
+use stackline_monitor::environment::{self, DynamicSample, Sampler};
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;

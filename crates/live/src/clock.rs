@@ -1,16 +1,16 @@
 //! The monotonic clock of this host, and waiting for a moment on it.
 
 use nix::sys::time::TimeSpec;
-use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
+use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 use stackline_core::time::{Instant, NANOS_PER_SECOND};
 use stackline_events::clock as events;
+use stackline_monitor::clock::monotonic_ns;
 
 /// Now, in ns since the host's boot.
+#[inline]
 #[must_use]
-#[expect(clippy::cast_sign_loss, reason = "the monotonic clock is never negative")]
 pub fn now() -> Instant {
-    clock_gettime(ClockId::CLOCK_MONOTONIC)
-        .map_or(Instant(0), |t| Instant(t.tv_sec() as u64 * NANOS_PER_SECOND + t.tv_nsec() as u64))
+    Instant(monotonic_ns())
 }
 
 /// The same moment as events have it and on the monotonic clock, in ns, and how far the two may be apart, ns.

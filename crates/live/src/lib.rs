@@ -14,10 +14,8 @@
 //! | [`buffers`] | where data units come from and go to |
 //! | [`usage`] | CPU and counters of the measured period |
 //! | [`placement`] | cores, priorities, and what waking another core costs |
-//! | [`environment`] | what the machine is and does (SPIMS section 5) |
 //! | `recording` | one traced run at an agent: events kept until they are taken |
 //! | [`files`] | the one directory an agent may touch |
-//! | [`watch`] | monitors of the machine, exact events of its kernel |
 //! | `sys` | the only unsafe code |
 //!
 //! It never parses the language, never computes a statistic and never prints.
@@ -29,7 +27,6 @@ pub mod cancel;
 pub mod clock;
 pub mod control;
 pub mod coordinator;
-pub mod environment;
 pub mod fault;
 pub mod files;
 #[doc(hidden)]
@@ -41,7 +38,6 @@ mod recording;
 pub mod stacks;
 mod sys;
 pub mod usage;
-pub mod watch;
 pub mod world;
 
 use stackline_core::catalogue::Capabilities;

@@ -4,10 +4,10 @@
 
 use crate::clock;
 use crate::control::{MOST_TAPES, Recorded};
-use crate::sys::adjustment;
-use crate::watch::{Config, Ports, Seen, Watch, thread_cpu_s};
 use stackline_events::tape::Names;
 use stackline_events::{Keyword, Memory, Recorder, Sink, Tape, Value, recorder};
+use stackline_monitor::clock::{synchronisation, thread_cpu_s};
+use stackline_monitor::{Config, Observed, Ports, Watch};
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -47,15 +47,15 @@ impl Recording {
 
     /// Ends it; what there is to be taken.
     pub(crate) fn stop(self, emission_ns: f64) -> (Recorded, Pieces) {
-        let seen = self.watch.map(Watch::stop).unwrap_or_default();
+        let observed = self.watch.map(Watch::stop).unwrap_or_default();
         let totals = self.recorder.stop();
-        let Seen { tape, handed_over, lost, fault, mut cost_s, absent, mut notes } = seen;
+        let Observed { tape, handed_over, lost, sink_error, mut cost_s, absent, mut notes } = observed;
         let mut kept = std::mem::take(&mut *self.store.lock());
         let watched = kept.add(&tape).map(|()| tape.records().count() as u64);
         cost_s.insert("drain".into(), kept.drain_s);
         #[expect(clippy::cast_precision_loss, reason = "events of one run")]
         cost_s.insert("endpoints".into(), totals.recorded as f64 * emission_ns / 1e9);
-        let fault = totals.fault.or(fault).or_else(|| watched.as_ref().err().map(ToString::to_string));
+        let fault = totals.fault.or(sink_error).or_else(|| watched.as_ref().err().map(ToString::to_string));
         if let Some(fault) = fault {
             notes.push(format!("events were not kept: {fault}"));
         }
@@ -66,7 +66,7 @@ impl Recording {
             cost_s,
             absent,
             notes,
-            kernel: adjustment::read().ok(),
+            kernel: synchronisation().ok(),
         };
         (recorded, Pieces { kept, names: Names::default() })
     }

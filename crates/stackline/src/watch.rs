@@ -1,21 +1,21 @@
 //! `stackline watch`: what this machine and its kernel do, live on a terminal, as lines in a pipe, or kept as a run.
 //!
-//! It measures nothing and starts nothing; `run --trace` watches by itself.
+//! It starts no measurement; `run --trace` watches by itself.
 
-mod board;
+mod live_table;
 mod secrets;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use crate::run::listen_for_ctrl_c;
-use board::Board;
+use live_table::LiveTable;
 use serde_json::{Map, json};
 use stackline_core::trace::{HostTrace, Index, UNNAMED};
 use stackline_core::units;
 use stackline_events::{Record, Tape, Value, catalogue, text};
-use stackline_live::watch::switches::{PORT, Switch};
-use stackline_live::watch::{Config, Connections, INTERVALS, Ports, Seen, Watch};
+use stackline_monitor::snmp::{PORT, Switch};
+use stackline_monitor::{Config, Connections, INTERVALS, Observed, Ports, Watch};
 use stackline_runs::events::{Spooling, write_index};
 use stackline_runs::{RunDirectory, runs_root};
 use std::collections::BTreeSet;
@@ -24,34 +24,34 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often it looks whether it is to end.
-const HEED: Duration = Duration::from_millis(20);
-/// How often events are taken, at least.
+/// How often it checks whether to end.
+const CHECK: Duration = Duration::from_millis(20);
+/// The shortest time between two takes of events.
 const TAKE: Duration = Duration::from_millis(250);
 
-/// Watches until the time is over or Ctrl-C comes; both are its usual end.
+/// Watches until the time is over or Ctrl-C comes; both are a normal end.
 pub(crate) fn watch(flags: &flags::Watch) -> Result {
     let config = config(flags)?;
     let mut sink = Sink::open(flags, &config.host)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c(&interrupted)?;
-    let (began, every) = (Instant::now(), config.interval);
+    let (began, interval) = (Instant::now(), config.interval);
     let watch = Watch::start(config);
     let mut count = 0;
     let mut taken = Instant::now();
-    let over = || flags.duration.is_some_and(|duration| began.elapsed() >= duration);
-    while !interrupted.load(Ordering::Relaxed) && !over() && !sink.is_full() {
-        std::thread::sleep(HEED);
-        if taken.elapsed() >= TAKE.max(every / 2) {
+    let is_over = || flags.duration.is_some_and(|duration| began.elapsed() >= duration);
+    while !interrupted.load(Ordering::Relaxed) && !is_over() && !sink.is_closed() {
+        std::thread::sleep(CHECK);
+        if taken.elapsed() >= TAKE.max(interval / 2) {
             taken = Instant::now();
             count += sink.take(&watch.take())?;
         }
     }
-    let seen = watch.stop();
-    let took = began.elapsed();
-    count += sink.take(&seen.tape)?;
-    let kept = sink.finish(&seen)?;
-    tell_end(&seen, took, every, count);
+    let observed = watch.stop();
+    let elapsed = began.elapsed();
+    count += sink.take(&observed.tape)?;
+    let kept = sink.finish(&observed)?;
+    report_end(&observed, elapsed, interval, count);
     if let Some(path) = kept {
         output::say(&format!("kept in {path}"));
     }
@@ -79,7 +79,7 @@ fn config(flags: &flags::Watch) -> Result<Config> {
     Ok(config)
 }
 
-/// `switch1`, `192.0.2.7:1161`, `[::1]:161`, `::1`: with the usual port where none is written.
+/// The address with the standard port where none is written: `switch1`, `192.0.2.7:1161`, `[::1]:161`, `::1`.
 fn with_port(address: &str) -> String {
     let bare_six = address.parse::<std::net::Ipv6Addr>().is_ok();
     match address.rsplit_once(':') {
@@ -89,7 +89,7 @@ fn with_port(address: &str) -> String {
     }
 }
 
-/// What this machine calls itself, where that can name a file.
+/// This machine's name.
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
@@ -98,12 +98,12 @@ fn host_name() -> String {
 
 /// Where events go.
 enum Sink {
-    /// Lines of the text form, or JSON, until the reader has seen enough.
+    /// Lines of the text form, or JSON, until the reader closes the pipe.
     Lines {
         json: bool,
-        full: bool,
+        closed: bool,
     },
-    Board(Board),
+    Table(LiveTable),
     Directory {
         directory: RunDirectory,
         spool: Spooling,
@@ -119,19 +119,19 @@ impl Sink {
             return Ok(Self::Directory { directory, spool, host: host.into() });
         }
         if flags.text || flags.json || !stdout().is_terminal() {
-            return Ok(Self::Lines { json: flags.json, full: false });
+            return Ok(Self::Lines { json: flags.json, closed: false });
         }
-        Ok(Self::Board(Board::open(flags.interval)))
+        Ok(Self::Table(LiveTable::open(flags.interval)))
     }
 
-    const fn is_full(&self) -> bool {
-        matches!(self, Self::Lines { full: true, .. })
+    const fn is_closed(&self) -> bool {
+        matches!(self, Self::Lines { closed: true, .. })
     }
 
-    /// Takes events; how many.
+    /// Takes events and returns their number.
     fn take(&mut self, tape: &Tape) -> Result<u64> {
         match self {
-            Self::Lines { json, full } => {
+            Self::Lines { json, closed } => {
                 let mut records: Vec<Record<'_>> = tape.records().collect();
                 records.sort_by_key(|record| record.at_ns);
                 let mut lines = Vec::new();
@@ -143,12 +143,12 @@ impl Sink {
                         }
                     }
                 }
-                *full = *full || !written(&lines)?;
+                *closed = *closed || !write_out(&lines)?;
                 Ok(records.len() as u64)
             }
-            Self::Board(board) => {
-                let count = board.take(tape);
-                written(board.drawn().as_bytes())?;
+            Self::Table(table) => {
+                let count = table.add(tape);
+                write_out(table.render().as_bytes())?;
                 Ok(count)
             }
             Self::Directory { spool, host, .. } => {
@@ -158,11 +158,11 @@ impl Sink {
         }
     }
 
-    /// Ends it; where the run was kept.
-    fn finish(self, seen: &Seen) -> Result<Option<String>> {
+    /// Ends it and returns where the run was kept.
+    fn finish(self, observed: &Observed) -> Result<Option<String>> {
         let Self::Directory { directory, spool, host } = self else { return Ok(None) };
         let mut index = Index { reference: host.clone(), ..Index::default() };
-        let (cost_s, absent, notes) = (seen.cost_s.clone(), seen.absent.clone(), seen.notes.clone());
+        let (cost_s, absent, notes) = (observed.cost_s.clone(), observed.absent.clone(), observed.notes.clone());
         index.hosts.insert(host, HostTrace { cost_s, absent, notes, ..HostTrace::default() });
         for (host, settled) in spool.settle()? {
             settled.tell(index.hosts.entry(host).or_default());
@@ -174,8 +174,8 @@ impl Sink {
     }
 }
 
-/// Writes to stdout; false when nobody reads it any more.
-fn written(bytes: &[u8]) -> Result<bool> {
+/// Writes to stdout; false when its reader is gone.
+fn write_out(bytes: &[u8]) -> Result<bool> {
     let mut out = stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
@@ -199,23 +199,24 @@ fn json_line(record: &Record<'_>, lines: &mut Vec<u8>) {
     lines.push(b'\n');
 }
 
-/// Says on stderr what it cost and what could not be seen.
-fn tell_end(seen: &Seen, took: Duration, every: Duration, count: u64) {
-    let total: f64 = seen.cost_s.values().sum();
-    let seconds = took.as_secs_f64();
-    let parts: Vec<String> = seen.cost_s.iter().map(|(what, cost)| format!("{what} {}", units::time(*cost))).collect();
+/// Prints the cost and what could not be watched to stderr.
+fn report_end(observed: &Observed, elapsed: Duration, interval: Duration, count: u64) {
+    let total: f64 = observed.cost_s.values().sum();
+    let seconds = elapsed.as_secs_f64();
+    let parts: Vec<String> =
+        observed.cost_s.iter().map(|(what, cost)| format!("{what} {}", units::time(*cost))).collect();
     output::say(&format!(
         "watched {} every {}: {count} events; it cost {} of CPU, {} % of a core ({})",
         units::time(seconds),
-        units::time(every.as_secs_f64()),
+        units::time(interval.as_secs_f64()),
         units::time(total),
         units::three_digits(total / seconds * 100.0),
         parts.join(", ")
     ));
-    for (what, reason) in &seen.absent {
+    for (what, reason) in &observed.absent {
         output::say(&format!("absent: {what}: {reason}"));
     }
-    for note in &seen.notes {
+    for note in &observed.notes {
         output::say(&format!("note: {note}"));
     }
 }
@@ -225,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_switch_has_the_usual_port_where_none_is_written() {
+    fn a_switch_has_the_standard_port_where_none_is_written() {
         for (written, meant) in [
             ("switch1", "switch1:161"),
             ("192.0.2.7:1161", "192.0.2.7:1161"),
@@ -242,7 +243,7 @@ mod tests {
         tape.host("khons");
         let data = [5_i64.into(), 0_i64.into(), 7_i64.into(), Value::Absent];
         tape.push(stackline_events::keyword::intern("SOFTNET"), 9, &data);
-        tape.push(stackline_events::keyword::intern("UNHEARD_OF"), 9, &["word".into()]);
+        tape.push(stackline_events::keyword::intern("UNKNOWN_KEYWORD"), 9, &["word".into()]);
         let mut lines = Vec::new();
         tape.records().for_each(|record| json_line(&record, &mut lines));
         let lines: Vec<serde_json::Value> = lines

@@ -18,7 +18,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sim", &["core", "net", "proto", "endpoint", "events"]),
     ("emu", &["core", "net"]),
     ("transfer", &["core", "proto", "events"]),
-    ("live", &["core", "proto", "transfer", "endpoint", "events"]),
+    ("monitor", &["core", "events"]),
+    ("live", &["core", "proto", "transfer", "endpoint", "events", "monitor"]),
     ("events", &[]),
     ("runs", &["core", "events"]),
     ("analyze", &["core", "events", "model"]),
@@ -27,8 +28,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "stackline",
         &[
-            "core", "spec", "net", "proto", "transfer", "model", "sim", "emu", "live", "events", "runs", "analyze",
-            "exchange", "report",
+            "core", "spec", "net", "proto", "transfer", "model", "sim", "emu", "monitor", "live", "events", "runs",
+            "analyze", "exchange", "report",
         ],
     ),
 ];

@@ -3,7 +3,6 @@
 //! What is here decides nothing; it turns return values into `io::Result` and keeps pointers inside.
 #![allow(unsafe_code)]
 
-pub(crate) mod adjustment;
 pub(crate) mod batch;
 pub(crate) mod memory;
 pub(crate) mod socket;

@@ -3,6 +3,7 @@
 use super::length;
 pub(crate) use rustix::net::{RecvFlags, SendFlags};
 use stackline_core::record::Transport;
+use stackline_monitor::tcp_info::TcpInfo;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -38,85 +39,27 @@ pub(crate) fn set_option(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) 
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The kernel's `struct tcp_info` up to the fields used here (include/uapi/linux/tcp.h; it only ever grows at its end).
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct TcpInfo {
-    bytes: [u8; 8],
-    rto: u32,
-    ato: u32,
-    snd_mss: u32,
-    rcv_mss: u32,
-    unacked: u32,
-    sacked: u32,
-    lost: u32,
-    retrans: u32,
-    fackets: u32,
-    last_data_sent: u32,
-    last_ack_sent: u32,
-    last_data_recv: u32,
-    last_ack_recv: u32,
-    pmtu: u32,
-    rcv_ssthresh: u32,
-    rtt: u32,
-    rttvar: u32,
-    snd_ssthresh: u32,
-    snd_cwnd: u32,
-    advmss: u32,
-    reordering: u32,
-    rcv_rtt: u32,
-    rcv_space: u32,
-    total_retrans: u32,
-    pacing_rate: u64,
-    max_pacing_rate: u64,
-    bytes_acked: u64,
-    bytes_received: u64,
-    segs_out: u32,
-    segs_in: u32,
-    notsent_bytes: u32,
-    min_rtt: u32,
-    data_segs_in: u32,
-    data_segs_out: u32,
-    delivery_rate: u64,
-    busy_time: u64,
-    rwnd_limited: u64,
-    sndbuf_limited: u64,
-}
-
-fn kernel_info(fd: BorrowedFd<'_>) -> io::Result<TcpInfo> {
-    // SAFETY: TcpInfo is made of integers, for which all bytes zero is a value.
-    let mut info: TcpInfo = unsafe { zeroed() };
-    let mut size = size_of::<TcpInfo>() as libc::socklen_t;
-    // SAFETY: both pointers are to live values; the kernel writes at most `size` bytes and an older one fewer.
-    let result = unsafe {
-        libc::getsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut info).cast(), &raw mut size)
-    };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(info)
-}
-
 /// Whether something that was sent is not acknowledged; false where the socket is not TCP.
 pub(crate) fn in_transit(fd: BorrowedFd<'_>) -> bool {
-    kernel_info(fd).is_ok_and(|info| info.unacked > 0 || info.notsent_bytes > 0)
+    TcpInfo::of(fd).is_ok_and(|info| info.unacked > 0 || info.unsent_bytes.is_some_and(|bytes| bytes > 0))
 }
 
 /// `TCP_INFO`; an error where the socket is not TCP.
 #[expect(clippy::cast_precision_loss, reason = "microseconds of one connection")]
 pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<Transport> {
-    let info = kernel_info(fd)?;
+    let info = TcpInfo::of(fd)?;
+    let seconds = |us: u64| us as f64 / 1e6;
     Ok(Transport {
-        retransmits: u64::from(info.total_retrans),
-        rtt_s: f64::from(info.rtt) / 1e6,
-        rtt_var_s: Some(f64::from(info.rttvar) / 1e6),
-        cwnd_segments: Some(u64::from(info.snd_cwnd)),
-        mss_bytes: u64::from(info.snd_mss),
-        busy_s: Some(info.busy_time as f64 / 1e6),
-        receive_window_limited_s: Some(info.rwnd_limited as f64 / 1e6),
-        send_buffer_limited_s: Some(info.sndbuf_limited as f64 / 1e6),
-        bytes_acked: Some(info.bytes_acked),
-        bytes_received: info.bytes_received,
+        retransmits: info.total_retransmits.into(),
+        rtt_s: seconds(info.rtt_us.into()),
+        rtt_var_s: Some(seconds(info.rtt_var_us.into())),
+        cwnd_segments: Some(info.cwnd_segments.into()),
+        mss_bytes: info.mss_bytes.into(),
+        busy_s: info.busy_us.map(seconds),
+        receive_window_limited_s: info.receive_window_limited_us.map(seconds),
+        send_buffer_limited_s: info.send_buffer_limited_us.map(seconds),
+        bytes_acked: info.acked_bytes,
+        bytes_received: info.received_bytes.unwrap_or(0),
     })
 }
 

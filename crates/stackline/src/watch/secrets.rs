@@ -1,26 +1,26 @@
-//! How switches let themselves be asked: words from the command line, secrets from a file or the environment.
+//! How switches are accessed: names from the command line, secrets from a file or the environment. It prints no secret.
 
 use crate::exit::{Error, Result};
 use crate::flags;
-use stackline_live::watch::switches::{Access, Authentication, Privacy, SHORTEST_PASSWORD, Secret};
+use stackline_monitor::snmp::{Access, Authentication, Privacy, SHORTEST_PASSWORD, Secret};
 use std::fs;
 
-/// Names of secrets, in the file and in the environment.
+/// The name of each secret in the file and in the environment.
 const COMMUNITY: (&str, &str) = ("community", "STACKLINE_SNMP_COMMUNITY");
 const AUTHENTICATION: (&str, &str) = ("authentication", "STACKLINE_SNMP_AUTHENTICATION");
 const PRIVACY: (&str, &str) = ("privacy", "STACKLINE_SNMP_PRIVACY");
 
-/// How, from the flags.
+/// The access that the flags ask for.
 pub(super) fn access(flags: &flags::Watch) -> Result<Access> {
     let file = match &flags.snmp_secrets {
         Some(path) => fs::read_to_string(path)
             .map_err(|error| Error::input(format!("{} cannot be read: {error}", path.display())))?,
         None => String::new(),
     };
-    of(flags, &file, |name| std::env::var(name).ok())
+    access_with(flags, &file, |name| std::env::var(name).ok())
 }
 
-fn of(flags: &flags::Watch, file: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Access> {
+fn access_with(flags: &flags::Watch, file: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Access> {
     let secret = |(name, variable): (&str, &str)| {
         let value = in_file(file, name).or_else(|| environment(variable)).filter(|value| !value.is_empty());
         value.map(Secret).ok_or_else(|| {
@@ -49,7 +49,7 @@ fn of(flags: &flags::Watch, file: &str, environment: impl Fn(&str) -> Option<Str
     Ok(Access::User { name: name.clone(), authentication, privacy })
 }
 
-/// The value of `name = value`; lines that begin with # are not read.
+/// The value of the line `name = value`. A line that begins with # has another name.
 fn in_file(file: &str, name: &str) -> Option<String> {
     file.lines().find_map(|line| {
         let (key, value) = line.split_once('=')?;
@@ -96,26 +96,28 @@ mod tests {
 
     #[test]
     fn secrets_come_from_the_file_before_the_environment() {
-        let environment = |name: &str| (name == "STACKLINE_SNMP_COMMUNITY").then(|| "from outside".to_owned());
-        let community = |flags: &flags::Watch, file: &str| match of(flags, file, environment).unwrap() {
+        let environment = |name: &str| (name == "STACKLINE_SNMP_COMMUNITY").then(|| "from the environment".to_owned());
+        let community = |flags: &flags::Watch, file: &str| match access_with(flags, file, environment).unwrap() {
             Access::Community(secret) => secret.0,
             Access::User { .. } => panic!("a user"),
         };
-        assert_eq!(community(&flags(&[]), ""), "from outside");
-        assert_eq!(community(&flags(&[]), "# words\n community = from = inside \n"), "from = inside");
-        assert_eq!(community(&flags(&["--community", "said"]), "community = x"), "said");
-        let error = of(&flags(&[]), "", |_| None).unwrap_err().to_string();
+        assert_eq!(community(&flags(&[]), ""), "from the environment");
+        assert_eq!(community(&flags(&[]), "# comment\n community = from = file \n"), "from = file");
+        assert_eq!(community(&flags(&["--community", "flag"]), "community = x"), "flag");
+        let error = access_with(&flags(&[]), "", |_| None).unwrap_err().to_string();
         assert!(error.contains("hint: ") && error.contains("STACKLINE_SNMP_COMMUNITY"), "{error}");
     }
 
     #[test]
-    fn a_user_has_passwords_long_enough() {
-        let words = flags(&["--snmp-user", "who", "--snmp-auth", "sha256", "--snmp-privacy", "aes128"]);
+    fn a_short_password_is_refused() {
+        let words = flags(&["--snmp-user", "name", "--snmp-auth", "sha256", "--snmp-privacy", "aes128"]);
         let file = "authentication = first password\nprivacy = second password\n";
-        let Access::User { name, authentication, privacy } = of(&words, file, |_| None).unwrap() else { panic!() };
-        assert_eq!((name.as_str(), authentication.unwrap().1.0.as_str()), ("who", "first password"));
+        let Access::User { name, authentication, privacy } = access_with(&words, file, |_| None).unwrap() else {
+            panic!()
+        };
+        assert_eq!((name.as_str(), authentication.unwrap().1.0.as_str()), ("name", "first password"));
         assert_eq!(privacy.unwrap().0, Privacy::Aes128);
-        assert!(of(&words, "authentication = short\nprivacy = second password\n", |_| None).is_err());
-        assert!(of(&words, "authentication = first password\n", |_| None).is_err());
+        assert!(access_with(&words, "authentication = short\nprivacy = second password\n", |_| None).is_err());
+        assert!(access_with(&words, "authentication = first password\n", |_| None).is_err());
     }
 }

@@ -1,0 +1,100 @@
+//! Events that wait to be taken. The sampling thread and the threads that poll switches fill it; it never grows without bound.
+
+use stackline_events::tape::Names;
+use stackline_events::{Keyword, Sink, Tape, Value, clock};
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Most bytes of events that wait; events beyond are counted as lost.
+const MOST_BYTES: usize = 256 << 20;
+
+/// The buffer of one host.
+#[derive(Debug)]
+pub(crate) struct EventBuffer {
+    host: String,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    tape: Tape,
+    /// Lost events that no `EVENTS_LOST` has recorded yet.
+    unrecorded: u64,
+    lost: u64,
+}
+
+impl Waiting {
+    fn add(&mut self, host: &str, record: impl FnOnce(&mut Tape)) {
+        if self.tape.bytes().len() > MOST_BYTES {
+            let mut dropped = Tape::default();
+            dropped.host(host);
+            record(&mut dropped);
+            return self.lose(dropped.records().count() as u64);
+        }
+        if self.tape.bytes().is_empty() {
+            self.tape.host(host);
+        }
+        self.record_lost();
+        record(&mut self.tape);
+    }
+
+    fn lose(&mut self, count: u64) {
+        self.unrecorded += count;
+        self.lost += count;
+    }
+
+    fn record_lost(&mut self) {
+        static LOST: Keyword = Keyword::new("EVENTS_LOST");
+        let lost = std::mem::take(&mut self.unrecorded);
+        if lost > 0 {
+            self.tape.push(LOST.id(), clock::now_ns(), &[Value::from(lost)]);
+        }
+    }
+}
+
+impl EventBuffer {
+    /// For events of that host.
+    pub(crate) fn of(host: &str) -> Self {
+        Self { host: host.into(), waiting: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds what `record` records; when the buffer is full it is counted as lost.
+    pub(crate) fn add(&self, record: impl FnOnce(&mut Tape)) {
+        self.lock().add(&self.host, record);
+    }
+
+    /// The same, and gives all events to a sink at once. Returns how many it took; after an error they are lost.
+    pub(crate) fn add_into(&self, sink: &mut dyn Sink, record: impl FnOnce(&mut Tape)) -> io::Result<u64> {
+        let waiting = &mut *self.lock();
+        waiting.add(&self.host, record);
+        let mut count = 0;
+        waiting.tape.each(&mut Names::default(), |_, _, _, _| count += 1);
+        match sink.take(&waiting.tape) {
+            Ok(()) => {
+                waiting.tape.clear();
+                Ok(count)
+            }
+            Err(error) => {
+                waiting.lose(count);
+                waiting.tape.begin_again(&self.host);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes all events out.
+    pub(crate) fn take(&self) -> Tape {
+        std::mem::take(&mut self.lock().tape)
+    }
+
+    /// Takes all events out after the last was added, and returns how many were lost altogether.
+    pub(crate) fn close(&self) -> (Tape, u64) {
+        let waiting = &mut *self.lock();
+        waiting.record_lost();
+        (std::mem::take(&mut waiting.tape), waiting.lost)
+    }
+}

@@ -1,0 +1,202 @@
+//! A trace instance of this process: a directory of tracefs with its own switches, filters and rings, removed when it is
+//! dropped. Instances left by a killed process are removed by the next one.
+//!
+//! Where tracefs is not mounted, a detached mount is made, which lasts as long as its descriptor.
+
+use crate::file::reason;
+use nix::fcntl::{Flock, FlockArg};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The beginning of every instance's name.
+const PREFIX: &str = "stackline-";
+/// Longer files are cut.
+const LONGEST: usize = 1 << 17;
+/// Most instances of one process.
+const MOST: u32 = 64;
+
+/// One instance.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    directory: PathBuf,
+    /// Held as long as the instance is in use: an instance whose lock is free was left behind.
+    _lock: Flock<File>,
+    /// Keeps the detached mount.
+    _mount: Option<OwnedFd>,
+}
+
+impl Instance {
+    /// Creates one; an error says why not.
+    pub(crate) fn create() -> Result<Self, String> {
+        // One at a time in this process: a directory that is not locked yet looks like one that was left.
+        static CREATING: Mutex<()> = Mutex::new(());
+        let _one = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
+        let (root, mount) = tracefs()?;
+        let instances = root.join("instances");
+        remove_left(&instances);
+        let (directory, lock) = create_directory(&instances)?;
+        Ok(Self { directory, _lock: lock, _mount: mount })
+    }
+
+    /// The text of one of its files.
+    pub(crate) fn read(&self, file: &str) -> Result<String, String> {
+        let mut bytes = vec![0; LONGEST];
+        let read = |bytes: &mut [u8]| {
+            let mut file = File::open(self.directory.join(file))?;
+            let mut length = 0;
+            // Some of these files answer the first read only, so the buffer has room for all of it.
+            while length < bytes.len() {
+                match file.read(&mut bytes[length..])? {
+                    0 => break,
+                    got => length += got,
+                }
+            }
+            io::Result::Ok(length)
+        };
+        let length = read(&mut bytes).map_err(|error| reason(&format!("tracefs {file}"), &error))?;
+        bytes.truncate(length);
+        String::from_utf8(bytes).map_err(|_| format!("tracefs {file} is not UTF-8"))
+    }
+
+    /// Writes one of its files.
+    pub(crate) fn write(&self, file: &str, text: &str) -> Result<(), String> {
+        fs::write(self.directory.join(file), text).map_err(|error| reason(&format!("tracefs {file}"), &error))
+    }
+
+    /// The ring of each core, opened for non-blocking reads, with the path of its `stats`.
+    pub(crate) fn rings(&self) -> Result<Vec<(File, PathBuf)>, String> {
+        let cores = self.directory.join("per_cpu");
+        let ring = |name: &std::ffi::OsStr| {
+            let core = cores.join(name);
+            let ring =
+                OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(core.join("trace_pipe_raw"))?;
+            io::Result::Ok((ring, core.join("stats")))
+        };
+        let rings = fs::read_dir(&cores)
+            .and_then(|entries| entries.map(|entry| ring(&entry?.file_name())).collect::<io::Result<Vec<_>>>());
+        rings.map_err(|error| reason("tracefs per_cpu", &error))
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // An error cannot be reported here; a later watch tries again.
+        let _ = fs::remove_dir(&self.directory);
+    }
+}
+
+/// Creates and locks one. Its name has the number of this process, for people; a process of another namespace may have the same.
+fn create_directory(instances: &Path) -> Result<(PathBuf, Flock<File>), String> {
+    for count in 0..MOST {
+        let directory = instances.join(format!("{PREFIX}{}-{count}", std::process::id()));
+        match fs::create_dir(&directory) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(format!("no trace instance can be created: {error}")),
+        }
+        // Another process may remove it before it is locked, as one that was left; then the next number is tried.
+        match lock(&directory) {
+            Ok(lock) if is_at(&lock, &directory) => return Ok((directory, lock)),
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::WouldBlock) => {}
+            Err(error) => {
+                let _ = fs::remove_dir(&directory);
+                return Err(format!("the trace instance cannot be locked: {error}"));
+            }
+        }
+    }
+    Err(format!("there are {MOST} trace instances of this name already"))
+}
+
+fn lock(directory: &Path) -> io::Result<Flock<File>> {
+    let opened = File::open(directory)?;
+    Flock::lock(opened, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error.into())
+}
+
+/// Whether the locked directory is the one at this path.
+fn is_at(lock: &Flock<File>, directory: &Path) -> bool {
+    let there = fs::metadata(directory).map(|there| (there.dev(), there.ino()));
+    lock.metadata().is_ok_and(|locked| there.is_ok_and(|there| there == (locked.dev(), locked.ino())))
+}
+
+/// Removes instances that no process holds. A locked directory may have been replaced by another in the meantime.
+fn remove_left(instances: &Path) {
+    let Ok(entries) = fs::read_dir(instances) else { return };
+    for entry in entries.flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        if name.to_str().is_some_and(|name| name.starts_with(PREFIX))
+            && let Ok(held) = lock(&path)
+            && is_at(&held, &path)
+        {
+            let _ = fs::remove_dir(&path);
+        }
+    }
+}
+
+/// The root of tracefs: where it is mounted, else a detached mount.
+fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| reason("/proc/self/mountinfo", &error))?;
+    let mounts = crate::parse::mounts::parse(&mounts);
+    if let Some(mount) = mounts.iter().find(|mount| mount.kind == "tracefs" && mount.root == "/") {
+        let root = PathBuf::from(&mount.point);
+        fs::read_dir(root.join("instances")).map_err(|error| reason(&mount.point, &error))?;
+        return Ok((root, None));
+    }
+    let mount = detached_mount().map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => "kernel trace events need root (CAP_SYS_ADMIN)".to_owned(),
+        _ => format!("tracefs is not mounted and cannot be: {error}"),
+    })?;
+    Ok((PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())), Some(mount)))
+}
+
+fn detached_mount() -> io::Result<OwnedFd> {
+    let filesystem = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&filesystem)?;
+    Ok(fsmount(&filesystem, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_is_removed_by_its_owner_or_by_the_next() {
+        let instance = match Instance::create() {
+            Ok(instance) => instance,
+            Err(reason) => return eprintln!("SKIPPED: no trace instance can be created here: {reason}"),
+        };
+        let (root, _mount) = tracefs().unwrap();
+        let left = root.join("instances").join(format!("{PREFIX}left-by-a-killed-one"));
+        fs::create_dir(&left).unwrap();
+        let other = Instance::create().unwrap();
+        assert!(!left.exists(), "its lock was free");
+        let name = |instance: &Instance| instance.directory.file_name().unwrap().to_owned();
+        let names = [&instance, &other].map(|instance| root.join("instances").join(name(instance)));
+        assert!(names[0] != names[1] && names.iter().all(|directory| directory.exists()), "both are held");
+        drop((instance, other));
+        assert!(names.iter().all(|directory| !directory.exists()), "both are removed");
+    }
+
+    #[test]
+    fn an_instance_removed_before_it_is_locked_is_created_again() {
+        let root = std::env::temp_dir().join(format!("stackline-instances-{}", std::process::id()));
+        fs::create_dir(&root).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..10_000).for_each(|_| remove_left(&root)));
+            for _ in 0..2_000 {
+                let (directory, lock) = create_directory(&root).unwrap();
+                remove_left(&root);
+                assert!(directory.exists(), "held");
+                fs::remove_dir(&directory).unwrap();
+                drop(lock);
+            }
+        });
+        remove_left(&root);
+        fs::remove_dir(&root).unwrap();
+    }
+}

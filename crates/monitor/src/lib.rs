@@ -1,0 +1,44 @@
+//! What this machine is and does while something is measured: counters, events of its kernel, switches by SNMP, and the
+//! facts that explain a result.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | `watch` | the thread that samples all monitors until it is stopped |
+//! | `config` | what to watch, and what was observed |
+//! | `event_buffer` | events that wait to be taken |
+//! | `monitors` | one file a monitor, and the list of them |
+//! | `kernel_trace` | trace events of TCP, through a trace instance of our own |
+//! | [`tcp_info`] | the layout of `struct tcp_info` |
+//! | `switches` | counters of switches by SNMP |
+//! | [`snmp`] | how a switch is accessed, and requests to it |
+//! | [`environment`] | the facts about a host that go with a result (SPIMS section 5) |
+//! | `host_usage` | what the host used between two moments |
+//! | `control_groups` | CPU quotas and throttling of the control groups above this process |
+//! | [`clock`] | clocks of the kernel |
+//! | `parse` | text of `/proc` to plain data |
+//! | `file`, `root` | reading small files of the kernel |
+//! | `sys` | the only unsafe code |
+//!
+//! It changes nothing on the machine but one trace instance of the kernel, and never decides what its events mean.
+
+mod address_pair;
+pub mod clock;
+mod config;
+mod control_groups;
+pub mod environment;
+mod event_buffer;
+mod file;
+mod host_usage;
+mod kernel_trace;
+mod monitors;
+mod parse;
+mod root;
+pub mod snmp;
+mod switches;
+mod sys;
+pub mod tcp_info;
+mod watch;
+
+pub use config::{Config, Connections, EVERY, INTERVALS, Observed, Ports};
+pub use host_usage::HostSample;
+pub use watch::Watch;

@@ -1,0 +1,61 @@
+//! Interfaces: traffic, drops and errors, from `/proc/net/dev` of the sampling thread's network namespace.
+
+use super::sample::{Interval, Setup, Started, files, growth, sampled};
+use crate::file::TextFile;
+use crate::parse::interfaces::{Traffic, parse};
+use stackline_events::{Keyword, Tape, Value};
+
+const PATH: &str = "/proc/thread-self/net/dev";
+
+/// Starts the monitor of the configured interfaces, or of all.
+pub(super) fn start(setup: &Setup<'_>) -> Started {
+    let names = setup.config.interfaces.clone();
+    let present = parse(TextFile::open(PATH)?.text()?);
+    if let Some(missing) = names.iter().find(|name| present.iter().all(|present| present.name != **name)) {
+        return Err(format!("there is no interface {missing}"));
+    }
+    let chosen = move |[text]: [&str; 1]| {
+        let mut traffic = parse(text);
+        traffic.retain(|interface| names.is_empty() || names.contains(&interface.name));
+        Some(traffic)
+    };
+    sampled(files([PATH], chosen)?, |interval, before, now, tape| record(interval, before, now, tape))
+}
+
+fn record(interval: Interval, before: &[Traffic], now: &[Traffic], tape: &mut Tape) {
+    static NETIF: Keyword = Keyword::new("NETIF");
+    for interface in now {
+        let Some(earlier) = before.iter().find(|other| other.name == interface.name) else { continue };
+        let mut data = [Value::Text(&interface.name); 9];
+        // The file has errors before drops.
+        for (at, column) in [0, 1, 3, 2, 4, 5, 7, 6].into_iter().enumerate() {
+            data[at + 1] = growth(earlier.counters[column], interface.counters[column]);
+        }
+        interval.record(tape, &NETIF, &data);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::testing::lines;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_interface_has_the_growth_of_its_counters() {
+        let before =
+            "Inter-|   Receive\n lo: 10 1 0 0 0 0 0 0 10 1 0 0 0 0 0 0\nveth:7: 5 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0\n";
+        let after = "Inter-|   Receive\n lo: 40 3 7 8 0 0 0 0 50 4 5 6 0 0 0 0\nnew: 5 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0\n";
+        let mut tape = Tape::default();
+        record(Interval { end_ns: 2, length_ns: 1 }, &parse(before), &parse(after), &mut tape);
+        assert_eq!(lines(&tape), ["NETIF 1;lo;30;2;8;7;40;3;6;5"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_harmless(before in "(lo: ?[0-9A-Za-z -]{0,40}\n|[0-9a-f ]{0,60}\n){0,6}", now in "\\PC{0,80}") {
+            let interval = Interval { end_ns: 2, length_ns: 1 };
+            record(interval, &parse(&before), &parse(&now), &mut Tape::default());
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Memory: `/proc/meminfo`.
+
+use super::sample::{Interval, Setup, Started, files, sampled};
+use crate::parse::pairs;
+use stackline_events::{Keyword, Tape, Value};
+
+/// Starts the monitor.
+pub(super) fn start(_: &Setup<'_>) -> Started {
+    sampled(files(["/proc/meminfo"], parse)?, record)
+}
+
+/// Bytes: available, free, dirty.
+type Memory = [Option<u64>; 3];
+
+fn parse([text]: [&str; 1]) -> Option<Memory> {
+    let meminfo = pairs::meminfo(text);
+    let memory = ["MemAvailable", "MemFree", "Dirty"].map(|name| meminfo.get(name).copied());
+    memory[1].map(|_| memory)
+}
+
+fn record(interval: Interval, _: &Memory, now: &mut Memory, tape: &mut Tape) {
+    static MEMORY: Keyword = Keyword::new("MEMORY");
+    interval.record(tape, &MEMORY, &now.map(Value::from));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::testing::recorded;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn memory_is_the_present_value() {
+        let text = "MemTotal: 100 kB\nMemFree: 40 kB\nMemAvailable: 60 kB\nDirty: 1 kB\n";
+        assert_eq!(recorded(parse, record, [text], [text]), ["MEMORY 1000000000;61440;40960;1024"]);
+        let old = "MemTotal: 100 kB\nMemFree: 40 kB\n";
+        assert_eq!(recorded(parse, record, [old], [old]), ["MEMORY 1000000000;;40960;"]);
+        assert!(parse(["nothing of it"]).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_harmless(text in "(Mem[FA][a-z]{0,10}: {0,3}[0-9]{0,22}( kB)?\n|\\PC{0,20}\n){0,4}") {
+            let _ = parse([&text]);
+        }
+    }
+}

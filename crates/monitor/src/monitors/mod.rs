@@ -1,0 +1,50 @@
+//! The list of monitors: one file each. A new one takes its file and its line in [`ALL`].
+
+mod clock_steps;
+mod interfaces;
+mod memory;
+mod pressure;
+mod process;
+mod processor;
+mod protocols;
+pub(crate) mod sample;
+mod softnet;
+pub(crate) mod tcp;
+mod throttling;
+
+use sample::{Monitor, Setup, Started};
+use std::collections::BTreeMap;
+
+/// How a monitor starts.
+type Start = fn(&Setup<'_>) -> Started;
+
+/// Every monitor by its name, in the order in which samples are taken.
+const ALL: [(&str, Start); 12] = [
+    ("processor", processor::start),
+    ("memory", memory::start),
+    ("pressure/cpu", |_| pressure::start("cpu", "/proc/pressure/cpu")),
+    ("pressure/memory", |_| pressure::start("memory", "/proc/pressure/memory")),
+    ("pressure/io", |_| pressure::start("io", "/proc/pressure/io")),
+    ("throttling", throttling::start),
+    ("interfaces", interfaces::start),
+    ("protocols", protocols::start),
+    ("softnet", softnet::start),
+    ("process", process::start),
+    ("wall clock", clock_steps::start),
+    ("tcp", tcp::start),
+];
+
+/// Monitors that run, by name.
+pub(crate) type Running = Vec<(&'static str, Box<dyn Monitor>)>;
+
+/// Starts every monitor; the second value says why some cannot be.
+pub(crate) fn start(setup: &Setup<'_>) -> (Running, BTreeMap<String, String>) {
+    let (mut running, mut absent) = (Vec::new(), BTreeMap::new());
+    for (name, start) in ALL {
+        match start(setup) {
+            Ok(monitor) => running.push((name, monitor)),
+            Err(reason) => drop(absent.insert(name.into(), reason)),
+        }
+    }
+    (running, absent)
+}

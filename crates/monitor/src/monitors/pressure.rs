@@ -1,0 +1,58 @@
+//! Pressure: the share of an interval in which tasks waited for a resource, from a file below `/proc/pressure`.
+
+use super::sample::{Interval, Started, files, sampled};
+use crate::parse::pressure;
+use stackline_events::{Keyword, Tape, Value};
+
+/// Starts the monitor of one resource.
+pub(super) fn start(resource: &'static str, path: &'static str) -> Started {
+    sampled(files([path], parse)?, move |interval, before, now, tape| record(resource, interval, before, now, tape))
+}
+
+/// Microseconds that some and that all tasks waited; older kernels do not count all for the processor.
+type Pressure = (u64, Option<u64>);
+
+fn parse([text]: [&str; 1]) -> Option<Pressure> {
+    let total_us = |kind| pressure::parse(text, kind).map(|stall| stall.total_us);
+    Some((total_us("some")?, total_us("full")))
+}
+
+fn record(resource: &str, interval: Interval, before: &Pressure, now: &Pressure, tape: &mut Tape) {
+    static PRESSURE: Keyword = Keyword::new("PRESSURE");
+    let ppm = |before: u64, now: u64| {
+        let waited_ns = now.checked_sub(before)?.checked_mul(1_000)?;
+        // The kernel may add time of one interval in the next, which would make more than all of it.
+        let share = u128::from(waited_ns) * 1_000_000 / u128::from(interval.length_ns.max(1));
+        Some(u64::try_from(share).unwrap_or(u64::MAX).min(1_000_000))
+    };
+    let full = before.1.zip(now.1).and_then(|(before, now)| ppm(before, now));
+    interval.record(tape, &PRESSURE, &[Value::Text(resource), ppm(before.0, now.0).into(), full.into()]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::testing::recorded;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn pressure_is_a_share_of_the_interval() {
+        let before =
+            "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n";
+        let after = "some avg10=9.10 avg60=0.00 avg300=0.00 total=251000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=2000000\n";
+        let rows = recorded(parse, |i, b, n, t| record("io", i, b, n, t), [before], [after]);
+        assert_eq!(rows, ["PRESSURE 1000000000;io;250000;1000000"]);
+        let only_some = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\n";
+        let rows = recorded(parse, |i, b, n, t| record("cpu", i, b, n, t), [only_some], [only_some]);
+        assert_eq!(rows, ["PRESSURE 1000000000;cpu;0;"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_harmless(text in "((some|full) avg10=[0-9.]{0,5} total=[0-9]{0,22}\n|\\PC{0,20}\n){0,4}") {
+            if let Some(now) = parse([&text]) {
+                record("cpu", Interval { end_ns: 2, length_ns: 0 }, &now, &now, &mut Tape::default());
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Whether this process could run: the time its threads waited for a core, and the time none of it ran.
+//!
+//! The sampling thread is one of them. When it is late and did not wait for a core, the process was stopped (by a signal, by
+//! a control group's freezer, or because the whole machine was paused).
+
+use super::sample::{Interval, Setup, Started, sampled};
+use crate::file::{TextFile, reason};
+use nix::unistd::{getpid, gettid};
+use stackline_events::{Keyword, Tape, Value};
+
+/// Most threads that are sampled.
+const MOST_THREADS: usize = 64;
+/// Samples after which the list of threads is read again.
+const LIST_EVERY: u32 = 10;
+/// A sample that is this much late, ns, was kept from being taken in time.
+const LATE_NS: u64 = 20_000_000;
+
+/// Starts the monitor.
+pub(super) fn start(setup: &Setup<'_>) -> Started {
+    let path = "/proc/self/schedstat";
+    waited_ns(TextFile::open(path)?.text()?).ok_or_else(|| format!("{path} is not as expected"))?;
+    let sampler = Thread::open(gettid().to_string()).ok_or("/proc does not list the sampling thread")?;
+    let mut threads = Threads { sampler, others: Vec::new(), samples: 0 };
+    let every_ns = u64::try_from(setup.config.limited_interval().as_nanos()).unwrap_or(u64::MAX);
+    sampled(move || threads.waits(), move |interval, _, waits, tape| record(interval, every_ns, *waits, tape))
+}
+
+/// The time a thread could have run and had no core since it began, ns, from `schedstat`: time on a core, time waiting for
+/// one, number of turns.
+fn waited_ns(schedstat: &str) -> Option<u64> {
+    let mut words = schedstat.split_ascii_whitespace();
+    words.next()?.parse::<u64>().ok()?;
+    words.next()?.parse().ok()
+}
+
+struct Thread {
+    id: String,
+    file: TextFile,
+    waited_ns: u64,
+}
+
+impl Thread {
+    fn open(id: String) -> Option<Self> {
+        let mut file = TextFile::open(&format!("/proc/self/task/{id}/schedstat")).ok()?;
+        let waited_ns = waited_ns(file.text().ok()?)?;
+        Some(Self { id, file, waited_ns })
+    }
+
+    /// How long it waited since the last call, ns; `None` when it has ended.
+    fn wait_ns(&mut self) -> Option<u64> {
+        let now = waited_ns(self.file.text().ok()?)?;
+        Some(now.saturating_sub(std::mem::replace(&mut self.waited_ns, now)))
+    }
+}
+
+/// How long threads waited for a core in an interval, ns.
+#[derive(Clone, Copy)]
+struct Waits {
+    sampler: u64,
+    /// The longest of all others.
+    longest: u64,
+}
+
+/// The threads of this process.
+struct Threads {
+    sampler: Thread,
+    others: Vec<Thread>,
+    samples: u32,
+}
+
+impl Threads {
+    fn waits(&mut self) -> Result<Waits, String> {
+        let sampler = self.sampler.wait_ns().ok_or("schedstat of the sampling thread cannot be read any more")?;
+        let mut longest = 0;
+        self.others.retain_mut(|thread| {
+            let wait = thread.wait_ns();
+            longest = longest.max(wait.unwrap_or(0));
+            wait.is_some()
+        });
+        if self.samples.is_multiple_of(LIST_EVERY) {
+            self.list()?;
+        }
+        self.samples += 1;
+        Ok(Waits { sampler, longest })
+    }
+
+    /// Adds threads that were created since.
+    fn list(&mut self) -> Result<(), String> {
+        let path = "/proc/self/task";
+        let entries = std::fs::read_dir(path).map_err(|error| reason(path, &error))?;
+        for entry in entries.flatten() {
+            let id = entry.file_name().to_string_lossy().into_owned();
+            let listed = id == self.sampler.id || self.others.iter().any(|thread| thread.id == id);
+            if !listed && self.others.len() < MOST_THREADS {
+                self.others.extend(Thread::open(id));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Records what kept the process from running in an interval, if anything did.
+fn record(interval: Interval, every_ns: u64, waits: Waits, tape: &mut Tape) {
+    static PROCESS_PAUSED: Keyword = Keyword::new("PROCESS_PAUSED");
+    let late = interval.length_ns.saturating_sub(every_ns);
+    // A long interval is late only when a good part of it is.
+    let stopped = late >= LATE_NS.max(every_ns / 2) && waits.sampler < late / 2;
+    let waited = waits.longest.max(if late >= LATE_NS { waits.sampler } else { 0 });
+    let (waited, reason) = match stopped {
+        true => (late, "stopped"),
+        false if waited >= interval.length_ns / 2 => (waited, "waited for a core"),
+        false => return,
+    };
+    let pid = Value::from(getpid().as_raw());
+    interval.record(tape, &PROCESS_PAUSED, &[pid, waited.into(), Value::Text(reason)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::testing::lines;
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn recorded(interval_ms: u64, sampler_ms: u64, longest_ms: u64) -> Vec<String> {
+        let mut tape = Tape::default();
+        let interval = Interval { end_ns: 1_000 * MS, length_ns: interval_ms * MS };
+        record(interval, 100 * MS, Waits { sampler: sampler_ms * MS, longest: longest_ms * MS }, &mut tape);
+        lines(&tape)
+    }
+
+    #[test]
+    fn a_process_that_runs_has_no_event() {
+        assert!(recorded(100, 0, 0).is_empty());
+        assert!(recorded(110, 5, 40).is_empty());
+        assert!(recorded(140, 0, 30).is_empty(), "a little late is no stop");
+    }
+
+    #[test]
+    fn a_stop_differs_from_waiting_for_a_core() {
+        let pid = getpid();
+        assert_eq!(recorded(1_000, 1, 2), [format!("PROCESS_PAUSED 1000000000;{pid};900000000;stopped")]);
+        assert_eq!(recorded(100, 0, 80), [format!("PROCESS_PAUSED 100000000;{pid};80000000;waited for a core")]);
+        assert_eq!(recorded(400, 290, 0), [format!("PROCESS_PAUSED 400000000;{pid};290000000;waited for a core")]);
+    }
+
+    #[test]
+    fn the_wait_is_the_second_number_of_schedstat() {
+        assert_eq!(waited_ns("12 52228 1\n"), Some(52_228));
+        for text in ["", "12", "x y", "-1 5 1"] {
+            assert_eq!(waited_ns(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Cores, interrupts, context switches, forks and paging: `/proc/stat` and `/proc/vmstat`.
+
+use super::sample::{Interval, Setup, Started, files, growths, sampled};
+use crate::parse::{pairs, stat};
+use stackline_events::{Keyword, Tape, Value};
+
+/// With fewer ticks of a core than these (10 ms each) its shares would be too coarse: the time is added to the next interval.
+const FEWEST_TICKS: u64 = 5;
+
+/// Starts the monitor.
+pub(super) fn start(_: &Setup<'_>) -> Started {
+    sampled(files(["/proc/stat", "/proc/vmstat"], parse)?, record)
+}
+
+/// Counters since boot.
+struct Counters {
+    /// Ticks by core.
+    cores: Vec<(u32, stat::Times)>,
+    /// How long before this sample the ticks were read, ns.
+    cores_age_ns: u64,
+    counts: [Option<u64>; 9],
+}
+
+fn parse([stat, vmstat]: [&str; 2]) -> Option<Counters> {
+    let stat = stat::parse(stat);
+    let vmstat = pairs::counters(vmstat);
+    let count = |name: &str| vmstat.get(name).copied();
+    // The kernel counts what is read and written in KiB; the event has pages.
+    let pages = |name: &str| count(name).map(|kib| kib / 4);
+    let counts = [
+        stat.interrupts,
+        stat.context_switches,
+        stat.forks,
+        count("pgfault"),
+        count("pgmajfault"),
+        pages("pgpgin"),
+        pages("pgpgout"),
+        count("pswpin"),
+        count("pswpout"),
+    ];
+    (!stat.each.is_empty()).then_some(Counters { cores: stat.each, cores_age_ns: 0, counts })
+}
+
+fn record(interval: Interval, before: &Counters, now: &mut Counters, tape: &mut Tape) {
+    static VMSTAT: Keyword = Keyword::new("VMSTAT");
+    interval.record(tape, &VMSTAT, &growths(&before.counts, &now.counts));
+
+    let length_ns = before.cores_age_ns + interval.length_ns;
+    let ticks = |counters: &Counters| counters.cores.first().map_or(0, |(_, times)| times.total());
+    if ticks(now).saturating_sub(ticks(before)) < FEWEST_TICKS {
+        now.cores.clone_from(&before.cores);
+        now.cores_age_ns = length_ns;
+        return;
+    }
+    let interval = Interval { length_ns, ..interval };
+    for (core, times) in &now.cores {
+        if let Some((_, earlier)) = before.cores.iter().find(|(other, _)| other == core) {
+            record_core(interval, *core, earlier, times, tape);
+        }
+    }
+}
+
+fn record_core(interval: Interval, core: u32, before: &stat::Times, now: &stat::Times, tape: &mut Tape) {
+    static CPU_USE: Keyword = Keyword::new("CPU_USE");
+    // Some of the kernel's counts go back by one tick now and then; these count as unchanged.
+    let grown: [u64; stat::KINDS.len()] = std::array::from_fn(|at| now.ticks[at].saturating_sub(before.ticks[at]));
+    let total = grown.iter().sum::<u64>().max(1);
+    let ppm = |ticks: u64| Value::from(ticks.saturating_mul(1_000_000) / total);
+    let [user, nice, system, idle, iowait, irq, softirq, steal] = grown;
+    let shares = [ppm(user + nice), ppm(system), ppm(softirq), ppm(irq), ppm(steal), ppm(idle), ppm(iowait)];
+    let mut values = [Value::from(core); 8];
+    values[1..].copy_from_slice(&shares);
+    interval.record(tape, &CPU_USE, &values);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::testing::recorded;
+    use super::*;
+    use proptest::prelude::*;
+
+    const STAT: &str = "cpu  30 0 20 100 0 0 0 0 0 0\ncpu0 10 5 10 50 0 0 0 0 0 0\ncpu1 20 0 10 50 0 0 0 0 0 0\n\
+        intr 1000 5 0\nctxt 77\nprocesses 3\n";
+    const LATER: &str = "cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 30 10 20 95 5 3 6 11 0 0\ncpu1 20 0 10 150 0 0 0 0 0 0\n\
+        intr 1500 5 0\nctxt 177\nprocesses 3\n";
+
+    #[test]
+    fn shares_are_of_the_time_that_passed() {
+        let rows = recorded(parse, record, [STAT, "pgfault 5\npgpgin 8\n"], [LATER, "pgfault 9\npgpgin 16\n"]);
+        assert_eq!(
+            rows,
+            [
+                "VMSTAT 1000000000;500;100;0;4;;2;;;",
+                "CPU_USE 1000000000;0;238095;95238;57142;28571;104761;428571;47619",
+                "CPU_USE 1000000000;1;0;0;0;0;0;1000000;0",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_few_ticks_are_added_to_the_next_interval() {
+        let short = LATER.replace("cpu0 30 10 20 95 5 3 6 11", "cpu0 10 5 10 53 0 0 0 0");
+        let (before, mut now) = (parse([STAT, ""]).unwrap(), parse([&short, ""]).unwrap());
+        let mut tape = Tape::default();
+        record(Interval { end_ns: 9, length_ns: 30 }, &before, &mut now, &mut tape);
+        assert_eq!(tape.records().count(), 1, "VMSTAT alone");
+        let mut later = parse([LATER, ""]).unwrap();
+        let mut tape = Tape::default();
+        record(Interval { end_ns: 19, length_ns: 10 }, &now, &mut later, &mut tape);
+        let cores: Vec<_> = tape.records().filter(|record| record.keyword == "CPU_USE").collect();
+        assert_eq!(cores[0].values[0], Value::Number(40), "both intervals together");
+        assert_eq!(cores[0].values[2], Value::Number(238_095));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_harmless(before in "(cpu[0-9]? [0-9 ]{0,40}\n|\\PC{0,20}\n){0,6}", now in "(cpu[0-9]? [0-9 ]{0,40}\n){0,6}") {
+            if let (Some(before), Some(mut now)) = (parse([&before, &before]), parse([&now, &now])) {
+                record(Interval { end_ns: 2, length_ns: 1 }, &before, &mut now, &mut Tape::default());
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What all monitors share: the contract, the interval between two samples, and a monitor made of two functions.
+
+use crate::config::{Config, Observed, Ports};
+use crate::file::TextFile;
+use stackline_events::tape::MOST_VALUES;
+use stackline_events::{Keyword, Tape, Value, clock};
+use std::sync::{Arc, Mutex};
+
+/// Samples one thing of this machine and records what happened between samples.
+pub(crate) trait Monitor: Send {
+    /// Takes a sample and records what happened since the one before; the first records nothing. An error says why no
+    /// further sample can be taken.
+    fn sample(&mut self, tape: &mut Tape) -> Result<(), String>;
+
+    /// Reads what the kernel's buffers may lose before the next sample, when the interval is long.
+    fn drain(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The entry of [`Observed::cost_s`] that its CPU time is added to.
+    fn cost_entry(&self) -> &'static str {
+        "monitors"
+    }
+
+    /// Records what it held back, after its last sample.
+    fn finish(&mut self, _: &mut Tape, _: &mut Observed) {}
+}
+
+/// What a monitor is started with.
+pub(crate) struct Setup<'c> {
+    pub(crate) config: &'c Config,
+    /// Ports of further connections to watch; the monitor of TCP takes them out.
+    pub(crate) more_ports: Arc<Mutex<Ports>>,
+}
+
+/// A monitor, or why it cannot be started.
+pub(crate) type Started = Result<Box<dyn Monitor>, String>;
+
+/// The time between two samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interval {
+    /// The moment of the later sample, ns.
+    pub(crate) end_ns: u64,
+    pub(crate) length_ns: u64,
+}
+
+impl Interval {
+    pub(crate) fn between(before_ns: u64, end_ns: u64) -> Self {
+        Self { end_ns, length_ns: end_ns.saturating_sub(before_ns) }
+    }
+
+    /// Records an event whose first field is the interval's length.
+    pub(crate) fn record(self, tape: &mut Tape, keyword: &Keyword, rest: &[Value<'_>]) {
+        let mut data = [Value::Absent; MOST_VALUES];
+        let count = rest.len().min(data.len() - 1);
+        data[0] = self.length_ns.into();
+        data[1..=count].copy_from_slice(&rest[..count]);
+        tape.push(keyword.id(), self.end_ns, &data[..=count]);
+    }
+}
+
+/// How much a counter grew; unknown when it went back, as it does when the thing it counts was replaced.
+pub(crate) fn growth(before: u64, now: u64) -> Value<'static> {
+    now.checked_sub(before).into()
+}
+
+/// How much each counter grew that both samples have.
+pub(crate) fn growths<const N: usize>(before: &[Option<u64>; N], now: &[Option<u64>; N]) -> [Value<'static>; N] {
+    std::array::from_fn(|at| before[at].zip(now[at]).map(|(before, now)| growth(before, now)).into())
+}
+
+/// A monitor made of two functions: `read` takes a reading, `record` records the difference of two. It may put back into
+/// the later reading what it did not record yet.
+struct Sampled<S, R, D> {
+    read: R,
+    record: D,
+    last: Option<(u64, S)>,
+}
+
+/// A monitor of these two functions.
+pub(crate) fn sampled<S: Send + 'static>(
+    read: impl FnMut() -> Result<S, String> + Send + 'static,
+    record: impl FnMut(Interval, &S, &mut S, &mut Tape) + Send + 'static,
+) -> Started {
+    Ok(Box::new(Sampled { read, record, last: None }))
+}
+
+impl<S, R, D> Monitor for Sampled<S, R, D>
+where
+    S: Send,
+    R: FnMut() -> Result<S, String> + Send,
+    D: FnMut(Interval, &S, &mut S, &mut Tape) + Send,
+{
+    fn sample(&mut self, tape: &mut Tape) -> Result<(), String> {
+        let at_ns = clock::now_ns();
+        let mut now = (self.read)()?;
+        if let Some((before_ns, before)) = &self.last {
+            (self.record)(Interval::between(*before_ns, at_ns), before, &mut now, tape);
+        }
+        self.last = Some((at_ns, now));
+        Ok(())
+    }
+}
+
+/// A `read` for [`sampled`] over files: `parse` turns their texts into a reading, or `None` when they are not as expected.
+pub(crate) fn files<S, const N: usize>(
+    paths: [&'static str; N],
+    mut parse: impl FnMut([&str; N]) -> Option<S>,
+) -> Result<impl FnMut() -> Result<S, String>, String> {
+    let mut files: Vec<TextFile> = paths.into_iter().map(TextFile::open).collect::<Result<_, _>>()?;
+    Ok(move || {
+        let mut texts = [""; N];
+        for (text, file) in texts.iter_mut().zip(&mut files) {
+            *text = file.text()?;
+        }
+        parse(texts).ok_or_else(|| format!("{} is not as expected", paths[0]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_sample_records_nothing() {
+        static COUNTED: Keyword = Keyword::new("SAMPLE_TEST");
+        let (mut count, mut tape) = (0, Tape::default());
+        let read = move || {
+            count += 1;
+            Ok(count)
+        };
+        let record = |interval: Interval, before: &u64, now: &mut u64, tape: &mut Tape| {
+            interval.record(tape, &COUNTED, &[growth(*before, *now)]);
+        };
+        let mut monitor = sampled(read, record).unwrap();
+        for records in 0..3 {
+            monitor.sample(&mut tape).unwrap();
+            assert_eq!(tape.records().count(), records);
+        }
+        assert!(tape.records().all(|record| record.values[1] == Value::Number(1)));
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Events as text, for tests of monitors.
+
+    use super::*;
+
+    /// What a monitor records between two texts of its files, one second apart.
+    pub(crate) fn recorded<S, const N: usize>(
+        parse: impl Fn([&str; N]) -> Option<S>,
+        record: impl Fn(Interval, &S, &mut S, &mut Tape),
+        before: [&str; N],
+        after: [&str; N],
+    ) -> Vec<String> {
+        let (before, mut now) = (parse(before).unwrap(), parse(after).unwrap());
+        let mut tape = Tape::default();
+        record(Interval { end_ns: 2_000_000_000, length_ns: 1_000_000_000 }, &before, &mut now, &mut tape);
+        lines(&tape)
+    }
+
+    /// Keyword and data of each event.
+    pub(crate) fn lines(tape: &Tape) -> Vec<String> {
+        let line = |record: stackline_events::Record<'_>| {
+            let data: Vec<String> = record.values.iter().map(ToString::to_string).collect();
+            format!("{} {}", record.keyword, data.join(";"))
+        };
+        tape.records().map(line).collect()
+    }
+}

@@ -1,0 +1,314 @@
+//! TCP connections: the kernel's trace events at their exact times, and each connection's counters, polled.
+//!
+//! Connections are polled before the trace is read, so that the retransmissions they have counted are among the events. It
+//! reads only; which connections are watched, the filter decides.
+
+mod congestion;
+mod connection_filter;
+mod retransmissions;
+pub(crate) mod sock_diag;
+
+use super::sample::{Interval, Monitor, Setup, Started};
+use crate::address_pair::AddressPair;
+use crate::config::{Config, Observed, Ports};
+use crate::kernel_trace::{KernelTrace, TcpEvent, TraceEvent};
+use congestion::CongestionStates;
+use connection_filter::ConnectionFilter;
+use retransmissions::Retransmissions;
+use sock_diag::{Counters, SockDiag, Socket};
+use stackline_events::{Keyword, Tape, Value, clock};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most connections that are recorded of one sample.
+const MOST_CONNECTIONS: usize = 512;
+/// Most events that wait until their connection is known to be watched; beyond that the oldest are left out.
+const MOST_UNDECIDED: usize = 1 << 16;
+/// Most samples that such an event waits: a watched connection was polled by then, unless it closed before the first poll.
+const MOST_SAMPLES: u8 = 10;
+
+/// A connection as it was recorded last.
+struct Recorded {
+    at_ns: u64,
+    counters: Counters,
+    receive_queue_bytes: u32,
+    /// The count of retransmissions up to which their events are settled.
+    settled: u64,
+}
+
+/// The monitor.
+struct Tcp {
+    filter: ConnectionFilter,
+    more_ports: Arc<Mutex<Ports>>,
+    sock_diag: Option<SockDiag>,
+    trace: Option<KernelTrace>,
+    absent: BTreeMap<String, String>,
+    /// Events read from the trace and not processed yet, with their times.
+    events: Vec<(u64, TraceEvent)>,
+    /// Events of connections that may turn out to be watched, with the number of samples they waited and their times.
+    undecided: Vec<(u8, u64, TraceEvent)>,
+    retransmissions: Retransmissions,
+    congestion: CongestionStates,
+    /// Connections by cookie.
+    recorded: HashMap<u64, Recorded>,
+    /// Events the kernel lost since the last sample.
+    lost: u64,
+    /// The time of the last poll; `None` before the first.
+    polled_ns: Option<u64>,
+    /// Events left out because they name no connection.
+    unattributed: u64,
+    /// Events left out because their connection never turned out to be watched.
+    unwatched: u64,
+    /// Most connections left out of one sample.
+    beyond_limit: u64,
+}
+
+/// Starts the monitor. It always runs: what it cannot observe is reported at its end.
+pub(super) fn start(setup: &Setup<'_>) -> Started {
+    Ok(Box::new(Tcp::new(setup.config, Arc::clone(&setup.more_ports))))
+}
+
+impl Tcp {
+    fn new(config: &Config, more_ports: Arc<Mutex<Ports>>) -> Self {
+        let filter = ConnectionFilter::new(&config.connections);
+        let mut absent = BTreeMap::new();
+        let sock_diag = SockDiag::open().map_err(|reason| absent.insert("connections".into(), reason)).ok();
+        let trace = match config.kernel {
+            true => KernelTrace::start(&filter.fixed_ports()),
+            false => Err("trace events are switched off".into()),
+        };
+        let trace = match trace {
+            Ok((trace, missing)) => {
+                absent.extend(missing);
+                Some(trace)
+            }
+            Err(reason) => {
+                let instead = "TCP_INFO gives the retransmissions of intervals instead of their exact times";
+                absent.insert("kernel".into(), format!("{reason}; {instead}"));
+                None
+            }
+        };
+        Self {
+            filter,
+            more_ports,
+            sock_diag,
+            trace,
+            absent,
+            events: Vec::new(),
+            undecided: Vec::new(),
+            retransmissions: Retransmissions::default(),
+            congestion: CongestionStates::default(),
+            recorded: HashMap::new(),
+            lost: 0,
+            polled_ns: None,
+            unattributed: 0,
+            unwatched: 0,
+            beyond_limit: 0,
+        }
+    }
+
+    /// Watches the ports that were added since the last sample.
+    fn add_ports(&mut self) {
+        let ports = std::mem::take(&mut *self.more_ports.lock().unwrap_or_else(PoisonError::into_inner));
+        if ports == Ports::default() {
+            return;
+        }
+        self.filter.add(ports);
+        if let Some(trace) = &self.trace
+            && let Err(reason) = trace.set_ports(&self.filter.fixed_ports())
+        {
+            self.absent.insert("kernel/filter".into(), reason);
+        }
+    }
+
+    /// Records the events of watched connections.
+    fn record_events(&mut self, tape: &mut Tape) {
+        let waited = std::mem::take(&mut self.undecided);
+        let new = std::mem::take(&mut self.events).into_iter().map(|(at_ns, event)| (0, at_ns, event));
+        for (samples, at_ns, event) in waited.into_iter().chain(new) {
+            match event.pair {
+                Some(pair) if self.filter.accepts(&pair) => self.record_event(at_ns, &event.event, Some(pair), tape),
+                _ if event.event == TcpEvent::Established => {}
+                Some(_) if samples < MOST_SAMPLES => self.undecided.push((samples + 1, at_ns, event)),
+                Some(_) => self.unwatched += 1,
+                None if self.filter.accepts_unattributed() => self.record_event(at_ns, &event.event, None, tape),
+                None => self.unattributed += 1,
+            }
+        }
+        let beyond = self.undecided.len().saturating_sub(MOST_UNDECIDED);
+        self.unwatched += self.undecided.drain(..beyond).count() as u64;
+    }
+
+    fn record_event(&mut self, at_ns: u64, event: &TcpEvent, pair: Option<AddressPair>, tape: &mut Tape) {
+        static STATE: Keyword = Keyword::new("TCP_STATE");
+        static DROP: Keyword = Keyword::new("TCP_DROP");
+        static FULL: Keyword = Keyword::new("TCP_RCVQ_FULL");
+        static RESET: Keyword = Keyword::new("TCP_RESET");
+        match (event, pair) {
+            (TcpEvent::Retransmit { handshake, error }, Some(pair)) => {
+                let mut cause = self.congestion.cause(&pair, *handshake).to_owned();
+                if let Some(error) = error {
+                    cause += &format!(", not sent: error {error}");
+                }
+                self.retransmissions.push(at_ns, pair, cause);
+            }
+            (TcpEvent::Congestion(state), Some(known)) => {
+                self.congestion.set(known, at_ns, *state);
+                push(tape, &STATE, at_ns, Value::Text(congestion::name(*state)), pair);
+            }
+            (TcpEvent::Drop { reason }, _) => push(tape, &DROP, at_ns, Value::Text(reason), pair),
+            (TcpEvent::QueueFull { queued }, _) => push(tape, &FULL, at_ns, (*queued).into(), pair),
+            (TcpEvent::Reset { reason }, _) => push(tape, &RESET, at_ns, Value::Text(reason), pair),
+            // The state is that of an older connection with the same addresses.
+            (TcpEvent::Established, Some(pair)) => self.congestion.forget(&pair),
+            (TcpEvent::Established | TcpEvent::Retransmit { .. } | TcpEvent::Congestion(_), _) => {}
+        }
+    }
+
+    /// Records every connection that changed since it was recorded last.
+    fn record_connections(&mut self, sockets: &[Socket], at_ns: u64, tape: &mut Tape) {
+        self.beyond_limit = self.beyond_limit.max(sockets.len().saturating_sub(MOST_CONNECTIONS) as u64);
+        let mut recorded = HashMap::with_capacity(sockets.len().min(MOST_CONNECTIONS));
+        for socket in sockets.iter().take(MOST_CONNECTIONS) {
+            if let Some(counters) = socket.counters {
+                let before = self.recorded.remove(&socket.cookie);
+                recorded.insert(socket.cookie, self.record_connection(socket, counters, before, at_ns, tape));
+            }
+        }
+        let open: BTreeSet<&AddressPair> = sockets.iter().map(|socket| &socket.pair).collect();
+        self.congestion.retain(&open, at_ns);
+        self.retransmissions.settle_closed(&open, at_ns);
+        self.recorded = recorded;
+        self.polled_ns = Some(at_ns);
+    }
+
+    fn record_connection(
+        &mut self,
+        socket: &Socket,
+        counters: Counters,
+        before: Option<Recorded>,
+        at_ns: u64,
+        tape: &mut Tape,
+    ) -> Recorded {
+        self.congestion.set_first(socket.pair, at_ns, counters.congestion_state);
+        let (earlier_ns, earlier) = match (&before, self.polled_ns) {
+            (Some(before), _) => (before.at_ns, before.counters),
+            // It was opened since the last poll.
+            (None, Some(polled_ns)) => (polled_ns, Counters::default()),
+            (None, None) => (at_ns, counters),
+        };
+        let mut settled = before.as_ref().map_or(earlier.retransmits, |before| before.settled);
+        if self.retransmissions.settle(&socket.pair, at_ns, counters.retransmits.saturating_sub(settled)) {
+            settled = counters.retransmits;
+        }
+        let receive_queue_bytes = socket.receive_queue_bytes;
+        let unchanged = before
+            .is_some_and(|before| (before.counters, before.receive_queue_bytes) == (counters, receive_queue_bytes));
+        let at_ns = if unchanged { earlier_ns } else { at_ns };
+        if at_ns > earlier_ns {
+            record_counters(Interval::between(earlier_ns, at_ns), socket, &earlier, &counters, tape);
+        }
+        Recorded { at_ns, counters, receive_queue_bytes, settled }
+    }
+}
+
+impl Monitor for Tcp {
+    fn cost_entry(&self) -> &'static str {
+        "kernel"
+    }
+
+    fn drain(&mut self) -> Result<(), String> {
+        let Some(trace) = &mut self.trace else { return Ok(()) };
+        let mut new = Vec::new();
+        match trace.drain(&mut new) {
+            Ok(lost) => self.lost += lost,
+            Err(reason) => {
+                self.trace = None;
+                self.absent.insert("kernel".into(), reason);
+            }
+        }
+        self.events.append(&mut new);
+        Ok(())
+    }
+
+    fn sample(&mut self, tape: &mut Tape) -> Result<(), String> {
+        let at_ns = clock::now_ns();
+        let sockets = self.sock_diag.as_mut().map_or(Ok(Vec::new()), SockDiag::sockets);
+        self.drain()?;
+        self.add_ports();
+        let sockets = sockets.map(|mut sockets| {
+            // Before the events, so that those of new connections are recognised.
+            self.filter.retain(&mut sockets);
+            sockets
+        });
+        self.record_events(tape);
+        match sockets {
+            Ok(sockets) => self.record_connections(&sockets, at_ns, tape),
+            Err(reason) => {
+                self.sock_diag = None;
+                self.absent.insert("connections".into(), reason);
+            }
+        }
+        self.retransmissions.record(self.sock_diag.is_none(), tape);
+        if self.lost > 0 {
+            static LOST: Keyword = Keyword::new("EVENTS_LOST");
+            tape.push(LOST.id(), at_ns, &[Value::from(std::mem::take(&mut self.lost))]);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, tape: &mut Tape, observed: &mut Observed) {
+        self.retransmissions.record(true, tape);
+        observed.absent.append(&mut self.absent);
+        let mut note = |count: u64, text: String| observed.notes.extend((count > 0).then_some(text));
+        let Self { beyond_limit, unwatched, unattributed, .. } = *self;
+        note(
+            beyond_limit,
+            format!("TCP_INFO records {MOST_CONNECTIONS} connections at most; up to {beyond_limit} were left out"),
+        );
+        note(
+            unwatched,
+            format!("{unwatched} events of TCP belong to connections that are not watched and were left out"),
+        );
+        note(
+            unattributed,
+            format!("{unattributed} drops on this machine name no connection and were left out: they may be anyone's"),
+        );
+    }
+}
+
+/// Records an event with one value and a connection, if it has one.
+fn push(tape: &mut Tape, keyword: &Keyword, at_ns: u64, value: Value<'_>, pair: Option<AddressPair>) {
+    let (local, remote) = (pair.map(|pair| pair.local.to_string()), pair.map(|pair| pair.remote.to_string()));
+    let mut data = [Value::Absent; 7];
+    data[4..].copy_from_slice(&[value, local.as_deref().into(), remote.as_deref().into()]);
+    tape.push(keyword.id(), at_ns, &data);
+}
+
+fn record_counters(interval: Interval, socket: &Socket, before: &Counters, now: &Counters, tape: &mut Tape) {
+    static TCP_INFO: Keyword = Keyword::new("TCP_INFO");
+    let (local, remote) = (socket.pair.local.to_string(), socket.pair.remote.to_string());
+    let growth =
+        |before: Option<u64>, now: Option<u64>| Value::from(now.map(|now| now.saturating_sub(before.unwrap_or(0))));
+    let data = [
+        Value::Absent,
+        Value::Text(&local),
+        Value::Text(&remote),
+        now.cwnd_bytes.into(),
+        now.in_flight_bytes.into(),
+        now.rtt_ns.into(),
+        now.retransmits.saturating_sub(before.retransmits).into(),
+        growth(before.busy_ns, now.busy_ns),
+        growth(before.rwnd_limited_ns, now.rwnd_limited_ns),
+        growth(before.sndbuf_limited_ns, now.sndbuf_limited_ns),
+        now.unsent_bytes.into(),
+        socket.receive_queue_bytes.into(),
+        now.send_window_bytes.into(),
+        now.mss_bytes.into(),
+        growth(before.acked_bytes, now.acked_bytes),
+    ];
+    interval.record(tape, &TCP_INFO, &data);
+}
+
+#[cfg(test)]
+mod tests;

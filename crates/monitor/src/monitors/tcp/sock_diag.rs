@@ -1,0 +1,248 @@
+//! The TCP sockets of this network namespace, polled over netlink (sock_diag(7)).
+//!
+//! The request has 72 bytes and the reply is a structure with attributes (`linux/inet_diag.h`), so both are written out here. It
+//! does not decide which sockets are watched.
+
+use crate::address_pair::AddressPair;
+use crate::tcp_info::{TcpInfo, long, number};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const NLM_F_REQUEST_DUMP: u16 = 0x301;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+/// The attribute that holds `struct tcp_info`.
+const INET_DIAG_INFO: u16 = 2;
+/// Bytes of a netlink header, and of `struct inet_diag_msg` behind it.
+const HEADER: usize = 16;
+const MESSAGE: usize = 72;
+/// Bytes of one receive; the kernel fills no more.
+const ROOM: usize = 64 << 10;
+/// States that are requested: all but TIME-WAIT, in which there can be very many sockets.
+const STATES: u32 = 0xfff & !(1 << TIME_WAIT);
+const TIME_WAIT: u8 = 6;
+/// The state of a listening socket.
+pub(crate) const LISTEN: u8 = 10;
+
+/// One socket.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Socket {
+    pub(crate) pair: AddressPair,
+    /// As the kernel numbers the states of TCP.
+    pub(crate) state: u8,
+    pub(crate) inode: u32,
+    /// Unique to this socket.
+    pub(crate) cookie: u64,
+    /// Bytes received that the application has not read.
+    pub(crate) receive_queue_bytes: u32,
+    pub(crate) counters: Option<Counters>,
+}
+
+/// What is recorded of a connection, from its `struct tcp_info`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    pub(crate) congestion_state: u8,
+    pub(crate) cwnd_bytes: u64,
+    pub(crate) in_flight_bytes: u64,
+    pub(crate) rtt_ns: u64,
+    pub(crate) retransmits: u64,
+    pub(crate) mss_bytes: u64,
+    pub(crate) acked_bytes: Option<u64>,
+    pub(crate) unsent_bytes: Option<u64>,
+    pub(crate) busy_ns: Option<u64>,
+    pub(crate) rwnd_limited_ns: Option<u64>,
+    pub(crate) sndbuf_limited_ns: Option<u64>,
+    pub(crate) send_window_bytes: Option<u64>,
+}
+
+impl From<TcpInfo> for Counters {
+    fn from(info: TcpInfo) -> Self {
+        let mss = u64::from(info.mss_bytes);
+        // unacked - sacked - lost + retrans: what tcp_packets_in_flight() of the kernel counts.
+        let sent = u64::from(info.unacked) + u64::from(info.retransmitted);
+        let gone = u64::from(info.sacked) + u64::from(info.lost);
+        let ns = |us: u64| us.saturating_mul(1_000);
+        Self {
+            congestion_state: info.congestion_state,
+            cwnd_bytes: u64::from(info.cwnd_segments) * mss,
+            in_flight_bytes: sent.saturating_sub(gone) * mss,
+            rtt_ns: ns(info.rtt_us.into()),
+            retransmits: info.total_retransmits.into(),
+            mss_bytes: mss,
+            acked_bytes: info.acked_bytes,
+            unsent_bytes: info.unsent_bytes.map(u64::from),
+            busy_ns: info.busy_us.map(ns),
+            rwnd_limited_ns: info.receive_window_limited_us.map(ns),
+            sndbuf_limited_ns: info.send_buffer_limited_us.map(ns),
+            send_window_bytes: info.send_window_bytes.map(u64::from),
+        }
+    }
+}
+
+/// A netlink socket, of the network namespace in which its thread opened it.
+#[derive(Debug)]
+pub(crate) struct SockDiag {
+    socket: OwnedFd,
+    room: Vec<u8>,
+}
+
+impl SockDiag {
+    /// Opens it; an error says why not.
+    pub(crate) fn open() -> Result<Self, String> {
+        let (flags, protocol) = (SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkSockDiag);
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)
+            .map_err(|error| format!("sock_diag is not available: {error}"))?;
+        Ok(Self { socket, room: vec![0; ROOM] })
+    }
+
+    /// Every TCP socket.
+    pub(crate) fn sockets(&mut self) -> Result<Vec<Socket>, String> {
+        let mut sockets = Vec::new();
+        for family in [libc::AF_INET as u8, libc::AF_INET6 as u8] {
+            self.request(family, &mut sockets).map_err(|error| format!("sock_diag: {error}"))?;
+        }
+        Ok(sockets)
+    }
+
+    fn request(&mut self, family: u8, sockets: &mut Vec<Socket>) -> io::Result<()> {
+        send(self.socket.as_raw_fd(), &request(family), MsgFlags::empty())?;
+        loop {
+            let got = recv(self.socket.as_raw_fd(), &mut self.room, MsgFlags::empty())?;
+            match read(&self.room[..got], sockets) {
+                Reply::More => {}
+                Reply::Done => return Ok(()),
+                Reply::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
+            }
+        }
+    }
+}
+
+fn request(family: u8) -> Vec<u8> {
+    let length = HEADER + 56;
+    let mut bytes = Vec::with_capacity(length);
+    bytes.extend((length as u32).to_ne_bytes());
+    bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    bytes.extend(NLM_F_REQUEST_DUMP.to_ne_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend([family, libc::IPPROTO_TCP as u8, 1 << (INET_DIAG_INFO - 1), 0]);
+    bytes.extend(STATES.to_ne_bytes());
+    // Any address and port.
+    bytes.resize(length, 0);
+    bytes
+}
+
+/// What follows the messages of one receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reply {
+    More,
+    Done,
+    Refused(i32),
+}
+
+/// Reads every complete message.
+fn read(mut bytes: &[u8], sockets: &mut Vec<Socket>) -> Reply {
+    while let Some(length) = number(bytes, 0) {
+        let length = length as usize;
+        let Some(message) = bytes.get(HEADER..length) else { return Reply::More };
+        match u16::from_ne_bytes([bytes[4], bytes[5]]) {
+            NLMSG_DONE => return Reply::Done,
+            NLMSG_ERROR => match number(message, 0).map_or(0, |error| (error as i32).wrapping_neg()) {
+                0 => {}
+                error => return Reply::Refused(error),
+            },
+            SOCK_DIAG_BY_FAMILY => sockets.extend(socket_of(message)),
+            _ => {}
+        }
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+    }
+    Reply::More
+}
+
+fn socket_of(message: &[u8]) -> Option<Socket> {
+    let head = message.first_chunk::<MESSAGE>()?;
+    let address = |at: usize, port: usize| -> Option<SocketAddr> {
+        let ip: IpAddr = match i32::from(head[0]) {
+            libc::AF_INET => Ipv4Addr::from(*head[at..].first_chunk::<4>()?).into(),
+            libc::AF_INET6 => Ipv6Addr::from(*head[at..].first_chunk::<16>()?).to_canonical(),
+            _ => return None,
+        };
+        Some(SocketAddr::new(ip, u16::from_be_bytes([head[port], head[port + 1]])))
+    };
+    Some(Socket {
+        pair: AddressPair { local: address(8, 4)?, remote: address(24, 6)? },
+        state: head[1],
+        cookie: long(head, 44)?,
+        receive_queue_bytes: number(head, 56)?,
+        inode: number(head, 68)?,
+        counters: attribute(&message[MESSAGE..], INET_DIAG_INFO).and_then(TcpInfo::parse).map(Counters::from),
+    })
+}
+
+/// The bytes of an attribute.
+fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    loop {
+        let head = bytes.first_chunk::<4>()?;
+        let (length, kind) = (u16::from_ne_bytes([head[0], head[1]]), u16::from_ne_bytes([head[2], head[3]]));
+        let body = bytes.get(4..length.into())?;
+        if kind == wanted {
+            return Some(body);
+        }
+        bytes = bytes.get(usize::from(length).next_multiple_of(4)..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn our_own_sockets_are_listed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let far = listener.accept().unwrap().0;
+        near.write_all(&[7; 5_000]).unwrap();
+        let sockets = SockDiag::open().unwrap().sockets().unwrap();
+        let socket_of = |stream: &TcpStream| {
+            let pair = AddressPair { local: stream.local_addr().unwrap(), remote: stream.peer_addr().unwrap() };
+            sockets.iter().find(|socket| socket.pair == pair).unwrap()
+        };
+        let (sender, receiver) = (socket_of(&near), socket_of(&far));
+        assert_eq!(receiver.receive_queue_bytes, 5_000);
+        let sent = sender.counters.unwrap();
+        assert!(sent.acked_bytes.unwrap() >= 5_000 && sent.rtt_ns > 0 && sent.mss_bytes > 100, "{sent:?}");
+        let name = std::fs::read_link(format!("/proc/self/fd/{}", near.as_raw_fd())).unwrap();
+        assert_eq!(name.to_string_lossy(), format!("socket:[{}]", sender.inode));
+        assert!(sockets.iter().any(|s| s.state == LISTEN && s.pair.local == listener.local_addr().unwrap()));
+    }
+
+    #[test]
+    fn a_refusal_is_an_error() {
+        let mut bytes = 36_u32.to_ne_bytes().to_vec();
+        bytes.extend(NLMSG_ERROR.to_ne_bytes());
+        bytes.extend([0; 10]);
+        bytes.extend((-libc::EPERM).to_ne_bytes());
+        bytes.resize(36, 0);
+        assert_eq!(read(&bytes, &mut Vec::new()), Reply::Refused(libc::EPERM));
+    }
+
+    proptest! {
+        #[test]
+        fn any_reply_is_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..300), length in 0_u32..400) {
+            let mut bytes = bytes;
+            if bytes.len() > 18 {
+                bytes[..4].copy_from_slice(&length.to_ne_bytes());
+                bytes[4..6].copy_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+                bytes[16] = 2;
+            }
+            let mut sockets = Vec::new();
+            let _ = read(&bytes, &mut sockets);
+            prop_assert!(sockets.len() <= bytes.len());
+        }
+    }
+}

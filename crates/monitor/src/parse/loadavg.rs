@@ -1,0 +1,23 @@
+//! `/proc/loadavg`.
+
+/// Means of tasks running or waiting for a disk, and how many there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Load {
+    /// Over 1, 5 and 15 minutes.
+    pub(crate) means: [f64; 3],
+    /// Tasks able to run now.
+    pub(crate) running: u64,
+    /// Tasks that exist.
+    pub(crate) tasks: u64,
+}
+
+/// Reads the line; `None` when it is incomplete.
+pub(crate) fn parse(text: &str) -> Option<Load> {
+    let mut words = text.split_ascii_whitespace();
+    let mut means = [0.0; 3];
+    for mean in &mut means {
+        *mean = super::finite(words.next()?)?;
+    }
+    let (running, tasks) = words.next()?.split_once('/')?;
+    Some(Load { means, running: running.parse().ok()?, tasks: tasks.parse().ok()? })
+}

@@ -1,0 +1,51 @@
+//! `/proc/self/mountinfo`.
+
+/// One mount.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Mount {
+    /// `major:minor` of the device.
+    pub(crate) device: String,
+    /// The directory of the file system that is mounted there.
+    pub(crate) root: String,
+    /// The mount point.
+    pub(crate) point: String,
+    /// Options of the mount.
+    pub(crate) options: String,
+    /// `ext4`, `cgroup2`...
+    pub(crate) kind: String,
+    /// Options of the file system; for cgroup 1 the controllers.
+    pub(crate) super_options: String,
+}
+
+/// Every mount whose line is complete.
+pub(crate) fn parse(text: &str) -> Vec<Mount> {
+    text.lines().filter_map(line).collect()
+}
+
+fn line(line: &str) -> Option<Mount> {
+    let (first, second) = line.split_once(" - ")?;
+    let first: Vec<&str> = first.split(' ').collect();
+    let mut second = second.split(' ');
+    Some(Mount {
+        device: (*first.get(2)?).to_owned(),
+        root: unescape(first.get(3)?),
+        point: unescape(first.get(4)?),
+        options: (*first.get(5)?).to_owned(),
+        kind: second.next()?.to_owned(),
+        super_options: second.nth(1)?.to_owned(),
+    })
+}
+
+/// Blanks in names come as `\040`.
+fn unescape(name: &str) -> String {
+    name.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
+}
+
+/// The mount that holds a directory: that with the longest mount point, the later one of two.
+pub(crate) fn holding<'a>(mounts: &'a [Mount], directory: &str) -> Option<&'a Mount> {
+    mounts.iter().filter(|mount| below(directory, &mount.point)).max_by_key(|mount| mount.point.len())
+}
+
+fn below(directory: &str, point: &str) -> bool {
+    point == "/" || directory.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}

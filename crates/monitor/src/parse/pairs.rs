@@ -1,0 +1,31 @@
+//! `name value` lines: `/proc/meminfo`, `/proc/vmstat`, `cpu.stat`, and `NAME="value"` lines of `os-release`.
+
+use std::collections::BTreeMap;
+
+/// `MemTotal:  123 kB` in bytes; lines without a unit as they are.
+pub(crate) fn meminfo(text: &str) -> BTreeMap<&str, u64> {
+    text.lines().filter_map(meminfo_line).collect()
+}
+
+fn meminfo_line(line: &str) -> Option<(&str, u64)> {
+    let (name, rest) = line.split_once(':')?;
+    let mut words = rest.split_ascii_whitespace();
+    let value: u64 = words.next()?.parse().ok()?;
+    let factor = if words.next() == Some("kB") { 1024 } else { 1 };
+    Some((name.trim(), value.checked_mul(factor)?))
+}
+
+/// `pswpin 0`.
+pub(crate) fn counters(text: &str) -> BTreeMap<&str, u64> {
+    text.lines()
+        .filter_map(|line| {
+            let (name, value) = line.split_once(' ')?;
+            Some((name, value.trim().parse().ok()?))
+        })
+        .collect()
+}
+
+/// The value of `NAME=value`, without its quotes.
+pub(crate) fn assignment<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix('=')?.trim().trim_matches(['"', '\''])))
+}

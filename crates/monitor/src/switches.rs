@@ -1,0 +1,171 @@
+//! Counters of switches by SNMP: IF-MIB's 64-bit counters of each port (RFC 2863), polled with GETBULK over v2c or v3.
+//!
+//! A switch may answer late, and updates its counters in its own time. So each switch has a thread of its own, and a port is
+//! recorded when its counters changed, over the interval since they changed before.
+
+use crate::clock::thread_cpu_s;
+use crate::event_buffer::EventBuffer;
+use crate::monitors::sample::{Interval, growths};
+use crate::snmp::{Binding, ObjectValue, Switch, bulk, open, retry};
+use snmp2::SyncSession;
+use stackline_events::{Keyword, Tape, Value, clock};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The longest time that a poll may go on after the watch ends, and that the last poll takes.
+const LAST: Duration = Duration::from_secs(1);
+/// Most ports of a switch.
+const MOST_PORTS: usize = 4_096;
+/// `ifName`, the name of a port.
+const NAME: [u64; 11] = [1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 1];
+/// The counters, each with the field of `SWITCH_PORT` that it is added to, from 0.
+const COLUMNS: [([u64; 11], usize); 8] = [
+    ([1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 6], 0),
+    ([1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 7], 1),
+    ([1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 8], 1),
+    ([1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 9], 1),
+    ([1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 10], 4),
+    ([1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 11], 5),
+    ([1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 12], 5),
+    ([1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 13], 5),
+];
+/// The 32-bit counters of the older table: discards and errors.
+const OLDER: [([u64; 10], usize); 4] = [
+    ([1, 3, 6, 1, 2, 1, 2, 2, 1, 13], 2),
+    ([1, 3, 6, 1, 2, 1, 2, 2, 1, 14], 3),
+    ([1, 3, 6, 1, 2, 1, 2, 2, 1, 19], 6),
+    ([1, 3, 6, 1, 2, 1, 2, 2, 1, 20], 7),
+];
+
+/// A thread that polls a switch until `stop` is set, and its end.
+#[derive(Debug)]
+pub(crate) struct Poller {
+    /// The entry of [`crate::Observed::absent`] for this switch.
+    pub(crate) name: String,
+    thread: JoinHandle<(f64, Option<String>)>,
+}
+
+impl Poller {
+    /// Starts it.
+    pub(crate) fn start(
+        switch: Switch,
+        interval: Duration,
+        buffer: Arc<EventBuffer>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, String> {
+        let name = format!("switch {}", switch.address);
+        let work = move || {
+            let end = open(&switch).and_then(|mut session| poll(&mut session, interval, &buffer, &stop));
+            (thread_cpu_s(), end.err())
+        };
+        let thread = std::thread::Builder::new().name("switch".into()).spawn(work);
+        thread.map(|thread| Self { name, thread }).map_err(|error| error.to_string())
+    }
+
+    /// Waits for its end, after `stop` was set: the CPU seconds it used, and why it ended early.
+    pub(crate) fn finish(self) -> (f64, Option<String>) {
+        self.thread.thread().unpark();
+        self.thread.join().unwrap_or_else(|_| (0.0, Some("its replies are not valid SNMP".into())))
+    }
+}
+
+/// Polls a switch every interval, and once more after `stop` is set.
+fn poll(session: &mut SyncSession, interval: Duration, buffer: &EventBuffer, stop: &AtomicBool) -> Result<(), String> {
+    let mut ports = Ports::default();
+    loop {
+        let began = Instant::now();
+        let last = stop.load(Ordering::Acquire);
+        let rows = walk(|columns| {
+            if stop.load(Ordering::Acquire) && began.elapsed() > LAST {
+                return Err("it was still replying when the watch ended: its last interval is missing".into());
+            }
+            retry(|| bulk(session, columns))
+        })?;
+        let at_ns = clock::now_ns();
+        buffer.add(|tape| ports.record(at_ns, rows, tape));
+        if last {
+            return Ok(());
+        }
+        // The owner unparks this thread at the end.
+        while began.elapsed() < interval && !stop.load(Ordering::Acquire) {
+            std::thread::park_timeout(interval.saturating_sub(began.elapsed()));
+        }
+    }
+}
+
+/// The counters of one port, by the fields of `SWITCH_PORT`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Row {
+    name: Option<String>,
+    counts: [Option<u64>; 8],
+}
+
+/// Reads all columns to their ends; `request` returns several rows behind each of the names it is given.
+fn walk(mut request: impl FnMut(&[Vec<u64>]) -> Result<Vec<Binding>, String>) -> Result<BTreeMap<u64, Row>, String> {
+    let columns: Vec<(Vec<u64>, Option<usize>)> = std::iter::once((NAME.to_vec(), None))
+        .chain(COLUMNS.iter().map(|(column, field)| (column.to_vec(), Some(*field))))
+        .chain(OLDER.iter().map(|(column, field)| (column.to_vec(), Some(*field))))
+        .collect();
+    let mut rows: BTreeMap<u64, Row> = BTreeMap::new();
+    let mut at: Vec<Vec<u64>> = columns.iter().map(|(column, _)| column.clone()).collect();
+    // A switch that repeats itself comes to this end.
+    for _ in 0..MOST_PORTS {
+        let mut advanced = false;
+        for (name, value) in request(&at)? {
+            let Some(which) =
+                columns.iter().position(|(column, _)| name.len() == column.len() + 1 && name.starts_with(column))
+            else {
+                continue;
+            };
+            if name <= at[which] || rows.len() >= MOST_PORTS {
+                continue;
+            }
+            let row = rows.entry(name[name.len() - 1]).or_default();
+            match (value, columns[which].1) {
+                (ObjectValue::Number(number), Some(field)) => {
+                    let count = row.counts[field].get_or_insert(0);
+                    *count = count.wrapping_add(number);
+                }
+                (ObjectValue::Name(name), None) => row.name = Some(name).filter(|name| !name.is_empty()),
+                _ => {}
+            }
+            at[which] = name;
+            advanced = true;
+        }
+        if !advanced {
+            break;
+        }
+    }
+    if rows.is_empty() { Err("it has no interfaces (IF-MIB)".into()) } else { Ok(rows) }
+}
+
+/// The ports as they were recorded last, with when they changed, by index.
+#[derive(Default)]
+struct Ports(BTreeMap<u64, (u64, Row)>);
+
+impl Ports {
+    /// Records the ports that changed.
+    fn record(&mut self, at_ns: u64, rows: BTreeMap<u64, Row>, tape: &mut Tape) {
+        static SWITCH_PORT: Keyword = Keyword::new("SWITCH_PORT");
+        for (index, row) in rows {
+            match self.0.get(&index) {
+                Some((_, before)) if *before == row => continue,
+                Some((before_ns, before)) if before.name == row.name => {
+                    let name = row.name.clone().unwrap_or_else(|| index.to_string());
+                    let mut data = [Value::Text(&name); 9];
+                    data[1..].copy_from_slice(&growths(&before.counts, &row.counts));
+                    Interval::between(*before_ns, at_ns).record(tape, &SWITCH_PORT, &data);
+                }
+                // The first sample of a port, or another port with its index.
+                _ => {}
+            }
+            self.0.insert(index, (at_ns, row));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

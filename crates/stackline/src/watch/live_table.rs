@@ -1,0 +1,323 @@
+//! The live table: the latest sample of every monitor and the last trace events, redrawn in place. It keeps no history.
+//!
+//! Only what changes is shown: an idle interface or an unchanged counter has no line.
+
+use stackline_core::units;
+use stackline_events::{Record, Tape, catalogue};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
+use std::io::{Write as _, stdout};
+use std::time::{Duration, Instant};
+
+/// Width of a bar, characters.
+const BAR: usize = 24;
+/// Most connections and most trace events that are shown.
+const MOST: usize = 8;
+/// A line is removed after so many intervals without a new sample.
+const STALE: u32 = 20;
+/// The alternate screen, so that the text before comes back.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+
+/// The state of the table.
+pub(super) struct LiveTable {
+    began: Instant,
+    interval: Duration,
+    /// Whether it is on the alternate screen, which has to be left.
+    on_screen: bool,
+    newest_ns: u64,
+    events: u64,
+    /// Lines by section and name, with the time of their sample.
+    lines: BTreeMap<(Section, String), (u64, String)>,
+    trace_events: VecDeque<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Section {
+    Cores,
+    Machine,
+    Interfaces,
+    Switches,
+    Protocols,
+    Connections,
+}
+
+impl Section {
+    const ALL: [(Self, &'static str); 6] = [
+        (Self::Cores, "cores        # user  = system  ~ interrupts  ! stolen  . idle"),
+        (Self::Machine, "machine"),
+        (Self::Interfaces, "interfaces"),
+        (Self::Switches, "switch ports"),
+        (Self::Protocols, "protocols"),
+        (Self::Connections, "connections"),
+    ];
+}
+
+impl Drop for LiveTable {
+    fn drop(&mut self) {
+        if self.on_screen {
+            write_now(LEAVE);
+        }
+    }
+}
+
+/// Writes without a buffer; there is nobody to report an error to when the terminal is gone.
+fn write_now(code: &str) {
+    let mut out = stdout().lock();
+    let _ = out.write_all(code.as_bytes()).and_then(|()| out.flush());
+}
+
+impl LiveTable {
+    /// Opens it on this terminal.
+    pub(super) fn open(interval: Duration) -> Self {
+        let mut table = Self::new(interval);
+        table.on_screen = true;
+        write_now(ENTER);
+        table
+    }
+
+    fn new(interval: Duration) -> Self {
+        let (lines, trace_events) = (BTreeMap::new(), VecDeque::new());
+        Self { began: Instant::now(), interval, on_screen: false, newest_ns: 0, events: 0, lines, trace_events }
+    }
+
+    /// Adds events and returns their number.
+    pub(super) fn add(&mut self, tape: &Tape) -> u64 {
+        let mut count = 0;
+        for record in tape.records() {
+            count += 1;
+            self.newest_ns = self.newest_ns.max(record.at_ns);
+            self.add_record(&Fields::of(&record));
+        }
+        self.events += count;
+        count
+    }
+
+    fn add_record(&mut self, record: &Fields<'_>) {
+        let at_ns = record.record.at_ns;
+        let (section, name, line) = match record.record.keyword {
+            "CPU_USE" => (Section::Cores, format!("{:>4}", record.number("core")), core(record)),
+            "VMSTAT" => (Section::Machine, "counts".into(), record.changed()),
+            "MEMORY" => (Section::Machine, "memory".into(), memory(record)),
+            "PRESSURE" => (Section::Machine, format!("pressure {}", record.text("resource")), pressure(record)),
+            "THROTTLED" => (Section::Machine, "throttled".into(), record.changed()),
+            "NETIF" => (Section::Interfaces, record.text("interface").into(), traffic(record, "received", "sent")),
+            "SWITCH_PORT" => (Section::Switches, record.text("port").into(), traffic(record, "in", "out")),
+            "NETSTAT_TCP" => (Section::Protocols, "tcp".into(), record.changed()),
+            "NETSTAT_UDP" => (Section::Protocols, "udp".into(), record.changed()),
+            "TCP_INFO" => (
+                Section::Connections,
+                format!("{} > {}", record.text("local"), record.text("remote")),
+                connection(record),
+            ),
+            "SOFTNET" => return,
+            keyword => {
+                self.trace_events.push_back(format!("{keyword} {}", record.changed()));
+                self.trace_events.drain(..self.trace_events.len().saturating_sub(MOST));
+                return;
+            }
+        };
+        if line.is_empty() {
+            self.lines.remove(&(section, name));
+        } else {
+            self.lines.insert((section, name), (at_ns, line));
+        }
+    }
+
+    /// The table as terminal codes that redraw it in place.
+    pub(super) fn render(&self) -> String {
+        let (width, height) = terminal_size::terminal_size().map_or((100, 40), |(width, height)| (width.0, height.0));
+        let mut codes = "\x1b[H".to_owned();
+        for line in self.text().iter().take(usize::from(height).saturating_sub(1)) {
+            codes.extend(line.chars().filter(|letter| !letter.is_control()).take(usize::from(width)));
+            codes += "\x1b[K\r\n";
+        }
+        codes + "\x1b[J"
+    }
+
+    fn text(&self) -> Vec<String> {
+        let (elapsed, interval) = (self.began.elapsed().as_secs_f64(), self.interval.as_secs_f64());
+        let mut text = vec![format!(
+            "watching every {}   {elapsed:.1} s   {} events   Ctrl-C ends",
+            units::time(interval),
+            self.events
+        )];
+        let stale_ns = u64::try_from((self.interval * STALE).as_nanos()).unwrap_or(u64::MAX);
+        for (section, title) in Section::ALL {
+            let lines = self.lines.iter().filter(|((other, _), (at_ns, _))| {
+                *other == section && self.newest_ns.saturating_sub(*at_ns) <= stale_ns
+            });
+            let mut lines = lines.peekable();
+            if lines.peek().is_some() {
+                text.push(String::new());
+                text.push(title.into());
+            }
+            let most = if section == Section::Connections { MOST } else { usize::MAX };
+            text.extend(lines.take(most).map(|((_, name), (_, line))| format!("  {name:<12} {line}")));
+        }
+        if !self.trace_events.is_empty() {
+            text.push(String::new());
+            text.push("last".into());
+            text.extend(self.trace_events.iter().rev().map(|line| format!("  {line}")));
+        }
+        text
+    }
+}
+
+/// A record whose fields are found by name.
+struct Fields<'r> {
+    record: &'r Record<'r>,
+    names: &'static [&'static str],
+}
+
+impl<'r> Fields<'r> {
+    fn of(record: &'r Record<'r>) -> Self {
+        Self { record, names: catalogue::find(record.keyword).map_or(&[], |entry| entry.data) }
+    }
+
+    fn at(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|other| *other == name)
+    }
+
+    fn number(&self, name: &str) -> i64 {
+        self.at(name).and_then(|at| self.record.values.get(at)?.number()).unwrap_or(0)
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.at(name).and_then(|at| self.record.values.get(at)?.text()).unwrap_or("?")
+    }
+
+    /// Every field but the interval that is neither empty nor zero.
+    fn changed(&self) -> String {
+        let mut line = String::new();
+        for (name, value) in self.names.iter().zip(&self.record.values) {
+            let value = value.to_string();
+            if *name != "interval_ns" && !value.is_empty() && value != "0" {
+                let _ = write!(line, "{name} {value}  ");
+            }
+        }
+        line.trim_end().to_owned()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "printed with three digits")]
+    fn per_second(&self, name: &str) -> f64 {
+        let interval = self.number("interval_ns").max(1);
+        self.number(name) as f64 / (interval as f64 / 1e9)
+    }
+}
+
+/// A bar of a core's time and the shares in percent.
+fn core(record: &Fields<'_>) -> String {
+    let share = |names: &[&str]| names.iter().map(|name| record.number(name)).sum::<i64>();
+    let parts = [
+        ('#', share(&["user_ppm"])),
+        ('=', share(&["system_ppm"])),
+        ('~', share(&["softirq_ppm", "irq_ppm"])),
+        ('!', share(&["steal_ppm"])),
+    ];
+    let (mut bar, mut sum) = (String::new(), 0);
+    for (letter, ppm) in parts {
+        sum += ppm;
+        let until = usize::try_from(sum * BAR as i64 / 1_000_000).unwrap_or(0).min(BAR);
+        bar.extend(std::iter::repeat_n(letter, until.saturating_sub(bar.len())));
+    }
+    let percents: Vec<String> = parts.iter().map(|(_, ppm)| format!("{:>3} %", ppm / 10_000)).collect();
+    format!("{bar:.<BAR$}  {}", percents.join(" "))
+}
+
+fn memory(record: &Fields<'_>) -> String {
+    let size = |name: &str| units::size(u64::try_from(record.number(name)).unwrap_or(0) >> 20 << 20);
+    format!("available {}  free {}  dirty {}", size("available_bytes"), size("free_bytes"), size("dirty_bytes"))
+}
+
+/// Pressure; empty when nothing waited.
+fn pressure(record: &Fields<'_>) -> String {
+    let (some, full) = (record.number("some_ppm"), record.number("full_ppm"));
+    if some == 0 { String::new() } else { format!("some {} %  all {} %", some / 10_000, full / 10_000) }
+}
+
+/// Rates in both directions, drops and errors; empty when there is no traffic.
+fn traffic(record: &Fields<'_>, in_name: &str, out_name: &str) -> String {
+    let mut line = String::new();
+    for (direction, name) in [("in", in_name), ("out", out_name)] {
+        let bits = record.per_second(&format!("{name}_bytes")) * 8.0;
+        let packets = record.per_second(&format!("{name}_packets"));
+        if packets > 0.0 {
+            let _ = write!(
+                line,
+                "{direction} {} {}packets  ",
+                units::rate(bits),
+                units::per_second(packets).replace("/s", "")
+            );
+        }
+        for problem in ["drops", "discards", "errors"] {
+            let count = record.number(&format!("{name}_{problem}"));
+            if count > 0 {
+                let _ = write!(line, "{count} {direction} {problem}  ");
+            }
+        }
+    }
+    line.trim_end().to_owned()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "printed with three digits")]
+fn connection(record: &Fields<'_>) -> String {
+    let mut line = format!(
+        "{}  rtt {}  cwnd {}",
+        units::rate(record.per_second("acked_bytes") * 8.0),
+        units::time(record.number("rtt_ns") as f64 / 1e9),
+        units::size(u64::try_from(record.number("cwnd_bytes")).unwrap_or(0)),
+    );
+    let retransmits = record.number("retransmits");
+    if retransmits > 0 {
+        let _ = write!(line, "  {retransmits} retransmits");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_events::{Value, keyword};
+
+    fn table(records: &[(&str, &[i64])]) -> LiveTable {
+        let mut tape = Tape::default();
+        tape.host("khons");
+        for (name, numbers) in records {
+            let values: Vec<Value<'_>> = numbers.iter().map(|number| Value::Number(*number)).collect();
+            tape.push(keyword::intern(name), 1_000, &values);
+        }
+        let mut table = LiveTable::new(Duration::from_millis(100));
+        assert_eq!(table.add(&tape), records.len() as u64);
+        table
+    }
+
+    #[test]
+    fn a_core_has_a_bar_of_its_time() {
+        let table = table(&[("CPU_USE", &[100, 3, 500_000, 250_000, 0, 0, 0, 250_000, 0])]);
+        let text = table.text();
+        assert!(text.iter().any(|line| line.contains("3         ############======......   50 %  25 %")), "{text:#?}");
+    }
+
+    #[test]
+    fn an_unchanged_counter_has_no_line() {
+        let table = table(&[
+            ("NETSTAT_TCP", &[100, 0, 0, 0]),
+            ("NETSTAT_UDP", &[100, 3, 0, 0, 0]),
+            ("NETIF", &[100, 5, 0, 0, 0, 0, 0, 0, 0, 0]),
+        ]);
+        let text = table.text().join("\n");
+        assert!(text.contains("udp          in 3") && !text.contains("tcp ") && !text.contains("interfaces"), "{text}");
+    }
+
+    #[test]
+    fn control_characters_never_reach_the_terminal() {
+        let mut tape = Tape::default();
+        let data = [Value::Absent, Value::Absent, Value::Absent, Value::Absent, Value::Text("loss\x1b[2J")];
+        tape.push(keyword::intern("TCP_STATE"), 1_000, &data);
+        let mut table = LiveTable::new(Duration::from_millis(100));
+        table.add(&tape);
+        let codes = table.render();
+        assert!(codes.contains("TCP_STATE state loss[2J\x1b[K"), "{codes:?}");
+    }
+}
