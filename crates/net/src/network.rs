@@ -12,17 +12,17 @@
 //! its last one leaves when it would have left alone; a train longer than [`GRANULE`] on a link is cut.
 
 mod build;
+mod cells;
 mod forward;
-mod frames;
 mod hosts;
-mod line;
+mod queueing;
 
-use crate::agenda::Agenda;
 use crate::direction::{Direction, Span};
+use crate::event_queue::EventQueue;
 use crate::interface::Card;
 use crate::packet::{Node, Packet, Payload};
-use crate::pool::Pool;
-use crate::seen::{Counters, Happening, Place, Port, Reason, Tap};
+use crate::shared_buffer::SharedBuffer;
+use crate::tap::{Counters, NetworkEvent, Place, Port, Reason, Tap};
 use crate::topology::Topology;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -83,11 +83,11 @@ struct Flight<P> {
     /// When its segments are at the node they come to (or are at).
     arrival: Span,
     /// The direction it came over last.
-    came_by: Option<Port>,
+    last_port: Option<Port>,
     hops: u8,
     /// Cells not yet arrived or lost.
     cells_left: u32,
-    spoilt: bool,
+    incomplete: bool,
     too_large: bool,
     /// The direction before which the rest of its cells is refused.
     refused_at: Option<Port>,
@@ -98,10 +98,10 @@ impl<P> Flight<P> {
         Self {
             packet,
             arrival,
-            came_by: None,
+            last_port: None,
             hops: 0,
             cells_left: 0,
-            spoilt: false,
+            incomplete: false,
             too_large: false,
             refused_at: None,
         }
@@ -117,18 +117,18 @@ pub struct Network<P, T = ()> {
     /// Nodes that send cells on by themselves.
     cell_switch: Vec<bool>,
     cards: Vec<Option<Card>>,
-    pools: Vec<Pool>,
-    agenda: Agenda<Event>,
+    shared_buffers: Vec<SharedBuffer>,
+    events: EventQueue<Event>,
     flights: Vec<Option<Flight<P>>>,
     free: Vec<u32>,
     /// Packets handed over so far.
-    numbered: u64,
+    accepted: u64,
     /// Packets handed over between hosts that no path joins.
     lost: u64,
     /// Frames that ended for want of a cell.
-    spoilt_frames: u64,
+    incomplete_frames: u64,
     /// Who was dropped while a queue was looked through.
-    condemned: Vec<(u32, Reason)>,
+    to_drop: Vec<(u32, Reason)>,
     /// Who lost its place to a newcomer.
     displaced: Vec<u32>,
     tap: T,
@@ -173,8 +173,8 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// Frames of which a cell was lost or dropped.
     #[must_use]
-    pub const fn spoilt_frames(&self) -> u64 {
-        self.spoilt_frames
+    pub const fn incomplete_frames(&self) -> u64 {
+        self.incomplete_frames
     }
 
     /// Packets handed over that have neither arrived nor been dropped.
@@ -196,11 +196,11 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// Host `packet.from` hands a packet to its interface.
     pub fn handle(&mut self, now: Instant, mut packet: Packet<P>) {
-        self.numbered += 1;
-        packet.number = self.numbered;
+        self.accepted += 1;
+        packet.number = self.accepted;
         let arrival = Span { first: now, last: now };
         let flight = Flight::new(packet, arrival);
-        let slot = self.board(flight);
+        let slot = self.insert(flight);
         self.host_sends(now, slot);
     }
 
@@ -221,7 +221,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// The next packet that reaches its host not after `until`.
     pub fn poll(&mut self, until: Instant) -> Option<Delivery<P>> {
-        while let Some((now, event)) = self.agenda.take(until) {
+        while let Some((now, event)) = self.events.take(until) {
             let arrived = match event {
                 Event::At { node, slot } => self.at(now, node, slot),
                 Event::Complete { slot } => self.host_receives(now, slot),
@@ -243,20 +243,20 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     #[must_use]
     #[inline]
     pub fn deadline(&self) -> Option<(Instant, Cause)> {
-        self.agenda.next().map(|at| (at, Cause::Packet))
+        self.events.next().map(|at| (at, Cause::Packet))
     }
 
     fn deliver(&mut self, due: Instant, slot: u32) -> Option<Delivery<P>> {
-        let packet = self.leave(slot)?.packet;
+        let packet = self.remove(slot)?.packet;
         if T::ON {
-            self.tap.see(due, Place::Host(packet.to), Happening::Deliver, &packet);
+            self.tap.record(due, Place::Host(packet.to), NetworkEvent::Deliver, &packet);
         }
         Some(Delivery { due, packet })
     }
 
     /// Gives a packet a slot.
     #[inline]
-    fn board(&mut self, flight: Flight<P>) -> u32 {
+    fn insert(&mut self, flight: Flight<P>) -> u32 {
         if let Some(slot) = self.free.pop() {
             self.flights[slot as usize] = Some(flight);
             return slot;
@@ -267,7 +267,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// Takes a packet out of its slot.
     #[inline]
-    fn leave(&mut self, slot: u32) -> Option<Flight<P>> {
+    fn remove(&mut self, slot: u32) -> Option<Flight<P>> {
         let flight = self.flights[slot as usize].take();
         if flight.is_some() {
             self.free.push(slot);
@@ -277,18 +277,18 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// A packet goes no further: counted at its direction, told, forgotten.
     fn drop_at(&mut self, at: Instant, port: Port, slot: u32, reason: Reason) {
-        let Some(flight) = self.leave(slot) else { return };
+        let Some(flight) = self.remove(slot) else { return };
         self.directions[port.0 as usize].count_drop(reason, u64::from(flight.packet.segments.count));
         if T::ON {
-            self.tap.see(at, Place::Port(port), Happening::Drop(reason), &flight.packet);
+            self.tap.record(at, Place::Port(port), NetworkEvent::Drop(reason), &flight.packet);
         }
     }
 
-    fn tell(&mut self, at: Instant, port: Port, what: Happening, slot: u32) {
+    fn emit(&mut self, at: Instant, port: Port, what: NetworkEvent, slot: u32) {
         if T::ON
             && let Some(flight) = &self.flights[slot as usize]
         {
-            self.tap.see(at, Place::Port(port), what, &flight.packet);
+            self.tap.record(at, Place::Port(port), what, &flight.packet);
         }
     }
 }

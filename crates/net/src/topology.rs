@@ -5,7 +5,7 @@
 //! that neighbour first, so ten thousand hosts at two switches need a table of two rows.
 
 use crate::packet::Node;
-use crate::seen::Port;
+use crate::tap::Port;
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec;
 use alloc::vec::Vec;

@@ -112,14 +112,14 @@ fn too_large_and_without_a_path() {
 
 #[test]
 fn jitter_keeps_the_order_unless_reordering_is_asked_for() {
-    let shaken = |reorder| {
+    let delayed = |reorder| {
         let jitter = Some(Jitter { distribution: Distribution::Uniform(0.0, 0.01), reorder });
         let mut network = build(&pair(Link { jitter, ..link("a-b", 12.0, 1.0) }));
         (0..200).for_each(|number| network.handle(Instant(0), packet(0, 1, 1500, number)));
         drain(&mut network).into_iter().map(|(_, numbers)| numbers[0]).collect::<Vec<_>>()
     };
-    assert_eq!(shaken(false), (0..200).collect::<Vec<_>>());
-    let mut mixed = shaken(true);
+    assert_eq!(delayed(false), (0..200).collect::<Vec<_>>());
+    let mut mixed = delayed(true);
     assert!(!mixed.is_sorted());
     mixed.sort_unstable();
     assert_eq!(mixed, (0..200).collect::<Vec<_>>());
@@ -179,7 +179,7 @@ fn ports_of_a_switch_share_its_buffer() {
     assert_eq!(drain(&mut network), [(MS, vec![1]), (MS, vec![2])]);
     network.handle(Instant(MS), packet(0, 1, 1500, 5));
     assert_eq!(drain(&mut network), [(2 * MS, vec![5])]);
-    let drops: u64 = network.counters().map(|counters| counters.drops[Reason::PoolFull as usize]).sum();
+    let drops: u64 = network.counters().map(|counters| counters.drops[Reason::SharedBufferFull as usize]).sum();
     assert_eq!(drops, 2);
 }
 
@@ -217,7 +217,7 @@ fn a_frame_is_lost_for_want_of_some_cells_while_the_others_take_the_wire() {
     let arrived = drain(&mut network);
     let counters = network.counters().nth(5).unwrap();
     // They are in step, so the first takes every place that comes free.
-    assert_eq!((arrived.len(), network.spoilt_frames()), (1, 1));
+    assert_eq!((arrived.len(), network.incomplete_frames()), (1, 1));
     assert_eq!(counters.packets + counters.drops[Reason::QueueFull as usize], 384, "every cell is somewhere");
     assert!(counters.packets > 200, "the rest of their cells still took the wire");
     assert_eq!(network.under_way(), 0);
@@ -231,7 +231,7 @@ fn early_discard_saves_one_of_two_frames() {
     // The second frame meets a buffer that holds next to nothing; both share the port until one loses a cell.
     let arrived = drain(&mut network);
     assert_eq!(arrived.len(), 1, "{arrived:?}");
-    assert_eq!(network.spoilt_frames(), 1);
+    assert_eq!(network.incomplete_frames(), 1);
 }
 
 #[test]
@@ -409,9 +409,9 @@ fn early_discard_looks_at_a_shared_buffer_too() {
             while network.poll(Instant(number * 2 * MS)).is_some() {}
         }
         drain(&mut network);
-        let spoilt = network.spoilt_frames();
+        let incomplete = network.incomplete_frames();
         assert_eq!(network.under_way(), 0);
-        60 - spoilt
+        60 - incomplete
     };
     let (without, with) = (through(false), through(true));
     assert!(with > without, "{with} frames with early discard, {without} without");

@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::Packet;
-use stackline_net::agenda::Agenda;
+use stackline_net::event_queue::EventQueue;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -37,7 +37,7 @@ const LARGEST_PACKET: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct World {
     now: Cell<Instant>,
-    timers: RefCell<Agenda<Timer>>,
+    timers: RefCell<EventQueue<Timer>>,
     /// Endpoints to be looked at, in order.
     ready: RefCell<Vec<u32>>,
     /// Ends of connections that may have something to send.

@@ -6,7 +6,7 @@ use super::header::NETWORK;
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
-use stackline_net::{Cause, Counters, Delivery, Happening, Network, Node, Packet, Path, Place, Tap};
+use stackline_net::{Cause, Counters, Delivery, Network, NetworkEvent, Node, Packet, Path, Place, Tap};
 
 /// Is told of everything that happens in a network; packets with their bytes from the network layer on.
 pub trait Record: Send {
@@ -15,7 +15,7 @@ pub trait Record: Send {
         let _ = monotonic_ns;
     }
     /// One happening; see `stackline_net::Tap`.
-    fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<&[u8]>);
+    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<&[u8]>);
     /// Nothing more comes.
     ///
     /// # Errors
@@ -32,13 +32,13 @@ pub(crate) struct Told {
 impl Tap<Frame> for Told {
     const ON: bool = true;
 
-    fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<Frame>) {
+    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<Frame>) {
         let bytes = match completed(packet.payload.bytes(), &mut self.copy) {
             true => &self.copy,
             false => packet.payload.bytes().get(NETWORK..).unwrap_or_default(),
         };
         let Packet { number, from, to, flow, ecn, segments, .. } = *packet;
-        self.record.see(at, place, what, &Packet { number, from, to, flow, ecn, segments, payload: bytes });
+        self.record.record(at, place, what, &Packet { number, from, to, flow, ecn, segments, payload: bytes });
     }
 }
 

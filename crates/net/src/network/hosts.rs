@@ -3,7 +3,7 @@
 use super::{Event, Network};
 use crate::interface::{Turn, Way};
 use crate::packet::{Node, Payload};
-use crate::seen::{Happening, Place, Reason, Tap};
+use crate::tap::{NetworkEvent, Place, Reason, Tap};
 use stackline_core::time::Instant;
 
 impl<P: Payload, T: Tap<P>> Network<P, T> {
@@ -13,7 +13,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let (from, to) = (flight.packet.from, flight.packet.to);
         if from == to {
             // It never meets the interface.
-            return self.agenda.put(now, Event::Complete { slot });
+            return self.events.put(now, Event::Complete { slot });
         }
         if !matches!(self.cards.get(from.0 as usize), Some(Some(_))) {
             return self.forward(now, from, slot);
@@ -37,13 +37,13 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let Some(Some(card)) = self.cards.get_mut(to.0 as usize).filter(|_| from != to) else { return Some(slot) };
         if card.arrives(slot, bytes) {
             self.look(now, to);
-        } else if let Some(flight) = self.leave(slot) {
-            if let Some(port) = flight.came_by {
+        } else if let Some(flight) = self.remove(slot) {
+            if let Some(port) = flight.last_port {
                 self.directions[port.0 as usize]
                     .count_drop(Reason::InterfaceFull, u64::from(flight.packet.segments.count));
             }
             if T::ON {
-                self.tap.see(now, Place::Host(to), Happening::Drop(Reason::InterfaceFull), &flight.packet);
+                self.tap.record(now, Place::Host(to), NetworkEvent::Drop(Reason::InterfaceFull), &flight.packet);
             }
         }
         None
@@ -70,7 +70,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     fn look(&mut self, now: Instant, node: Node) {
         let Some(Some(card)) = self.cards.get_mut(node.0 as usize) else { return };
         match card.turn(now) {
-            Turn::CopyUntil(at) | Turn::WaitUntil(at) => self.agenda.put(at, Event::Turn { node }),
+            Turn::CopyUntil(at) | Turn::WaitUntil(at) => self.events.put(at, Event::Turn { node }),
             Turn::Rest => {}
         }
     }

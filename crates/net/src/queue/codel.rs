@@ -14,7 +14,7 @@ pub struct CoDel {
     target: Duration,
     interval: Duration,
     /// When packets will have stood too long for a whole interval, if they do now.
-    patience_ends: Option<Instant>,
+    above_target_since: Option<Instant>,
     dropping: bool,
     /// When the next one is dropped, in the dropping state.
     next: Instant,
@@ -34,7 +34,7 @@ impl CoDel {
         Self {
             target,
             interval,
-            patience_ends: None,
+            above_target_since: None,
             dropping: false,
             next: Instant(0),
             pending: false,
@@ -72,10 +72,10 @@ impl CoDel {
     /// Whether packets have stood longer than the target for an interval or more.
     fn stands_too_long(&mut self, now: Instant, sojourn: Duration, backlog_after_bytes: u64, mtu: u64) -> bool {
         if sojourn < self.target || backlog_after_bytes <= mtu {
-            self.patience_ends = None;
+            self.above_target_since = None;
             return false;
         }
-        now >= *self.patience_ends.get_or_insert(now + self.interval)
+        now >= *self.above_target_since.get_or_insert(now + self.interval)
     }
 
     /// Begins to drop: gently, or near the rate that was right a short while ago.

@@ -94,9 +94,9 @@ impl<T> FqCoDel<T> {
         }
     }
 
-    /// Takes the item whose turn it is. One that CoDel wants dropped or marked goes to `condemned`, which marks it and
+    /// Takes the item whose turn it is. One that CoDel wants dropped or marked goes to `to_drop`, which marks it and
     /// gives it back, to be taken, or keeps it, and the next has its turn.
-    pub fn pop(&mut self, now: Instant, mut condemned: impl FnMut(T, Verdict) -> Option<T>) -> Option<T> {
+    pub fn pop(&mut self, now: Instant, mut to_drop: impl FnMut(T, Verdict) -> Option<T>) -> Option<T> {
         loop {
             let from_new = !self.new.is_empty();
             let list = if from_new { &mut self.new } else { &mut self.old };
@@ -108,7 +108,7 @@ impl<T> FqCoDel<T> {
                 self.old.push_back(at);
                 continue;
             }
-            if let Some((bytes, item)) = self.head(at, now, &mut condemned) {
+            if let Some((bytes, item)) = self.head(at, now, &mut to_drop) {
                 let spent = i64::try_from(bytes).unwrap_or(i64::MAX);
                 let queue = &mut self.queues[at as usize];
                 queue.deficit = queue.deficit.saturating_sub(spent);
@@ -148,7 +148,7 @@ impl<T> FqCoDel<T> {
     }
 
     /// The first item of a queue that CoDel lets pass, or that was given back, with its bytes.
-    fn head(&mut self, at: u32, now: Instant, condemned: &mut impl FnMut(T, Verdict) -> Option<T>) -> Option<(u64, T)> {
+    fn head(&mut self, at: u32, now: Instant, to_drop: &mut impl FnMut(T, Verdict) -> Option<T>) -> Option<(u64, T)> {
         let queue = &mut self.queues[at as usize];
         while let Some((since, bytes, item)) = queue.waiting.pop() {
             self.bytes -= bytes;
@@ -157,7 +157,7 @@ impl<T> FqCoDel<T> {
             if !queue.codel.drop_or_mark(now, sojourn, queue.waiting.bytes(), self.mtu) {
                 return Some((bytes, item));
             }
-            if let Some(item) = condemned(item, Verdict { bytes, sojourn }) {
+            if let Some(item) = to_drop(item, Verdict { bytes, sojourn }) {
                 return Some((bytes, item));
             }
         }
@@ -177,12 +177,12 @@ mod tests {
         FqCoDel::new(Duration(5 * MS), Duration(100 * MS), 1024, 1514, 1514, 1)
     }
 
-    fn swallow<T>(_: T, _: Verdict) -> Option<T> {
+    fn drop_item<T>(_: T, _: Verdict) -> Option<T> {
         None
     }
 
     fn drain<T>(queue: &mut FqCoDel<T>) -> Vec<T> {
-        core::iter::from_fn(|| queue.pop(NOW, swallow)).collect()
+        core::iter::from_fn(|| queue.pop(NOW, drop_item)).collect()
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
             queue.push(NOW, 2, 300, 2);
         }
         let mut sent = [0_u64; 3];
-        for flow in core::iter::from_fn(|| queue.pop(NOW, swallow)).take(600) {
+        for flow in core::iter::from_fn(|| queue.pop(NOW, drop_item)).take(600) {
             sent[flow] += [0, 1500, 300][flow];
         }
         assert!(sent[1].abs_diff(sent[2]) <= 2 * 1514, "{sent:?}");
@@ -213,7 +213,7 @@ mod tests {
         for name in ["a4", "a5", "a6"] {
             queue.push(NOW, 1, 600, name);
         }
-        assert_eq!([queue.pop(NOW, swallow), queue.pop(NOW, swallow)], [Some("a4"), Some("a5")]);
+        assert_eq!([queue.pop(NOW, drop_item), queue.pop(NOW, drop_item)], [Some("a4"), Some("a5")]);
         queue.push(NOW, 2, 100, "b3");
         assert_eq!(drain(&mut queue), ["b3", "a6"]);
     }
@@ -234,7 +234,7 @@ mod tests {
             while queue.bytes() > 150_000 {
                 assert_ne!(queue.fattest_drop().unwrap().0, 3);
             }
-            let (flow, since) = queue.pop(now, swallow).unwrap();
+            let (flow, since) = queue.pop(now, drop_item).unwrap();
             if flow == 3 {
                 sparse += 1;
                 assert_eq!(now, since, "it leaves when it comes");

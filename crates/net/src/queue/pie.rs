@@ -5,7 +5,7 @@
 //! must have been there in between.
 
 use super::Admission;
-use crate::chance;
+use crate::bernoulli;
 use stackline_core::random::{Generator, Seed};
 use stackline_core::time::{Duration, Instant};
 
@@ -37,10 +37,10 @@ pub struct Pie {
     accumulated: f64,
     burst: Duration,
     /// Delay at the last adjustment, and when that was due.
-    delay_then: Duration,
+    updated_delay: Duration,
     updated: Instant,
     /// Delay at the last arrival, and when that was.
-    delay_seen: Duration,
+    last_delay: Duration,
     seen: Instant,
     /// Running mean of the packets' bytes.
     typical_bytes: u64,
@@ -62,9 +62,9 @@ impl Pie {
             probability: 0.0,
             accumulated: 0.0,
             burst: MAX_BURST,
-            delay_then: Duration::ZERO,
+            updated_delay: Duration::ZERO,
             updated: Instant(0),
-            delay_seen: Duration::ZERO,
+            last_delay: Duration::ZERO,
             seen: Instant(0),
             typical_bytes: 0,
             generator: seed.generator(),
@@ -73,16 +73,16 @@ impl Pie {
 
     /// What becomes of a packet of `bytes` that would wait for `delay` behind `backlog_bytes`.
     pub fn admit(&mut self, now: Instant, delay: Duration, backlog_bytes: u64, bytes: u64) -> Admission {
-        self.catch_up(now, delay);
-        (self.seen, self.delay_seen) = (now, delay);
+        self.update_probability(now, delay);
+        (self.seen, self.last_delay) = (now, delay);
         // An eighth of the difference; the first one is taken as typical.
         let step =
             if self.typical_bytes == 0 { bytes } else { self.typical_bytes - self.typical_bytes / 8 + bytes / 8 };
         self.typical_bytes = step.max(1);
-        if self.at_rest(delay) {
+        if self.is_uncongested(delay) {
             self.burst = MAX_BURST;
         }
-        if self.burst > Duration::ZERO || self.spares(backlog_bytes) || !self.falls() {
+        if self.burst > Duration::ZERO || self.is_small_queue(backlog_bytes) || !self.draws_drop() {
             return Admission::Take;
         }
         if self.probability > MOST_MARKED { Admission::Forced } else { Admission::Early }
@@ -95,8 +95,8 @@ impl Pie {
     }
 
     /// Whether nothing is congested nor was: the next burst is allowed again.
-    fn at_rest(&self, delay: Duration) -> bool {
-        self.probability == 0.0 && self.low(delay) && self.low(self.delay_then)
+    fn is_uncongested(&self, delay: Duration) -> bool {
+        self.probability == 0.0 && self.low(delay) && self.low(self.updated_delay)
     }
 
     const fn low(&self, delay: Duration) -> bool {
@@ -104,12 +104,12 @@ impl Pie {
     }
 
     /// Keeps the link busy: hardly any delay, or hardly anything queued, is no reason to drop.
-    const fn spares(&self, backlog_bytes: u64) -> bool {
-        self.low(self.delay_then) && self.probability < 0.2 || backlog_bytes <= 2 * self.typical_bytes
+    const fn is_small_queue(&self, backlog_bytes: u64) -> bool {
+        self.low(self.updated_delay) && self.probability < 0.2 || backlog_bytes <= 2 * self.typical_bytes
     }
 
     /// Draws, but for what comes too soon or too late after the last one.
-    fn falls(&mut self) -> bool {
+    fn draws_drop(&mut self) -> bool {
         if self.probability == 0.0 {
             self.accumulated = 0.0;
         }
@@ -117,25 +117,25 @@ impl Pie {
         if self.accumulated < 0.85 {
             return false;
         }
-        let falls = self.accumulated >= 8.5 || chance::happens(self.probability, &mut self.generator);
-        if falls {
+        let draws_drop = self.accumulated >= 8.5 || bernoulli::draw(self.probability, &mut self.generator);
+        if draws_drop {
             self.accumulated = 0.0;
         }
-        falls
+        draws_drop
     }
 
     /// Makes the adjustments that were due until now, with the delay there was when each was due.
-    fn catch_up(&mut self, now: Instant, delay: Duration) {
+    fn update_probability(&mut self, now: Instant, delay: Duration) {
         let mut due = now.since(self.updated).0 / self.update.0;
         if due > MOST_UPDATES {
             let passed = Duration((due - MOST_UPDATES) * self.update.0);
             due = MOST_UPDATES;
             self.updated += passed;
-            self.delay_then = self.delay_at(self.updated, now, delay);
+            self.updated_delay = self.delay_at(self.updated, now, delay);
             self.burst = Duration(self.burst.0.saturating_sub(passed.0));
         }
         while due > 0 {
-            let still = self.probability == 0.0 && self.delay_then == Duration::ZERO && delay == Duration::ZERO;
+            let still = self.probability == 0.0 && self.updated_delay == Duration::ZERO && delay == Duration::ZERO;
             // Where nothing changes any more, the rest is one step.
             let steps = if still { due } else { 1 };
             self.updated += Duration(steps * self.update.0);
@@ -150,24 +150,24 @@ impl Pie {
         if delay > Duration::ZERO {
             return delay + now.since(at);
         }
-        Duration(self.delay_seen.0.saturating_sub(at.since(self.seen).0))
+        Duration(self.last_delay.0.saturating_sub(at.since(self.seen).0))
     }
 
     /// One adjustment.
     fn adjust(&mut self, delay: Duration) {
         let error = delay.seconds() - self.target.seconds();
-        let change = delay.seconds() - self.delay_then.seconds();
+        let change = delay.seconds() - self.updated_delay.seconds();
         let mut step = (self.alpha * error + self.beta * change) / self.caution();
         if self.probability >= 0.1 {
             step = step.min(0.02);
         }
         self.probability += step;
-        if delay == Duration::ZERO && self.delay_then == Duration::ZERO {
+        if delay == Duration::ZERO && self.updated_delay == Duration::ZERO {
             self.probability *= 0.98;
         }
         self.probability = self.probability.clamp(0.0, 1.0);
         self.burst = Duration(self.burst.0.saturating_sub(self.update.0));
-        self.delay_then = delay;
+        self.updated_delay = delay;
     }
 
     /// A small probability is adjusted in small steps.
@@ -195,14 +195,14 @@ mod tests {
     fn one_adjustment_by_hand() {
         let mut pie = pie(1);
         pie.probability = 0.05;
-        pie.delay_then = Duration(20 * MS);
+        pie.updated_delay = Duration(20 * MS);
         pie.adjust(Duration(25 * MS));
         // (0.125 x 10 ms + 1.25 x 5 ms) / 2
         assert!((pie.probability() - 0.053_75).abs() < 1e-12);
         pie.probability = 0.5;
         pie.adjust(Duration(1000 * MS));
         assert!((pie.probability() - 0.52).abs() < 1e-12, "no more than 2 % at once");
-        pie.delay_then = Duration::ZERO;
+        pie.updated_delay = Duration::ZERO;
         pie.adjust(Duration::ZERO);
         assert!((pie.probability() - (0.52 - 0.001_875) * 0.98).abs() < 1e-12);
     }
@@ -248,7 +248,7 @@ mod tests {
     fn what_may_be_marked_is_dropped_above_a_tenth() {
         for (probability, expected) in [(0.09, Admission::Early), (0.11, Admission::Forced)] {
             let mut pie = pie(2);
-            (pie.burst, pie.delay_then, pie.probability) = (Duration::ZERO, TARGET, probability);
+            (pie.burst, pie.updated_delay, pie.probability) = (Duration::ZERO, TARGET, probability);
             let not_taken: Vec<Admission> = (0..1000)
                 .map(|_| pie.admit(Instant(0), TARGET, 100_000, 1000))
                 .filter(|admission| *admission != Admission::Take)
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn gaps_are_neither_too_short_nor_too_long() {
         let mut pie = pie(3);
-        (pie.burst, pie.delay_then, pie.probability) = (Duration::ZERO, TARGET, 0.05);
+        (pie.burst, pie.updated_delay, pie.probability) = (Duration::ZERO, TARGET, 0.05);
         let fallen: Vec<usize> =
             (0..100_000).filter(|_| pie.admit(Instant(0), TARGET, 100_000, 1000) != Admission::Take).collect();
         let gaps: Vec<usize> = fallen.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_queue_of_two_packets_is_spared() {
         let mut pie = pie(4);
-        (pie.burst, pie.delay_then, pie.probability) = (Duration::ZERO, TARGET, 1.0);
+        (pie.burst, pie.updated_delay, pie.probability) = (Duration::ZERO, TARGET, 1.0);
         assert!((0..100).all(|_| pie.admit(Instant(0), TARGET, 2_000, 1000) == Admission::Take));
         assert_eq!(pie.admit(Instant(0), TARGET, 2_001, 1000), Admission::Forced);
     }

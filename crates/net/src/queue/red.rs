@@ -2,7 +2,7 @@
 //! more packets are dropped or marked at arrival, spread evenly instead of in clusters.
 
 use super::Admission;
-use crate::chance;
+use crate::bernoulli;
 use stackline_core::random::{Generator, Seed};
 use stackline_core::time::Instant;
 
@@ -72,7 +72,7 @@ impl Red {
         let probability = self.probability();
         let spread = 1.0 - f64::from(self.taken) * probability;
         let uniform = if spread > probability { probability / spread } else { 1.0 };
-        if chance::happens(uniform, &mut self.generator) {
+        if bernoulli::draw(uniform, &mut self.generator) {
             self.taken = 0;
             return Admission::Early;
         }

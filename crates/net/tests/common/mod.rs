@@ -4,7 +4,7 @@
 use stackline_core::network::{Host, Link, Network as Plan, Rate, Switch};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{Ecn, Happening, Network, Node, Packet, Payload, Place, Segments, Tap};
+use stackline_net::{Ecn, Network, NetworkEvent, Node, Packet, Payload, Place, Segments, Tap};
 
 pub(crate) const MS: u64 = 1_000_000;
 
@@ -28,7 +28,7 @@ pub(crate) struct Log(pub(crate) Vec<(Instant, String)>);
 
 impl Tap<Numbers> for Log {
     const ON: bool = true;
-    fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<Numbers>) {
+    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<Numbers>) {
         let place = match place {
             Place::Port(port) => format!("port {}", port.0),
             Place::Host(node) => format!("host {}", node.0),
@@ -41,7 +41,7 @@ impl Log {
     /// In the order of time.
     pub(crate) fn sorted(mut self) -> Vec<String> {
         self.0.sort_by_key(|(at, _)| *at);
-        self.0.into_iter().map(|(at, line)| format!("{at} {line}")).collect()
+        self.0.into_iter().map(|(at, queue_kind)| format!("{at} {queue_kind}")).collect()
     }
 }
 

@@ -21,7 +21,7 @@ use stackline_emu::refusal::{self as emu, Refusal};
 use stackline_live::clock::ahead_of_monotonic_ns;
 use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
 use stackline_live::fault::{Blame, Fault};
-use stackline_net::{Happening, Packet, Tap};
+use stackline_net::{NetworkEvent, Packet, Tap};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddrV4};
 use std::path::Path;
@@ -253,8 +253,8 @@ impl Record for Recorded {
         self.0.begin(monotonic_ns.saturating_add_signed(self.1));
     }
 
-    fn see(&mut self, at: Instant, place: stackline_net::Place, what: Happening, packet: &Packet<&[u8]>) {
-        self.0.see(at, place, what, packet);
+    fn record(&mut self, at: Instant, place: stackline_net::Place, what: NetworkEvent, packet: &Packet<&[u8]>) {
+        self.0.record(at, place, what, packet);
     }
 
     fn finish(self: Box<Self>) -> Result<(), String> {

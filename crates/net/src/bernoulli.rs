@@ -5,7 +5,7 @@ use stackline_core::random::Generator;
 
 /// Whether what has this probability happens now. Draws exactly once; 0 never happens, 1 always does.
 #[inline]
-pub(crate) fn happens(probability: f64, generator: &mut Generator) -> bool {
+pub(crate) fn draw(probability: f64, generator: &mut Generator) -> bool {
     // The 53 bits that a float can tell apart, in [0, 1).
     let unit = (generator.next_u64() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0);
     unit < probability
@@ -19,13 +19,13 @@ mod tests {
     #[test]
     fn never_and_always_are_certain() {
         let mut generator = Seed::root(1).generator();
-        assert!((0..10_000).all(|_| !happens(0.0, &mut generator) && happens(1.0, &mut generator)));
+        assert!((0..10_000).all(|_| !draw(0.0, &mut generator) && draw(1.0, &mut generator)));
     }
 
     #[test]
     fn it_happens_as_often_as_it_should() {
         let mut generator = Seed::root(2).generator();
-        let often = (0..100_000).filter(|_| happens(0.3, &mut generator)).count();
+        let often = (0..100_000).filter(|_| draw(0.3, &mut generator)).count();
         // Four standard deviations of a binomial distribution.
         assert!(often.abs_diff(30_000) < 580, "{often}");
     }

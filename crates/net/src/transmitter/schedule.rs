@@ -1,11 +1,12 @@
 //! A rate that changes in steps, perhaps over and over. Departures are places on the line of what could have been sent
-//! since the beginning, so nothing is stepped through and nothing is rounded but what is told.
+//! since the beginning, so nothing is stepped through and nothing is rounded but what is last_end.
 
-use super::BYTE_AT_ONE_BIT_S;
 use alloc::vec::Vec;
 use stackline_core::network::RateSchedule;
 use stackline_core::time::Instant;
 
+/// Nanoseconds that a byte takes at 1 bit/s.
+pub(super) const BYTE_AT_ONE_BIT_S: u64 = 8_000_000_000;
 /// Binary places of a rate in bit/s. A rate times a time in ns is work; so is a byte times what it takes at 1 bit/s.
 const PLACES: i32 = 20;
 const WORK_OF_A_BYTE: u128 = (BYTE_AT_ONE_BIT_S as u128) << PLACES;
@@ -23,7 +24,7 @@ pub(super) struct Schedule {
     used: u128,
     step: usize,
     /// When that was, rounded up.
-    told: u64,
+    last_end: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +60,7 @@ impl Schedule {
             steps.push(Step { from, rate, before, bit_s });
         }
         let end = steps.last().map_or(0, |last| last.work(period.unwrap_or(u64::MAX)));
-        Self { steps, period, whole: end, cycle: 0, used: 0, step: 0, told: 0 }
+        Self { steps, period, whole: end, cycle: 0, used: 0, step: 0, last_end: 0 }
     }
 
     pub(super) fn bit_s(&self, at: Instant) -> f64 {
@@ -68,13 +69,13 @@ impl Schedule {
     }
 
     pub(super) fn finish(&mut self, start: Instant, bytes: u64) -> Instant {
-        if start.0 > self.told {
+        if start.0 > self.last_end {
             self.seek(start.0);
         }
         if bytes > 0 {
             self.spend(u128::from(bytes) * WORK_OF_A_BYTE);
         }
-        Instant(self.told.max(start.0))
+        Instant(self.last_end.max(start.0))
     }
 
     /// Everything that could have been sent before that instant is lost.
@@ -83,7 +84,7 @@ impl Schedule {
         self.cycle = cycle;
         self.step = self.step_at(within);
         self.used = self.steps[self.step].work(within);
-        self.told = at;
+        self.last_end = at;
     }
 
     /// Uses that much work from where it stands.
@@ -92,7 +93,7 @@ impl Schedule {
         if self.used > self.whole {
             // Whole periods are skipped so that some work of the last one is used, perhaps all.
             if self.period.is_none() || self.whole == 0 {
-                self.told = u64::MAX;
+                self.last_end = u64::MAX;
                 return;
             }
             let periods = (self.used - 1) / self.whole;
@@ -103,7 +104,7 @@ impl Schedule {
         let step = self.steps[self.step];
         let within = u128::from(step.from) + (self.used - step.before).div_ceil(step.rate);
         let since = u128::from(self.cycle) * u128::from(self.period.unwrap_or(0));
-        self.told = u64::try_from(since + within).unwrap_or(u64::MAX);
+        self.last_end = u64::try_from(since + within).unwrap_or(u64::MAX);
     }
 
     /// The number of the period in which an instant lies, and the time since that began.
@@ -211,10 +212,10 @@ mod tests {
             let mut link = Schedule::new(&RateSchedule { steps, period });
             // The model: the ns it is in, and what is left of that.
             let (mut at, mut left) = (0, rate_at(0));
-            let mut told = Instant(0);
+            let mut last_end = Instant(0);
             for (pause, at_once, bytes) in packets {
-                let start = if at_once { told } else { told + Duration(pause) };
-                if start.0 > told.0 {
+                let start = if at_once { last_end } else { last_end + Duration(pause) };
+                if start.0 > last_end.0 {
                     (at, left) = (start.0, rate_at(start.0));
                 }
                 let mut need = bytes;
@@ -232,8 +233,8 @@ mod tests {
                 // Sent within the ns that begins at `at`, so done when that ends.
                 let expected = if bytes == 0 { start } else { Instant((at + 1).max(start.0)) };
                 prop_assert_eq!(end, expected);
-                told = end;
-                if told.0 > at + 1 { (at, left) = (told.0, rate_at(told.0)); }
+                last_end = end;
+                if last_end.0 > at + 1 { (at, left) = (last_end.0, rate_at(last_end.0)); }
             }
         }
     }

@@ -12,7 +12,7 @@ const BUCKETS: usize = 65;
 
 /// Things in the order of their instants.
 #[derive(Clone, Debug)]
-pub struct Agenda<T> {
+pub struct EventQueue<T> {
     buckets: Vec<Bucket<T>>,
     /// Bit `b` is set when bucket `b` holds something.
     occupied: u128,
@@ -30,14 +30,14 @@ struct Bucket<T> {
     least: u64,
 }
 
-impl<T: Copy> Default for Agenda<T> {
+impl<T: Copy> Default for EventQueue<T> {
     fn default() -> Self {
         let buckets = (0..BUCKETS).map(|_| Bucket { things: Vec::new(), least: u64::MAX }).collect();
         Self { buckets, occupied: 0, taken: 0, last: 0, length: 0 }
     }
 }
 
-impl<T: Copy> Agenda<T> {
+impl<T: Copy> EventQueue<T> {
     /// How many things it holds.
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn things_of_one_instant_keep_their_order() {
-        let mut agenda = Agenda::default();
+        let mut agenda = EventQueue::default();
         for (at, thing) in [(5, 'a'), (3, 'b'), (5, 'c'), (4, 'd')] {
             agenda.put(Instant(at), thing);
         }
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn time_does_not_go_back() {
-        let mut agenda = Agenda::default();
+        let mut agenda = EventQueue::default();
         agenda.put(Instant(10), 0);
         assert_eq!(agenda.take(Instant(10)), Some((Instant(10), 0)));
         agenda.put(Instant(3), 1);
@@ -143,7 +143,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_sorts_like_a_stable_sort(steps in proptest::collection::vec((0_u64..1 << 20, any::<bool>()), 0..400)) {
-            let mut agenda = Agenda::default();
+            let mut agenda = EventQueue::default();
             let mut model: Vec<(u64, usize)> = Vec::new();
             let mut now = 0;
             for (index, (ahead, take)) in steps.into_iter().enumerate() {

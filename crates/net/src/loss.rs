@@ -1,8 +1,8 @@
 //! Which packets a link loses. It is asked once for each packet (or cell), in the order in which they leave, and draws as
 //! often for a large one as for a small one: the same sequence of packets loses the same ones in every world.
 
-use crate::chance;
-use crate::seen::Reason;
+use crate::bernoulli;
+use crate::tap::Reason;
 use alloc::vec::Vec;
 use stackline_core::network::Loss;
 use stackline_core::random::{Generator, Seed};
@@ -55,8 +55,8 @@ impl LossProcess {
         let generator = &mut self.generator;
         let (lost, reason) = match &mut self.kind {
             Kind::None => return None,
-            Kind::Independent(probability) => (chance::happens(*probability, generator), Reason::Lost),
-            Kind::BitErrors(errors) => (chance::happens(errors.of(bytes), generator), Reason::BitError),
+            Kind::Independent(probability) => (bernoulli::draw(*probability, generator), Reason::Lost),
+            Kind::BitErrors(errors) => (bernoulli::draw(errors.of(bytes), generator), Reason::BitError),
             Kind::GilbertElliott(states) => (states.lost(generator), Reason::Lost),
             Kind::List(list) => (list.lost(), Reason::Lost),
             Kind::Every { nth, left } => (every(*nth, left), Reason::Lost),
@@ -114,8 +114,8 @@ impl GilbertElliott {
     /// Draws twice: for the packet, then for the state of the next one.
     fn lost(&mut self, generator: &mut Generator) -> bool {
         let state = usize::from(self.bad);
-        let lost = chance::happens(self.lose[state], generator);
-        self.bad ^= chance::happens(self.leave[state], generator);
+        let lost = bernoulli::draw(self.lose[state], generator);
+        self.bad ^= bernoulli::draw(self.leave[state], generator);
         lost
     }
 }

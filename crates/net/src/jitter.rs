@@ -1,21 +1,21 @@
 //! Packets that take longer than the link's delay, overtake each other, or arrive twice. It holds none of them: it tells
 //! when each arrives.
 
-use crate::chance;
+use crate::bernoulli;
 use stackline_core::network::Jitter;
 use stackline_core::random::{Generator, Seed};
 use stackline_core::time::{Duration, Instant};
 
 /// Jitter and duplication on one direction of a link. Each draws from its own generator.
 #[derive(Clone, Debug)]
-pub struct Wander {
+pub struct JitterProcess {
     jitter: Option<(Jitter, Generator)>,
     duplicate: f64,
     duplicates: Generator,
     last: Instant,
 }
 
-impl Wander {
+impl JitterProcess {
     /// `duplicate` is the probability that a packet arrives twice.
     #[must_use]
     pub fn new(jitter: Option<&Jitter>, duplicate: f64, seed: Seed) -> Self {
@@ -43,8 +43,8 @@ impl Wander {
 
     /// Whether the next packet arrives twice.
     #[inline]
-    pub fn doubled(&mut self) -> bool {
-        self.duplicate > 0.0 && chance::happens(self.duplicate, &mut self.duplicates)
+    pub fn duplicated(&mut self) -> bool {
+        self.duplicate > 0.0 && bernoulli::draw(self.duplicate, &mut self.duplicates)
     }
 }
 
@@ -55,29 +55,29 @@ mod tests {
     use proptest::prelude::*;
     use stackline_core::distribution::Distribution;
 
-    fn wander(distribution: Distribution, reorder: bool, duplicate: f64) -> Wander {
-        Wander::new(Some(&Jitter { distribution, reorder }), duplicate, Seed::root(5))
+    fn jitter(distribution: Distribution, reorder: bool, duplicate: f64) -> JitterProcess {
+        JitterProcess::new(Some(&Jitter { distribution, reorder }), duplicate, Seed::root(5))
     }
 
-    fn arrivals(mut wander: Wander, packets: u64) -> Vec<u64> {
-        (0..packets).map(|number| wander.arrival(Instant(number * 1_000_000)).0).collect()
+    fn arrivals(mut jitter: JitterProcess, packets: u64) -> Vec<u64> {
+        (0..packets).map(|number| jitter.arrival(Instant(number * 1_000_000)).0).collect()
     }
 
     #[test]
     fn without_jitter_a_packet_arrives_when_it_can() {
-        let mut still = Wander::new(None, 0.0, Seed::root(1));
+        let mut still = JitterProcess::new(None, 0.0, Seed::root(1));
         assert_eq!(still.arrival(Instant(9)), Instant(9));
-        assert!((0..1000).all(|_| !still.doubled()));
+        assert!((0..1000).all(|_| !still.duplicated()));
     }
 
     #[test]
     fn a_constant_is_added() {
-        assert_eq!(arrivals(wander(Distribution::Constant(2e-3), false, 0.0), 3), [2_000_000, 3_000_000, 4_000_000]);
+        assert_eq!(arrivals(jitter(Distribution::Constant(2e-3), false, 0.0), 3), [2_000_000, 3_000_000, 4_000_000]);
     }
 
     #[test]
     fn the_mean_that_is_added_is_the_one_said() {
-        let late = arrivals(wander(Distribution::Exponential(5e-3), true, 0.0), 100_000);
+        let late = arrivals(jitter(Distribution::Exponential(5e-3), true, 0.0), 100_000);
         let sum: u64 = late.iter().enumerate().map(|(number, at)| at - number as u64 * 1_000_000).sum();
         // Four standard deviations of the mean of 100 000 draws.
         assert!((sum / 100_000).abs_diff(5_000_000) < 64_000, "{sum}");
@@ -86,17 +86,17 @@ mod tests {
 
     #[test]
     fn whether_packets_are_doubled_changes_no_delay() {
-        let mut doubling = wander(Distribution::Uniform(0.0, 1e-3), true, 0.25);
-        let mut doubled = 0;
+        let mut doubling = jitter(Distribution::Uniform(0.0, 1e-3), true, 0.25);
+        let mut duplicated = 0;
         let with: Vec<u64> = (0..10_000)
             .map(|number| {
-                doubled += u32::from(doubling.doubled());
+                duplicated += u32::from(doubling.duplicated());
                 doubling.arrival(Instant(number * 1_000_000)).0
             })
             .collect();
-        assert_eq!(with, arrivals(wander(Distribution::Uniform(0.0, 1e-3), true, 0.0), 10_000));
+        assert_eq!(with, arrivals(jitter(Distribution::Uniform(0.0, 1e-3), true, 0.0), 10_000));
         // Four standard deviations.
-        assert!(doubled.abs_diff(2500) < 174, "{doubled}");
+        assert!(duplicated.abs_diff(2500) < 174, "{duplicated}");
     }
 
     proptest! {
@@ -105,11 +105,11 @@ mod tests {
             gaps in proptest::collection::vec(0_u64..3_000_000, 1..100), sd in 0.0..5e-3, reorder: bool, seed: u64,
         ) {
             let jitter = Jitter { distribution: Distribution::Normal(1e-3, sd), reorder };
-            let mut wander = Wander::new(Some(&jitter), 0.0, Seed::root(seed));
+            let mut jitter = JitterProcess::new(Some(&jitter), 0.0, Seed::root(seed));
             let (mut earliest, mut last) = (Instant(0), Instant(0));
             for gap in gaps {
                 earliest += Duration(gap);
-                let at = wander.arrival(earliest);
+                let at = jitter.arrival(earliest);
                 prop_assert!(at >= earliest);
                 prop_assert!(reorder || at >= last);
                 last = at;

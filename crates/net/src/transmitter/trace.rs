@@ -144,9 +144,9 @@ mod tests {
             }
             let mut all = all.into_iter().peekable();
             let mut link = trace(&moments);
-            let mut told = ms(0);
+            let mut last_end = ms(0);
             for (pause, late, bytes) in packets {
-                let start = Instant(told.0 + pause / 4 * NS_PER_MS + u64::from(late && pause > 4));
+                let start = Instant(last_end.0 + pause / 4 * NS_PER_MS + u64::from(late && pause > 4));
                 let mut need = bytes;
                 let mut end = start;
                 while need > 0 {
@@ -158,8 +158,8 @@ mod tests {
                         all.next();
                     }
                 }
-                told = link.finish(start, bytes);
-                prop_assert_eq!(told, end);
+                last_end = link.finish(start, bytes);
+                prop_assert_eq!(last_end, end);
             }
         }
     }

@@ -7,13 +7,10 @@
 mod schedule;
 mod trace;
 
-use schedule::Schedule;
+use schedule::{BYTE_AT_ONE_BIT_S, Schedule};
 use stackline_core::network::Rate;
 use stackline_core::time::Instant;
 use trace::Trace;
-
-/// Nanoseconds that a byte takes at 1 bit/s.
-const BYTE_AT_ONE_BIT_S: u64 = 8_000_000_000;
 
 /// What puts bits onto one direction of a link.
 #[derive(Clone, Debug)]
@@ -40,7 +37,7 @@ impl Transmitter {
     }
 
     /// When the last of `bytes` charged bytes has gone onto the link if the first may go at `start`, which is not before
-    /// the instant told last; the greatest instant when they never will.
+    /// the instant last_end last; the greatest instant when they never will.
     #[inline]
     pub fn finish(&mut self, start: Instant, bytes: u64) -> Instant {
         match &mut self.0 {
@@ -73,8 +70,8 @@ struct Constant {
     most: u64,
     /// When the last bit went.
     end: u128,
-    /// The same, rounded up: what was told.
-    told: u64,
+    /// The same, rounded up: what was last_end.
+    last_end: u64,
 }
 
 impl Constant {
@@ -83,17 +80,17 @@ impl Constant {
         let rate = (libm::round(libm::ldexp(bit_s, 30)) as u128).max(1);
         let per_byte = (u128::from(BYTE_AT_ONE_BIT_S) << (64 + 30)) / rate;
         let most = u64::try_from(u128::MAX / per_byte.max(1)).unwrap_or(u64::MAX);
-        Self { bit_s, per_byte, most, end: 0, told: 0 }
+        Self { bit_s, per_byte, most, end: 0, last_end: 0 }
     }
 
     #[inline]
     fn finish(&mut self, start: Instant, bytes: u64) -> Instant {
-        let begin = if start.0 > self.told { u128::from(start.0) << 64 } else { self.end };
+        let begin = if start.0 > self.last_end { u128::from(start.0) << 64 } else { self.end };
         let time = if bytes <= self.most { u128::from(bytes) * self.per_byte } else { u128::MAX };
         self.end = begin.saturating_add(time);
         let begun = self.end as u64 != 0;
-        self.told = ((self.end >> 64) as u64).saturating_add(u64::from(begun));
-        Instant(self.told)
+        self.last_end = ((self.end >> 64) as u64).saturating_add(u64::from(begun));
+        Instant(self.last_end)
     }
 }
 

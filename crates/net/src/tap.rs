@@ -23,7 +23,7 @@ pub enum Reason {
     /// The queue had no room for it.
     QueueFull,
     /// The switch's shared buffer had none.
-    PoolFull,
+    SharedBufferFull,
     /// A later one needed its place at the head.
     Displaced,
     /// Random early detection, by chance.
@@ -54,7 +54,7 @@ impl Reason {
     /// All of them.
     pub const ALL: [Self; 14] = [
         Self::QueueFull,
-        Self::PoolFull,
+        Self::SharedBufferFull,
         Self::Displaced,
         Self::RedEarly,
         Self::RedForced,
@@ -74,7 +74,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::QueueFull => "queue full",
-            Self::PoolFull => "switch buffer full",
+            Self::SharedBufferFull => "switch buffer full",
             Self::Displaced => "displaced from the head of the queue",
             Self::RedEarly => "RED, early",
             Self::RedForced => "RED, average above the maximum",
@@ -93,7 +93,7 @@ impl fmt::Display for Reason {
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum NetworkEvent {
     /// It joined the queue before a link; bytes of the queue with it.
     Enqueue(u64),
     /// Its last bit has left the queue.
@@ -116,14 +116,14 @@ pub trait Tap<P> {
     /// Whether the lengths of queues are wanted with what is enqueued (else they may be told as 0); they have to be kept.
     const LENGTHS: bool = true;
     /// One happening.
-    fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<P>);
+    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<P>);
 }
 
 /// Nobody listens.
 impl<P> Tap<P> for () {
     const ON: bool = false;
     const LENGTHS: bool = false;
-    fn see(&mut self, _: Instant, _: Place, _: Happening, _: &Packet<P>) {}
+    fn record(&mut self, _: Instant, _: Place, _: NetworkEvent, _: &Packet<P>) {}
 }
 
 /// What went through one direction of a link.

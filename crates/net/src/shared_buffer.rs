@@ -6,13 +6,13 @@ use stackline_core::time::Instant;
 
 /// What it holds, and until when.
 #[derive(Clone, Debug)]
-pub(crate) struct Pool {
+pub(crate) struct SharedBuffer {
     limit: u64,
     used: u64,
     releases: BinaryHeap<Reverse<(Instant, u64)>>,
 }
 
-impl Pool {
+impl SharedBuffer {
     pub(crate) const fn new(limit: u64) -> Self {
         Self { limit, used: 0, releases: BinaryHeap::new() }
     }
