@@ -1,12 +1,12 @@
-//! A draw between two outcomes: the one place where a probability meets a generator.
+//! A Bernoulli trial: true with a given probability.
 
 use rand_core::Rng;
 use stackline_core::random::Generator;
 
-/// Whether what has this probability happens now. Draws exactly once; 0 never happens, 1 always does.
+/// True with this probability. Draws exactly once; 0 is never true, 1 always.
 #[inline]
 pub(crate) fn draw(probability: f64, generator: &mut Generator) -> bool {
-    // The 53 bits that a float can tell apart, in [0, 1).
+    // The 53 bits that a float can represent, in [0, 1).
     let unit = (generator.next_u64() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0);
     unit < probability
 }
@@ -17,13 +17,13 @@ mod tests {
     use stackline_core::random::Seed;
 
     #[test]
-    fn never_and_always_are_certain() {
+    fn probabilities_zero_and_one_are_certain() {
         let mut generator = Seed::root(1).generator();
         assert!((0..10_000).all(|_| !draw(0.0, &mut generator) && draw(1.0, &mut generator)));
     }
 
     #[test]
-    fn it_happens_as_often_as_it_should() {
+    fn draws_have_the_given_probability() {
         let mut generator = Seed::root(2).generator();
         let often = (0..100_000).filter(|_| draw(0.3, &mut generator)).count();
         // Four standard deviations of a binomial distribution.

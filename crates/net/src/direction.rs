@@ -1,7 +1,7 @@
-//! One direction of a link with the queue before it: who may wait, when it leaves, when it is there.
+//! One direction of a link with the queue before it: which packets may wait, when they leave, when they arrive.
 //!
-//! Where the discipline decides at arrival (drop-tail, RED, PIE) nothing is stored but the departures to come: they are
-//! computed when a packet arrives. Where it decides at departure (drop-head, CoDel, FQ-CoDel) packets wait by their slot.
+//! Where the discipline decides at arrival (drop-tail, RED, PIE) only future departures are stored: they are computed
+//! when a packet arrives. Where it decides at departure (drop-head, CoDel, FQ-CoDel) packets wait by their slot.
 
 use crate::cells::Cells;
 use crate::jitter::JitterProcess;
@@ -22,7 +22,7 @@ use stackline_core::network::{Charge, Discipline, Interface, Link, Queue};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 
-/// When the first and the last of a train's segments are somewhere.
+/// When the first and the last segment of a train are at some place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) first: Instant,
@@ -44,7 +44,7 @@ impl Span {
     }
 }
 
-/// What is waiting or being sent, as departures to come.
+/// Segments waiting or being sent, as future departures.
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
     span: Span,
@@ -53,7 +53,7 @@ struct Leaving {
     last: u64,
 }
 
-/// What is not drop-tail is large and rare: kept apart, so that what every packet touches is close together.
+/// Disciplines other than drop-tail are large and rare: boxed, so that what every packet touches is close together.
 #[derive(Debug)]
 enum QueueKind {
     Tail,
@@ -64,12 +64,12 @@ enum QueueKind {
     FqCoDel(Box<FqCoDel<u32>>),
 }
 
-/// What a packet that found room is told.
+/// The queue's decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
-    /// It leaves then, and is to be marked if so said.
+    /// It leaves then; true if it is to be marked.
     Leaves(Instant, bool),
-    /// It goes no further.
+    /// It is dropped.
     Refused(Reason),
 }
 
@@ -81,15 +81,15 @@ pub(crate) struct Direction {
     /// Frames go over it in cells.
     pub(crate) cells: Option<Cells>,
     loss: Option<Box<LossProcess>>,
-    /// The pool of its switch.
+    /// The shared buffer of its switch.
     pub(crate) shared_buffer: Option<usize>,
     pub(crate) early_discard: bool,
     pub(crate) free_at: Instant,
-    /// Somebody will come at `free_at` to send the next.
+    /// An event at `free_at` that sends the next packet is scheduled.
     pub(crate) send_scheduled: bool,
     packets: u64,
     bytes: u64,
-    /// What happens seldom.
+    /// Marks, duplicates and drops: rare, so boxed.
     pub(crate) counters: Box<Counters>,
     charge: Charge,
     transmitter: Transmitter,
@@ -101,16 +101,16 @@ pub(crate) struct Direction {
     limit_bytes: u64,
     limit_packets: u64,
     ecn: bool,
-    /// ns that a byte takes at least; 0 without pacing.
+    /// Least time a byte takes, in ns; 0 without pacing.
     pace: f64,
-    /// Nobody asks how much is waiting.
+    /// The queue's length is never used, so it is not kept.
     untracked: bool,
     leaving: VecDeque<Leaving>,
     backlog: u64,
     waiting: u64,
 }
 
-/// What a direction gets from the node it leaves.
+/// Settings a direction takes from the node it leaves.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PortConfig<'p> {
     pub(crate) queue: Option<&'p Queue>,
@@ -119,7 +119,7 @@ pub(crate) struct PortConfig<'p> {
     pub(crate) cells: Option<Cells>,
     pub(crate) early_discard: bool,
     pub(crate) interface: Option<&'p Interface>,
-    /// A tap wants to know the length of the queue.
+    /// The tap records queue lengths.
     pub(crate) lengths_wanted: bool,
 }
 
@@ -163,12 +163,12 @@ impl Direction {
         }
     }
 
-    /// Whether a packet waits by its slot.
+    /// Whether packets wait by their slot.
     pub(crate) const fn holds(&self) -> bool {
         matches!(self.queue_kind, QueueKind::Head(_) | QueueKind::CoDel(_) | QueueKind::FqCoDel(_))
     }
 
-    /// Bytes that go onto the link for these.
+    /// Bytes these segments take on the link.
     #[inline]
     pub(crate) fn charged(&self, segments: Segments) -> u64 {
         match (self.cells, self.charge) {
@@ -181,7 +181,7 @@ impl Direction {
         }
     }
 
-    /// Time that so many charged bytes take at the rate now in force; `None` when none is spent.
+    /// Time that so many charged bytes take at the current rate; `None` when they take none.
     #[expect(clippy::cast_precision_loss, reason = "less than 2^52 bytes")]
     pub(crate) fn airtime(&self, now: Instant, bytes: u64) -> Option<Duration> {
         let bit_s = self.transmitter.bit_s(now).filter(|bit_s| *bit_s > 0.0)?;
@@ -203,7 +203,7 @@ impl Direction {
         }
     }
 
-    /// Forgets what has left by now.
+    /// Removes what has left by now.
     fn settle(&mut self, now: Instant) {
         while let Some(train) = self.leaving.front_mut() {
             if train.span.first > now {
@@ -230,7 +230,7 @@ impl Direction {
         }
     }
 
-    /// Sends a whole train that arrives over `arrival` if nothing can happen to any part of it in the queue.
+    /// Sends a whole train that arrives over `arrival` if the queue cannot drop or mark any part of it.
     #[inline]
     pub(crate) fn send_whole(&mut self, arrival: Span, segments: Segments) -> Option<Span> {
         if !self.untracked {
@@ -247,7 +247,7 @@ impl Direction {
         Some(self.send(arrival.first, segments))
     }
 
-    /// Puts it on the link behind what is there.
+    /// Sends it on the link behind what is already there.
     pub(crate) fn send(&mut self, from: Instant, segments: Segments) -> Span {
         let start = from.max(self.free_at);
         let charged = self.charged(segments);
@@ -288,7 +288,7 @@ impl Direction {
         if self.pace > 0.0 { sent.max(start + Duration((self.pace * charged as f64) as u64)) } else { sent }
     }
 
-    /// Offers one segment that arrives at `at`; the pool is its switch's.
+    /// Offers one segment that arrives at `at`, with the shared buffer of its switch.
     pub(crate) fn offer(
         &mut self,
         at: Instant,
@@ -322,7 +322,7 @@ impl Direction {
         self.backlog(now) > self.limit_bytes / 2
     }
 
-    /// Offers a cell; a cell switch knows no other discipline than drop-tail.
+    /// Offers a cell; cell switches support drop-tail only.
     pub(crate) fn offer_cell(
         &mut self,
         at: Instant,
@@ -353,7 +353,7 @@ impl Direction {
         Ok(departure)
     }
 
-    /// The verdict of a discipline that decides at arrival.
+    /// The decision of a discipline that decides at arrival.
     fn judge(&mut self, at: Instant, bytes: u64) -> Admission {
         let idle_since = (self.waiting == 0).then_some(self.free_at);
         let typical = self.airtime(at, self.mtu).map_or(1, |time| time.0.max(1));
@@ -368,7 +368,7 @@ impl Direction {
         if matches!(self.queue_kind, QueueKind::Pie(_)) { Reason::Pie } else { of_red }
     }
 
-    /// Lets a packet wait by its slot. `displaced` is told of those that lose their place, the newcomer among them.
+    /// Queues a packet by its slot. `displaced` is called for each packet that loses its place, perhaps the new one.
     pub(crate) fn hold(
         &mut self,
         now: Instant,
@@ -390,8 +390,8 @@ impl Direction {
                 }
                 while full(self, 0, 0) {
                     let QueueKind::FqCoDel(queues) = &mut self.queue_kind else { return };
-                    let Some(fattest) = queues.fattest_drop() else { return };
-                    displaced(fattest, Reason::QueueFull);
+                    let Some(longest) = queues.drop_from_longest() else { return };
+                    displaced(longest, Reason::QueueFull);
                 }
             }
             QueueKind::Head(_) => {
@@ -413,13 +413,14 @@ impl Direction {
         }
     }
 
-    /// The oldest that waits and its bytes, of a queue that drops there.
+    /// Removes the oldest packet of a queue that drops at its head; its slot and bytes.
     pub(crate) fn displace(&mut self) -> Option<(u32, u64)> {
         let QueueKind::Head(fifo) = &mut self.queue_kind else { return None };
         fifo.pop().map(|(_, bytes, slot)| (slot, bytes))
     }
 
-    /// The next that waits, when the link is free. `mark_or_drop` is asked to mark one that stood too long: false drops it.
+    /// The next packet to leave when the link is free. `mark_or_drop` is called for one that waited too long: it marks
+    /// it, or returns false to drop it.
     pub(crate) fn release(&mut self, now: Instant, mut mark_or_drop: impl FnMut(u32) -> bool) -> Option<u32> {
         let mtu = self.mtu;
         match &mut self.queue_kind {
@@ -437,17 +438,18 @@ impl Direction {
         }
     }
 
-    /// Whether somebody waits by a slot.
+    /// Whether a packet waits by its slot.
     pub(crate) fn has_waiting(&self) -> bool {
         self.held().1 > 0
     }
 
-    /// Whether what stood too long is to be marked.
+    /// Whether packets that waited too long are marked.
     pub(crate) const fn marks(&self) -> bool {
         self.ecn
     }
 
-    /// When what leaves over `departure` is at the other end. Where nothing may overtake, it comes after what came before.
+    /// When segments that leave over `departure` arrive at the other end. Without reordering they arrive after all
+    /// earlier ones.
     #[inline]
     pub(crate) fn arrival(&mut self, departure: Span) -> Span {
         let undelayed = departure.later(self.delay);
@@ -460,13 +462,13 @@ impl Direction {
         delayed
     }
 
-    /// Whether the packet arrives twice.
+    /// Whether the packet is duplicated.
     #[inline]
     pub(crate) fn duplicated(&mut self) -> bool {
         self.jitter.as_mut().is_some_and(|jitter| jitter.duplicated())
     }
 
-    /// Everything that went through.
+    /// Counters of everything that went through.
     pub(crate) fn counters(&self) -> Counters {
         Counters { packets: self.packets, bytes: self.bytes, ..*self.counters }
     }

@@ -1,6 +1,6 @@
-//! What happens next: a monotone radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990) of things keyed by their instant.
+//! Pending events: a monotone radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990) of items keyed by their instant.
 //!
-//! Things of one instant come out in the order in which they went in, so the order of events is total without a sequence
+//! Items of one instant come out in the order in which they went in, so the order of events is total without a sequence
 //! number. Nothing can be put in before the instant that came out last: time does not go back. In steady state it
 //! allocates nothing.
 
@@ -10,64 +10,64 @@ use stackline_core::time::Instant;
 /// One bucket for each bit in which a key can first differ from the last one out, and one for equal keys.
 const BUCKETS: usize = 65;
 
-/// Things in the order of their instants.
+/// Items in the order of their instants.
 #[derive(Clone, Debug)]
 pub struct EventQueue<T> {
     buckets: Vec<Bucket<T>>,
     /// Bit `b` is set when bucket `b` holds something.
     occupied: u128,
-    /// How many of the first bucket have come out already.
+    /// How many items of the first bucket have been taken.
     taken: usize,
-    /// The instant that came out last.
+    /// The instant of the item taken last.
     last: u64,
     length: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Bucket<T> {
-    things: Vec<(u64, T)>,
+    items: Vec<(u64, T)>,
     /// The least key in it.
     least: u64,
 }
 
 impl<T: Copy> Default for EventQueue<T> {
     fn default() -> Self {
-        let buckets = (0..BUCKETS).map(|_| Bucket { things: Vec::new(), least: u64::MAX }).collect();
+        let buckets = (0..BUCKETS).map(|_| Bucket { items: Vec::new(), least: u64::MAX }).collect();
         Self { buckets, occupied: 0, taken: 0, last: 0, length: 0 }
     }
 }
 
 impl<T: Copy> EventQueue<T> {
-    /// How many things it holds.
+    /// Number of items.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether it holds nothing.
+    /// Whether it is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Puts a thing in. An instant before the last one out counts as that one.
+    /// Adds an item. An instant before that of the last item taken counts as that instant.
     #[inline]
-    pub fn put(&mut self, at: Instant, thing: T) {
+    pub fn put(&mut self, at: Instant, item: T) {
         let key = at.0.max(self.last);
-        self.place(key, thing);
+        self.place(key, item);
         self.length += 1;
     }
 
     #[inline]
-    fn place(&mut self, key: u64, thing: T) {
+    fn place(&mut self, key: u64, item: T) {
         let number = (64 - (key ^ self.last).leading_zeros()) as usize;
         self.occupied |= 1 << number;
         let bucket = &mut self.buckets[number];
         bucket.least = bucket.least.min(key);
-        bucket.things.push((key, thing));
+        bucket.items.push((key, item));
     }
 
-    /// The instant of the next thing.
+    /// The instant of the next item.
     #[must_use]
     #[inline]
     pub fn next(&self) -> Option<Instant> {
@@ -75,7 +75,7 @@ impl<T: Copy> EventQueue<T> {
         self.buckets.get(first).map(|bucket| Instant(bucket.least))
     }
 
-    /// Takes the next thing out if its instant is not after `until`.
+    /// Takes the next item if its instant is not after `until`.
     #[inline]
     pub fn take(&mut self, until: Instant) -> Option<(Instant, T)> {
         if self.next()? > until {
@@ -85,30 +85,30 @@ impl<T: Copy> EventQueue<T> {
             self.spread();
         }
         let now = &mut self.buckets[0];
-        let (key, thing) = now.things[self.taken];
+        let (key, item) = now.items[self.taken];
         self.taken += 1;
         self.length -= 1;
-        if self.taken == now.things.len() {
-            now.things.clear();
+        if self.taken == now.items.len() {
+            now.items.clear();
             now.least = u64::MAX;
             self.taken = 0;
             self.occupied &= !1;
         }
-        Some((Instant(key), thing))
+        Some((Instant(key), item))
     }
 
-    /// Moves the earliest bucket's things to lower buckets, those of the earliest instant to the first.
+    /// Moves the items of the earliest bucket to lower buckets, those of the earliest instant to the first.
     fn spread(&mut self) {
         let first = self.occupied.trailing_zeros() as usize;
         let bucket = &mut self.buckets[first];
         self.last = core::mem::replace(&mut bucket.least, u64::MAX);
-        let mut things = core::mem::take(&mut bucket.things);
+        let mut items = core::mem::take(&mut bucket.items);
         self.occupied &= !(1 << first);
-        for (key, thing) in things.drain(..) {
-            self.place(key, thing);
+        for (key, item) in items.drain(..) {
+            self.place(key, item);
         }
-        // Its room is kept for the things to come.
-        self.buckets[first].things = things;
+        // Its capacity is kept for later items.
+        self.buckets[first].items = items;
     }
 }
 
@@ -118,47 +118,47 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn things_of_one_instant_keep_their_order() {
-        let mut agenda = EventQueue::default();
-        for (at, thing) in [(5, 'a'), (3, 'b'), (5, 'c'), (4, 'd')] {
-            agenda.put(Instant(at), thing);
+    fn items_of_one_instant_keep_their_order() {
+        let mut queue = EventQueue::default();
+        for (at, item) in [(5, 'a'), (3, 'b'), (5, 'c'), (4, 'd')] {
+            queue.put(Instant(at), item);
         }
-        assert_eq!(agenda.take(Instant(4)), Some((Instant(3), 'b')));
-        agenda.put(Instant(5), 'e');
-        assert_eq!(agenda.take(Instant(4)), Some((Instant(4), 'd')));
-        assert_eq!(agenda.take(Instant(4)), None);
-        let rest: Vec<char> = core::iter::from_fn(|| agenda.take(Instant(9)).map(|(_, thing)| thing)).collect();
+        assert_eq!(queue.take(Instant(4)), Some((Instant(3), 'b')));
+        queue.put(Instant(5), 'e');
+        assert_eq!(queue.take(Instant(4)), Some((Instant(4), 'd')));
+        assert_eq!(queue.take(Instant(4)), None);
+        let rest: Vec<char> = core::iter::from_fn(|| queue.take(Instant(9)).map(|(_, item)| item)).collect();
         assert_eq!(rest, ['a', 'c', 'e']);
     }
 
     #[test]
     fn time_does_not_go_back() {
-        let mut agenda = EventQueue::default();
-        agenda.put(Instant(10), 0);
-        assert_eq!(agenda.take(Instant(10)), Some((Instant(10), 0)));
-        agenda.put(Instant(3), 1);
-        assert_eq!(agenda.take(Instant(10)), Some((Instant(10), 1)));
+        let mut queue = EventQueue::default();
+        queue.put(Instant(10), 0);
+        assert_eq!(queue.take(Instant(10)), Some((Instant(10), 0)));
+        queue.put(Instant(3), 1);
+        assert_eq!(queue.take(Instant(10)), Some((Instant(10), 1)));
     }
 
     proptest! {
         #[test]
         fn it_sorts_like_a_stable_sort(steps in proptest::collection::vec((0_u64..1 << 20, any::<bool>()), 0..400)) {
-            let mut agenda = EventQueue::default();
+            let mut queue = EventQueue::default();
             let mut model: Vec<(u64, usize)> = Vec::new();
             let mut now = 0;
             for (index, (ahead, take)) in steps.into_iter().enumerate() {
                 if take {
                     model.sort_by_key(|(at, _)| *at);
                     let expected = if model.is_empty() { None } else { Some(model.remove(0)) };
-                    prop_assert_eq!(agenda.next().map(|at| at.0), expected.map(|(at, _)| at));
-                    let got = agenda.take(Instant(u64::MAX));
-                    prop_assert_eq!(got.map(|(at, thing)| (at.0, thing)), expected);
+                    prop_assert_eq!(queue.next().map(|at| at.0), expected.map(|(at, _)| at));
+                    let got = queue.take(Instant(u64::MAX));
+                    prop_assert_eq!(got.map(|(at, item)| (at.0, item)), expected);
                     now = expected.map_or(now, |(at, _)| at);
                 } else {
-                    agenda.put(Instant(now + ahead), index);
+                    queue.put(Instant(now + ahead), index);
                     model.push((now + ahead, index));
                 }
-                prop_assert_eq!(agenda.len(), model.len());
+                prop_assert_eq!(queue.len(), model.len());
             }
         }
     }

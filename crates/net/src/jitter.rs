@@ -1,5 +1,4 @@
-//! Packets that take longer than the link's delay, overtake each other, or arrive twice. It holds none of them: it tells
-//! when each arrives.
+//! Delay added to packets, reordering and duplication. It holds no packets: it computes when each arrives.
 
 use crate::bernoulli;
 use stackline_core::network::Jitter;
@@ -27,8 +26,8 @@ impl JitterProcess {
         }
     }
 
-    /// When the next packet arrives, which without jitter would be at `earliest`: not before that, nor before the one
-    /// told last unless packets may overtake each other.
+    /// When the next packet arrives, given that it would arrive at `earliest` without jitter: not before that, nor
+    /// before the previous one unless packets may overtake each other.
     #[inline]
     pub fn arrival(&mut self, earliest: Instant) -> Instant {
         let Some((jitter, generator)) = &mut self.jitter else { return self.in_order(earliest) };
@@ -41,7 +40,7 @@ impl JitterProcess {
         self.last
     }
 
-    /// Whether the next packet arrives twice.
+    /// Whether the next packet is duplicated.
     #[inline]
     pub fn duplicated(&mut self) -> bool {
         self.duplicate > 0.0 && bernoulli::draw(self.duplicate, &mut self.duplicates)
@@ -76,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_that_is_added_is_the_one_said() {
+    fn the_added_delay_has_the_given_mean() {
         let late = arrivals(jitter(Distribution::Exponential(5e-3), true, 0.0), 100_000);
         let sum: u64 = late.iter().enumerate().map(|(number, at)| at - number as u64 * 1_000_000).sum();
         // Four standard deviations of the mean of 100 000 draws.
@@ -85,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn whether_packets_are_doubled_changes_no_delay() {
+    fn duplication_changes_no_delay() {
         let mut doubling = jitter(Distribution::Uniform(0.0, 1e-3), true, 0.25);
         let mut duplicated = 0;
         let with: Vec<u64> = (0..10_000)

@@ -1,9 +1,9 @@
-//! The network model: hosts' interfaces, links, queues, losses, cells, switches, topology. Written once, driven by two
-//! clocks: `sim` gives it virtual time and its own packets, `emu` gives it real time and the frames of real programs.
+//! The network model: hosts' interfaces, links, queues, losses, cells, switches, topology. Written once for two clocks:
+//! `sim` gives it virtual time and its own packets, `emu` gives it real time and the frames of real programs.
 //!
-//! It reads no clock, does no I/O, starts no thread, ticks never: a departure is computed when a packet arrives, and what
-//! cannot be computed then (who leaves a queue whose discipline decides at departure) waits for a deadline it tells.
-//! The same seed and the same packets at the same instants give the same events, to the byte.
+//! It reads no clock, does no I/O, starts no thread and needs no ticks: a departure is computed when a packet arrives.
+//! What cannot be computed then (the next packet of a queue that decides at departure) waits for the deadline that the
+//! network reports. The same seed and the same packets at the same instants give the same events, to the byte.
 //!
 //! | module | one idea |
 //! | --- | --- |

@@ -1,5 +1,5 @@
-//! Which packets a link loses. It is asked once for each packet (or cell), in the order in which they leave, and draws as
-//! often for a large one as for a small one: the same sequence of packets loses the same ones in every world.
+//! Which packets a link loses. It is called once for each packet (or cell), in the order of departure, and draws as
+//! often for a large packet as for a small one: the same sequence of packets loses the same ones in every world.
 
 use crate::bernoulli;
 use crate::tap::Reason;
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use stackline_core::network::Loss;
 use stackline_core::random::{Generator, Seed};
 
-/// What loses packets on one direction of a link.
+/// The loss process of one direction of a link.
 #[derive(Clone, Debug)]
 pub struct LossProcess {
     kind: Kind,
@@ -25,7 +25,7 @@ enum Kind {
 }
 
 impl LossProcess {
-    /// In its first state; all it draws comes from the seed.
+    /// In its first state; everything it draws comes from the seed.
     #[must_use]
     pub fn new(loss: &Loss, seed: Seed) -> Self {
         let kind = match loss {
@@ -43,7 +43,7 @@ impl LossProcess {
         Self { kind, generator: seed.generator() }
     }
 
-    /// Whether it never loses anything, so that it need not be asked.
+    /// Whether it never loses anything, so that it need not be called.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         matches!(self.kind, Kind::None)
@@ -65,7 +65,7 @@ impl LossProcess {
     }
 }
 
-/// Counts down to the next one.
+/// Counts down to the next loss.
 const fn every(nth: u64, left: &mut u64) -> bool {
     *left -= 1;
     let lost = *left == 0;
@@ -78,9 +78,9 @@ const fn every(nth: u64, left: &mut u64) -> bool {
 /// The probability that a packet has a wrong bit.
 #[derive(Clone, Debug)]
 struct BitErrors {
-    /// Logarithm of the probability that a bit is right.
+    /// Logarithm of the probability that a bit is correct.
     right: f64,
-    /// The last packet's bytes and probability: most are of one size.
+    /// Size and probability of the last packet: most are of one size.
     bytes: u64,
     probability: f64,
 }
@@ -104,9 +104,9 @@ impl BitErrors {
 #[derive(Clone, Debug)]
 struct GilbertElliott {
     bad: bool,
-    /// Probability to leave the good and the bad state.
+    /// Probability of leaving the good and the bad state.
     leave: [f64; 2],
-    /// Probability to lose in them.
+    /// Probability of a loss in them.
     lose: [f64; 2],
 }
 
@@ -163,11 +163,11 @@ mod tests {
     }
 
     #[test]
-    fn independent_losses_are_as_frequent_as_said() {
+    fn independent_losses_have_the_given_rate() {
         for (seed, p) in [(1, 0.5), (2, 0.1), (3, 0.01), (4, 1e-4)] {
             let lost = lost(&Loss::Independent(p), seed, 200_000, 1500);
             assert!(plausible(count(&lost), 200_000, p), "{p}: {}", count(&lost));
-            // After a loss they are as likely as ever.
+            // After a loss the next one is as likely as ever.
             let after = lost.windows(2).filter(|pair| pair[0]).map(|pair| pair[1]);
             let (again, n) = after.fold((0, 0), |(again, n), lost| (again + usize::from(lost), n + 1));
             assert!(plausible(again, n, p), "{p}: {again} of {n}");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_loses_nothing_says_so() {
+    fn a_process_without_loss_is_none() {
         assert!(LossProcess::new(&Loss::None, Seed::root(1)).is_none());
         assert!(!LossProcess::new(&Loss::Every(2), Seed::root(1)).is_none());
     }

@@ -1,4 +1,4 @@
-//! The whole machine: packets go in at hosts, come out at hosts, and what happens between is computed.
+//! The whole machine: packets enter at hosts and leave at hosts; everything between is computed.
 //!
 //! ```text
 //! handle(now, packet)    a host hands a packet to its interface
@@ -6,7 +6,7 @@
 //! deadline()             when the next thing happens inside, and what kind of thing
 //! ```
 //! The deadline may change after every `handle` and every `poll`. Time does not go back: `now` is never before the last
-//! `due` told nor before an earlier `now`.
+//! `due` returned nor before an earlier `now`.
 //!
 //! A train of segments travels as one packet. It arrives at a node when its first segment does, and is sent on so that
 //! its last one leaves when it would have left alone; a train longer than [`GRANULE`] on a link is cut.
@@ -28,13 +28,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// A train that takes longer than this on a link is cut to pieces that do not, so that what follows the first of them
-/// (an acknowledgement) does not wait for the last.
+/// A train that takes longer than this on a link is cut into shorter ones, so that a reaction to the first of them (an
+/// acknowledgement) does not wait for the last.
 pub const GRANULE: Duration = Duration(1_000_000);
 /// Nodes that a packet may pass; more is a loop.
 const MOST_HOPS: u8 = 64;
 
-/// Why the machine wants to be polled.
+/// Why the machine has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A packet reaches a node, a link is free for the next of its queue, or a host's processor for the next copy.
@@ -50,7 +50,7 @@ pub struct Delivery<P> {
     pub packet: Packet<P>,
 }
 
-/// What lies between two hosts, as far as it is fixed.
+/// The fixed properties of the way between two hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Directions of links, in order.
@@ -61,35 +61,35 @@ pub struct Path {
     pub delay: Duration,
 }
 
-/// What happens next, and to whom; packets by their slot.
+/// An event and where it happens; packets by their slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// The packet's first segment is at that node.
+    /// The packet's first segment reaches that node.
     At { node: Node, slot: u32 },
-    /// All of it is at its host.
+    /// The whole packet reaches its host.
     Complete { slot: u32 },
-    /// The link is free for the next that waits.
+    /// The link is free for the next waiting packet.
     Free { port: Port },
-    /// One of a frame's cells has come over that direction.
+    /// One of a frame's cells has crossed that direction.
     Cell { port: Port, slot: u32, index: u32 },
     /// A host's processor or interface is free.
     Turn { node: Node },
 }
 
-/// A packet on its way, and what is known of it alone.
+/// A packet in the network and its state.
 #[derive(Debug)]
 struct Flight<P> {
     packet: Packet<P>,
-    /// When its segments are at the node they come to (or are at).
+    /// When its segments arrive at the next node (or did).
     arrival: Span,
-    /// The direction it came over last.
+    /// The direction it crossed last.
     last_port: Option<Port>,
     hops: u8,
     /// Cells not yet arrived or lost.
     cells_left: u32,
     incomplete: bool,
     too_large: bool,
-    /// The direction before which the rest of its cells is refused.
+    /// The direction that refuses the rest of its cells.
     refused_at: Option<Port>,
 }
 
@@ -108,13 +108,13 @@ impl<P> Flight<P> {
     }
 }
 
-/// A network in motion.
+/// A network and everything in it.
 #[derive(Debug)]
 pub struct Network<P, T = ()> {
     names: Vec<String>,
     topology: Topology,
     directions: Vec<Direction>,
-    /// Nodes that send cells on by themselves.
+    /// Nodes that forward single cells.
     cell_switch: Vec<bool>,
     cards: Vec<Option<Card>>,
     shared_buffers: Vec<SharedBuffer>,
@@ -125,11 +125,11 @@ pub struct Network<P, T = ()> {
     accepted: u64,
     /// Packets handed over between hosts that no path joins.
     lost: u64,
-    /// Frames that ended for want of a cell.
+    /// Frames discarded because a cell was lost.
     incomplete_frames: u64,
-    /// Who was dropped while a queue was looked through.
+    /// Packets to drop, found while a queue was searched.
     to_drop: Vec<(u32, Reason)>,
-    /// Who lost its place to a newcomer.
+    /// Packets that lost their place to a new one.
     displaced: Vec<u32>,
     tap: T,
 }
@@ -141,7 +141,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         (0..).map(Node).zip(&self.names).find(|(_, known)| *known == name).map(|(node, _)| node)
     }
 
-    /// The way from one host to another for packets of that flow; `None` when there is none.
+    /// The path from one host to another for packets of that flow; `None` when there is none.
     #[must_use]
     pub fn path(&self, from: Node, to: Node, flow: u32) -> Option<Path> {
         let mut path = Path { ports: Vec::new(), mtu: u64::MAX, delay: Duration::ZERO };
@@ -183,12 +183,12 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         self.flights.len() - self.free.len()
     }
 
-    /// Who is told of everything.
+    /// The tap, which receives every network event.
     pub const fn tap(&mut self) -> &mut T {
         &mut self.tap
     }
 
-    /// The same, for good.
+    /// The tap, taken out of the network.
     #[must_use]
     pub fn into_tap(self) -> T {
         self.tap
@@ -204,15 +204,15 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         self.host_sends(now, slot);
     }
 
-    /// Time in ns that the processors of hosts have spent on copying by now, and on waiting where they wait busily; hosts whose
-    /// interface costs nothing are left out.
+    /// Time in ns that the processors of hosts have spent by now on copying, and on busy waiting; hosts whose interface
+    /// costs nothing are left out.
     pub fn processors(&self, now: Instant) -> impl Iterator<Item = (Node, u64)> {
         let hosts = (0..).zip(&self.cards);
         hosts.filter_map(move |(host, card)| Some((Node(host), card.as_ref()?.spent_ns(now))))
     }
 
-    /// The earliest moment at which a packet that `host` hands over could begin to be copied into its interface: `now` when
-    /// it would be at once. Where it is later, what arrives until then may come before: ask again.
+    /// The earliest instant at which a packet handed over by `host` could begin to be copied into its interface: `now`
+    /// if at once. If it is later, an arriving packet may go first: call again.
     #[must_use]
     pub fn begins(&self, now: Instant, host: Node) -> Instant {
         let card = self.cards.get(host.0 as usize).and_then(Option::as_ref);
@@ -275,7 +275,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         flight
     }
 
-    /// A packet goes no further: counted at its direction, told, forgotten.
+    /// Ends a packet's way: counts it at its direction and emits a drop.
     fn drop_at(&mut self, at: Instant, port: Port, slot: u32, reason: Reason) {
         let Some(flight) = self.remove(slot) else { return };
         self.directions[port.0 as usize].count_drop(reason, u64::from(flight.packet.segments.count));

@@ -4,7 +4,7 @@ use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 use stackline_core::time::Instant;
 
-/// What it holds, and until when.
+/// Bytes in use, and when each part becomes free.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedBuffer {
     limit: u64,
@@ -17,7 +17,7 @@ impl SharedBuffer {
         Self { limit, used: 0, releases: BinaryHeap::new() }
     }
 
-    /// Takes room for so many bytes; false when there is none.
+    /// Takes so many bytes; false when there is no room.
     pub(crate) fn take(&mut self, now: Instant, bytes: u64) -> bool {
         self.settle(now);
         let room = self.used + bytes <= self.limit;
@@ -27,7 +27,7 @@ impl SharedBuffer {
         room
     }
 
-    /// Forgets what has left by now.
+    /// Frees what has left by now.
     fn settle(&mut self, now: Instant) {
         while let Some(Reverse((at, freed))) = self.releases.peek().copied() {
             if at > now {
@@ -44,7 +44,7 @@ impl SharedBuffer {
         self.used > self.limit / 2
     }
 
-    /// Room that was taken is free at that time.
+    /// Bytes that were taken become free at that instant.
     pub(crate) fn release(&mut self, at: Instant, bytes: u64) {
         self.releases.push(Reverse((at, bytes)));
     }

@@ -1,4 +1,4 @@
-//! What happened to a packet, where, and why: the taps that events, captures and counters hang on.
+//! Network events, where they happen and why: the basis of traces, captures and counters.
 
 use crate::packet::{Node, Packet};
 use core::fmt;
@@ -17,36 +17,36 @@ pub enum Place {
     Host(Node),
 }
 
-/// Why a packet went no further.
+/// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// The queue had no room for it.
+    /// The queue was full.
     QueueFull,
-    /// The switch's shared buffer had none.
+    /// The switch's shared buffer was full.
     SharedBufferFull,
-    /// A later one needed its place at the head.
+    /// A newer packet took its place at the head of the queue.
     Displaced,
-    /// Random early detection, by chance.
+    /// Random early detection, by probability.
     RedEarly,
     /// Random early detection, average too long.
     RedForced,
-    /// It had stood too long (CoDel).
+    /// It waited too long (CoDel).
     CoDel,
     /// Proportional integral controller (PIE).
     Pie,
     /// The link lost it.
     Lost,
-    /// A bit of it was wrong.
+    /// One of its bits was wrong.
     BitError,
     /// One of its cells was lost or dropped.
     CellLost,
-    /// A cell switch refused the frame whole.
+    /// A cell switch discarded the whole frame.
     EarlyDiscard,
     /// Larger than the link's MTU.
     TooLarge,
     /// The host's interface had no free buffer.
     InterfaceFull,
-    /// No path leads there.
+    /// No path leads to its host.
     NoPath,
 }
 
@@ -91,35 +91,35 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What happened.
+/// What happened to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkEvent {
-    /// It joined the queue before a link; bytes of the queue with it.
+    /// It joined the queue before a link; the queue's bytes including it.
     Enqueue(u64),
     /// Its last bit has left the queue.
     Dequeue,
     /// It was marked.
     Mark,
-    /// It was doubled.
+    /// It was duplicated.
     Duplicate,
-    /// It goes no further.
+    /// It was dropped.
     Drop(Reason),
-    /// The host it is for has it.
+    /// It reached its host.
     Deliver,
 }
 
-/// Is told of everything that happens. `at` may lie ahead of the present for what is already certain (a departure), so a
-/// log is sorted by `at` before it is read; of several segments in one packet it is the instant of the last.
+/// Receives every network event. `at` may be later than the present for what is already certain (a departure), so sort
+/// a log by `at` before reading it. For several segments in one packet it is the instant of the last.
 pub trait Tap<P> {
-    /// Whether anything listens; false costs nothing.
+    /// Whether events are recorded at all; false costs nothing.
     const ON: bool;
-    /// Whether the lengths of queues are wanted with what is enqueued (else they may be told as 0); they have to be kept.
+    /// Whether queue lengths are wanted with [`NetworkEvent::Enqueue`] (0 is passed otherwise); they have to be kept.
     const LENGTHS: bool = true;
-    /// One happening.
+    /// Receives one event.
     fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<P>);
 }
 
-/// Nobody listens.
+/// No tap.
 impl<P> Tap<P> for () {
     const ON: bool = false;
     const LENGTHS: bool = false;
@@ -135,14 +135,14 @@ pub struct Counters {
     pub bytes: u64,
     /// Packets marked.
     pub marked: u64,
-    /// Packets doubled.
+    /// Packets duplicated.
     pub duplicated: u64,
     /// Packets dropped or lost, in the order of [`Reason::ALL`].
     pub drops: [u64; Reason::ALL.len()],
 }
 
 impl Counters {
-    /// Drops and losses by reason; only what there was.
+    /// Drops and losses by reason, without zeros.
     pub fn drops_by_reason(&self) -> impl Iterator<Item = (Reason, u64)> {
         Reason::ALL.into_iter().zip(self.drops).filter(|(_, count)| *count > 0)
     }

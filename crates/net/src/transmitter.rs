@@ -1,8 +1,8 @@
 //! When the last bit of a packet has gone onto the link: at a constant rate, one that changes in steps, or at the moments
 //! of a recorded trace.
 //!
-//! It holds no packet and waits for nothing: an instant goes in, an instant comes out. Fractions of a nanosecond are kept
-//! while it is busy, so a long train of packets ends when its bytes together say, not later by a rounding for each.
+//! It holds no packet and waits for nothing: it maps a start to an end. Fractions of a nanosecond are kept while it is
+//! busy, so a long train of packets takes the time of its bytes together, without a rounding error for each packet.
 
 mod schedule;
 mod trace;
@@ -12,7 +12,7 @@ use stackline_core::network::Rate;
 use stackline_core::time::Instant;
 use trace::Trace;
 
-/// What puts bits onto one direction of a link.
+/// The transmitter of one direction of a link.
 #[derive(Clone, Debug)]
 pub struct Transmitter(Kind);
 
@@ -25,7 +25,7 @@ enum Kind {
 }
 
 impl Transmitter {
-    /// At rest at instant zero.
+    /// Idle at instant zero.
     #[must_use]
     pub fn new(rate: &Rate) -> Self {
         Self(match rate {
@@ -36,8 +36,8 @@ impl Transmitter {
         })
     }
 
-    /// When the last of `bytes` charged bytes has gone onto the link if the first may go at `start`, which is not before
-    /// the instant last_end last; the greatest instant when they never will.
+    /// When the last of `bytes` charged bytes has gone onto the link if the first may go at `start`, which is not
+    /// before the last instant returned; the greatest instant if they never will.
     #[inline]
     pub fn finish(&mut self, start: Instant, bytes: u64) -> Instant {
         match &mut self.0 {
@@ -48,7 +48,7 @@ impl Transmitter {
         }
     }
 
-    /// The rate in force at that instant in bit/s (of a trace its mean); `None` when it is unlimited.
+    /// The rate at that instant in bit/s (of a trace its mean); `None` when it is unlimited.
     #[must_use]
     pub fn bit_s(&self, at: Instant) -> Option<f64> {
         match &self.0 {
@@ -60,7 +60,7 @@ impl Transmitter {
     }
 }
 
-/// A rate that stays: one multiplication a packet, in nanoseconds with 64 binary places.
+/// A constant rate: one multiplication a packet, in nanoseconds with 64 binary places.
 #[derive(Clone, Debug)]
 struct Constant {
     bit_s: f64,
@@ -70,7 +70,7 @@ struct Constant {
     most: u64,
     /// When the last bit went.
     end: u128,
-    /// The same, rounded up: what was last_end.
+    /// The same, rounded up, as returned.
     last_end: u64,
 }
 
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_packets_end_when_their_bytes_say() {
+    fn a_million_packets_take_the_time_of_their_bytes() {
         for (bit_s, end) in [(1e9, 12_000_000_000), (1e10, 1_200_000_000), (7e6, 1_714_285_714_286)] {
             let mut link = constant(bit_s);
             let last = (0..1_000_000).fold(Instant(0), |at, _| link.finish(at, 1500));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_ends_at_the_greatest_instant() {
+    fn an_endless_transmission_ends_at_the_greatest_instant() {
         let mut link = constant(1e-6);
         assert_eq!(link.finish(Instant(0), u64::MAX), Instant(u64::MAX));
         assert_eq!(link.finish(Instant(u64::MAX), 1), Instant(u64::MAX));

@@ -1,4 +1,4 @@
-//! What holds in every network, whatever it is made of and whatever goes through it.
+//! What holds in every network and for every traffic.
 
 mod common;
 
@@ -88,7 +88,7 @@ fn traffic() -> impl Strategy<Value = Vec<(u64, u32, u32, u32)>> {
     proptest::collection::vec((0_u64..3 * MS, 0_u32..3, 0_u32..3, 1_u32..20), 1..60)
 }
 
-/// Sends it all; `looks` are how far beyond each packet's instant the network is polled before the next.
+/// Sends everything; `looks` says how far beyond each packet's instant the network is polled before the next.
 fn carry(network: &mut Network<Numbers, Log>, traffic: &[(u64, u32, u32, u32)], looks: &[u64]) -> Arrivals {
     let mut arrivals = Arrivals::default();
     let mut now = 0;
@@ -112,7 +112,7 @@ struct Arrivals(Vec<(Instant, Packet<Numbers>)>);
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every segment is delivered, dropped with a reason, or one frame's worth of cells spoilt; none stays behind.
+    /// Every segment is delivered, dropped with a reason, or part of a frame that lost a cell; none stays behind.
     #[test]
     fn nothing_is_lost_without_a_reason(plan in any_network(), traffic in traffic()) {
         let mut network = build(&plan);
@@ -173,7 +173,7 @@ proptest! {
         }
     }
 
-    /// One seed, one log, however the four verbs are interleaved; time never goes back.
+    /// One seed gives one log, however the four verbs are interleaved; time never goes back.
     #[test]
     fn the_same_seed_writes_the_same_log(plan in any_network(), traffic in traffic(), looks in proptest::collection::vec(0_u64..MS, 1..5)) {
         let log = |looks: &[u64]| {

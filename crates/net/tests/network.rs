@@ -126,7 +126,7 @@ fn jitter_keeps_the_order_unless_reordering_is_asked_for() {
 }
 
 #[test]
-fn a_doubled_packet_arrives_twice() {
+fn a_duplicated_packet_arrives_twice() {
     let mut network = build(&pair(Link { duplicate: 1.0, ..link("a-b", 12.0, 0.0) }));
     network.handle(Instant(0), packet(0, 1, 1500, 1));
     assert_eq!(drain(&mut network), [(MS, vec![1]), (MS, vec![1])]);
@@ -210,7 +210,7 @@ fn cells_cut_through_a_switch() {
 }
 
 #[test]
-fn a_frame_is_lost_for_want_of_some_cells_while_the_others_take_the_wire() {
+fn a_frame_that_loses_cells_still_uses_the_link() {
     let mut network = build(&atm(Some(1500), false));
     network.handle(Instant(0), packet(0, 2, 9180, 1));
     network.handle(Instant(0), packet(1, 2, 9180, 2));
@@ -300,7 +300,7 @@ fn a_blast_copies_while_it_sends_only_with_two_buffers() {
 }
 
 #[test]
-fn whoever_waits_busily_copies_nothing_meanwhile() {
+fn a_busy_waiting_host_copies_nothing_meanwhile() {
     let acknowledged = |busy_waiting| {
         let mut plan = sun(true);
         plan.hosts[0].interface.busy_waiting = busy_waiting;
@@ -317,7 +317,7 @@ fn whoever_waits_busily_copies_nothing_meanwhile() {
 }
 
 #[test]
-fn it_is_told_when_the_next_copy_may_begin() {
+fn the_start_of_the_next_copy_is_reported() {
     for (single, busy, second, third) in
         [(true, false, C + T, 2 * (C + T)), (false, false, C, 2 * C), (false, true, C + T, 2 * (C + T))]
     {
@@ -354,7 +354,7 @@ fn an_interface_without_a_free_buffer_drops() {
 }
 
 #[test]
-fn the_log_tells_the_whole_story() {
+fn the_log_has_every_event() {
     let queue = tail(1500);
     let mut network = build(&pair(Link { queue, ..link("a-b", 12.0, 1.0) }));
     network.handle(Instant(0), packet(0, 1, 1500, 1));
@@ -370,7 +370,7 @@ fn the_log_tells_the_whole_story() {
 }
 
 #[test]
-fn copying_is_paid_by_the_packet_also_of_a_train() {
+fn copying_is_charged_for_each_packet_of_a_train() {
     let slow = Interface { copy_per_packet: Duration(MS), buffer_frames: Some(4), ..Interface::default() };
     for copying in [0, 1] {
         let mut plan = pair(link("a-b", 1200.0, 0.0));
@@ -383,7 +383,7 @@ fn copying_is_paid_by_the_packet_also_of_a_train() {
 }
 
 #[test]
-fn a_frame_in_cells_is_doubled_whole() {
+fn a_frame_in_cells_is_duplicated_whole() {
     let mut plan = atm(None, false);
     plan.links[0].duplicate = 1.0;
     let mut network = build(&plan);
@@ -398,7 +398,7 @@ fn a_frame_in_cells_is_doubled_whole() {
 }
 
 #[test]
-fn early_discard_looks_at_a_shared_buffer_too() {
+fn early_discard_considers_the_shared_buffer() {
     let through = |early| {
         let mut plan = atm(Some(30_000), early);
         plan.switches[0].buffer_per_port = false;
@@ -418,7 +418,7 @@ fn early_discard_looks_at_a_shared_buffer_too() {
 }
 
 #[test]
-fn who_drops_at_the_head_makes_room_in_a_shared_buffer() {
+fn drop_head_makes_room_in_a_shared_buffer() {
     let queue = Some(Queue { discipline: Discipline::DropHead, ..Queue::default() });
     let plan = Plan {
         switches: vec![Switch { buffer_bytes: Some(4500), ..switch("x") }],

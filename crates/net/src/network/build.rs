@@ -1,4 +1,4 @@
-//! From the plain data of a network to the machine.
+//! Builds the machine from the plain data of a network.
 
 use super::Network;
 use crate::cells::Cells;
@@ -14,7 +14,7 @@ use stackline_core::network as plan;
 use stackline_core::random::Seed;
 
 impl<P: Payload, T: Tap<P>> Network<P, T> {
-    /// At rest at instant zero. The plan is one that `spec` has checked; a link whose ends it lacks is left out.
+    /// Idle at instant zero. The plan has been checked by `spec`; a link without both ends is left out.
     #[must_use]
     pub fn new(plan: &plan::Network, seed: Seed, tap: T) -> Self {
         let names = plan.hosts.iter().map(|h| h.name.clone()).chain(plan.switches.iter().map(|s| s.name.clone()));
@@ -48,7 +48,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 }
 
-/// The shared buffers, and which switch has which.
+/// The shared buffers, and the index of each switch's own.
 fn shared_buffers(plan: &plan::Network) -> (Vec<SharedBuffer>, Vec<Option<usize>>) {
     let mut shared_buffers = Vec::new();
     let of = plan.switches.iter().map(|switch| {

@@ -1,7 +1,7 @@
-//! Frames that travel in cells: cut where they meet the first cell switch, sent on cell by cell, put together again.
+//! Frames that travel in cells: cut at the first cell switch, forwarded cell by cell, reassembled after the last.
 //!
-//! One lost cell spoils its frame; the others still take the wire. A drop is told once a frame, with the reason of its
-//! first lost cell; counters of directions that leave a cell switch count cells.
+//! A frame that loses one cell is lost; its other cells still use the link. One drop is emitted for each frame, with
+//! the reason of its first lost cell; counters of directions that leave a cell switch count cells.
 
 use super::{Event, Flight, Network};
 use crate::direction::{Offer, Span};
@@ -10,7 +10,7 @@ use crate::tap::{NetworkEvent, Port, Reason, Tap};
 use stackline_core::time::Instant;
 
 impl<P: Payload, T: Tap<P>> Network<P, T> {
-    /// A frame is cut to cells that leave one after the other, or goes on in those it came in.
+    /// Cuts a frame into cells that leave one after the other, or forwards it in the cells it came in.
     pub(super) fn enter_cells(&mut self, now: Instant, port: Port, slot: u32) {
         let Some(flight) = self.flights[slot as usize].as_mut() else { return };
         let bytes = flight.packet.bytes();
@@ -23,7 +23,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             Offer::Leaves(last, _) => last,
             Offer::Refused(reason) => return self.drop_at(now, port, slot, reason),
         };
-        // The first has left when it alone would have.
+        // The first cell leaves when it would have left alone.
         let first = Span { first: start, last }.at(1, cells as u32 + 1);
         flight.arrival = direction.arrival(Span { first, last });
         flight.cells_left = cells as u32;
@@ -41,7 +41,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    /// The same frame once more.
+    /// A copy of the frame.
     fn duplicate(&mut self, at: Instant, port: Port, slot: u32) -> Option<u32> {
         let flight = self.flights[slot as usize].as_ref()?;
         let (last_port, hops, cells_left) = (flight.last_port, flight.hops, flight.cells_left);
@@ -52,7 +52,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         Some(duplicate)
     }
 
-    /// A cell has come over a link: the slot of its frame when that is complete at its host and in memory.
+    /// A cell has crossed a link: the frame's slot when it is complete at its host and in memory.
     pub(super) fn cell(&mut self, now: Instant, port: Port, slot: u32, index: u32) -> Option<u32> {
         let edge = *self.topology.edge(port);
         if !self.cell_switch[edge.from.0 as usize] {
@@ -71,7 +71,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         self.reassemble(now, port, edge.to, slot)
     }
 
-    /// The cell behind one that has just come over the first link.
+    /// Schedules the cell behind one that has just crossed the first link.
     fn next_cell(&mut self, port: Port, slot: u32, index: u32) {
         let Some(flight) = &self.flights[slot as usize] else { return };
         let count = self.directions[port.0 as usize].cells.map_or(1, |cells| cells.count(flight.packet.bytes()));
@@ -81,7 +81,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    /// A cell switch sends a cell on.
+    /// A cell switch forwards a cell.
     fn cell_on(&mut self, now: Instant, node: Node, slot: u32, index: u32) {
         let Some(flight) = self.flights[slot as usize].as_mut() else { return };
         let next = self.topology.next(node, flight.packet.to, flight.packet.flow);
@@ -119,7 +119,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    /// A cell is gone, and its frame with it.
+    /// A cell is lost, and its frame with it.
     fn lose_cell(&mut self, now: Instant, port: Port, slot: u32, reason: Reason) {
         self.directions[port.0 as usize].count_drop(reason, 1);
         let Some(flight) = self.flights[slot as usize].as_mut() else { return };
@@ -134,7 +134,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    /// A cell is where its frame is put together.
+    /// A cell reaches the place where its frame is reassembled.
     fn reassemble(&mut self, now: Instant, port: Port, node: Node, slot: u32) -> Option<u32> {
         let flight = self.flights[slot as usize].as_mut()?;
         flight.cells_left -= 1;
@@ -148,7 +148,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
         (flight.arrival, flight.last_port, flight.refused_at) = (Span { first: now, last: now }, Some(port), None);
         self.emit(now, port, NetworkEvent::Dequeue, slot);
-        // A frame is doubled as a whole, by the link it leaves the cell switches on.
+        // A frame is duplicated as a whole, by the link on which it leaves the cell switches.
         if self.directions[port.0 as usize].duplicated()
             && let Some(duplicate) = self.duplicate(now, port, slot)
         {

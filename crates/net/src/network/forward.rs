@@ -1,4 +1,4 @@
-//! One hop of a packet: from a node to the queue before its next link, as whole as it may stay.
+//! One hop of a packet: from a node to the queue before its next link, cut as little as possible.
 
 use super::{Event, Flight, GRANULE, MOST_HOPS, Network};
 use crate::direction::Span;
@@ -7,7 +7,7 @@ use crate::tap::{NetworkEvent, Place, Port, Reason, Tap};
 use stackline_core::time::{Duration, Instant};
 
 impl<P: Payload, T: Tap<P>> Network<P, T> {
-    /// The first segment of a packet is at a node: its slot when it is at its host and in memory.
+    /// The first segment of a packet is at a node: its slot when the packet is at its host and in memory.
     #[inline]
     pub(super) fn at(&mut self, now: Instant, node: Node, slot: u32) -> Option<u32> {
         let flight = self.flights[slot as usize].as_ref()?;
@@ -18,7 +18,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         self.host_receives(now, slot)
     }
 
-    /// Sends a packet on from a node.
+    /// Forwards a packet from a node.
     #[inline]
     pub(super) fn forward(&mut self, now: Instant, node: Node, slot: u32) {
         let Some(flight) = self.flights[slot as usize].as_mut() else { return };
@@ -55,7 +55,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    /// Sends a train on, cut to pieces the link takes whole, each when it will not be kept waiting for its last segment.
+    /// Forwards a train, cut into pieces that the link takes whole; each leaves when its last segment cannot delay it.
     fn forward_train(&mut self, now: Instant, node: Node, port: Port, mut slot: u32) {
         loop {
             let Some((whole, each)) = self.largest_piece(now, port, slot) else { return };
@@ -79,13 +79,13 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    /// How many of a train's segments may go on together, and the time each takes.
+    /// How many of a train's segments may stay together, and the time each takes.
     fn largest_piece(&self, now: Instant, port: Port, slot: u32) -> Option<(u32, Duration)> {
         let segments = self.flights[slot as usize].as_ref()?.packet.segments;
         let direction = &self.directions[port.0 as usize];
         let time = direction.airtime(now, direction.charged(segments)).unwrap_or(Duration::ZERO);
         let each = time.0 / u64::from(segments.count);
-        // Where the next node takes packets one by one, they come one by one.
+        // Where the next node takes packets one by one, they arrive one by one.
         let to = self.topology.edge(port).to;
         let copied = matches!(self.cards.get(to.0 as usize), Some(Some(_)));
         if direction.holds() || direction.cells.is_some() || copied {
@@ -109,7 +109,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         Some(self.insert(Flight { last_port, hops, ..Flight::new(packet, arrival) }))
     }
 
-    /// A packet leaves a queue over `departure`: what is lost on the link ends here, the rest is on its way.
+    /// A packet leaves a queue over `departure`: segments that the link loses end here, the rest travels.
     pub(super) fn depart(&mut self, now: Instant, port: Port, slot: u32, departure: Span, mark: bool) {
         if T::ON {
             let backlog = if T::LENGTHS { self.directions[port.0 as usize].backlog(now) } else { 0 };
@@ -122,7 +122,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         self.lose_or_travel(port, slot, departure);
     }
 
-    /// Takes out of a train what the link loses.
+    /// Takes the segments that the link loses out of a train.
     pub(super) fn lose_or_travel(&mut self, port: Port, mut slot: u32, mut departure: Span) {
         while let Some((index, reason)) = self.first_lost(port, slot) {
             let count = self.flights[slot as usize].as_ref().map_or(1, |flight| flight.packet.segments.count);
@@ -159,7 +159,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         (0..segments.count).find_map(|index| direction.lost(segments.bytes_of(index)).map(|reason| (index, reason)))
     }
 
-    /// A packet is on the link: it will be at the other end, perhaps twice.
+    /// A packet crosses the link: it arrives at the other end, perhaps twice.
     pub(super) fn travel(&mut self, port: Port, slot: u32, departure: Span) {
         let direction = &mut self.directions[port.0 as usize];
         let arrival = direction.arrival(departure);

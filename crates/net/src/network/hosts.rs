@@ -12,13 +12,13 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let Some(flight) = &self.flights[slot as usize] else { return };
         let (from, to) = (flight.packet.from, flight.packet.to);
         if from == to {
-            // It never meets the interface.
+            // A packet to the sender itself does not use the interface.
             return self.events.put(now, Event::Complete { slot });
         }
         if !matches!(self.cards.get(from.0 as usize), Some(Some(_))) {
             return self.forward(now, from, slot);
         }
-        // Copying is paid for, and buffers are held, by the packet.
+        // Copies are charged and buffers held for each packet.
         let mut next = Some(slot);
         while let Some(slot) = next {
             next = self.cut(slot, 1);
@@ -30,7 +30,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         self.look(now, from);
     }
 
-    /// All of a packet has come to its host: its slot once it is in memory.
+    /// All of a packet has reached its host: its slot once it is in memory.
     pub(super) fn host_receives(&mut self, now: Instant, slot: u32) -> Option<u32> {
         let packet = &self.flights[slot as usize].as_ref()?.packet;
         let (from, to, bytes) = (packet.from, packet.to, packet.bytes());
@@ -49,7 +49,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         None
     }
 
-    /// A copy may be done, a buffer free: the slot of a packet that is now in memory.
+    /// Called when a copy may have ended or a buffer is free: the slot of a packet that is now in memory.
     pub(super) fn turn(&mut self, now: Instant, node: Node) -> Option<u32> {
         let card = self.cards.get_mut(node.0 as usize)?.as_mut()?;
         let done = card.copied(now);
@@ -66,7 +66,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         done.filter(|(_, way)| *way == Way::In).map(|(slot, _)| slot)
     }
 
-    /// Lets the interface begin its next copy.
+    /// Begins the interface's next copy.
     fn look(&mut self, now: Instant, node: Node) {
         let Some(Some(card)) = self.cards.get_mut(node.0 as usize) else { return };
         match card.turn(now) {

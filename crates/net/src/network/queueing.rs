@@ -6,7 +6,7 @@ use crate::packet::{Ecn, Payload, Segments};
 use crate::tap::{NetworkEvent, Port, Reason, Tap};
 use stackline_core::time::Instant;
 
-/// What becomes of neighbouring segments of a train.
+/// The decision for neighbouring segments of a train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Leaves { mark: bool },
@@ -14,7 +14,7 @@ enum Outcome {
 }
 
 impl<P: Payload, T: Tap<P>> Network<P, T> {
-    /// Offers a packet to a queue that decides at arrival: whole where nothing can happen to a part of it.
+    /// Offers a packet to a queue that decides at arrival: whole if no part of it can be treated differently.
     #[inline]
     pub(super) fn queue(&mut self, now: Instant, port: Port, slot: u32) {
         let Some(flight) = &self.flights[slot as usize] else { return };
@@ -26,7 +26,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    /// Each segment is offered when it arrives; neighbours of one fate stay together.
+    /// Each segment is offered when it arrives; neighbours with the same outcome stay together.
     fn queue_by_segment(&mut self, now: Instant, port: Port, mut slot: u32, segments: Segments, arrival: Span) {
         let mut run: Option<(Outcome, Span, u32)> = None;
         for index in 0..segments.count {
@@ -66,7 +66,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    /// Lets a packet wait by its slot in a queue that decides at departure.
+    /// Queues a packet by its slot where the discipline decides at departure.
     pub(super) fn hold(&mut self, now: Instant, port: Port, slot: u32) {
         let Some(flight) = &self.flights[slot as usize] else { return };
         let (flow, bytes) = (flight.packet.flow, flight.packet.bytes());
@@ -75,7 +75,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             direction.shared_buffer.and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer))
         {
             while !shared_buffer.take(now, bytes) {
-                // Who drops at the head makes room by what it holds itself.
+                // A queue that drops at its head makes room from its own packets.
                 let Some((oldest, freed)) = direction.displace() else {
                     self.displaced.push(slot);
                     break;
@@ -122,7 +122,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    /// Sends the next of those that wait, and sees to it that somebody comes for the one after.
+    /// Sends the next waiting packet, and schedules the one after it.
     pub(super) fn serve(&mut self, now: Instant, port: Port) {
         loop {
             let direction = &mut self.directions[port.0 as usize];
@@ -142,7 +142,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    /// The next that may leave; those that stood too long are marked or dropped on the way to it.
+    /// The next packet that may leave; those before it that waited too long are marked or dropped.
     fn pull(&mut self, now: Instant, port: Port) -> Option<u32> {
         let direction = &mut self.directions[port.0 as usize];
         let (marks, flights, to_drop) = (direction.marks(), &mut self.flights, &mut self.to_drop);

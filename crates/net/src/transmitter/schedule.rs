@@ -1,5 +1,5 @@
-//! A rate that changes in steps, perhaps over and over. Departures are places on the line of what could have been sent
-//! since the beginning, so nothing is stepped through and nothing is rounded but what is last_end.
+//! A rate that changes in steps, perhaps periodically. Departures are positions on the line of all work possible since
+//! the beginning, so no steps are walked through and only results are rounded.
 
 use alloc::vec::Vec;
 use stackline_core::network::RateSchedule;
@@ -11,12 +11,12 @@ pub(super) const BYTE_AT_ONE_BIT_S: u64 = 8_000_000_000;
 const PLACES: i32 = 20;
 const WORK_OF_A_BYTE: u128 = (BYTE_AT_ONE_BIT_S as u128) << PLACES;
 
-/// The schedule, and how much of it has been used.
+/// The schedule, and how much of its work has been used.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     /// The first is at 0.
     steps: Vec<Step>,
-    /// Its length in ns and the work it can do; for ever when absent.
+    /// Its length in ns and its work; endless when absent.
     period: Option<u64>,
     whole: u128,
     /// The end of what was sent last: the number of the period, the work used of it, the step in which it lies.
@@ -48,7 +48,7 @@ impl Schedule {
     pub(super) fn new(plan: &RateSchedule) -> Self {
         let period = plan.period.map(|period| period.0).filter(|period| *period > 0);
         let mut steps: Vec<Step> = Vec::with_capacity(plan.steps.len() + 1);
-        // Before the first step nothing leaves.
+        // Nothing leaves before the first step.
         let silence = plan.steps.first().is_none_or(|(from, _)| from.0 > 0).then_some((0, 0.0));
         let declared = plan.steps.iter().map(|(from, bit_s)| (from.0, *bit_s));
         for (from, bit_s) in silence.into_iter().chain(declared) {
@@ -87,11 +87,11 @@ impl Schedule {
         self.last_end = at;
     }
 
-    /// Uses that much work from where it stands.
+    /// Uses that much work from the current position.
     fn spend(&mut self, work: u128) {
         self.used = self.used.saturating_add(work);
         if self.used > self.whole {
-            // Whole periods are skipped so that some work of the last one is used, perhaps all.
+            // Whole periods are skipped so that the last one is used at least in part.
             if self.period.is_none() || self.whole == 0 {
                 self.last_end = u64::MAX;
                 return;
@@ -122,7 +122,7 @@ impl Schedule {
         self.find(|step| step.before < work)
     }
 
-    /// The last step for which `holds`, which is so for the first ones only; most often it is the one of last time.
+    /// The last step for which `holds`, which is true for a first part of them; usually the same as last time.
     fn find(&self, holds: impl Fn(&Step) -> bool) -> usize {
         let next_holds = self.steps.get(self.step + 1).is_some_and(&holds);
         if holds(&self.steps[self.step]) && !next_holds {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_when_the_rate_ends_at_nothing_never_goes() {
+    fn bytes_left_at_rate_zero_never_leave() {
         let mut link = schedule(&[(0, 8e3), (10, 0.0)], None);
         assert_eq!(link.finish(Instant(0), 10), Instant(10 * MS));
         assert_eq!(link.finish(Instant(10 * MS), 1), Instant(u64::MAX));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_pause_and_a_long_packet_are_sought_not_stepped_through() {
+    fn long_pauses_and_packets_take_constant_work() {
         // A byte a ns in every other ns: 2^62 ns of pause and 2^60 bytes would take for ever otherwise.
         let steps = vec![(Duration(0), 8e9), (Duration(1), 0.0)];
         let mut link = Schedule::new(&RateSchedule { steps, period: Some(Duration(2)) });

@@ -1,5 +1,4 @@
-//! A recorded trace in Mahimahi's sense: at each of its moments up to 1504 bytes leave at once, and what is not there to
-//! use a moment never gets it back.
+//! A recorded trace as in Mahimahi: at each of its moments up to 1504 bytes leave at once; an unused moment is lost.
 
 use alloc::vec::Vec;
 use stackline_core::network::DeliveryTrace;
@@ -15,9 +14,9 @@ pub(super) struct Trace {
     moments_ms: Vec<u32>,
     /// In ns.
     period: u64,
-    /// The number of the first that nothing has been taken from.
+    /// The number of the first unused moment.
     next: u64,
-    /// Bytes left of the moment used last, and when that is.
+    /// Bytes left of the moment used last, and its instant.
     left: u64,
     moment: u64,
 }
@@ -69,7 +68,7 @@ impl Trace {
         if self.at(self.next) >= start {
             return;
         }
-        // The last moment of a repetition is where the next begins; it belongs to the one that ends there.
+        // The last moment of a repetition is also the start of the next; it belongs to the one that it ends.
         let cycle = (start - 1) / self.period;
         let within = start - cycle * self.period;
         let passed = self.moments_ms.partition_point(|ms| u64::from(*ms) * NS_PER_MS < within);
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_that_nothing_waits_for_are_lost() {
+    fn unused_moments_are_lost() {
         let mut link = trace(&[2, 5, 10]);
         assert_eq!(link.finish(Instant(ms(2).0 + 1), 40), ms(5));
         assert_eq!(

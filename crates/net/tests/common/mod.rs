@@ -22,7 +22,7 @@ impl Payload for Numbers {
     }
 }
 
-/// One line a happening.
+/// One line for each event.
 #[derive(Debug, Default)]
 pub(crate) struct Log(pub(crate) Vec<(Instant, String)>);
 
