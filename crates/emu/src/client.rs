@@ -3,9 +3,9 @@
 //! The lease ends when it is dropped or its process ends, and with the last lease the network.
 
 use crate::engine::{Options, Report};
+use crate::protocol::HostHandle;
 use crate::protocol::{Answer, Opening, Request};
 use crate::refusal::{Refusal, Result};
-use crate::seat::Seat;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{Shutdown, getsockopt, setsockopt, shutdown, sockopt};
@@ -35,7 +35,7 @@ const LEAVING: i64 = 5;
 #[derive(Debug)]
 pub struct Emulation {
     connection: Connection,
-    hosts: Vec<Seat>,
+    hosts: Vec<HostHandle>,
 }
 
 impl Emulation {
@@ -43,14 +43,14 @@ impl Emulation {
     pub fn private(program: &Path, network: &Network, seed: Seed, options: &Options) -> Result<Self> {
         let mut command = emulator(program);
         let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| unstarted(program, &e))?;
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| cannot_start(program, &e))?;
         let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Refusal::emulation("the emulator has no pipes"));
         };
         let (to, from) = (File::from(OwnedFd::from(to)), File::from(OwnedFd::from(from)));
         let connection = Connection { to: Some(to), from: BufReader::new(from), child: Some(child) };
         let opening = Opening { network: network.clone(), seed, options: *options };
-        Self::open(connection, &opening).map_err(Trouble::refusal)
+        Self::open(connection, &opening).map_err(RequestError::refusal)
     }
 
     /// A network that all who ask with the same key, text and options share, for as long as one of them is there. The first
@@ -58,22 +58,22 @@ impl Emulation {
     pub fn shared(program: &Path, key: &str, network: &Network, seed: Seed, options: &Options) -> Result<Self> {
         let opening = Opening { network: network.clone(), seed, options: *options };
         let name = name(key, network, options)?;
-        let mut lost = Trouble::Lost;
+        let mut lost = RequestError::Lost;
         for _ in 0..ATTEMPTS {
-            let opened = match meet(program, &name)? {
+            let opened = match connect_or_start(program, &name)? {
                 Some(stream) => Self::open(Connection::over(stream)?, &opening),
-                None => Err(Trouble::Lost),
+                None => Err(RequestError::Lost),
             };
             match opened {
-                Err(trouble @ Trouble::Lost) => lost = trouble,
-                other => return other.map_err(Trouble::refusal),
+                Err(error @ RequestError::Lost) => lost = error,
+                other => return other.map_err(RequestError::refusal),
             }
             thread::sleep(PAUSE);
         }
         Err(lost.refusal())
     }
 
-    fn open(mut connection: Connection, opening: &Opening) -> std::result::Result<Self, Trouble> {
+    fn open(mut connection: Connection, opening: &Opening) -> std::result::Result<Self, RequestError> {
         match connection.ask(&Request::Open(Box::new(opening.clone())))? {
             Answer::Open(hosts) => Ok(Self { connection, hosts }),
             other => Err(unexpected(other)),
@@ -82,20 +82,20 @@ impl Emulation {
 
     /// The hosts, in the order of the network.
     #[must_use]
-    pub fn hosts(&self) -> &[Seat] {
+    pub fn hosts(&self) -> &[HostHandle] {
         &self.hosts
     }
 
     /// The host of that name.
     #[must_use]
-    pub fn host(&self, name: &str) -> Option<&Seat> {
+    pub fn host(&self, name: &str) -> Option<&HostHandle> {
         self.hosts.iter().find(|host| host.name == name)
     }
 
     /// Begins again: nothing in transit, counters at zero, all randomness from that seed. It has when this returns. What is
     /// to be recorded from then on is told the program's recorders; what was recorded before is finished.
     pub fn restart(&mut self, seed: Seed, record: Option<serde_json::Value>) -> Result<()> {
-        match self.connection.ask(&Request::Restart(seed, record)).map_err(Trouble::refusal)? {
+        match self.connection.ask(&Request::Restart(seed, record)).map_err(RequestError::refusal)? {
             Answer::Restarted => Ok(()),
             other => Err(unexpected(other).refusal()),
         }
@@ -103,7 +103,7 @@ impl Emulation {
 
     /// What has happened since the beginning.
     pub fn report(&mut self) -> Result<Report> {
-        match self.connection.ask(&Request::Report).map_err(Trouble::refusal)? {
+        match self.connection.ask(&Request::Report).map_err(RequestError::refusal)? {
             Answer::Report(report) => Ok(*report),
             other => Err(unexpected(other).refusal()),
         }
@@ -124,7 +124,7 @@ pub fn is_gone(lease: BorrowedFd<'_>) -> bool {
 }
 
 /// Waits until the emulator at the other end of a lease is gone.
-pub fn until_gone(lease: &OwnedFd) {
+pub fn wait_until_gone(lease: &OwnedFd) {
     // Without an event asked for, only the end is told.
     let mut fds = [PollFd::new(lease.as_fd(), PollFlags::empty())];
     while poll(&mut fds, PollTimeout::NONE) == Err(Errno::EINTR) {}
@@ -145,16 +145,16 @@ impl Connection {
         Ok(Self { to: Some(to), from: BufReader::new(from), child: None })
     }
 
-    fn ask(&mut self, request: &Request) -> std::result::Result<Answer, Trouble> {
-        let mut line = serde_json::to_vec(request).map_err(|e| Trouble::from(io::Error::from(e)))?;
+    fn ask(&mut self, request: &Request) -> std::result::Result<Answer, RequestError> {
+        let mut line = serde_json::to_vec(request).map_err(|e| RequestError::from(io::Error::from(e)))?;
         line.push(b'\n');
-        let to = self.to.as_mut().ok_or(Trouble::Lost)?;
-        to.write_all(&line).map_err(Trouble::from)?;
+        let to = self.to.as_mut().ok_or(RequestError::Lost)?;
+        to.write_all(&line).map_err(RequestError::from)?;
         let mut answer = String::new();
-        if self.from.read_line(&mut answer).map_err(Trouble::from)? == 0 {
-            return Err(Trouble::Lost);
+        if self.from.read_line(&mut answer).map_err(RequestError::from)? == 0 {
+            return Err(RequestError::Lost);
         }
-        serde_json::from_str(&answer).map_err(|e| Trouble::from(io::Error::from(e)))
+        serde_json::from_str(&answer).map_err(|e| RequestError::from(io::Error::from(e)))
     }
 }
 
@@ -176,14 +176,14 @@ impl Drop for Connection {
 
 /// Why there is no answer.
 #[derive(Debug)]
-enum Trouble {
+enum RequestError {
     /// The emulator has ended.
     Lost,
     /// It refuses.
     Refused(Refusal),
 }
 
-impl Trouble {
+impl RequestError {
     fn refusal(self) -> Refusal {
         match self {
             Self::Lost => Refusal::emulation("the emulator of the network ended without an answer"),
@@ -192,7 +192,7 @@ impl Trouble {
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for RequestError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Self::Lost,
@@ -201,8 +201,8 @@ impl From<io::Error> for Trouble {
     }
 }
 
-fn unexpected(answer: Answer) -> Trouble {
-    Trouble::Refused(match answer {
+fn unexpected(answer: Answer) -> RequestError {
+    RequestError::Refused(match answer {
         Answer::Refused(refusal) => refusal,
         _ => Refusal::emulation("the emulator answered another question"),
     })
@@ -215,7 +215,7 @@ fn emulator(program: &Path) -> Command {
     command
 }
 
-fn unstarted(program: &Path, error: &io::Error) -> Refusal {
+fn cannot_start(program: &Path, error: &io::Error) -> Refusal {
     Refusal::environment(format!("the emulator cannot be started as {}: {error}", program.display()))
 }
 
@@ -230,16 +230,16 @@ fn name(key: &str, network: &Network, options: &Options) -> Result<SocketAddr> {
 }
 
 /// A connection to the emulator that is there, or to one begun for it.
-fn meet(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
-    let Ok(stream) = UnixStream::connect_addr(name) else { return begin(program, name) };
+fn connect_or_start(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
+    let Ok(stream) = UnixStream::connect_addr(name) else { return start_shared(program, name) };
     let owner =
         getsockopt(&stream, sockopt::PeerCredentials).map_err(|e| Refusal::call("asking who listens", e))?.uid();
-    mine(owner)?;
+    check_owner(owner)?;
     Ok(Some(stream))
 }
 
 /// Nobody is told a network by another user's process.
-fn mine(owner: u32) -> Result<()> {
+fn check_owner(owner: u32) -> Result<()> {
     if owner == geteuid().as_raw() {
         return Ok(());
     }
@@ -249,7 +249,7 @@ fn mine(owner: u32) -> Result<()> {
 
 /// Starts the emulator, unless somebody else does just now: who binds the name does it. The connection is made before, so
 /// that the emulator has a client from its beginning and ends should this process end.
-fn begin(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
+fn start_shared(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
     let listener = match UnixListener::bind_addr(name) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => return Ok(None),
         other => other.map_err(|error| Refusal::call("binding a socket", error))?,
@@ -258,7 +258,7 @@ fn begin(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
     let mut command = emulator(program);
     command.arg("--shared").stdin(OwnedFd::from(listener)).stdout(Stdio::null()).stderr(Stdio::null());
     // It outlives this process when others join, and is nobody's to wait for.
-    command.spawn().map(drop).map_err(|error| unstarted(program, &error))?;
+    command.spawn().map(drop).map_err(|error| cannot_start(program, &error))?;
     Ok(Some(stream))
 }
 
@@ -267,15 +267,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_of_another_user_is_refused_with_what_helps() {
-        assert_eq!(mine(geteuid().as_raw()), Ok(()));
-        let refusal = mine(geteuid().as_raw() + 1).unwrap_err();
+    fn a_socket_of_another_user_is_refused_with_a_hint() {
+        assert_eq!(check_owner(geteuid().as_raw()), Ok(()));
+        let refusal = check_owner(geteuid().as_raw() + 1).unwrap_err();
         assert!(refusal.message.contains("held by another user"), "{refusal}");
         assert_eq!(refusal.hint.as_deref(), Some("a network of another name has another socket"));
     }
 
     #[test]
-    fn who_names_the_same_network_meets() {
+    fn the_same_network_has_the_same_socket() {
         let text = |key: &str, hosts: usize| {
             let network = Network { hosts: vec![Default::default(); hosts], ..Network::default() };
             name(key, &network, &Options::default()).unwrap().as_abstract_name().unwrap().to_vec()

@@ -10,22 +10,23 @@
 //! | [`enter`] | a process, or a program, on one of its hosts |
 //! | [`server`] | the emulator's process |
 //! | [`engine`] | the data path: frames of real programs through the model, and how well that went |
-//! | [`house`] | the hosts of a network: namespaces and veth pairs |
-//! | [`leg`] | where a host's frames enter and leave |
-//! | [`seat`] | where a host is, for those who enter it |
+//! | [`testbed`] | the hosts of a network: namespaces and veth pairs |
+//! | [`port`] | where a host's frames enter and leave |
+//! | [`host_handle`] | where a host is, for those who enter it |
 //! | [`refusal`] | what cannot be done, and why |
 
 pub mod client;
 pub mod engine;
 pub mod enter;
-pub mod house;
-pub mod leg;
 mod namespace;
+mod path_mtu;
 mod protocol;
-mod reach;
 pub mod refusal;
 mod rtnl;
-pub mod seat;
 pub mod server;
 mod sys;
+pub mod testbed;
+pub mod veth_port;
 mod wiring;
+
+pub use protocol::HostHandle;

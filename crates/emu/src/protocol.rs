@@ -2,10 +2,24 @@
 
 use crate::engine::{Options, Report};
 use crate::refusal::Refusal;
-use crate::seat::Seat;
 use serde::{Deserialize, Serialize};
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+/// A host that can be entered for as long as the emulator lives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostHandle {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// The user namespace to enter first, where the hosts have one.
+    pub user: Option<PathBuf>,
+    /// Its network namespace.
+    pub net: PathBuf,
+}
 
 /// A network and how it is emulated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,7 +46,7 @@ pub(crate) enum Request {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
     /// The hosts are there.
-    Open(Vec<Seat>),
+    Open(Vec<HostHandle>),
     /// It has begun again.
     Restarted,
     /// What has happened.

@@ -62,8 +62,8 @@ impl Refusal {
             let reason = "perhaps a container or a security policy forbids it";
             return Self::environment(format!("an emulated network needs {what}, which failed: {error} ({reason})"));
         };
-        let message = format!("an emulated network needs {what}, which {} forbids", setting.said());
-        let hint = format!("`--in simulated` needs nothing of the machine; or allow it: sysctl -w {}", setting.cure);
+        let message = format!("an emulated network needs {what}, which {} forbids", setting.assignment());
+        let hint = format!("`--in simulated` needs nothing of the machine; or allow it: sysctl -w {}", setting.remedy);
         Self { hint: Some(hint), ..Self::environment(message) }
     }
 
@@ -88,18 +88,18 @@ impl std::error::Error for Refusal {}
 struct Setting {
     name: &'static str,
     forbidding: &'static str,
-    cure: &'static str,
+    remedy: &'static str,
 }
 
 const SETTINGS: [Setting; 4] = [
-    Setting { name: "kernel.unprivileged_userns_clone", forbidding: "0", cure: "kernel.unprivileged_userns_clone=1" },
+    Setting { name: "kernel.unprivileged_userns_clone", forbidding: "0", remedy: "kernel.unprivileged_userns_clone=1" },
     Setting {
         name: "kernel.apparmor_restrict_unprivileged_userns",
         forbidding: "1",
-        cure: "kernel.apparmor_restrict_unprivileged_userns=0",
+        remedy: "kernel.apparmor_restrict_unprivileged_userns=0",
     },
-    Setting { name: "user.max_user_namespaces", forbidding: "0", cure: "user.max_user_namespaces=10000" },
-    Setting { name: "user.max_net_namespaces", forbidding: "0", cure: "user.max_net_namespaces=10000" },
+    Setting { name: "user.max_user_namespaces", forbidding: "0", remedy: "user.max_user_namespaces=10000" },
+    Setting { name: "user.max_net_namespaces", forbidding: "0", remedy: "user.max_net_namespaces=10000" },
 ];
 
 impl Setting {
@@ -108,7 +108,7 @@ impl Setting {
         value.is_ok_and(|value| value.trim() == self.forbidding)
     }
 
-    fn said(&self) -> String {
+    fn assignment(&self) -> String {
         format!("sysctl {}={}", self.name, self.forbidding)
     }
 }

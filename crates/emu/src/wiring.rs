@@ -2,7 +2,7 @@
 //!
 //! It composes requests and sends none.
 
-use crate::reach::Reach;
+use crate::path_mtu::PathMtus;
 use crate::rtnl::Batch;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
@@ -63,9 +63,9 @@ fn up(index: u32) -> LinkMessage {
 pub(crate) struct Pair<'a> {
     pub(crate) number: u32,
     pub(crate) address: Ipv4Addr,
-    pub(crate) reach: &'a Reach,
+    pub(crate) mtus: &'a PathMtus,
     /// The central namespace.
-    pub(crate) centre: RawFd,
+    pub(crate) central: RawFd,
 }
 
 impl Pair<'_> {
@@ -80,28 +80,28 @@ impl Pair<'_> {
         batch.change("setting a host's interface up", Message::SetLink(up(ETH0)));
         batch.create("giving a host its address", Message::NewAddress(self.address()));
         batch.create("naming a host's next hop", Message::NewNeighbour(gateway()));
-        batch.create("giving a host its route", Message::NewRoute(route(None, self.reach.route)));
-        for &(other, mtu) in &self.reach.wider {
-            let to = crate::leg::address(other);
-            batch.create("giving a host a wider route", Message::NewRoute(route(Some(to), mtu)));
+        batch.create("giving a host its route", Message::NewRoute(route(None, self.mtus.route)));
+        for &(other, mtu) in &self.mtus.larger {
+            let to = crate::veth_port::address(other);
+            batch.create("giving a host a larger route", Message::NewRoute(route(Some(to), mtu)));
         }
     }
 
     fn veth(&self) -> LinkMessage {
-        let mut centre = LinkMessage::default();
-        centre.header.index = central_index(self.number);
-        centre.attributes = self.properties(format!("leg{}", self.number), mac(0x0b, self.number));
-        centre.attributes.push(LinkAttribute::NetNsFd(self.centre));
+        let mut central = LinkMessage::default();
+        central.header.index = central_index(self.number);
+        central.attributes = self.properties(format!("port{}", self.number), mac(0x0b, self.number));
+        central.attributes.push(LinkAttribute::NetNsFd(self.central));
         let mut host = LinkMessage::default();
         host.header.index = ETH0;
         host.attributes = self.properties("eth0".into(), host_mac(self.number));
-        let data = InfoData::Veth(InfoVeth::Peer(centre));
+        let data = InfoData::Veth(InfoVeth::Peer(central));
         host.attributes.push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(data)]));
         host
     }
 
     fn properties(&self, name: String, mac: [u8; 6]) -> Vec<LinkAttribute> {
-        let mtu = LinkAttribute::Mtu(self.reach.interface);
+        let mtu = LinkAttribute::Mtu(self.mtus.interface);
         vec![LinkAttribute::IfName(name), LinkAttribute::Address(mac.to_vec()), mtu]
     }
 

@@ -123,8 +123,8 @@ proptest! {
         let cells = plan.switches.iter().any(|switch| switch.cell_bytes.is_some());
         let arrived: u64 = arrivals.0.iter().map(|(_, packet)| packet.payload.0.len() as u64).sum();
         let log = network.into_tap().0;
-        let drops: u64 = log.iter().filter(|(_, queue_kind)| queue_kind.contains("Drop(")).map(|(_, queue_kind)| numbers(queue_kind)).sum();
-        let copies: u64 = log.iter().filter(|(_, queue_kind)| queue_kind.contains("Duplicate")).map(|(_, queue_kind)| numbers(queue_kind)).sum();
+        let drops: u64 = log.iter().filter(|(_, line)| line.contains("Drop(")).map(|(_, line)| numbers(line)).sum();
+        let copies: u64 = log.iter().filter(|(_, line)| line.contains("Duplicate")).map(|(_, line)| numbers(line)).sum();
         prop_assert_eq!(sent + copies, arrived + drops);
         prop_assert!(cells || duplicated <= copies);
     }
@@ -188,8 +188,8 @@ proptest! {
     }
 }
 
-fn numbers(queue_kind: &str) -> u64 {
-    queue_kind.rsplit('[').next().unwrap_or_default().split(',').count() as u64
+fn numbers(line: &str) -> u64 {
+    line.rsplit('[').next().unwrap_or_default().split(',').count() as u64
 }
 
 #[test]

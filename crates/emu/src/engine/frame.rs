@@ -154,19 +154,19 @@ fn fold(sum: u32) -> u16 {
     ((once & 0xffff) + (once >> 16)) as u16
 }
 
-fn words(bytes: &[u8]) -> u32 {
+fn sum_words(bytes: &[u8]) -> u32 {
     bytes.chunks_exact(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum()
 }
 
 fn sum_ip(frame: &mut [u8], ip: usize) {
     put(frame, NETWORK + 10, 0);
-    let sum = !fold(words(&frame[NETWORK..NETWORK + ip]));
+    let sum = !fold(sum_words(&frame[NETWORK..NETWORK + ip]));
     put(frame, NETWORK + 10, sum);
 }
 
 /// What stands in the checksum field while the rest of the sum is left to others.
 fn pseudo_sum(frame: &[u8], length: u16) -> u16 {
-    fold(words(&frame[NETWORK + 12..NETWORK + 20]) + u32::from(frame[NETWORK + 9]) + u32::from(length))
+    fold(sum_words(&frame[NETWORK + 12..NETWORK + 20]) + u32::from(frame[NETWORK + 9]) + u32::from(length))
 }
 
 impl Payload for Frame {
@@ -199,7 +199,7 @@ const _: () = assert!(SMALL > LONGEST_HEADERS && LARGE >= NETWORK + 65_535);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::samples;
+    use crate::engine::sample_frames;
     use proptest::prelude::*;
 
     fn frame(bytes: &[u8]) -> Frame {
@@ -224,18 +224,22 @@ mod tests {
 
     #[test]
     fn cut_into_single_segments_it_is_what_the_kernel_would_send() {
-        for train in [samples::tcp_train(1448, 7 * 1448 + 31), samples::udp_train(1200, 5000), samples::tcp_train(1, 9)]
-        {
+        for train in [
+            sample_frames::tcp_train(1448, 7 * 1448 + 31),
+            sample_frames::udp_train(1200, 5000),
+            sample_frames::tcp_train(1, 9),
+        ] {
             let count = header::read(&train).unwrap().segments.count;
             let boundaries: Vec<u32> = (1..count).collect();
-            let mine: Vec<Vec<u8>> = cut_at(&train, &boundaries).iter().map(|part| samples::finish(part)).collect();
-            assert_eq!(mine, samples::segment(&train));
+            let actual: Vec<Vec<u8>> =
+                cut_at(&train, &boundaries).iter().map(|part| sample_frames::finish(part)).collect();
+            assert_eq!(actual, sample_frames::segment(&train));
         }
     }
 
     #[test]
-    fn a_whole_train_is_left_alone() {
-        let train = samples::tcp_train(1448, 40_000);
+    fn a_whole_train_is_unchanged() {
+        let train = sample_frames::tcp_train(1448, 40_000);
         assert_eq!(frame(&train).bytes(), train);
         assert_eq!(frame(&train).again().bytes(), train);
     }
@@ -243,13 +247,13 @@ mod tests {
     #[test]
     fn a_mark_keeps_the_header_sum_right() {
         for tos in [1, 2, 0xfd, 0x2e] {
-            let mut bytes = samples::tcp_train(1448, 100);
+            let mut bytes = sample_frames::tcp_train(1448, 100);
             bytes[NETWORK + 1] = tos;
             sum_ip(&mut bytes, 20);
             let mut frame = frame(&bytes);
             frame.mark();
             assert_eq!(frame.bytes()[NETWORK + 1], tos | 3);
-            assert_eq!(fold(words(&frame.bytes()[NETWORK..NETWORK + 20])), 0xffff);
+            assert_eq!(fold(sum_words(&frame.bytes()[NETWORK..NETWORK + 20])), 0xffff);
         }
     }
 
@@ -260,21 +264,21 @@ mod tests {
             cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..6),
         ) {
             let full = full.max(60);
-            let train = if udp { samples::udp_train(full, data) } else { samples::tcp_train(full, data) };
+            let train = if udp { sample_frames::udp_train(full, data) } else { sample_frames::tcp_train(full, data) };
             let count = header::read(&train).unwrap().segments.count;
             let mut boundaries: Vec<u32> =
                 cuts.iter().filter(|_| count > 1).map(|cut| 1 + cut.index(count as usize - 1) as u32).collect();
             boundaries.sort_unstable();
             boundaries.dedup();
             let parts = cut_at(&train, &boundaries);
-            let segments: Vec<Vec<u8>> = parts.iter().flat_map(|part| samples::segment(part)).collect();
-            prop_assert_eq!(segments, samples::segment(&train));
+            let segments: Vec<Vec<u8>> = parts.iter().flat_map(|part| sample_frames::segment(part)).collect();
+            prop_assert_eq!(segments, sample_frames::segment(&train));
         }
 
         #[test]
-        fn what_fuzzers_do_is_without_harm(cut in any::<u8>(), full in 60_u16..3000, data in 2_usize..60_000) {
+        fn fuzzed_cuts_do_no_harm(cut in any::<u8>(), full in 60_u16..3000, data in 2_usize..60_000) {
             let mut bytes = vec![cut];
-            bytes.extend(samples::tcp_train(full, data));
+            bytes.extend(sample_frames::tcp_train(full, data));
             crate::engine::fuzzing::frame(&bytes);
         }
 
@@ -282,7 +286,7 @@ mod tests {
         fn hostile_frames_are_cut_and_marked_without_harm(
             mut bytes in proptest::collection::vec(any::<u8>(), NETWORK + 20..400), udp in any::<bool>(), at in any::<u32>(),
         ) {
-            let train = if udp { samples::udp_train(9, 100) } else { samples::tcp_train(9, 100) };
+            let train = if udp { sample_frames::udp_train(9, 100) } else { sample_frames::tcp_train(9, 100) };
             for index in [1, 5, 22, 23, NETWORK, NETWORK + 2, NETWORK + 3, NETWORK + 6, NETWORK + 7, NETWORK + 9] {
                 bytes[index] = train[index];
             }

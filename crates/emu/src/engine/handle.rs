@@ -15,7 +15,7 @@ pub struct Handle(Arc<Shared>);
 pub(crate) struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    bell: EventFd,
+    wakeup: EventFd,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ enum Stage {
 }
 
 /// What to begin anew with.
-pub(crate) struct Anew {
+pub(crate) struct Restart {
     pub(crate) seed: Seed,
     pub(crate) record: Option<Box<dyn Record>>,
 }
@@ -36,18 +36,18 @@ pub(crate) struct Anew {
 struct State {
     stage: Stage,
     /// Numbers of the last question and of the last that was answered.
-    asked: u64,
+    requested: u64,
     answered: u64,
-    restart: Option<Anew>,
+    restart: Option<Restart>,
     /// Why what was recorded last could not be kept.
-    unkept: Option<String>,
+    record_error: Option<String>,
     report: Report,
 }
 
 impl Handle {
     pub(crate) fn new() -> io::Result<Self> {
-        let bell = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        Ok(Self(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), bell })))
+        let wakeup = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+        Ok(Self(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), wakeup })))
     }
 
     /// Waits until frames are carried; false when that is over already.
@@ -61,7 +61,7 @@ impl Handle {
     /// How it is going, up to now; how it went, once it has stopped.
     #[must_use]
     pub fn report(&self) -> Report {
-        self.0.ask(self.0.lock()).report.clone()
+        self.0.request(self.0.lock()).report.clone()
     }
 
     /// Puts a network at rest and with that seed in place of the one there is, whose packets are gone. It has been done
@@ -72,22 +72,22 @@ impl Handle {
     /// One sentence, when what had been recorded could not be kept.
     pub fn restart(&self, seed: Seed, record: Option<Box<dyn Record>>) -> Result<(), String> {
         let mut state = self.0.lock();
-        state.restart = Some(Anew { seed, record });
-        self.0.ask(state).unkept.take().map_or(Ok(()), Err)
+        state.restart = Some(Restart { seed, record });
+        self.0.request(state).record_error.take().map_or(Ok(()), Err)
     }
 
     /// Keeps what became of a record.
-    pub(crate) fn recorded(&self, unkept: Option<String>) {
-        self.0.lock().unkept = unkept;
+    pub(crate) fn set_record_error(&self, record_error: Option<String>) {
+        self.0.lock().record_error = record_error;
     }
 
     /// Can be read when something was asked.
-    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
-        self.0.bell.as_fd()
+    pub(crate) fn wakeup(&self) -> BorrowedFd<'_> {
+        self.0.wakeup.as_fd()
     }
 
     /// The seed to begin with, if one was asked for.
-    pub(crate) fn wish(&self) -> Option<Anew> {
+    pub(crate) fn take_restart(&self) -> Option<Restart> {
         self.0.lock().restart.take()
     }
 
@@ -98,23 +98,23 @@ impl Handle {
     }
 
     /// The seed to begin anew with, if that was asked, and the number of the last question.
-    pub(crate) fn question(&self) -> (Option<Anew>, u64) {
+    pub(crate) fn take_requests(&self) -> (Option<Restart>, u64) {
         // Nothing to read means that another ring has been answered already.
-        let _ = self.0.bell.read();
+        let _ = self.0.wakeup.read();
         let mut state = self.0.lock();
-        (state.restart.take(), state.asked)
+        (state.restart.take(), state.requested)
     }
 
     /// Answers all questions up to that number.
-    pub(crate) fn answer(&self, question: u64, report: Report) {
+    pub(crate) fn answer(&self, number: u64, report: Report) {
         let mut state = self.0.lock();
-        state.answered = question;
+        state.answered = number;
         state.report = report;
         self.0.changed.notify_all();
     }
 
     /// What is told while nobody answers.
-    pub(crate) fn tell(&self, report: Report) {
+    pub(crate) fn set_report(&self, report: Report) {
         self.0.lock().report = report;
     }
 
@@ -134,16 +134,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn request<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         if state.stage != Stage::Running {
             return state;
         }
-        state.asked += 1;
-        let mine = state.asked;
+        state.requested += 1;
+        let number = state.requested;
         // The counter cannot be full: it is read whenever it is not zero.
-        let _ = self.bell.write(1);
+        let _ = self.wakeup.write(1);
         self.changed
-            .wait_while(state, |state| state.stage == Stage::Running && state.answered < mine)
+            .wait_while(state, |state| state.stage == Stage::Running && state.answered < number)
             .unwrap_or_else(PoisonError::into_inner)
     }
 }

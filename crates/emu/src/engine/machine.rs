@@ -24,12 +24,12 @@ pub trait Record: Send {
 }
 
 /// The tap of a network that is recorded. Its copy of a packet has the checksum that the packet itself has left to others.
-pub(crate) struct Told {
+pub(crate) struct Recording {
     record: Box<dyn Record>,
     copy: Vec<u8>,
 }
 
-impl Tap<Frame> for Told {
+impl Tap<Frame> for Recording {
     const ON: bool = true;
 
     fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<Frame>) {
@@ -44,15 +44,15 @@ impl Tap<Frame> for Told {
 
 /// A network in motion.
 pub(crate) enum Machine {
-    Silent(Box<Network<Frame>>),
-    Recorded(Box<Network<Frame, Told>>),
+    Unrecorded(Box<Network<Frame>>),
+    Recorded(Box<Network<Frame, Recording>>),
 }
 
 /// The same on either.
 macro_rules! either {
     ($machine:expr, $network:ident => $done:expr) => {
         match $machine {
-            Machine::Silent($network) => $done,
+            Machine::Unrecorded($network) => $done,
             Machine::Recorded($network) => $done,
         }
     };
@@ -61,8 +61,8 @@ macro_rules! either {
 impl Machine {
     pub(crate) fn new(plan: &plan::Network, seed: Seed, record: Option<Box<dyn Record>>) -> Self {
         match record {
-            None => Self::Silent(Box::new(Network::new(plan, seed, ()))),
-            Some(record) => Self::Recorded(Box::new(Network::new(plan, seed, Told { record, copy: Vec::new() }))),
+            None => Self::Unrecorded(Box::new(Network::new(plan, seed, ()))),
+            Some(record) => Self::Recorded(Box::new(Network::new(plan, seed, Recording { record, copy: Vec::new() }))),
         }
     }
 
@@ -103,7 +103,7 @@ impl Machine {
     /// Ends it, and what recorded it.
     pub(crate) fn end(self) -> Result<(), String> {
         match self {
-            Self::Silent(_) => Ok(()),
+            Self::Unrecorded(_) => Ok(()),
             Self::Recorded(network) => network.into_tap().record.finish(),
         }
     }

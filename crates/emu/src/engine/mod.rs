@@ -9,9 +9,8 @@
 //! Nothing leaves before it is due. In steady state nothing is allocated. The network itself is `stackline_net`, the same
 //! that the simulated world has; nothing of it is decided here.
 
-pub(crate) mod account;
 #[doc(hidden)]
-pub mod bare;
+pub mod bare_forwarding;
 pub(crate) mod buffer;
 mod calibrate;
 mod clock;
@@ -21,36 +20,37 @@ pub(crate) mod frame;
 pub mod fuzzing;
 mod handle;
 pub(crate) mod header;
-mod inbox;
-mod lane;
 mod machine;
 mod options;
 mod probe;
+mod receive_batch;
 mod report;
+mod run_loop;
 #[cfg(test)]
-pub(crate) mod samples;
-mod work;
+pub(crate) mod sample_frames;
+pub(crate) mod statistics;
+mod transmit_queue;
 
 pub use handle::Handle;
 pub use machine::Record;
 pub use options::Options;
 pub use report::{Lost, Port, Report, RoundTrip, Spread, Traffic};
 
-use crate::leg::{self, Leg};
 use crate::sys::packet;
 use crate::sys::packet_wait::{Clock, Waiter, read};
-use account::Account;
+use crate::veth_port::{self, VethPort};
 use clock::Origin;
 use frame::Frame;
-use handle::Anew;
-use inbox::Inbox;
-use lane::Lane;
+use handle::Restart;
 use machine::Machine;
+use receive_batch::ReceiveBatch;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{self as net, Node, Packet};
+use statistics::Statistics;
 use std::io;
+use transmit_queue::TransmitQueue;
 
 /// Hosts among which the shortest path is looked for; a larger network's is bounded by its shortest link.
 const MOST_PAIRS: usize = 64;
@@ -60,7 +60,7 @@ const NONE: u32 = u32::MAX;
 
 /// The data path of one network.
 pub struct Engine {
-    lanes: Vec<Lane>,
+    queues: Vec<TransmitQueue>,
     /// The lane of each node, and of each address by its host's place.
     of_node: Vec<u32>,
     plan: Network,
@@ -76,10 +76,10 @@ pub struct Engine {
     blocked: bool,
     waiter: Waiter,
     handle: Handle,
-    account: Account,
+    statistics: Statistics,
     options: Options,
-    found: probe::Found,
-    bearable: Duration,
+    mechanisms: probe::Mechanisms,
+    tolerable: Duration,
     round_trip: Option<RoundTrip>,
     /// Processor time of the thread at the network's instant zero.
     processor: u64,
@@ -95,26 +95,27 @@ struct Arrival {
 
 impl Engine {
     /// At rest. The legs are those of the network's hosts; frames of hosts without a leg go nowhere.
-    pub fn new(legs: Vec<Leg>, network: &Network, seed: Seed, options: Options) -> io::Result<Self> {
+    pub fn new(ports: Vec<VethPort>, network: &Network, seed: Seed, options: Options) -> io::Result<Self> {
         let waiter = Waiter::new()?;
-        let found = probe::probe(&legs, &waiter, &options)?;
-        for (token, leg) in (0..).zip(&legs) {
-            waiter.add(std::os::fd::AsFd::as_fd(&leg.socket), token)?;
+        let mechanisms = probe::probe(&ports, &waiter, &options)?;
+        for (token, port) in (0..).zip(&ports) {
+            waiter.add(std::os::fd::AsFd::as_fd(&port.socket), token)?;
         }
         let machine = Machine::new(network, seed, None);
-        let bearable = report::bearable(shortest(&machine, network));
+        let tolerable = report::tolerable(shortest(&machine, network));
         let handle = Handle::new()?;
-        let most = legs.iter().map(|leg| leg.node.0 as usize + 1).max().unwrap_or(0);
+        let most = ports.iter().map(|port| port.node.0 as usize + 1).max().unwrap_or(0);
         let mut of_node = vec![NONE; most];
-        for (lane, leg) in (0..).zip(&legs) {
-            of_node[leg.node.0 as usize] = lane;
+        for (queue, port) in (0..).zip(&ports) {
+            of_node[port.node.0 as usize] = queue;
         }
-        let lanes: Vec<Lane> = legs.into_iter().map(|leg| Lane::new(leg, found.header)).collect();
+        let queues: Vec<TransmitQueue> =
+            ports.into_iter().map(|port| TransmitQueue::new(port, mechanisms.header)).collect();
         let engine = Self {
-            arrivals: Vec::with_capacity(packet::BATCH * lanes.len().max(1)),
-            ready: Vec::with_capacity(lanes.len()),
-            outgoing: Vec::with_capacity(lanes.len()),
-            lanes,
+            arrivals: Vec::with_capacity(packet::BATCH * queues.len().max(1)),
+            ready: Vec::with_capacity(queues.len()),
+            outgoing: Vec::with_capacity(queues.len()),
+            queues,
             of_node,
             plan: network.clone(),
             seed,
@@ -124,14 +125,14 @@ impl Engine {
             blocked: false,
             waiter,
             handle,
-            account: Account::new(bearable)?,
+            statistics: Statistics::new(tolerable)?,
             options,
-            found,
-            bearable,
+            mechanisms,
+            tolerable,
             round_trip: None,
             processor: read(Clock::Thread),
         };
-        engine.handle.tell(engine.report());
+        engine.handle.set_report(engine.report());
         Ok(engine)
     }
 
@@ -142,20 +143,20 @@ impl Engine {
     }
 
     /// A fresh network at rest; what was in flight, in the sockets or counted is gone.
-    fn restart(&mut self, anew: Anew, inbox: &mut Inbox) -> io::Result<()> {
-        self.seed = anew.seed;
-        let machine = Machine::new(&self.plan, anew.seed, anew.record);
+    fn restart(&mut self, restart: Restart, batch: &mut ReceiveBatch) -> io::Result<()> {
+        self.seed = restart.seed;
+        let machine = Machine::new(&self.plan, restart.seed, restart.record);
         let ended = std::mem::replace(&mut self.machine, machine).end();
-        self.handle.recorded(ended.err());
+        self.handle.set_record_error(ended.err());
         self.arrivals.clear();
         self.outgoing.clear();
         self.blocked = false;
-        for lane in &mut self.lanes {
-            lane.forget();
-            while inbox.receive(lane.socket(), lane.header).is_ok_and(|count| count == packet::BATCH) {}
-            packet::take_drops(lane.socket())?;
+        for queue in &mut self.queues {
+            queue.clear();
+            while batch.receive(queue.socket(), queue.header).is_ok_and(|count| count == packet::BATCH) {}
+            packet::take_drops(queue.socket())?;
         }
-        self.account.clear();
+        self.statistics.clear();
         self.floor = Instant(0);
         self.origin = Origin::new();
         self.machine.begin(self.origin.monotonic_ns());
@@ -166,23 +167,23 @@ impl Engine {
     /// Everything up to now.
     fn report(&self) -> Report {
         let elapsed = self.origin.now().since(Instant(0));
-        let lateness = self.account.lateness.spread();
-        let late = report::Late { frames: self.account.lateness.above(), of: lateness, bearable: self.bearable };
-        let waited = Some(self.account.waited.spread()).filter(|waited| waited.count > 0);
+        let lateness = self.statistics.lateness.spread();
+        let late = report::Late { frames: self.statistics.lateness.above(), of: lateness, tolerable: self.tolerable };
+        let waited = Some(self.statistics.waited.spread()).filter(|waited| waited.count > 0);
         let processor = Duration(read(Clock::Thread).saturating_sub(self.processor));
         Report {
             elapsed,
             cpu: processor.seconds() / elapsed.seconds().max(1e-9),
-            received: self.account.received,
-            sent: self.account.sent,
-            foreign: self.account.foreign(self.machine.without_path()),
+            received: self.statistics.received,
+            sent: self.statistics.sent,
+            foreign: self.statistics.foreign(self.machine.without_path()),
             ports: self.ports(),
             lateness,
             waited,
-            lost: self.account.lost,
-            overload: report::overload(self.account.lost, late),
+            lost: self.statistics.lost,
+            overload: report::overload(self.statistics.lost, late),
             round_trip: self.round_trip,
-            mechanisms: self.found.words.clone(),
+            mechanisms: self.mechanisms.descriptions.clone(),
         }
     }
 
@@ -204,9 +205,9 @@ impl Engine {
 
     /// The lane of the host with that address.
     #[inline]
-    fn lane_of(&self, address: std::net::Ipv4Addr) -> Option<u32> {
-        let lane = *self.of_node.get(leg::place(address)? as usize)?;
-        (lane != NONE).then_some(lane)
+    fn queue_of(&self, address: std::net::Ipv4Addr) -> Option<u32> {
+        let queue = *self.of_node.get(veth_port::host_index(address)? as usize)?;
+        (queue != NONE).then_some(queue)
     }
 }
 

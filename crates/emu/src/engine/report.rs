@@ -6,10 +6,10 @@ use stackline_core::time::Duration;
 use std::fmt::Write;
 
 /// Late frames that say nothing about the machine: any wake-up may take long once.
-const HANDFUL: u64 = 10;
+const LEAST_LATE_FRAMES: u64 = 10;
 
 /// Lateness that is nothing to speak of, in ns: what waking a processor costs.
-const USUAL: u64 = 100_000;
+const WAKEUP_NS: u64 = 100_000;
 
 /// Everything since the network was set going last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -115,9 +115,9 @@ pub struct RoundTrip {
 }
 
 /// Most lateness that is nothing to speak of in a network whose shortest path has that delay: 100 us, or 1 % of the delay.
-pub(crate) const fn bearable(shortest: Duration) -> Duration {
+pub(crate) const fn tolerable(shortest: Duration) -> Duration {
     let share = shortest.0 / 100;
-    Duration(if share > USUAL { share } else { USUAL })
+    Duration(if share > WAKEUP_NS { share } else { WAKEUP_NS })
 }
 
 /// Frames that left later than is bearable.
@@ -128,13 +128,13 @@ pub(crate) struct Late {
     /// All that left.
     pub(crate) of: Spread,
     /// What is bearable.
-    pub(crate) bearable: Duration,
+    pub(crate) tolerable: Duration,
 }
 
 impl Late {
     /// Whether it is the machine's doing: ten frames and one in a hundred.
-    const fn matters(self) -> bool {
-        self.frames >= HANDFUL && self.frames.saturating_mul(100) >= self.of.count
+    const fn is_significant(self) -> bool {
+        self.frames >= LEAST_LATE_FRAMES && self.frames.saturating_mul(100) >= self.of.count
     }
 }
 
@@ -155,10 +155,10 @@ pub(crate) fn overload(lost: Lost, late: Late) -> Option<String> {
         }
         text.push(')');
     }
-    if late.matters() {
+    if late.is_significant() {
         let joint = if text.is_empty() { "" } else { ", and " };
-        let Late { frames, of: Spread { count, max, .. }, bearable } = late;
-        let _ = write!(text, "{joint}{frames} of {count} frames left more than {bearable} late (at most {max})");
+        let Late { frames, of: Spread { count, max, .. }, tolerable } = late;
+        let _ = write!(text, "{joint}{frames} of {count} frames left more than {tolerable} late (at most {max})");
     }
     if text.is_empty() {
         return None;
@@ -174,24 +174,24 @@ mod tests {
     /// So many of so many frames were late.
     fn late(frames: u64, count: u64) -> Late {
         let of = Spread { count, max: Duration(400_000), ..Spread::default() };
-        Late { frames, of, bearable: bearable(Duration(1_000_000)) }
+        Late { frames, of, tolerable: tolerable(Duration(1_000_000)) }
     }
 
     #[test]
-    fn a_long_path_bears_more_lateness() {
-        assert_eq!(bearable(Duration(1_000_000)), Duration(100_000));
-        assert_eq!(bearable(Duration(50_000_000)), Duration(500_000));
+    fn a_long_path_tolerates_more_lateness() {
+        assert_eq!(tolerable(Duration(1_000_000)), Duration(100_000));
+        assert_eq!(tolerable(Duration(50_000_000)), Duration(500_000));
     }
 
     #[test]
-    fn a_handful_of_late_frames_is_no_overload() {
+    fn few_late_frames_are_no_overload() {
         for (frames, count) in [(0, 0), (1, 22), (9, 9), (9, 900), (10, 1001), (999, 100_000)] {
             assert_eq!(overload(Lost::default(), late(frames, count)), None, "{frames} of {count}");
         }
         for (frames, count) in [(10, 10), (10, 22), (10, 1000), (1000, 100_000)] {
             let text = overload(Lost::default(), late(frames, count)).unwrap();
-            let said = format!("{frames} of {count} frames left more than 100 us late (at most 400 us): ");
-            assert!(text.starts_with(&said), "{text}");
+            let expected = format!("{frames} of {count} frames left more than 100 us late (at most 400 us): ");
+            assert!(text.starts_with(&expected), "{text}");
         }
     }
 
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn overload_says_why() {
+    fn the_overload_message_has_the_reason() {
         let lost = Lost { unread: 3, refused: 1, ..Lost::default() };
         let text = overload(lost, late(31, 1000)).unwrap();
         assert_eq!(

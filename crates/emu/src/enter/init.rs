@@ -1,7 +1,7 @@
 //! The first process of a program's PID namespace: starts the program, passes signals on, reaps what is orphaned, and takes
 //! everything inside with it when it ends.
 
-use super::signals::{Sent, Signals};
+use super::signals::{PendingSignal, Signals};
 use super::view;
 use crate::sys::fork::blocking;
 use nix::errno::Errno;
@@ -22,7 +22,7 @@ pub(super) fn run(command: &[OsString], signals: &Signals, parent: BorrowedFd<'_
     if set_pdeathsig(Signal::SIGKILL).is_err() || orphaned(parent) {
         return 1;
     }
-    if let Err(error) = view::own_processes() {
+    if let Err(error) = view::mount_proc() {
         eprintln!("note: programs see the machine's /proc, since a container's own cannot be mounted here: {error}");
     }
     let program = match start(command, signals.before) {
@@ -62,9 +62,9 @@ fn serve(program: Pid, signals: &Signals) -> nix::Result<i32> {
         while let Some(sent) = signals.next()? {
             match sent {
                 // From outside: from the parent, on behalf of who sent it there.
-                Sent::By(0, signal) => drop(kill(program, signal)),
-                Sent::By(..) | Sent::Kernel => {}
-                Sent::Child => {
+                PendingSignal::By(0, signal) => drop(kill(program, signal)),
+                PendingSignal::By(..) | PendingSignal::Kernel => {}
+                PendingSignal::Child => {
                     if let Some(code) = reap(program)? {
                         return Ok(code);
                     }

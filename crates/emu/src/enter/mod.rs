@@ -4,27 +4,9 @@
 
 mod exec;
 mod init;
+mod network;
 mod signals;
 mod view;
 
-pub use exec::{Guest, exec};
-
-use crate::refusal::{Refusal, Result};
-use nix::sched::{CloneFlags, setns};
-use std::fs::File;
-use std::path::Path;
-
-/// Moves this process to a host's network, by the paths of its namespaces. At the start of the process, while it has one
-/// thread; the user namespace is there only where a user who is not root made the hosts.
-pub fn network(user: Option<&Path>, net: &Path) -> Result<()> {
-    let open = |path: &Path| {
-        let gone =
-            |error| Refusal::environment(format!("the host's namespace {} is not there: {error}", path.display()));
-        File::open(path).map_err(gone)
-    };
-    let (user, net) = (user.map(open).transpose()?, open(net)?);
-    if let Some(user) = user {
-        setns(user, CloneFlags::CLONE_NEWUSER).map_err(|e| Refusal::call("entering the user namespace", e))?;
-    }
-    setns(net, CloneFlags::CLONE_NEWNET).map_err(|e| Refusal::call("entering the host's network", e))
-}
+pub use exec::{HostProgram, exec};
+pub use network::network;

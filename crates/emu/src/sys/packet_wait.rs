@@ -94,7 +94,7 @@ pub(crate) struct Waiter {
     /// Since Linux 5.11; else two calls.
     fine: bool,
     events: [libc::epoll_event; EVENTS],
-    told: usize,
+    ready: usize,
 }
 
 impl Waiter {
@@ -108,7 +108,7 @@ impl Waiter {
         let epoll = unsafe { OwnedFd::from_raw_fd(number) };
         // SAFETY: epoll_event is plain data, for which all bytes zero is a value.
         let events = unsafe { zeroed() };
-        let mut waiter = Self { epoll, fine: true, events, told: 0 };
+        let mut waiter = Self { epoll, fine: true, events, ready: 0 };
         waiter.fine = waiter.wait_fine(Some(0)).is_ok();
         Ok(waiter)
     }
@@ -137,7 +137,7 @@ impl Waiter {
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Waits for at most so many ns, for ever without. [`Self::told`] has what can be read; a signal ends it early.
+    /// Waits for at most so many ns, for ever without. [`Self::ready`] has what can be read; a signal ends it early.
     pub(crate) fn wait(&mut self, ns: Option<u64>) -> io::Result<()> {
         let waited = match (ns, self.fine) {
             (Some(0), _) => self.wait_coarse(0),
@@ -146,7 +146,7 @@ impl Waiter {
         };
         match waited {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                self.told = 0;
+                self.ready = 0;
                 Ok(())
             }
             other => other,
@@ -154,15 +154,15 @@ impl Waiter {
     }
 
     /// Tokens of what can be read.
-    pub(crate) fn told(&self) -> impl Iterator<Item = u64> {
-        self.events[..self.told].iter().map(|event| event.u64)
+    pub(crate) fn ready_tokens(&self) -> impl Iterator<Item = u64> {
+        self.events[..self.ready].iter().map(|event| event.u64)
     }
 
     fn wait_coarse(&mut self, ms: i32) -> io::Result<()> {
         let epoll = self.epoll.as_raw_fd();
         // SAFETY: the pointer is to that many live values.
-        let told = unsafe { libc::epoll_wait(epoll, self.events.as_mut_ptr(), EVENTS as i32, ms) };
-        self.note(i64::from(told))
+        let ready = unsafe { libc::epoll_wait(epoll, self.events.as_mut_ptr(), EVENTS as i32, ms) };
+        self.note(i64::from(ready))
     }
 
     fn wait_fine(&mut self, ns: Option<u64>) -> io::Result<()> {
@@ -170,10 +170,10 @@ impl Waiter {
         let until = time.as_ref().map_or(null(), |time| &raw const *time);
         let (epoll, events) = (self.epoll.as_raw_fd(), self.events.as_mut_ptr());
         // SAFETY: the pointers are to that many live events and to a live time, or null where null is allowed.
-        let told = unsafe {
+        let ready = unsafe {
             libc::syscall(libc::SYS_epoll_pwait2, epoll, events, EVENTS, until, null::<libc::sigset_t>(), 0_usize)
         };
-        self.note(told)
+        self.note(ready)
     }
 
     /// `ppoll` knows nanoseconds since long ago.
@@ -186,8 +186,8 @@ impl Waiter {
         if ready < 0 { Err(io::Error::last_os_error()) } else { self.wait_coarse(0) }
     }
 
-    fn note(&mut self, told: i64) -> io::Result<()> {
-        self.told = usize::try_from(told).map_err(|_| io::Error::last_os_error())?;
+    fn note(&mut self, ready: i64) -> io::Result<()> {
+        self.ready = usize::try_from(ready).map_err(|_| io::Error::last_os_error())?;
         Ok(())
     }
 }
@@ -204,7 +204,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn it_wakes_for_what_can_be_read_and_not_before_the_time() {
+    fn it_wakes_for_readable_sockets_and_not_before_the_time() {
         for fine in [true, false] {
             let mut waiter = Waiter::new().unwrap();
             waiter.fine &= fine;
@@ -213,10 +213,10 @@ mod tests {
             let before = read(Clock::Monotonic);
             waiter.wait(Some(300_000)).unwrap();
             assert!(read(Clock::Monotonic) >= before + 300_000);
-            assert_eq!(waiter.told().count(), 0);
+            assert_eq!(waiter.ready_tokens().count(), 0);
             here.write_all(b"x").unwrap();
             waiter.wait(None).unwrap();
-            assert_eq!(waiter.told().collect::<Vec<_>>(), [7]);
+            assert_eq!(waiter.ready_tokens().collect::<Vec<_>>(), [7]);
         }
     }
 }

@@ -41,7 +41,7 @@ impl Log {
     /// In the order of time.
     pub(crate) fn sorted(mut self) -> Vec<String> {
         self.0.sort_by_key(|(at, _)| *at);
-        self.0.into_iter().map(|(at, queue_kind)| format!("{at} {queue_kind}")).collect()
+        self.0.into_iter().map(|(at, line)| format!("{at} {line}")).collect()
     }
 }
 

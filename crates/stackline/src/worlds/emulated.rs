@@ -158,7 +158,7 @@ fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Faul
     let watched = emulation.lease().try_clone_to_owned();
     let watched = watched.map_err(|e| Fault::environment(format!("the emulator cannot be watched: {e}")))?;
     std::thread::spawn(move || {
-        stackline_emu::client::until_gone(&watched);
+        stackline_emu::client::wait_until_gone(&watched);
         interrupted.store(true, Ordering::Relaxed);
     });
     Ok(())

@@ -1,6 +1,6 @@
 //! What is counted on the way: no allocation, a few additions a frame.
 
-use super::header::Unfit;
+use super::header::Unsupported;
 use super::report::{Lost, Spread, Traffic};
 use hdrhistogram::Histogram;
 use stackline_core::time::Duration;
@@ -13,11 +13,11 @@ pub(crate) enum Foreign {
     NotIpv4,
     Malformed,
     Segmentation,
-    Nobody,
+    UnknownHost,
     TooLong,
     Unreadable,
     Refused,
-    Before,
+    SentEarlier,
 }
 
 const FOREIGN: [&str; 8] = [
@@ -31,12 +31,12 @@ const FOREIGN: [&str; 8] = [
     "sent before the network was set going",
 ];
 
-impl From<Unfit> for Foreign {
-    fn from(unfit: Unfit) -> Self {
-        match unfit {
-            Unfit::NotIpv4 => Self::NotIpv4,
-            Unfit::Malformed => Self::Malformed,
-            Unfit::Segmentation => Self::Segmentation,
+impl From<Unsupported> for Foreign {
+    fn from(unsupported: Unsupported) -> Self {
+        match unsupported {
+            Unsupported::NotIpv4 => Self::NotIpv4,
+            Unsupported::Malformed => Self::Malformed,
+            Unsupported::Segmentation => Self::Segmentation,
         }
     }
 }
@@ -83,7 +83,7 @@ impl Times {
 }
 
 /// All that is counted.
-pub(crate) struct Account {
+pub(crate) struct Statistics {
     pub(crate) received: Traffic,
     pub(crate) sent: Traffic,
     foreign: [u64; FOREIGN.len()],
@@ -92,15 +92,15 @@ pub(crate) struct Account {
     pub(crate) waited: Times,
 }
 
-impl Account {
-    /// Nothing yet; departures later than `bearable` are counted.
-    pub(crate) fn new(bearable: Duration) -> io::Result<Self> {
+impl Statistics {
+    /// Nothing yet; departures later than `tolerable` are counted.
+    pub(crate) fn new(tolerable: Duration) -> io::Result<Self> {
         Ok(Self {
             received: Traffic::default(),
             sent: Traffic::default(),
             foreign: [0; FOREIGN.len()],
             lost: Lost::default(),
-            lateness: Times::new(bearable)?,
+            lateness: Times::new(tolerable)?,
             waited: Times::new(Duration(u64::MAX))?,
         })
     }

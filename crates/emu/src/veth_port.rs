@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 /// One host's way into the emulator.
 #[derive(Debug)]
-pub struct Leg {
+pub struct VethPort {
     /// The host.
     pub node: Node,
     /// `AF_PACKET`, `SOCK_RAW`, bound to the central end of the host's veth pair for all protocols, non-blocking, with
@@ -33,7 +33,7 @@ pub fn address(host: u32) -> Ipv4Addr {
 
 /// The host's place in its network; `None` for an address that no host has.
 #[must_use]
-pub fn place(address: Ipv4Addr) -> Option<u32> {
+pub fn host_index(address: Ipv4Addr) -> Option<u32> {
     let [first, second, high, low] = address.octets();
     let host = (u32::from(high) * 250 + u32::from(low)).checked_sub(1)?;
     ((first, second) == (10, 71) && (1..=250).contains(&low)).then_some(host)
@@ -55,12 +55,12 @@ mod tests {
     }
 
     #[test]
-    fn addresses_lead_back_to_their_hosts() {
+    fn addresses_map_back_to_their_hosts() {
         for host in [0, 1, 249, 250, 12_345, MOST_HOSTS as u32 - 1] {
-            assert_eq!(place(address(host)), Some(host));
+            assert_eq!(host_index(address(host)), Some(host));
         }
         for nobody in [[10, 71, 0, 0], [10, 71, 3, 251], [10, 70, 0, 1], [255, 255, 255, 255]] {
-            assert_eq!(place(Ipv4Addr::from(nobody)), None);
+            assert_eq!(host_index(Ipv4Addr::from(nobody)), None);
         }
     }
 }

@@ -7,12 +7,12 @@
 //! ```
 //! Nothing of it has a name outside this process: when the process ends, however it ends, all is gone.
 
-use crate::leg::{self, Leg};
 use crate::namespace;
-use crate::reach::{self, Reach};
+use crate::path_mtu::{self, PathMtus};
 use crate::refusal::{Refusal, Result};
 use crate::rtnl::{Batch, Refused, Rtnl};
 use crate::sys::raw;
+use crate::veth_port::{self, VethPort};
 use crate::wiring::{self, Pair};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use stackline_core::network::Network;
@@ -29,7 +29,7 @@ const SPARE_FILES: u64 = 64;
 
 /// The hosts of a network, for as long as it is kept.
 #[derive(Debug)]
-pub struct House {
+pub struct Testbed {
     /// The user namespace that owns the hosts, where there is one.
     pub user: Option<File>,
     /// In the order of the network.
@@ -48,23 +48,23 @@ pub struct Host {
 }
 
 /// Makes the hosts and their legs. The process has one thread yet; it leaves the machine's network for good.
-pub fn build(network: &Network) -> Result<(House, Vec<Leg>)> {
-    enough(network.hosts.len())?;
-    let reaches = reach::reaches(network)?;
-    let user = namespace::leave()?;
-    settle_centre()?;
-    let nets = hosts(&reaches, marks(network))?;
-    let legs = (0..).zip(&reaches).map(|(number, reach)| leg(number, reach)).collect::<Result<Vec<_>>>()?;
-    let hosts = network.hosts.iter().zip(&legs).zip(nets);
-    let hosts = hosts.map(|((host, leg), net)| Host { name: host.name.clone(), address: leg.address, net });
-    Ok((House { user, hosts: hosts.collect() }, legs))
+pub fn build(network: &Network) -> Result<(Testbed, Vec<VethPort>)> {
+    check_limits(network.hosts.len())?;
+    let path_mtus = path_mtu::path_mtus(network)?;
+    let user = namespace::unshare_network()?;
+    set_up_central_namespace()?;
+    let nets = hosts(&path_mtus, marks(network))?;
+    let ports = (0..).zip(&path_mtus).map(|(number, mtus)| port(number, mtus)).collect::<Result<Vec<_>>>()?;
+    let hosts = network.hosts.iter().zip(&ports).zip(nets);
+    let hosts = hosts.map(|((host, port), net)| Host { name: host.name.clone(), address: port.address, net });
+    Ok((Testbed { user, hosts: hosts.collect() }, ports))
 }
 
 /// Moves this process to a network of its own in which there is loopback and nothing else: for what is measured between
 /// two threads. At the start of the process, while it has one thread.
-pub fn alone() -> Result<()> {
-    namespace::leave()?;
-    settle_centre()
+pub fn isolate() -> Result<()> {
+    namespace::unshare_network()?;
+    set_up_central_namespace()
 }
 
 /// Whether any queue marks packets instead of dropping them.
@@ -75,9 +75,9 @@ fn marks(network: &Network) -> bool {
 }
 
 /// Addresses and file descriptors for so many hosts.
-fn enough(hosts: usize) -> Result<()> {
-    if hosts > leg::MOST_HOSTS {
-        let message = format!("an emulated network has at most {} hosts, not {hosts}", leg::MOST_HOSTS);
+fn check_limits(hosts: usize) -> Result<()> {
+    if hosts > veth_port::MOST_HOSTS {
+        let message = format!("an emulated network has at most {} hosts, not {hosts}", veth_port::MOST_HOSTS);
         return Err(Refusal::input(message).hint("`--in simulated` has no such bound"));
     }
     let wanted = 2 * hosts as u64 + SPARE_FILES;
@@ -90,33 +90,33 @@ fn enough(hosts: usize) -> Result<()> {
         .map_err(|e| Refusal::call("raising the limit of files", e))
 }
 
-fn settle_centre() -> Result<()> {
+fn set_up_central_namespace() -> Result<()> {
     let failed = |error| Refusal::call("setting up the central namespace", error);
-    namespace::quieten().map_err(failed)?;
+    namespace::disable_ipv6().map_err(failed)?;
     let mut batch = Batch::default();
     wiring::loopback(&mut batch);
     Rtnl::open().map_err(failed)?.carry_out(batch).map_err(refused)
 }
 
 /// The hosts' namespaces, wired. The kernel spends most of the time on waiting, so several are made at once.
-fn hosts(reaches: &[Reach], ecn: bool) -> Result<Vec<File>> {
-    let centre = namespace::current().map_err(|error| Refusal::call("opening the central namespace", error))?;
+fn hosts(path_mtus: &[PathMtus], ecn: bool) -> Result<Vec<File>> {
+    let namespace = namespace::current().map_err(|error| Refusal::call("opening the central namespace", error))?;
     let at_once = thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
-    let next = Mutex::new((0..).zip(reaches));
+    let next = Mutex::new((0..).zip(path_mtus));
     let made = Mutex::new(Vec::new());
     let make = || -> Result<()> {
         // Of the central namespace, as the thread still is.
         let central = Rtnl::open().map_err(|error| Refusal::call("opening rtnetlink", error))?;
         loop {
-            let Some((number, reach)) = next.lock().ok().and_then(|mut next| next.next()) else { return Ok(()) };
-            let net = host(number, reach, &centre, &central, ecn)?;
+            let Some((number, mtus)) = next.lock().ok().and_then(|mut next| next.next()) else { return Ok(()) };
+            let net = host(number, mtus, &namespace, &central, ecn)?;
             if let Ok(mut made) = made.lock() {
                 made.push((number, net));
             }
         }
     };
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..at_once.min(reaches.len())).map(|_| scope.spawn(make)).collect();
+        let threads: Vec<_> = (0..at_once.min(path_mtus.len())).map(|_| scope.spawn(make)).collect();
         let panicked = |_| Err(Refusal::emulation("a thread that makes hosts panicked"));
         threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(panicked))
     })?;
@@ -125,15 +125,16 @@ fn hosts(reaches: &[Reach], ecn: bool) -> Result<Vec<File>> {
     Ok(made.into_iter().map(|(_, net)| net).collect())
 }
 
-fn host(number: u32, reach: &Reach, centre: &File, central: &Rtnl, ecn: bool) -> Result<File> {
-    let net = namespace::next().map_err(|error| Refusal::namespaces("a network namespace for each host", error))?;
+fn host(number: u32, mtus: &PathMtus, namespace: &File, central: &Rtnl, ecn: bool) -> Result<File> {
+    let net =
+        namespace::new_network().map_err(|error| Refusal::namespaces("a network namespace for each host", error))?;
     let failed = |error: io::Error| Refusal::call("setting up a host's namespace", error);
-    namespace::quieten().map_err(failed)?;
-    namespace::let_ping();
+    namespace::disable_ipv6().map_err(failed)?;
+    namespace::allow_ping();
     if ecn {
-        namespace::ask_for_ecn().map_err(failed)?;
+        namespace::enable_ecn().map_err(failed)?;
     }
-    let pair = Pair { number, address: leg::address(number), reach, centre: centre.as_raw_fd() };
+    let pair = Pair { number, address: veth_port::address(number), mtus, central: namespace.as_raw_fd() };
     let rtnl = Rtnl::open().map_err(failed)?;
     let mut batch = Batch::default();
     wiring::loopback(&mut batch);
@@ -148,18 +149,18 @@ fn host(number: u32, reach: &Reach, centre: &File, central: &Rtnl, ecn: bool) ->
     Ok(net)
 }
 
-fn leg(number: u32, reach: &Reach) -> Result<Leg> {
+fn port(number: u32, mtus: &PathMtus) -> Result<VethPort> {
     let socket = raw::packet_socket(wiring::central_index(number)).map_err(|error| match error.raw_os_error() {
         Some(libc::EAFNOSUPPORT) => Refusal::environment("this kernel has no packet sockets (CONFIG_PACKET)"),
         _ => Refusal::call("opening a packet socket", error),
     })?;
-    Ok(Leg {
+    Ok(VethPort {
         node: Node(number),
         socket,
         host_mac: wiring::host_mac(number),
         gateway_mac: wiring::GATEWAY_MAC,
-        address: leg::address(number),
-        mtu: reach.interface,
+        address: veth_port::address(number),
+        mtu: mtus.interface,
     })
 }
 

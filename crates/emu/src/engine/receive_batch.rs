@@ -10,20 +10,20 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 /// Slots for one batch.
-pub(crate) struct Inbox {
+pub(crate) struct ReceiveBatch {
     slots: Vec<(Buffer, Buffer)>,
     received: [Received; BATCH],
 }
 
 /// A frame as it came.
-pub(crate) struct Arrived {
+pub(crate) struct ReceivedFrame {
     pub(crate) buffer: Buffer,
     pub(crate) length: usize,
     /// In ns of the real clock.
     pub(crate) stamp: Option<u64>,
 }
 
-impl Inbox {
+impl ReceiveBatch {
     pub(crate) fn new() -> Self {
         let slots = (0..BATCH).map(|_| (Buffer::holding(SMALL), Buffer::holding(LARGE))).collect();
         Self { slots, received: [Received::default(); BATCH] }
@@ -43,7 +43,7 @@ impl Inbox {
     }
 
     /// Takes the frame of that slot; `None` for one longer than any packet.
-    pub(crate) fn take(&mut self, slot: usize) -> Option<Arrived> {
+    pub(crate) fn take(&mut self, slot: usize) -> Option<ReceivedFrame> {
         let Received { length, stamp } = self.received[slot];
         let (small, large) = &mut self.slots[slot];
         let buffer = if length <= SMALL {
@@ -54,6 +54,6 @@ impl Inbox {
         } else {
             return None;
         };
-        Some(Arrived { buffer, length, stamp })
+        Some(ReceivedFrame { buffer, length, stamp })
     }
 }

@@ -2,12 +2,12 @@
 //! the emulator stand beside it; nothing else uses it.
 
 use super::header::VIRTIO;
-use super::inbox::Inbox;
 use super::probe::probe;
+use super::receive_batch::ReceiveBatch;
 use super::{Options, buffer::Buffer};
-use crate::leg::Leg;
 use crate::sys::packet;
 use crate::sys::packet_wait::{Clock, Waiter, read};
+use crate::veth_port::VethPort;
 use stackline_core::time::Duration;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,34 +15,34 @@ use std::os::fd::{AsFd, BorrowedFd};
 const STOP: u64 = u64::MAX;
 
 /// Forwards between two legs until `stop` can be read; returns how many frames, and the processor time it took.
-pub fn forward(legs: &[Leg; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, Duration)> {
+pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, Duration)> {
     let begin = read(Clock::Thread);
     let mut total = 0;
     let mut waiter = Waiter::new()?;
-    probe(legs, &waiter, &Options { stamps: false, ..Options::default() })?;
-    for (token, leg) in (0..).zip(legs) {
-        waiter.add(leg.socket.as_fd(), token)?;
+    probe(ports, &waiter, &Options { stamps: false, ..Options::default() })?;
+    for (token, port) in (0..).zip(ports) {
+        waiter.add(port.socket.as_fd(), token)?;
     }
     waiter.add(stop, STOP)?;
-    let mut inbox = Inbox::new();
+    let mut batch = ReceiveBatch::new();
     let mut frames: Vec<(Buffer, usize)> = Vec::with_capacity(packet::BATCH);
     loop {
         waiter.wait(None)?;
-        for token in waiter.told() {
+        for token in waiter.ready_tokens() {
             if token == STOP {
                 return Ok((total, Duration(read(Clock::Thread) - begin)));
             }
             let from = token as usize;
-            let Ok(count) = inbox.receive(legs[from].socket.as_fd(), true) else { continue };
+            let Ok(count) = batch.receive(ports[from].socket.as_fd(), true) else { continue };
             total += count as u64;
             frames
-                .extend((0..count).filter_map(|slot| inbox.take(slot)).map(|arrived| (arrived.buffer, arrived.length)));
-            pass(&mut frames, &legs[1 - from])?;
+                .extend((0..count).filter_map(|slot| batch.take(slot)).map(|arrived| (arrived.buffer, arrived.length)));
+            pass(&mut frames, &ports[1 - from])?;
         }
     }
 }
 
-fn pass(frames: &mut Vec<(Buffer, usize)>, to: &Leg) -> io::Result<()> {
+fn pass(frames: &mut Vec<(Buffer, usize)>, to: &VethPort) -> io::Result<()> {
     for (frame, _) in frames.iter_mut() {
         frame[VIRTIO..VIRTIO + 6].copy_from_slice(&to.host_mac);
     }

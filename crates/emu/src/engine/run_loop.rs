@@ -1,11 +1,11 @@
 //! The loop: wait, take, carry, send.
 
-use super::account::{Foreign, count};
 use super::buffer;
 use super::frame::Frame;
-use super::handle::Anew;
+use super::handle::Restart;
 use super::header;
-use super::inbox::{Arrived, Inbox};
+use super::receive_batch::{ReceiveBatch, ReceivedFrame};
+use super::statistics::{Foreign, count};
 use super::{Arrival, Engine, Report};
 use crate::sys::packet;
 use crate::sys::packet_wait::{Schedule, schedule, set_schedule, set_timer_slack};
@@ -16,16 +16,16 @@ use std::os::fd::BorrowedFd;
 
 /// Tokens of what is not a lane.
 const STOP: u64 = u64::MAX;
-const BELL: u64 = u64::MAX - 1;
+const WAKEUP: u64 = u64::MAX - 1;
 
 /// How long to wait before a full socket is tried again, in ns.
 const AGAIN: u64 = 50_000;
 
 /// What a wait ended with.
 #[derive(Default)]
-struct Woken {
+struct WakeReason {
     stop: bool,
-    bell: bool,
+    wakeup: bool,
 }
 
 /// Niceness asked for: before everything that has none.
@@ -35,12 +35,12 @@ const TURN: u64 = 100_000;
 
 /// Has the scheduler prefer this thread as far as it is allowed to be; how far in words. Not in real time: what spins would
 /// be held back for its share of a second.
-fn favour(before: Option<Schedule>) -> String {
+fn raise_priority(before: Option<Schedule>) -> String {
     let Some(before) = before.filter(|before| before.policy == 0) else {
         return "scheduled as the thread was".into();
     };
-    let wishes = [(NICE, TURN), (before.nice, TURN), (NICE, 0)];
-    let granted = wishes.into_iter().find(|(nice, turn)| {
+    let candidates = [(NICE, TURN), (before.nice, TURN), (NICE, 0)];
+    let granted = candidates.into_iter().find(|(nice, turn)| {
         let nice = before.nice.min(*nice);
         set_schedule(before.with(nice, *turn)).is_ok()
     });
@@ -57,71 +57,71 @@ impl Engine {
     pub fn run(&mut self, stop: BorrowedFd<'_>) -> io::Result<Report> {
         let slack = set_timer_slack(1);
         let before = schedule();
-        self.found.words.push(favour(before.as_ref().ok().copied()));
+        self.mechanisms.descriptions.push(raise_priority(before.as_ref().ok().copied()));
         self.waiter.add(stop, STOP)?;
-        self.waiter.add(self.handle.bell(), BELL)?;
+        self.waiter.add(self.handle.wakeup(), WAKEUP)?;
         let ended = self.serve();
-        let forgotten = self.waiter.remove(stop).and(self.waiter.remove(self.handle.bell()));
+        let forgotten = self.waiter.remove(stop).and(self.waiter.remove(self.handle.wakeup()));
         set_timer_slack(slack);
         if let Ok(before) = before {
             // Less is always granted.
             let _ = set_schedule(before);
         }
         let report = self.collect_drops().map(|()| self.report());
-        self.found.words.pop();
+        self.mechanisms.descriptions.pop();
         self.handle.end(report.as_ref().ok().cloned());
         ended.and(forgotten).and(report)
     }
 
     fn serve(&mut self) -> io::Result<()> {
-        let mut inbox = Inbox::new();
-        let anew = self.handle.wish().unwrap_or(Anew { seed: self.seed, record: None });
-        self.restart(anew, &mut inbox)?;
+        let mut batch = ReceiveBatch::new();
+        let restart = self.handle.take_restart().unwrap_or(Restart { seed: self.seed, record: None });
+        self.restart(restart, &mut batch)?;
         self.handle.begin();
         loop {
-            let woken = self.wait()?;
-            if woken.bell {
-                self.hear(&mut inbox)?;
+            let reason = self.wait()?;
+            if reason.wakeup {
+                self.handle_requests(&mut batch)?;
             }
-            if woken.stop {
+            if reason.stop {
                 return Ok(());
             }
-            self.round(&mut inbox)?;
+            self.round(&mut batch)?;
         }
     }
 
-    fn hear(&mut self, inbox: &mut Inbox) -> io::Result<()> {
+    fn handle_requests(&mut self, batch: &mut ReceiveBatch) -> io::Result<()> {
         let handle = self.handle.clone();
-        let (restart, question) = handle.question();
-        if let Some(anew) = restart {
-            self.restart(anew, inbox)?;
+        let (restart, number) = handle.take_requests();
+        if let Some(restart) = restart {
+            self.restart(restart, batch)?;
             self.ready.clear();
         }
         self.collect_drops()?;
-        handle.answer(question, self.report());
+        handle.answer(number, self.report());
         Ok(())
     }
 
     /// Waits for frames, or until shortly before the next departure.
-    fn wait(&mut self) -> io::Result<Woken> {
-        let patience = self.patience();
-        self.waiter.wait(patience)?;
-        let mut woken = Woken::default();
+    fn wait(&mut self) -> io::Result<WakeReason> {
+        let timeout = self.timeout();
+        self.waiter.wait(timeout)?;
+        let mut reason = WakeReason::default();
         self.ready.clear();
-        for token in self.waiter.told() {
+        for token in self.waiter.ready_tokens() {
             match token {
-                STOP => woken.stop = true,
-                BELL => woken.bell = true,
-                lane => self.ready.push(lane as u32),
+                STOP => reason.stop = true,
+                WAKEUP => reason.wakeup = true,
+                queue => self.ready.push(queue as u32),
             }
         }
-        Ok(woken)
+        Ok(reason)
     }
 
     /// How long it may sleep, in ns; for ever when nothing is under way.
-    fn patience(&self) -> Option<u64> {
+    fn timeout(&self) -> Option<u64> {
         let due = self.machine.deadline().map(|(due, _)| due.since(self.origin.now()).0);
-        let due = due.map(|ns| match self.found.spins {
+        let due = due.map(|ns| match self.mechanisms.spins {
             true => ns.saturating_sub(self.options.spin.0),
             false => ns,
         });
@@ -129,31 +129,31 @@ impl Engine {
         due.into_iter().chain(again).min()
     }
 
-    fn round(&mut self, inbox: &mut Inbox) -> io::Result<()> {
+    fn round(&mut self, batch: &mut ReceiveBatch) -> io::Result<()> {
         for turn in 0..self.ready.len() {
-            self.take(self.ready[turn], inbox)?;
+            self.receive(self.ready[turn], batch)?;
         }
         if self.ready.len() > 1 {
             // By number too, for only the stable sort that allocates keeps equal ones in order.
             self.arrivals.sort_unstable_by_key(|arrival| (arrival.at, arrival.number));
         }
-        self.carry();
+        self.forward();
         self.send();
         Ok(())
     }
 
     /// Takes a batch of frames from a lane.
-    fn take(&mut self, lane: u32, inbox: &mut Inbox) -> io::Result<()> {
-        let from = &self.lanes[lane as usize];
-        let count = match inbox.receive(from.socket(), from.header) {
+    fn receive(&mut self, queue: u32, batch: &mut ReceiveBatch) -> io::Result<()> {
+        let from = &self.queues[queue as usize];
+        let count = match batch.receive(from.socket(), from.header) {
             Ok(count) => count,
             Err(error) => return self.unreadable(error),
         };
         let (now, believed) = self.origin.compare();
         for slot in 0..count {
-            match inbox.take(slot) {
-                Some(arrived) => self.arrive(lane, arrived, now, believed),
-                None => self.account.count_foreign(Foreign::TooLong),
+            match batch.take(slot) {
+                Some(arrived) => self.accept_frame(queue, arrived, now, believed),
+                None => self.statistics.count_foreign(Foreign::TooLong),
             }
         }
         Ok(())
@@ -164,39 +164,39 @@ impl Engine {
             Some(libc::EAGAIN | libc::EINTR) => Ok(()),
             // One frame, of a kind that the virtio-net header has no words for, or its interface going down.
             Some(libc::EINVAL | libc::ENETDOWN) => {
-                self.account.count_foreign(Foreign::Unreadable);
+                self.statistics.count_foreign(Foreign::Unreadable);
                 Ok(())
             }
             _ => Err(error),
         }
     }
 
-    fn arrive(&mut self, lane: u32, arrived: Arrived, now: Instant, believed: bool) {
-        let Arrived { buffer, length, stamp } = arrived;
+    fn accept_frame(&mut self, queue: u32, arrived: ReceivedFrame, now: Instant, believed: bool) {
+        let ReceivedFrame { buffer, length, stamp } = arrived;
         let at = match stamp.filter(|_| believed) {
             Some(stamp) => match self.origin.instant(stamp) {
                 Some(at) => at.min(now),
-                None => return self.account.count_foreign(Foreign::Before),
+                None => return self.statistics.count_foreign(Foreign::SentEarlier),
             },
             None => now,
         };
         if stamp.is_some() && believed {
-            self.account.waited.record(now.since(at).0);
+            self.statistics.waited.record(now.since(at).0);
         }
         let header = match header::read(&buffer[..length]) {
             Ok(header) => header,
-            Err(unfit) => return self.account.count_foreign(unfit.into()),
+            Err(unsupported) => return self.statistics.count_foreign(unsupported.into()),
         };
-        let Some(to) = self.lane_of(header.to) else { return self.account.count_foreign(Foreign::Nobody) };
-        count(&mut self.account.received, header.segments);
+        let Some(to) = self.queue_of(header.to) else { return self.statistics.count_foreign(Foreign::UnknownHost) };
+        count(&mut self.statistics.received, header.segments);
         if buffer::taken() > self.options.memory {
-            self.account.lost.memory += 1;
+            self.statistics.lost.memory += 1;
             return;
         }
         let packet = Packet {
             number: 0,
-            from: self.lanes[lane as usize].leg.node,
-            to: self.lanes[to as usize].leg.node,
+            from: self.queues[queue as usize].port.node,
+            to: self.queues[to as usize].port.node,
             flow: header.flow,
             ecn: header.ecn,
             segments: header.segments,
@@ -206,7 +206,7 @@ impl Engine {
     }
 
     /// Takes what came through the machine, each at its instant, up to now.
-    fn carry(&mut self) {
+    fn forward(&mut self) {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         for Arrival { at, packet, .. } in arrivals.drain(..) {
             // Without this, what is due before would see what came after.
@@ -223,24 +223,24 @@ impl Engine {
         while let Some(delivery) = self.machine.poll(until) {
             self.floor = self.floor.max(delivery.due);
             let Packet { to, segments, payload, .. } = delivery.packet;
-            let Some(&lane) = self.of_node.get(to.0 as usize) else { continue };
-            if self.lanes[lane as usize].put(delivery.due, segments, payload) {
-                self.outgoing.push(lane);
+            let Some(&queue) = self.of_node.get(to.0 as usize) else { continue };
+            if self.queues[queue as usize].put(delivery.due, segments, payload) {
+                self.outgoing.push(queue);
             }
         }
     }
 
     /// Sends what is due, on each lane that has something.
     fn send(&mut self) {
-        let Self { lanes, outgoing, origin, account, .. } = self;
-        outgoing.retain(|lane| !lanes[*lane as usize].send(origin, account));
+        let Self { queues, outgoing, origin, statistics, .. } = self;
+        outgoing.retain(|queue| !queues[*queue as usize].send(origin, statistics));
         self.blocked = !self.outgoing.is_empty();
     }
 
     /// Asks the sockets what they had no room for.
     fn collect_drops(&mut self) -> io::Result<()> {
-        for lane in &self.lanes {
-            self.account.lost.unread += packet::take_drops(lane.socket())?;
+        for queue in &self.queues {
+            self.statistics.lost.unread += packet::take_drops(queue.socket())?;
         }
         Ok(())
     }

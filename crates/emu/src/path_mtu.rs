@@ -15,17 +15,17 @@ const MOST: u64 = 65535;
 
 /// What one host may send, in bytes of the network layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reach {
+pub(crate) struct PathMtus {
     /// MTU of its interface: the largest packet from or to anybody.
     pub(crate) interface: u32,
     /// To those not named below: the smallest of its paths' MTUs.
     pub(crate) route: u32,
     /// Hosts to whom larger packets may go, by their place in the network.
-    pub(crate) wider: Vec<(u32, u32)>,
+    pub(crate) larger: Vec<(u32, u32)>,
 }
 
 /// What each host may send, in the order of the network's hosts.
-pub(crate) fn reaches(network: &plan::Network) -> Result<Vec<Reach>> {
+pub(crate) fn path_mtus(network: &plan::Network) -> Result<Vec<PathMtus>> {
     if let Some(link) = network.links.iter().find(|link| link.mtu() < LEAST) {
         let (a, b) = &link.ends;
         let message = format!("the link {a} - {b} has an MTU of {} bytes, IPv4 needs {LEAST}", link.mtu());
@@ -35,21 +35,21 @@ pub(crate) fn reaches(network: &plan::Network) -> Result<Vec<Reach>> {
     let first = network.links.first().map_or(plan::DEFAULT_MTU, plan::Link::mtu);
     if network.links.iter().all(|link| link.mtu() == first) {
         let mtu = first.min(MOST) as u32;
-        return Ok(vec![Reach { interface: mtu, route: mtu, wider: Vec::new() }; hosts as usize]);
+        return Ok(vec![PathMtus { interface: mtu, route: mtu, larger: Vec::new() }; hosts as usize]);
     }
     let machine = Network::<Nothing>::new(network, Seed::root(0), ());
     let mtu = |from, to| machine.path(Node(from), Node(to), 0).map(|path| path.mtu.min(MOST) as u32);
-    Ok((0..hosts).map(|host| reach(host, hosts, &mtu)).collect())
+    Ok((0..hosts).map(|host| mtus(host, hosts, &mtu)).collect())
 }
 
-fn reach(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> Reach {
+fn mtus(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> PathMtus {
     let others = || (0..hosts).filter(|other| *other != host);
     let there: Vec<(u32, u32)> = others().filter_map(|other| Some((other, mtu(host, other)?))).collect();
     let back = others().filter_map(|other| mtu(other, host));
     let route = there.iter().map(|(_, mtu)| *mtu).min().unwrap_or(plan::DEFAULT_MTU as u32);
     let interface = there.iter().map(|(_, mtu)| *mtu).chain(back).max().unwrap_or(route);
-    let wider = there.into_iter().filter(|(_, mtu)| *mtu > route).collect();
-    Reach { interface, route, wider }
+    let larger = there.into_iter().filter(|(_, mtu)| *mtu > route).collect();
+    PathMtus { interface, route, larger }
 }
 
 /// Paths are asked for, nothing is sent.
@@ -86,19 +86,19 @@ mod tests {
 
     #[test]
     fn one_mtu_needs_no_routes() {
-        let all = reaches(&network(&[9000, 9000, 9000])).unwrap();
-        assert_eq!(all, vec![Reach { interface: 9000, route: 9000, wider: Vec::new() }; 3]);
+        let all = path_mtus(&network(&[9000, 9000, 9000])).unwrap();
+        assert_eq!(all, vec![PathMtus { interface: 9000, route: 9000, larger: Vec::new() }; 3]);
     }
 
     #[test]
-    fn each_pair_has_its_own() {
+    fn each_pair_has_its_own_mtu() {
         let mtu = |from: u32, to: u32| [9000, 9000, 1500].get(from.max(to) as usize).copied();
-        assert_eq!(reach(0, 3, &mtu), Reach { interface: 9000, route: 1500, wider: vec![(1, 9000)] });
-        assert_eq!(reach(2, 3, &mtu), Reach { interface: 1500, route: 1500, wider: Vec::new() });
+        assert_eq!(mtus(0, 3, &mtu), PathMtus { interface: 9000, route: 1500, larger: vec![(1, 9000)] });
+        assert_eq!(mtus(2, 3, &mtu), PathMtus { interface: 1500, route: 1500, larger: Vec::new() });
     }
 
     #[test]
     fn an_mtu_that_ipv4_cannot_use_is_refused() {
-        assert!(reaches(&network(&[1500, 53])).unwrap_err().message.contains("h1 - s has an MTU of 53 bytes"));
+        assert!(path_mtus(&network(&[1500, 53])).unwrap_err().message.contains("h1 - s has an MTU of 53 bytes"));
     }
 }
