@@ -1,5 +1,6 @@
-//! How exact and how fast the emulator is on this machine, beside a bare forwarder between the same sockets: A B A B in one
-//! run, medians printed. `cargo bench -p stackline-emu`, on a quiet machine; a number as argument is how many rounds.
+//! Accuracy and speed of the emulator on this machine, beside a bare forwarder between the same sockets: A B A B in one
+//! run, medians printed. `cargo bench -p stackline-emu`, on a quiet machine; a number as argument is the number of
+//! rounds.
 
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg, sendmmsg};
@@ -25,7 +26,7 @@ const BATCH: usize = 64;
 const GROWTH: Duration = Duration::from_millis(700);
 const COUNTED: Duration = Duration::from_millis(1300);
 
-/// Who carries frames.
+/// What forwards frames.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Carrier {
     Bare,
@@ -55,7 +56,7 @@ fn cases() -> Vec<Case> {
     let case = |name, unit, rate, delay_us, workload, bare| Case { name, unit, rate, delay_us, workload, bare };
     vec![
         case("round trip, no delay", "us", Rate::Unlimited, 0, Workload::RoundTrips(500, 1), true),
-        // With the idle time of the next one: what the ends take to wake up is the same, so the difference is the path's.
+        // With the idle time of the next one: the ends take the same time to wake up, so the difference is the path's.
         case("round trip, no delay, rested", "us", Rate::Unlimited, 0, Workload::RoundTrips(80, 21), true),
         case("round trip, 10 ms each way", "us", Rate::Unlimited, 10_000, Workload::RoundTrips(80, 1), false),
         case("TCP, no limit", "Mbit/s", Rate::Unlimited, 0, Workload::Tcp, true),
@@ -84,7 +85,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// `STAMPS=0` and `SPIN=0` show what these are good for.
+/// `STAMPS=0` and `SPIN=0` show the effect of these options.
 fn options() -> Options {
     let off = |name| std::env::var(name).is_ok_and(|value| value == "0");
     let spin = if off("SPIN") { Span::ZERO } else { Options::default().spin };
@@ -104,7 +105,7 @@ fn print(case: &Case, base: &[Measured], ours: &[Measured]) {
     }
 }
 
-/// What the last of the emulator's reports says.
+/// The interesting parts of the emulator's last report.
 fn describe(report: &Report) {
     let times = |what: &str, it: Spread| print!(" {what} p50 {} p99 {} most {};", it.p50, it.p99, it.max);
     print!("   ");

@@ -1,6 +1,7 @@
-//! A lease of an emulated network: starts the emulator's process, or joins one that is there, and speaks with it.
+//! A lease of an emulated network: starts the emulator's process, or joins a running one, and exchanges requests with
+//! it.
 //!
-//! The lease ends when it is dropped or its process ends, and with the last lease the network.
+//! The lease ends when it is dropped or its process ends; the network ends with its last lease.
 
 use crate::engine::{Options, Report};
 use crate::protocol::HostHandle;
@@ -25,13 +26,13 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// How often one who meets an emulator that is just beginning or just ending tries again, and how soon.
+/// How often and how soon a client tries again while the emulator is starting or ending.
 const ATTEMPTS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
-/// Seconds that one who leaves a shared network waits for its end.
+/// Seconds that a client leaving a shared network waits for its end.
 const LEAVING: i64 = 5;
 
-/// An emulated network that is there as long as this is.
+/// An emulated network; it exists at least as long as this value.
 #[derive(Debug)]
 pub struct Emulation {
     connection: Connection,
@@ -39,7 +40,7 @@ pub struct Emulation {
 }
 
 impl Emulation {
-    /// A network of one's own: `program emulate` as a child. It ends when this is dropped or this process ends.
+    /// A private network: `program emulate` as a child. It ends when this is dropped or this process ends.
     pub fn private(program: &Path, network: &Network, seed: Seed, options: &Options) -> Result<Self> {
         let mut command = emulator(program);
         let mut child =
@@ -53,8 +54,8 @@ impl Emulation {
         Self::open(connection, &opening).map_err(RequestError::refusal)
     }
 
-    /// A network that all who ask with the same key, text and options share, for as long as one of them is there. The first
-    /// starts it; who asks for another seed meanwhile is refused.
+    /// A network shared by all clients with the same key, network and options, until the last of them ends. The first
+    /// one starts it; a client with another seed is refused meanwhile.
     pub fn shared(program: &Path, key: &str, network: &Network, seed: Seed, options: &Options) -> Result<Self> {
         let opening = Opening { network: network.clone(), seed, options: *options };
         let name = name(key, network, options)?;
@@ -92,8 +93,9 @@ impl Emulation {
         self.hosts.iter().find(|host| host.name == name)
     }
 
-    /// Begins again: nothing in transit, counters at zero, all randomness from that seed. It has when this returns. What is
-    /// to be recorded from then on is told the program's recorders; what was recorded before is finished.
+    /// Restarts the network: nothing in transit, counters at zero, all randomness from that seed. It is done on return.
+    /// `record` goes to the program's recorders and says what to record from now on; the previous recording is
+    /// finished.
     pub fn restart(&mut self, seed: Seed, record: Option<serde_json::Value>) -> Result<()> {
         match self.connection.ask(&Request::Restart(seed, record)).map_err(RequestError::refusal)? {
             Answer::Restarted => Ok(()),
@@ -125,12 +127,12 @@ pub fn is_gone(lease: BorrowedFd<'_>) -> bool {
 
 /// Waits until the emulator at the other end of a lease is gone.
 pub fn wait_until_gone(lease: &OwnedFd) {
-    // Without an event asked for, only the end is told.
+    // Without a requested event only the end is reported.
     let mut fds = [PollFd::new(lease.as_fd(), PollFlags::empty())];
     while poll(&mut fds, PollTimeout::NONE) == Err(Errno::EINTR) {}
 }
 
-/// A conversation with the emulator.
+/// A connection to the emulator.
 #[derive(Debug)]
 struct Connection {
     to: Option<File>,
@@ -160,13 +162,13 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // It ends when it can be asked nothing more.
+        // The emulator ends when it can receive no more requests.
         let to = self.to.take();
         if let Some(child) = &mut self.child {
             drop(to);
             let _ = child.wait();
         } else if let Some(to) = to {
-            // Who is the last to go waits until all is gone; others are let go at once.
+            // The last client waits until the network is gone; others are released at once.
             let _ = shutdown(to.as_raw_fd(), Shutdown::Write);
             let _ = setsockopt(&to, sockopt::ReceiveTimeout, &TimeVal::new(LEAVING, 0));
             let _ = io::copy(&mut self.from, &mut io::sink());
@@ -174,12 +176,12 @@ impl Drop for Connection {
     }
 }
 
-/// Why there is no answer.
+/// Why a request has no answer.
 #[derive(Debug)]
 enum RequestError {
     /// The emulator has ended.
     Lost,
-    /// It refuses.
+    /// The emulator refuses.
     Refused(Refusal),
 }
 
@@ -208,7 +210,8 @@ fn unexpected(answer: Answer) -> RequestError {
     })
 }
 
-/// The emulator's process, out of reach of the terminal's keys: it ends by its leases.
+/// The emulator's process, in a group of its own, so that keys of the terminal do not reach it: it ends with its
+/// leases.
 fn emulator(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.arg("emulate").process_group(0);
@@ -219,7 +222,7 @@ fn cannot_start(program: &Path, error: &io::Error) -> Refusal {
     Refusal::environment(format!("the emulator cannot be started as {}: {error}", program.display()))
 }
 
-/// The name of a shared network's socket: the same for the same user, program and network only, whatever the seed.
+/// The name of a shared network's socket: equal for the same user, program and network, whatever the seed.
 fn name(key: &str, network: &Network, options: &Options) -> Result<SocketAddr> {
     let text = serde_json::to_string(&(network, options))
         .map_err(|e| Refusal::emulation(format!("the network cannot be written: {e}")))?;
@@ -229,7 +232,7 @@ fn name(key: &str, network: &Network, options: &Options) -> Result<SocketAddr> {
     SocketAddr::from_abstract_name(name).map_err(|e| Refusal::call("naming a socket", e))
 }
 
-/// A connection to the emulator that is there, or to one begun for it.
+/// A connection to a running emulator, or to one started for it.
 fn connect_or_start(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
     let Ok(stream) = UnixStream::connect_addr(name) else { return start_shared(program, name) };
     let owner =
@@ -238,7 +241,7 @@ fn connect_or_start(program: &Path, name: &SocketAddr) -> Result<Option<UnixStre
     Ok(Some(stream))
 }
 
-/// Nobody is told a network by another user's process.
+/// Another user's process must not pose as the emulator.
 fn check_owner(owner: u32) -> Result<()> {
     if owner == geteuid().as_raw() {
         return Ok(());
@@ -247,8 +250,8 @@ fn check_owner(owner: u32) -> Result<()> {
     Err(Refusal::environment(message).hint("a network of another name has another socket"))
 }
 
-/// Starts the emulator, unless somebody else does just now: who binds the name does it. The connection is made before, so
-/// that the emulator has a client from its beginning and ends should this process end.
+/// Starts the emulator, unless another client is starting it: only one can bind the name. The connection is made first,
+/// so that the emulator has a client from its beginning and ends if this process ends.
 fn start_shared(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
     let listener = match UnixListener::bind_addr(name) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => return Ok(None),
@@ -257,7 +260,7 @@ fn start_shared(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>>
     let stream = UnixStream::connect_addr(name).map_err(|error| Refusal::call("connecting a socket", error))?;
     let mut command = emulator(program);
     command.arg("--shared").stdin(OwnedFd::from(listener)).stdout(Stdio::null()).stderr(Stdio::null());
-    // It outlives this process when others join, and is nobody's to wait for.
+    // It outlives this process when others join, so nobody waits for it.
     command.spawn().map(drop).map_err(|error| cannot_start(program, &error))?;
     Ok(Some(stream))
 }

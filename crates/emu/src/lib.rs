@@ -1,19 +1,18 @@
-//! The emulated world: real time over network namespaces and raw frames, with the network model that the simulated world
-//! has.
+//! The emulated world: real time over network namespaces and raw frames, with the same network model as the simulated
+//! world.
 //!
-//! Programs run unmodified, each host of the network in a network namespace of its own. Nobody needs to be root, nothing
-//! is written anywhere, and nothing is left behind: namespaces are kept by file descriptors of one process alone.
+//! Programs run unmodified, each host of the network in a network namespace of its own. It needs no root, writes no
+//! files and leaves nothing behind: only the file descriptors of one process keep the namespaces alive.
 //!
 //! | module | one idea |
 //! | --- | --- |
 //! | [`client`] | start here: a lease of an emulated network |
 //! | [`enter`] | a process, or a program, on one of its hosts |
 //! | [`server`] | the emulator's process |
-//! | [`engine`] | the data path: frames of real programs through the model, and how well that went |
+//! | [`engine`] | the data path: frames of real programs through the model, and a report of its accuracy |
 //! | [`testbed`] | the hosts of a network: namespaces and veth pairs |
-//! | [`port`] | where a host's frames enter and leave |
-//! | [`host_handle`] | where a host is, for those who enter it |
-//! | [`refusal`] | what cannot be done, and why |
+//! | [`veth_port`] | where a host's frames enter and leave |
+//! | [`refusal`] | errors, with cause and hint |
 
 pub mod client;
 pub mod engine;

@@ -1,4 +1,4 @@
-//! How large a packet each host may send: to whom, and at all. Computed from the network's paths.
+//! The largest packet each host may send, to each other host and at all. Computed from the network's paths.
 //!
 //! A host whose paths differ has an interface for the largest and routes for the others, as if every path's MTU had been
 //! discovered: the modelled routers send no ICMP messages.
@@ -8,23 +8,23 @@ use stackline_core::network as plan;
 use stackline_core::random::Seed;
 use stackline_net::{Network, Node, Payload};
 
-/// Smallest MTU over which the kernel speaks IPv4, in bytes.
+/// Smallest MTU at which the kernel supports IPv4, in bytes.
 const LEAST: u64 = 68;
 /// Largest packet of IPv4, in bytes.
 const MOST: u64 = 65535;
 
-/// What one host may send, in bytes of the network layer.
+/// The MTUs of one host, in bytes of the network layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathMtus {
-    /// MTU of its interface: the largest packet from or to anybody.
+    /// MTU of its interface: the largest packet from or to any host.
     pub(crate) interface: u32,
-    /// To those not named below: the smallest of its paths' MTUs.
+    /// To hosts not named below: the smallest of its paths' MTUs.
     pub(crate) route: u32,
-    /// Hosts to whom larger packets may go, by their place in the network.
+    /// Hosts that larger packets may go to, by index in the network, with their MTU.
     pub(crate) larger: Vec<(u32, u32)>,
 }
 
-/// What each host may send, in the order of the network's hosts.
+/// The MTUs of each host, in the order of the network.
 pub(crate) fn path_mtus(network: &plan::Network) -> Result<Vec<PathMtus>> {
     if let Some(link) = network.links.iter().find(|link| link.mtu() < LEAST) {
         let (a, b) = &link.ends;
@@ -52,7 +52,7 @@ fn mtus(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> PathMt
     PathMtus { interface, route, larger }
 }
 
-/// Paths are asked for, nothing is sent.
+/// Only paths are computed, nothing is sent.
 struct Nothing;
 
 impl Payload for Nothing {

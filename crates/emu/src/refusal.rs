@@ -1,6 +1,6 @@
-//! What cannot be done, who is to blame and what to try. It travels from the emulator's process to its client unchanged.
+//! Errors: the cause, who is to blame, what to try. They pass unchanged from the emulator's process to its client.
 //!
-//! It also knows the settings by which systems forbid namespaces, so that a refusal names the one that did.
+//! It lists the kernel settings that forbid namespaces, so that an error names the one in force.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,11 +11,11 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blame {
-    /// The network or the command line asks for what cannot be.
+    /// The network or the command line asks for something impossible.
     Input,
     /// This machine cannot do it.
     Environment,
-    /// It went wrong on the way.
+    /// It failed while running.
     Emulation,
 }
 
@@ -30,32 +30,32 @@ pub struct Refusal {
     pub hint: Option<String>,
 }
 
-/// What most functions here return.
+/// The result of most functions here.
 pub type Result<T> = std::result::Result<T, Refusal>;
 
 impl Refusal {
-    /// A fault of the network or the command line.
+    /// An error of the network or the command line.
     pub fn input(message: impl Into<String>) -> Self {
         Self { blame: Blame::Input, message: message.into(), hint: None }
     }
 
-    /// A fault of the machine; the simulated world needs nothing of it.
+    /// An error of the machine; the simulated world needs nothing of it.
     pub fn environment(message: impl Into<String>) -> Self {
         let hint = Some("`--in simulated` needs nothing of the machine".into());
         Self { blame: Blame::Environment, message: message.into(), hint }
     }
 
-    /// It went wrong on the way.
+    /// A failure while running.
     pub fn emulation(message: impl Into<String>) -> Self {
         Self { blame: Blame::Emulation, message: message.into(), hint: None }
     }
 
-    /// A call of the system that failed.
+    /// A failed system call.
     pub fn call(what: &str, error: impl Into<io::Error>) -> Self {
         Self::environment(format!("{what} failed: {}", error.into()))
     }
 
-    /// Namespaces that the system would not make, with the setting that forbids them where one is known.
+    /// Namespaces that cannot be made, with the setting that forbids them if one is found.
     pub fn namespaces(what: &str, error: impl Into<io::Error>) -> Self {
         let error = error.into();
         let Some(setting) = SETTINGS.iter().find(|setting| setting.forbids()) else {
@@ -67,7 +67,7 @@ impl Refusal {
         Self { hint: Some(hint), ..Self::environment(message) }
     }
 
-    /// The same with that hint.
+    /// The same error with that hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

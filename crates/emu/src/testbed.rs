@@ -1,11 +1,11 @@
-//! Builds an emulated network's hosts: a network namespace each, joined to this process by a veth pair.
+//! Builds an emulated network's hosts: a network namespace each, connected to this process by a veth pair.
 //!
 //! ```text
 //! host's namespace   eth0  10.71.x.y/32, default via 169.254.71.1
 //!                     |
-//! central namespace  leg N: a packet socket sees what the host sends, and hands it what arrives
+//! central namespace  port N: a packet socket receives what the host sends, and sends what it is to receive
 //! ```
-//! Nothing of it has a name outside this process: when the process ends, however it ends, all is gone.
+//! Nothing of it has a name outside this process: everything is gone when the process ends.
 
 use crate::namespace;
 use crate::path_mtu::{self, PathMtus};
@@ -24,13 +24,13 @@ use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::thread;
 
-/// File descriptors that are open or wanted beside those of the hosts.
+/// File descriptors needed beside those of the hosts.
 const SPARE_FILES: u64 = 64;
 
-/// The hosts of a network, for as long as it is kept.
+/// The hosts of a network; they exist as long as this value.
 #[derive(Debug)]
 pub struct Testbed {
-    /// The user namespace that owns the hosts, where there is one.
+    /// The user namespace that owns the hosts, if there is one.
     pub user: Option<File>,
     /// In the order of the network.
     pub hosts: Vec<Host>,
@@ -47,7 +47,7 @@ pub struct Host {
     pub net: File,
 }
 
-/// Makes the hosts and their legs. The process has one thread yet; it leaves the machine's network for good.
+/// Makes the hosts and their ports. The process must have one thread; it leaves the machine's network for good.
 pub fn build(network: &Network) -> Result<(Testbed, Vec<VethPort>)> {
     check_limits(network.hosts.len())?;
     let path_mtus = path_mtu::path_mtus(network)?;
@@ -60,8 +60,8 @@ pub fn build(network: &Network) -> Result<(Testbed, Vec<VethPort>)> {
     Ok((Testbed { user, hosts: hosts.collect() }, ports))
 }
 
-/// Moves this process to a network of its own in which there is loopback and nothing else: for what is measured between
-/// two threads. At the start of the process, while it has one thread.
+/// Moves this process to a network namespace with nothing but loopback, for measurements between two threads. Called at
+/// the start of the process, while it has one thread.
 pub fn isolate() -> Result<()> {
     namespace::unshare_network()?;
     set_up_central_namespace()
@@ -74,7 +74,7 @@ fn marks(network: &Network) -> bool {
     of_links.chain(of_switches).flatten().any(|queue| queue.ecn)
 }
 
-/// Addresses and file descriptors for so many hosts.
+/// Checks that there are addresses and file descriptors for so many hosts.
 fn check_limits(hosts: usize) -> Result<()> {
     if hosts > veth_port::MOST_HOSTS {
         let message = format!("an emulated network has at most {} hosts, not {hosts}", veth_port::MOST_HOSTS);
@@ -98,14 +98,14 @@ fn set_up_central_namespace() -> Result<()> {
     Rtnl::open().map_err(failed)?.carry_out(batch).map_err(refused)
 }
 
-/// The hosts' namespaces, wired. The kernel spends most of the time on waiting, so several are made at once.
+/// The hosts' namespaces with their interfaces. The kernel mostly waits, so several are made at once.
 fn hosts(path_mtus: &[PathMtus], ecn: bool) -> Result<Vec<File>> {
     let namespace = namespace::current().map_err(|error| Refusal::call("opening the central namespace", error))?;
     let at_once = thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
     let next = Mutex::new((0..).zip(path_mtus));
     let made = Mutex::new(Vec::new());
     let make = || -> Result<()> {
-        // Of the central namespace, as the thread still is.
+        // In the central namespace, where the thread still is.
         let central = Rtnl::open().map_err(|error| Refusal::call("opening rtnetlink", error))?;
         loop {
             let Some((number, mtus)) = next.lock().ok().and_then(|mut next| next.next()) else { return Ok(()) };

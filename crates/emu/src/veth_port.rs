@@ -1,18 +1,18 @@
-//! A host's leg: where its frames enter the emulator and leave it again. The house makes legs, the data path serves them.
+//! A host's port: where its frames enter and leave the emulator. `testbed` makes ports, the data path serves them.
 //!
-//! It is plain data; it sends and receives nothing.
+//! Plain data; it sends and receives nothing.
 
 use stackline_net::Node;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
-/// One host's way into the emulator.
+/// One host's connection to the emulator.
 #[derive(Debug)]
 pub struct VethPort {
     /// The host.
     pub node: Node,
     /// `AF_PACKET`, `SOCK_RAW`, bound to the central end of the host's veth pair for all protocols, non-blocking, with
-    /// `PACKET_VNET_HDR` (a virtio-net header stands before every frame, both ways) and `PACKET_IGNORE_OUTGOING`.
+    /// `PACKET_VNET_HDR` (a virtio-net header before every frame, both ways) and `PACKET_IGNORE_OUTGOING`.
     pub socket: OwnedFd,
     /// Ethernet address of the host's end.
     pub host_mac: [u8; 6],
@@ -24,14 +24,14 @@ pub struct VethPort {
     pub mtu: u32,
 }
 
-/// Address of the host of that place in its network, for at most [`MOST_HOSTS`].
+/// Address of the host of that index in its network, for at most [`MOST_HOSTS`].
 #[must_use]
 pub fn address(host: u32) -> Ipv4Addr {
     let [_, _, high, low] = (host / 250 * 256 + host % 250 + 1).to_be_bytes();
     Ipv4Addr::new(10, 71, high, low)
 }
 
-/// The host's place in its network; `None` for an address that no host has.
+/// The host's index in its network; `None` for an address that no host has.
 #[must_use]
 pub fn host_index(address: Ipv4Addr) -> Option<u32> {
     let [first, second, high, low] = address.octets();
@@ -39,7 +39,7 @@ pub fn host_index(address: Ipv4Addr) -> Option<u32> {
     ((first, second) == (10, 71) && (1..=250).contains(&low)).then_some(host)
 }
 
-/// Hosts that have an address.
+/// Number of possible host addresses.
 pub const MOST_HOSTS: usize = 250 * 256;
 
 #[cfg(test)]

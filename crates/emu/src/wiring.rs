@@ -1,4 +1,4 @@
-//! What rtnetlink is asked for a host: both ends of its veth pair, its address, its routes, its one neighbour.
+//! The rtnetlink requests for a host: both ends of its veth pair, its address, its routes, its one neighbour.
 //!
 //! It composes requests and sends none.
 
@@ -15,15 +15,15 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage as Message};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::RawFd;
 
-/// Where every host sends what is for others.
+/// The next hop of every host.
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(169, 254, 71, 1);
-/// The gateway's Ethernet address. No interface has it: the central namespace's own stack passes over the hosts' frames.
+/// The gateway's Ethernet address. No interface has it, so the central namespace's own stack ignores the hosts' frames.
 pub(crate) const GATEWAY_MAC: [u8; 6] = [0x02, 0x47, 0xa9, 0xfe, 0x47, 0x01];
 /// Index of `lo` in every network namespace.
 const LOOPBACK: u32 = 1;
 /// Index of `eth0` in every host's namespace.
 const ETH0: u32 = 2;
-/// What a missing driver of virtual Ethernet fails at.
+/// Description of the request that fails without a driver for virtual Ethernet.
 pub(crate) const VETH: &str = "making a virtual Ethernet pair";
 
 /// Ethernet address of a host.
@@ -59,7 +59,7 @@ fn up(index: u32) -> LinkMessage {
     link
 }
 
-/// The pair of one host, seen from the host's namespace.
+/// The pair of one host, configured from the host's namespace.
 pub(crate) struct Pair<'a> {
     pub(crate) number: u32,
     pub(crate) address: Ipv4Addr,
@@ -74,8 +74,8 @@ impl Pair<'_> {
         batch.create(VETH, Message::NewLink(self.veth()));
     }
 
-    /// The host's end up and all it has to know; the central end is up already. The other way round the host's end would
-    /// notice its carrier some time later, and lose what is sent until then.
+    /// The host's end up, with its configuration; the central end is up already. In the other order the host's end
+    /// would notice its carrier some time later, and lose what is sent until then.
     pub(crate) fn open(&self, batch: &mut Batch) {
         batch.change("setting a host's interface up", Message::SetLink(up(ETH0)));
         batch.create("giving a host its address", Message::NewAddress(self.address()));
@@ -116,7 +116,7 @@ impl Pair<'_> {
     }
 }
 
-/// Permanent, so that nobody ever asks who it is.
+/// Permanent, so that no host sends ARP requests.
 fn gateway() -> NeighbourMessage {
     let mut message = NeighbourMessage::default();
     message.header.family = AddressFamily::Inet;
@@ -129,7 +129,7 @@ fn gateway() -> NeighbourMessage {
     message
 }
 
-/// To one host, or the default, by way of the gateway.
+/// To one host, or the default, through the gateway.
 fn route(to: Option<Ipv4Addr>, mtu: u32) -> RouteMessage {
     let mut message = RouteMessage::default();
     message.header.address_family = AddressFamily::Inet;

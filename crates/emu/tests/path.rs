@@ -1,4 +1,5 @@
-//! Real packets of real sockets through an emulated network. Where namespaces are forbidden, it says so and tests nothing.
+//! Real packets of real sockets through an emulated network. Where namespaces are forbidden, the tests print so and
+//! check nothing.
 
 #![allow(clippy::unwrap_used, reason = "all of it is a test")]
 
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// After this, what has not come is lost.
+/// Packets not received after this time are lost.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 fn between_two_hosts(link: Link) -> Network {
@@ -25,7 +26,7 @@ fn between_two_hosts(link: Link) -> Network {
     Network { name: "test".into(), hosts: vec![host("a"), host("b")], links, ..Network::default() }
 }
 
-/// Runs `test` beside the network, and returns the report after it.
+/// Runs `test` on the network, and returns the report after it.
 fn emulate(link: Link, options: Options, test: impl FnOnce(&Testbed, &Handle) + Send) -> Option<Report> {
     let network = between_two_hosts(link);
     let (testbed, ports) = match testbed::build(&network) {
@@ -41,7 +42,7 @@ fn emulate(link: Link, options: Options, test: impl FnOnce(&Testbed, &Handle) + 
     thread::scope(|scope| {
         let engine = scope.spawn(move || engine.run(stopped.as_fd()).unwrap());
         assert!(handle.started());
-        // Whatever becomes of the test, the engine is stopped.
+        // The engine is stopped even if the test fails.
         let test = scope.spawn(|| {
             awake(&testbed, &handle);
             test(&testbed, &handle);
@@ -57,7 +58,7 @@ fn emulate(link: Link, options: Options, test: impl FnOnce(&Testbed, &Handle) + 
     })
 }
 
-/// Interfaces just made send nothing for a moment: waits for it to pass, and begins anew.
+/// Interfaces just made send nothing for a moment: waits until they do, and restarts the network.
 fn awake(testbed: &Testbed, handle: &Handle) {
     let sockets = [0, 1].map(|host| datagrams(testbed, host));
     for (socket, host) in sockets.iter().zip([0, 1]) {
@@ -98,7 +99,7 @@ fn drops(report: &Report) -> u64 {
     report.ports.iter().flat_map(|port| &port.drops).map(|(_, count)| count).sum()
 }
 
-/// What went in has come out, was dropped, or was lost for want of memory or room on the way out.
+/// Every packet that entered has left, was dropped, or was lost for lack of memory or room on the way out.
 fn settled(report: &Report) -> bool {
     let doubled: u64 = report.ports.iter().map(|port| port.duplicated).sum();
     let gone = drops(report) + report.lost.memory + report.lost.refused;
@@ -168,7 +169,7 @@ fn transfer(testbed: &Testbed, bytes: usize) {
     let to = testbed.hosts[1].address;
     let listener = on(testbed, 1, || TcpListener::bind((to, 7000)).unwrap());
     let send = || {
-        // What answers a mark by half its window, whatever the default of this machine is.
+        // Reno halves its window on a mark, whatever the default of this machine is.
         std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").unwrap();
         TcpStream::connect((to, 7000)).unwrap().write_all(&vec![7; bytes]).unwrap();
     };
@@ -188,7 +189,7 @@ fn where_a_queue_has_ecn_tcp_is_marked() {
         let link = Link { rate: Rate::Constant(20e6), delay: Span(2_000_000), queue: Some(queue), ..Link::default() };
         let Some(report) = emulate(link, Options::default(), |testbed, _| transfer(testbed, 1_000_000)) else { return };
         assert_eq!(report.ports[0].marked > 0, ecn, "{report:?}");
-        // What carries no data is never marked, so a FIN may be dropped on either.
+        // Packets without data are never marked, so a FIN may be dropped on either.
         assert!(ecn || drops(&report) > 0, "{report:?}");
     }
 }

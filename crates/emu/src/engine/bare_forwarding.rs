@@ -1,5 +1,5 @@
-//! The least that a data path can do on this machine: whatever comes in on one leg goes out on the other. Measurements of
-//! the emulator stand beside it; nothing else uses it.
+//! The least work a data path can do on this machine: frames received on one port are sent on the other. Benchmarks of
+//! the emulator compare with it; nothing else uses it.
 
 use super::header::VIRTIO;
 use super::probe::probe;
@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 const STOP: u64 = u64::MAX;
 
-/// Forwards between two legs until `stop` can be read; returns how many frames, and the processor time it took.
+/// Forwards between two ports until `stop` is readable; returns the number of frames and the processor time used.
 pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, Duration)> {
     let begin = read(Clock::Thread);
     let mut total = 0;

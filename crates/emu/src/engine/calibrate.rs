@@ -1,4 +1,4 @@
-//! What going through this machine costs with nothing emulated: an echo request to a host's kernel, and its answer.
+//! The cost of a round trip on this machine with nothing emulated: an echo request to a host's kernel, and its answer.
 
 use super::header::{NETWORK, VIRTIO};
 use super::receive_batch::ReceiveBatch;
@@ -9,19 +9,19 @@ use stackline_core::time::Duration;
 use std::io;
 use std::net::Ipv4Addr;
 
-/// Echoes asked for.
+/// Echo requests to send.
 const ECHOES: u16 = 100;
-/// Pause before each, so that the processor has gone to sleep as it does between packets, in ns.
+/// Pause before each, so that the processor goes to sleep as it does between packets, in ns.
 const PAUSE: u64 = 200_000;
-/// How long an answer is waited for, in ns.
+/// How long to wait for an answer, in ns.
 const PATIENCE: u64 = 5_000_000;
-/// Echoes that may stay without answer before it is given up; an interface just made answers nothing for a moment.
+/// Missing answers before the measurement is given up; a new interface does not answer at first.
 const UNANSWERED: usize = 20;
-/// What our requests are told by.
+/// Identifies our requests.
 const IDENTIFIER: u16 = 0x5ea1;
 
 impl Engine {
-    /// Measures the way from here to a host's kernel and back, where there are two hosts and the first answers.
+    /// Measures the round trip to a host's kernel, if there are two hosts and the first answers.
     pub fn calibrate(&mut self) -> io::Result<Option<RoundTrip>> {
         let mut batch = ReceiveBatch::new();
         let mut times = Vec::with_capacity(usize::from(ECHOES));
@@ -46,7 +46,7 @@ impl Engine {
         Ok(self.round_trip)
     }
 
-    /// One echo: how long it took, `None` when no answer came.
+    /// One echo: its time in ns, `None` without an answer.
     fn echo(&mut self, number: u16, batch: &mut ReceiveBatch) -> io::Result<Option<u64>> {
         let [host, other, ..] = self.queues.as_slice() else { return Ok(None) };
         let mut frame = request(host.port.address, other.port.address, number);

@@ -1,22 +1,22 @@
-//! The checksum that a frame has left to be computed, for those who look at it; the frame itself goes on as it came.
+//! Computes the checksum that offload left open, for captures; the frame itself stays unchanged.
 
 use super::header::{NEEDS_CHECKSUM, NETWORK, VIRTIO, word};
 
-/// Copies the packet of a frame, from the network layer on, with its checksum computed; false, and no copy, when there is
-/// nothing to compute or the virtio-net header asks for what is not in the packet. A train's is that of the whole.
+/// Copies the packet of a frame, from the network layer on, with its checksum computed. False, and no copy, when there
+/// is nothing to compute or the virtio-net header points outside the packet. A train gets the checksum of the whole.
 pub(crate) fn completed(frame: &[u8], copy: &mut Vec<u8>) -> bool {
     let Some((start, field)) = asked(frame) else { return false };
     let packet = &frame[NETWORK..];
-    // What pads the packet is not summed.
+    // Padding is not summed.
     let end = usize::from(word(packet, 2)).min(packet.len());
     if start < 20 || field + 2 > end {
         return false;
     }
     copy.clear();
     copy.extend_from_slice(packet);
-    // The sum of the pseudo header stands in the field already.
+    // The field already holds the sum of the pseudo header.
     let sum = match !sum(&copy[start..end]) {
-        // Zero would mean that there is none (RFC 768).
+        // Zero would mean no checksum (RFC 768).
         0 => 0xffff,
         sum => sum,
     };
@@ -24,7 +24,7 @@ pub(crate) fn completed(frame: &[u8], copy: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Where what is summed begins, and where the sum goes, from the network layer on.
+/// Where the summed range begins and where the sum goes, from the network layer on.
 fn asked(frame: &[u8]) -> Option<(usize, usize)> {
     let flags = *frame.first()?;
     let own = |at: usize| frame.get(at..at + 2).map(|two| usize::from(u16::from_ne_bytes([two[0], two[1]])));

@@ -1,7 +1,7 @@
-//! A frame on its way through the network: cut at a segment boundary, marked, doubled.
+//! A frame in the network: cut at a segment boundary, marked, duplicated.
 //!
-//! A cut makes what the kernel's own segmentation would have made (lengths, identification, sequence number, flags), and
-//! leaves what is still to be segmented or summed to the kernel that delivers it, in the virtio-net header.
+//! A cut gives what the kernel's own segmentation would give (lengths, identification, sequence number, flags).
+//! Remaining segmentation and checksums are left to the kernel that delivers it, in the virtio-net header.
 
 use super::buffer::{Buffer, LARGE, SMALL};
 use super::header::{
@@ -9,26 +9,26 @@ use super::header::{
 };
 use stackline_net::Payload;
 
-/// The longest that all headers together can be.
+/// Greatest length of all headers together.
 const LONGEST_HEADERS: usize = NETWORK + 60 + 60;
 
 const FIN: u8 = 0x01;
 const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
-/// A frame with its virtio-net header, in memory that is used again.
+/// A frame with its virtio-net header, in reused memory.
 pub(crate) struct Frame {
     buffer: Buffer,
     start: u32,
     length: u32,
-    /// Of all headers.
+    /// Length of all headers.
     data: u16,
     ip: u8,
     transport: Transport,
 }
 
 impl Frame {
-    /// Of a frame of that length in the buffer, as [`header::read`] found it.
+    /// A frame of that length in the buffer, with its header as read by [`header::read`].
     pub(crate) fn new(buffer: Buffer, length: usize, header: &Header) -> Self {
         let length = if header.segments.count > 1 { header.end } else { length };
         Self {
@@ -50,7 +50,7 @@ impl Frame {
         &mut self.buffer[self.start as usize..][..self.length as usize]
     }
 
-    /// Ethernet addresses: for whom, from whom.
+    /// Sets the Ethernet addresses: destination, source.
     pub(crate) fn address(&mut self, to: [u8; 6], from: [u8; 6]) {
         let addresses = &mut self.bytes_mut()[VIRTIO..VIRTIO + 12];
         addresses[..6].copy_from_slice(&to);
@@ -65,7 +65,7 @@ impl Frame {
         Self { buffer, start: 0, length: length as u32, ..*self }
     }
 
-    /// Cuts behind so many bytes of data, copying the shorter part only.
+    /// Cuts behind so many bytes of data; only the shorter part is copied.
     fn cut(&mut self, behind: usize) -> Self {
         let headers = usize::from(self.data);
         let (front, back) = self.bytes()[headers..].split_at(behind);
@@ -84,7 +84,7 @@ impl Frame {
         first
     }
 
-    /// Makes the headers those of a part: `before` segments of `full` bytes stood before it.
+    /// Turns the headers into those of a part: `before` segments of `full` bytes precede it.
     fn become_part(&mut self, before: usize, full: usize, first: bool, last: bool) {
         let (ip, data, transport) = (usize::from(self.ip), usize::from(self.data), self.transport);
         let frame = self.bytes_mut();
@@ -112,7 +112,7 @@ impl Frame {
     }
 }
 
-/// What the virtio-net header says of a part.
+/// The virtio-net header's fields for a part.
 struct Offload {
     data: usize,
     segment: usize,
@@ -138,7 +138,7 @@ fn put(frame: &mut [u8], at: usize, value: u16) {
     frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
-/// In the machine's own order, as the virtio-net header has it.
+/// In native byte order, as in the virtio-net header.
 fn put_own(frame: &mut [u8], at: usize, value: u16) {
     frame[at..at + 2].copy_from_slice(&value.to_ne_bytes());
 }
@@ -164,7 +164,7 @@ fn sum_ip(frame: &mut [u8], ip: usize) {
     put(frame, NETWORK + 10, sum);
 }
 
-/// What stands in the checksum field while the rest of the sum is left to others.
+/// The value of the checksum field while the rest of the sum is left to others.
 fn pseudo_sum(frame: &[u8], length: u16) -> u16 {
     fold(sum_words(&frame[NETWORK + 12..NETWORK + 20]) + u32::from(frame[NETWORK + 9]) + u32::from(length))
 }
@@ -184,7 +184,7 @@ impl Payload for Frame {
         let frame = self.bytes_mut();
         let before = word(frame, NETWORK);
         frame[NETWORK + 1] |= 3;
-        // RFC 1624: the sum changes by what changed.
+        // RFC 1624: the sum changes by the difference.
         let sum = u32::from(!word(frame, NETWORK + 10)) + u32::from(!before) + u32::from(word(frame, NETWORK));
         put(frame, NETWORK + 10, !fold(sum));
     }

@@ -1,4 +1,4 @@
-//! Asking a data path that runs in another thread: how it is going, and to begin anew.
+//! Controls a data path that runs in another thread: reports and restarts.
 
 use super::machine::Record;
 use super::report::Report;
@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What a running data path can be asked.
+/// Handle of a running data path.
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
 
@@ -26,7 +26,7 @@ enum Stage {
     Ended,
 }
 
-/// What to begin anew with.
+/// Parameters of a restart.
 pub(crate) struct Restart {
     pub(crate) seed: Seed,
     pub(crate) record: Option<Box<dyn Record>>,
@@ -35,11 +35,11 @@ pub(crate) struct Restart {
 #[derive(Default)]
 struct State {
     stage: Stage,
-    /// Numbers of the last question and of the last that was answered.
+    /// Numbers of the last request and of the last one answered.
     requested: u64,
     answered: u64,
     restart: Option<Restart>,
-    /// Why what was recorded last could not be kept.
+    /// Why the last recording could not be kept.
     record_error: Option<String>,
     report: Report,
 }
@@ -50,7 +50,7 @@ impl Handle {
         Ok(Self(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), wakeup })))
     }
 
-    /// Waits until frames are carried; false when that is over already.
+    /// Waits until frames are forwarded; false if that is over already.
     #[must_use]
     pub fn started(&self) -> bool {
         let ready = |state: &mut State| state.stage == Stage::Ready;
@@ -58,54 +58,54 @@ impl Handle {
         state.stage == Stage::Running
     }
 
-    /// How it is going, up to now; how it went, once it has stopped.
+    /// The report up to now, or the final one after the end.
     #[must_use]
     pub fn report(&self) -> Report {
         self.0.request(self.0.lock()).report.clone()
     }
 
-    /// Puts a network at rest and with that seed in place of the one there is, whose packets are gone. It has been done
-    /// when this returns; before the data path runs, it is done when it begins. `record` is told of what happens from then
-    /// on; whoever was told of what happened before has finished.
+    /// Replaces the network by one at rest with that seed; packets in transit are lost. It is done on return, or,
+    /// before the data path runs, when it starts. `record` receives all events from then on; the previous recording is
+    /// finished.
     ///
     /// # Errors
-    /// One sentence, when what had been recorded could not be kept.
+    /// One sentence, when the previous recording could not be kept.
     pub fn restart(&self, seed: Seed, record: Option<Box<dyn Record>>) -> Result<(), String> {
         let mut state = self.0.lock();
         state.restart = Some(Restart { seed, record });
         self.0.request(state).record_error.take().map_or(Ok(()), Err)
     }
 
-    /// Keeps what became of a record.
+    /// Stores the result of a recording.
     pub(crate) fn set_record_error(&self, record_error: Option<String>) {
         self.0.lock().record_error = record_error;
     }
 
-    /// Can be read when something was asked.
+    /// Readable when there is a request.
     pub(crate) fn wakeup(&self) -> BorrowedFd<'_> {
         self.0.wakeup.as_fd()
     }
 
-    /// The seed to begin with, if one was asked for.
+    /// The restart requested before the data path ran.
     pub(crate) fn take_restart(&self) -> Option<Restart> {
         self.0.lock().restart.take()
     }
 
-    /// From now on there is somebody to answer.
+    /// From now on requests are answered.
     pub(crate) fn begin(&self) {
         self.0.lock().stage = Stage::Running;
         self.0.changed.notify_all();
     }
 
-    /// The seed to begin anew with, if that was asked, and the number of the last question.
+    /// The requested restart, and the number of the last request.
     pub(crate) fn take_requests(&self) -> (Option<Restart>, u64) {
-        // Nothing to read means that another ring has been answered already.
+        // Nothing to read: an earlier wakeup has been handled with it.
         let _ = self.0.wakeup.read();
         let mut state = self.0.lock();
         (state.restart.take(), state.requested)
     }
 
-    /// Answers all questions up to that number.
+    /// Answers all requests up to that number.
     pub(crate) fn answer(&self, number: u64, report: Report) {
         let mut state = self.0.lock();
         state.answered = number;
@@ -113,12 +113,12 @@ impl Handle {
         self.0.changed.notify_all();
     }
 
-    /// What is told while nobody answers.
+    /// The report returned while the data path does not run.
     pub(crate) fn set_report(&self, report: Report) {
         self.0.lock().report = report;
     }
 
-    /// Nobody answers from now on but with this.
+    /// Ends the answers; later requests get this report.
     pub(crate) fn end(&self, report: Option<Report>) {
         let mut state = self.0.lock();
         state.stage = Stage::Ended;

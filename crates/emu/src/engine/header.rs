@@ -1,10 +1,10 @@
-//! What a frame's first bytes say: whom it is for, which flow it belongs to, how many segments it is.
+//! Reads a frame's headers: its destination, its flow, its number of segments.
 //!
 //! ```text
 //! 0        10             24                24 + ip          24 + ip + transport
 //! virtio-net header | Ethernet header | IPv4 header | TCP or UDP header | data
 //! ```
-//! It trusts nothing: a frame is whatever a program with a raw socket wrote.
+//! It checks every field: a program with a raw socket can write any frame.
 
 use stackline_net::{Ecn, Segments};
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ pub(crate) const VIRTIO: usize = 10;
 /// Where the IPv4 header begins.
 pub(crate) const NETWORK: usize = VIRTIO + 14;
 
-/// Bit of the virtio-net header's flags: the checksum is still to be computed by whoever needs it.
+/// Bit of the virtio-net header's flags: the checksum is still to be computed.
 pub(crate) const NEEDS_CHECKSUM: u8 = 1;
 /// Kinds of segmentation: none, TCP over IPv4, UDP.
 pub(crate) const GSO_NONE: u8 = 0;
@@ -34,11 +34,11 @@ pub(crate) enum Unsupported {
     NotIpv4,
     /// Lengths that contradict each other.
     Malformed,
-    /// Segmentation of a kind that is not carried.
+    /// Segmentation of an unsupported kind.
     Segmentation,
 }
 
-/// The transport layer, as far as it matters.
+/// The transport layer, as far as needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     Tcp,
@@ -46,7 +46,7 @@ pub(crate) enum Transport {
     Other,
 }
 
-/// What the first bytes say.
+/// Contents of the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) to: Ipv4Addr,
@@ -67,7 +67,7 @@ pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).map_or(0, |two| u16::from_be_bytes([two[0], two[1]]))
 }
 
-/// Bytes that each segment of a train carries (this field is in the machine's own order).
+/// Bytes that each segment of a train carries (this field is in native byte order).
 pub(crate) fn segment_bytes(frame: &[u8]) -> u32 {
     frame.get(4..6).map_or(0, |two| u32::from(u16::from_ne_bytes([two[0], two[1]])))
 }
@@ -123,7 +123,7 @@ fn transport(packet: &[u8], ip: usize) -> (Transport, usize) {
     }
 }
 
-/// How many segments it is.
+/// Number of segments.
 fn segments(frame: &[u8], transport: Transport, header: usize, total: usize) -> Result<Segments, Unsupported> {
     let one = Segments::one(total as u32);
     let full = segment_bytes(frame);
@@ -140,7 +140,7 @@ fn segments(frame: &[u8], transport: Transport, header: usize, total: usize) -> 
     Ok(Segments { count, header: header as u32, full, last: data - (count - 1) * full })
 }
 
-/// Addresses, protocol and ports mixed into one number. Fragments have no ports, for all but the first lack them.
+/// Addresses, protocol and ports mixed into one number. Ports of fragments are ignored, since only the first has them.
 fn flow(packet: &[u8], ip: usize, transport: Transport) -> u32 {
     let pair = |at: usize| u64::from(word(packet, at)) << 16 | u64::from(word(packet, at + 2));
     let ports = if transport == Transport::Other { 0 } else { pair(ip) };

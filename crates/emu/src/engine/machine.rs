@@ -1,4 +1,4 @@
-//! The network machine, listened to or not: a recorder costs nothing while there is none.
+//! The network machine, recorded or not: without a recorder, recording costs nothing.
 
 use super::completion::completed;
 use super::frame::Frame;
@@ -8,22 +8,22 @@ use stackline_core::random::Seed;
 use stackline_core::time::Instant;
 use stackline_net::{Cause, Counters, Delivery, Network, NetworkEvent, Node, Packet, Path, Place, Tap};
 
-/// Is told of everything that happens in a network; packets with their bytes from the network layer on.
+/// Receives all events of a network, with the packets' bytes from the network layer on.
 pub trait Record: Send {
-    /// The network's time begins now: at that moment of the monotonic clock, ns.
+    /// The network's time begins now: that instant of the monotonic clock, in ns.
     fn begin(&mut self, monotonic_ns: u64) {
         let _ = monotonic_ns;
     }
-    /// One happening; see `stackline_net::Tap`.
+    /// Receives one event; see `stackline_net::Tap`.
     fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<&[u8]>);
-    /// Nothing more comes.
+    /// The end of the recording.
     ///
     /// # Errors
-    /// One sentence, when what was told could not be kept.
+    /// One sentence, when the recording could not be kept.
     fn finish(self: Box<Self>) -> Result<(), String>;
 }
 
-/// The tap of a network that is recorded. Its copy of a packet has the checksum that the packet itself has left to others.
+/// The tap of a recorded network. Its copy of a packet has the checksum that offload has left open.
 pub(crate) struct Recording {
     record: Box<dyn Record>,
     copy: Vec<u8>,
@@ -42,13 +42,13 @@ impl Tap<Frame> for Recording {
     }
 }
 
-/// A network in motion.
+/// A network, recorded or not.
 pub(crate) enum Machine {
     Unrecorded(Box<Network<Frame>>),
     Recorded(Box<Network<Frame, Recording>>),
 }
 
-/// The same on either.
+/// Calls the same function of either.
 macro_rules! either {
     ($machine:expr, $network:ident => $done:expr) => {
         match $machine {
@@ -66,7 +66,7 @@ impl Machine {
         }
     }
 
-    /// The network's time begins at that moment of the monotonic clock, ns.
+    /// The network's time begins at that instant of the monotonic clock, in ns.
     pub(crate) fn begin(&mut self, monotonic_ns: u64) {
         if let Self::Recorded(network) = self {
             network.tap().record.begin(monotonic_ns);
@@ -100,7 +100,7 @@ impl Machine {
         either!(self, network => network.without_path())
     }
 
-    /// Ends it, and what recorded it.
+    /// Ends it and its recording.
     pub(crate) fn end(self) -> Result<(), String> {
         match self {
             Self::Unrecorded(_) => Ok(()),

@@ -1,13 +1,13 @@
 //! The data path: frames of real programs through the network model in real time, on one thread.
 //!
 //! ```text
-//! wait    for frames, or until shortly before the next departure; then spin
-//! take    a batch from each socket that has some, in the order in which the kernel had them
-//! carry   through the model, at the instant at which each came: reading late makes nothing late but what was due already
-//! send    what is due, in batches; note how late it was
+//! wait     for frames, or until shortly before the next departure; then spin
+//! receive  a batch from each readable socket, in the order of the kernel's timestamps
+//! forward  through the model, each at its own instant: a frame read late is late only if it was due already
+//! send     what is due, in batches; record how late it was
 //! ```
-//! Nothing leaves before it is due. In steady state nothing is allocated. The network itself is `stackline_net`, the same
-//! that the simulated world has; nothing of it is decided here.
+//! Nothing leaves before it is due. In steady state nothing is allocated. The network itself is `stackline_net`, as in
+//! the simulated world; the data path makes none of its decisions.
 
 #[doc(hidden)]
 pub mod bare_forwarding;
@@ -52,25 +52,25 @@ use statistics::Statistics;
 use std::io;
 use transmit_queue::TransmitQueue;
 
-/// Hosts among which the shortest path is looked for; a larger network's is bounded by its shortest link.
+/// Most hosts for which the shortest path is computed; a larger network uses its shortest link instead.
 const MOST_PAIRS: usize = 64;
 
-/// Nobody.
+/// No queue.
 const NONE: u32 = u32::MAX;
 
 /// The data path of one network.
 pub struct Engine {
     queues: Vec<TransmitQueue>,
-    /// The lane of each node, and of each address by its host's place.
+    /// The queue of each node; nodes are also the indexes of addresses.
     of_node: Vec<u32>,
     plan: Network,
     seed: Seed,
     machine: Machine,
     origin: Origin,
-    /// No instant that the machine is told may be before this.
+    /// The latest instant passed to the machine; later calls must not be before it.
     floor: Instant,
     arrivals: Vec<Arrival>,
-    /// Lanes that can be read, lanes that have something to send.
+    /// Queues with readable sockets, and queues with frames to send.
     ready: Vec<u32>,
     outgoing: Vec<u32>,
     blocked: bool,
@@ -85,16 +85,16 @@ pub struct Engine {
     processor: u64,
 }
 
-/// A frame that came, and when.
+/// A received frame and its instant.
 struct Arrival {
     at: Instant,
-    /// Among those taken at once.
+    /// Its place among those received together.
     number: u32,
     packet: Packet<Frame>,
 }
 
 impl Engine {
-    /// At rest. The legs are those of the network's hosts; frames of hosts without a leg go nowhere.
+    /// At rest. The ports are those of the network's hosts; frames to hosts without a port are discarded.
     pub fn new(ports: Vec<VethPort>, network: &Network, seed: Seed, options: Options) -> io::Result<Self> {
         let waiter = Waiter::new()?;
         let mechanisms = probe::probe(&ports, &waiter, &options)?;
@@ -136,13 +136,13 @@ impl Engine {
         Ok(engine)
     }
 
-    /// For asking it from another thread.
+    /// The handle for other threads.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// A fresh network at rest; what was in flight, in the sockets or counted is gone.
+    /// Replaces the network by one at rest; frames in transit or in sockets and all counts are discarded.
     fn restart(&mut self, restart: Restart, batch: &mut ReceiveBatch) -> io::Result<()> {
         self.seed = restart.seed;
         let machine = Machine::new(&self.plan, restart.seed, restart.record);
@@ -164,7 +164,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Everything up to now.
+    /// The report up to now.
     fn report(&self) -> Report {
         let elapsed = self.origin.now().since(Instant(0));
         let lateness = self.statistics.lateness.spread();
@@ -203,7 +203,7 @@ impl Engine {
         self.plan.links.iter().flat_map(both).zip(&self.machine.counters()).map(port).collect()
     }
 
-    /// The lane of the host with that address.
+    /// The queue of the host with that address.
     #[inline]
     fn queue_of(&self, address: std::net::Ipv4Addr) -> Option<u32> {
         let queue = *self.of_node.get(veth_port::host_index(address)? as usize)?;
@@ -217,7 +217,7 @@ impl Drop for Engine {
     }
 }
 
-/// The shortest propagation delay between two hosts; of a large network that of a link.
+/// The shortest propagation delay between two hosts; in a large network that of its shortest link.
 fn shortest(machine: &Machine, plan: &Network) -> Duration {
     let hosts = plan.hosts.len();
     if hosts > MOST_PAIRS {

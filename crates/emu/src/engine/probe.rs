@@ -1,4 +1,4 @@
-//! What this machine's packet sockets can do, asked one by one; what is missing is said in words.
+//! Finds out which features of packet sockets this machine supports, one by one, and describes what is missing.
 
 use super::options::Options;
 use crate::sys::packet;
@@ -7,16 +7,16 @@ use crate::veth_port::VethPort;
 use std::io;
 use std::os::fd::AsFd;
 
-/// Bytes of room asked for in each direction of a socket.
+/// Buffer size requested for each direction of a socket, in bytes.
 const ROOM: i32 = 16 << 20;
 
-/// What was found.
+/// What is supported.
 pub(crate) struct Mechanisms {
     /// Whether the kernel puts a virtio-net header before every frame.
     pub(crate) header: bool,
     /// Whether to spin before a departure.
     pub(crate) spins: bool,
-    /// All of it in words.
+    /// Descriptions for the report.
     pub(crate) descriptions: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ fn note(descriptions: &mut Vec<String>, done: io::Result<()>, what: &str) {
     });
 }
 
-/// A virtio-net header before every frame of every leg, or of none.
+/// A virtio-net header before every frame of every port, or of none.
 fn headers(ports: &[VethPort], options: &Options, descriptions: &mut Vec<String>) -> io::Result<bool> {
     let put = |port: &VethPort| match packet::has_header(port.socket.as_fd()) {
         Ok(true) => Ok(()),

@@ -1,7 +1,7 @@
-//! Room for the frames of one call, filled again as they are taken out.
+//! Buffers for the frames of one receive call, refilled as frames are taken.
 //!
-//! Each slot has a small buffer and behind it the tail of a large one, so a small frame stays in small memory and only a
-//! long one has its beginning copied.
+//! Each slot has a small buffer and behind it the tail of a large one, so small frames stay in small buffers and only a
+//! long frame has its beginning copied.
 
 use super::buffer::{Buffer, LARGE, SMALL};
 use super::header::VIRTIO;
@@ -15,11 +15,11 @@ pub(crate) struct ReceiveBatch {
     received: [Received; BATCH],
 }
 
-/// A frame as it came.
+/// A received frame.
 pub(crate) struct ReceivedFrame {
     pub(crate) buffer: Buffer,
     pub(crate) length: usize,
-    /// In ns of the real clock.
+    /// Timestamp in ns of the real clock.
     pub(crate) stamp: Option<u64>,
 }
 
@@ -29,8 +29,8 @@ impl ReceiveBatch {
         Self { slots, received: [Received::default(); BATCH] }
     }
 
-    /// Receives what is there, at most a batch; returns how many. Without a virtio-net header from the kernel, room for one
-    /// is left empty.
+    /// Receives at most a batch of frames; returns how many. Without a virtio-net header from the kernel, its room is
+    /// left empty.
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, header: bool) -> io::Result<usize> {
         let skip = if header { 0 } else { VIRTIO };
         let rooms = self.slots.iter_mut().map(|(small, large)| [&mut small[skip..], &mut large[SMALL..]]);

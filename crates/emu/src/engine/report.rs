@@ -1,20 +1,20 @@
-//! How well the emulation went: what passed, what was lost and why, how late frames left, and whether the machine was too
-//! slow for the network it played.
+//! The quality of the emulation: what passed, what was lost and why, how late frames left, and whether the machine was
+//! too slow for the network.
 
 use serde::{Deserialize, Serialize};
 use stackline_core::time::Duration;
 use std::fmt::Write;
 
-/// Late frames that say nothing about the machine: any wake-up may take long once.
+/// Fewer late frames are no sign of overload: any wake-up may take long once.
 const LEAST_LATE_FRAMES: u64 = 10;
 
-/// Lateness that is nothing to speak of, in ns: what waking a processor costs.
+/// Lateness that is normal, in ns: the cost of waking a processor.
 const WAKEUP_NS: u64 = 100_000;
 
-/// Everything since the network was set going last.
+/// Everything since the last restart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// How long that is.
+    /// Time since then.
     pub elapsed: Duration,
     /// Share of one processor that the data path took, 0 to 1.
     pub cpu: f64,
@@ -22,26 +22,25 @@ pub struct Report {
     pub received: Traffic,
     /// What left the network for hosts.
     pub sent: Traffic,
-    /// Frames that were not for this network, by reason; only what there was.
+    /// Frames that do not belong to this network, by reason; without zeros.
     pub foreign: Vec<(String, u64)>,
     /// Each direction of each link.
     pub ports: Vec<Port>,
-    /// How long after they were due frames were handed to the kernel.
+    /// How late frames were handed to the kernel.
     pub lateness: Spread,
-    /// How long frames had waited when they were read; absent where the kernel stamps none.
+    /// How long frames had waited when they were read; absent without timestamps from the kernel.
     pub waited: Option<Spread>,
     /// Frames lost because the machine could not keep up.
     pub lost: Lost,
-    /// Why the result is not the network's but the machine's, when it is not.
+    /// Why the results depend on the machine and not only on the network, if so.
     pub overload: Option<String>,
-    /// What it costs to go from here through a host's kernel and back, with nothing emulated between; absent when it was
-    /// not measured.
+    /// The round trip through a host's kernel with nothing emulated between; absent when it was not measured.
     pub round_trip: Option<RoundTrip>,
-    /// How it is done on this machine.
+    /// The mechanisms used on this machine.
     pub mechanisms: Vec<String>,
 }
 
-/// Frames one way.
+/// Frames in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     /// Frames; a train of segments is one.
@@ -63,9 +62,9 @@ pub struct Port {
     pub bytes: u64,
     /// Packets marked.
     pub marked: u64,
-    /// Packets doubled.
+    /// Packets duplicated.
     pub duplicated: u64,
-    /// Packets dropped or lost, by reason; only what there was.
+    /// Packets dropped or lost, by reason; without zeros.
     pub drops: Vec<(String, u64)>,
 }
 
@@ -87,11 +86,11 @@ pub struct Spread {
 /// Frames lost because the machine could not keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// The socket had no room for them before they were read.
+    /// The socket's buffer was full before they were read.
     pub unread: u64,
-    /// There was no memory allowed for them.
+    /// The memory limit was reached.
     pub memory: u64,
-    /// The kernel did not take them on the way out.
+    /// The kernel refused them on the way out.
     pub refused: u64,
 }
 
@@ -114,31 +113,31 @@ pub struct RoundTrip {
     pub p50: Duration,
 }
 
-/// Most lateness that is nothing to speak of in a network whose shortest path has that delay: 100 us, or 1 % of the delay.
+/// Tolerable lateness in a network whose shortest path has that delay: 100 us, or 1 % of the delay.
 pub(crate) const fn tolerable(shortest: Duration) -> Duration {
     let share = shortest.0 / 100;
     Duration(if share > WAKEUP_NS { share } else { WAKEUP_NS })
 }
 
-/// Frames that left later than is bearable.
+/// Frames that left later than tolerable.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Late {
     /// How many.
     pub(crate) frames: u64,
-    /// All that left.
+    /// All frames that left.
     pub(crate) of: Spread,
-    /// What is bearable.
+    /// The tolerable lateness.
     pub(crate) tolerable: Duration,
 }
 
 impl Late {
-    /// Whether it is the machine's doing: ten frames and one in a hundred.
+    /// Whether it is a sign of overload: at least ten frames and one in a hundred.
     const fn is_significant(self) -> bool {
         self.frames >= LEAST_LATE_FRAMES && self.frames.saturating_mul(100) >= self.of.count
     }
 }
 
-/// Says why the machine was too slow, if it was.
+/// Why the machine was too slow, if it was.
 pub(crate) fn overload(lost: Lost, late: Late) -> Option<String> {
     let mut text = String::new();
     if lost.all() > 0 {

@@ -1,4 +1,4 @@
-//! The loop: wait, take, carry, send.
+//! The loop: wait, receive, forward, send.
 
 use super::buffer;
 use super::frame::Frame;
@@ -14,27 +14,27 @@ use stackline_net::Packet;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Tokens of what is not a lane.
+/// Tokens of descriptors that are no sockets.
 const STOP: u64 = u64::MAX;
 const WAKEUP: u64 = u64::MAX - 1;
 
 /// How long to wait before a full socket is tried again, in ns.
 const AGAIN: u64 = 50_000;
 
-/// What a wait ended with.
+/// Why a wait ended.
 #[derive(Default)]
 struct WakeReason {
     stop: bool,
     wakeup: bool,
 }
 
-/// Niceness asked for: before everything that has none.
+/// Requested niceness: before all ordinary threads.
 const NICE: i32 = -10;
-/// Longest turn on the processor asked for, in ns: who needs little gets it sooner.
+/// Requested time slice, in ns: threads with a short slice run sooner.
 const TURN: u64 = 100_000;
 
-/// Has the scheduler prefer this thread as far as it is allowed to be; how far in words. Not in real time: what spins would
-/// be held back for its share of a second.
+/// Raises the priority of this thread as far as permitted; returns a description. Not real-time scheduling: a spinning
+/// thread would be throttled for a part of every second.
 fn raise_priority(before: Option<Schedule>) -> String {
     let Some(before) = before.filter(|before| before.policy == 0) else {
         return "scheduled as the thread was".into();
@@ -53,7 +53,7 @@ fn raise_priority(before: Option<Schedule>) -> String {
 }
 
 impl Engine {
-    /// Carries frames until `stop` can be read.
+    /// Forwards frames until `stop` is readable.
     pub fn run(&mut self, stop: BorrowedFd<'_>) -> io::Result<Report> {
         let slack = set_timer_slack(1);
         let before = schedule();
@@ -64,7 +64,7 @@ impl Engine {
         let forgotten = self.waiter.remove(stop).and(self.waiter.remove(self.handle.wakeup()));
         set_timer_slack(slack);
         if let Ok(before) = before {
-            // Less is always granted.
+            // Lowering the priority is always permitted.
             let _ = set_schedule(before);
         }
         let report = self.collect_drops().map(|()| self.report());
@@ -118,7 +118,7 @@ impl Engine {
         Ok(reason)
     }
 
-    /// How long it may sleep, in ns; for ever when nothing is under way.
+    /// How long it may sleep, in ns; no limit when nothing is in transit.
     fn timeout(&self) -> Option<u64> {
         let due = self.machine.deadline().map(|(due, _)| due.since(self.origin.now()).0);
         let due = due.map(|ns| match self.mechanisms.spins {
@@ -134,7 +134,7 @@ impl Engine {
             self.receive(self.ready[turn], batch)?;
         }
         if self.ready.len() > 1 {
-            // By number too, for only the stable sort that allocates keeps equal ones in order.
+            // By number too: only the stable sort, which allocates, keeps the order of equal instants.
             self.arrivals.sort_unstable_by_key(|arrival| (arrival.at, arrival.number));
         }
         self.forward();
@@ -142,7 +142,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes a batch of frames from a lane.
+    /// Receives a batch of frames from a host's socket.
     fn receive(&mut self, queue: u32, batch: &mut ReceiveBatch) -> io::Result<()> {
         let from = &self.queues[queue as usize];
         let count = match batch.receive(from.socket(), from.header) {
@@ -162,7 +162,7 @@ impl Engine {
     fn unreadable(&mut self, error: io::Error) -> io::Result<()> {
         match error.raw_os_error() {
             Some(libc::EAGAIN | libc::EINTR) => Ok(()),
-            // One frame, of a kind that the virtio-net header has no words for, or its interface going down.
+            // One frame of a kind that the virtio-net header cannot describe, or its interface going down.
             Some(libc::EINVAL | libc::ENETDOWN) => {
                 self.statistics.count_foreign(Foreign::Unreadable);
                 Ok(())
@@ -205,11 +205,11 @@ impl Engine {
         self.arrivals.push(Arrival { at, number: self.arrivals.len() as u32, packet });
     }
 
-    /// Takes what came through the machine, each at its instant, up to now.
+    /// Passes received frames through the machine, each at its instant, up to now.
     fn forward(&mut self) {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         for Arrival { at, packet, .. } in arrivals.drain(..) {
-            // Without this, what is due before would see what came after.
+            // Otherwise packets due before would meet packets that came after.
             self.deliver(at);
             self.floor = self.floor.max(at);
             self.machine.handle(self.floor, packet);
@@ -218,7 +218,7 @@ impl Engine {
         self.deliver(self.origin.now());
     }
 
-    /// Moves what is due by then to the lanes.
+    /// Moves what is due by then to the transmit queues.
     fn deliver(&mut self, until: Instant) {
         while let Some(delivery) = self.machine.poll(until) {
             self.floor = self.floor.max(delivery.due);
@@ -230,14 +230,14 @@ impl Engine {
         }
     }
 
-    /// Sends what is due, on each lane that has something.
+    /// Sends what is due, on each queue that has something.
     fn send(&mut self) {
         let Self { queues, outgoing, origin, statistics, .. } = self;
         outgoing.retain(|queue| !queues[*queue as usize].send(origin, statistics));
         self.blocked = !self.outgoing.is_empty();
     }
 
-    /// Asks the sockets what they had no room for.
+    /// Collects the sockets' counts of dropped frames.
     fn collect_drops(&mut self) -> io::Result<()> {
         for queue in &self.queues {
             self.statistics.lost.unread += packet::take_drops(queue.socket())?;

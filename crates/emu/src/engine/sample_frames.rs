@@ -1,4 +1,4 @@
-//! Frames for tests, and a plain segmentation of trains written from the kernel's rules, to hold the cutting against.
+//! Frames for tests, and a plain segmentation of trains by the kernel's rules, to compare cuts with.
 
 use super::header::{GSO_ECN, GSO_TCP, GSO_UDP, NETWORK, VIRTIO, word};
 
@@ -54,7 +54,7 @@ fn pseudo_header(packet: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The packet as it is on the wire: its sum finished where that was left to others; no virtio-net and Ethernet header.
+/// The packet as it is on the wire: checksum computed where it was left open, without virtio-net and Ethernet header.
 pub(crate) fn finish(frame: &[u8]) -> Vec<u8> {
     let mut packet = frame[NETWORK..].to_vec();
     assert_eq!(checksum_of(&packet[..20]), 0, "sum of the IPv4 header");

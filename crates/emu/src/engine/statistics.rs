@@ -1,4 +1,4 @@
-//! What is counted on the way: no allocation, a few additions a frame.
+//! Counters and histograms of the data path: no allocation, a few additions a frame.
 
 use super::header::Unsupported;
 use super::report::{Lost, Spread, Traffic};
@@ -7,7 +7,7 @@ use stackline_core::time::Duration;
 use stackline_net::Segments;
 use std::io;
 
-/// Why a frame was not for this network; in the order of [`FOREIGN`].
+/// Why a frame does not belong to this network; in the order of [`FOREIGN`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Foreign {
     NotIpv4,
@@ -41,7 +41,7 @@ impl From<Unsupported> for Foreign {
     }
 }
 
-/// Times in a histogram; exactly the longest, and how many are above a bound.
+/// Times in a histogram, the exact maximum, and the number above a bound.
 pub(crate) struct Times {
     histogram: Histogram<u64>,
     max: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Times {
     above: u64,
 }
 
-/// Longest time told apart, in ns: a minute.
+/// Longest time the histogram resolves, in ns: a minute.
 const LONGEST: u64 = 60_000_000_000;
 
 impl Times {
@@ -71,7 +71,7 @@ impl Times {
         self.above = 0;
     }
 
-    /// How many were above the bound.
+    /// Number above the bound.
     pub(crate) const fn above(&self) -> u64 {
         self.above
     }
@@ -82,7 +82,7 @@ impl Times {
     }
 }
 
-/// All that is counted.
+/// Everything that is counted.
 pub(crate) struct Statistics {
     pub(crate) received: Traffic,
     pub(crate) sent: Traffic,
@@ -93,7 +93,7 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    /// Nothing yet; departures later than `tolerable` are counted.
+    /// All zero; departures later than `tolerable` are counted.
     pub(crate) fn new(tolerable: Duration) -> io::Result<Self> {
         Ok(Self {
             received: Traffic::default(),
@@ -118,7 +118,7 @@ impl Statistics {
         self.foreign[why as usize] += 1;
     }
 
-    /// What there was, by reason; with packets between hosts that nothing joins.
+    /// Foreign frames by reason, with packets between hosts without a path; without zeros.
     pub(crate) fn foreign(&self, without_path: u64) -> Vec<(String, u64)> {
         let all = FOREIGN.into_iter().zip(self.foreign).chain([("no path between its hosts", without_path)]);
         all.filter(|(_, count)| *count > 0).map(|(why, count)| (why.into(), count)).collect()

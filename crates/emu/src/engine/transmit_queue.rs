@@ -1,4 +1,4 @@
-//! A leg in service: its socket, and the frames that wait to be sent on it.
+//! A host's port in service: its socket, and the frames that wait to be sent on it.
 
 use super::clock::Origin;
 use super::frame::Frame;
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// One host's way in and out.
+/// One host's socket and its transmit queue.
 pub(crate) struct TransmitQueue {
     pub(crate) port: VethPort,
     /// Whether the kernel puts a virtio-net header before every frame.
@@ -36,14 +36,14 @@ impl TransmitQueue {
         self.port.socket.as_fd()
     }
 
-    /// A frame that has reached this lane's host; the caller is told whether it is the only one waiting.
+    /// Queues a frame for this host; true if it is the only one waiting.
     pub(crate) fn put(&mut self, due: Instant, segments: Segments, mut frame: Frame) -> bool {
         frame.address(self.port.host_mac, self.port.gateway_mac);
         self.out.push_back(Leaving { due, segments, frame });
         self.out.len() == 1
     }
 
-    /// What waited is gone.
+    /// Discards what waits.
     pub(crate) fn clear(&mut self) {
         self.out.clear();
     }
@@ -68,7 +68,7 @@ impl TransmitQueue {
         true
     }
 
-    /// Of frames sent in one call, each counts as having left in its turn between the call's beginning and its end.
+    /// Departures of frames sent in one call are spread evenly between the call's beginning and its end.
     fn settle(&mut self, sent: usize, before: Instant, after: Instant, statistics: &mut Statistics) {
         let each = after.since(before).0 / sent.max(1) as u64;
         for (turn, leaving) in (0..).zip(self.out.drain(..sent)) {
@@ -78,7 +78,7 @@ impl TransmitQueue {
         }
     }
 
-    /// The first frame cannot be sent.
+    /// Drops the first frame, which cannot be sent.
     fn drop_first(&mut self, error: &io::Error, statistics: &mut Statistics) {
         self.out.pop_front();
         match error.raw_os_error() {

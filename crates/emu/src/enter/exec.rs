@@ -1,4 +1,4 @@
-//! A program on a host: started inside, with terminal, signals and exit code passed through, gone with this process.
+//! A program on a host: started inside, with terminal, signals and exit code passed through; it ends with this process.
 //!
 //! ```text
 //! this process     holds the lease, waits, passes signals on
@@ -25,11 +25,12 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// What a user who is not root may do on a host beyond what any user may: set up its network, listen to it, use low ports.
+/// What an unprivileged user may do on a host beyond what any user may: set up its network, capture on it, use low
+/// ports.
 const CAPABILITIES: [CapabilitySet; 3] =
     [CapabilitySet::NET_ADMIN, CapabilitySet::NET_RAW, CapabilitySet::NET_BIND_SERVICE];
 
-/// A program that is to run on a host.
+/// A program to run on a host.
 #[derive(Debug)]
 pub struct HostProgram<'a> {
     /// The host.
@@ -43,7 +44,8 @@ pub struct HostProgram<'a> {
 }
 
 /// Runs the program to its end and returns its exit code; 128 and the signal's number when a signal ended it, 127 when
-/// there is no such program, 126 when it cannot be started. This process has one thread and leaves its network for good.
+/// there is no such program, 126 when it cannot be started. This process has one thread and leaves its network for
+/// good.
 pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
     network(program.host.user.as_deref(), &program.host.net)?;
     let flags =
@@ -51,7 +53,7 @@ pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
     let lost = |what: &str| format!("setting up the program's surroundings ({what})");
     let parent = pipe2(OFlag::O_CLOEXEC).map_err(|e| Refusal::call("opening a pipe", e))?;
     let signals = Signals::block().map_err(|e| Refusal::call(&lost("signals"), e))?;
-    // The threads are counted in /proc, which is then another.
+    // The number of threads is read in /proc, which is replaced afterwards.
     let child = {
         unshare(flags).map_err(|e| Refusal::namespaces("mount, PID, UTS and IPC namespaces", e))?;
         fork().map_err(|e| Refusal::call(&lost("processes"), e))?
@@ -78,7 +80,7 @@ fn prepare_environment(program: &HostProgram<'_>) -> io::Result<()> {
     if let Err(error) = sethostname(&program.host.name) {
         eprintln!("note: the program sees the machine's host name: {error}");
     }
-    // Who keeps other ids than root's would lose all rights at the start of the program.
+    // A user other than root loses all capabilities at the start of the program, unless they are ambient.
     if program.host.user.is_some() { grant_capabilities() } else { Ok(()) }
 }
 
@@ -89,7 +91,7 @@ fn grant_capabilities() -> io::Result<()> {
     CAPABILITIES.into_iter().try_for_each(|capability| Ok(configure_capability_in_ambient_set(capability, true)?))
 }
 
-/// Waits for init, passes on what it is sent, and ends it when the emulator ends.
+/// Waits for init, passes signals on, and ends it when the emulator ends.
 fn watch(init: Pid, signals: &Signals, lease: BorrowedFd<'_>) -> Result<i32> {
     let failed = |error: Errno| Refusal::call("waiting for the program", error);
     loop {

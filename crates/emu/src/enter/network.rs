@@ -5,8 +5,8 @@ use nix::sched::{CloneFlags, setns};
 use std::fs::File;
 use std::path::Path;
 
-/// Moves this process to a host's network, by the paths of its namespaces. At the start of the process, while it has one
-/// thread; the user namespace is there only where a user who is not root made the hosts.
+/// Moves this process to a host's network, by the paths of its namespaces. Called at the start of the process, while it
+/// has one thread. There is a user namespace only if the hosts were made by a user other than root.
 pub fn network(user: Option<&Path>, net: &Path) -> Result<()> {
     let open = |path: &Path| {
         let gone =

@@ -1,18 +1,18 @@
-//! Signals as something to wait for, and which of them are passed on.
+//! Signals as events to wait for, and the list of those that are passed on.
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// What a program can be sent from outside.
+/// Signals that are passed on to the program.
 const PASSED_ON: [Signal; 6] =
     [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2];
 
-/// The signals that this process has been sent and not yet looked at. They no longer interrupt or end it.
+/// Signals pending for this process. They no longer interrupt or end it.
 #[derive(Debug)]
 pub(super) struct Signals {
     held: SignalFd,
-    /// What was blocked before.
+    /// The signal mask before.
     pub(super) before: SigSet,
 }
 
@@ -28,7 +28,7 @@ pub(super) enum PendingSignal {
 }
 
 impl Signals {
-    /// From now on.
+    /// Blocks the signals from now on.
     pub(super) fn block() -> nix::Result<Self> {
         let mut set: SigSet = PASSED_ON.into_iter().collect();
         set.add(Signal::SIGCHLD);

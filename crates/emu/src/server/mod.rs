@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! main thread      the data path
-//! clients' thread  requests, leases; when the last lease closes, it tells the data path to stop
+//! clients' thread  requests, leases; it stops the data path when the last lease closes
 //! ```
-//! Everything it makes belongs to its file descriptors, so that nothing is left however it ends.
+//! Everything it makes belongs to its file descriptors, so that nothing is left when it ends.
 
 mod clients;
 
@@ -36,13 +36,13 @@ pub enum ClientChannel {
     Socket,
 }
 
-/// Makes what is told of everything that happens in a network, from what a client asked to be recorded.
+/// Makes the recorder of a network's events, from a client's request.
 pub type Recorders = dyn Fn(&Network, &serde_json::Value) -> std::result::Result<Box<dyn Record>, String> + Send + Sync;
 
-/// Serves until the last client has gone. The process is fresh and has one thread. What is refused was told the clients.
+/// Serves until the last client has gone. The process is new and has one thread. Clients have received every error.
 pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()> {
     let mut clients = open(channel).map_err(|error| Refusal::call("reaching the client", error))?;
-    // No directory is kept from being unmounted.
+    // Keeps no directory from being unmounted.
     std::env::set_current_dir("/").map_err(|error| Refusal::call("leaving the directory", error))?;
     let (id, opening) = loop {
         match clients.next() {
@@ -97,7 +97,7 @@ fn host_handles(testbed: &Testbed) -> Vec<HostHandle> {
     testbed.hosts.iter().map(host_handle).collect()
 }
 
-/// Answers clients while frames move.
+/// Answers clients while frames are forwarded.
 struct RequestHandler {
     clients: Clients,
     opening: Opening,
@@ -107,7 +107,7 @@ struct RequestHandler {
 }
 
 impl RequestHandler {
-    /// The first client, who opened the network, is answered when frames are carried; then all others.
+    /// Answers the first client, which opened the network, when frames are forwarded; then all others.
     fn run(&mut self, first: u64) {
         if !self.handle.started() {
             return;

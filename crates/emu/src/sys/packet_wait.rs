@@ -1,4 +1,4 @@
-//! Waiting for many file descriptors and an instant at once, and the clocks.
+//! Waits for many file descriptors and an instant at once, and reads clocks.
 //!
 //! It decides nothing.
 
@@ -7,15 +7,15 @@ use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::null;
 
-/// Most descriptors told of at once.
+/// Most descriptors reported at once.
 const EVENTS: usize = 64;
 
 /// A clock of the system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Clock {
-    /// Never set.
+    /// Never set by anybody.
     Monotonic,
-    /// The one that frames are stamped with.
+    /// The clock of the frames' timestamps.
     Real,
     /// Processor time of this thread.
     Thread,
@@ -36,7 +36,7 @@ pub(crate) fn read(clock: Clock) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Has the kernel wake this thread within so many ns of a timer's end; returns what it was before.
+/// Lets the kernel wake this thread at most so many ns after a timer's end; returns the previous value.
 pub(crate) fn set_timer_slack(ns: u64) -> u64 {
     // SAFETY: takes numbers only.
     let before = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
@@ -57,20 +57,20 @@ pub(crate) struct Schedule {
     pub(crate) nice: i32,
     /// Of `SCHED_FIFO`.
     priority: u32,
-    /// Longest turn of `SCHED_OTHER` wished for, in ns: a short one comes sooner.
+    /// Requested time slice of `SCHED_OTHER`, in ns: threads with a short slice run sooner.
     turn: u64,
     deadline: u64,
     period: u64,
 }
 
 impl Schedule {
-    /// The same with another niceness and another turn.
+    /// The same with another niceness and time slice.
     pub(crate) const fn with(self, nice: i32, turn: u64) -> Self {
         Self { nice, turn, ..self }
     }
 }
 
-/// How the scheduler treats this thread now.
+/// The current scheduling of this thread.
 pub(crate) fn schedule() -> io::Result<Schedule> {
     let mut schedule = Schedule::default();
     let size = size_of::<Schedule>();
@@ -79,7 +79,7 @@ pub(crate) fn schedule() -> io::Result<Schedule> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(schedule) }
 }
 
-/// Asks for that from now on.
+/// Requests that scheduling.
 pub(crate) fn set_schedule(schedule: Schedule) -> io::Result<()> {
     let schedule = Schedule { size: size_of::<Schedule>() as u32, ..schedule };
     // SAFETY: the pointer is to a live value that says its own size, in the kernel's layout.
@@ -118,7 +118,7 @@ impl Waiter {
         self.fine
     }
 
-    /// Tells of `token` whenever that descriptor can be read.
+    /// Reports `token` whenever that descriptor is readable.
     pub(crate) fn add(&self, descriptor: BorrowedFd<'_>, token: u64) -> io::Result<()> {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
         // SAFETY: the pointer is to a live value.
@@ -128,7 +128,7 @@ impl Waiter {
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Tells no more of that descriptor.
+    /// Stops reporting that descriptor.
     pub(crate) fn remove(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let none = std::ptr::null_mut();
         // SAFETY: no event is needed to remove one.
@@ -137,7 +137,8 @@ impl Waiter {
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Waits for at most so many ns, for ever without. [`Self::ready`] has what can be read; a signal ends it early.
+    /// Waits for at most so many ns, without limit if none. [`Self::ready_tokens`] has what is readable; a signal ends
+    /// it early.
     pub(crate) fn wait(&mut self, ns: Option<u64>) -> io::Result<()> {
         let waited = match (ns, self.fine) {
             (Some(0), _) => self.wait_coarse(0),
@@ -153,7 +154,7 @@ impl Waiter {
         }
     }
 
-    /// Tokens of what can be read.
+    /// Tokens of readable descriptors.
     pub(crate) fn ready_tokens(&self) -> impl Iterator<Item = u64> {
         self.events[..self.ready].iter().map(|event| event.u64)
     }
@@ -176,7 +177,7 @@ impl Waiter {
         self.note(ready)
     }
 
-    /// `ppoll` knows nanoseconds since long ago.
+    /// `ppoll` has long had a resolution of nanoseconds.
     fn wait_twice(&mut self, ns: Option<u64>) -> io::Result<()> {
         let time = ns.map(timespec);
         let until = time.as_ref().map_or(null(), |time| &raw const *time);
