@@ -1,13 +1,13 @@
 //! The machine: one end of a connection, what an application asks of it, and its verbs `handle`, `poll`, `deadline`.
 
-use super::chrono::Held;
 use super::congestion::Algorithm;
+use super::event::EventLog;
 use super::receive::Receiver;
 use super::recovery::Push;
 use super::segment::{IPV4_HEADER, Segment, TCP_HEADER, TIMESTAMPS};
 use super::send::Sender;
 use super::sequence::Origin;
-use super::told::Listener;
+use super::time_accounting::Limit;
 use super::window::Tuning;
 use alloc::boxed::Box;
 use stackline_core::time::{Duration, Instant};
@@ -166,7 +166,7 @@ pub struct Connection {
     /// When the SYN leaves again, when TIME-WAIT ends.
     pub(super) handshake: Option<Instant>,
     pub(super) end: Option<Instant>,
-    pub(super) heard: Instant,
+    pub(super) last_received: Instant,
     /// A reset has to leave, with that number.
     pub(super) reset: Option<(u32, Option<u32>)>,
     pub(super) broken: bool,
@@ -177,9 +177,9 @@ pub struct Connection {
     /// What was handed over last leaves now, small or not, as far as the windows let it.
     pub(super) pushes: bool,
     /// Something may have to leave.
-    pub(super) stirred: bool,
+    pub(super) output_pending: bool,
     /// Somebody wants to be told what it does.
-    pub(super) listener: Option<Box<Listener>>,
+    pub(super) trace: Option<Box<EventLog>>,
 }
 
 impl Connection {
@@ -201,15 +201,15 @@ impl Connection {
             syn_sent: now,
             handshake: None,
             end: None,
-            heard: now,
+            last_received: now,
             reset: None,
             broken: false,
             push: None,
             sent: false,
             wants_room: false,
             pushes: false,
-            stirred: true,
-            listener: None,
+            output_pending: true,
+            trace: None,
         }
     }
 
@@ -244,22 +244,10 @@ impl Connection {
         self.state
     }
 
-    /// Whether it was reset or given up.
-    #[must_use]
-    pub const fn is_broken(&self) -> bool {
-        self.broken
-    }
-
     /// Bytes that can be taken.
     #[must_use]
     pub fn readable(&self) -> u64 {
         self.receiver.waiting()
-    }
-
-    /// Whether the peer has closed its half and everything is taken.
-    #[must_use]
-    pub fn at_end(&self) -> bool {
-        self.receiver.ended() && self.receiver.waiting() == 0
     }
 
     /// Bytes that there is room for in the send buffer.
@@ -295,13 +283,13 @@ impl Connection {
         }
         let accepted = bytes.min(self.room());
         if accepted > 0 {
-            self.sender.wake_up(now);
+            self.sender.restart_after_idle(now);
             self.sender.queued += accepted;
-            self.stirred = true;
+            self.output_pending = true;
         }
         self.wants_room = accepted < bytes;
         self.pushes |= self.wants_room && accepted > 0;
-        self.account(now);
+        self.account_time(now);
         Some(accepted)
     }
 
@@ -313,7 +301,7 @@ impl Connection {
             0 if self.broken || self.state == State::Closed => Received::Broken,
             0 => Received::Nothing,
             n => {
-                self.stirred |= self.receiver.now;
+                self.output_pending |= self.receiver.now;
                 Received::Bytes(n)
             }
         }
@@ -321,9 +309,9 @@ impl Connection {
 
     /// Closes the own half: a FIN follows what was handed over.
     pub fn close(&mut self) {
-        self.stirred = true;
+        self.output_pending = true;
         match self.state {
-            State::Listen | State::SynSent => self.over(false),
+            State::Listen | State::SynSent => self.terminate(false),
             State::SynReceived | State::Established => {
                 self.sender.fin = true;
                 self.state = State::FinWait1;
@@ -341,13 +329,13 @@ impl Connection {
         if !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait) {
             self.reset = Some((self.sender.origin.wire(self.sender.next), None));
         }
-        self.over(true);
+        self.terminate(true);
     }
 
     /// Small segments leave at once from now on.
     pub fn set_nodelay(&mut self) {
         self.sender.nodelay = true;
-        self.stirred = true;
+        self.output_pending = true;
     }
 
     /// Whether small segments leave at once.
@@ -363,7 +351,7 @@ impl Connection {
     }
 
     /// The connection is no more.
-    pub(super) fn over(&mut self, broken: bool) {
+    pub(super) fn terminate(&mut self, broken: bool) {
         self.state = State::Closed;
         self.broken |= broken;
         self.sender.timer = None;
@@ -371,24 +359,24 @@ impl Connection {
         (self.handshake, self.end, self.push) = (None, None, None);
         self.receiver.now = false;
         (self.receiver.delayed, self.receiver.gathering) = (None, None);
-        self.stirred = true;
+        self.output_pending = true;
     }
 
     /// Takes note of what holds the sender up.
-    pub(super) fn account(&mut self, now: Instant) {
+    pub(super) fn account_time(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let held = if sender.una >= sender.queued || sender.una == 0 {
-            Held::Idle
+            Limit::Idle
         } else if sender.next < sender.queued {
             let window_full = sender.next + u64::from(sender.mss) > sender.edge();
-            let may = sender.board.flying() < sender.congestion.window;
-            if window_full && may { Held::ReceiveWindow } else { Held::Busy }
+            let may = sender.board.in_flight() < sender.congestion.window;
+            if window_full && may { Limit::ReceiveWindow } else { Limit::Busy }
         } else if self.wants_room {
-            Held::SendBuffer
+            Limit::SendBuffer
         } else {
-            Held::Busy
+            Limit::Busy
         };
-        sender.chrono.set(held, now);
+        sender.times.set(held, now);
     }
 
     /// What it tells of itself.
@@ -402,14 +390,14 @@ impl Connection {
             window: sender.congestion.window,
             threshold: sender.congestion.threshold,
             mss: sender.mss,
-            busy: sender.chrono.busy(now),
-            receive_window_limited: sender.chrono.receive_window(now),
-            send_buffer_limited: sender.chrono.send_buffer(now),
+            busy: sender.times.busy(now),
+            receive_window_limited: sender.times.receive_window(now),
+            send_buffer_limited: sender.times.send_buffer(now),
             bytes_acked: sender.una.clamp(1, sender.queued) - 1,
             bytes_received: self.receiver.bytes,
             send_buffer: self.send_buffer(),
             receive_buffer: self.receiver.tuning.clamp,
-            in_flight: u64::from(sender.flying()) * u64::from(sender.mss),
+            in_flight: u64::from(sender.in_flight()) * u64::from(sender.mss),
             unsent: sender.queued.saturating_sub(sender.next.max(1)),
             waiting: self.receiver.waiting(),
             peer_window: sender.window,
@@ -419,9 +407,9 @@ impl Connection {
     /// A segment that arrives is handled: see also [`Self::poll`], which tells what leaves because of it.
     pub fn handle(&mut self, now: Instant, segment: &Segment) {
         self.input(now, segment);
-        self.stirred = true;
-        self.account(now);
-        self.tell_changes();
+        self.output_pending = true;
+        self.account_time(now);
+        self.emit_changes();
     }
 
     /// Where in the own stream a segment of it lies: bytes before its first one, since the connection began.
@@ -436,15 +424,15 @@ impl Connection {
 
     /// The next segment that leaves now, until there is none.
     pub fn poll(&mut self, now: Instant) -> Option<Segment> {
-        self.ring(now);
-        if !self.stirred {
+        self.handle_timers(now);
+        if !self.output_pending {
             return None;
         }
         let segment = self.output(now);
         if segment.is_none() {
-            self.stirred = false;
-            self.account(now);
-            self.tell_changes();
+            self.output_pending = false;
+            self.account_time(now);
+            self.emit_changes();
         }
         segment
     }

@@ -76,7 +76,7 @@ impl Cubic {
     }
 
     /// A time-out: everything but the least round trip is forgotten.
-    pub(super) fn forget(&mut self, now: Instant, next: u64) {
+    pub(super) fn reset(&mut self, now: Instant, next: u64) {
         *self = Self { delay_min: 0, ..Self::default() };
         self.begin(now, next);
     }
@@ -132,7 +132,7 @@ impl Cubic {
         if self.last_window != window || stale || self.epoch.is_none() {
             (self.last_window, self.looked_at) = (window, now);
             self.count = self.curve(now, window, acked);
-            self.befriend(window);
+            self.emulate_reno(window);
             self.count = self.count.max(2);
         }
         self.count
@@ -159,7 +159,7 @@ impl Cubic {
     }
 
     /// Grows at least as Reno would after the same loss.
-    fn befriend(&mut self, window: u32) {
+    fn emulate_reno(&mut self, window: u32) {
         let each = ((f64::from(window) * (1.0 + BETA) / (1.0 - BETA) / 3.0) as u32).max(1);
         self.friendly += self.acknowledged / each;
         self.acknowledged %= each;

@@ -14,29 +14,29 @@
 //! | `send` | what was sent: windows, round trips, the end of an acknowledgement's work |
 //! | `recovery` | what is lost, and how much may leave meanwhile |
 //! | `scoreboard` | ranges that were sent, and what became of them |
-//! | `congestion`, `cubic`, `reno` | how the window grows and by how much it shrinks |
+//! | `congestion`, `cubic` | how the window grows and by how much it shrinks |
 //! | `rtt` | the round trip time and the time-out made of it |
 //! | `receive` | ranges that arrived, and when to acknowledge |
 //! | `window` | how much the receiver offers |
-//! | `chrono` | where the sender's time goes |
-//! | [`told`] | what it tells of its own doing |
+//! | `time_accounting` | what limits the sender, and for how long |
+//! | [`event`], `trace` | events of a connection, and their recording |
 
-mod chrono;
 mod congestion;
 pub mod connection;
 mod cubic;
+pub mod event;
 mod input;
 mod output;
 mod receive;
 mod recovery;
-mod reno;
 mod rtt;
 mod scoreboard;
 pub mod segment;
 mod send;
 mod sequence;
+mod time_accounting;
 mod timers;
-pub mod told;
+mod trace;
 mod window;
 
 #[cfg(test)]
@@ -44,5 +44,5 @@ mod tests;
 
 pub use congestion::Algorithm;
 pub use connection::{Cause, Connection, Facts, Options, Received, State};
+pub use event::{Event, Reason};
 pub use segment::{Flags, Segment};
-pub use told::{Told, Why};

@@ -1,12 +1,12 @@
 //! Which segment leaves next: resets, the handshake, what is lost, what is new, acknowledgements.
 
 use super::connection::{Connection, State};
+use super::event::Reason;
 use super::input::clock;
 use super::recovery::Push;
 use super::segment::{Flags, MOST_BLOCKS, Segment, Syn, Timestamps};
 use super::send::{Phase, Wait};
 use super::sequence::Range;
-use super::told::Why;
 use super::window::UNSCALED;
 use stackline_core::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ impl Connection {
             sack_permitted: !answers || self.sender.sack,
         };
         let window = self.receiver.window().min(UNSCALED);
-        (self.receiver.told, self.receiver.offered) = (1, window);
+        (self.receiver.acknowledged, self.receiver.offered) = (1, window);
         self.receiver.now = false;
         Some(Segment {
             sequence: self.sender.origin.wire(0),
@@ -76,10 +76,10 @@ impl Connection {
     }
 
     /// The next range that leaves, and why if it leaves again.
-    fn choose(&mut self, now: Instant) -> Option<(Range, Option<Why>)> {
+    fn choose(&mut self, now: Instant) -> Option<(Range, Option<Reason>)> {
         if let Some(range) = self.sender.lost() {
-            let why = if self.sender.phase == Phase::Loss { Why::Timeout } else { Why::Missing };
-            return Some((range, Some(why)));
+            let reason = if self.sender.phase == Phase::Loss { Reason::Timeout } else { Reason::Missing };
+            return Some((range, Some(reason)));
         }
         let pushed = self.push;
         let fresh = self.fresh(pushed);
@@ -94,7 +94,7 @@ impl Connection {
             self.push = None;
             let range = self.sender.board.last()?;
             self.sender.probe = Some((self.sender.next, true));
-            return Some((range, Some(Why::TailProbe)));
+            return Some((range, Some(Reason::TailProbe)));
         }
         self.pushes = false;
         self.sender.validate(now, core::mem::take(&mut self.sent));
@@ -107,7 +107,7 @@ impl Connection {
         let sender = &self.sender;
         let start = sender.next;
         let left = sender.end().saturating_sub(start);
-        if left == 0 || (sender.flying() >= sender.congestion.window && pushed.is_none()) {
+        if left == 0 || (sender.in_flight() >= sender.congestion.window && pushed.is_none()) {
             return None;
         }
         let data = (sender.queued.saturating_sub(start)).min(u64::from(sender.mss));
@@ -137,8 +137,8 @@ impl Connection {
         }
     }
 
-    fn data_segment(&mut self, now: Instant, range: Range, again: Option<Why>) -> Segment {
-        self.tell_range(range, again);
+    fn data_segment(&mut self, now: Instant, range: Range, again: Option<Reason>) -> Segment {
+        self.emit_range(range, again);
         let sender = &mut self.sender;
         let data = range.end.min(sender.queued) - range.start.min(sender.queued);
         let fin = range.end > sender.queued;
@@ -157,7 +157,7 @@ impl Connection {
 
     /// An acknowledgement at a place of the own stream.
     fn acknowledgement(&mut self, now: Instant, place: u64) -> Segment {
-        let window = self.receiver.tell(self.scaled);
+        let window = self.receiver.advertise(self.scaled);
         let mut segment = Segment {
             sequence: self.sender.origin.wire(place),
             acknowledged: self.receiver.origin.wire(self.receiver.next),

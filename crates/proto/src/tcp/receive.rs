@@ -43,7 +43,7 @@ pub(super) struct Receiver {
     beyond_bytes: u64,
     recent: [Range; RECENT],
     /// What the last acknowledgement said: everything before has arrived, and so much may come.
-    pub(super) told: u64,
+    pub(super) acknowledged: u64,
     pub(super) offered: u64,
     pub(super) scale: u8,
     pub(super) tuning: Tuning,
@@ -53,7 +53,7 @@ pub(super) struct Receiver {
     patience: Duration,
     quick: u32,
     /// The application answers, so acknowledgements ride with its data.
-    conversing: bool,
+    interactive: bool,
     last_data: Option<Instant>,
     /// An acknowledgement has to leave: at once, or at that moment.
     pub(super) now: bool,
@@ -79,7 +79,7 @@ impl Receiver {
             beyond: VecDeque::new(),
             beyond_bytes: 0,
             recent: [Range::default(); RECENT],
-            told: 1,
+            acknowledged: 1,
             offered: 0,
             scale,
             tuning,
@@ -87,7 +87,7 @@ impl Receiver {
             largest: segment,
             patience,
             quick: 0,
-            conversing: false,
+            interactive: false,
             last_data: None,
             now: false,
             delayed: None,
@@ -113,7 +113,7 @@ impl Receiver {
 
     /// The window ends here.
     pub(super) const fn edge(&self) -> u64 {
-        self.told + self.offered
+        self.acknowledged + self.offered
     }
 
     /// A segment takes up a range that ends inside the window; `fin` says that its last place is a FIN.
@@ -222,8 +222,8 @@ impl Receiver {
 
     fn decide(&mut self, now: Instant, fin: bool, rtt: Option<Duration>) {
         // While the application has not taken it the window does not move; it will be told when it does.
-        let two = self.next - self.told > u64::from(self.segment) && self.window() >= self.offered;
-        self.now |= two || fin || (self.quick > 0 && !self.conversing) || self.patience == Duration::ZERO;
+        let two = self.next - self.acknowledged > u64::from(self.segment) && self.window() >= self.offered;
+        self.now |= two || fin || (self.quick > 0 && !self.interactive) || self.patience == Duration::ZERO;
         if self.now {
             return;
         }
@@ -254,19 +254,19 @@ impl Receiver {
     }
 
     /// Whether it has told the peer that there is no room.
-    pub(super) fn shut(&self) -> bool {
+    pub(super) fn offers_nothing(&self) -> bool {
         self.offered == 0 && self.waiting() > 0
     }
 
     /// An acknowledgement leaves, by itself or with data: the number on the wire of its window.
-    pub(super) fn tell(&mut self, scaled: bool) -> u16 {
+    pub(super) fn advertise(&mut self, scaled: bool) -> u16 {
         let scale = if scaled { self.scale } else { 0 };
         // What was offered is not taken back.
         let least = self.edge().saturating_sub(self.next);
         let largest = 65_535_u64 << scale;
         let window = self.window().max(least).div_ceil(1 << scale).min(65_535);
         self.offered = (window << scale).min(largest);
-        self.told = self.next;
+        self.acknowledged = self.next;
         self.quick = self.quick.saturating_sub(1);
         (self.now, self.delayed, self.small) = (false, None, false);
         (self.gathering, self.gathered) = (None, 0);
@@ -275,7 +275,7 @@ impl Receiver {
 
     /// Data leaves soon after data came: a conversation.
     pub(super) fn answers(&mut self, now: Instant) {
-        self.conversing |= self.last_data.is_some_and(|last| now.since(last) < self.patience);
+        self.interactive |= self.last_data.is_some_and(|last| now.since(last) < self.patience);
     }
 
     /// The application takes at most so many bytes.
@@ -288,8 +288,9 @@ impl Receiver {
         self.tuning.took(now, self.taken, self.waiting(), self.beyond_bytes);
         let owed = self.delayed.is_some();
         let drained = self.waiting() == 0;
-        self.now |=
-            owed && (self.next - self.told > u64::from(self.segment) || (self.small && drained && !self.conversing));
+        self.now |= owed
+            && (self.next - self.acknowledged > u64::from(self.segment)
+                || (self.small && drained && !self.interactive));
         let left = self.edge().saturating_sub(self.next);
         if !self.now && !self.ended() && left * 2 <= self.tuning.clamp {
             let window = self.window();
@@ -299,7 +300,7 @@ impl Receiver {
     }
 
     /// A moment came at which acknowledgements are due.
-    pub(super) fn rings(&mut self, now: Instant) {
+    pub(super) fn handle_timer(&mut self, now: Instant) {
         let due = |moment: Option<Instant>| moment.is_some_and(|moment| moment <= now);
         self.now |= due(self.delayed) || due(self.gathering);
     }
@@ -311,7 +312,7 @@ mod tests {
 
     fn receiver() -> Receiver {
         let mut receiver = Receiver::new(Origin(7), Tuning::new(None, 1000), 7, 1000, Duration(40));
-        receiver.tell(true);
+        receiver.advertise(true);
         receiver
     }
 
@@ -321,7 +322,7 @@ mod tests {
         receiver.take(Instant(0), u64::MAX);
         let now = receiver.now;
         if now {
-            receiver.tell(true);
+            receiver.advertise(true);
         }
         now
     }

@@ -16,9 +16,9 @@ impl Sender {
     }
 
     /// An acknowledgement came that is not simply of what was expected. When reordering is to be judged again.
-    pub(super) fn alert(&mut self, now: Instant) -> Option<Instant> {
+    pub(super) fn detect_losses(&mut self, now: Instant) -> Option<Instant> {
         if self.una >= self.high {
-            self.leave();
+            self.leave_phase();
         }
         let wait = self.board.detect(now, &self.newest, self.settle());
         if self.board.lost > 0 && self.phase < Phase::Recovery {
@@ -30,7 +30,7 @@ impl Sender {
     }
 
     /// Everything is acknowledged that was sent when the phase began.
-    fn leave(&mut self) {
+    fn leave_phase(&mut self) {
         match self.phase {
             Phase::Reduction if self.una == self.high => return,
             Phase::Reduction | Phase::Recovery => self.congestion.window = self.congestion.threshold,
@@ -65,18 +65,18 @@ impl Sender {
     /// Lets as much leave as brings the window to its threshold when a window has arrived.
     pub(super) fn reduce(&mut self, advanced: bool, arrived: u32, lost: u32) {
         self.delivered += arrived;
-        let (threshold, flying) = (self.congestion.threshold, self.flying());
+        let (threshold, in_flight) = (self.congestion.threshold, self.in_flight());
         let sent = self.sent_in_reduction;
-        let may = if flying > threshold {
+        let may = if in_flight > threshold {
             let due = (u64::from(threshold) * u64::from(self.delivered)).div_ceil(u64::from(self.prior.max(1)));
             due.saturating_sub(u64::from(sent)) as u32
         } else {
             let more = self.delivered.saturating_sub(sent).max(arrived) + u32::from(advanced && lost == 0);
-            more.min(threshold - flying)
+            more.min(threshold - in_flight)
         };
         // The first of what is lost leaves at once.
         let may = may.max(u32::from(sent == 0));
-        self.congestion.window = (flying + may).max(1);
+        self.congestion.window = (in_flight + may).max(1);
     }
 
     /// It was for nothing if what is acknowledged now arrived before anything had been sent again.
@@ -110,7 +110,7 @@ impl Sender {
     }
 
     /// The timer came. True when something is to be sent although the window may be full.
-    pub(super) fn timer_came(&mut self, now: Instant, wait: Wait) -> Option<Push> {
+    pub(super) fn timer_expired(&mut self, now: Instant, wait: Wait) -> Option<Push> {
         self.timer = None;
         match wait {
             Wait::TailProbe => {
@@ -159,8 +159,8 @@ impl Sender {
         let recent = if self.newest.end == 0 { u64::MAX } else { now.0.saturating_sub(patience) };
         self.board.forget_false_sacks();
         self.board.lose_all(Instant(recent));
-        self.congestion.forget(now, self.next);
-        self.congestion.window = self.flying() + 1;
+        self.congestion.reset(now, self.next);
+        self.congestion.window = self.in_flight() + 1;
         (self.phase, self.high) = (Phase::Loss, self.next);
         self.probe = None;
         self.backoff = (self.backoff + 1).min(16);
@@ -169,7 +169,7 @@ impl Sender {
 
     /// What is lost and may leave again now.
     pub(super) fn lost(&mut self) -> Option<Range> {
-        if self.board.lost == 0 || self.flying() >= self.congestion.window {
+        if self.board.lost == 0 || self.in_flight() >= self.congestion.window {
             return None;
         }
         let range = self.board.next_lost()?;

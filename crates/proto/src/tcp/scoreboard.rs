@@ -119,7 +119,7 @@ impl Scoreboard {
     }
 
     /// Segments on their way.
-    pub(super) const fn flying(&self) -> u32 {
+    pub(super) const fn in_flight(&self) -> u32 {
         self.out - self.sacked - self.lost
     }
 
@@ -296,7 +296,7 @@ impl Scoreboard {
                 break;
             }
             self.retransmissions.pop_front();
-            self.lose_again(range, sent);
+            self.lose_retransmission(range, sent);
         }
         again
     }
@@ -308,7 +308,7 @@ impl Scoreboard {
     }
 
     /// What was sent again at that time and is still on its way is lost once more.
-    fn lose_again(&mut self, range: Range, sent: Instant) {
+    fn lose_retransmission(&mut self, range: Range, sent: Instant) {
         let mut at = self.runs.partition_point(|run| run.end <= range.start);
         while let Some(&run) = self.runs.get(at) {
             if run.start >= range.end {
@@ -456,7 +456,7 @@ mod tests {
         let sacked: alloc::vec::Vec<_> =
             board.runs.iter().filter(|run| run.fate == Fate::Sacked).map(|run| (run.start, run.end)).collect();
         assert_eq!(sacked, [(3001, 6001), (8001, 10_001)]);
-        assert_eq!((board.sacked, board.flying()), (5, 5));
+        assert_eq!((board.sacked, board.in_flight()), (5, 5));
     }
 
     #[test]
@@ -467,13 +467,13 @@ mod tests {
         assert_eq!(board.detect(Instant(103), &newest, Duration(50)), Some(Instant(150)));
         assert_eq!(board.lost, 0);
         assert_eq!(board.detect(Instant(153), &newest, Duration(50)), None);
-        assert_eq!((board.lost, board.flying()), (6, 2));
+        assert_eq!((board.lost, board.in_flight()), (6, 2));
         for n in 0..6 {
             assert_eq!(board.next_lost(), Some(range(n, n + 1)));
             board.send_again(range(n, n + 1), Instant(200 + n));
             board.check(1, 10_001);
         }
-        assert_eq!((board.next_lost(), board.flying()), (None, 8));
+        assert_eq!((board.next_lost(), board.in_flight()), (None, 8));
         // The third of them arrives, so the two before it are lost again.
         board.sack(range(2, 3), &mut Arrived::default());
         let newest = Newest { sent: Instant(202), end: 3001, rtt: Duration(100) };
@@ -487,7 +487,7 @@ mod tests {
         let mut board = sent(4);
         board.sack(range(1, 2), &mut Arrived::default());
         board.lose_all(Instant(100));
-        assert_eq!((board.lost, board.sacked, board.flying()), (3, 1, 0));
+        assert_eq!((board.lost, board.sacked, board.in_flight()), (3, 1, 0));
         board.check(1, 4001);
     }
 }

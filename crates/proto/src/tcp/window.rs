@@ -64,11 +64,11 @@ impl Tuning {
 
     /// A segment arrived. True when the window opens further because of it.
     pub(super) fn arrived(&mut self, segment: u32) -> bool {
-        let opens = self.threshold < self.clamp;
-        if opens {
+        let establish = self.threshold < self.clamp;
+        if establish {
             self.threshold = self.clamp.min(self.threshold + 2 * u64::from(segment));
         }
-        opens
+        establish
     }
 
     /// The application has taken everything before `taken`; `beyond` bytes have arrived behind a gap.

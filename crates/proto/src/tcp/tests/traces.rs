@@ -36,7 +36,7 @@ fn a_lost_syn_leaves_again_after_one_three_and_seven_seconds() {
     let mut script = Script::dials(Options::default(), 1000);
     assert_eq!(script.until(7000), ["0 S 0:0(0)", "1000 S 0:0(0)", "3000 S 0:0(0)", "7000 S 0:0(0)"]);
     script.until(130_000);
-    assert!(script.end.is_broken());
+    assert!(script.end.broken);
     assert_eq!(script.end.receive(script.now(), 1), Received::Broken);
 }
 
@@ -245,5 +245,5 @@ fn silence_is_given_up_when_that_was_asked_for() {
     let mut script = Script::open(Options { timeout, ..Options::default() }, 20, 1000);
     assert_eq!(script.until(3019), [] as [&str; 0]);
     assert_eq!(script.until(3020), ["3020 R 1:1(0)"]);
-    assert!(script.end.is_broken());
+    assert!(script.end.broken);
 }

@@ -4,7 +4,7 @@ use stackline_core::time::{Duration, Instant};
 
 /// What holds the sender up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum Limit {
     /// Nothing to send.
     #[default]
     Idle,
@@ -18,37 +18,37 @@ pub(super) enum Held {
 
 /// Times by what held the sender up.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Chrono {
-    now: Held,
+pub(super) struct TimeAccounting {
+    now: Limit,
     since: Instant,
     spent: [u64; 4],
 }
 
-impl Chrono {
-    pub(super) fn set(&mut self, held: Held, now: Instant) {
+impl TimeAccounting {
+    pub(super) fn set(&mut self, held: Limit, now: Instant) {
         if held != self.now {
             self.spent[self.now as usize] += now.since(self.since).0;
             (self.now, self.since) = (held, now);
         }
     }
 
-    fn total(&self, held: Held, now: Instant) -> Duration {
+    fn total(&self, held: Limit, now: Instant) -> Duration {
         let running = if self.now == held { now.since(self.since).0 } else { 0 };
         Duration(self.spent[held as usize] + running)
     }
 
     /// Time with data to send or on its way, for whatever reason.
     pub(super) fn busy(&self, now: Instant) -> Duration {
-        [Held::Busy, Held::ReceiveWindow, Held::SendBuffer]
+        [Limit::Busy, Limit::ReceiveWindow, Limit::SendBuffer]
             .into_iter()
             .fold(Duration::ZERO, |sum, held| sum + self.total(held, now))
     }
 
     pub(super) fn receive_window(&self, now: Instant) -> Duration {
-        self.total(Held::ReceiveWindow, now)
+        self.total(Limit::ReceiveWindow, now)
     }
 
     pub(super) fn send_buffer(&self, now: Instant) -> Duration {
-        self.total(Held::SendBuffer, now)
+        self.total(Limit::SendBuffer, now)
     }
 }
