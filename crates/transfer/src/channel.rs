@@ -92,7 +92,7 @@ impl<C: Carrier> Channel<C> {
         let machine = options.fitted(carrier.facts())?;
         let nonce = random()?;
         let number = options.number.map_or_else(|| random().map(u32::from_le_bytes), Ok)?;
-        let connection = Connection::dial(BEGIN, &machine, options.shown(), nonce, number);
+        let connection = Connection::connect(BEGIN, &machine, options.shown(), nonce, number);
         let mut channel = Self::new(Driver::new(carrier, options, connection, Side::Dials, nonce));
         channel.opened()?;
         Ok(channel)
@@ -118,7 +118,7 @@ impl<C: Carrier> Channel<C> {
         channel.driver.flush(now, &work)?;
         match channel.driver.connection.state() {
             State::Open => Ok(channel),
-            _ => Err(Error::Refused(blast::terms::Refusal::Terms)),
+            _ => Err(Error::Refused(blast::negotiation::Refusal::Parameters)),
         }
     }
 
@@ -271,11 +271,11 @@ impl<C: Carrier> Channel<C> {
     /// As [`Channel::receive_into`].
     pub fn await_data(&mut self) -> Result<bool, Error> {
         self.broken()?;
-        let before = self.driver.connection.receiver().seen().packets;
+        let before = self.driver.connection.receiver().counters().packets;
         let taken = self.taken;
         let came = move |connection: &Connection| {
             let receiver = connection.receiver();
-            receiver.delivered() > taken || receiver.seen().packets > before
+            receiver.delivered() > taken || receiver.counters().packets > before
         };
         self.work(&[], &mut [], |connection| came(connection) || connection.receiver().ended())?;
         Ok(came(&self.driver.connection) && !self.is_over())

@@ -16,7 +16,7 @@ use crate::told::Told;
 use crate::train::{Train, first};
 use crate::work::Work;
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::blast::terms::Nonce;
+use stackline_proto::blast::negotiation::Nonce;
 use stackline_proto::blast::wire::{ABORT, FIN};
 use stackline_proto::blast::{Arrival, Check, Connection, Failure, Header, Kind, Output, State};
 use std::io::{self, ErrorKind};
@@ -107,7 +107,7 @@ impl<C: Carrier> Driver<C> {
         self.refused = false;
         self.rested = true;
         if away && self.connection.state() != State::Opening {
-            self.connection.attend(begun);
+            self.connection.resume(begun);
             self.take(work, Wait::No)?;
         }
         loop {
@@ -179,7 +179,7 @@ impl<C: Carrier> Driver<C> {
                     if !train.goes_on_with(&run) {
                         departed += self.depart(work, &mut train)?;
                     }
-                    let checks = run.asks && self.connection.options().checked;
+                    let checks = run.requests_ack && self.connection.options().checked;
                     let check = if checks { work.check(run.blast.start, run.blast.end())? } else { 0 };
                     self.link.queue(&run, check, train.packets as usize);
                     train.add(&run);
@@ -362,7 +362,7 @@ impl<C: Carrier> Driver<C> {
         let was_open = self.connection.state() == State::Open;
         self.told.arrived(&header);
         let arrival = self.connection.handle(now, &header, body, packet.payload.length());
-        self.aborted |= was_open && header.has(ABORT) && self.connection.closed_by_the_peer();
+        self.aborted |= was_open && header.has(ABORT) && self.connection.closed_by_peer();
         self.heard = now;
         if header.kind != Kind::Data {
             // The next packet may need the keys that this one brought.

@@ -1,7 +1,7 @@
 //! What can go wrong with a channel: one sentence each, with the cause and what to try.
 
 use stackline_core::time::Duration;
-use stackline_proto::blast::terms::Refusal;
+use stackline_proto::blast::negotiation::Refusal;
 use std::fmt;
 use std::io;
 
@@ -47,7 +47,7 @@ impl fmt::Display for Error {
             Self::Refused(Refusal::Version) => {
                 f.write_str("the peer speaks another version; hint: use the same version on both hosts")
             }
-            Self::Refused(Refusal::Terms) => {
+            Self::Refused(Refusal::Parameters) => {
                 f.write_str("the peer wants other terms; hint: give both sides the same strategy and checks")
             }
             Self::Refused(Refusal::Busy) => f.write_str("the peer is in another connection; hint: close that first"),

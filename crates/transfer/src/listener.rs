@@ -17,7 +17,7 @@ use crate::sys::option;
 use crate::udp::Udp;
 use known::Known;
 use socket2::{Domain, Protocol, Socket, Type};
-use stackline_proto::blast::terms::{Nonce, Terms};
+use stackline_proto::blast::negotiation::{ConnectParameters, Nonce};
 use stackline_proto::blast::{HEADER, Header, Kind};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -166,7 +166,7 @@ impl Listener {
         let header = Header::read(head).filter(|header| header.kind == Kind::Open)?;
         let genuine = |key| Seal::new(key).open(head, body) == Verdict::Genuine;
         let known = self.options.key.as_ref().is_none_or(genuine);
-        let terms = Terms::read(body, &self.options.shown()).filter(|_| known)?;
+        let terms = ConnectParameters::read(body, &self.options.shown()).filter(|_| known)?;
         Some((header, body, terms.nonce))
     }
 
@@ -188,7 +188,7 @@ mod tests {
     use crate::carrier::Head;
     use crate::seal::Key;
     use stackline_core::time::{Duration, Instant};
-    use stackline_proto::blast::connection::FAREWELL;
+    use stackline_proto::blast::connection::CLOSE_TIMEOUT;
     use stackline_proto::blast::{self, Connection, Output, State};
     use std::net::Ipv4Addr;
     use std::thread;
@@ -200,7 +200,7 @@ mod tests {
     /// A packet that asks for a connection.
     fn asking(options: &Options, number: u32, nonce: [u8; 16]) -> Vec<u8> {
         let machine = blast::Options { packet: 1000, buffer: 1 << 20, ..options.blast };
-        let mut body = Terms::of(&machine, options.shown(), nonce).write();
+        let mut body = ConnectParameters::new(&machine, options.shown(), nonce).write();
         let mut head = Head::EMPTY;
         head.0[..HEADER].copy_from_slice(&Header::new(Kind::Open, number).write());
         if let Some(key) = &options.key {
@@ -286,7 +286,7 @@ mod tests {
         let from = socket.local_addr().unwrap();
         let machine = blast::Options { packet: 1000, buffer: 1 << 20, ..options.blast };
         let (begin, nothing) = (Instant(1), (0, State::Closing));
-        let mut peer = Connection::dial(begin, &machine, options.token, [1; 16], 7);
+        let mut peer = Connection::connect(begin, &machine, options.token, [1; 16], 7);
         let channel = says(&listener, from, &mut peer, begin).unwrap();
         assert_eq!((hears(&socket, &mut peer, begin), peer.state()), (1, State::Open));
         peer.close(begin);
@@ -299,7 +299,7 @@ mod tests {
         assert!(listener.hear(from, &mut Header::new(Kind::Close, 8).write()).unwrap().is_none());
         assert_eq!((hears(&socket, &mut peer, begin), peer.state()), nothing, "there was no such connection");
         let (again, _) = peer.deadline(begin).unwrap();
-        assert!(again < begin + Duration(FAREWELL.0 / 10));
+        assert!(again < begin + Duration(CLOSE_TIMEOUT.0 / 10));
         assert!(says(&listener, from, &mut peer, again).is_none());
         assert_eq!((hears(&socket, &mut peer, again), peer.state()), (1, State::Closed));
     }

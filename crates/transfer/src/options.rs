@@ -4,7 +4,7 @@ use crate::carrier::Facts;
 use crate::error::Error;
 use crate::seal::Key;
 use crate::udp;
-use stackline_proto::blast::{self, HEADER, Strategy, terms};
+use stackline_proto::blast::{self, HEADER, Strategy, negotiation};
 use std::fmt;
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub struct Options {
     pub blast: blast::Options,
     /// Proof that a connection belongs to those who speak. It travels in clear where there is no key; with a key something
     /// derived from both does, so that token and key may be one secret.
-    pub token: terms::Token,
+    pub token: negotiation::Token,
     /// Encrypts and authenticates every packet with keys derived from this one.
     pub key: Option<Key>,
     /// How to wait.
@@ -87,7 +87,7 @@ impl Options {
     }
 
     /// What is shown as proof: the token, or with a key what only those who have that can make of the token.
-    pub(crate) fn shown(&self) -> terms::Token {
+    pub(crate) fn shown(&self) -> negotiation::Token {
         self.key.as_ref().map_or(self.token, |key| key.proof(&self.token))
     }
 
@@ -102,7 +102,7 @@ impl Options {
     /// When packets are wanted that the path does not carry.
     pub(crate) fn fitted(&self, facts: Facts) -> Result<blast::Options, Error> {
         let most = u32::try_from(facts.packet.saturating_sub(self.head())).unwrap_or(u32::MAX);
-        let least = terms::TERMS as u32;
+        let least = negotiation::PARAMETERS_BYTES as u32;
         let packet = if self.blast.packet == 0 { most } else { self.blast.packet };
         if packet > most || most < least {
             let what = format!("packets with {packet} B of data are not carried on this path: at most {most} B are");

@@ -11,7 +11,7 @@ use crate::replay::Window;
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 use ring::hmac;
-use stackline_proto::blast::terms;
+use stackline_proto::blast::negotiation;
 use stackline_proto::blast::{HEADER, Kind};
 use std::fmt;
 
@@ -35,7 +35,7 @@ impl Key {
     }
 
     /// What is shown instead of a token: it says nothing about the key, nor about what else is derived from that.
-    pub(crate) fn proof(&self, token: &terms::Token) -> terms::Token {
+    pub(crate) fn proof(&self, token: &negotiation::Token) -> negotiation::Token {
         derive(&self.0, token, b"stackline blast token")
     }
 }
@@ -179,7 +179,7 @@ impl Seal {
     }
 
     /// Makes the session's keys from what both ends drew.
-    pub(crate) fn open_session(&mut self, side: Side, dials: &terms::Nonce, answers: &terms::Nonce) {
+    pub(crate) fn open_session(&mut self, side: Side, dials: &negotiation::Nonce, answers: &negotiation::Nonce) {
         let salt = [*dials, *answers].concat();
         let from = |from| Direction { secret: self.key.0.clone(), salt: salt.clone(), from };
         let dialling = from(b"stackline blast from the dialling end");

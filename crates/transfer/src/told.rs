@@ -2,19 +2,19 @@
 //! touches what it tells of; while nobody records it costs one load.
 
 use stackline_events::{Keyword, Value, recorder, scope};
-use stackline_proto::blast::told::{Deed, Teller};
+use stackline_proto::blast::trace::{EventKind, Tracer};
 use stackline_proto::blast::{Header, Output};
 use std::fmt;
 
-static SEND: Keyword = Keyword::new(Deed::Sends.keyword());
-static RETRANSMIT: Keyword = Keyword::new(Deed::Repeats.keyword());
-static TIMER: Keyword = Keyword::new(Deed::Timer.keyword());
-static NAK: Keyword = Keyword::new(Deed::Misses.keyword());
-static ACK: Keyword = Keyword::new(Deed::Has.keyword());
+static SEND: Keyword = Keyword::new(EventKind::Send.keyword());
+static RETRANSMIT: Keyword = Keyword::new(EventKind::Retransmit.keyword());
+static TIMER: Keyword = Keyword::new(EventKind::Timer.keyword());
+static NAK: Keyword = Keyword::new(EventKind::Nak.keyword());
+static ACK: Keyword = Keyword::new(EventKind::Ack.keyword());
 
 /// What is remembered of a connection to tell of it.
 #[derive(Default)]
-pub(crate) struct Told(Option<Teller>);
+pub(crate) struct Told(Option<Tracer>);
 
 impl fmt::Debug for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,16 +40,16 @@ impl Told {
     }
 }
 
-fn tell(told: stackline_proto::blast::told::Told) {
-    let keyword = match told.deed {
-        Deed::Sends => &SEND,
-        Deed::Repeats => &RETRANSMIT,
-        Deed::Timer => &TIMER,
-        Deed::Misses => &NAK,
-        Deed::Has => &ACK,
+fn tell(told: stackline_proto::blast::trace::Event) {
+    let keyword = match told.kind {
+        EventKind::Send => &SEND,
+        EventKind::Retransmit => &RETRANSMIT,
+        EventKind::Timer => &TIMER,
+        EventKind::Nak => &NAK,
+        EventKind::Ack => &ACK,
     };
     let (own, peer) = scope::streams();
-    let stream = if told.deed.is_own() { own } else { peer };
+    let stream = if told.kind.is_own() { own } else { peer };
     let values = [Value::Absent, stream.into(), told.offset.into(), told.bytes.into(), Value::Text(told.cause)];
     recorder::emit(keyword, &values);
 }

@@ -95,7 +95,7 @@ fn a_path_that_loses_doubles_and_reorders_brings_everything() {
             let mut client = Client::over(carrier, &Options::new(protocol)).unwrap();
             SIZES.iter().for_each(|size| exchange(&mut client, &bytes(*size)));
             // The server's replies are not lost: nothing is delivered twice.
-            assert!(client.seen().violations == 0 && client.carrier().lost > 0);
+            assert!(client.counters().violations == 0 && client.carrier().lost > 0);
         }
     }
     serving.end();
@@ -113,7 +113,7 @@ fn a_small_call_is_one_packet_and_one_system_call_each_way() {
         assert_eq!(client.send(&[n; 32], Segments::none(), &mut reply).unwrap(), 32);
         assert_eq!(reply, [n; 32]);
     }
-    let repeated = client.seen().repeated;
+    let repeated = client.counters().repeated;
     let counters = client.carrier().counters();
     assert_eq!((counters.sent - repeated, counters.send_calls - repeated), (100, 100));
     serving.end();
@@ -215,7 +215,7 @@ fn a_server_that_is_not_there_is_told_at_once_and_one_that_is_silent_in_time() {
     let options = Options::new(Protocol { patience: Duration(50_000_000), ..Protocol::v() });
     let mut client = Client::connect(silent.local_addr().unwrap(), &options).unwrap();
     assert!(matches!(client.send(b"hello", Segments::none(), &mut []), Err(Error::Silent(_))));
-    assert!(client.seen().repeated > 0);
+    assert!(client.counters().repeated > 0);
 }
 
 #[test]

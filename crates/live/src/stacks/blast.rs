@@ -12,8 +12,8 @@ use crate::fault::{Fault, Result};
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
+use stackline_proto::blast::negotiation::PARAMETERS_BYTES;
 use stackline_proto::blast::stack;
-use stackline_proto::blast::terms::TERMS;
 use stackline_transfer::carrier::{Carrier, LONGEST_HEAD};
 use stackline_transfer::frames::{self, Frames, Unusable};
 use stackline_transfer::{Channel, Error, Interrupt, Key, Options, TAIL, Waiting, udp};
@@ -164,7 +164,7 @@ fn frames_of(options: &Options) -> frames::Options {
     let packet = match options.blast.packet as usize {
         0 => 0,
         // What opens a connection has to fit too.
-        data => data.max(TERMS) + LONGEST_HEAD,
+        data => data.max(PARAMETERS_BYTES) + LONGEST_HEAD,
     };
     frames::Options { packet, ..frames::Options::default() }
 }

@@ -1,22 +1,24 @@
 //! One end of a connection: it is opened, carries a stream each way, and is closed, over whatever loses packets.
 //!
 //! Opening and closing are repeated until answered, closing for a bounded time only: whoever closes cannot know whether the
-//! last word was heard (two armies), so after [`FAREWELL`] it is closed as well, and nothing of the streams is at stake then:
+//! last word was heard (two armies), so after [`CLOSE_TIMEOUT`] it is closed as well, and nothing of the streams is at stake then:
 //! it closes when everything it sent has been acknowledged.
 
+use super::interval::Wait;
+use super::negotiation::{ConnectParameters, Nonce, Refusal, Token};
 use super::options::Options;
 use super::receiver::{Arrival, Received, Receiver};
-use super::sender::{Run, Sender, Sent, Wait};
-use super::terms::{Nonce, Refusal, Terms, Token};
+use super::run::Run;
+use super::sender::{Sender, Sent};
 use super::wire::{FIN, Header, Kind};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
 /// Opening and closing are said again after so long, then after twice as long, up to the longest.
-const AGAIN: Duration = Duration(20_000_000);
-const AGAIN_LONGEST: Duration = Duration(1_000_000_000);
+const FIRST_REPEAT: Duration = Duration(20_000_000);
+const LONGEST_REPEAT: Duration = Duration(1_000_000_000);
 /// How long whoever closes waits for an answer.
-pub const FAREWELL: Duration = Duration(1_000_000_000);
+pub const CLOSE_TIMEOUT: Duration = Duration(1_000_000_000);
 
 /// Where a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +94,7 @@ struct Repeat {
 
 impl Repeat {
     fn new(now: Instant, patience: Duration) -> Self {
-        Self { at: now, wait: AGAIN, until: now + patience, times: 0 }
+        Self { at: now, wait: FIRST_REPEAT, until: now + patience, times: 0 }
     }
 
     /// Whether it is due; then it is said again later.
@@ -100,7 +102,7 @@ impl Repeat {
         let due = self.at <= now;
         if due {
             (self.at, self.times) = (now + self.wait, self.times + 1);
-            self.wait = Duration((2 * self.wait.0).min(AGAIN_LONGEST.0));
+            self.wait = Duration((2 * self.wait.0).min(LONGEST_REPEAT.0));
         }
         due
     }
@@ -121,13 +123,13 @@ pub struct Connection {
     opened: Instant,
     /// What is answered at once: the kind, and whom a refusal is for.
     reply: Option<(Kind, u32, u8)>,
-    heard_close: bool,
+    peer_closed: bool,
 }
 
 impl Connection {
     /// Opens a connection; `id` tells it from others between the same two ends.
     #[must_use]
-    pub fn dial(now: Instant, options: &Options, token: Token, nonce: Nonce, id: u32) -> Self {
+    pub fn connect(now: Instant, options: &Options, token: Token, nonce: Nonce, id: u32) -> Self {
         let mut connection = Self::new(options, token, nonce, id, State::Opening);
         connection.repeat = Some(Repeat::new(now, connection.options.patience));
         connection.opened = now;
@@ -154,7 +156,7 @@ impl Connection {
             repeat: None,
             opened: Instant(0),
             reply: None,
-            heard_close: false,
+            peer_closed: false,
         }
     }
 
@@ -226,7 +228,7 @@ impl Connection {
             // The peer may have opened it already.
             State::Opening => {
                 self.state = State::Closing;
-                self.repeat = Some(Repeat::new(now, FAREWELL));
+                self.repeat = Some(Repeat::new(now, CLOSE_TIMEOUT));
             }
             State::Listening => self.state = State::Closed,
             State::Closing | State::Closed | State::Failed(_) => {}
@@ -235,27 +237,27 @@ impl Connection {
 
     fn start_closing(&mut self, now: Instant) {
         if self.state == State::Closing && self.repeat.is_none() && self.sender.is_idle() {
-            self.repeat = Some(Repeat::new(now, FAREWELL));
+            self.repeat = Some(Repeat::new(now, CLOSE_TIMEOUT));
         }
     }
 
     /// What it has seen.
     #[must_use]
     pub fn facts(&self) -> Facts {
-        let patience = self.sender.patience();
+        let patience = self.sender.rtt();
         let rtt = patience.smoothed().zip(patience.minimum());
         Facts {
-            sent: self.sender.seen(),
-            received: self.receiver.seen(),
+            sent: self.sender.counters(),
+            received: self.receiver.counters(),
             rtt: rtt.map(|(smoothed, minimum)| (smoothed, patience.variation(), minimum)),
             rate: self.sender.rate(),
         }
     }
 
     /// A driver that was away listens again: the silence so far is not the peer's.
-    pub fn attend(&mut self, now: Instant) {
-        self.sender.attend(now);
-        self.receiver.attend(now);
+    pub fn resume(&mut self, now: Instant) {
+        self.sender.resume(now);
+        self.receiver.resume(now);
     }
 
     // --- what arrives ---
@@ -264,13 +266,15 @@ impl Connection {
     /// bytes follow.
     pub fn handle(&mut self, now: Instant, header: &Header, body: &[u8], payload: usize) -> Arrival {
         match header.kind {
-            Kind::Open => self.asked_to_open(header, body),
-            Kind::Accept if self.state == State::Opening && header.connection == self.id => self.accepted(now, body),
+            Kind::Open => self.handle_open(header, body),
+            Kind::Accept if self.state == State::Opening && header.connection == self.id => {
+                self.handle_accept(now, body)
+            }
             Kind::Refuse if self.state == State::Opening && header.connection == self.id => {
-                let refusal = body.first().and_then(|byte| Refusal::of(*byte)).unwrap_or(Refusal::Terms);
+                let refusal = body.first().and_then(|byte| Refusal::of(*byte)).unwrap_or(Refusal::Parameters);
                 self.fail(Failure::Refused(refusal));
             }
-            Kind::Close if self.is_of(header) => self.closed_by_peer(header),
+            Kind::Close if self.is_of(header) => self.handle_close(header),
             Kind::Closed if self.is_of(header) && self.state == State::Closing => self.end(),
             Kind::Answer if self.is_open() => {
                 self.sender.handle(now, header, body);
@@ -295,13 +299,13 @@ impl Connection {
         header.connection == self.id && !matches!(self.state, State::Listening | State::Opening)
     }
 
-    fn asked_to_open(&mut self, header: &Header, body: &[u8]) {
-        let Some(terms) = Terms::read(body, &self.token) else { return };
+    fn handle_open(&mut self, header: &Header, body: &[u8]) {
+        let Some(parameters) = ConnectParameters::read(body, &self.token) else { return };
         match self.state {
-            State::Listening => match terms.agree(&self.options) {
+            State::Listening => match parameters.agree(&self.options) {
                 Ok(options) => {
                     self.id = header.connection;
-                    self.begin(options, &terms);
+                    self.begin(options, &parameters);
                     self.reply = Some((Kind::Accept, self.id, 0));
                 }
                 Err(refusal) => self.reply = Some((Kind::Refuse, header.connection, refusal as u8)),
@@ -317,25 +321,25 @@ impl Connection {
         }
     }
 
-    fn begin(&mut self, options: Options, terms: &Terms) {
+    fn begin(&mut self, options: Options, parameters: &ConnectParameters) {
         self.options = options;
-        self.peer_nonce = terms.nonce;
-        self.sender.agree(&options, self.id, terms.buffer);
+        self.peer_nonce = parameters.nonce;
+        self.sender.agree(&options, self.id, parameters.buffer);
         self.receiver = Receiver::new(&options, self.id);
         self.state = State::Open;
     }
 
-    fn accepted(&mut self, now: Instant, body: &[u8]) {
-        let Some(terms) = Terms::read(body, &self.token) else { return };
-        match terms.agree(&self.options) {
+    fn handle_accept(&mut self, now: Instant, body: &[u8]) {
+        let Some(parameters) = ConnectParameters::read(body, &self.token) else { return };
+        match parameters.agree(&self.options) {
             Ok(options) => {
                 let asked = self.repeat.take().map_or(0, |repeat| repeat.times);
-                self.begin(options, &terms);
+                self.begin(options, &parameters);
                 // Asked more than once, nobody knows which one was answered (Karn).
                 if asked == 1 {
                     self.sender.sample(now.since(self.opened));
                 } else {
-                    self.sender.seems_far();
+                    self.sender.enable_pacing();
                 }
             }
             Err(refusal) => self.fail(Failure::Refused(refusal)),
@@ -348,12 +352,12 @@ impl Connection {
         self.repeat = None;
     }
 
-    fn closed_by_peer(&mut self, close: &Header) {
+    fn handle_close(&mut self, close: &Header) {
         if self.is_open() {
             self.sender.closed(close.start, close.has(FIN));
         }
         self.reply = Some((Kind::Closed, self.id, 0));
-        self.heard_close = true;
+        self.peer_closed = true;
         self.end();
     }
 
@@ -366,8 +370,8 @@ impl Connection {
 
     /// Whether it was the peer that closed it.
     #[must_use]
-    pub const fn closed_by_the_peer(&self) -> bool {
-        self.heard_close
+    pub const fn closed_by_peer(&self) -> bool {
+        self.peer_closed
     }
 
     // --- what leaves ---
@@ -405,7 +409,7 @@ impl Connection {
     fn poll_reply(&mut self) -> Option<Output> {
         let (kind, connection, reason) = self.reply.take()?;
         let body = match kind {
-            Kind::Accept => self.terms(),
+            Kind::Accept => self.parameters(),
             Kind::Refuse => alloc::vec![reason],
             _ => Vec::new(),
         };
@@ -425,7 +429,7 @@ impl Connection {
             return None;
         }
         if self.state == State::Opening {
-            return Some(Output::Control(Header::new(Kind::Open, self.id), self.terms()));
+            return Some(Output::Control(Header::new(Kind::Open, self.id), self.parameters()));
         }
         // What has arrived, since the answers that told it may be lost.
         let flags = if self.receiver.ended() { FIN } else { 0 };
@@ -433,8 +437,8 @@ impl Connection {
         Some(Output::Control(close, Vec::new()))
     }
 
-    fn terms(&self) -> Vec<u8> {
-        Terms::of(&self.options, self.token, self.nonce).write().to_vec()
+    fn parameters(&self) -> Vec<u8> {
+        ConnectParameters::new(&self.options, self.token, self.nonce).write().to_vec()
     }
 
     /// When it wants to be asked again, and why; asked after [`Connection::poll`] has yielded nothing.

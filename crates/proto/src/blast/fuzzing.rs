@@ -6,8 +6,8 @@
 //! Who knows the number may spoil the connection, but neither panics a machine, nor makes it wake for ever at one moment, nor
 //! makes it deliver bytes that never came.
 
-use super::terms::{Refusal, Terms};
-use super::wire::{ASK, Header, Kind};
+use super::negotiation::{ConnectParameters, Refusal};
+use super::wire::{ACK_REQUEST, Header, Kind};
 use super::{Arrival, Blast, Connection, Interval, Options, Output, State, Strategy};
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -67,7 +67,7 @@ fn options(choice: u8, sizes: u8) -> Options {
         flight: [1, 2, 5, 40][usize::from(sizes >> 4 & 3)],
         buffer: [50, 300, 1000, 1 << 20][usize::from(sizes >> 6)],
         interval: if choice & 4 == 0 { Interval::Adaptive } else { fixed },
-        hush: if choice & 8 == 0 { Some(Duration(1_000_000)) } else { None },
+        nak_delay: if choice & 8 == 0 { Some(Duration(1_000_000)) } else { None },
         checked: choice & 16 != 0,
         patience: Duration(if choice & 32 == 0 { u64::MAX / 4 } else { 50_000_000 }),
         ..Options::blast(strategies[usize::from(choice & 3)], packet, size)
@@ -83,11 +83,11 @@ impl<'a> Walk<'a> {
         let options = options(if strangers { choice & !32 } else { choice }, sizes);
         let now = Instant(1_000_000_000);
         let end = |connection| End { connection, handed: 0, finished: false, placed: Vec::new(), checks: Vec::new() };
-        let dials = end(Connection::dial(now, &options, TOKEN, [1; 16], ID));
+        let connecting = end(Connection::connect(now, &options, TOKEN, [1; 16], ID));
         let listens = end(Connection::listen(&options, TOKEN, [2; 16]));
         let under_way = [VecDeque::new(), VecDeque::new()];
         let last = Header::new(Kind::Data, ID);
-        let mut walk = Walk { bytes, ends: [dials, listens], under_way, last, data: [last; 2], now, strangers };
+        let mut walk = Walk { bytes, ends: [connecting, listens], under_way, last, data: [last; 2], now, strangers };
         walk.flush();
         if choice & 128 != 0 {
             walk.deliver_all();
@@ -105,7 +105,7 @@ impl<'a> Walk<'a> {
         match what & 0x1f {
             0..=5 => self.deliver(side),
             6 => drop(self.under_way[side].pop_front()),
-            7 => self.double(side),
+            7 => self.duplicate(side),
             8 => self.under_way[side].rotate_left(usize::from(!self.under_way[side].is_empty())),
             9..=11 => self.hand_over(side),
             12 | 13 => self.take(side),
@@ -139,7 +139,7 @@ impl<'a> Walk<'a> {
         let Some((first, ..)) = self.under_way[side].front().cloned() else { return };
         let follows = |(n, (header, _, payload)): &(usize, &Packet)| {
             let like = Header { index: first.index.wrapping_add(*n as u16), ..first };
-            *payload == packet && header.kind == Kind::Data && !header.has(ASK) && *header == like
+            *payload == packet && header.kind == Kind::Data && !header.has(ACK_REQUEST) && *header == like
         };
         let count = self.under_way[side].iter().enumerate().take_while(follows).count();
         if count == 0 {
@@ -177,7 +177,7 @@ impl<'a> Walk<'a> {
         arrival
     }
 
-    fn double(&mut self, side: usize) {
+    fn duplicate(&mut self, side: usize) {
         let copy = self.under_way[side].front().cloned();
         self.under_way[side].extend(copy);
     }
@@ -357,9 +357,9 @@ impl<'a> Walk<'a> {
             return;
         }
         let token = if self.next() & 1 == 0 { TOKEN } else { [6; 16] };
-        let terms = Terms::of(&options(self.next(), self.next()), token, [3; 16]).write();
+        let parameters = ConnectParameters::new(&options(self.next(), self.next()), token, [3; 16]).write();
         let kind = [Kind::Open, Kind::Accept, Kind::Refuse][usize::from(self.next()) % 3];
-        let body = if kind == Kind::Refuse { &[Refusal::Busy as u8][..] } else { &terms };
+        let body = if kind == Kind::Refuse { &[Refusal::Busy as u8][..] } else { &parameters };
         self.arrive(side, &Header::new(kind, ID + 1), body, body.len());
     }
 

@@ -186,9 +186,6 @@ pub const BLAST: StackTable = table(
     ],
 );
 
-/// The stacks of this family.
-pub const TABLES: [&StackTable; 3] = [&SAW, &WINDOW, &BLAST];
-
 /// What a stack of the family asks for, where packets carry `packet` bytes of data at most and the host grants `buffer`.
 /// A 0 stands for what is not known yet: it stays one where nothing is written.
 ///
@@ -224,7 +221,7 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, Strin
         buffer: number("buffer", buffer).min(if buffer == 0 { u64::MAX } else { buffer }),
         interval: interval.map_or(Interval::Adaptive, Interval::Fixed),
         // Fixed intervals are the paper's conditions: the receiver only speaks when asked.
-        hush: base.hush.filter(|_| interval.is_none()),
+        nak_delay: base.nak_delay.filter(|_| interval.is_none()),
         patience: stack.seconds("patience").map_or(base.patience, Duration::from_seconds),
         pacing,
         checked: stack.flag("checked"),
@@ -305,22 +302,22 @@ mod tests {
         assert_eq!((window.size, window.flight), (1440, 8));
         let fixed =
             options(&written("saw", &[("interval", OptionValue::Seconds(0.1))]), 1440, 4 << 20).unwrap().fitted();
-        assert_eq!((fixed.hush, fixed.pacing, fixed.flight), (None, Pacing::Off, 1));
+        assert_eq!((fixed.nak_delay, fixed.pacing, fixed.flight), (None, Pacing::Off, 1));
     }
 
     #[test]
     fn the_table_tells_what_is_usual() {
         let usual = STRATEGIES.map(|(_, strategy)| Options::usual(strategy, 1024));
         let [full, full_nak, partial, selective] = &usual;
-        let told = |name: &str| BLAST.options.iter().find(|option| option.name == name).unwrap().default;
+        let default_of = |name: &str| BLAST.options.iter().find(|option| option.name == name).unwrap().default;
         let bytes = |options: &Options| stackline_core::units::size(u64::from(options.size));
         assert_eq!(
-            told("size"),
+            default_of("size"),
             format!("{}; {} where more than the missing is sent again", bytes(selective), bytes(full))
         );
         assert_eq!((full.size, full.size), (full_nak.size, partial.size));
         let flights = format!("{}; {} for full and full_nak, as in the paper", selective.flight, full.flight);
-        assert_eq!(told("flight"), flights);
+        assert_eq!(default_of("flight"), flights);
         assert_eq!((full.flight, selective.flight), (full_nak.flight, partial.flight));
     }
 

@@ -3,7 +3,7 @@
 //! | bytes | field | of data | of an answer |
 //! | --- | --- | --- | --- |
 //! | 0 | kind | | |
-//! | 1 | flags | [`ASK`], [`FIN`] | [`COMPLETE`], [`LIMIT`], [`HUSH`] |
+//! | 1 | flags | [`ACK_REQUEST`], [`FIN`] | [`COMPLETE`], [`LIMIT`], [`UNSOLICITED`] |
 //! | 2..4 | round | of this blast | the one answered |
 //! | 4..8 | connection | | |
 //! | 8..12 | blast | its number | its number |
@@ -11,7 +11,7 @@
 //! | 16..24 | start | stream position of the blast | the limit: as far as the receiver grants |
 //! | 24..26 | index | of the packet in the blast | first missing packet |
 //! | 26..28 | spare | 0 | 0 |
-//! | 28..32 | check | CRC-32C of the blast, with [`ASK`], where agreed | how many are missing |
+//! | 28..32 | check | CRC-32C of the blast, with [`ACK_REQUEST`], where agreed | how many are missing |
 //!
 //! [`Kind::Close`] says in `start` and with [`FIN`] what its sender has received: up to where, and whether to the end. With
 //! [`ABORT`] it has given up.
@@ -67,7 +67,7 @@ const KINDS: [Kind; 12] = [
 ];
 
 /// The receiver is to answer: set on the last packet of a round.
-pub const ASK: u8 = 1;
+pub const ACK_REQUEST: u8 = 1;
 /// No more comes in this direction: set on all packets of the last blast, which is empty.
 pub const FIN: u8 = 2;
 /// The whole blast has arrived.
@@ -75,7 +75,7 @@ pub const COMPLETE: u8 = 4;
 /// Only the limit is told.
 pub const LIMIT: u8 = 8;
 /// Said unasked, because nothing more came.
-pub const HUSH: u8 = 16;
+pub const UNSOLICITED: u8 = 16;
 /// With [`Kind::Close`]: its sender gives up, and what it has sent may not be all that it wanted to.
 pub const ABORT: u8 = 32;
 
@@ -94,7 +94,7 @@ pub const fn is_before(round: u16, other: u16) -> bool {
 pub struct Header {
     /// What the packet is.
     pub kind: Kind,
-    /// [`ASK`] and the others.
+    /// [`ACK_REQUEST`] and the others.
     pub flags: u8,
     /// Which transmission of the blast.
     pub round: u16,
@@ -168,7 +168,7 @@ impl Header {
 #[must_use]
 #[inline]
 pub fn begins_row(header: &[u8]) -> bool {
-    header.len() >= HEADER && header[0] == Kind::Data as u8 && header[1] & ASK == 0
+    header.len() >= HEADER && header[0] == Kind::Data as u8 && header[1] & ACK_REQUEST == 0
 }
 
 /// Whether the bytes of two headers differ in nothing but the index, which is `ahead` more in the second.
@@ -205,7 +205,7 @@ mod tests {
             changed[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(!follows(&first.write(), &changed, ahead));
             prop_assert!(!follows(&first.write()[..31], &second.write(), ahead));
-            prop_assert_eq!(begins_row(&first.write()), flags & ASK == 0);
+            prop_assert_eq!(begins_row(&first.write()), flags & ACK_REQUEST == 0);
         }
 
         #[test]

@@ -4,20 +4,19 @@
 //! message is pending, it is asked less and less often. What a server does outside of what was granted is refused and
 //! counted; what belongs to another transaction, or to a delivery of the message that a later one has replaced, is dropped.
 
-mod told;
+mod report;
 
-pub use told::{Arrival, Cause, Failure, Mistake, Seen, State};
+pub use report::{Arrival, Cause, Counters, Failure, Mistake, State};
 
 use super::options::Options;
+use super::output::{Output, Run, answer};
 use super::wire::{self, Grants, Refusal, Send};
-use super::{Output, Run};
-use crate::blast::interval::{MOST_DOUBLED, Patience};
+use crate::blast::interval::{MOST_DOUBLED, RttEstimator};
 use crate::blast::{self, Header, Kind, Receiver, Sender};
-use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
 /// A pending message is asked about again after twice as long each time, up to this.
-const ASKED_LONGEST: Duration = Duration(1_000_000_000);
+const LONGEST_PENDING_WAIT: Duration = Duration(1_000_000_000);
 
 /// A message on its way.
 #[derive(Clone, Debug)]
@@ -54,8 +53,8 @@ pub struct Client {
     transaction: u32,
     call: Option<Call>,
     failure: Option<Failure>,
-    patience: Patience,
-    seen: Seen,
+    rtt: RttEstimator,
+    counters: Counters,
 }
 
 impl Client {
@@ -64,8 +63,8 @@ impl Client {
     #[must_use]
     pub fn new(options: &Options, connection: u32, transaction: u32) -> Self {
         let options = options.fitted();
-        let patience = Patience::new(options.interval);
-        Self { options, connection, transaction, call: None, failure: None, patience, seen: Seen::default() }
+        let rtt = RttEstimator::new(options.interval);
+        Self { options, connection, transaction, call: None, failure: None, rtt, counters: Counters::default() }
     }
 
     // --- the application's side ---
@@ -88,14 +87,14 @@ impl Client {
 
     /// What it has seen.
     #[must_use]
-    pub const fn seen(&self) -> Seen {
-        self.seen
+    pub const fn counters(&self) -> Counters {
+        self.counters
     }
 
     /// Its estimate of round trips: from a message to its reply, or to the word that it is pending.
     #[must_use]
-    pub const fn patience(&self) -> &Patience {
-        &self.patience
+    pub const fn rtt(&self) -> &RttEstimator {
+        &self.rtt
     }
 
     /// Sends a message of so many bytes.
@@ -152,44 +151,44 @@ impl Client {
             return Arrival::Nothing;
         }
         let Some(call) = self.call.as_mut().filter(|call| is_of(header, self.transaction, call)) else {
-            self.seen.stale += 1;
+            self.counters.stale += 1;
             return Arrival::Nothing;
         };
         let arrival = match header.kind {
             Kind::Reply => call.replied(header, payload),
             Kind::Pending => {
-                self.seen.pending += 1;
+                self.counters.pending += 1;
                 call.pending = call.pending.saturating_add(1);
                 Arrival::Nothing
             }
             Kind::Refuse => {
-                let refusal = body.first().and_then(|number| Refusal::of(*number)).unwrap_or(Refusal::Terms);
+                let refusal = body.first().and_then(|number| Refusal::of(*number)).unwrap_or(Refusal::Parameters);
                 self.failure = Some(Failure::Refused(refusal));
                 self.call = None;
                 return Arrival::Nothing;
             }
-            Kind::MoveFrom => call.wanted(&self.options, header, self.transaction),
+            Kind::MoveFrom => call.handle_move_from(&self.options, header, self.transaction),
             Kind::Data => call.moved(&self.options, now, header, self.transaction, payload),
             Kind::Answer => call.answered(now, header, body),
             _ => return Arrival::Nothing,
         };
         if arrival == Arrival::Refused {
-            self.seen.violations += 1;
+            self.counters.violations += 1;
         } else {
-            self.heard(now, header, arrival);
+            self.last_heard(now, header, arrival);
         }
         arrival
     }
 
     /// The server lives.
-    fn heard(&mut self, now: Instant, header: &Header, arrival: Arrival) {
+    fn last_heard(&mut self, now: Instant, header: &Header, arrival: Arrival) {
         let Some(call) = &mut self.call else { return };
         let tells = matches!(header.kind, Kind::Reply | Kind::Pending) && header.round == call.round();
         if tells && call.sends > 0 {
-            self.patience.sample(now.since(call.sent));
+            self.rtt.sample(now.since(call.sent));
         }
         if matches!(arrival, Arrival::Reply { .. }) {
-            self.seen.replies += 1;
+            self.counters.replies += 1;
             self.call = None;
             return;
         }
@@ -197,7 +196,7 @@ impl Client {
             call.pending = 0;
         }
         call.silent = None;
-        call.due = now + call.wait(&self.options, &self.patience);
+        call.due = now + call.wait(&self.options, &self.rtt);
     }
 
     // --- what leaves ---
@@ -213,8 +212,8 @@ impl Client {
         if let Some(output) = call.moves.as_mut().and_then(|moves| moves.poll(now, most)) {
             if matches!(&output, Output::Run(run) if run.is_first()) {
                 // Whoever sends what it was asked for can expect no reply yet. What is sent again may be so in vain.
-                let answered = call.moves.as_ref().map_or(Duration::ZERO, |moves| moves.sender.patience().timeout());
-                call.due = call.due.max(now + call.wait(&self.options, &self.patience).max(answered));
+                let answered = call.moves.as_ref().map_or(Duration::ZERO, |moves| moves.sender.rtt().timeout());
+                call.due = call.due.max(now + call.wait(&self.options, &self.rtt).max(answered));
             }
             return Some(output);
         }
@@ -224,13 +223,13 @@ impl Client {
     fn again(&mut self, now: Instant) -> Option<Output> {
         let call = self.call.as_mut()?;
         if call.silent.is_some() {
-            self.patience.double(MOST_DOUBLED);
+            self.rtt.back_off(MOST_DOUBLED);
         }
-        self.seen.repeated += u64::from(call.sends > 0);
+        self.counters.repeated += u64::from(call.sends > 0);
         call.sends = call.sends.saturating_add(1);
         call.sent = now;
         call.silent.get_or_insert(now);
-        call.due = now + call.wait(&self.options, &self.patience);
+        call.due = now + call.wait(&self.options, &self.rtt);
         let send = Send {
             connection: self.connection,
             transaction: self.transaction,
@@ -238,7 +237,7 @@ impl Client {
             once: self.options.once,
             message: call.message,
             grants: call.grants,
-            terms: super::options::Terms::of(&self.options),
+            parameters: super::options::ClientParameters::of(&self.options),
         };
         Some(Output::Message(send.header()))
     }
@@ -269,12 +268,12 @@ impl Call {
         self.sends.wrapping_sub(1) as u16
     }
 
-    fn wait(&self, options: &Options, patience: &Patience) -> Duration {
+    fn wait(&self, options: &Options, patience: &RttEstimator) -> Duration {
         let wait = patience.timeout();
         match options.interval {
             blast::Interval::Fixed(_) => wait,
             blast::Interval::Adaptive => {
-                let longest = Duration(ASKED_LONGEST.0.min(options.patience.0 / 2)).max(Duration(1));
+                let longest = Duration(LONGEST_PENDING_WAIT.0.min(options.patience.0 / 2)).max(Duration(1));
                 Duration(wait.0.saturating_mul(1 << self.pending.min(16))).min(longest)
             }
         }
@@ -319,7 +318,7 @@ impl Call {
     }
 
     /// A range of the readable segment is wanted.
-    fn wanted(&mut self, options: &Options, header: &Header, transaction: u32) -> Arrival {
+    fn handle_move_from(&mut self, options: &Options, header: &Header, transaction: u32) -> Arrival {
         let (readable, bytes) = (self.grants.readable, header.length);
         let Ok(from) = u32::try_from(header.start) else { return Arrival::Refused };
         if bytes == 0 || !wire::inside(from, bytes, readable) {
@@ -372,9 +371,4 @@ impl Moves {
         let sender = self.sender.deadline(now).map(|(at, wait)| (at, Cause::Move(wait)));
         [answer, sender].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
-}
-
-/// A receiver's answer, for the moves of one delivery.
-pub(super) fn answer(header: Header, body: Vec<u8>, delivery: u16) -> Output {
-    Output::Control(Header { length: u32::from(delivery), ..header }, body)
 }

@@ -26,6 +26,7 @@
 //! | --- | --- |
 //! | [`options`] | what is chosen |
 //! | [`wire`] | what the headers of messages say |
+//! | [`output`] | what they send |
 //! | [`client`] | who sends, and grants |
 //! | [`server`] | who receives, moves and replies: its side of one client |
 //! | [`stack`] | the stack of the language that they are |
@@ -34,6 +35,7 @@ pub mod client;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod options;
+pub mod output;
 pub mod server;
 pub mod stack;
 pub mod wire;
@@ -43,60 +45,6 @@ mod tests;
 
 pub use client::Client;
 pub use options::Options;
+pub use output::{Output, Run};
 pub use server::Server;
 pub use wire::Grants;
-
-use crate::blast::{self, Header};
-use alloc::vec::Vec;
-
-/// What a machine sends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// A packet without bytes of the application: a header and what follows it.
-    Control(Header, Vec<u8>),
-    /// A message and the data that travels with it: those of the Send, or of the last Reply.
-    Message(Header),
-    /// Packets of a move.
-    Run(Run),
-}
-
-/// Consecutive packets of a move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    run: blast::Run,
-    delivery: u16,
-}
-
-impl Run {
-    /// How many packets.
-    #[must_use]
-    pub const fn count(&self) -> u32 {
-        self.run.count
-    }
-
-    /// Whether its packets are sent for the first time.
-    const fn is_first(&self) -> bool {
-        self.run.round == 0
-    }
-
-    /// The header of its `n`th packet.
-    #[must_use]
-    #[inline]
-    pub fn header(&self, n: u32) -> Header {
-        Header { check: u32::from(self.delivery), ..self.run.header(n, 0) }
-    }
-
-    /// The packets of the blast they are.
-    #[must_use]
-    pub const fn packets(&self) -> &blast::Run {
-        &self.run
-    }
-
-    /// Where in the segment its `n`th packet's bytes are, and how many.
-    #[must_use]
-    #[inline]
-    pub fn span(&self, n: u32) -> (u32, u32) {
-        let (position, bytes) = self.run.span(n);
-        (wire::offset(position), bytes)
-    }
-}

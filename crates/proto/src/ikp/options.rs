@@ -1,6 +1,6 @@
 //! What is chosen for message passing, and what of it a client tells its server.
 
-use crate::blast::marks;
+use crate::blast::bitmap;
 use crate::blast::{self, Interval, Pacing, Strategy};
 use stackline_core::time::Duration;
 
@@ -18,7 +18,7 @@ const FLIGHT: u32 = 1 << 10;
 const UNDER_WAY: u32 = 1 << 16;
 const PATIENCE: Duration = Duration(10_000_000_000);
 const MEMORY: Duration = Duration(30_000_000_000);
-const HUSH: Duration = Duration(10_000_000);
+const NAK_DELAY: Duration = Duration(10_000_000);
 /// Longer than any run.
 const NEVER: Duration = Duration(u64::MAX / 4);
 /// The form of everything here.
@@ -99,7 +99,7 @@ impl Options {
             flight: self.flight,
             interval: self.interval,
             // Fixed intervals are the paper's conditions: a receiver speaks when asked.
-            hush: if matches!(self.interval, Interval::Fixed(_)) { None } else { Some(HUSH) },
+            nak_delay: if matches!(self.interval, Interval::Fixed(_)) { None } else { Some(NAK_DELAY) },
             buffer: u32::MAX as u64,
             patience,
             pacing: Pacing::Off,
@@ -121,7 +121,7 @@ impl Default for Options {
 
 /// What a client tells its server with every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub(crate) struct ClientParameters {
     pub(crate) packet: u32,
     pub(crate) strategy: Strategy,
     pub(crate) size: u32,
@@ -130,7 +130,7 @@ pub(crate) struct Terms {
 
 const STRATEGIES: [Strategy; 4] = [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective];
 
-impl Terms {
+impl ClientParameters {
     /// What these options, fitted, tell.
     pub(crate) const fn of(options: &Options) -> Self {
         let Options { packet, strategy, size, flight, .. } = *options;
@@ -153,7 +153,7 @@ impl Terms {
         let strategy = STRATEGIES.into_iter().find(|strategy| *strategy as u64 == number >> 48 & 0xff)?;
         let sound = number >> 56 == u64::from(VERSION)
             && (SHORTEST..=LONGEST).contains(&packet)
-            && (1..=marks::MOST).contains(&each)
+            && (1..=bitmap::MOST).contains(&each)
             && (1..=FLIGHT).contains(&flight)
             && each * flight <= UNDER_WAY;
         sound.then_some(Self { packet, strategy, size: each * packet, flight })
@@ -182,9 +182,9 @@ mod tests {
         #[test]
         fn what_a_client_tells_is_what_holds(packet: u32, size: u32, flight: u32, strategy in 0_usize..4) {
             let options = Options { packet, size, flight, strategy: STRATEGIES[strategy], ..Options::v() }.fitted();
-            let terms = Terms::of(&options);
-            prop_assert_eq!(Terms::unpack(terms.pack()), Some(terms));
-            let moves = terms.taken(&Options::once()).moves(PATIENCE);
+            let parameters = ClientParameters::of(&options);
+            prop_assert_eq!(ClientParameters::unpack(parameters.pack()), Some(parameters));
+            let moves = parameters.taken(&Options::once()).moves(PATIENCE);
             // What both sides' machines make of it is the same.
             let fitted = moves.fitted();
             prop_assert_eq!((fitted.packet, fitted.size, fitted.flight), (options.packet, options.size, options.flight));
@@ -192,10 +192,10 @@ mod tests {
 
         #[test]
         fn any_number_is_sound_or_nothing(number: u64) {
-            if let Some(terms) = Terms::unpack(number) {
-                let options = terms.taken(&Options::v());
+            if let Some(parameters) = ClientParameters::unpack(number) {
+                let options = parameters.taken(&Options::v());
                 prop_assert_eq!(options.fitted(), options);
-                prop_assert_eq!(Terms::of(&options), terms);
+                prop_assert_eq!(ClientParameters::of(&options), parameters);
             }
         }
     }

@@ -10,9 +10,9 @@ use crate::options::Waiting;
 use crate::udp::Udp;
 use ring::rand::{SecureRandom, SystemRandom};
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::blast::interval::Patience;
+use stackline_proto::blast::interval::RttEstimator;
 use stackline_proto::blast::{HEADER, Header, Interval, Kind};
-use stackline_proto::ikp::client::{Arrival, Cause, Failure, Seen, State};
+use stackline_proto::ikp::client::{Arrival, Cause, Counters, Failure, State};
 use stackline_proto::ikp::{self, Grants, Output};
 use std::fmt;
 use std::net::SocketAddr;
@@ -133,8 +133,8 @@ impl<C: Carrier> Client<C> {
 
     /// What the protocol has seen.
     #[must_use]
-    pub const fn seen(&self) -> Seen {
-        self.machine.seen()
+    pub const fn counters(&self) -> Counters {
+        self.machine.counters()
     }
 
     /// What of the protocol's options holds.
@@ -145,8 +145,8 @@ impl<C: Carrier> Client<C> {
 
     /// Its estimate of round trips.
     #[must_use]
-    pub const fn patience(&self) -> &Patience {
-        self.machine.patience()
+    pub const fn rtt(&self) -> &RttEstimator {
+        self.machine.rtt()
     }
 
     /// The carrier underneath.
@@ -282,7 +282,7 @@ impl<C: Carrier> fmt::Debug for Client<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("state", &self.machine.state())
-            .field("seen", &self.seen())
+            .field("seen", &self.counters())
             .finish_non_exhaustive()
     }
 }

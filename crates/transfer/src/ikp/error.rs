@@ -87,7 +87,7 @@ impl fmt::Display for Error {
                 f,
                 "the peer has said nothing for {patience}; hint: see whether it runs and whether a firewall drops its packets"
             ),
-            Self::Refused(Refusal::Terms) => f.write_str(
+            Self::Refused(Refusal::Parameters) => f.write_str(
                 "the server takes no packets that long; hint: give both sides the same packet size and version",
             ),
             Self::Refused(Refusal::Full) => f.write_str(

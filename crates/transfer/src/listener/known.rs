@@ -1,7 +1,7 @@
 //! Connections that a listener has opened, as far back as it remembers: one asked for twice is opened once, one asked for with
 //! a sealed packet that somebody has recorded not at all, and whoever still closes one that is over here can be told.
 
-use stackline_proto::blast::terms::Nonce;
+use stackline_proto::blast::negotiation::Nonce;
 use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};

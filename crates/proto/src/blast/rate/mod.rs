@@ -111,7 +111,7 @@ pub struct Rate {
     /// Packets lost beyond the share that may be.
     excess: f64,
     delivered: u64,
-    heard: Instant,
+    last_answer: Instant,
     silences: u32,
 }
 
@@ -133,7 +133,7 @@ impl Rate {
             in_vain: 0,
             excess: 0.0,
             delivered: 0,
-            heard: Instant(0),
+            last_answer: Instant(0),
             silences: 0,
         }
     }
@@ -166,7 +166,7 @@ impl Rate {
         let trip = now.since(sample.sent).seconds().max(1e-6);
         let path = self.measure(now, trip, sample.sent);
         self.delivered = self.delivered.max(sample.delivered);
-        (self.heard, self.silences) = (now, 0);
+        (self.last_answer, self.silences) = (now, 0);
         if !self.round.stale {
             self.round.note(trip, sample.lost);
             if let Some(left) = self.loses(&sample) {
@@ -272,7 +272,7 @@ impl Rate {
 
     /// A round was not answered in time. Its question may just be lost: it is silence when no other was answered either.
     pub fn silent(&mut self, now: Instant) {
-        let since = self.heard.max(self.round.begun);
+        let since = self.last_answer.max(self.round.begun);
         if now.since(since).seconds() > SILENCE * self.trip() && self.silences < SILENCES {
             self.silences += 1;
             self.cut(now, self.window / 2.0);

@@ -77,7 +77,7 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
     pub(super) fn new(options: [Options; 2], hand: F) -> Self {
         let token = [5; 16];
         let end = |connection| End { connection, memory: Vec::new(), takes: true, taken: 0 };
-        let dialling = Connection::dial(START, &options[0], token, [1; 16], 77);
+        let dialling = Connection::connect(START, &options[0], token, [1; 16], 77);
         let listening = Connection::listen(&options[1], token, [2; 16]);
         Self {
             ends: [end(dialling), end(listening)],
@@ -132,7 +132,7 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
                     Output::Control(header, body) => self.put(side, &header, &body),
                     Output::Run(run) => {
                         // Only the packet that asks carries it, where that is agreed.
-                        let wanted = run.asks && self.ends[side].connection.options().checked;
+                        let wanted = run.requests_ack && self.ends[side].connection.options().checked;
                         let check =
                             if wanted { sum(bytes(side, run.blast.start, run.blast.length as usize)) } else { 0 };
                         for n in 0..run.count {

@@ -5,8 +5,8 @@
 //! packet takes 1 ms. What is to be lost is named `>blast.round:packet`, `<blast.round` or `>NAME`, once for each time.
 
 use super::path::{Fate, Path, START, Sent};
-use crate::blast::marks::Marks;
-use crate::blast::wire::{ASK, COMPLETE, FIN, Header, Kind, LIMIT};
+use crate::blast::bitmap::Bitmap;
+use crate::blast::wire::{ACK_REQUEST, COMPLETE, FIN, Header, Kind, LIMIT};
 use crate::blast::{Connection, Interval, Options, State, Strategy};
 use alloc::boxed::Box;
 use alloc::format;
@@ -31,12 +31,12 @@ pub(super) struct Script {
 /// Blasts of so many packets of 1000 bytes under the paper's conditions: an interval of 10 ms, a receiver that only answers.
 pub(super) fn fixed(strategy: Strategy, packets: u32) -> Options {
     let interval = Interval::Fixed(Duration(10 * MS));
-    Options { interval, hush: None, ..Options::blast(strategy, 1000, 1000 * packets) }
+    Options { interval, nak_delay: None, ..Options::blast(strategy, 1000, 1000 * packets) }
 }
 
 impl Script {
     /// One side dials, nothing has left yet.
-    pub(super) fn dials(options: [Options; 2]) -> Self {
+    pub(super) fn connecting(options: [Options; 2]) -> Self {
         let losses = Rc::new(RefCell::new(Vec::new()));
         let named = Rc::clone(&losses);
         let hand: Hand = Box::new(move |side, header| {
@@ -49,7 +49,7 @@ impl Script {
 
     /// A connection that is open; the time counts from now.
     pub(super) fn open(options: Options) -> Self {
-        let mut script = Self::dials([options; 2]);
+        let mut script = Self::connecting([options; 2]);
         assert_eq!(script.until(2), ["0 -> Open", "1 <- Accept"]);
         script.begin = script.path.now;
         script
@@ -149,8 +149,8 @@ fn lines(sent: &[Sent], begin: Instant) -> Vec<String> {
 
 fn data_word(header: &Header, index: u16) -> String {
     let end = if header.has(FIN) { "end" } else { "" };
-    let asks = if header.has(ASK) { "?" } else { "" };
-    format!("{}{asks}", if end.is_empty() { index.to_string() } else { end.to_string() })
+    let requests_ack = if header.has(ACK_REQUEST) { "?" } else { "" };
+    format!("{}{requests_ack}", if end.is_empty() { index.to_string() } else { end.to_string() })
 }
 
 fn control_word(packet: &Sent) -> String {
@@ -160,10 +160,12 @@ fn control_word(packet: &Sent) -> String {
         Kind::Answer if packet.header.has(COMPLETE) => format!("{blast}.{round} all"),
         Kind::Answer if packet.body.is_empty() => format!("{blast}.{round} missing {index}.."),
         Kind::Answer => {
-            let told = Marks::told(u32::from(index), &packet.body, u32::from(index) + 8 * packet.body.len() as u32);
-            let missing: Vec<String> = core::iter::successors(told.next(0, true), |at| told.next(at + 1, true))
-                .map(|n| n.to_string())
-                .collect();
+            let missing_marks =
+                Bitmap::from_answer(u32::from(index), &packet.body, u32::from(index) + 8 * packet.body.len() as u32);
+            let missing: Vec<String> =
+                core::iter::successors(missing_marks.next(0, true), |at| missing_marks.next(at + 1, true))
+                    .map(|n| n.to_string())
+                    .collect();
             assert_eq!(missing.len(), check as usize);
             format!("{blast}.{round} missing {}", missing.join(" "))
         }

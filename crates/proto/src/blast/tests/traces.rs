@@ -5,7 +5,7 @@ use crate::blast::{Interval, Options, Strategy};
 use stackline_core::time::Duration;
 
 fn saw() -> Options {
-    Options { interval: Interval::Fixed(Duration(10 * MS)), hush: None, ..Options::saw(1000) }
+    Options { interval: Interval::Fixed(Duration(10 * MS)), nak_delay: None, ..Options::saw(1000) }
 }
 
 fn window(n: u32) -> Options {

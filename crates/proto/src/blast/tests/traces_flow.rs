@@ -177,8 +177,8 @@ fn a_receiver_in_the_middle_of_a_blast_gives_up_too() {
 
 #[test]
 fn a_receiver_that_hears_no_more_says_so_of_itself() {
-    let hush = Some(Duration(4 * MS));
-    let options = Options { hush, ..fixed(Strategy::Selective, 4) };
+    let nak_delay = Some(Duration(4 * MS));
+    let options = Options { nak_delay, ..fixed(Strategy::Selective, 4) };
     let mut script = Script::open(options);
     script.path.slot = Duration(MS / 2);
     script.lose(&[">0.0:2", ">0.0:3", "<0.0"]);
@@ -193,7 +193,7 @@ fn a_receiver_that_hears_no_more_says_so_of_itself() {
         "14.5 <- 0.2 all",
     ];
     assert_eq!(script.until(100), trace);
-    assert_eq!(script.end(1).facts().received.hushes, 1);
+    assert_eq!(script.end(1).facts().received.unsolicited_naks, 1);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_path_slower_than_the_hush_makes_nobody_repeat() {
         script.path.send(0, 48_000);
         script.until(3000);
         assert!(script.path.arrived(0, 48_000), "{strategy:?} {:?}", script.end(0).facts());
-        assert_eq!(script.end(1).facts().received.hushes, 0, "{strategy:?}");
+        assert_eq!(script.end(1).facts().received.unsolicited_naks, 0, "{strategy:?}");
     }
 }
 
@@ -224,12 +224,12 @@ fn what_is_said_unasked_is_no_round_trip() {
     assert!(script.path.arrived(0, 8000));
     let after = script.end(0).facts().rtt.map(|(smoothed, ..)| smoothed);
     assert!(before.zip(after).is_some_and(|(before, after)| after.0 < before.0 + MS), "{before:?} {after:?}");
-    assert_eq!(script.end(1).facts().received.hushes, 1);
+    assert_eq!(script.end(1).facts().received.unsolicited_naks, 1);
 }
 
 #[test]
 fn what_is_said_unasked_brings_back_a_lost_question() {
-    let options = Options { hush: Some(Duration(4 * MS)), ..fixed(Strategy::Selective, 4) };
+    let options = Options { nak_delay: Some(Duration(4 * MS)), ..fixed(Strategy::Selective, 4) };
     let mut script = Script::open(options);
     script.path.slot = Duration(MS / 2);
     script.lose(&[">0.0:1", ">0.0:3"]);

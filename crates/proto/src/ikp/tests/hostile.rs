@@ -27,7 +27,7 @@ fn header() -> impl Strategy<Value = Header> {
     let start = prop_oneof![
         (0_u64..6000).prop_map(|at| 1 << 32 | at),
         0_u64..6000,
-        Just(Options::v().fitted()).prop_map(|options| crate::ikp::options::Terms::of(&options).pack()),
+        Just(Options::v().fitted()).prop_map(|options| crate::ikp::options::ClientParameters::of(&options).pack()),
         any::<u64>()
     ];
     let index = prop_oneof![0_u16..8, Just(32), any::<u16>()];

@@ -78,7 +78,7 @@ fn a_lost_reply_is_said_again_where_duplicates_are_suppressed() {
             "5100 <- Reply 1 round 1 +32"
         ]
     );
-    assert_eq!((world.deliveries[&1], world.server.seen().repeated), (1, 1));
+    assert_eq!((world.deliveries[&1], world.server.counters().repeated), (1, 1));
 }
 
 #[test]
@@ -250,8 +250,8 @@ fn old_packets_are_of_no_transaction() {
         assert!(world.is_right());
     }
     assert!(world.deliveries.values().all(|times| *times == 1));
-    assert!(world.client.seen().stale > 20 && world.server.seen().stale > 20);
-    assert_eq!((world.client.seen().violations, world.server.seen().violations), (0, 0));
+    assert!(world.client.counters().stale > 20 && world.server.counters().stale > 20);
+    assert_eq!((world.client.counters().violations, world.server.counters().violations), (0, 0));
 }
 
 #[test]
@@ -273,5 +273,5 @@ fn nothing_moves_beyond_what_was_granted() {
     let reply = Header { blast: 1, length: 10, start: 195, ..Header::new(Kind::Reply, 7) };
     world.put(1, &reply, &[9; 10]);
     world.step();
-    assert_eq!((world.client.seen().violations, world.client.state()), (3, State::Sending));
+    assert_eq!((world.client.counters().violations, world.client.state()), (3, State::Sending));
 }

@@ -235,7 +235,7 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
         assert_eq!(payload.len() as u32, message.bytes + message.carried);
         let (told, carried) = payload.split_at(message.bytes as usize);
         assert!(told.iter().enumerate().all(|(at, byte)| *byte == at as u8));
-        assert!(carried.iter().zip(0..).all(|(seen, at)| *seen == byte(message.transaction, 0, at)));
+        assert!(carried.iter().zip(0..).all(|(counters, at)| *counters == byte(message.transaction, 0, at)));
         self.process = Process {
             acts: self.scripts[&message.transaction].iter().copied().collect(),
             message: Some(message),

@@ -202,7 +202,7 @@ impl BlastPair {
 
     fn dial(&self, world: &World) -> Rc<End> {
         let number = self.dialled.replace(self.dialled.get() + 1);
-        let connection = Connection::dial(world.now(), &self.options, self.token, [0; 16], number);
+        let connection = Connection::connect(world.now(), &self.options, self.token, [0; 16], number);
         let end = self.end(Side::Initiator, number, connection);
         end.touch(world);
         end

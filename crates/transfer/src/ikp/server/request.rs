@@ -5,7 +5,7 @@ use super::super::table::Seat;
 use super::Server;
 use crate::carrier::Carrier;
 use crate::memory::Posted;
-use stackline_proto::ikp::server::{Message, Mistake, Seen};
+use stackline_proto::ikp::server::{Counters, Message, Mistake};
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -87,8 +87,8 @@ impl Request<'_> {
 
     /// What the protocol has seen of this client.
     #[must_use]
-    pub fn seen(&self) -> Seen {
-        self.server.table.seats[self.ticket.seat].machine.seen()
+    pub fn counters(&self) -> Counters {
+        self.server.table.seats[self.ticket.seat].machine.counters()
     }
 
     /// Moves data to `offset` of the client's writable segment; returns when all of it is there.

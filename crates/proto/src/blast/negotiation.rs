@@ -3,7 +3,7 @@
 use super::options::Options;
 
 /// Bytes of the terms in a packet.
-pub const TERMS: usize = 56;
+pub const PARAMETERS_BYTES: usize = 56;
 /// The form of everything here.
 const VERSION: u8 = 1;
 
@@ -19,7 +19,7 @@ pub enum Refusal {
     /// Another version of the protocol.
     Version = 1,
     /// Another strategy, or another opinion on checks.
-    Terms = 2,
+    Parameters = 2,
     /// There is a connection already.
     Busy = 3,
 }
@@ -28,13 +28,13 @@ impl Refusal {
     /// The refusal of that number.
     #[must_use]
     pub fn of(number: u8) -> Option<Self> {
-        [Self::Version, Self::Terms, Self::Busy].into_iter().find(|refusal| *refusal as u8 == number)
+        [Self::Version, Self::Parameters, Self::Busy].into_iter().find(|refusal| *refusal as u8 == number)
     }
 }
 
 /// The terms of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct ConnectParameters {
     version: u8,
     /// Proof of belonging.
     pub token: Token,
@@ -49,10 +49,10 @@ pub struct Terms {
     pub nonce: Nonce,
 }
 
-impl Terms {
+impl ConnectParameters {
     /// What a side with these options offers.
     #[must_use]
-    pub fn of(options: &Options, token: Token, nonce: Nonce) -> Self {
+    pub fn new(options: &Options, token: Token, nonce: Nonce) -> Self {
         let Options { strategy, packet, size, flight, buffer, checked, .. } = options.fitted();
         Self { version: VERSION, token, strategy: strategy as u8, checked, packet, size, flight, buffer, nonce }
     }
@@ -66,7 +66,7 @@ impl Terms {
             return Err(Refusal::Version);
         }
         if self.strategy != options.strategy as u8 || self.checked != options.checked || self.packet == 0 {
-            return Err(Refusal::Terms);
+            return Err(Refusal::Parameters);
         }
         let fitted = options.fitted();
         let agreed = Options {
@@ -82,8 +82,8 @@ impl Terms {
 
     /// Their bytes.
     #[must_use]
-    pub fn write(&self) -> [u8; TERMS] {
-        let mut bytes = [0; TERMS];
+    pub fn write(&self) -> [u8; PARAMETERS_BYTES] {
+        let mut bytes = [0; PARAMETERS_BYTES];
         bytes[..16].copy_from_slice(&self.token);
         bytes[16] = self.version;
         bytes[17] = self.strategy;
@@ -99,7 +99,7 @@ impl Terms {
     /// The terms in a packet's body, when it was said with this token.
     #[must_use]
     pub fn read(bytes: &[u8], token: &Token) -> Option<Self> {
-        let bytes: &[u8; TERMS] = bytes.try_into().ok()?;
+        let bytes: &[u8; PARAMETERS_BYTES] = bytes.try_into().ok()?;
         let four = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let sixteen = |at: usize| bytes[at..at + 16].try_into().ok();
         let shown: Token = sixteen(0)?;
@@ -127,11 +127,11 @@ mod tests {
         let one = Options { flight: 4, buffer: 100_000, ..Options::blast(Strategy::Selective, 1440, 1 << 20) };
         let other = Options { flight: 8, buffer: 1 << 20, ..Options::blast(Strategy::Selective, 8900, 64 << 10) };
         let (token, nonce) = ([7; 16], [9; 16]);
-        let said = Terms::of(&one, token, nonce);
-        let heard = Terms::read(&said.write(), &token).unwrap();
-        assert_eq!(heard, said);
-        let agreed = heard.agree(&other).unwrap();
-        let back = Terms::of(&other, token, nonce).agree(&one).unwrap();
+        let sent = ConnectParameters::new(&one, token, nonce);
+        let received = ConnectParameters::read(&sent.write(), &token).unwrap();
+        assert_eq!(received, sent);
+        let agreed = received.agree(&other).unwrap();
+        let back = ConnectParameters::new(&other, token, nonce).agree(&one).unwrap();
         assert_eq!((agreed.packet, agreed.size, agreed.flight), (back.packet, back.size, back.flight));
         assert_eq!((agreed.packet, agreed.flight, agreed.buffer, back.buffer), (1440, 4, 1 << 20, 100_000));
     }
@@ -139,10 +139,10 @@ mod tests {
     #[test]
     fn strangers_and_other_kinds_are_turned_away() {
         let options = Options::saw(1024);
-        let terms = Terms::of(&options, [7; 16], [0; 16]);
-        assert_eq!(Terms::read(&terms.write(), &[8; 16]), None);
-        assert_eq!(terms.agree(&Options { strategy: Strategy::Full, ..options }), Err(Refusal::Terms));
-        let old = Terms { version: 0, ..terms };
+        let parameters = ConnectParameters::new(&options, [7; 16], [0; 16]);
+        assert_eq!(ConnectParameters::read(&parameters.write(), &[8; 16]), None);
+        assert_eq!(parameters.agree(&Options { strategy: Strategy::Full, ..options }), Err(Refusal::Parameters));
+        let old = ConnectParameters { version: 0, ..parameters };
         assert_eq!(old.agree(&options), Err(Refusal::Version));
     }
 }

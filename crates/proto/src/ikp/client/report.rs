@@ -1,6 +1,6 @@
 //! What a client tells whoever drives it.
 
-use crate::blast::sender::Wait;
+use crate::blast::interval::Wait;
 use crate::ikp::wire::Refusal;
 
 /// Where a client is.
@@ -68,7 +68,7 @@ pub enum Cause {
 
 /// What a client has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct Counters {
     /// Messages replied to.
     pub replies: u64,
     /// Sends that repeated one.

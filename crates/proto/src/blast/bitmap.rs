@@ -9,14 +9,14 @@ pub const MOST: u32 = 1 << 15;
 
 /// A set of indices below a bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
+pub struct Bitmap {
     first: u64,
     rest: Vec<u64>,
     bound: u32,
     count: u32,
 }
 
-impl Marks {
+impl Bitmap {
     /// None of the indices below `bound`.
     #[must_use]
     pub fn none(bound: u32) -> Self {
@@ -134,20 +134,20 @@ impl Marks {
         Some((first, bytes))
     }
 
-    /// The set that [`Marks::missing`] tells of; what lies beyond the bound is left out.
+    /// The set that [`Bitmap::missing`] tells of; what lies beyond the bound is left out.
     #[must_use]
-    pub fn told(first: u32, bytes: &[u8], bound: u32) -> Self {
-        let mut marks = Self::none(bound);
+    pub fn from_answer(first: u32, bytes: &[u8], bound: u32) -> Self {
+        let mut bitmap = Self::none(bound);
         for (place, byte) in bytes.iter().enumerate() {
             let base = (first / 8).saturating_add(place as u32).saturating_mul(8);
             if base >= bound {
                 break;
             }
             for bit in (0..8).filter(|bit| byte >> bit & 1 == 1) {
-                marks.put(base + bit);
+                bitmap.put(base + bit);
             }
         }
-        marks
+        bitmap
     }
 }
 
@@ -159,27 +159,27 @@ mod tests {
     proptest! {
         #[test]
         fn a_set_is_a_set(bound in 1_u32..400, puts in prop::collection::vec(0_u32..420, 0..200), cut in 0_u32..420) {
-            let mut marks = Marks::none(bound);
+            let mut bitmap = Bitmap::none(bound);
             let mut model = alloc::collections::BTreeSet::new();
             for index in puts {
-                prop_assert_eq!(marks.put(index), index < bound && model.insert(index));
+                prop_assert_eq!(bitmap.put(index), index < bound && model.insert(index));
             }
             let missing: Vec<u32> = (0..bound).filter(|index| !model.contains(index)).collect();
-            match marks.missing() {
+            match bitmap.missing() {
                 Some((first, bytes)) => {
                     prop_assert_eq!(first, missing[0]);
-                    let told = Marks::told(first, &bytes, bound);
-                    prop_assert_eq!(told.count() as usize, missing.len());
-                    prop_assert!(missing.iter().all(|index| told.has(*index)));
-                    prop_assert_eq!(told.last(), missing.last().copied());
+                    let read = Bitmap::from_answer(first, &bytes, bound);
+                    prop_assert_eq!(read.count() as usize, missing.len());
+                    prop_assert!(missing.iter().all(|index| read.has(*index)));
+                    prop_assert_eq!(read.last(), missing.last().copied());
                 }
-                None => prop_assert!(missing.is_empty() && marks.all()),
+                None => prop_assert!(missing.is_empty() && bitmap.all()),
             }
-            prop_assert_eq!(marks.next(cut, true), model.range(cut..).next().copied());
-            marks.cut(cut);
+            prop_assert_eq!(bitmap.next(cut, true), model.range(cut..).next().copied());
+            bitmap.cut(cut);
             model.retain(|index| *index < cut);
-            prop_assert_eq!(marks.count() as usize, model.len());
-            prop_assert!((0..420).all(|index| marks.has(index) == model.contains(&index)));
+            prop_assert_eq!(bitmap.count() as usize, model.len());
+            prop_assert!((0..420).all(|index| bitmap.has(index) == model.contains(&index)));
         }
     }
 }

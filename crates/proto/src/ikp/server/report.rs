@@ -1,6 +1,6 @@
 //! What a server tells whoever drives it.
 
-use crate::blast::sender::Wait;
+use crate::blast::interval::Wait;
 use crate::ikp::wire::Grants;
 
 /// A message that has been delivered.
@@ -76,7 +76,7 @@ pub enum Cause {
 
 /// What a server has seen of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct Counters {
     /// Messages delivered, repeated ones included.
     pub messages: u64,
     /// Messages delivered again.

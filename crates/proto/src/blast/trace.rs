@@ -2,8 +2,8 @@
 //! missing, that everything is there, timers. Whoever drives a connection keeps one while somebody listens.
 
 use super::connection::Output;
-use super::sender::{Run, Why};
-use super::wire::{COMPLETE, HUSH, Header, Kind, LIMIT};
+use super::run::{Reason, Run};
+use super::wire::{COMPLETE, Header, Kind, LIMIT, UNSOLICITED};
 use alloc::collections::BTreeMap;
 
 /// Blasts of the peer's stream whose places are remembered.
@@ -11,44 +11,44 @@ const REMEMBERED: usize = 256;
 
 /// What it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum EventKind {
     /// Packets leave for the first time.
-    Sends,
+    Send,
     /// Packets leave again.
-    Repeats,
+    Retransmit,
     /// A timer ran out.
     Timer,
     /// It says what of the peer's stream is missing.
-    Misses,
+    Nak,
     /// It says that it has everything of a blast of the peer's stream.
-    Has,
+    Ack,
 }
 
-impl Deed {
+impl EventKind {
     /// Its keyword in events.
     #[must_use]
     pub const fn keyword(self) -> &'static str {
         match self {
-            Self::Sends => "BLAST_SEND",
-            Self::Repeats => "BLAST_RETRANSMIT",
+            Self::Send => "BLAST_SEND",
+            Self::Retransmit => "BLAST_RETRANSMIT",
             Self::Timer => "BLAST_TIMER",
-            Self::Misses => "BLAST_NAK",
-            Self::Has => "BLAST_ACK",
+            Self::Nak => "BLAST_NAK",
+            Self::Ack => "BLAST_ACK",
         }
     }
 
     /// Whether it is about the own stream.
     #[must_use]
     pub const fn is_own(self) -> bool {
-        matches!(self, Self::Sends | Self::Repeats | Self::Timer)
+        matches!(self, Self::Send | Self::Retransmit | Self::Timer)
     }
 }
 
 /// Something that a connection did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Event {
     /// What.
-    pub deed: Deed,
+    pub kind: EventKind,
     /// The stream's bytes it is about: where they begin.
     pub offset: Option<u64>,
     /// How many; of what is missing, from the first to all of them.
@@ -59,14 +59,14 @@ pub struct Told {
 
 /// Reads off.
 #[derive(Clone, Debug, Default)]
-pub struct Teller {
+pub struct Tracer {
     /// Where blasts of the peer's stream begin, and their bytes.
     blasts: BTreeMap<u32, (u64, u32)>,
     /// The round that a timer began last.
     timed: Option<(u32, u16)>,
 }
 
-impl Teller {
+impl Tracer {
     /// A packet has arrived.
     #[inline]
     pub fn arrived(&mut self, header: &Header) {
@@ -79,36 +79,36 @@ impl Teller {
     }
 
     /// Something leaves; `packet` is the size of a full packet's data.
-    pub fn leaves(&mut self, output: &Output, packet: u32, tell: impl FnMut(Told)) {
+    pub fn leaves(&mut self, output: &Output, packet: u32, emit: impl FnMut(Event)) {
         match output {
-            Output::Run(run) => self.run(run, tell),
-            Output::Control(header, _) => self.answer(header, packet, tell),
+            Output::Run(run) => self.run(run, emit),
+            Output::Control(header, _) => self.answer(header, packet, emit),
         }
     }
 
     /// Packets of a blast leave.
-    pub fn run(&mut self, run: &Run, mut tell: impl FnMut(Told)) {
+    pub fn run(&mut self, run: &Run, mut emit: impl FnMut(Event)) {
         let ((start, _), (last, length)) = (run.span(0), run.span(run.count.saturating_sub(1)));
-        let (offset, bytes, cause) = (Some(start), last + u64::from(length) - start, run.why.word());
+        let (offset, bytes, cause) = (Some(start), last + u64::from(length) - start, run.reason.word());
         let round = (run.blast.number, run.round);
-        if matches!(run.why, Why::Timeout | Why::Overtaken) && self.timed != Some(round) {
+        if matches!(run.reason, Reason::Timeout | Reason::Overtaken) && self.timed != Some(round) {
             self.timed = Some(round);
             let bytes = u64::from(run.blast.length);
-            tell(Told { deed: Deed::Timer, offset: Some(run.blast.start), bytes, cause });
+            emit(Event { kind: EventKind::Timer, offset: Some(run.blast.start), bytes, cause });
         }
-        let deed = if run.why == Why::New { Deed::Sends } else { Deed::Repeats };
-        tell(Told { deed, offset, bytes, cause });
+        let kind = if run.reason == Reason::New { EventKind::Send } else { EventKind::Retransmit };
+        emit(Event { kind, offset, bytes, cause });
     }
 
-    fn answer(&self, header: &Header, packet: u32, mut tell: impl FnMut(Told)) {
+    fn answer(&self, header: &Header, packet: u32, mut emit: impl FnMut(Event)) {
         if header.kind != Kind::Answer || header.has(LIMIT) {
             return;
         }
-        let cause = if header.has(HUSH) { "silence" } else { "asked" };
+        let cause = if header.has(UNSOLICITED) { "silence" } else { "asked" };
         let known = self.blasts.get(&header.blast);
-        let told = if header.has(COMPLETE) {
-            Told {
-                deed: Deed::Has,
+        let event = if header.has(COMPLETE) {
+            Event {
+                kind: EventKind::Ack,
                 offset: known.map(|(start, _)| *start),
                 bytes: known.map_or(0, |(_, length)| u64::from(*length)),
                 cause,
@@ -117,9 +117,9 @@ impl Teller {
             let before = u64::from(header.index) * u64::from(packet);
             let rest = known.map_or(u64::MAX, |(_, length)| u64::from(*length).saturating_sub(before));
             let bytes = (u64::from(header.check) * u64::from(packet)).min(rest);
-            Told { deed: Deed::Misses, offset: known.map(|(start, _)| start + before), bytes, cause }
+            Event { kind: EventKind::Nak, offset: known.map(|(start, _)| start + before), bytes, cause }
         };
-        tell(told);
+        emit(event);
     }
 }
 
@@ -131,36 +131,39 @@ mod tests {
 
     const BLAST: Blast = Blast { number: 3, start: 5000, length: 950, last: false };
 
-    fn told(teller: &mut Teller, output: &Output) -> Vec<(Deed, Option<u64>, u64, &'static str)> {
+    fn events(tracer: &mut Tracer, output: &Output) -> Vec<(EventKind, Option<u64>, u64, &'static str)> {
         let mut all = Vec::new();
-        teller.leaves(output, 100, |told| all.push((told.deed, told.offset, told.bytes, told.cause)));
+        tracer.leaves(output, 100, |event| all.push((event.kind, event.offset, event.bytes, event.cause)));
         all
     }
 
-    fn run(first: u32, count: u32, round: u16, why: Why) -> Output {
-        Output::Run(Run { connection: 1, blast: BLAST, round, first, count, asks: false, packet: 100, why })
+    fn run(first: u32, count: u32, round: u16, reason: Reason) -> Output {
+        Output::Run(Run { connection: 1, blast: BLAST, round, first, count, requests_ack: false, packet: 100, reason })
     }
 
     #[test]
     fn a_timer_is_told_once_a_round() {
-        let mut teller = Teller::default();
-        assert_eq!(told(&mut teller, &run(0, 10, 0, Why::New)), [(Deed::Sends, Some(5000), 950, "new")]);
-        let again = (Deed::Repeats, Some(5900), 50, "timeout");
-        assert_eq!(told(&mut teller, &run(9, 1, 1, Why::Timeout)), [(Deed::Timer, Some(5000), 950, "timeout"), again]);
-        assert_eq!(told(&mut teller, &run(9, 1, 1, Why::Timeout)), [again]);
-        assert_eq!(told(&mut teller, &run(9, 1, 2, Why::Timeout)).len(), 2);
+        let mut tracer = Tracer::default();
+        assert_eq!(events(&mut tracer, &run(0, 10, 0, Reason::New)), [(EventKind::Send, Some(5000), 950, "new")]);
+        let again = (EventKind::Retransmit, Some(5900), 50, "timeout");
+        assert_eq!(
+            events(&mut tracer, &run(9, 1, 1, Reason::Timeout)),
+            [(EventKind::Timer, Some(5000), 950, "timeout"), again]
+        );
+        assert_eq!(events(&mut tracer, &run(9, 1, 1, Reason::Timeout)), [again]);
+        assert_eq!(events(&mut tracer, &run(9, 1, 2, Reason::Timeout)).len(), 2);
     }
 
     #[test]
     fn answers_are_told_with_their_bytes_where_the_blast_is_known() {
-        let mut teller = Teller::default();
+        let mut tracer = Tracer::default();
         let misses = Header { blast: 3, index: 8, check: 2, ..Header::new(Kind::Answer, 1) };
         let answer = |header: Header| Output::Control(header, Vec::new());
-        assert_eq!(told(&mut teller, &answer(misses)), [(Deed::Misses, None, 200, "asked")]);
-        teller.arrived(&Header { blast: 3, start: 5000, length: 950, ..Header::new(Kind::Data, 1) });
-        assert_eq!(told(&mut teller, &answer(misses)), [(Deed::Misses, Some(5800), 150, "asked")]);
-        let all = Header { flags: COMPLETE | HUSH, ..misses };
-        assert_eq!(told(&mut teller, &answer(all)), [(Deed::Has, Some(5000), 950, "silence")]);
-        assert_eq!(told(&mut teller, &answer(Header { flags: LIMIT, ..misses })), []);
+        assert_eq!(events(&mut tracer, &answer(misses)), [(EventKind::Nak, None, 200, "asked")]);
+        tracer.arrived(&Header { blast: 3, start: 5000, length: 950, ..Header::new(Kind::Data, 1) });
+        assert_eq!(events(&mut tracer, &answer(misses)), [(EventKind::Nak, Some(5800), 150, "asked")]);
+        let all = Header { flags: COMPLETE | UNSOLICITED, ..misses };
+        assert_eq!(events(&mut tracer, &answer(all)), [(EventKind::Ack, Some(5000), 950, "silence")]);
+        assert_eq!(events(&mut tracer, &answer(Header { flags: LIMIT, ..misses })), []);
     }
 }
