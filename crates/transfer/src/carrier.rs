@@ -13,8 +13,8 @@ use std::time::Duration;
 pub const LONGEST_HEAD: usize = 64;
 
 /// Whoever may end an operation is asked so often: the longest that a call of the kernel waits, for packets or for room.
-pub(crate) const LOOK: Duration = Duration::from_nanos(LOOK_NS);
-pub(crate) const LOOK_NS: u64 = 20_000_000;
+pub(crate) const INTERRUPT_INTERVAL: Duration = Duration::from_nanos(INTERRUPT_INTERVAL_NS);
+pub(crate) const INTERRUPT_INTERVAL_NS: u64 = 20_000_000;
 
 /// Room for a packet's head, on a cache line of its own; how many of its bytes count is said beside it.
 #[derive(Clone, Copy, Debug)]
@@ -224,12 +224,12 @@ pub(crate) fn receive<C: Carrier>(
         return carrier.receive(head, into, places, wait);
     }
     let mut packets = 0;
-    let told = scope::receiving(into.len(), || {
+    let event = scope::receiving(into.len(), || {
         packets = carrier.receive(head, into, places, wait).map_err(Some)?;
         let length = |packet: Packet<'_>| packet.head.len() + packet.payload.length();
         if packets == 0 { Err(None) } else { Ok((0..packets).map(|index| length(carrier.packet(index))).sum()) }
     });
-    match told {
+    match event {
         Err(Some(error)) => Err(error),
         _ => Ok(packets),
     }

@@ -1,14 +1,14 @@
 //! A channel: a reliable stream of bytes each way between two ends, for a thread that blocks.
 
 use crate::carrier::{self, Carrier};
+use crate::connections::Life;
 use crate::drive::{BEGIN, Driver, Dropped};
 use crate::error::Error;
-use crate::listener::Life;
 use crate::memory::{Posted, TAIL};
+use crate::operation::Operation;
 use crate::options::Options;
 use crate::seal::Side;
 use crate::udp::Udp;
-use crate::work::Work;
 use ring::rand::{SecureRandom, SystemRandom};
 use stackline_proto::blast::{self, Connection, Header, State};
 use std::fmt;
@@ -79,7 +79,7 @@ impl Channel<Udp> {
     /// [`Error::Refused`] when the terms do not agree, and what the kernel says.
     pub fn connect(peer: SocketAddr, options: &Options) -> Result<Self, Error> {
         let carrier = Udp::connect(peer, options.udp).map_err(|error| Error::of("connecting", error))?;
-        Self::dial(carrier, options)
+        Self::connect_over(carrier, options)
     }
 }
 
@@ -88,12 +88,12 @@ impl<C: Carrier> Channel<C> {
     ///
     /// # Errors
     /// As [`Channel::connect`].
-    pub fn dial(carrier: C, options: &Options) -> Result<Self, Error> {
+    pub fn connect_over(carrier: C, options: &Options) -> Result<Self, Error> {
         let machine = options.fitted(carrier.facts())?;
         let nonce = random()?;
         let number = options.number.map_or_else(|| random().map(u32::from_le_bytes), Ok)?;
         let connection = Connection::connect(BEGIN, &machine, options.shown(), nonce, number);
-        let mut channel = Self::new(Driver::new(carrier, options, connection, Side::Dials, nonce));
+        let mut channel = Self::new(Driver::new(carrier, options, connection, Side::Initiator, nonce));
         channel.opened()?;
         Ok(channel)
     }
@@ -111,7 +111,7 @@ impl<C: Carrier> Channel<C> {
     /// The same for somebody whose first packet a listener has read.
     pub(crate) fn answer_to(carrier: C, options: &Options, header: &Header, body: &[u8]) -> Result<Self, Error> {
         let mut channel = Self::listening(carrier, options)?;
-        channel.driver.hand(header, body);
+        channel.driver.inject(header, body);
         // What is said to one whose terms do not agree goes out before the channel is given up.
         let work = channel.idle();
         let now = channel.driver.now();
@@ -126,7 +126,7 @@ impl<C: Carrier> Channel<C> {
         let machine = options.fitted(carrier.facts())?;
         let nonce = random()?;
         let connection = Connection::listen(&machine, options.shown(), nonce);
-        Ok(Self::new(Driver::new(carrier, options, connection, Side::Answers, nonce)))
+        Ok(Self::new(Driver::new(carrier, options, connection, Side::Responder, nonce)))
     }
 
     const fn new(driver: Driver<C>) -> Self {
@@ -140,8 +140,8 @@ impl<C: Carrier> Channel<C> {
     }
 
     /// Nothing to send, nothing to receive into.
-    fn idle(&self) -> Work<'static> {
-        Work { data: &[], from: self.sent, round: 0, posted: Posted::once(&mut [], self.taken) }
+    fn idle(&self) -> Operation<'static> {
+        Operation { data: &[], from: self.sent, round: 0, posted: Posted::once(&mut [], self.taken) }
     }
 
     fn opened(&mut self) -> Result<(), Error> {
@@ -221,7 +221,7 @@ impl<C: Carrier> Channel<C> {
             let whole = if last { whole_units(handed + more, unit, total) - handed } else { more };
             self.driver.connection.send(whole);
             handed += whole;
-            let work = Work { data, from: 0, round, posted: Posted::once(&mut [], self.taken) };
+            let work = Operation { data, from: 0, round, posted: Posted::once(&mut [], self.taken) };
             let (idle, low) = (last, step);
             self.run(work, |connection| {
                 let sender = connection.sender();
@@ -247,7 +247,7 @@ impl<C: Carrier> Channel<C> {
         }
         let end = self.taken.saturating_add(bytes);
         let posted = Posted::round(into, self.taken, bytes);
-        let work = Work { data: &[], from: self.sent, round: 0, posted };
+        let work = Operation { data: &[], from: self.sent, round: 0, posted };
         self.run(work, move |connection| has(connection, end)).map(|got| got as u64)
     }
 
@@ -326,10 +326,10 @@ impl<C: Carrier> Channel<C> {
     /// Drives until it is done, or the peer has closed; how many bytes there are in the memory.
     fn work(&mut self, data: &[u8], into: &mut [u8], done: impl Fn(&Connection) -> bool) -> Result<usize, Error> {
         let posted = Posted::once(into, self.taken);
-        self.run(Work { data, from: self.sent, round: data.len(), posted }, done)
+        self.run(Operation { data, from: self.sent, round: data.len(), posted }, done)
     }
 
-    fn run(&mut self, mut work: Work<'_>, done: impl Fn(&Connection) -> bool) -> Result<usize, Error> {
+    fn run(&mut self, mut work: Operation<'_>, done: impl Fn(&Connection) -> bool) -> Result<usize, Error> {
         if let Some(staging) = &self.driver.staging {
             staging.unload(&mut work.posted);
         }
@@ -377,7 +377,7 @@ impl<C: Carrier> Channel<C> {
             carrier: self.driver.link.carrier.facts(),
             counters: self.driver.link.carrier.counters(),
             dropped: self.driver.dropped,
-            moved: self.driver.inbox.moved,
+            moved: self.driver.placement.moved,
         }
     }
 
@@ -589,7 +589,7 @@ mod tests {
                 channel.receive_into(&mut into).unwrap();
                 assert!(into == data);
             });
-            let mut channel = Channel::dial(right, &options).unwrap();
+            let mut channel = Channel::connect_over(right, &options).unwrap();
             channel.send(&data).unwrap();
             let facts = channel.facts();
             assert_eq!((facts.counters.fallbacks, facts.carrier.joined_out), (1, 1));

@@ -17,24 +17,24 @@
 //!
 //! Nothing is kept secret and a station can claim any address: that is for the sealing of connections.
 
-mod form;
-mod gate;
+mod bpf_filter;
+mod format;
 mod mac;
-mod mailbox;
 mod options;
+mod rx_ring;
 mod unusable;
 
 pub use mac::{BROADCAST, Mac};
-pub(crate) use mailbox::raw;
 pub use options::{ETHERTYPE, Options};
+pub(crate) use rx_ring::raw;
 pub use unusable::Unusable;
 
-use crate::carrier::{Carrier, Counters, Facts, LONGEST_HEAD, LOOK, Packet, Payload, Place, Run, Wait};
+use crate::carrier::{Carrier, Counters, Facts, INTERRUPT_INTERVAL, LONGEST_HEAD, Packet, Payload, Place, Run, Wait};
 use crate::sys::frames_out::{self, FramesOut};
 use crate::sys::{frames, option};
-use form::{ETHERNET, Frame, OURS, PREFIX, WAKE};
-use gate::Gate;
-use mailbox::Mailbox;
+use bpf_filter::Filter;
+use format::{ETHERNET, Frame, OURS, PREFIX, WAKE};
+use rx_ring::RxRing;
 use stackline_proto::blast::Kind;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -56,9 +56,9 @@ const SLICE: Duration = Duration::from_millis(2);
 
 /// One end of a connection over frames.
 pub struct Frames {
-    mailbox: Mailbox,
+    rx_ring: RxRing,
     out: FramesOut,
-    gate: Gate,
+    filter: Filter,
     ethertype: u16,
     facts: Facts,
     counters: Counters,
@@ -75,10 +75,10 @@ impl Frames {
     /// # Errors
     /// [`Unusable`] inside: the right to open packet sockets is missing, there is no such interface, it is down or no
     /// Ethernet. Others: what the kernel says.
-    pub fn dial(interface: &str, options: Options) -> io::Result<Self> {
+    pub fn connect(interface: &str, options: Options) -> io::Result<Self> {
         let (frames, index) = Self::open(interface, (options.peer, None), options)?;
-        frames.mailbox.shut(&frames.gate)?;
-        frames.mailbox.hear(index, frames.ethertype)?;
+        frames.rx_ring.block_all(&frames.filter)?;
+        frames.rx_ring.bind(index, frames.ethertype)?;
         Ok(frames)
     }
 
@@ -86,12 +86,12 @@ impl Frames {
     /// not asked.
     ///
     /// # Errors
-    /// See [`Frames::dial`].
+    /// See [`Frames::connect`].
     pub fn listen(interface: &str, number: Option<u32>, options: Options) -> io::Result<Self> {
         let (mut frames, index) = Self::open(interface, (None, number), options)?;
-        frames.gate.beginnings = true;
-        frames.mailbox.guard(&frames.gate)?;
-        frames.mailbox.hear(index, frames.ethertype)?;
+        frames.filter.opening_only = true;
+        frames.rx_ring.set_filter(&frames.filter)?;
+        frames.rx_ring.bind(index, frames.ethertype)?;
         Ok(frames)
     }
 
@@ -102,13 +102,13 @@ impl Frames {
         let own = if loopback { Mac::made_up() } else { Mac(known.address) };
         let packet = packet_of(known.mtu, options.packet);
         let room = (PREFIX + packet).max(frames_out::LEAST);
-        let mailbox = Mailbox::new(room, (options.receive_buffer / room).max(LEAST_SLOTS))?;
-        widen(mailbox.socket(), options.send_buffer)?;
-        let (joined_out, receive_buffer) = (frames_out::FRAMES, mailbox.ring().bytes());
+        let rx_ring = RxRing::new(room, (options.receive_buffer / room).max(LEAST_SLOTS))?;
+        widen(rx_ring.socket(), options.send_buffer)?;
+        let (joined_out, receive_buffer) = (frames_out::FRAMES, rx_ring.ring().bytes());
         let frames = Self {
-            mailbox,
+            rx_ring,
             out: FramesOut::new(),
-            gate: Gate { own, peer, number, beginnings: false },
+            filter: Filter { own, peer, number, opening_only: false },
             ethertype: options.ethertype,
             facts: Facts { name: "ethernet", packet, joined_out, joined_in: false, receive_buffer },
             counters: Counters::default(),
@@ -122,29 +122,29 @@ impl Frames {
     /// This end's address; on loopback a made-up one.
     #[must_use]
     pub const fn local(&self) -> Mac {
-        self.gate.own
+        self.filter.own
     }
 
     /// The other end's address, once it is settled.
     #[must_use]
     pub const fn peer(&self) -> Option<Mac> {
-        self.gate.peer
+        self.filter.peer
     }
 
     /// Where a run goes. The first packet of who opens tells the number, the first answer settles who the peer is.
     fn destination(&mut self, run: &Run<'_>) -> io::Result<Mac> {
-        let Some(head) = run.heads.first() else { return Ok(self.gate.own) };
-        let (kind, number) = form::kind_and_number(&head.0);
-        let dials = !self.gate.beginnings && self.gate.number != Some(number);
-        if dials && (kind == Kind::Open as u8 || self.gate.number.is_none()) {
-            self.settle(Gate { number: Some(number), ..self.gate })?;
+        let Some(head) = run.heads.first() else { return Ok(self.filter.own) };
+        let (kind, number) = format::kind_and_number(&head.0);
+        let initiator = !self.filter.opening_only && self.filter.number != Some(number);
+        if initiator && (kind == Kind::Open as u8 || self.filter.number.is_none()) {
+            self.settle(Filter { number: Some(number), ..self.filter })?;
         }
-        match (self.gate.peer, self.origin) {
+        match (self.filter.peer, self.origin) {
             (Some(peer), _) => Ok(peer),
             (None, Some((from, number))) if kind != Kind::Open as u8 => {
                 if kind != Kind::Refuse as u8 {
-                    let number = self.gate.number.or(number);
-                    self.settle(Gate { peer: Some(from), number, beginnings: false, ..self.gate })?;
+                    let number = self.filter.number.or(number);
+                    self.settle(Filter { peer: Some(from), number, opening_only: false, ..self.filter })?;
                 }
                 Ok(from)
             }
@@ -152,9 +152,9 @@ impl Frames {
         }
     }
 
-    fn settle(&mut self, gate: Gate) -> io::Result<()> {
-        self.mailbox.guard(&gate)?;
-        self.gate = gate;
+    fn settle(&mut self, filter: Filter) -> io::Result<()> {
+        self.rx_ring.set_filter(&filter)?;
+        self.filter = filter;
         Ok(())
     }
 
@@ -165,8 +165,8 @@ impl Frames {
             let wakes = index + 1 == run.heads.len() || (index + 1) % WAKE_EVERY == 0;
             let length = run.head + run.payload_of(index).len();
             if let Some((prefix, rest)) = front.0.split_first_chunk_mut() {
-                let marks = if wakes { WAKE } else { 0 };
-                form::write(prefix, to, self.gate.own, self.ethertype, length as u16, marks);
+                let flags = if wakes { WAKE } else { 0 };
+                format::write(prefix, to, self.filter.own, self.ethertype, length as u16, flags);
                 rest[..run.head].copy_from_slice(&head.0[..run.head]);
             }
         }
@@ -180,33 +180,33 @@ impl Frames {
                 thread::sleep(FULL_QUEUE);
                 Ok(true)
             }
-            Some(libc::EAGAIN) => option::ready(self.mailbox.socket(), true, LOOK),
+            Some(libc::EAGAIN) => option::ready(self.rx_ring.socket(), true, INTERRUPT_INTERVAL),
             _ => Err(error),
         }
     }
 
     /// Takes what is there: packets of strangers and frames that are none are left out.
     fn take(&mut self) -> usize {
-        let most = if self.gate.peer.is_some() { MOST } else { 1 };
+        let most = if self.filter.peer.is_some() { MOST } else { 1 };
         let mut losing = false;
         while self.packets.len() < most {
-            let Some(index) = self.mailbox.take() else { break };
-            let slot = self.mailbox.frame(index);
+            let Some(index) = self.rx_ring.take() else { break };
+            let slot = self.rx_ring.frame(index);
             losing |= slot.losing;
             if slot.bytes.len() < slot.length {
                 self.counters.cut += 1;
                 continue;
             }
-            let Some(frame) = Frame::read(slot.bytes, self.ethertype).filter(|frame| self.gate.lets(frame)) else {
+            let Some(frame) = Frame::read(slot.bytes, self.ethertype).filter(|frame| self.filter.accepts(frame)) else {
                 continue;
             };
             self.packets.push((index, frame.packet.len()));
-            if self.gate.peer.is_none() {
+            if self.filter.peer.is_none() {
                 self.origin = Some((frame.from, frame.number()));
             }
         }
         if losing {
-            self.counters.lost += self.mailbox.take_lost();
+            self.counters.lost += self.rx_ring.take_lost();
         }
         self.counters.received += self.packets.len() as u64;
         self.packets.len()
@@ -221,13 +221,13 @@ impl Frames {
                 return Ok(packets);
             }
             self.release();
-            self.mailbox.forget_wakes();
+            self.rx_ring.clear_wakes();
             let packets = self.take();
             let left = end.saturating_duration_since(Instant::now());
             if packets > 0 || left.is_zero() {
                 return Ok(packets);
             }
-            self.counters.receive_calls += u64::from(self.mailbox.sleep(left.min(SLICE))?);
+            self.counters.receive_calls += u64::from(self.rx_ring.sleep(left.min(SLICE))?);
         }
     }
 
@@ -245,7 +245,7 @@ impl Frames {
 
     fn release(&mut self) {
         self.packets.clear();
-        self.mailbox.release();
+        self.rx_ring.release();
     }
 }
 
@@ -269,7 +269,7 @@ impl Carrier for Frames {
             let rest = run.after(gone);
             let frames = self.write_fronts(&rest, to);
             let payloads = (0..frames).map(|index| rest.payload_of(index));
-            match self.out.send(self.mailbox.socket(), PREFIX + run.head, payloads) {
+            match self.out.send(self.rx_ring.socket(), PREFIX + run.head, payloads) {
                 Ok(frames) => {
                     gone += frames;
                     self.counters.sent += frames as u64;
@@ -292,14 +292,14 @@ impl Carrier for Frames {
         };
         // The kernel says by itself that there was no room, with the next frame; so there may be none.
         if packets == 0 && wait != Wait::No {
-            self.counters.lost += self.mailbox.take_lost();
+            self.counters.lost += self.rx_ring.take_lost();
         }
         Ok(packets)
     }
 
     fn packet(&self, index: usize) -> Packet<'_> {
         let (slot, length) = self.packets[index];
-        let packet = &self.mailbox.frame(slot).bytes[PREFIX..][..length];
+        let packet = &self.rx_ring.frame(slot).bytes[PREFIX..][..length];
         let (head, payload) = packet.split_at(self.head.min(length));
         Packet { head, payload: Payload::Here(payload) }
     }

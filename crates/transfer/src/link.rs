@@ -49,7 +49,7 @@ impl<C: Carrier> Link<C> {
     }
 
     /// Whether somebody wants the operation to end.
-    pub(crate) fn look(&self) -> Result<(), Error> {
+    pub(crate) fn check_interrupt(&self) -> Result<(), Error> {
         match &self.interrupt {
             Some(interrupt) if interrupt.is_asked() => Err(Error::Interrupted),
             _ => Ok(()),
@@ -105,7 +105,7 @@ impl<C: Carrier> Link<C> {
     fn push(&mut self, packets: usize, mut gone: usize, data: &[u8], each: usize) -> Result<(), Error> {
         let begin = Instant::now();
         while gone < packets {
-            self.look()?;
+            self.check_interrupt()?;
             if begin.elapsed() > STUCK {
                 return Err(Error::Io("sending", ErrorKind::TimedOut.into()));
             }

@@ -4,18 +4,14 @@
 //! A peer whose end of a channel is gone comes here as well when it did not hear the farewell: it is told once more. Where
 //! packets are sealed nobody can say it any more, as the session's keys went with the channel.
 
-mod known;
-
-pub(crate) use known::Life;
-
-use crate::carrier::{LONGEST_HEAD, LOOK};
+use crate::carrier::{INTERRUPT_INTERVAL, LONGEST_HEAD};
 use crate::channel::Channel;
+use crate::connections::Connections;
 use crate::error::Error;
 use crate::options::{Interrupt, Options};
 use crate::seal::{Seal, Verdict};
 use crate::sys::option;
 use crate::udp::Udp;
-use known::Known;
 use socket2::{Domain, Protocol, Socket, Type};
 use stackline_proto::blast::negotiation::{ConnectParameters, Nonce};
 use stackline_proto::blast::{HEADER, Header, Kind};
@@ -32,7 +28,7 @@ const WAITING: usize = 4096;
 pub struct Listener {
     socket: UdpSocket,
     options: Options,
-    known: Mutex<Known>,
+    connections: Mutex<Connections>,
     unopened: AtomicU64,
 }
 
@@ -45,7 +41,7 @@ fn bound(address: SocketAddr) -> std::io::Result<Socket> {
 
 /// Connects a bound socket. What came to it from anybody before it was connected is nothing of that peer's: dropped, and said
 /// again by who opens a connection.
-fn turned_to(socket: Socket, peer: SocketAddr) -> std::io::Result<Socket> {
+fn connected_to(socket: Socket, peer: SocketAddr) -> std::io::Result<Socket> {
     socket.connect(&peer.into())?;
     let socket = UdpSocket::from(socket);
     socket.set_nonblocking(true)?;
@@ -67,7 +63,7 @@ impl Listener {
         Ok(Self {
             socket: socket.into(),
             options: options.clone(),
-            known: Mutex::default(),
+            connections: Mutex::default(),
             unopened: AtomicU64::new(0),
         })
     }
@@ -103,7 +99,7 @@ impl Listener {
             if self.options.interrupt.as_ref().is_some_and(Interrupt::is_asked) {
                 return Err(Error::Interrupted);
             }
-            match option::ready(self.socket.as_fd(), false, LOOK) {
+            match option::ready(self.socket.as_fd(), false, INTERRUPT_INTERVAL) {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -114,24 +110,24 @@ impl Listener {
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => continue,
                 Err(error) => return Err(Error::Io("listening", error)),
             };
-            if let Some(channel) = self.hear(from, &mut packet[..length])? {
+            if let Some(channel) = self.handle_packet(from, &mut packet[..length])? {
                 return Ok(channel);
             }
         }
     }
 
     /// A packet has come; the channel, when it opens one.
-    fn hear(&self, from: SocketAddr, packet: &mut [u8]) -> Result<Option<Channel>, Error> {
-        if let Some(number) = self.closes(packet) {
-            self.say_closed(from, number);
+    fn handle_packet(&self, from: SocketAddr, packet: &mut [u8]) -> Result<Option<Channel>, Error> {
+        if let Some(number) = self.read_close(packet) {
+            self.answer_close(from, number);
             return Ok(None);
         }
-        let Some((header, body, nonce)) = self.asks(packet) else { return Ok(None) };
+        let Some((header, body, nonce)) = self.read_open(packet) else { return Ok(None) };
         let nonce = self.options.key.as_ref().map(|_| nonce);
-        let Some(life) = self.known().begin(from, header.connection, nonce) else { return Ok(None) };
+        let Some(life) = self.connections().begin(from, header.connection, nonce) else { return Ok(None) };
         match self.open(from, &header, body) {
             Err(error) => {
-                self.known().forget(from, header.connection);
+                self.connections().forget(from, header.connection);
                 if matches!(error, Error::Interrupted) {
                     return Err(error);
                 }
@@ -143,25 +139,25 @@ impl Listener {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Which connection an unsealed packet closes.
-    fn closes(&self, packet: &[u8]) -> Option<u32> {
+    fn read_close(&self, packet: &[u8]) -> Option<u32> {
         let header = Header::read(packet).filter(|_| self.options.key.is_none() && packet.len() == HEADER)?;
         (header.kind == Kind::Close).then_some(header.connection)
     }
 
     /// Says to who closes a connection that it is closed, if it was here and is over. It asks again where this is lost.
-    fn say_closed(&self, from: SocketAddr, number: u32) {
-        if self.known().is_over(from, number) {
+    fn answer_close(&self, from: SocketAddr, number: u32) {
+        if self.connections().is_over(from, number) {
             let _ = self.socket.send_to(&Header::new(Kind::Closed, number).write(), from);
         }
     }
 
     /// What a packet says that asks for a connection.
-    fn asks<'a>(&self, packet: &'a mut [u8]) -> Option<(Header, &'a [u8], Nonce)> {
+    fn read_open<'a>(&self, packet: &'a mut [u8]) -> Option<(Header, &'a [u8], Nonce)> {
         let (head, body) = packet.split_at_mut_checked(self.options.head())?;
         let header = Header::read(head).filter(|header| header.kind == Kind::Open)?;
         let genuine = |key| Seal::new(key).open(head, body) == Verdict::Genuine;
@@ -173,7 +169,7 @@ impl Listener {
     fn open(&self, from: SocketAddr, header: &Header, body: &[u8]) -> Result<Channel, Error> {
         let connected = || {
             let socket = bound(self.socket.local_addr()?)?;
-            Udp::over(turned_to(socket, from)?, self.options.udp)
+            Udp::over(connected_to(socket, from)?, self.options.udp)
         };
         let carrier = connected().map_err(|error| Error::Io("accepting", error))?;
         Channel::answer_to(carrier, &self.options, header, body)
@@ -216,7 +212,7 @@ mod tests {
         // Connecting to it is refused by the kernel: EACCES.
         let everybody = SocketAddr::from((Ipv4Addr::BROADCAST, 9));
         for tries in 1..3 {
-            assert!(listener.hear(everybody, &mut asking(&options, 7, [1; 16])).unwrap().is_none());
+            assert!(listener.handle_packet(everybody, &mut asking(&options, 7, [1; 16])).unwrap().is_none());
             assert_eq!(listener.unopened(), tries);
         }
         let address = listener.local().unwrap();
@@ -235,7 +231,7 @@ mod tests {
             let listener = Listener::bind(loopback(), &options).unwrap();
             let sockets = [0, 1].map(|_| UdpSocket::bind(loopback()).unwrap());
             let [here, there] = sockets.each_ref().map(|socket| socket.local_addr().unwrap());
-            let opens = |from, packet: &[u8]| listener.hear(from, &mut packet.to_vec()).unwrap().is_some();
+            let opens = |from, packet: &[u8]| listener.handle_packet(from, &mut packet.to_vec()).unwrap().is_some();
             let packet = asking(&options, 7, [1; 16]);
             assert!(opens(here, &packet) && !opens(here, &packet));
             assert_eq!(opens(there, &packet), options.key.is_none());
@@ -252,7 +248,7 @@ mod tests {
         for _ in 0..3 {
             stranger.send_to(b"before", address).unwrap();
         }
-        let socket = UdpSocket::from(turned_to(socket, peer.local_addr().unwrap()).unwrap());
+        let socket = UdpSocket::from(connected_to(socket, peer.local_addr().unwrap()).unwrap());
         peer.send_to(b"after", address).unwrap();
         let mut packet = [0; 10];
         let length = socket.recv(&mut packet).unwrap();
@@ -262,7 +258,7 @@ mod tests {
     /// What the machine of a peer says next goes to the listener.
     fn says(listener: &Listener, from: SocketAddr, peer: &mut Connection, now: Instant) -> Option<Channel> {
         let Some(Output::Control(header, body)) = peer.poll(now, 1) else { panic!("nothing is said") };
-        listener.hear(from, &mut [&header.write()[..], &body].concat()).unwrap()
+        listener.handle_packet(from, &mut [&header.write()[..], &body].concat()).unwrap()
     }
 
     /// What has come goes to the machine of the peer; how much that was.
@@ -296,7 +292,7 @@ mod tests {
         // What it says at its end is lost.
         drop(channel);
         while socket.recv(&mut [0; 100]).is_ok() {}
-        assert!(listener.hear(from, &mut Header::new(Kind::Close, 8).write()).unwrap().is_none());
+        assert!(listener.handle_packet(from, &mut Header::new(Kind::Close, 8).write()).unwrap().is_none());
         assert_eq!((hears(&socket, &mut peer, begin), peer.state()), nothing, "there was no such connection");
         let (again, _) = peer.deadline(begin).unwrap();
         assert!(again < begin + Duration(CLOSE_TIMEOUT.0 / 10));

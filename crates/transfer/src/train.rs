@@ -22,7 +22,7 @@ pub(crate) struct Train {
 
 impl Train {
     /// Whether packets can follow: in the stream, and behind full ones only.
-    pub(crate) fn goes_on_with(&self, run: &Run) -> bool {
+    pub(crate) fn continues_with(&self, run: &Run) -> bool {
         let full = self.from + u64::from(self.packets) * u64::from(self.each);
         self.packets > 0 && run.span(0).0 == self.to && self.to == full
     }

@@ -204,8 +204,8 @@ impl Dialer for FrameDialer {
         self.options.interrupt = Some(interrupt(ends));
         self.options.number = Some(self.number);
         self.number = self.number.wrapping_add(1);
-        let carrier = Frames::dial(&self.interface, frames_of(&self.options)).map_err(|error| unusable(&error))?;
-        let channel = Channel::dial(carrier, &self.options).map_err(|error| match error {
+        let carrier = Frames::connect(&self.interface, frames_of(&self.options)).map_err(|error| unusable(&error))?;
+        let channel = Channel::connect_over(carrier, &self.options).map_err(|error| match error {
             Error::Silent(_) => Fault::environment(format!("nobody answers on the interface {}", self.interface)).hint(
                 "raw Ethernet reaches hosts of the same network only; the option `interface` names the way there",
             ),

@@ -124,7 +124,7 @@ fn carrier(data: &[u8], payload: usize) -> Result<(Send<'_>, Take<'_>), Failure>
         (head.0[0], head.0[4]) = (kind as u8, 1);
         head
     };
-    let mut near = Frames::dial("near", Options::default())?;
+    let mut near = Frames::connect("near", Options::default())?;
     let mut far = Frames::listen("far", Some(1), Options::default())?;
     let say = |end: &mut Frames, kind| end.send(Run { head: HEAD, heads: &[head(kind)], payload: &[], each: 0 });
     let hear = |end: &mut Frames| end.receive(HEAD, &mut [], &[], Wait::Block(Duration::from_secs(1)));

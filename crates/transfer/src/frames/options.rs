@@ -1,6 +1,6 @@
 //! What is chosen for frames.
 
-use super::Mac;
+use super::mac::Mac;
 
 /// For experiments within one network (IEEE 802, local experimental ethertype 1).
 pub const ETHERTYPE: u16 = 0x88B5;

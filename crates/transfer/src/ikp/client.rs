@@ -2,11 +2,11 @@
 
 use super::error::Error;
 use super::options::{Options, Protocol};
-use super::{Clock, LOOK, Out, is_interruption, part, train};
+use super::output::{Clock, INTERRUPT_INTERVAL, Out, is_interruption, part, train};
 use crate::carrier::{self, Carrier, Wait};
-use crate::inbox::Inbox;
 use crate::memory::{Posted, Staging};
 use crate::options::Waiting;
+use crate::placement::Placement;
 use crate::udp::Udp;
 use ring::rand::{SecureRandom, SystemRandom};
 use stackline_core::time::{Duration, Instant};
@@ -66,13 +66,13 @@ pub struct Client<C: Carrier = Udp> {
     machine: ikp::Client,
     carrier: C,
     out: Out,
-    inbox: Inbox,
+    placement: Placement,
     staging: Staging,
     /// A message and the data that travels with it.
     scratch: Vec<u8>,
     waiting: Waiting,
     clock: Clock,
-    looked: Instant,
+    last_check: Instant,
 }
 
 impl Client<Udp> {
@@ -102,12 +102,12 @@ impl<C: Carrier> Client<C> {
             machine: ikp::Client::new(&protocol, number as u32, (number >> 32) as u32),
             carrier,
             out: Out::new(options.interrupt.clone()),
-            inbox: Inbox::default(),
+            placement: Placement::default(),
             staging: Staging::new(1),
             scratch: Vec::new(),
             waiting: options.waiting,
             clock: Clock::start(),
-            looked: Instant(0),
+            last_check: Instant(0),
         })
     }
 
@@ -209,14 +209,14 @@ impl<C: Carrier> Client<C> {
 
     /// How long to wait for packets.
     fn wait(&mut self, now: Instant) -> Result<Wait, Error> {
-        if now.since(self.looked) >= LOOK {
-            self.looked = now;
-            self.out.look()?;
+        if now.since(self.last_check) >= INTERRUPT_INTERVAL {
+            self.last_check = now;
+            self.out.check_interrupt()?;
         }
         let (at, cause) = self.machine.deadline(now).unwrap_or((now, Cause::Send));
         let adapts = matches!(self.machine.options().interval, Interval::Adaptive);
         let least = if cause == Cause::Send && adapts { LEAST } else { Duration::ZERO };
-        let time = time::Duration::from_nanos(at.since(now).max(least).min(LOOK).0);
+        let time = time::Duration::from_nanos(at.since(now).max(least).min(INTERRUPT_INTERVAL).0);
         Ok(match self.waiting {
             _ if time.is_zero() => Wait::No,
             Waiting::Block => Wait::Block(time),
@@ -227,10 +227,10 @@ impl<C: Carrier> Client<C> {
     /// Takes what comes; the length of the reply when it is among it.
     fn take(&mut self, posted: &mut Posted<'_>, reply: &mut [u8], wait: Wait) -> Result<Option<usize>, Error> {
         let expected = self.machine.expected().map(|(at, bytes)| (u64::from(at), bytes));
-        self.inbox.expect_each(posted, expected);
-        let packets = match carrier::receive(&mut self.carrier, HEADER, posted.into, &self.inbox.places, wait) {
+        self.placement.expect_each(posted, expected);
+        let packets = match carrier::receive(&mut self.carrier, HEADER, posted.into, &self.placement.places, wait) {
             Ok(packets) => packets,
-            Err(error) if is_interruption(&error) => return self.out.look().map(|()| None),
+            Err(error) if is_interruption(&error) => return self.out.check_interrupt().map(|()| None),
             Err(error) => return Err(Error::of("receiving", error)),
         };
         let now = self.clock.now();
@@ -249,15 +249,15 @@ impl<C: Carrier> Client<C> {
         posted: &mut Posted<'_>,
         reply: &mut [u8],
     ) -> Result<Option<usize>, Error> {
-        let Self { machine, carrier, inbox, staging, scratch, .. } = self;
+        let Self { machine, carrier, placement, staging, scratch, .. } = self;
         let packet = carrier.packet(index);
         let Some(header) = Header::read(packet.head) else { return Ok(None) };
-        let at = inbox.find(packet.payload, index);
-        let body = if header.kind == Kind::Data { &[] } else { inbox.payload(packet.payload, at, posted) };
+        let at = placement.find(packet.payload, index);
+        let body = if header.kind == Kind::Data { &[] } else { placement.payload(packet.payload, at, posted) };
         match machine.handle(now, &header, body, packet.payload.length()) {
             Arrival::Nothing | Arrival::Refused => Ok(None),
             Arrival::Place(offset) => {
-                inbox.put(carrier, (index, packets), at, u64::from(offset), posted, staging);
+                placement.put(carrier, (index, packets), at, u64::from(offset), posted, staging);
                 Ok(None)
             }
             Arrival::Reply { message, offset, data } => {

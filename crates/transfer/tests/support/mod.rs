@@ -67,7 +67,7 @@ where
 {
     thread::scope(|scope| {
         let server = scope.spawn(|| serve(Channel::answer(answers, options)?));
-        ask(Channel::dial(dials, options).unwrap()).unwrap();
+        ask(Channel::connect_over(dials, options).unwrap()).unwrap();
         server.join().unwrap().unwrap();
     });
 }

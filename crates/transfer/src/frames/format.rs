@@ -10,7 +10,7 @@
 //! | 17 | marks: [`WAKE`] |
 //! | 18.. | packet: head and payload |
 
-use super::Mac;
+use super::mac::Mac;
 use crate::carrier::LONGEST_HEAD;
 
 /// Bytes before the packet.
@@ -20,10 +20,10 @@ pub(super) const ETHERNET: usize = 14;
 /// Bytes between the Ethernet header and the packet.
 pub(super) const OURS: usize = PREFIX - ETHERNET;
 /// Where the form stands, and which it is.
-pub(super) const FORM_AT: usize = 16;
-pub(super) const FORM: u8 = 1;
+pub(super) const FORMAT_AT: usize = 16;
+pub(super) const FORMAT: u8 = 1;
 /// Where the marks stand.
-pub(super) const MARKS_AT: usize = 17;
+pub(super) const FLAGS_AT: usize = 17;
 /// Whoever sleeps is to look: set on the last frame of a send and now and then before.
 pub(super) const WAKE: u8 = 1;
 /// Where the number of the connection stands: bytes 4..8 of the head.
@@ -43,7 +43,7 @@ impl<'a> Frame<'a> {
     pub(super) fn read(bytes: &'a [u8], ethertype: u16) -> Option<Self> {
         let (prefix, rest) = bytes.split_first_chunk::<PREFIX>()?;
         let [a, b, c, d, e, f, g, h, i, j, k, l, high, low, length, more, form, _] = *prefix;
-        if u16::from_be_bytes([high, low]) != ethertype || form != FORM {
+        if u16::from_be_bytes([high, low]) != ethertype || form != FORMAT {
             return None;
         }
         let packet = rest.get(..usize::from(u16::from_le_bytes([length, more])))?;
@@ -63,13 +63,13 @@ pub(super) fn kind_and_number(head: &[u8; LONGEST_HEAD]) -> (u8, u32) {
 }
 
 /// Writes what stands before a packet of `length` bytes.
-pub(super) fn write(prefix: &mut [u8; PREFIX], to: Mac, from: Mac, ethertype: u16, length: u16, marks: u8) {
+pub(super) fn write(prefix: &mut [u8; PREFIX], to: Mac, from: Mac, ethertype: u16, length: u16, flags: u8) {
     prefix[..6].copy_from_slice(&to.0);
     prefix[6..12].copy_from_slice(&from.0);
     prefix[12..14].copy_from_slice(&ethertype.to_be_bytes());
     prefix[14..16].copy_from_slice(&length.to_le_bytes());
-    prefix[FORM_AT] = FORM;
-    prefix[MARKS_AT] = marks;
+    prefix[FORMAT_AT] = FORMAT;
+    prefix[FLAGS_AT] = flags;
 }
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
         assert!(Frame::read(&whole, 0x88B6).is_none());
         assert!(Frame::read(&whole[..PREFIX + 39], 0x88B5).is_none());
         assert!(Frame::read(&whole[..PREFIX - 1], 0x88B5).is_none());
-        for (at, byte) in [(FORM_AT, 2), (14, 43), (15, 1), (12, 0x08)] {
+        for (at, byte) in [(FORMAT_AT, 2), (14, 43), (15, 1), (12, 0x08)] {
             let mut other = whole.clone();
             other[at] = byte;
             assert!(Frame::read(&other, 0x88B5).is_none(), "byte {at}");

@@ -1,7 +1,7 @@
 //! Whose frames are let in: a check of ours, and the same as a classic BPF program, so that others' frames take no room.
 
-use super::form::{FORM, FORM_AT, Frame, MARKS_AT, NUMBER_AT, PREFIX, WAKE};
-use super::{BROADCAST, Mac};
+use super::format::{FLAGS_AT, FORMAT, FORMAT_AT, Frame, NUMBER_AT, PREFIX, WAKE};
+use super::mac::{BROADCAST, Mac};
 use socket2::{SockFilter, Socket};
 use stackline_proto::blast::Kind;
 use std::io;
@@ -29,7 +29,7 @@ pub(super) enum Keep {
 
 /// Whose frames are let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Gate {
+pub(super) struct Filter {
     /// This end: frames to it and to everybody.
     pub(super) own: Mac,
     /// The only one that may speak, once that is known.
@@ -37,20 +37,20 @@ pub(super) struct Gate {
     /// The only connection spoken of, once that is known.
     pub(super) number: Option<u32>,
     /// Whether only packets that begin something are let in: who waits to be spoken to hears nothing of what others say.
-    pub(super) beginnings: bool,
+    pub(super) opening_only: bool,
 }
 
 /// What is said by who has not been spoken to.
-const BEGINNINGS: [Kind; 2] = [Kind::Open, Kind::Send];
+const OPENING_KINDS: [Kind; 2] = [Kind::Open, Kind::Send];
 
-impl Gate {
+impl Filter {
     /// Whether a frame is let in.
-    pub(super) fn lets(&self, frame: &Frame<'_>) -> bool {
+    pub(super) fn accepts(&self, frame: &Frame<'_>) -> bool {
         (frame.to == self.own || frame.to == BROADCAST)
             && frame.from != self.own
             && self.peer.is_none_or(|peer| frame.from == peer)
             && self.number.is_none_or(|number| frame.number() == Some(number))
-            && (!self.beginnings || BEGINNINGS.iter().any(|kind| frame.packet.first() == Some(&(*kind as u8))))
+            && (!self.opening_only || OPENING_KINDS.iter().any(|kind| frame.packet.first() == Some(&(*kind as u8))))
     }
 
     /// Has the kernel let in no others on that socket.
@@ -60,12 +60,12 @@ impl Gate {
         socket.attach_filter(&program)
     }
 
-    /// The same as [`Gate::lets`] for frames of the ethertype that the socket is bound to.
+    /// The same as [`Filter::lets`] for frames of the ethertype that the socket is bound to.
     fn program(&self, keep: Keep) -> Vec<Step> {
         let mut steps = Steps::default();
         if keep != Keep::Nothing {
             steps.to(self.own);
-            steps.must(LOAD_1, FORM_AT, FORM.into());
+            steps.must(LOAD_1, FORMAT_AT, FORMAT.into());
             steps.not_from(self.own);
             if let Some(peer) = self.peer {
                 let (four, two) = peer.words();
@@ -76,8 +76,8 @@ impl Gate {
                 // The kernel loads big-endian.
                 steps.must(LOAD_4, NUMBER_AT, number.swap_bytes());
             }
-            if self.beginnings {
-                let [one, other] = BEGINNINGS;
+            if self.opening_only {
+                let [one, other] = OPENING_KINDS;
                 steps.push(LOAD_1, 0, 0, PREFIX as u32);
                 steps.push(EQUAL, 1, 0, one as u32);
                 steps.push(EQUAL, 0, DROP, other as u32);
@@ -86,7 +86,7 @@ impl Gate {
         match keep {
             Keep::Whole => steps.end(u32::MAX),
             Keep::Wake => {
-                steps.push(LOAD_1, 0, 0, MARKS_AT as u32);
+                steps.push(LOAD_1, 0, 0, FLAGS_AT as u32);
                 steps.push(ANY_OF, 0, DROP, WAKE.into());
                 steps.end(1)
             }
@@ -146,7 +146,7 @@ impl Steps {
 
 #[cfg(test)]
 mod tests {
-    use super::super::form;
+    use super::super::format;
     use super::*;
     use proptest::prelude::*;
 
@@ -188,22 +188,22 @@ mod tests {
         prop_oneof![Just(BROADCAST), (0_u8..2, 0_u8..2).prop_map(|(first, last)| Mac([2, 0, 0, first, 0, last]))]
     }
 
-    fn gate() -> impl Strategy<Value = Gate> {
+    fn filter() -> impl Strategy<Value = Filter> {
         let number = prop::option::of((0_u32..2).prop_map(|number| number << 24 | 7));
-        (mac(), prop::option::of(mac()), number, any::<bool>()).prop_map(|(own, peer, number, beginnings)| Gate {
+        (mac(), prop::option::of(mac()), number, any::<bool>()).prop_map(|(own, peer, number, opening_only)| Filter {
             own,
             peer,
             number,
-            beginnings,
+            opening_only,
         })
     }
 
     fn frame() -> impl Strategy<Value = Vec<u8>> {
         let number = (0_u32..2).prop_map(|number| (number << 24 | 7).to_le_bytes());
         let kind = prop::sample::select(vec![Kind::Data, Kind::Open, Kind::Send]);
-        (mac(), mac(), kind, number, 0_u8..2, 0_u16..30).prop_map(|(to, from, kind, number, marks, length)| {
+        (mac(), mac(), kind, number, 0_u8..2, 0_u16..30).prop_map(|(to, from, kind, number, flags, length)| {
             let mut prefix = [0; PREFIX];
-            form::write(&mut prefix, to, from, ETHERTYPE, length, marks);
+            format::write(&mut prefix, to, from, ETHERTYPE, length, flags);
             let packet: Vec<u8> = [[kind as u8; 4], number].concat().into_iter().cycle().take(length.into()).collect();
             let mut frame = [&prefix[..], &packet].concat();
             frame.resize(frame.len().max(60), 0);
@@ -213,20 +213,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_kernel_drops_nothing_that_is_let_in(gate in gate(), frame in frame()) {
-            let lets = gate.lets(&Frame::read(&frame, ETHERTYPE).unwrap());
-            let whole = keeps(&gate.program(Keep::Whole), &frame);
+        fn the_kernel_drops_nothing_that_is_let_in(filter in filter(), frame in frame()) {
+            let lets = filter.accepts(&Frame::read(&frame, ETHERTYPE).unwrap());
+            let whole = keeps(&filter.program(Keep::Whole), &frame);
             prop_assert!(!lets || whole == u32::MAX);
             // The kernel does not look whether kind and number lie inside the packet or in what fills the frame up.
             prop_assert!(lets || whole == 0 || frame[14] < 8);
-            prop_assert_eq!(keeps(&gate.program(Keep::Wake), &frame), u32::from(whole > 0 && frame[MARKS_AT] & WAKE > 0));
-            prop_assert_eq!(keeps(&gate.program(Keep::Nothing), &frame), 0);
+            prop_assert_eq!(keeps(&filter.program(Keep::Wake), &frame), u32::from(whole > 0 && frame[FLAGS_AT] & WAKE > 0));
+            prop_assert_eq!(keeps(&filter.program(Keep::Nothing), &frame), 0);
         }
 
         #[test]
-        fn any_bytes_are_kept_or_dropped(gate in gate(), bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            if Frame::read(&bytes, ETHERTYPE).is_some_and(|frame| gate.lets(&frame)) {
-                prop_assert_eq!(keeps(&gate.program(Keep::Whole), &bytes), u32::MAX);
+        fn any_bytes_are_kept_or_dropped(filter in filter(), bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            if Frame::read(&bytes, ETHERTYPE).is_some_and(|frame| filter.accepts(&frame)) {
+                prop_assert_eq!(keeps(&filter.program(Keep::Whole), &bytes), u32::MAX);
             }
         }
     }

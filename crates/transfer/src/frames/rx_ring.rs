@@ -3,7 +3,7 @@
 //! Whoever sleeps on the ring's own socket is woken for every frame, which costs both ends more than all else. So it sleeps
 //! on the second, whose filter keeps one byte of marked frames and nothing of others.
 
-use super::gate::{Gate, Keep};
+use super::bpf_filter::{Filter, Keep};
 use super::unusable;
 use crate::sys::frames_ring::{Ring, Slot};
 use crate::sys::{frames, option};
@@ -16,7 +16,7 @@ use std::time::Duration;
 const WAKES: usize = 64;
 
 /// Where frames come in.
-pub(super) struct Mailbox {
+pub(super) struct RxRing {
     socket: Socket,
     ring: Ring,
     waker: Socket,
@@ -30,7 +30,7 @@ pub(crate) fn raw() -> io::Result<Socket> {
     Ok(socket)
 }
 
-impl Mailbox {
+impl RxRing {
     /// One without a slot yet that hears of nothing: `slots` of them for frames of up to `room` bytes.
     pub(super) fn new(room: usize, slots: usize) -> io::Result<Self> {
         let (socket, waker) = (raw()?, raw()?);
@@ -41,21 +41,21 @@ impl Mailbox {
 
     /// Hears of an interface's frames of that ethertype. The kernel hands a frame to whoever was bound last first: when
     /// somebody is woken, the frame is in the ring.
-    pub(super) fn hear(&self, interface: i32, ethertype: u16) -> io::Result<()> {
+    pub(super) fn bind(&self, interface: i32, ethertype: u16) -> io::Result<()> {
         frames::bind(self.waker.as_fd(), interface, ethertype)?;
         frames::bind(self.socket.as_fd(), interface, ethertype)
     }
 
     /// From now on nothing else is let in.
-    pub(super) fn guard(&self, gate: &Gate) -> io::Result<()> {
-        gate.attach(&self.socket, Keep::Whole)?;
-        gate.attach(&self.waker, Keep::Wake)
+    pub(super) fn set_filter(&self, filter: &Filter) -> io::Result<()> {
+        filter.attach(&self.socket, Keep::Whole)?;
+        filter.attach(&self.waker, Keep::Wake)
     }
 
     /// From now on nothing is let in.
-    pub(super) fn shut(&self, gate: &Gate) -> io::Result<()> {
-        gate.attach(&self.socket, Keep::Nothing)?;
-        gate.attach(&self.waker, Keep::Nothing)
+    pub(super) fn block_all(&self, filter: &Filter) -> io::Result<()> {
+        filter.attach(&self.socket, Keep::Nothing)?;
+        filter.attach(&self.waker, Keep::Nothing)
     }
 
     /// The ring's socket, which sends as well.
@@ -68,7 +68,7 @@ impl Mailbox {
         &self.ring
     }
 
-    /// The number of the next frame, if there is one; see [`Mailbox::frame`].
+    /// The number of the next frame, if there is one; see [`RxRing::frame`].
     pub(super) fn take(&mut self) -> Option<usize> {
         self.ring.take().then(|| self.ring.taken() - 1)
     }
@@ -91,7 +91,7 @@ impl Mailbox {
     /// Sleeps until a frame wakes, at most so long; whether anything woke.
     pub(super) fn sleep(&mut self, most: Duration) -> io::Result<bool> {
         let woken = option::ready(self.waker.as_fd(), false, most)?;
-        if woken && self.forget_wakes() == 0 {
+        if woken && self.clear_wakes() == 0 {
             let error = option::get(self.waker.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)?;
             return if error == 0 { Ok(true) } else { Err(io::Error::from_raw_os_error(error)) };
         }
@@ -99,7 +99,7 @@ impl Mailbox {
     }
 
     /// What woke before this wakes no more; how many frames that were.
-    pub(super) fn forget_wakes(&mut self) -> usize {
+    pub(super) fn clear_wakes(&mut self) -> usize {
         while self.wakes.take() {}
         let frames = self.wakes.taken();
         self.wakes.release();

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::memory::{self, Posted};
 
 /// What an operation has in hand: bytes to send and memory to receive into.
-pub(crate) struct Work<'a> {
+pub(crate) struct Operation<'a> {
     /// Bytes to send, whose first one is at stream position `from`; after `round` of them they begin again.
     pub(crate) data: &'a [u8],
     pub(crate) from: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Work<'a> {
     pub(crate) posted: Posted<'a>,
 }
 
-impl Work<'_> {
+impl Operation<'_> {
     /// Stream positions `from..to` of what is sent.
     pub(crate) fn slice(&self, from: u64, to: u64) -> Result<&[u8], Error> {
         let (begin, length) = (from.checked_sub(self.from), to.saturating_sub(from) as usize);

@@ -14,15 +14,15 @@ static ACK: Keyword = Keyword::new(EventKind::Ack.keyword());
 
 /// What is remembered of a connection to tell of it.
 #[derive(Default)]
-pub(crate) struct Told(Option<Tracer>);
+pub(crate) struct ConnectionTrace(Option<Tracer>);
 
-impl fmt::Debug for Told {
+impl fmt::Debug for ConnectionTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "told" } else { "untold" })
+        f.write_str(if self.0.is_some() { "traced" } else { "not traced" })
     }
 }
 
-impl Told {
+impl ConnectionTrace {
     /// A packet has arrived, or the first of a row.
     #[inline]
     pub(crate) fn arrived(&mut self, header: &Header) {
@@ -35,13 +35,13 @@ impl Told {
     #[inline]
     pub(crate) fn leaves(&mut self, output: &Output, packet: u32) {
         if recorder::on() {
-            self.0.get_or_insert_default().leaves(output, packet, tell);
+            self.0.get_or_insert_default().leaves(output, packet, emit);
         }
     }
 }
 
-fn tell(told: stackline_proto::blast::trace::Event) {
-    let keyword = match told.kind {
+fn emit(event: stackline_proto::blast::trace::Event) {
+    let keyword = match event.kind {
         EventKind::Send => &SEND,
         EventKind::Retransmit => &RETRANSMIT,
         EventKind::Timer => &TIMER,
@@ -49,7 +49,7 @@ fn tell(told: stackline_proto::blast::trace::Event) {
         EventKind::Ack => &ACK,
     };
     let (own, peer) = scope::streams();
-    let stream = if told.kind.is_own() { own } else { peer };
-    let values = [Value::Absent, stream.into(), told.offset.into(), told.bytes.into(), Value::Text(told.cause)];
+    let stream = if event.kind.is_own() { own } else { peer };
+    let values = [Value::Absent, stream.into(), event.offset.into(), event.bytes.into(), Value::Text(event.cause)];
     recorder::emit(keyword, &values);
 }

@@ -42,7 +42,7 @@ fn vector(bytes: &mut [u8]) -> libc::iovec {
 }
 
 /// Buffers, vectors and message headers of one call, kept so that no call allocates.
-pub(crate) struct Inward {
+pub(crate) struct ReceiveBuffers {
     heads: Vec<Head>,
     spare: Vec<u8>,
     vectors: Vec<libc::iovec>,
@@ -54,9 +54,9 @@ pub(crate) struct Inward {
 }
 
 // SAFETY: the raw pointers inside are written at the beginning of every call and used by none but that.
-unsafe impl Send for Inward {}
+unsafe impl Send for ReceiveBuffers {}
 
-impl Inward {
+impl ReceiveBuffers {
     /// The spare room is zeroed memory that is only touched where it is used.
     pub(crate) fn new() -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Inward {
         Self { name: Some(unsafe { zeroed() }), ..Self::new() }
     }
 
-    /// Where the last message of [`Inward::joined`] or [`Inward::single`] came from.
+    /// Where the last message of [`ReceiveBuffers::joined`] or [`ReceiveBuffers::single`] came from.
     pub(crate) fn sender(&self) -> Option<SockAddr> {
         let name = self.name.filter(|_| self.name_length > 0)?;
         // SAFETY: the storage is as large as any address, and the kernel wrote one of that length.

@@ -1,13 +1,15 @@
 //! A message that has been received: what it says, moves and the reply.
 
-use super::super::error::Error;
-use super::super::table::Seat;
-use super::Server;
+use super::error::Error;
+use super::server::Server;
+use super::table::{ClientEntry, Ticket};
 use crate::carrier::Carrier;
 use crate::memory::Posted;
+use stackline_core::time::Duration;
 use stackline_proto::ikp::server::{Counters, Message, Mistake};
 use std::fmt;
 use std::net::SocketAddr;
+use std::time;
 
 /// A message that has been received. Its client is blocked until the reply.
 ///
@@ -15,62 +17,94 @@ use std::net::SocketAddr;
 /// later, keep a [`Ticket`] of it.
 #[must_use = "its client waits for a reply"]
 pub struct Request<'a> {
-    pub(super) server: &'a mut Server,
-    pub(super) ticket: Ticket,
+    server: &'a mut Server,
+    ticket: Ticket,
     /// Whether the message may still be ignored when this is dropped.
-    pub(super) open: bool,
+    open: bool,
 }
 
-/// A request to be replied to later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket {
-    pub(super) seat: usize,
-    pub(super) transaction: u32,
-    pub(super) address: SocketAddr,
+impl Server {
+    /// Waits for the next message, without a bound.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] and [`Error::Io`].
+    pub fn receive(&mut self) -> Result<Request<'_>, Error> {
+        loop {
+            if let Some(ticket) = self.next() {
+                return Ok(Request { server: self, ticket, open: true });
+            }
+            self.pause(Duration(u64::MAX))?;
+        }
+    }
+
+    /// Waits for the next message, at most so long.
+    ///
+    /// # Errors
+    /// As [`Server::receive`].
+    pub fn receive_within(&mut self, most: time::Duration) -> Result<Option<Request<'_>>, Error> {
+        let until = self.clock.now() + Duration(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX));
+        loop {
+            if let Some(ticket) = self.next() {
+                return Ok(Some(Request { server: self, ticket, open: true }));
+            }
+            let left = until.since(self.clock.now());
+            if left == Duration::ZERO {
+                return Ok(None);
+            }
+            self.pause(left)?;
+        }
+    }
+
+    /// The request of a ticket; `None` when its client has given it up.
+    pub fn again(&mut self, ticket: Ticket) -> Option<Request<'_>> {
+        let entry = self.table.entries.get(ticket.entry)?;
+        let same = entry.address == ticket.address && entry.machine.open() == Some(ticket.transaction);
+        same.then_some(Request { server: self, ticket, open: true })
+    }
 }
 
 impl Request<'_> {
     /// What came, as long as the client has not given it up for its next message.
-    fn seat(&self) -> Option<(&Seat, &Message)> {
-        let seat = &self.server.table.seats[self.ticket.seat];
-        let message = seat.message.as_ref().filter(|message| message.transaction == self.ticket.transaction)?;
-        (seat.address == self.ticket.address).then_some((seat, message))
+    fn entry(&self) -> Option<(&ClientEntry, &Message)> {
+        let entry = &self.server.table.entries[self.ticket.entry];
+        let message = entry.message.as_ref().filter(|message| message.transaction == self.ticket.transaction)?;
+        (entry.address == self.ticket.address).then_some((entry, message))
     }
 
     /// The message. Empty, like everything else of it, when the client has given it up and sent another.
     #[must_use]
     pub fn message(&self) -> &[u8] {
-        self.seat().map_or(&[], |(seat, message)| &seat.body[..message.bytes as usize])
+        self.entry().map_or(&[], |(entry, message)| &entry.body[..message.bytes as usize])
     }
 
     /// The first bytes of the readable segment, as many as came with the message: [`Request::move_from`] does not ask for
     /// them again.
     #[must_use]
     pub fn carried(&self) -> &[u8] {
-        self.seat().map_or(&[], |(seat, message)| &seat.body[message.bytes as usize..])
+        self.entry().map_or(&[], |(entry, message)| &entry.body[message.bytes as usize..])
     }
 
     /// Bytes of the segment that may be read.
     #[must_use]
     pub fn readable(&self) -> usize {
-        self.seat().map_or(0, |(_, message)| message.grants.readable as usize)
+        self.entry().map_or(0, |(_, message)| message.grants.readable as usize)
     }
 
     /// Bytes of the segment that may be written.
     #[must_use]
     pub fn writable(&self) -> usize {
-        self.seat().map_or(0, |(_, message)| message.grants.writable as usize)
+        self.entry().map_or(0, |(_, message)| message.grants.writable as usize)
     }
 
     /// Bytes that a reply has room for, message and data together.
     #[must_use]
     pub fn room(&self) -> usize {
-        self.seat().map_or(0, |(_, message)| message.room as usize)
+        self.entry().map_or(0, |(_, message)| message.room as usize)
     }
 
     /// Whether the client still waits.
     fn waits(&self) -> Result<(), Error> {
-        self.seat().map(|_| ()).ok_or(Error::Gone)
+        self.entry().map(|_| ()).ok_or(Error::Gone)
     }
 
     /// Who sent it.
@@ -82,13 +116,13 @@ impl Request<'_> {
     /// The number by which its client is told from others at the same address, and from who was there before.
     #[must_use]
     pub fn number(&self) -> u32 {
-        self.server.table.seats[self.ticket.seat].connection
+        self.server.table.entries[self.ticket.entry].connection
     }
 
     /// What the protocol has seen of this client.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.server.table.seats[self.ticket.seat].machine.counters()
+        self.server.table.entries[self.ticket.entry].machine.counters()
     }
 
     /// Moves data to `offset` of the client's writable segment; returns when all of it is there.
@@ -100,7 +134,7 @@ impl Request<'_> {
     pub fn move_to(&mut self, offset: usize, data: &[u8]) -> Result<(), Error> {
         self.waits()?;
         let (offset, bytes) = span(offset, data.len(), self.writable())?;
-        let machine = &mut self.server.table.seats[self.ticket.seat].machine;
+        let machine = &mut self.server.table.entries[self.ticket.entry].machine;
         machine.move_to(self.ticket.transaction, offset, bytes)?;
         self.server.move_on(self.ticket, data, offset, &mut Posted::once(&mut [], 0))
     }
@@ -118,7 +152,7 @@ impl Request<'_> {
         ready.copy_from_slice(&here[..ready.len()]);
         let (offset, bytes) = span(offset + ready.len(), into.len(), self.readable())?;
         let now = self.server.clock.now();
-        let machine = &mut self.server.table.seats[self.ticket.seat].machine;
+        let machine = &mut self.server.table.entries[self.ticket.entry].machine;
         machine.move_from(now, self.ticket.transaction, offset, bytes)?;
         let many =
             |server: &mut Server, many| server.carrier.expect_many(many).map_err(|error| Error::of("receiving", error));
@@ -154,14 +188,14 @@ impl Request<'_> {
         }
         let (offset, bytes) = if data.is_empty() { (0, 0) } else { span(offset, data.len(), self.writable())? };
         let now = self.server.clock.now();
-        let Ticket { seat, transaction, .. } = self.ticket;
-        let known = &mut self.server.table.seats[seat];
+        let Ticket { entry, transaction, .. } = self.ticket;
+        let known = &mut self.server.table.entries[entry];
         known.machine.reply(now, transaction, message.len() as u32, offset, bytes)?;
         self.open = false;
         known.reply.clear();
         known.reply.extend_from_slice(message);
         known.reply.extend_from_slice(data);
-        self.server.flush(seat, now, &[], 0).map(|_| ())
+        self.server.flush(entry, now, &[], 0).map(|_| ())
     }
 
     /// Leaves the client blocked, to be replied to later: see [`Server::again`].
@@ -175,7 +209,7 @@ impl Request<'_> {
 impl Drop for Request<'_> {
     fn drop(&mut self) {
         if self.open {
-            self.server.table.seats[self.ticket.seat].machine.ignore(self.ticket.transaction);
+            self.server.table.entries[self.ticket.entry].machine.ignore(self.ticket.transaction);
         }
     }
 }

@@ -23,15 +23,15 @@ struct One {
 
 /// What a listener remembers.
 #[derive(Default)]
-pub(super) struct Known {
+pub(crate) struct Connections {
     connections: VecDeque<One>,
     nonces: HashSet<Nonce>,
     order: VecDeque<Nonce>,
 }
 
-impl Known {
+impl Connections {
     /// A connection is asked for, with these random bytes where packets are sealed. Nothing when it is not a new one.
-    pub(super) fn begin(&mut self, from: SocketAddr, number: u32, nonce: Option<Nonce>) -> Option<Life> {
+    pub(crate) fn begin(&mut self, from: SocketAddr, number: u32, nonce: Option<Nonce>) -> Option<Life> {
         if self.find(from, number).is_some() || nonce.is_some_and(|nonce| !self.nonces.insert(nonce)) {
             return None;
         }
@@ -49,7 +49,7 @@ impl Known {
     }
 
     /// It was not opened: the peer may ask again.
-    pub(super) fn forget(&mut self, from: SocketAddr, number: u32) {
+    pub(crate) fn forget(&mut self, from: SocketAddr, number: u32) {
         let at = self.connections.iter().position(|one| one.is(from, number));
         let Some(nonce) = at.and_then(|at| self.connections.remove(at)?.nonce) else { return };
         self.nonces.remove(&nonce);
@@ -57,7 +57,7 @@ impl Known {
     }
 
     /// Whether a connection was here whose channel is no more.
-    pub(super) fn is_over(&self, from: SocketAddr, number: u32) -> bool {
+    pub(crate) fn is_over(&self, from: SocketAddr, number: u32) -> bool {
         self.find(from, number).is_some_and(|one| one.life.strong_count() == 0)
     }
 
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_connection_is_new_once_and_over_when_its_channel_is() {
-        let mut known = Known::default();
+        let mut known = Connections::default();
         let life = known.begin(of(1), 7, None).unwrap();
         assert!(known.begin(of(1), 7, None).is_none());
         assert!(known.begin(of(2), 7, None).is_some() && known.begin(of(1), 8, None).is_some());
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn random_bytes_count_once_wherever_they_come_from() {
-        let mut known = Known::default();
+        let mut known = Connections::default();
         assert!(known.begin(of(1), 7, Some([1; 16])).is_some());
         assert!(known.begin(of(2), 8, Some([1; 16])).is_none());
         assert!(!known.is_over(of(2), 8), "what was not opened is not known");
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_random_bytes_outlast_connections() {
-        let mut known = Known::default();
+        let mut known = Connections::default();
         let nonce = |n: usize| Some((n as u128).to_le_bytes());
         for n in 0..NONCES + 3 {
             assert!(known.begin(of(1), n as u32, nonce(n)).is_some());

@@ -10,57 +10,57 @@ use std::time::Duration;
 const LONGEST: Duration = Duration::from_micros(100);
 const SHORTEST: Duration = Duration::from_micros(10);
 /// A nap that brought less was none.
-const LITTLE: u64 = 192 << 10;
+const LEAST_BYTES: u64 = 192 << 10;
 /// With less than that to come, nobody naps.
-pub(crate) const REST: u64 = 1 << 20;
+pub(crate) const LEAST_REMAINING: u64 = 1 << 20;
 /// So many waits at most without another try.
 const LONGEST_PAUSE: u32 = 1 << 10;
 
 /// What naps have brought.
 #[derive(Debug)]
-pub(crate) struct Naps {
+pub(crate) struct ReceiveBatching {
     time: Duration,
     /// Bytes that came since the last wait, and whether that was a nap.
-    came: u64,
-    napped: bool,
+    bytes: u64,
+    slept: bool,
     /// Waits until the next try, and how many it will be after another failure.
     pause: u32,
     next_pause: u32,
 }
 
-impl Naps {
+impl ReceiveBatching {
     pub(crate) const fn new() -> Self {
-        Self { time: LONGEST, came: 0, napped: false, pause: 0, next_pause: 1 }
+        Self { time: LONGEST, bytes: 0, slept: false, pause: 0, next_pause: 1 }
     }
 
     /// So many bytes came.
-    pub(crate) const fn came(&mut self, bytes: u64) {
-        self.came += bytes;
+    pub(crate) const fn received(&mut self, bytes: u64) {
+        self.bytes += bytes;
     }
 
     /// Nothing is there: how long to nap before waiting, where the peer may send `granted` bytes without an answer.
-    pub(crate) fn next(&mut self, granted: u64) -> Option<Duration> {
-        self.learn(granted);
-        self.came = 0;
-        self.pause = self.pause.saturating_sub(u32::from(!self.napped));
-        self.napped = self.pause == 0;
-        self.napped.then_some(self.time)
+    pub(crate) fn next_sleep(&mut self, granted: u64) -> Option<Duration> {
+        self.adapt(granted);
+        self.bytes = 0;
+        self.pause = self.pause.saturating_sub(u32::from(!self.slept));
+        self.slept = self.pause == 0;
+        self.slept.then_some(self.time)
     }
 
-    fn learn(&mut self, granted: u64) {
-        if !self.napped {
+    fn adapt(&mut self, granted: u64) {
+        if !self.slept {
             return;
         }
-        if self.came < LITTLE || (self.came > granted / 4 && self.time <= SHORTEST) {
+        if self.bytes < LEAST_BYTES || (self.bytes > granted / 4 && self.time <= SHORTEST) {
             self.pause = self.next_pause;
             self.next_pause = (2 * self.next_pause).min(LONGEST_PAUSE);
-            self.napped = false;
+            self.slept = false;
             return;
         }
         self.next_pause = 1;
-        if self.came > granted / 4 {
+        if self.bytes > granted / 4 {
             self.time /= 2;
-        } else if self.came < granted / 8 {
+        } else if self.bytes < granted / 8 {
             self.time = (self.time * 2).min(LONGEST);
         }
     }
@@ -74,37 +74,37 @@ mod tests {
 
     #[test]
     fn naps_that_bring_much_go_on_and_those_that_bring_too_much_get_shorter() {
-        let mut naps = Naps::new();
-        assert_eq!(naps.next(GRANTED), Some(LONGEST));
-        naps.came(GRANTED / 8);
-        assert_eq!(naps.next(GRANTED), Some(LONGEST));
-        naps.came(GRANTED / 2);
-        assert_eq!(naps.next(GRANTED), Some(LONGEST / 2));
-        naps.came(GRANTED / 10);
-        assert_eq!(naps.next(GRANTED), Some(LONGEST));
+        let mut batching = ReceiveBatching::new();
+        assert_eq!(batching.next_sleep(GRANTED), Some(LONGEST));
+        batching.received(GRANTED / 8);
+        assert_eq!(batching.next_sleep(GRANTED), Some(LONGEST));
+        batching.received(GRANTED / 2);
+        assert_eq!(batching.next_sleep(GRANTED), Some(LONGEST / 2));
+        batching.received(GRANTED / 10);
+        assert_eq!(batching.next_sleep(GRANTED), Some(LONGEST));
     }
 
     #[test]
     fn naps_that_bring_little_are_tried_ever_more_seldom() {
-        let mut naps = Naps::new();
+        let mut batching = ReceiveBatching::new();
         let mut tries = 0;
         for _ in 0..10_000 {
-            tries += u32::from(naps.next(GRANTED).is_some());
-            naps.came(LITTLE / 2);
+            tries += u32::from(batching.next_sleep(GRANTED).is_some());
+            batching.received(LEAST_BYTES / 2);
         }
         assert!((10..30).contains(&tries), "{tries}");
-        while naps.next(GRANTED).is_none() {}
-        naps.came(LITTLE);
-        assert!(naps.next(GRANTED).is_some());
+        while batching.next_sleep(GRANTED).is_none() {}
+        batching.received(LEAST_BYTES);
+        assert!(batching.next_sleep(GRANTED).is_some());
     }
 
     #[test]
     fn little_that_is_granted_is_never_slept_over() {
-        let mut naps = Naps::new();
+        let mut batching = ReceiveBatching::new();
         let mut tries = 0;
         for _ in 0..1000 {
-            tries += u32::from(naps.next(400 << 10).is_some());
-            naps.came(400 << 10);
+            tries += u32::from(batching.next_sleep(400 << 10).is_some());
+            batching.received(400 << 10);
         }
         assert!(tries < 30, "{tries}");
     }

@@ -13,7 +13,7 @@ const LINE: usize = 64;
 const MOST: usize = 1 << 18;
 
 /// Reads one byte of every line.
-pub(crate) fn warm(bytes: &[u8]) {
+pub(crate) fn prefetch(bytes: &[u8]) {
     let mut sum = 0;
     for at in (0..bytes.len()).step_by(LINE) {
         sum ^= bytes[at];
@@ -23,12 +23,12 @@ pub(crate) fn warm(bytes: &[u8]) {
 
 /// Memory that is about to be written, read after read.
 #[derive(Debug, Default)]
-pub(crate) struct Warm {
+pub(crate) struct Prefetcher {
     /// Addresses that have been brought in.
     done: Range<usize>,
 }
 
-impl Warm {
+impl Prefetcher {
     /// Brings in the places that were not brought in for the read before.
     pub(crate) fn places(&mut self, into: &[u8], places: &[Place]) {
         let (Some(first), Some(last)) = (places.first(), places.last()) else { return };
@@ -38,7 +38,7 @@ impl Warm {
         let begin = memory.as_ptr().addr();
         let end = begin + memory.len();
         let from = if self.done.contains(&begin) { self.done.end.min(end) } else { begin };
-        warm(&memory[from - begin..]);
+        prefetch(&memory[from - begin..]);
         self.done = begin..end.max(from);
     }
 }
@@ -55,7 +55,7 @@ mod tests {
     fn what_was_brought_in_is_left_alone() {
         let memory = vec![0; 1 << 20];
         let begin = memory.as_ptr().addr();
-        let mut warm = Warm::default();
+        let mut warm = Prefetcher::default();
         warm.places(&memory, &[]);
         assert_eq!(warm.done, 0..0);
         warm.places(&memory, &[place(0, 1000), place(1000, 1000)]);

@@ -26,7 +26,7 @@ pub(crate) enum At {
 
 /// Places for one read, and what became of its packets.
 #[derive(Debug, Default)]
-pub(crate) struct Inbox {
+pub(crate) struct Placement {
     pub(crate) places: Vec<Place>,
     aside: Vec<u8>,
     /// From which packet on payloads are aside, and how far apart.
@@ -37,7 +37,7 @@ pub(crate) struct Inbox {
     pub(crate) moved: u64,
 }
 
-impl Inbox {
+impl Placement {
     /// Chooses at most `most` places for the next read: where rows of packets of `packet` bytes, by stream position and bytes,
     /// lie in the memory posted.
     pub(crate) fn expect(
@@ -156,7 +156,7 @@ impl Inbox {
         }
         self.moved += length as u64;
         if self.aside_from.is_none() {
-            self.give_way(carrier, index, packets, posted);
+            self.copy_aside(carrier, index, packets, posted);
         }
         match (if matches!(at, At::Posted(_)) { At::Aside(0) } else { at }, payload) {
             (At::Aside(from), _) => memory::put(posted, staging, position, &self.aside[from..from + length]),
@@ -167,7 +167,7 @@ impl Inbox {
     }
 
     /// Copies aside what is in places, from packet `index` on.
-    fn give_way<C: Carrier>(&mut self, carrier: &C, index: usize, packets: usize, posted: &Posted<'_>) {
+    fn copy_aside<C: Carrier>(&mut self, carrier: &C, index: usize, packets: usize, posted: &Posted<'_>) {
         self.aside_from = Some(index);
         self.stride = self.places.iter().map(|place| place.length).max().unwrap_or(0);
         self.aside.resize((packets - index) * self.stride, 0);

@@ -26,7 +26,7 @@ const SHORT: usize = 1 << 11;
 struct Control([u8; 24]);
 
 /// The vectors and message headers of one call, kept so that no call allocates: on the heap, as endpoints have small stacks.
-pub(crate) struct Outward {
+pub(crate) struct SendBuffers {
     vectors: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
     control: Box<[Control]>,
@@ -37,9 +37,9 @@ pub(crate) struct Outward {
 }
 
 // SAFETY: the raw pointers inside are written at the beginning of every call and used by none but that.
-unsafe impl Send for Outward {}
+unsafe impl Send for SendBuffers {}
 
-impl Outward {
+impl SendBuffers {
     /// Nothing prepared.
     pub(crate) fn new() -> Self {
         Self {
