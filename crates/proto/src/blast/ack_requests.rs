@@ -1,6 +1,6 @@
-//! Questions on their way, in the order they left, and when the first that is still open is due.
+//! Requests for answers, in the order they left, and when the first open one is due.
 //!
-//! It holds no blasts: whether an answer is still waited for, its [sender](super::sender) says.
+//! It holds no blasts: its [sender](super::sender) decides whether a request is still open.
 
 use super::interval::{RttEstimator, Wait};
 use alloc::collections::VecDeque;
@@ -9,7 +9,7 @@ use stackline_core::time::Instant;
 /// Questions that are kept in any case.
 const KEPT: usize = 64;
 
-/// A question on its way.
+/// A request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckRequest {
     pub(super) number: u32,
@@ -28,15 +28,15 @@ pub(super) struct AckRequests {
 }
 
 impl AckRequests {
-    /// A question about that round of a blast leaves; which of all it is.
+    /// Adds a request about that round of a blast; returns its place among all requests.
     pub(super) fn ask(&mut self, number: u32, round: u16, now: Instant) -> u64 {
         self.orders += 1;
         self.waiting.push_back(AckRequest { number, round, at: now, order: self.orders });
         self.orders
     }
 
-    /// With so many blasts on their way, as many questions are kept as they can have, and some: those behind the first that
-    /// are not open any more would be as many as there are answers in its time.
+    /// Removes requests that are no longer open once there are more than the blasts in flight can have; otherwise their
+    /// number would grow with the answers.
     pub(super) fn prune(&mut self, in_flight: usize, is_open: impl FnMut(&AckRequest) -> bool) {
         if self.waiting.len() > bound(in_flight) {
             self.waiting.retain(is_open);
@@ -58,7 +58,7 @@ impl AckRequests {
         self.waiting.pop_front()
     }
 
-    /// When the first question that is still open is due; questions that are not open any more go.
+    /// When the first open request is due; requests that are no longer open are removed.
     pub(super) fn due(&mut self, rtt: &RttEstimator, is_open: impl Fn(&AckRequest) -> bool) -> Option<(Instant, Wait)> {
         while !is_open(self.waiting.front()?) {
             self.waiting.pop_front();
@@ -75,14 +75,14 @@ impl AckRequests {
     }
 }
 
-/// Most questions that are kept with so many blasts on their way.
+/// Most requests kept with so many blasts in flight.
 const fn bound(in_flight: usize) -> usize {
     KEPT + 2 * in_flight
 }
 
 #[cfg(test)]
 impl AckRequests {
-    /// What holds at any moment.
+    /// Invariants.
     pub(super) fn check(&self, in_flight: usize) {
         assert!(self.waiting.len() <= bound(in_flight));
     }

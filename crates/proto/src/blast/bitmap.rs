@@ -118,8 +118,8 @@ impl Bitmap {
         Some(number as u32 * 64 + 63 - word.leading_zeros())
     }
 
-    /// The bits of what is not in it, from the first of these on (its byte's other bits are told as well), and that first
-    /// index. Nothing when all are in it.
+    /// The bits of the missing packets from the first of these on (with the other bits of its byte), and that first
+    /// index. `None` when nothing is missing.
     #[must_use]
     pub fn missing(&self) -> Option<(u32, Vec<u8>)> {
         let first = self.next(0, false)?;
@@ -134,7 +134,7 @@ impl Bitmap {
         Some((first, bytes))
     }
 
-    /// The set that [`Bitmap::missing`] tells of; what lies beyond the bound is left out.
+    /// The set encoded by [`Bitmap::missing`]; indices beyond the bound are left out.
     #[must_use]
     pub fn from_answer(first: u32, bytes: &[u8], bound: u32) -> Self {
         let mut bitmap = Self::none(bound);

@@ -1,8 +1,8 @@
-//! One end of a connection: it is opened, carries a stream each way, and is closed, over whatever loses packets.
+//! One end of a connection over a lossy path: opening, a stream each way, closing.
 //!
-//! Opening and closing are repeated until answered, closing for a bounded time only: whoever closes cannot know whether the
-//! last word was heard (two armies), so after [`CLOSE_TIMEOUT`] it is closed as well, and nothing of the streams is at stake then:
-//! it closes when everything it sent has been acknowledged.
+//! Opening and closing are repeated until answered. The closing side cannot know whether its last message arrived (the
+//! two-generals problem), so after [`CLOSE_TIMEOUT`] it counts as closed. No data is at stake then: it closes only when
+//! everything it sent has been acknowledged.
 
 use super::interval::Wait;
 use super::negotiation::{ConnectParameters, Nonce, Refusal, Token};
@@ -14,16 +14,16 @@ use super::wire::{FIN, Header, Kind};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// Opening and closing are said again after so long, then after twice as long, up to the longest.
+/// Opening and closing are repeated after so long, then after twice as long, up to the longest.
 const FIRST_REPEAT: Duration = Duration(20_000_000);
 const LONGEST_REPEAT: Duration = Duration(1_000_000_000);
-/// How long whoever closes waits for an answer.
+/// How long the closing side waits for an answer.
 pub const CLOSE_TIMEOUT: Duration = Duration(1_000_000_000);
 
 /// Where a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Waiting for somebody to open it.
+    /// Waiting for a peer to open it.
     Listening,
     /// Opening.
     Opening,
@@ -42,7 +42,7 @@ pub enum State {
 pub enum Failure {
     /// The peer has been silent for longer than the options' patience.
     Silent,
-    /// The peer does not want it.
+    /// The peer refused it.
     Refused(Refusal),
 }
 
@@ -55,22 +55,22 @@ pub enum Output {
     Run(Run),
 }
 
-/// Why it wants to be asked again.
+/// Why it has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The sender wants to.
+    /// The sender has something to do.
     Sender(Wait),
-    /// An answer waits to be sent, or nothing more has come of a blast for long enough to say so.
+    /// An answer is to be sent, or missing packets are to be reported.
     Answer,
     /// The peer has been silent for too long in the middle of a blast.
     Silent,
-    /// The connection has to be asked for again.
+    /// The opening has to be repeated.
     Open,
-    /// Its end has to be said again, or is no longer waited for.
+    /// The closing has to be repeated, or has timed out.
     Close,
 }
 
-/// What a connection has seen.
+/// Facts about a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Facts {
     /// As a sender.
@@ -83,7 +83,7 @@ pub struct Facts {
     pub rate: Option<f64>,
 }
 
-/// Something said again and again.
+/// A message that is repeated.
 #[derive(Clone, Copy, Debug)]
 struct Repeat {
     at: Instant,
@@ -97,7 +97,7 @@ impl Repeat {
         Self { at: now, wait: FIRST_REPEAT, until: now + patience, times: 0 }
     }
 
-    /// Whether it is due; then it is said again later.
+    /// Whether it is due; if so, the next repetition is scheduled.
     fn due(&mut self, now: Instant) -> bool {
         let due = self.at <= now;
         if due {
@@ -121,13 +121,13 @@ pub struct Connection {
     receiver: Receiver,
     repeat: Option<Repeat>,
     opened: Instant,
-    /// What is answered at once: the kind, and whom a refusal is for.
+    /// The immediate answer: its kind, and the connection a refusal is for.
     reply: Option<(Kind, u32, u8)>,
     peer_closed: bool,
 }
 
 impl Connection {
-    /// Opens a connection; `id` tells it from others between the same two ends.
+    /// Opens a connection; `id` distinguishes it from others between the same two ends.
     #[must_use]
     pub fn connect(now: Instant, options: &Options, token: Token, nonce: Nonce, id: u32) -> Self {
         let mut connection = Self::new(options, token, nonce, id, State::Opening);
@@ -218,7 +218,7 @@ impl Connection {
         self.receiver.checked(number, right);
     }
 
-    /// Closes the connection once everything sent has arrived; what was handed over before it was open never leaves then.
+    /// Closes the connection once everything sent has arrived; data written before it was open is discarded.
     pub fn close(&mut self, now: Instant) {
         match self.state {
             State::Open => {
@@ -241,7 +241,7 @@ impl Connection {
         }
     }
 
-    /// What it has seen.
+    /// Facts about the connection.
     #[must_use]
     pub fn facts(&self) -> Facts {
         let patience = self.sender.rtt();
@@ -254,7 +254,7 @@ impl Connection {
         }
     }
 
-    /// A driver that was away listens again: the silence so far is not the peer's.
+    /// The driver was away: silence so far is not the peer's.
     pub fn resume(&mut self, now: Instant) {
         self.sender.resume(now);
         self.receiver.resume(now);
@@ -262,8 +262,8 @@ impl Connection {
 
     // --- what arrives ---
 
-    /// A packet has arrived: its header, what follows it where it is no data (of data it may be anything), and how many
-    /// bytes follow.
+    /// Handles a packet: its header, its body if it is not data (for data the body is ignored), and the number of bytes
+    /// in it.
     pub fn handle(&mut self, now: Instant, header: &Header, body: &[u8], payload: usize) -> Arrival {
         match header.kind {
             Kind::Open => self.handle_open(header, body),
@@ -335,7 +335,7 @@ impl Connection {
             Ok(options) => {
                 let asked = self.repeat.take().map_or(0, |repeat| repeat.times);
                 self.begin(options, &parameters);
-                // Asked more than once, nobody knows which one was answered (Karn).
+                // If repeated, it is unknown which one was answered (Karn).
                 if asked == 1 {
                     self.sender.sample(now.since(self.opened));
                 } else {
@@ -346,7 +346,7 @@ impl Connection {
         }
     }
 
-    /// Nothing more is said but that it is closed, to a peer that says so.
+    /// From now on it only answers CLOSE.
     fn fail(&mut self, failure: Failure) {
         self.state = State::Failed(failure);
         self.repeat = None;
@@ -381,7 +381,7 @@ impl Connection {
         if let Some(reply) = self.poll_reply() {
             return Some(reply);
         }
-        // Before it is said that the connection is closed: the peer waits for them.
+        // Before CLOSED: the peer waits for them.
         if let Some((header, body)) = self.is_open().then(|| self.receiver.poll(now)).flatten() {
             return Some(Output::Control(header, body));
         }
@@ -431,7 +431,7 @@ impl Connection {
         if self.state == State::Opening {
             return Some(Output::Control(Header::new(Kind::Open, self.id), self.parameters()));
         }
-        // What has arrived, since the answers that told it may be lost.
+        // What has arrived, since the answers that reported it may be lost.
         let flags = if self.receiver.ended() { FIN } else { 0 };
         let close = Header { flags, start: self.receiver.delivered(), ..Header::new(Kind::Close, self.id) };
         Some(Output::Control(close, Vec::new()))
@@ -441,7 +441,7 @@ impl Connection {
         ConnectParameters::new(&self.options, self.token, self.nonce).write().to_vec()
     }
 
-    /// When it wants to be asked again, and why; asked after [`Connection::poll`] has yielded nothing.
+    /// When it has to be polled, and why; called after [`Connection::poll`] has yielded nothing.
     pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
         if self.reply.is_some() {
             return Some((now, Cause::Answer));
@@ -460,7 +460,7 @@ impl Connection {
 
 #[cfg(test)]
 impl Connection {
-    /// As if so many blasts had gone each way before, up to a position of the streams.
+    /// As if so many blasts had been sent each way before, up to a position of the streams.
     pub(super) fn start_at(&mut self, number: u32, position: u64) {
         self.sender.start_at(number, position);
         self.receiver.start_at(number, position);

@@ -1,7 +1,6 @@
-//! A blast on its way: which round of it is being sent, and what of that round has not left yet.
+//! A blast in flight: its current round, and what of that round has not left yet.
 //!
-//! It knows neither the strategy nor the time by which an answer is due: its [sender](super::sender) says what a round is
-//! to bring.
+//! It knows neither strategy nor deadlines: its [sender](super::sender) decides what a round contains.
 
 use super::bitmap::Bitmap;
 use super::options::Blast;
@@ -18,22 +17,22 @@ pub(super) enum Unsent {
     Selected(Bitmap, u32),
 }
 
-/// A blast on its way.
+/// A blast in flight.
 #[derive(Clone, Debug)]
 pub(super) struct BlastInFlight {
     pub(super) blast: Blast,
     pub(super) round: u16,
     /// Why it is sent.
     pub(super) reason: Reason,
-    /// What is missing is believed of rounds from this one on: earlier ones were answered by sending it.
+    /// NAKs count for rounds from this one on: earlier ones have been answered by sending it.
     pub(super) valid_from: u16,
     pub(super) unsent: Unsent,
     /// The packet that last_packet last.
     pub(super) last_packet: u32,
-    /// Packets of the round, and when and as which question of all its question left.
+    /// Packets of the round, and when its request left and as which of all requests.
     pub(super) packets: u32,
     pub(super) ack_requested_at: Option<(Instant, u64)>,
-    /// Packets known to have arrived.
+    /// Packets that have arrived.
     pub(super) arrived: u32,
     pub(super) complete: bool,
 }
@@ -114,7 +113,7 @@ mod tests {
         BlastInFlight::new(Blast { number: 3, start: 5000, length: 950, last: false }, 10)
     }
 
-    /// First packet, count and whether it asks, of each run of at most `most` packets.
+    /// First packet, count and whether it requests an answer, of each run of at most `most` packets.
     fn runs(in_flight: &mut BlastInFlight, most: u32) -> Vec<(u32, u32, bool)> {
         let mut runs = Vec::new();
         while !matches!(in_flight.unsent, Unsent::Nothing) {

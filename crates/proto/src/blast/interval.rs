@@ -9,25 +9,25 @@ use stackline_core::time::Duration;
 const FIRST: u64 = 100_000_000;
 /// At least so much above the smoothed round trip: what a receiver that sleeps, or shares its processor, takes to wake.
 const LEAST: u64 = 4_000_000;
-/// So often the interval is doubled while nothing is heard.
+/// How often the interval is doubled while nothing is received.
 pub const MOST_DOUBLED: u32 = 16;
 /// Longest.
 const LONGEST: u64 = 8_000_000_000;
 
-/// Why a sender wants to be asked again.
+/// Why a sender has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// There is something to send.
     Ready,
     /// The pace allows the next packet.
     Pace,
-    /// A question has not been answered.
+    /// A request has not been answered.
     Timeout,
-    /// A later question was answered, an earlier one was not.
+    /// A later request was answered, an earlier one was not.
     Overtaken,
-    /// The receiver has no buffer; it is asked whether it has one now.
+    /// The receiver has no buffer; it is probed.
     Probe,
-    /// The peer has been silent for too long.
+    /// The peer has been silent for longer than the patience.
     Patience,
 }
 
@@ -61,7 +61,7 @@ impl RttEstimator {
         self.smoothed = self.smoothed - self.smoothed / 8 + sample / 8;
     }
 
-    /// It was too short, or there was nothing to be said: twice as long from now on, at most `most` times in a row.
+    /// The wait was too short or in silence: doubles it, at most `most` times in a row.
     pub fn back_off(&mut self, most: u32) {
         self.doubled = (self.doubled + 1).min(most);
     }
@@ -78,7 +78,7 @@ impl RttEstimator {
         }
     }
 
-    /// How long to wait once a later question was answered before an earlier one; `None` where the interval is fixed.
+    /// How long to wait once a later request was answered before an earlier one; `None` where the interval is fixed.
     #[must_use]
     pub fn overtaken(&self) -> Option<Duration> {
         let known = matches!(self.kind, Interval::Adaptive) && self.smoothed > 0;

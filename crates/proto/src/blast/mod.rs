@@ -1,12 +1,13 @@
 //! Large transfers (Zwaenepoel 1985): stop-and-wait, sliding window and blast with its four strategies of retransmission,
 //! as one pair of machines.
 //!
-//! A direction is a stream of bytes, cut into **blasts** of at most [`Options::size`] bytes, and these into packets. A blast
-//! is sent in a **round** whose last packet asks for an answer; what the answer (or its absence) says is missing makes the
-//! next round. Stop-and-wait is a blast of one packet, the sliding window several of these in flight.
+//! A direction is a stream of bytes, cut into **blasts** of at most [`Options::size`] bytes, and these into packets. A
+//! blast is sent in a **round** whose last packet requests an answer; what the answer reports as missing, or its
+//! absence, makes the next round. Stop-and-wait is a blast of one packet, the sliding window several of these in
+//! flight.
 //!
-//! Machines never see data. A sender says which bytes of the stream a packet carries, a receiver where in the stream a
-//! packet's payload belongs: carriers send from and receive into the application's own memory.
+//! Machines hold no data. A sender names the bytes of the stream that a packet carries, a receiver the stream position
+//! of a packet's payload: carriers send from and receive into the application's own memory.
 //!
 //! | module | one idea |
 //! | --- | --- |

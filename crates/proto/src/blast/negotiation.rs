@@ -1,13 +1,13 @@
-//! What two ends tell each other when a connection is opened, and what they agree upon.
+//! The parameters two ends exchange when a connection is opened, and their agreement.
 
 use super::options::Options;
 
-/// Bytes of the terms in a packet.
+/// Bytes of the parameters in a packet.
 pub const PARAMETERS_BYTES: usize = 56;
 /// The form of everything here.
 const VERSION: u8 = 1;
 
-/// Proof that a connection belongs to those who speak.
+/// Proves that both ends belong to the same run.
 pub type Token = [u8; 16];
 /// Fresh random bytes of each side, for keys; zeros where nothing is sealed.
 pub type Nonce = [u8; 16];
@@ -18,21 +18,21 @@ pub type Nonce = [u8; 16];
 pub enum Refusal {
     /// Another version of the protocol.
     Version = 1,
-    /// Another strategy, or another opinion on checks.
+    /// A different strategy, or different settings of checks.
     Parameters = 2,
     /// There is a connection already.
     Busy = 3,
 }
 
 impl Refusal {
-    /// The refusal of that number.
+    /// The reason of that number.
     #[must_use]
     pub fn of(number: u8) -> Option<Self> {
         [Self::Version, Self::Parameters, Self::Busy].into_iter().find(|refusal| *refusal as u8 == number)
     }
 }
 
-/// The terms of one side.
+/// The parameters of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectParameters {
     version: u8,
@@ -96,7 +96,7 @@ impl ConnectParameters {
         bytes
     }
 
-    /// The terms in a packet's body, when it was said with this token.
+    /// The parameters in a packet's body, if it carries this token.
     #[must_use]
     pub fn read(bytes: &[u8], token: &Token) -> Option<Self> {
         let bytes: &[u8; PARAMETERS_BYTES] = bytes.try_into().ok()?;

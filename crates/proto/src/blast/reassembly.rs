@@ -1,12 +1,13 @@
-//! A blast that is arriving: which of its packets are here, what was ack_requested about it, and when its silence is worth a word.
+//! A blast that is arriving: which packets have arrived, whether an answer was requested, and when to report missing
+//! ones.
 //!
-//! It decides nothing: what a packet changes and what is answered, its [receiver](super::receiver) says.
+//! Plain state: its [receiver](super::receiver) decides.
 
 use super::bitmap::Bitmap;
 use super::options::Blast;
 use stackline_core::time::{Duration, Instant};
 
-/// A receiver that has last_received nothing more of a blast says so again after twice as long, up to this.
+/// Reports of missing packets are repeated after twice as long each time, up to this.
 const LONGEST_NAK_DELAY: Duration = Duration(1_000_000_000);
 /// A blast that is arriving.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub(super) struct Reassembly {
     /// The last round that was ack_requested about, and its check.
     pub(super) ack_requested: Option<u16>,
     pub(super) check: u32,
-    /// When the last packet came, and when it was said unasked that something is missing, how often.
+    /// When the last packet came, when missing packets were last reported without a request, and how often.
     pub(super) last_received: Instant,
     pub(super) reported_at: Instant,
     pub(super) reports: u32,
@@ -40,7 +41,7 @@ impl Reassembly {
         (self.last_received, self.reported_at, self.reports) = (now, now, 0);
     }
 
-    /// When it is said unasked that something is missing, where that is done after `nak_delay` at first.
+    /// When missing packets are reported without a request, for the first time after `nak_delay`.
     pub(super) fn report_due(&self, nak_delay: Duration) -> Instant {
         self.reported_at + wait(nak_delay, self.reports)
     }

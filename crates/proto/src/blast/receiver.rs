@@ -1,7 +1,7 @@
-//! The receiving machine of one direction: says where each packet belongs, answers what it is asked, and grants what its
+//! The receiving machine of one direction: finds the position of each packet, answers requests, and grants what its
 //! application has room for (Zwaenepoel 1985, sections 2 and 3.2).
 //!
-//! It never sees data. Whatever a packet claims is checked against what was agreed and granted before it counts.
+//! It holds no data. The fields of a packet are checked against what was agreed and granted before they count.
 
 use super::options::{Blast, Options, Strategy};
 use super::reassembly::Reassembly;
@@ -13,7 +13,7 @@ use stackline_core::time::{Duration, Instant};
 
 /// Packets that come one after the other may be later than the last ones by this factor.
 const GAPS: u64 = 4;
-/// Answers that may wait; a peer that asks faster is answered later.
+/// Most answers that may wait; a peer that requests faster is answered later.
 const ANSWERS: usize = 1 << 12;
 
 /// What to do with a packet's payload.
@@ -41,7 +41,7 @@ pub struct Check {
     pub wanted: u32,
 }
 
-/// What a receiver has seen.
+/// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Data packets that were new.
@@ -54,11 +54,11 @@ pub struct Received {
     pub failed_checks: u64,
     /// Answers that named something missing.
     pub refusals: u64,
-    /// Answers it gave unasked, because nothing more came.
+    /// NAKs sent without a request, because nothing more came.
     pub unsolicited_naks: u64,
 }
 
-/// An answer that is owed.
+/// An answer to be sent.
 #[derive(Clone, Copy, Debug)]
 struct PendingAnswer {
     number: u32,
@@ -66,12 +66,12 @@ struct PendingAnswer {
     kind: AnswerKind,
 }
 
-/// What an answer says.
+/// The content of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AnswerKind {
     Complete,
     Missing,
-    /// The same, unasked.
+    /// The same, without a request.
     Unsolicited,
 }
 
@@ -82,7 +82,7 @@ enum Grant {
     Ahead(u64),
     /// All up to here, one after the other.
     Until(u64),
-    /// These, in whatever order.
+    /// These, in any order.
     Anywhere(u64, u64),
 }
 
@@ -105,18 +105,18 @@ pub struct Receiver {
     /// The end of the farthest blast of which something has arrived.
     highest: u64,
     consumed: u64,
-    /// The limit told last.
+    /// The last limit sent.
     advertised: u64,
     ended: bool,
     answers: VecDeque<PendingAnswer>,
     send_limit: bool,
-    /// Where the next packet is expected: place among the landings, and index.
+    /// Where the next packet is expected: number of the blast, and index.
     cursor: (u32, u32),
     counters: Received,
 }
 
 impl Receiver {
-    /// A receiver that grants what the options say.
+    /// A receiver that grants the options' buffer.
     #[must_use]
     pub fn new(options: &Options, connection: u32) -> Self {
         let options = options.fitted();
@@ -142,7 +142,7 @@ impl Receiver {
         }
     }
 
-    /// A receiver of blasts that say themselves where between two positions they belong ([`crate::ikp`]).
+    /// A receiver of blasts that carry their position between two bounds ([`crate::ikp`]).
     #[must_use]
     pub fn scattered(options: &Options, connection: u32, granted: Range<u64>) -> Self {
         let grant = Grant::Anywhere(granted.start, granted.end);
@@ -168,13 +168,13 @@ impl Receiver {
     /// The application has taken everything before this position: as much more is granted.
     pub fn consume(&mut self, position: u64) {
         self.consumed = self.consumed.max(position.min(self.delivered));
-        // A sender that was kept waiting is told, once it is worth its while.
+        // A blocked sender gets the new limit once it is worth a packet.
         let worth = u64::from(self.options.size).min(self.options.buffer / 2).max(1);
         let little = self.advertised.saturating_sub(self.delivered) < worth;
         self.send_limit |= little && self.limit().saturating_sub(self.advertised) >= worth;
     }
 
-    /// Whether the peer has said that nothing more comes, and everything has.
+    /// Whether the peer has ended its stream and everything has arrived.
     #[must_use]
     pub const fn ended(&self) -> bool {
         self.ended
@@ -189,14 +189,14 @@ impl Receiver {
         }
     }
 
-    /// What it has seen.
+    /// Its counters.
     #[must_use]
     pub const fn counters(&self) -> Received {
         self.counters
     }
 
-    /// Stream positions where the next packets probably belong, in order, and their bytes at most: what is missing from the
-    /// last arrival on, then what comes after everything known. For receiving straight into the destination.
+    /// Stream positions where the next packets probably belong, in order, with their largest sizes: what is missing
+    /// from the last arrival on, then what follows all known blasts. For receiving straight into the destination.
     pub fn expected(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let packet = u64::from(self.options.packet);
         self.expected_rows().flat_map(move |(from, bytes)| {
@@ -229,7 +229,7 @@ impl Receiver {
             })
         });
         let beyond = self.reassemblies.iter().rev().flatten().next().map_or(self.delivered, |last| last.blast.end());
-        // What has arrived already is no place for anything else.
+        // Positions that have arrived already are no destination.
         let limit = if beyond < self.highest { 0 } else { self.limit() };
         missing.chain((beyond < limit).then(|| (beyond, limit - beyond)))
     }
@@ -264,9 +264,9 @@ impl Receiver {
         }
     }
 
-    /// Packets of a blast that follow each other have arrived: `count` full ones, of which the first has this header and none
-    /// asks. Returns the first one's position where they are taken as a row; `None`, and nothing has changed, where each has
-    /// to be [handled](Self::handle) by itself.
+    /// Handles consecutive packets of a blast: `count` full ones, of which the first has this header and none requests
+    /// an answer. Returns the first one's position if they are taken together; `None`, with nothing changed, if each
+    /// has to be [handled](Self::handle) by itself.
     pub fn handle_row(&mut self, now: Instant, header: &Header, count: u32) -> Option<u64> {
         let place = header.blast.wrapping_sub(self.base) as usize;
         let packet = self.options.packet;
@@ -294,7 +294,7 @@ impl Receiver {
         Some(reassembly.blast.span(first, packet).0)
     }
 
-    /// The blast a packet belongs to, if what the packet says agrees with everything known.
+    /// The blast of a packet, if its fields agree with everything known.
     fn check_header(&mut self, now: Instant, header: &Header, place: usize, payload: usize) -> Option<()> {
         let blast = Blast { number: header.blast, start: header.start, length: header.length, last: header.has(FIN) };
         let index = u32::from(header.index);
@@ -383,7 +383,7 @@ impl Receiver {
         if new || check.is_some() { Arrival::Place { position, check } } else { Arrival::Nothing }
     }
 
-    /// What the packet makes it say.
+    /// Queues the answer that the packet calls for.
     fn answer(&mut self, header: &Header, place: usize, whole: bool) {
         let Some(reassembly) = self.reassemblies[place].as_mut() else { return };
         if reassembly.unchecked {
@@ -395,7 +395,8 @@ impl Receiver {
         } else if reassembly.complete {
             self.queue_answer(header, AnswerKind::Complete);
         } else if header.has(ACK_REQUEST) && self.options.strategy != Strategy::Full {
-            // A packet that asks and was overtaken is found missing; what is forgotten has to come again in any case.
+            // A requesting packet that was overtaken is reported as missing; what was discarded has to come again in
+            // any case.
             self.push(PendingAnswer { number: header.blast, round: header.round, kind: AnswerKind::Missing });
         }
     }
@@ -497,7 +498,8 @@ impl Receiver {
                 reassembly.bitmap.cut(first);
                 Vec::new()
             }
-            // All of it has to, and is forgotten as soon as it does: what is still on its way may complete it.
+            // All of it has to come again, and is discarded as soon as it does: packets still in flight may complete
+            // it.
             Strategy::Full | Strategy::FullNak => Vec::new(),
         };
         self.counters.refusals += 1;
@@ -505,14 +507,14 @@ impl Receiver {
         Some((Header { flags, index: first as u16, check: missing, ..header }, body))
     }
 
-    /// How long it waits for more before it says of itself that something is missing, where it does. What it has to wait for
-    /// in any case is told by the first packets: until two of a round have come one after the other it says nothing.
+    /// How long it waits for more before it reports missing packets by itself, if it does. The gap between two packets
+    /// of a round sets the least wait: before there is one, nothing is reported.
     fn nak_delay(&self) -> Option<Duration> {
         let nak_delay = self.options.nak_delay.filter(|_| self.options.strategy != Strategy::Full && self.open > 0)?;
         self.gap.map(|gap| Duration(nak_delay.0.max(gap.0.saturating_mul(GAPS))))
     }
 
-    /// Nothing more has come of a blast that is not complete: its question may be lost.
+    /// Nothing more has come of an incomplete blast: its request may be lost.
     fn handle_timeouts(&mut self, now: Instant) {
         let Some(nak_delay) = self.nak_delay() else { return };
         for reassembly in self.reassemblies.iter_mut().flatten().filter(|reassembly| !reassembly.complete) {
@@ -525,7 +527,7 @@ impl Receiver {
         }
     }
 
-    /// When it wants to be asked again: an answer waits, or it will say of itself that something is missing.
+    /// When it has to be polled: an answer waits, or missing packets are to be reported.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         if !self.answers.is_empty() || self.send_limit {
@@ -536,7 +538,7 @@ impl Receiver {
         open.map(|reassembly| reassembly.report_due(nak_delay)).min()
     }
 
-    /// Nobody has listened until now: the silence so far is not the sender's.
+    /// The driver was away: silence so far is not the sender's.
     pub fn resume(&mut self, now: Instant) {
         self.last_received = now;
     }
@@ -548,8 +550,8 @@ impl Receiver {
     }
 }
 
-/// The time between two packets, longest of late: at once when they come more slowly, bit by bit when they come faster. What
-/// came at the same moment was waiting for the driver.
+/// The longest recent time between two packets: it grows at once and shrinks slowly. Packets that came at the same
+/// instant had waited for the driver.
 fn gap(before: Option<Duration>, between: Duration) -> Duration {
     let before = before.unwrap_or_default().0;
     let less = if between == Duration::ZERO { before } else { before - before / 16 + between.0 / 16 };
@@ -565,7 +567,7 @@ impl Receiver {
         self.advertised = self.limit();
     }
 
-    /// What holds at any moment.
+    /// Invariants.
     pub(super) fn check(&self) {
         assert!(self.reassemblies.len() <= self.options.flight as usize && self.answers.len() <= ANSWERS);
         assert!(self.consumed <= self.delivered && self.delivered <= self.limit());

@@ -16,7 +16,7 @@ pub struct Run {
     pub first: u32,
     /// How many packets.
     pub count: u32,
-    /// Whether the last of them asks for an answer.
+    /// Whether the last of them requests an answer.
     pub requests_ack: bool,
     /// Bytes of a full packet.
     pub packet: u32,
@@ -29,16 +29,16 @@ pub struct Run {
 pub enum Reason {
     /// For the first time.
     New,
-    /// The receiver says what is missing.
+    /// The receiver reported it as missing.
     Missing,
-    /// A question was not answered in time.
+    /// A request was not answered in time.
     Timeout,
-    /// A later question was answered, this one was not.
+    /// A later request was answered, this one was not.
     Overtaken,
 }
 
 impl Reason {
-    /// Its word in events.
+    /// The word for it in events.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Reason {
 }
 
 impl Run {
-    /// The header of its `n`th packet; `check` goes with the one that asks.
+    /// The header of its `n`th packet; `check` goes with the one that requests an answer.
     #[must_use]
     #[inline]
     pub fn header(&self, n: u32, check: u32) -> Header {

@@ -1,8 +1,8 @@
-//! The sending machine of one direction: cuts its stream into blasts, sends them in rounds, and sends again what an answer,
-//! or the lack of one, says is missing (Zwaenepoel 1985, sections 2 and 3.2).
+//! The sending machine of one direction: cuts its stream into blasts, sends them in rounds, and sends again what an
+//! answer reports as missing, or what was not answered (Zwaenepoel 1985, sections 2 and 3.2).
 //!
-//! It never sees data: what it yields says which bytes of the stream the carrier is to send. It never sends beyond what the
-//! receiver has granted.
+//! It holds no data: its output names the bytes of the stream that the carrier is to send. It never sends beyond the
+//! receiver's grant.
 
 use super::ack_requests::{AckRequest, AckRequests};
 use super::bitmap::Bitmap;
@@ -15,17 +15,17 @@ use super::wire::{COMPLETE, Header, Kind, LIMIT, UNSOLICITED, is_before};
 use alloc::collections::VecDeque;
 use stackline_core::time::{Duration, Instant};
 
-/// Round trips shorter than this are a local network's: nothing is paced there unless asked for.
+/// Round trips shorter than this belong to a local network, where nothing is paced by default.
 const LOCAL: Duration = Duration(2_000_000);
-/// Most bytes that leave before anything is known of the path, where the pace depends on it.
+/// Most bytes sent before the path has been measured, where the pace depends on it.
 const FIRST: u64 = 64 << 10;
 /// With full retransmission the interval is doubled once at most.
 const FULL_DOUBLED: u32 = 1;
-/// A sender that may not go on asks again after so long, then after twice as long, up to the longest.
+/// A blocked sender probes after so long, then after twice as long, up to the longest.
 const PROBE: Duration = Duration(5_000_000);
 const PROBE_LONGEST: Duration = Duration(500_000_000);
 
-/// What a sender has seen.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Data packets sent, repeated ones included.
@@ -38,7 +38,7 @@ pub struct Sent {
     pub timeouts: u64,
     /// Answers that named something missing.
     pub refusals: u64,
-    /// Bytes known to have arrived.
+    /// Bytes that have arrived.
     pub acknowledged: u64,
 }
 
@@ -48,13 +48,13 @@ pub struct Sender {
     options: Options,
     connection: u32,
     in_flight: VecDeque<BlastInFlight>,
-    /// Number of the first blast flying.
+    /// Number of the first blast in flight.
     base: u32,
-    /// Stream positions: handed over by the application, cut into blasts, granted by the receiver.
+    /// Stream positions: end of the data written, end of the data cut into blasts, limit granted by the receiver.
     end: u64,
     cut: u64,
     limit: u64,
-    /// An empty blast, or the last one, is wanted.
+    /// An empty blast, or the last one, is to be sent.
     empty: bool,
     finish: bool,
     finished: bool,
@@ -63,13 +63,14 @@ pub struct Sender {
     ack_requests: AckRequests,
     rtt: RttEstimator,
     rate: Option<Rate>,
-    /// When a blocked sender asks again, and how long it waited last.
+    /// When a blocked sender probes next, and its last wait.
     probe: Option<(Instant, Duration)>,
     probing: bool,
-    /// Since when the peer has owed an answer, and since when nothing is asked, as what it has not answered is sent again.
+    /// Since when the peer has left a request unanswered, and since when no request is open because unanswered packets
+    /// wait to be sent again.
     unanswered_since: Option<Instant>,
     resending_since: Option<Instant>,
-    /// Bytes known to have arrived, in whatever order.
+    /// Bytes that have arrived, in any order.
     arrived: u64,
     counters: Sent,
 }
@@ -107,7 +108,7 @@ impl Sender {
         }
     }
 
-    /// Begins anew as both ends agreed; what the application has handed over stays.
+    /// Starts again with the negotiated options; data already written stays.
     pub(super) fn agree(&mut self, options: &Options, connection: u32, limit: u64) {
         let Self { end, empty, finish, .. } = *self;
         *self = Self { end, empty, finish, ..Self::new(options, connection, limit) };
@@ -121,13 +122,13 @@ impl Sender {
         self.empty |= bytes == 0;
     }
 
-    /// Nothing more comes: the receiver is told, as reliably as of anything else.
+    /// Ends the stream; the receiver learns of it as reliably as of data.
     pub fn finish(&mut self) {
         self.finish = true;
     }
 
-    /// What is handed over next lies at `position`, and all up to `limit` is granted: for data that does not go on where it
-    /// ended ([`crate::ikp`]). The receiver is known to have everything before.
+    /// The next data lies at `position`, and everything up to `limit` is granted: for data that does not continue the
+    /// last ([`crate::ikp`]). The receiver has everything before.
     pub fn seek(&mut self, position: u64, limit: u64) {
         self.base = self.base.wrapping_add(self.in_flight.len() as u32);
         self.in_flight.clear();
@@ -143,19 +144,19 @@ impl Sender {
         self.in_flight.front().map_or(self.cut, |first| first.blast.start)
     }
 
-    /// Bytes handed over that have not been cut into blasts yet.
+    /// Bytes written and not yet cut into blasts.
     #[must_use]
     pub const fn waiting(&self) -> u64 {
         self.end - self.cut
     }
 
-    /// Whether everything handed over has arrived.
+    /// Whether all data written has arrived.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.in_flight.is_empty() && self.cut == self.end && !self.empty && (!self.finish || self.finished)
     }
 
-    /// What it has seen.
+    /// Its counters.
     #[must_use]
     pub fn counters(&self) -> Sent {
         Sent { acknowledged: self.acknowledged(), ..self.counters }
@@ -194,7 +195,7 @@ impl Sender {
 
     // --- what arrives ---
 
-    /// An answer has arrived, with what follows its header. Anything that makes no sense is dropped.
+    /// Handles an answer, with the body behind its header. Invalid answers are dropped.
     pub fn handle(&mut self, now: Instant, answer: &Header, body: &[u8]) {
         if answer.kind != Kind::Answer || answer.connection != self.connection {
             return;
@@ -210,12 +211,12 @@ impl Sender {
     fn answered(&mut self, now: Instant, answer: &Header, body: &[u8]) {
         let place = answer.blast.wrapping_sub(self.base) as usize;
         let Some(in_flight) = self.in_flight.get_mut(place).filter(|in_flight| !in_flight.complete) else { return };
-        // A round that was never sent is answered by nobody.
+        // An answer to a round that was never sent is invalid.
         if is_before(in_flight.round, answer.round) {
             return;
         }
         let nak_delay = answer.has(UNSOLICITED);
-        // Said before the last question can have arrived.
+        // Sent before the last request can have arrived.
         if nak_delay && in_flight.ack_requested_at.zip(self.rtt.minimum()).is_some_and(|((at, _), rtt)| now < at + rtt)
         {
             return;
@@ -275,14 +276,14 @@ impl Sender {
         }
     }
 
-    /// Something is missing: sends it as a new round. How many packets it says are lost.
+    /// Something is missing: sends it as a new round. Returns the number of packets reported as lost.
     fn handle_nak(&mut self, place: usize, answer: &Header, body: &[u8]) -> u32 {
         let options = self.options;
         let in_flight = &mut self.in_flight[place];
         let stale = is_before(answer.round, in_flight.valid_from);
         let total = in_flight.blast.packets(options.packet);
         let first = u32::from(answer.index);
-        // A repetition that has not left yet gives way to what is known now; any other round is sent first.
+        // A repetition that has not left yet is replaced by the newer information; any other round is sent first.
         let awaits_answer = !matches!(in_flight.unsent, Unsent::Nothing);
         if stale || first >= total || (awaits_answer && answer.round == in_flight.round) {
             return 0;
@@ -378,7 +379,7 @@ impl Sender {
         let number = self.base.wrapping_add(self.in_flight.len() as u32);
         let blast = Blast { number, start: self.cut, length: bytes, last: bytes == 0 && !self.empty };
         if bytes == 0 {
-            // An empty blast that was wanted comes before the end.
+            // A requested empty blast comes before the end.
             self.finished |= !self.empty;
             self.empty = false;
         }
@@ -413,7 +414,7 @@ impl Sender {
         Some(self.waiting().min(u64::from(self.options.size)).min(most))
     }
 
-    /// Whether everything that may leave is on its way, and the next blast waits for nothing but the receiver's grant. Asked
+    /// Whether all data that may leave is in flight, and the next blast waits only for the receiver's grant. Called
     /// after [`Sender::poll`] has yielded nothing.
     #[must_use]
     pub fn waits_for_grant(&self) -> bool {
@@ -427,7 +428,7 @@ impl Sender {
         self.limit.saturating_sub(self.acknowledged())
     }
 
-    /// Bytes cut into blasts that are not known to have arrived.
+    /// Bytes cut into blasts that have not arrived, as far as known.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.cut.saturating_sub(self.arrived.max(self.acknowledged()))
@@ -438,7 +439,7 @@ impl Sender {
         self.in_flight.is_empty() && self.end > self.cut && self.limit <= self.cut
     }
 
-    /// A question whether it may go on, where one is due.
+    /// A probe of the receiver's limit, when one is due.
     pub fn poll_probe(&mut self, now: Instant) -> Option<Header> {
         if !self.is_blocked() {
             self.probe = None;
@@ -460,10 +461,10 @@ impl Sender {
         }
     }
 
-    /// The round of that blast is sent and its last packet asks.
+    /// A round has been sent; its last packet requests an answer.
     fn request_ack(&mut self, place: usize, now: Instant) {
         if self.ack_request_due().is_none() {
-            // Time in which it was not asked is not the peer's silence.
+            // Time without an open request does not count as the peer's silence.
             let silent = self
                 .resending_since
                 .take()
@@ -491,8 +492,8 @@ impl Sender {
 
     fn unanswered(&mut self, now: Instant, request: AckRequest, wait: Wait) {
         if wait == Wait::Timeout {
-            // A receiver that never refuses is silent whenever something is missing: that alone is no reason to wait longer
-            // and longer.
+            // A receiver that never sends NAKs is silent whenever something is missing, so silence alone must not
+            // double the wait again and again.
             let silent = self.options.strategy == Strategy::Full;
             self.rtt.back_off(if silent { FULL_DOUBLED } else { MOST_DOUBLED });
             if let Some(rate) = &mut self.rate {
@@ -528,17 +529,17 @@ impl Sender {
         self.ready.insert(place, number);
     }
 
-    /// When the first question that is still open is due; questions that are not open any more go.
+    /// When the first open request is due; requests that are no longer open are removed.
     fn ack_request_due(&mut self) -> Option<(Instant, Wait)> {
         let (in_flight, base) = (&self.in_flight, self.base);
         self.ack_requests.due(&self.rtt, |request| is_open(in_flight, base, request))
     }
 
-    /// When it wants to be asked again, and why. Asked after [`Sender::poll`] has yielded nothing.
+    /// When it has to be polled, and why. Called after [`Sender::poll`] has yielded nothing.
     pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Wait)> {
         let unsent = !self.ready.is_empty() || self.next_length().is_some();
         let send = unsent.then(|| match self.rate.as_mut().map(|rate| rate.may_send(now)) {
-            // Never now: a pace that is off by less than what a number holds would be asked for ever.
+            // Never now: a rounding error of the pace would repeat this instant without end.
             Some(Err(at)) => (at.max(now + Duration(1)), Wait::Pace),
             _ => (now, Wait::Ready),
         });
@@ -548,19 +549,19 @@ impl Sender {
         [send, request, probe, give_up].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// Nobody has listened until now: the silence so far is not the receiver's.
+    /// The driver was away: silence so far is not the receiver's.
     pub fn resume(&mut self, now: Instant) {
         self.unanswered_since = self.unanswered_since.map(|_| now);
     }
 
-    /// When the peer will have been silent for too long.
+    /// When the peer will have been silent for longer than the patience.
     pub fn gives_up_at(&mut self) -> Option<Instant> {
         let awaits_answer = self.ack_request_due().is_some() || self.probing;
         self.unanswered_since.filter(|_| awaits_answer).map(|since| since + self.options.patience)
     }
 }
 
-/// Whether an answer to a question is still waited for, where these blasts fly, the first one with number `base`.
+/// Whether a request is still open, given the blasts in flight, of which the first has number `base`.
 fn is_open(in_flight: &VecDeque<BlastInFlight>, base: u32, request: &AckRequest) -> bool {
     let place = request.number.wrapping_sub(base) as usize;
     in_flight.get(place).is_some_and(|in_flight| in_flight.awaits_answer(request.round))
@@ -568,7 +569,7 @@ fn is_open(in_flight: &VecDeque<BlastInFlight>, base: u32, request: &AckRequest)
 
 #[cfg(test)]
 impl Sender {
-    /// As if so many blasts had gone before, up to a position of the stream.
+    /// As if so many blasts had been sent before, up to a position of the stream.
     pub(super) fn start_at(&mut self, number: u32, position: u64) {
         self.base = number;
         (self.end, self.cut) = (self.end + position, position);
@@ -580,7 +581,7 @@ impl Sender {
         self.cut
     }
 
-    /// What holds at any moment.
+    /// Invariants.
     pub(super) fn check(&self) {
         assert!(self.cut <= self.end && self.cut <= self.limit);
         assert!(self.in_flight.len() <= self.options.flight as usize);

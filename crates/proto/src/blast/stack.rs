@@ -220,7 +220,7 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, Strin
     Ok(Options {
         buffer: number("buffer", buffer).min(if buffer == 0 { u64::MAX } else { buffer }),
         interval: interval.map_or(Interval::Adaptive, Interval::Fixed),
-        // Fixed intervals are the paper's conditions: the receiver only speaks when asked.
+        // Fixed intervals are the paper's conditions: the receiver only sends when requested.
         nak_delay: base.nak_delay.filter(|_| interval.is_none()),
         patience: stack.seconds("patience").map_or(base.patience, Duration::from_seconds),
         pacing,

@@ -1,12 +1,12 @@
-//! What a connection tells of its own doing, read off what it sends: packets for the first time and again and why, what is
-//! missing, that everything is there, timers. Whoever drives a connection keeps one while somebody listens.
+//! Events of a connection, derived from what it sends: packets sent first and again with the reason, missing packets,
+//! complete blasts, timers. A driver keeps a tracer while events are recorded.
 
 use super::connection::Output;
 use super::run::{Reason, Run};
 use super::wire::{COMPLETE, Header, Kind, LIMIT, UNSOLICITED};
 use alloc::collections::BTreeMap;
 
-/// Blasts of the peer's stream whose places are remembered.
+/// Blasts of the peer's stream whose positions are kept.
 const REMEMBERED: usize = 256;
 
 /// What it does.
@@ -18,9 +18,9 @@ pub enum EventKind {
     Retransmit,
     /// A timer ran out.
     Timer,
-    /// It says what of the peer's stream is missing.
+    /// It reports missing packets of the peer's stream.
     Nak,
-    /// It says that it has everything of a blast of the peer's stream.
+    /// It reports a blast of the peer's stream as complete.
     Ack,
 }
 
@@ -53,7 +53,7 @@ pub struct Event {
     pub offset: Option<u64>,
     /// How many; of what is missing, from the first to all of them.
     pub bytes: u64,
-    /// Why, in a word.
+    /// The reason.
     pub cause: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! The form of a packet: a header of 32 bytes, little-endian, and what follows it. What is none of ours reads as nothing.
+//! The format of a packet: a header of 32 bytes, little-endian, and a body. Anything else is ignored.
 //!
 //! | bytes | field | of data | of an answer |
 //! | --- | --- | --- | --- |
@@ -13,8 +13,8 @@
 //! | 26..28 | spare | 0 | 0 |
 //! | 28..32 | check | CRC-32C of the blast, with [`ACK_REQUEST`], where agreed | how many are missing |
 //!
-//! [`Kind::Close`] says in `start` and with [`FIN`] what its sender has received: up to where, and whether to the end. With
-//! [`ABORT`] it has given up.
+//! [`Kind::Close`] reports in `start` and with [`FIN`] what its sender has received: up to which position, and whether
+//! to the end. With [`ABORT`] its sender has given up.
 
 /// Bytes of a header.
 pub const HEADER: usize = 32;
@@ -29,13 +29,13 @@ pub enum Kind {
     Data = 1,
     /// What arrived of a blast, and how far the sender may go on.
     Answer = 2,
-    /// Nothing but a question how far the sender may go on.
+    /// Requests nothing but the limit.
     Probe = 3,
-    /// A connection is wanted; terms follow.
+    /// Requests a connection; parameters follow.
     Open = 4,
-    /// It is open; the terms agreed upon follow.
+    /// The connection is open; the agreed parameters follow.
     Accept = 5,
-    /// It is not; one byte says why.
+    /// The connection is refused; one byte has the reason.
     Refuse = 6,
     /// The connection is closed.
     Close = 7,
@@ -47,7 +47,7 @@ pub enum Kind {
     Reply = 17,
     /// The message has come, its reply has not been made yet.
     Pending = 18,
-    /// A range of the sender's readable segment is wanted.
+    /// Requests a range of the readable segment.
     MoveFrom = 19,
 }
 
@@ -72,17 +72,17 @@ pub const ACK_REQUEST: u8 = 1;
 pub const FIN: u8 = 2;
 /// The whole blast has arrived.
 pub const COMPLETE: u8 = 4;
-/// Only the limit is told.
+/// Reports only the limit.
 pub const LIMIT: u8 = 8;
-/// Said unasked, because nothing more came.
+/// Sent without a request, because nothing more came.
 pub const UNSOLICITED: u8 = 16;
-/// With [`Kind::Close`]: its sender gives up, and what it has sent may not be all that it wanted to.
+/// With [`Kind::Close`]: its sender gives up, perhaps before everything was sent.
 pub const ABORT: u8 = 32;
 
 /// Rounds that a packet may be late: beyond, it is of a later round, whose number has wrapped.
 const LATE: u16 = 256;
 
-/// Whether a round of a blast is before another one. Whoever was not heard for very many rounds is believed all the same.
+/// Whether a round of a blast is before another one. After very many missed rounds any number counts as later.
 #[must_use]
 pub const fn is_before(round: u16, other: u16) -> bool {
     let late = other.wrapping_sub(round);
@@ -142,7 +142,7 @@ impl Header {
         bytes
     }
 
-    /// The header at the beginning of `packet`; `None` when it is too short or of no kind that is known.
+    /// The header at the beginning of `packet`; `None` when it is too short or of an unknown kind.
     #[must_use]
     #[inline]
     pub fn read(packet: &[u8]) -> Option<Self> {
@@ -164,7 +164,7 @@ impl Header {
     }
 }
 
-/// Whether the bytes of a header are those of a data packet that does not ask.
+/// Whether the bytes of a header are those of a data packet that requests no answer.
 #[must_use]
 #[inline]
 pub fn begins_row(header: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! Control datagrams: the token, a kind, a value. What is none of ours reads as nothing.
+//! Control datagrams: the token, a kind, a value. Anything else is ignored.
 
 use super::Token;
 
@@ -7,11 +7,11 @@ pub const CONTROL: usize = 16 + 1 + 8;
 /// Set in the kind of an answer.
 pub const ANSWER: u8 = 0x80;
 
-/// What one side has to tell the other, again and again until it is answered.
+/// Control messages, repeated until answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Control {
-    /// A connection is wanted.
+    /// Requests a connection.
     Hello = 1,
     /// A bulk transfer begins.
     Start = 2,
@@ -22,7 +22,7 @@ pub enum Control {
 }
 
 impl Control {
-    /// The kind of that number, unless it is an answer or nothing known.
+    /// The kind of that number, unless it is an answer or unknown.
     #[must_use]
     pub fn of(kind: u8) -> Option<Self> {
         [Self::Hello, Self::Start, Self::End, Self::Bye].into_iter().find(|control| *control as u8 == kind)

@@ -104,7 +104,7 @@ impl Congestion {
         self.credit = 0;
     }
 
-    /// Sends again after so long without anything on its way.
+    /// Sends again after so long with nothing in flight.
     pub(super) fn resume(&mut self, now: Instant, idle: Duration) {
         self.cubic.resume(now, idle);
     }

@@ -1,4 +1,4 @@
-//! The machine: one end of a connection, what an application asks of it, and its verbs `handle`, `poll`, `deadline`.
+//! The machine: one end of a connection, the application's operations, and the verbs `handle`, `poll`, `deadline`.
 
 use super::congestion::Algorithm;
 use super::event::EventLog;
@@ -12,12 +12,12 @@ use super::window::Tuning;
 use alloc::boxed::Box;
 use stackline_core::time::{Duration, Instant};
 
-/// Most bytes that a send buffer takes without being asked for.
+/// Largest send buffer by default, in bytes.
 pub(super) const SEND_BUFFER: u64 = 4 << 20;
 /// What a send buffer takes at first.
 const FIRST_SEND_BUFFER: u64 = 16 << 10;
 
-/// What a connection is asked to do.
+/// Options of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Congestion control.
@@ -26,13 +26,13 @@ pub struct Options {
     pub nodelay: bool,
     /// Largest IPv4 packet in bytes that it sends or takes.
     pub mtu: u32,
-    /// Bytes that may be handed over and not acknowledged; without it as many as two windows hold, up to 4 MiB.
+    /// Bytes that may be unacknowledged; by default as many as two windows hold, up to 4 MiB.
     pub send_buffer: Option<u64>,
     /// Bytes offered as the window; without it as many as the reader needs, from 64 KiB up to 6 MiB.
     pub receive_buffer: Option<u64>,
     /// How long the acknowledgement of a single segment waits for company; zero: not at all.
     pub delayed_ack: Duration,
-    /// A connection that hears nothing for so long is given up, also an idle one.
+    /// A connection that receives nothing for so long is given up, even an idle one.
     pub timeout: Option<Duration>,
 }
 
@@ -54,7 +54,7 @@ impl Default for Options {
 /// The states of RFC 9293.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// There is no connection.
+    /// No connection.
     Closed,
     /// It waits for a SYN.
     Listen,
@@ -66,7 +66,7 @@ pub enum State {
     Established,
     /// It has closed its half.
     FinWait1,
-    /// It has closed its half and the peer knows.
+    /// It has closed its half, and the peer has acknowledged it.
     FinWait2,
     /// The peer has closed its half.
     CloseWait,
@@ -74,11 +74,11 @@ pub enum State {
     Closing,
     /// Both have, the peer first.
     LastAck,
-    /// Both have and both know; what is late is still answered.
+    /// Both have, acknowledged; late segments are still answered.
     TimeWait,
 }
 
-/// Why it wants to wake.
+/// Why it has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Something leaves now.
@@ -93,7 +93,7 @@ pub enum Cause {
     WindowProbe,
     /// An acknowledgement was kept back.
     DelayedAcknowledgement,
-    /// The connection is forgotten, or given up.
+    /// The connection ends, or is given up.
     End,
 }
 
@@ -110,12 +110,12 @@ pub enum Received {
     Broken,
 }
 
-/// What a connection tells of itself.
+/// Facts about a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Facts {
     /// Segments sent again.
     pub retransmits: u64,
-    /// Smoothed round trip time and its mean deviation; zero before it is known.
+    /// Smoothed round trip time and its mean deviation; zero before the first sample.
     pub rtt: Duration,
     /// See `rtt`.
     pub rtt_deviation: Duration,
@@ -125,11 +125,11 @@ pub struct Facts {
     pub threshold: u32,
     /// Bytes of data in a full segment.
     pub mss: u32,
-    /// Time with data to send or on its way.
+    /// Time with unsent data or data in flight.
     pub busy: Duration,
     /// Of it, held back by the peer's window.
     pub receive_window_limited: Duration,
-    /// Of it, with a full send buffer that was all on its way.
+    /// Of it, limited by a full send buffer that was all in flight.
     pub send_buffer_limited: Duration,
     /// Bytes that the peer has acknowledged.
     pub bytes_acked: u64,
@@ -139,9 +139,9 @@ pub struct Facts {
     pub send_buffer: u64,
     /// See `send_buffer`.
     pub receive_buffer: u64,
-    /// Bytes sent and neither acknowledged nor lost, as far as is known.
+    /// Bytes sent and neither acknowledged nor marked as lost.
     pub in_flight: u64,
-    /// Bytes handed over that have not been sent.
+    /// Bytes written that have not been sent.
     pub unsent: u64,
     /// Bytes that have arrived and were not taken.
     pub waiting: u64,
@@ -157,7 +157,7 @@ pub struct Connection {
     pub(super) ports: (u16, u16),
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
-    /// Whether both sides scale their windows and tell the time.
+    /// Whether both sides use window scaling and timestamps.
     pub(super) scaled: bool,
     pub(super) timestamps: bool,
     /// Times the SYN or its answer left.
@@ -174,11 +174,11 @@ pub struct Connection {
     /// Data has left since the sender's window was looked at.
     pub(super) sent: bool,
     pub(super) wants_room: bool,
-    /// What was handed over last leaves now, small or not, as far as the windows let it.
+    /// The last write leaves now, even if small, as far as the windows allow.
     pub(super) pushes: bool,
     /// Something may have to leave.
     pub(super) output_pending: bool,
-    /// Somebody wants to be told what it does.
+    /// Recorded events, if tracing is enabled.
     pub(super) trace: Option<Box<EventLog>>,
 }
 
@@ -256,7 +256,7 @@ impl Connection {
         self.send_buffer().saturating_sub(self.sender.queued.saturating_sub(self.sender.una.max(1)))
     }
 
-    /// Whether there is enough room that handing over more is worth while: a third of the send buffer, as in Linux.
+    /// Whether there is enough room to wake the writer: a third of the send buffer, as in Linux.
     #[must_use]
     pub fn has_room(&self) -> bool {
         let room = self.room();
@@ -270,7 +270,7 @@ impl Connection {
         })
     }
 
-    /// Whether the application may still hand over data.
+    /// Whether the application may still write.
     const fn may_send(&self) -> bool {
         let open = matches!(self.state, State::SynSent | State::SynReceived | State::Established | State::CloseWait);
         open && !self.sender.fin
@@ -307,7 +307,7 @@ impl Connection {
         }
     }
 
-    /// Closes the own half: a FIN follows what was handed over.
+    /// Closes the own half: a FIN follows the data.
     pub fn close(&mut self) {
         self.output_pending = true;
         match self.state {
@@ -324,7 +324,7 @@ impl Connection {
         }
     }
 
-    /// Breaks the connection off: a reset tells the peer.
+    /// Aborts the connection: sends a reset.
     pub fn abort(&mut self) {
         if !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait) {
             self.reset = Some((self.sender.origin.wire(self.sender.next), None));
@@ -344,13 +344,13 @@ impl Connection {
         self.sender.nodelay
     }
 
-    /// What it was asked to do.
+    /// Its options.
     #[must_use]
     pub const fn options(&self) -> &Options {
         &self.options
     }
 
-    /// The connection is no more.
+    /// Ends the connection.
     pub(super) fn terminate(&mut self, broken: bool) {
         self.state = State::Closed;
         self.broken |= broken;
@@ -379,7 +379,7 @@ impl Connection {
         sender.times.set(held, now);
     }
 
-    /// What it tells of itself.
+    /// Facts about the connection.
     #[must_use]
     pub fn facts(&self, now: Instant) -> Facts {
         let sender = &self.sender;
@@ -404,7 +404,7 @@ impl Connection {
         }
     }
 
-    /// A segment that arrives is handled: see also [`Self::poll`], which tells what leaves because of it.
+    /// Handles an arriving segment; [`Self::poll`] yields the answers.
     pub fn handle(&mut self, now: Instant, segment: &Segment) {
         self.input(now, segment);
         self.output_pending = true;

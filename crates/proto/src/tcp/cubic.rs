@@ -33,7 +33,7 @@ pub(super) struct Cubic {
     origin: f64,
     /// Seconds from the beginning of the epoch to the plateau.
     k: f64,
-    /// Least round trip seen, in ns; 0 before any.
+    /// Least round trip measured, in ns; 0 before any.
     delay_min: u64,
     epoch: Option<Instant>,
     acknowledged: u32,
@@ -67,7 +67,7 @@ impl Cubic {
         self.hystart.begin(now, next);
     }
 
-    /// The threshold after a loss at this window; the curve begins anew.
+    /// The threshold after a loss at this window; a new curve begins.
     pub(super) fn threshold(&mut self, window: u32) -> u32 {
         self.epoch = None;
         let converged = f64::from(window) * (1.0 + BETA) / 2.0;
@@ -75,7 +75,7 @@ impl Cubic {
         ((f64::from(window) * BETA) as u32).max(2)
     }
 
-    /// A time-out: everything but the least round trip is forgotten.
+    /// A time-out: resets everything but the least round trip.
     pub(super) fn reset(&mut self, now: Instant, next: u64) {
         *self = Self { delay_min: 0, ..Self::default() };
         self.begin(now, next);
@@ -169,7 +169,7 @@ impl Cubic {
     }
 }
 
-/// What HyStart wants to know of a sender in slow start.
+/// Inputs of HyStart about a sender in slow start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round {
     /// Window in segments.

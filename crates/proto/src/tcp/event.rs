@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 /// Why data leaves again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Everything on its way was given up when the retransmission timer came.
+    /// Everything in flight was marked as lost when the retransmission timer expired.
     Timeout,
-    /// Acknowledgements of what was sent later say that it is missing.
+    /// Acknowledgements of later data show that it is missing.
     Missing,
     /// The end of what was sent may be lost.
     TailProbe,
@@ -18,7 +18,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Its word in events.
+    /// The word for it in events.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ pub enum Event {
         /// Why.
         reason: Reason,
     },
-    /// The sender sees losses otherwise than before.
+    /// The recovery phase has changed.
     State {
         /// First byte that is not acknowledged.
         offset: u64,
@@ -65,7 +65,7 @@ pub enum Event {
     },
 }
 
-/// What was told and not taken yet.
+/// Recorded events, and the state compared with.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EventLog {
     pub(super) events: Vec<Event>,

@@ -1,4 +1,4 @@
-//! What a segment that arrives changes (RFC 9293, 3.10.7). Whatever it says, nothing is delivered that was not sent.
+//! Handles an arriving segment (RFC 9293, 3.10.7). Whatever it contains, only data that was sent is delivered.
 
 use super::connection::{Connection, State};
 use super::receive::Rhythm;
@@ -7,7 +7,7 @@ use super::sequence::{Origin, Range};
 use super::timers::TIME_WAIT;
 use stackline_core::time::{Duration, Instant};
 
-/// The time that timestamps tell, in ms.
+/// The clock of timestamps, in ms.
 pub(super) const fn clock(now: Instant) -> u32 {
     (now.0 / 1_000_000) as u32
 }
@@ -45,10 +45,10 @@ impl Connection {
         }
     }
 
-    /// What the peer's SYN says.
+    /// Takes over the options of the peer's SYN.
     fn apply_peer_options(&mut self, now: Instant, segment: &Segment) {
         let own = Self::mss_of(self.options.mtu);
-        // RFC 9293, 3.7.1: a peer that says nothing takes 536 bytes.
+        // RFC 9293, 3.7.1: a peer without the option accepts 536 bytes.
         let peer = if segment.syn.mss == 0 { 536 } else { u32::from(segment.syn.mss).max(88) };
         self.timestamps = segment.timestamps.is_some();
         self.sender.mss = own.min(peer) - if self.timestamps { TIMESTAMPS } else { 0 };
@@ -107,7 +107,7 @@ impl Connection {
         }
         self.sender.congestion.begin(now, 1);
         if self.syns > 1 && !self.timestamps {
-            // RFC 6298, 5.7: a lost SYN leaves a window of one segment, where no time tells that it was only late.
+            // RFC 6298, 5.7: a lost SYN leaves a window of one segment, unless timestamps show that it was only late.
             self.sender.congestion.window = 1;
         }
     }
@@ -116,7 +116,7 @@ impl Connection {
         let flags = segment.flags;
         let Some(start) = self.receiver.origin.place(segment.sequence, self.receiver.next) else { return };
         if flags.has(Flags::RST) {
-            // RFC 5961: only at the very next place; elsewhere in the window it is asked whether it is meant.
+            // RFC 5961: only at the next expected number; elsewhere in the window it is challenged.
             if start == self.receiver.next {
                 self.terminate(true);
             } else if start > self.receiver.next && start < self.receiver.edge() {
@@ -125,7 +125,7 @@ impl Connection {
             return;
         }
         if flags.has(Flags::SYN) {
-            // An answer or a SYN that came again: what the peer lost is told once more.
+            // A repeated SYN or SYN-ACK: acknowledged again, since the peer may have lost the last answer.
             self.receiver.now = true;
             if self.state == State::SynReceived && !flags.has(Flags::ACK) {
                 self.handshake = Some(now);
@@ -226,7 +226,7 @@ impl Connection {
         let fin = segment.flags.has(Flags::FIN);
         let last = self.receiver.fin.unwrap_or(u64::MAX);
         if range.end > last.saturating_add(1) || (fin && self.receiver.fin.is_some_and(|fin| fin + 1 != range.end)) {
-            // Beyond the end that the peer told.
+            // Beyond the peer's FIN.
             return;
         }
         if segment.length >= self.sender.mss

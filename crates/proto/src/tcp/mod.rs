@@ -1,19 +1,20 @@
 //! One end of a TCP connection over IPv4, with the algorithms and defaults of Linux: CUBIC with HyStart, RACK and tail loss
 //! probes, proportional rate reduction, delayed and quick acknowledgements, a receive window that grows with its reader.
 //!
-//! It does no I/O, reads no clock and carries no bytes: [`Connection`] is given segments and instants and says what leaves
-//! and when it wants to wake. Left out: urgent data, Fast Open, explicit congestion notification, keep-alives, F-RTO.
+//! It does no I/O, reads no clock and carries no bytes: [`Connection`] takes segments and instants, yields segments to
+//! send and the deadline of the next call. Left out: urgent data, Fast Open, explicit congestion notification,
+//! keep-alives, F-RTO.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`connection`] | start here: the machine with its verbs, and what an application asks of it |
+//! | [`connection`] | start here: the machine with its verbs, and the operations of an application |
 //! | `input` | what a segment changes |
 //! | `output` | which segment leaves next |
-//! | `timers` | when it wants to wake, and what it does then |
+//! | `timers` | deadlines, and what happens at them |
 //! | [`segment`] | what travels, and its bytes for captures |
 //! | `send` | what was sent: windows, round trips, the end of an acknowledgement's work |
 //! | `recovery` | what is lost, and how much may leave meanwhile |
-//! | `scoreboard` | ranges that were sent, and what became of them |
+//! | `scoreboard` | ranges that were sent, and their state |
 //! | `congestion`, `cubic` | how the window grows and by how much it shrinks |
 //! | `rtt` | the round trip time and the time-out made of it |
 //! | `receive` | ranges that arrived, and when to acknowledge |

@@ -68,7 +68,7 @@ impl Connection {
             return Some(self.data_segment(now, range, again));
         }
         match self.push.take() {
-            // Neither data nor window: an old number asks for an answer.
+            // Neither data nor window: an old sequence number requests an answer.
             Some(Push::WindowProbe) => Some(self.acknowledgement(now, self.sender.una.saturating_sub(1))),
             _ if self.receiver.now => Some(self.acknowledgement(now, self.sender.next)),
             _ => None,
@@ -120,14 +120,14 @@ impl Connection {
         let last = start + data == sender.queued;
         let end = start + data + u64::from(last && sender.fin);
         let small = data < u64::from(sender.mss);
-        // As Minshall had it: only a small segment that is on its way holds back another. A write that has to wait for room pushes
-        // what it has handed over.
+        // Nagle's algorithm as modified by Minshall: only a small segment in flight holds back another. A write that
+        // has to wait for room pushes its data.
         let held = sender.una < sender.small && !self.pushes;
         let waits = small && !sender.nodelay && !(last && sender.fin) && held;
         (!waits || pushed.is_some()).then_some(Range { start, end })
     }
 
-    /// Everything is acknowledged and there is more, but no window for it: it is asked for now and then.
+    /// Everything is acknowledged and there is more, but no window for it: the window is probed now and then.
     fn ask_for_window(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let stuck = sender.board.out == 0 && sender.next < sender.end();

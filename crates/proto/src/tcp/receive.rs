@@ -13,19 +13,19 @@ const SINGLE: u32 = 3;
 const GATHERED: u32 = 44;
 /// Longest that they are gathered, in ns.
 const GATHER: u64 = 1_000_000;
-/// Segments are taken for so large before any was seen.
+/// Assumed segment size before any segment.
 const LEAST_SEGMENT: u32 = 536;
-/// Ranges that selective acknowledgements can still tell of.
+/// Ranges that selective acknowledgements still report.
 const RECENT: usize = 4;
 /// Ranges behind gaps that are kept; what would make more is dropped, as without memory for it.
 const MOST_RANGES: usize = 4096;
 
-/// What the connection knows of the sender's times.
+/// What is known of the sender's timing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rhythm {
-    /// The round trip time, once it is known.
+    /// The round trip time, once measured.
     pub(super) rtt: Option<Duration>,
-    /// After so long without data it begins anew.
+    /// A pause without data after which quick acknowledgements begin again.
     pub(super) pause: Duration,
 }
 
@@ -35,19 +35,19 @@ pub(super) struct Receiver {
     pub(super) origin: Origin,
     /// The next place expected.
     pub(super) next: u64,
-    /// The place of the peer's FIN, once it is known.
+    /// The position of the peer's FIN, once received.
     pub(super) fin: Option<u64>,
     /// The application has taken everything before.
     pub(super) taken: u64,
     beyond: VecDeque<Range>,
     beyond_bytes: u64,
     recent: [Range; RECENT],
-    /// What the last acknowledgement said: everything before has arrived, and so much may come.
+    /// Contents of the last acknowledgement: next expected position, and window.
     pub(super) acknowledged: u64,
     pub(super) offered: u64,
     pub(super) scale: u8,
     pub(super) tuning: Tuning,
-    /// Largest segment seen, and the largest that can come.
+    /// Largest segment received, and the largest possible.
     segment: u32,
     largest: u32,
     patience: Duration,
@@ -55,7 +55,7 @@ pub(super) struct Receiver {
     /// The application answers, so acknowledgements ride with its data.
     interactive: bool,
     last_data: Option<Instant>,
-    /// An acknowledgement has to leave: at once, or at that moment.
+    /// An acknowledgement has to leave: at once, or at that instant.
     pub(super) now: bool,
     pub(super) delayed: Option<Instant>,
     /// A part of a full segment arrived and is not acknowledged.
@@ -116,7 +116,7 @@ impl Receiver {
         self.acknowledged + self.offered
     }
 
-    /// A segment takes up a range that ends inside the window; `fin` says that its last place is a FIN.
+    /// A segment covers a range that ends inside the window; `fin` if its last position is a FIN.
     pub(super) fn arrives(&mut self, now: Instant, range: Range, fin: bool, rhythm: &Rhythm) {
         if range.end <= self.next {
             self.quick = self.quick.max(QUICK);
@@ -134,7 +134,7 @@ impl Receiver {
             self.tuning.gap(self.beyond_bytes);
         }
         if self.tuning.arrived(self.largest) {
-            // The sender may have to know soon.
+            // The sender should learn of the window soon.
             self.quick |= 1;
         }
         self.bytes = self.next.min(self.fin.unwrap_or(u64::MAX)) - 1;
@@ -190,12 +190,12 @@ impl Receiver {
             }
         }
         self.beyond_bytes += range.len();
-        // RFC 2018: what the next acknowledgement has no room for would never be told.
+        // RFC 2018: ranges beyond the room of the next acknowledgement would never be reported.
         self.now |= self.remember(range) && self.gathering.is_some();
         true
     }
 
-    /// The newest range is told first (RFC 2018). True when there was no place for all.
+    /// The newest range is reported first (RFC 2018). True when there was no place for all.
     fn remember(&mut self, range: Range) -> bool {
         let inside = |old: &Range| old.start >= range.start && old.end <= range.end;
         let mut kept = [Range::default(); RECENT];
@@ -214,14 +214,14 @@ impl Receiver {
         full
     }
 
-    /// Ranges to be told, the newest first.
+    /// Ranges to report, the newest first.
     pub(super) fn blocks(&self) -> impl Iterator<Item = Range> + '_ {
         let gaps = !self.beyond.is_empty();
         self.recent.iter().copied().filter(move |range| gaps && range.len() > 0 && range.start > self.next)
     }
 
     fn decide(&mut self, now: Instant, fin: bool, rtt: Option<Duration>) {
-        // While the application has not taken it the window does not move; it will be told when it does.
+        // While the application has not read, the window does not move; it is advertised when that happens.
         let two = self.next - self.acknowledged > u64::from(self.segment) && self.window() >= self.offered;
         self.now |= two || fin || (self.quick > 0 && !self.interactive) || self.patience == Duration::ZERO;
         if self.now {
@@ -248,12 +248,12 @@ impl Receiver {
         }
     }
 
-    /// The window as it would be told now.
+    /// The window that would be advertised now.
     pub(super) fn window(&self) -> u64 {
         self.tuning.offer(self.waiting() + self.beyond_bytes, self.largest)
     }
 
-    /// Whether it has told the peer that there is no room.
+    /// Whether the advertised window is zero.
     pub(super) fn offers_nothing(&self) -> bool {
         self.offered == 0 && self.waiting() > 0
     }
@@ -299,7 +299,7 @@ impl Receiver {
         n
     }
 
-    /// A moment came at which acknowledgements are due.
+    /// Handles the deadline of a delayed acknowledgement.
     pub(super) fn handle_timer(&mut self, now: Instant) {
         let due = |moment: Option<Instant>| moment.is_some_and(|moment| moment <= now);
         self.now |= due(self.delayed) || due(self.gathering);

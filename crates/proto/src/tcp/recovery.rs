@@ -6,7 +6,7 @@ use super::sequence::Range;
 use stackline_core::time::{Duration, Instant};
 
 impl Sender {
-    /// How long something may still be on its way after what was sent later has arrived.
+    /// How long a segment may still be in flight after a later one has arrived.
     fn settle(&self) -> Duration {
         if !self.reordered && (self.phase >= Phase::Recovery || self.board.sacked >= self.reordering) {
             return Duration::ZERO;
@@ -102,7 +102,7 @@ impl Sender {
         }
         self.probe = None;
         if again && self.phase <= Phase::Disorder {
-            // The probe repaired a loss that nothing else tells of.
+            // The probe repaired a loss that no acknowledgement shows.
             self.begin_reduction();
             self.undo = None;
             self.phase = Phase::Reduction;

@@ -1,4 +1,4 @@
-//! Ranges that were sent and are not acknowledged, and what became of them: on their way, arrived out of order, lost.
+//! Ranges sent and not acknowledged, and their state: in flight, arrived out of order, lost.
 //!
 //! A run is a range of segments of one size that share their fate, so a window of thousands of segments is a handful of
 //! runs where little is lost. What is counted is segments, as windows are.
@@ -11,7 +11,7 @@ use stackline_core::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Flying,
-    /// The peer says that it has it.
+    /// The peer has reported it as arrived.
     Sacked,
     Lost,
 }
@@ -30,7 +30,7 @@ struct Run {
 }
 
 impl Run {
-    /// Whether `next` goes on where it ends and is of the same kind.
+    /// Whether `next` begins where it ends and is in the same state.
     const fn goes_on(&self, next: &Self) -> bool {
         let alike = self.fate as u8 == next.fate as u8 && self.again == next.again && self.sent.0 == next.sent.0;
         alike && self.size == next.size && self.end == next.start && self.is_whole()
@@ -68,10 +68,10 @@ pub(super) struct Newest {
     pub(super) rtt: Duration,
 }
 
-/// What an acknowledgement says has arrived.
+/// The effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arrived {
-    /// Segments of which that was not known.
+    /// Segments newly reported as arrived.
     pub(super) segments: u32,
     /// When the first and the last of them left that were sent only once and are acknowledged cumulatively.
     pub(super) first: Option<Instant>,
@@ -96,7 +96,7 @@ impl Arrived {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
     runs: VecDeque<Run>,
-    /// What was sent again and is not known to have arrived, in the order of its times.
+    /// Retransmissions not reported as arrived, in the order of their times.
     retransmissions: VecDeque<(Range, Instant)>,
     /// Segments in all, of them sacked, of them lost and not sent again.
     pub(super) out: u32,
@@ -118,7 +118,7 @@ impl Scoreboard {
         (self.runs, self.retransmissions) = (spare.runs, spare.retransmissions);
     }
 
-    /// Segments on their way.
+    /// Segments in flight.
     pub(super) const fn in_flight(&self) -> u32 {
         self.out - self.sacked - self.lost
     }
@@ -256,8 +256,8 @@ impl Scoreboard {
         at
     }
 
-    /// Marks as lost what left before the newest arrival and is overdue (RFC 8985, 6.2): more than its round trip and
-    /// `settle` ago. When to look again, if something left before it and is not overdue.
+    /// Marks as lost what was sent before the newest arrival and is overdue (RFC 8985, 6.2): sent more than its round
+    /// trip and `settle` ago. Returns when to check again, if something sent before it is not overdue.
     pub(super) fn detect(&mut self, now: Instant, newest: &Newest, settle: Duration) -> Option<Instant> {
         let patience = newest.rtt + settle;
         let mut again = None;
@@ -307,7 +307,7 @@ impl Scoreboard {
         self.mark(at, part, |run| run.fate = Fate::Lost)
     }
 
-    /// What was sent again at that time and is still on its way is lost once more.
+    /// A retransmission of that time still in flight is lost again.
     fn lose_retransmission(&mut self, range: Range, sent: Instant) {
         let mut at = self.runs.partition_point(|run| run.end <= range.start);
         while let Some(&run) = self.runs.get(at) {
@@ -337,7 +337,8 @@ impl Scoreboard {
         self.lost_from = 0;
     }
 
-    /// The peer says it has what comes first and does not acknowledge it: it has dropped what it had out of order.
+    /// The peer has selectively acknowledged the first range and does not acknowledge it: it has discarded its
+    /// out-of-order data.
     pub(super) fn forget_false_sacks(&mut self) {
         if self.runs.front().is_none_or(|run| run.fate != Fate::Sacked) {
             return;
@@ -350,7 +351,7 @@ impl Scoreboard {
         (self.sacked, self.highest) = (0, 0);
     }
 
-    /// What was taken for lost is on its way after all.
+    /// Ranges marked as lost are in flight after all.
     pub(super) fn nothing_is_lost(&mut self) {
         for run in self.runs.iter_mut().filter(|run| run.fate == Fate::Lost) {
             // Not to be judged before it is sent again or a time-out comes.
@@ -370,7 +371,7 @@ impl Scoreboard {
         Some(Range { start: run.start, end: run.boundary(1).0 })
     }
 
-    /// The last segment that is on its way.
+    /// The last segment in flight.
     pub(super) fn last(&self) -> Option<Range> {
         let run = self.runs.back()?;
         (run.fate == Fate::Flying).then(|| Range { start: run.boundary(run.segments - 1).0, end: run.end })

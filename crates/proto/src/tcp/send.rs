@@ -26,9 +26,9 @@ pub(super) enum Phase {
 /// What the one timer of the sender is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Everything on its way is lost when it comes.
+    /// Everything in flight is marked as lost when it expires.
     Timeout,
-    /// The end of what is on its way may be lost: it is sent again, or more of the stream.
+    /// The end of the data in flight may be lost: it is sent again, or more of the stream.
     TailProbe,
     /// What may have been reordered is lost by then.
     Reordering,
@@ -53,14 +53,14 @@ pub(super) struct Sender {
     pub(super) una: u64,
     /// Next place to be sent.
     pub(super) next: u64,
-    /// Behind the last byte that the application handed over.
+    /// End of the data written by the application.
     pub(super) queued: u64,
     /// A FIN follows.
     pub(super) fin: bool,
     /// Bytes of data in a full segment.
     pub(super) mss: u32,
     pub(super) nodelay: bool,
-    /// The peer's window, its scale, and the segment that told it (its place, what it acknowledged).
+    /// The peer's window, its scale, and the sequence and acknowledgement numbers of its last update.
     pub(super) window: u64,
     pub(super) scale: u8,
     pub(super) window_update: (u64, u64),
@@ -154,8 +154,8 @@ impl Sender {
         self.board.in_flight()
     }
 
-    /// Takes note of the peer's window if the segment is newer than the one that told it last (RFC 9293, 3.10.7.4).
-    /// True when it changed.
+    /// Updates the peer's window if the segment is newer than that of the last update (RFC 9293, 3.10.7.4). True when
+    /// it changed.
     pub(super) const fn update_window(&mut self, window: u64, place: u64, acknowledged: u64) -> bool {
         let newer = acknowledged > self.una
             || place > self.window_update.0
@@ -287,7 +287,7 @@ impl Sender {
         }
     }
 
-    /// A window that was not used for long is known no more (RFC 7661, as Linux has it).
+    /// A window that was not used for long is no longer valid (RFC 7661, as in Linux).
     fn shrink_to_use(&mut self, now: Instant) {
         let used = self.used.max(super::congestion::INITIAL_WINDOW);
         if self.phase == Phase::Open && used < self.congestion.window {
@@ -305,7 +305,7 @@ impl Sender {
         self.congestion.threshold.max(window / 2 + window / 4)
     }
 
-    /// The application hands over data after nothing was on its way: slow start after idle.
+    /// The application writes after nothing was in flight: slow start after idle.
     pub(super) fn restart_after_idle(&mut self, now: Instant) {
         if self.board.out > 0 || self.last_sent == Instant(0) {
             return;
@@ -338,7 +338,7 @@ impl Sender {
         }
     }
 
-    /// Sets the timer for what is on its way: a probe where one may help, else the time-out.
+    /// Sets the timer for data in flight: a probe where one may help, else the time-out.
     pub(super) fn arm(&mut self, now: Instant) {
         if self.board.out == 0 {
             self.timer = None;

@@ -1,4 +1,4 @@
-//! Where the sender's time goes: busy, kept waiting by the receiver's window, or by an application without room.
+//! What limits the sender over time: network, receiver's window, or an application that waits for room.
 
 use stackline_core::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ pub(super) enum Limit {
     Busy,
     /// The receiver's window.
     ReceiveWindow,
-    /// The send buffer is full and all of it is on its way.
+    /// The send buffer is full and all of it is in flight.
     SendBuffer,
 }
 
@@ -37,7 +37,7 @@ impl TimeAccounting {
         Duration(self.spent[held as usize] + running)
     }
 
-    /// Time with data to send or on its way, for whatever reason.
+    /// Time with unsent data or data in flight, for any reason.
     pub(super) fn busy(&self, now: Instant) -> Duration {
         [Limit::Busy, Limit::ReceiveWindow, Limit::SendBuffer]
             .into_iter()

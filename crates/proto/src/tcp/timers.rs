@@ -1,4 +1,4 @@
-//! When a connection wants to wake, and what it does then.
+//! Deadlines of a connection, and what it does at them.
 
 use super::connection::{Cause, Connection, State};
 use super::send::Wait;
@@ -6,7 +6,7 @@ use stackline_core::time::{Duration, Instant};
 
 /// A SYN leaves again after so long, then after twice as long, and so on.
 const SYN_AGAIN: Duration = Duration(1_000_000_000);
-/// SYNs, answers to them, and other segments that leave again in vain before the connection is given up.
+/// Retransmissions of a SYN, of its answer, and of other segments before the connection is given up.
 const MOST_SYNS: u32 = 7;
 const MOST_ANSWERS: u32 = 6;
 const MOST_TIMEOUTS: u32 = 15;
@@ -14,7 +14,7 @@ const MOST_TIMEOUTS: u32 = 15;
 pub(super) const TIME_WAIT: Duration = Duration(1_000_000_000);
 
 impl Connection {
-    /// The next moment at which [`Connection::poll`] has something to do of itself, and why.
+    /// The next instant at which [`Connection::poll`] has something to do, and why.
     #[must_use]
     pub fn deadline(&self) -> Option<(Instant, Cause)> {
         if self.output_pending {

@@ -20,12 +20,12 @@ impl Phase {
 }
 
 impl Connection {
-    /// From now on it tells what it does.
+    /// Enables the recording of events.
     pub fn enable_trace(&mut self) {
         self.trace = Some(Box::default());
     }
 
-    /// Takes what was told since.
+    /// Takes the events recorded since the last call.
     pub fn take_events(&mut self) -> impl Iterator<Item = Event> {
         self.trace.iter_mut().flat_map(|trace| trace.events.drain(..))
     }
@@ -39,7 +39,7 @@ impl Connection {
             match again {
                 Some(reason) => trace.events.push(Event::Again { offset, bytes, reason }),
                 None if bytes > 0 => trace.events.push(Event::Sent { offset, bytes }),
-                // The end of the stream is no data.
+                // A FIN carries no data.
                 None => {}
             }
         }
@@ -52,7 +52,7 @@ impl Connection {
         }
     }
 
-    /// Looks whether something has changed that is told.
+    /// Records changes of phase and of the receive queue.
     #[inline]
     pub(super) fn emit_changes(&mut self) {
         if self.trace.is_some() {
