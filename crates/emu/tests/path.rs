@@ -237,7 +237,7 @@ fn losses_are_those_of_the_model_and_come_again_with_the_seed() {
 }
 
 #[test]
-fn frames_for_nobody_are_counted_and_the_way_is_calibrated() {
+fn foreign_frames_are_counted_and_the_path_is_calibrated() {
     let network = between_two_hosts(Link::default());
     let Ok((testbed, ports)) = testbed::build(&network) else {
         println!("not tested: no namespaces here");

@@ -142,7 +142,7 @@ fn a_queue_that_drops_at_its_head_keeps_the_newest() {
 }
 
 #[test]
-fn codel_marks_what_may_be_marked_and_drops_the_rest() {
+fn codel_marks_capable_packets_and_drops_the_rest() {
     let discipline = Discipline::CoDel { target: Duration(5 * MS), interval: Duration(100 * MS) };
     let overloaded = |ecn| {
         let queue = Some(Queue { discipline, ecn: true, ..Queue::default() });

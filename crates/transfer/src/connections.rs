@@ -1,14 +1,14 @@
-//! Connections that a listener has opened, as far back as it remembers: one asked for twice is opened once, one asked for with
-//! a sealed packet that somebody has recorded not at all, and whoever still closes one that is over here can be told.
+//! Connections accepted by a listener, as far back as it remembers: a repeated request opens no second one, a replayed
+//! sealed request none at all, and a CLOSE for one that is over can be answered.
 
 use stackline_proto::blast::negotiation::Nonce;
 use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
-/// Connections that are remembered.
+/// Most connections remembered.
 const CONNECTIONS: usize = 1024;
-/// Random bytes of peers that are remembered: 1 MiB in all.
+/// Most nonces of peers remembered: 1 MiB in all.
 const NONCES: usize = 1 << 15;
 
 /// Held by a channel as long as it lives.
@@ -21,7 +21,7 @@ struct One {
     life: Weak<()>,
 }
 
-/// What a listener remembers.
+/// The listener's memory.
 #[derive(Default)]
 pub(crate) struct Connections {
     connections: VecDeque<One>,
@@ -30,7 +30,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// A connection is asked for, with these random bytes where packets are sealed. Nothing when it is not a new one.
+    /// Registers a requested connection, with its nonce if packets are sealed. `None` if it is not new.
     pub(crate) fn begin(&mut self, from: SocketAddr, number: u32, nonce: Option<Nonce>) -> Option<Life> {
         if self.find(from, number).is_some() || nonce.is_some_and(|nonce| !self.nonces.insert(nonce)) {
             return None;
@@ -48,7 +48,7 @@ impl Connections {
         Some(life)
     }
 
-    /// It was not opened: the peer may ask again.
+    /// It was not opened: the peer may repeat its request.
     pub(crate) fn forget(&mut self, from: SocketAddr, number: u32) {
         let at = self.connections.iter().position(|one| one.is(from, number));
         let Some(nonce) = at.and_then(|at| self.connections.remove(at)?.nonce) else { return };

@@ -1,5 +1,5 @@
-//! Drives the machine of a connection over a carrier, on the calling thread: sends what it wants sent, waits as long as it
-//! wants to wait, and sees to it that every payload is where the machine says.
+//! Drives the machine of a connection over a carrier, on the calling thread: sends its output, waits until its
+//! deadline, and puts every payload in its place.
 //!
 //! Packets are received straight into the places where the machine expects them. One that was expected elsewhere (after a
 //! loss, a repetition) is moved; nothing else is copied.
@@ -24,7 +24,7 @@ use std::mem;
 use std::thread;
 use std::time;
 
-/// Whoever may end the operation is asked so often, and so long a wait is at most.
+/// How often an interrupt is checked, which is also the longest wait.
 const INTERRUPT_INTERVAL: Duration = Duration(INTERRUPT_INTERVAL_NS);
 /// Runs that are sent before answers are looked for.
 const RUNS: u32 = 8;
@@ -34,11 +34,11 @@ const LEAST_ROW: usize = 4;
 /// Packets that arrived and were dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// They had no header that is known.
+    /// They had no known header.
     pub strange: u64,
     /// Their seal was not genuine.
     pub forged: u64,
-    /// They had been here before, or were too old to tell.
+    /// They were duplicates, or too old to tell.
     pub replayed: u64,
 }
 
@@ -54,10 +54,10 @@ pub(crate) struct Driver<C> {
     waiting: Waiting,
     origin: time::Instant,
     last_check: Instant,
-    /// When the peer was heard last, and asked last whether it is there.
+    /// When the peer was last heard from, and when it was last probed.
     last_received: Instant,
     last_probe: Instant,
-    /// Whether the peer's host has said that it is gone.
+    /// Whether the peer's host has reported that its process is gone.
     refused: bool,
     /// Whether the peer has given up.
     aborted: bool,
@@ -67,7 +67,7 @@ pub(crate) struct Driver<C> {
     trace: ConnectionTrace,
 }
 
-/// The moment a driver is made, on its own clock.
+/// The instant at which a driver is made, on its own clock.
 pub(crate) const BEGIN: Instant = Instant(1);
 
 impl<C: Carrier> Driver<C> {
@@ -104,7 +104,7 @@ impl<C: Carrier> Driver<C> {
         operation: &mut Operation<'_>,
         done: impl Fn(&Connection) -> bool,
     ) -> Result<(), Error> {
-        // Whoever was busy elsewhere has not listened: what waits is heard before anybody is found silent.
+        // After a time away, waiting packets are handled before the peer counts as silent.
         let begun = self.now();
         let away = begun.since(self.last_received) > INTERRUPT_INTERVAL;
         self.last_received = begun;
@@ -121,7 +121,7 @@ impl<C: Carrier> Driver<C> {
                 State::Failed(Failure::Silent) => return Err(Error::Silent(self.connection.options().patience)),
                 State::Failed(Failure::Refused(refusal)) => return Err(Error::Refused(refusal)),
                 State::Closed if self.aborted && !done(&self.connection) => {
-                    // Both may have been asked to end.
+                    // Both ends may have been interrupted.
                     return self.link.check_interrupt().and(Err(Error::Closed));
                 }
                 State::Closed => return Ok(()),
@@ -134,7 +134,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Sends, until the peer's host says that it is gone: what it sent before may still wait to be read.
+    /// Sends, until the peer's host reports that its process is gone: packets it sent before may still wait to be read.
     fn send_out(&mut self, now: Instant, operation: &Operation<'_>) -> Result<bool, Error> {
         if self.refused {
             return Ok(true);
@@ -163,8 +163,8 @@ impl<C: Carrier> Driver<C> {
 
     // --- what leaves ---
 
-    /// Sends what the machine wants sent, but for a bound on what goes between two looks for answers; whether that was all.
-    /// Runs that follow each other in the stream leave as one, whichever blasts they are of.
+    /// Sends the machine's output, up to a bound between two receives; returns whether that was all. Consecutive runs
+    /// leave as one, even of different blasts.
     pub(crate) fn flush(&mut self, now: Instant, operation: &Operation<'_>) -> Result<bool, Error> {
         self.start_session();
         let packet = self.connection.options().packet;
@@ -214,7 +214,7 @@ impl<C: Carrier> Driver<C> {
         self.link.send(packets as usize, operation.slice(from, to)?, each as usize).map(|()| 1)
     }
 
-    /// Asks a peer that has been silent for long whether it is there: whoever only receives would never know.
+    /// Probes a peer that has been silent for long: an end that only receives would never find out.
     fn keep_alive(&mut self, now: Instant) -> Result<(), Error> {
         if self.connection.state() != State::Open {
             return Ok(());
@@ -232,7 +232,7 @@ impl<C: Carrier> Driver<C> {
         Ok(())
     }
 
-    /// Tells a peer that still waits that nobody is here any more.
+    /// Notifies a waiting peer that this end is gone.
     pub(crate) fn abort(&mut self) {
         let waits = matches!(self.connection.state(), State::Opening | State::Open | State::Failed(Failure::Silent));
         if waits {
@@ -274,7 +274,7 @@ impl<C: Carrier> Driver<C> {
         let packets = match self.receive(operation, wait) {
             Ok(packets) => packets,
             Err(error) if error.kind() == ErrorKind::Interrupted => return self.link.check_interrupt(),
-            // The kernel tells this before it hands out what came before.
+            // The kernel reports this before it delivers packets that came earlier.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused && !self.refused => {
                 self.refused = true;
                 return Ok(());
@@ -299,7 +299,7 @@ impl<C: Carrier> Driver<C> {
         Ok(())
     }
 
-    /// One read. In the middle of a long transfer it naps instead of being woken.
+    /// One read. In the middle of a long transfer it sleeps briefly instead of being woken.
     fn receive(&mut self, operation: &mut Operation<'_>, wait: Wait) -> io::Result<usize> {
         let (carrier, head, places) = (&mut self.link.carrier, self.link.head, &self.placement.places);
         let receiver = self.connection.receiver();
@@ -392,7 +392,7 @@ impl<C: Carrier> Driver<C> {
         self.connection.checked(blast.number, sum == check.wanted);
     }
 
-    /// A packet that somebody else took off the wire for this connection.
+    /// Handles a packet that a listener received for this connection.
     pub(crate) fn inject(&mut self, header: &Header, body: &[u8]) {
         let now = self.now();
         self.connection.handle(now, header, body, body.len());

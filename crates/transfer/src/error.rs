@@ -8,15 +8,15 @@ use std::io;
 /// Why an operation on a channel failed. A channel that failed once fails from then on.
 #[derive(Debug)]
 pub enum Error {
-    /// The peer's process is gone: its host says that nobody listens at that address any more.
+    /// The peer's process is gone: its host reports a closed port.
     Gone,
     /// The peer has been silent for longer than the options allow.
     Silent(Duration),
-    /// The peer does not want the connection.
+    /// The peer refused the connection.
     Refused(Refusal),
-    /// The peer closed the channel while data was on its way to it, or gave up in the middle of an operation.
+    /// The peer closed the channel while data was in flight to it, or gave up in the middle of an operation.
     Closed,
-    /// It was asked to end (see [`crate::options::Options::interrupt`]).
+    /// It was interrupted (see [`crate::options::Options::interrupt`]).
     Interrupted,
     /// It failed before, or was ended in the middle of an operation.
     Broken,

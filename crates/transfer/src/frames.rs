@@ -1,19 +1,19 @@
 //! The raw Ethernet carrier: frames of an ethertype of our own between two stations of one network, without IP or UDP.
 //!
-//! What leaves goes in one call for many frames, heads and payloads from where they lie. What comes is put by the kernel
-//! into memory shared with it, where it stays until the next [`Carrier::receive`]. Whoever sleeps is not woken for every
-//! frame: a second socket hears only of frames that the sender marked, the last one of every send and now and then one
-//! before. The ring's own socket (`TPACKET_V2`) would wake it for every one, and waking costs both ends more than all else.
-//! Blocks of frames (`TPACKET_V3`) wake seldom, but nobody hears of a block before it is full or a millisecond is over, which
-//! no protocol that waits for answers can bear. Nothing leaves through a ring: it would have to be copied there first
-//! (`benches/frames` has this carrier beside bare loops of `sendmmsg` and `recvmmsg`).
+//! One call sends many frames, heads and payloads from where they lie. The kernel puts received frames into memory
+//! shared with it, where they stay until the next [`Carrier::receive`]. A sleeping receiver is not woken for every
+//! frame: a second socket receives only frames that the sender flagged, the last one of every send and now and then one
+//! before. The ring's own socket (`TPACKET_V2`) would wake it for every frame, and waking costs both ends more than all
+//! else. Blocks of frames (`TPACKET_V3`) wake rarely, but a block is delivered only when it is full or after a
+//! millisecond, which is too late for a protocol that waits for answers. Sending does not use a ring, since data would
+//! have to be copied there first (`benches/frames` compares this carrier with bare loops of `sendmmsg` and `recvmmsg`).
 //!
-//! **Who is spoken to.** Whoever opens a connection speaks to everybody until somebody answers; its first packet tells the
-//! number, and until then it hears nothing. Whoever waits for one hears only what begins something (`Open`, `Send`), and
-//! answers where the last packet came from. With the first packet that is neither `Open` nor `Refuse` the peer and the
-//! number are settled; until then one packet comes at a time, afterwards nothing but the peer's packets of that connection.
-//! So this carrier, unlike others, looks at two things of a head: its kind and its number. Several connections can share an
-//! interface. Several that wait on one interface should be told their number beforehand, as every broadcast reaches all.
+//! **Addressing.** The initiator broadcasts until it gets an answer; its first packet sets the number, and it receives
+//! nothing before. A waiting end accepts only packets that open something (`Open`, `Send`), and answers to the source
+//! of the last packet. The first packet other than `Open` and `Refuse` fixes peer and number; until then a receive
+//! returns one packet, afterwards only the peer's packets of that connection. So this carrier, unlike others, reads two
+//! fields of a head: kind and number. Several connections can share an interface. Several ends that wait on one
+//! interface should be given their numbers beforehand, as every broadcast reaches all of them.
 //!
 //! Nothing is kept secret and a station can claim any address: that is for the sealing of connections.
 
@@ -43,11 +43,11 @@ use std::time::{Duration, Instant};
 
 /// Most packets of one receive; what is behind them stays where it is.
 const MOST: usize = 256;
-/// Fewest slots of the ring, whatever their size.
+/// Fewest slots of the ring, for any slot size.
 const LEAST_SLOTS: usize = 256;
-/// Every so many frames one wakes the receiver, so that it works while the others are on their way.
+/// Every so many frames one wakes the receiver, so that it works while the others are in flight.
 const WAKE_EVERY: usize = 64;
-/// How often a send is tried without a frame having gone.
+/// How often a send is tried without progress.
 const TRIES: u32 = 4;
 /// Pause after the device's queue was full.
 const FULL_QUEUE: Duration = Duration::from_micros(100);
@@ -70,7 +70,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// The end that opens a connection over that interface. Its first packet tells the number of the connection.
+    /// The end that opens a connection over that interface. Its first packet sets the number of the connection.
     ///
     /// # Errors
     /// [`Unusable`] inside: the right to open packet sockets is missing, there is no such interface, it is down or no
@@ -83,7 +83,7 @@ impl Frames {
     }
 
     /// The end that waits for a connection over that interface: any, or the one of that number. [`Options::peer`] is
-    /// not asked.
+    /// ignored.
     ///
     /// # Errors
     /// See [`Frames::connect`].
@@ -95,7 +95,7 @@ impl Frames {
         Ok(frames)
     }
 
-    /// One that hears nothing yet, and the number of its interface.
+    /// An end that receives nothing yet, and the index of its interface.
     fn open(interface: &str, (peer, number): (Option<Mac>, Option<u32>), options: Options) -> io::Result<(Self, i32)> {
         let known = known(raw()?.as_fd(), interface)?;
         let loopback = known.kind == libc::ARPHRD_LOOPBACK;
@@ -131,7 +131,7 @@ impl Frames {
         self.filter.peer
     }
 
-    /// Where a run goes. The first packet of who opens tells the number, the first answer settles who the peer is.
+    /// The destination of a run. The initiator's first packet sets the number, the first answer fixes the peer.
     fn destination(&mut self, run: &Run<'_>) -> io::Result<Mac> {
         let Some(head) = run.heads.first() else { return Ok(self.filter.own) };
         let (kind, number) = format::kind_and_number(&head.0);
@@ -158,7 +158,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Writes what stands before the payloads of the first frames of a run; returns how many.
+    /// Writes the prefixes and heads of the first frames of a run; returns how many.
     fn write_fronts(&mut self, run: &Run<'_>, to: Mac) -> usize {
         let frames = run.heads.len().min(frames_out::FRAMES);
         for (index, (front, head)) in self.out.fronts.iter_mut().zip(&run.heads[..frames]).enumerate() {
@@ -185,7 +185,7 @@ impl Frames {
         }
     }
 
-    /// Takes what is there: packets of strangers and frames that are none are left out.
+    /// Takes received packets; foreign and invalid frames are left out.
     fn take(&mut self) -> usize {
         let most = if self.filter.peer.is_some() { MOST } else { 1 };
         let mut losing = false;
@@ -215,7 +215,7 @@ impl Frames {
     fn block(&mut self, time: Duration) -> io::Result<usize> {
         let end = Instant::now() + time;
         loop {
-            // In this order: what comes after the second look wakes.
+            // The order matters: frames that come after the second check wake it.
             let packets = self.take();
             if packets > 0 {
                 return Ok(packets);
@@ -290,7 +290,7 @@ impl Carrier for Frames {
             Wait::Block(time) => self.block(time)?,
             Wait::Spin(time) => self.spin(time),
         };
-        // The kernel says by itself that there was no room, with the next frame; so there may be none.
+        // The kernel reports a full ring only with the next frame, which may never come.
         if packets == 0 && wait != Wait::No {
             self.counters.lost += self.rx_ring.take_lost();
         }
@@ -305,7 +305,7 @@ impl Carrier for Frames {
     }
 }
 
-/// What is known of an interface that can be used.
+/// Properties of a usable interface.
 pub(crate) fn known(socket: BorrowedFd<'_>, interface: &str) -> io::Result<frames::Interface> {
     unusable::usable(interface, frames::interface(socket, interface))
 }

@@ -1,7 +1,7 @@
 //! Reliable transfers and V's message passing over UDP and raw Ethernet frames, straight from and into memory.
 //!
-//! The protocol is the pure machine `proto::blast`; here are what carries its packets and who drives it on the calling
-//! thread: no other thread, no queue, no copy of data that landed where it belongs.
+//! The protocol is the pure machine `proto::blast`; this crate has its carriers and drives it on the calling thread: no
+//! other thread, no queue, no copy of data received in place.
 //!
 //! [`Listener`] and [`Channel`] are the front: a reliable stream of bytes each way for threads that block.
 //!

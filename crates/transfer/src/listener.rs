@@ -1,8 +1,8 @@
-//! Waits for connections over UDP: one bound socket hears who wants one, each channel gets a connected socket of its own at
-//! the same address, which the kernel prefers for that peer's packets (`SO_REUSEPORT`).
+//! Waits for connections over UDP: one bound socket receives requests, each channel gets a connected socket of its own
+//! at the same address, which the kernel prefers for that peer's packets (`SO_REUSEPORT`).
 //!
-//! A peer whose end of a channel is gone comes here as well when it did not hear the farewell: it is told once more. Where
-//! packets are sealed nobody can say it any more, as the session's keys went with the channel.
+//! A peer that missed the answer to its CLOSE repeats it here after the channel is gone, and is answered. Sealed
+//! packets cannot be answered, as the session's keys are gone with the channel.
 
 use crate::carrier::{INTERRUPT_INTERVAL, LONGEST_HEAD};
 use crate::channel::Channel;
@@ -24,7 +24,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// More packets than fit into a new socket.
 const WAITING: usize = 4096;
 
-/// Hears who wants a connection. Its address has to be one that peers reach it at: on a host with several, bind to one.
+/// Accepts connections. Its address has to be one at which peers reach it: on a host with several, bind to one.
 pub struct Listener {
     socket: UdpSocket,
     options: Options,
@@ -39,8 +39,8 @@ fn bound(address: SocketAddr) -> std::io::Result<Socket> {
     Ok(socket)
 }
 
-/// Connects a bound socket. What came to it from anybody before it was connected is nothing of that peer's: dropped, and said
-/// again by who opens a connection.
+/// Connects a bound socket. Packets that came before it was connected may be from any peer: they are dropped, and an
+/// opening peer repeats its request.
 fn connected_to(socket: Socket, peer: SocketAddr) -> std::io::Result<Socket> {
     socket.connect(&peer.into())?;
     let socket = UdpSocket::from(socket);
@@ -68,7 +68,7 @@ impl Listener {
         })
     }
 
-    /// Lets somebody end the waiting, here and in the channels that come.
+    /// Sets the interrupt that ends waiting, here and in the channels accepted later.
     pub fn interrupted_by(&mut self, interrupt: Interrupt) {
         self.options.interrupt = Some(interrupt);
     }
@@ -81,15 +81,16 @@ impl Listener {
         self.socket.local_addr().map_err(|error| Error::Io("listening", error))
     }
 
-    /// How often a connection that was asked for could not be opened: the terms did not agree, or there was no way back to
-    /// who asked. Asking again is another try.
+    /// How often a requested connection could not be opened: the parameters did not agree, or there was no route back
+    /// to the peer. Repeated requests count again.
     #[must_use]
     pub fn unopened(&self) -> u64 {
         self.unopened.load(Ordering::Relaxed)
     }
 
-    /// Waits for the next connection, without a bound. Packets that show neither the token nor (where there is a key) that
-    /// their sender knows it are dropped without a word, as is a sealed one that was here before; a peer that cannot be answered is counted, and the others go on.
+    /// Waits for the next connection, without a bound. Packets without the token, or (if there is a key) without proof
+    /// of it, are silently dropped, as are repeated sealed ones; a peer that cannot be answered is counted, and the
+    /// others are served.
     ///
     /// # Errors
     /// [`Error::Interrupted`], and what the kernel says of the listening socket.
@@ -131,7 +132,7 @@ impl Listener {
                 if matches!(error, Error::Interrupted) {
                     return Err(error);
                 }
-                // One peer's route, or its terms, are no reason to leave the others. It will ask again.
+                // A failure with one peer must not stop the others. That peer will repeat its request.
                 self.unopened.fetch_add(1, Ordering::Relaxed);
                 Ok(None)
             }
@@ -149,14 +150,14 @@ impl Listener {
         (header.kind == Kind::Close).then_some(header.connection)
     }
 
-    /// Says to who closes a connection that it is closed, if it was here and is over. It asks again where this is lost.
+    /// Answers the CLOSE of a connection that was accepted here and is over. The peer repeats it if the answer is lost.
     fn answer_close(&self, from: SocketAddr, number: u32) {
         if self.connections().is_over(from, number) {
             let _ = self.socket.send_to(&Header::new(Kind::Closed, number).write(), from);
         }
     }
 
-    /// What a packet says that asks for a connection.
+    /// The content of a packet that requests a connection.
     fn read_open<'a>(&self, packet: &'a mut [u8]) -> Option<(Header, &'a [u8], Nonce)> {
         let (head, body) = packet.split_at_mut_checked(self.options.head())?;
         let header = Header::read(head).filter(|header| header.kind == Kind::Open)?;
@@ -193,7 +194,7 @@ mod tests {
         (Ipv4Addr::LOCALHOST, 0).into()
     }
 
-    /// A packet that asks for a connection.
+    /// A packet that requests a connection.
     fn asking(options: &Options, number: u32, nonce: [u8; 16]) -> Vec<u8> {
         let machine = blast::Options { packet: 1000, buffer: 1 << 20, ..options.blast };
         let mut body = ConnectParameters::new(&machine, options.shown(), nonce).write();
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_strangers_said_before_a_socket_was_connected_is_dropped() {
+    fn packets_before_a_socket_was_connected_are_dropped() {
         let [peer, stranger] = [0, 1].map(|_| UdpSocket::bind(loopback()).unwrap());
         let socket = bound(loopback()).unwrap();
         let address = socket.local_addr().unwrap().as_socket().unwrap();
@@ -255,13 +256,13 @@ mod tests {
         assert_eq!(packet[..length], *b"after");
     }
 
-    /// What the machine of a peer says next goes to the listener.
+    /// Passes a peer machine's next output to the listener.
     fn says(listener: &Listener, from: SocketAddr, peer: &mut Connection, now: Instant) -> Option<Channel> {
         let Some(Output::Control(header, body)) = peer.poll(now, 1) else { panic!("nothing is said") };
         listener.handle_packet(from, &mut [&header.write()[..], &body].concat()).unwrap()
     }
 
-    /// What has come goes to the machine of the peer; how much that was.
+    /// Passes waiting packets to the peer's machine; returns how many.
     fn hears(socket: &UdpSocket, peer: &mut Connection, now: Instant) -> usize {
         let mut packet = [0; 100];
         let mut count = 0;
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_missed_the_farewell_is_told_again() {
+    fn a_peer_that_missed_the_close_answer_is_answered_again() {
         let options = Options::default();
         let listener = Listener::bind(loopback(), &options).unwrap();
         let socket = UdpSocket::bind(loopback()).unwrap();
@@ -286,10 +287,10 @@ mod tests {
         let channel = says(&listener, from, &mut peer, begin).unwrap();
         assert_eq!((hears(&socket, &mut peer, begin), peer.state()), (1, State::Open));
         peer.close(begin);
-        // The channel may still want to hear it itself.
+        // The channel itself may still receive it.
         assert!(says(&listener, from, &mut peer, begin).is_none());
         assert_eq!((hears(&socket, &mut peer, begin), peer.state()), nothing);
-        // What it says at its end is lost.
+        // Its last message is lost.
         drop(channel);
         while socket.recv(&mut [0; 100]).is_ok() {}
         assert!(listener.handle_packet(from, &mut Header::new(Kind::Close, 8).write()).unwrap().is_none());

@@ -14,7 +14,7 @@ pub enum Waiting {
     /// It sleeps in the kernel.
     #[default]
     Block,
-    /// It asks again and again: a core is burnt for the time that waking up takes.
+    /// It polls continuously: a core is busy for the time that waking up would take.
     Spin,
 }
 
@@ -23,7 +23,7 @@ pub enum Waiting {
 pub struct Interrupt(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Interrupt {
-    /// Asks `asked`.
+    /// An interrupt that polls `asked`.
     pub fn new(asked: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(asked))
     }
@@ -44,16 +44,16 @@ impl fmt::Debug for Interrupt {
 pub struct Options {
     /// The machine's options; a `packet` or `buffer` of 0 is what the carrier can do.
     pub blast: blast::Options,
-    /// Proof that a connection belongs to those who speak. It travels in clear where there is no key; with a key something
-    /// derived from both does, so that token and key may be one secret.
+    /// Proves that a connection belongs to the run. It travels in clear without a key; with a key a value derived from
+    /// both does, so that token and key may be one secret.
     pub token: negotiation::Token,
     /// Encrypts and authenticates every packet with keys derived from this one.
     pub key: Option<Key>,
     /// How to wait.
     pub waiting: Waiting,
-    /// Whom to ask whether to end.
+    /// The interrupt that ends calls.
     pub interrupt: Option<Interrupt>,
-    /// The number of the connection that is opened; one that nobody can guess where none is chosen.
+    /// The number of the connection that is opened; random if not chosen.
     pub number: Option<u32>,
     /// How the socket of a UDP channel is set up.
     pub udp: udp::Options,
@@ -86,7 +86,7 @@ impl Options {
         }
     }
 
-    /// What is shown as proof: the token, or with a key what only those who have that can make of the token.
+    /// The proof that is sent: the token, or with a key a value that only owners of the key can derive from it.
     pub(crate) fn shown(&self) -> negotiation::Token {
         self.key.as_ref().map_or(self.token, |key| key.proof(&self.token))
     }

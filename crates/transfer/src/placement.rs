@@ -72,8 +72,8 @@ impl Placement {
         self.expect(posted, rows, usize::MAX, PLACES);
     }
 
-    /// How many of `packets` packets from `index` on are a row: full data packets of one blast that follow each other, in
-    /// places that do so too, and none of them asks.
+    /// How many of `packets` packets from `index` on are consecutive: full data packets of one blast that requests no
+    /// answer, in consecutive places.
     pub(crate) fn row<C: Carrier>(&self, carrier: &C, index: usize, packets: usize, packet: usize) -> usize {
         if self.aside_from.is_some() {
             return 0;

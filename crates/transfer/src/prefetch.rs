@@ -1,15 +1,15 @@
 //! Brings memory into the processor's cache before the kernel copies to or from it in short pieces.
 //!
-//! The kernel copies with one string instruction a piece, which waits for memory at every packet anew; loads that do not
-//! depend on each other wait for many lines at once. So whoever moves memory that is in no cache, in packets of an Ethernet's
-//! length, waits less on both sides.
+//! The kernel copies with one string instruction a piece, which waits for memory at every packet; independent loads
+//! wait for many lines at once. So with memory that is in no cache, in packets of an Ethernet's length, both ends wait
+//! less.
 
 use crate::carrier::Place;
 use std::ops::Range;
 
 /// Bytes of a cache line; where it is longer, only time is lost.
 const LINE: usize = 64;
-/// More than that is not worth it: the first lines would have left when they are needed.
+/// Most bytes for a prefetch: the first lines of more would be evicted before use.
 const MOST: usize = 1 << 18;
 
 /// Reads one byte of every line.
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_brought_in_is_left_alone() {
+    fn prefetched_memory_is_not_prefetched_again() {
         let memory = vec![0; 1 << 20];
         let begin = memory.as_ptr().addr();
         let mut warm = Prefetcher::default();

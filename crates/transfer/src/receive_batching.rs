@@ -1,26 +1,26 @@
 //! Naps of a receiver in the middle of a long transfer: instead of being woken for every message it sleeps for a fixed short
 //! time, so that the sender need not wake it (an interrupt to another processor each time) and many messages are there then.
 //!
-//! A nap is worth it where it brings much and costs the sender nothing: it gets shorter where a good part of what was granted
-//! comes meanwhile, and is left out for a while where little comes.
+//! A sleep pays where it brings much and costs the sender nothing: it gets shorter when a large part of the grant
+//! arrives meanwhile, and is skipped for a while when little arrives.
 
 use std::time::Duration;
 
-/// Longest and shortest nap. The kernel adds its timer slack, 50 us where nobody changed it.
+/// Longest and shortest sleep. The kernel adds its timer slack, 50 us by default.
 const LONGEST: Duration = Duration::from_micros(100);
 const SHORTEST: Duration = Duration::from_micros(10);
-/// A nap that brought less was none.
+/// A sleep that brought fewer bytes did not pay.
 const LEAST_BYTES: u64 = 192 << 10;
-/// With less than that to come, nobody naps.
+/// With fewer bytes to come there is no sleep.
 pub(crate) const LEAST_REMAINING: u64 = 1 << 20;
 /// So many waits at most without another try.
 const LONGEST_PAUSE: u32 = 1 << 10;
 
-/// What naps have brought.
+/// Results of earlier sleeps.
 #[derive(Debug)]
 pub(crate) struct ReceiveBatching {
     time: Duration,
-    /// Bytes that came since the last wait, and whether that was a nap.
+    /// Bytes since the last wait, and whether that was a sleep.
     bytes: u64,
     slept: bool,
     /// Waits until the next try, and how many it will be after another failure.
@@ -38,7 +38,7 @@ impl ReceiveBatching {
         self.bytes += bytes;
     }
 
-    /// Nothing is there: how long to nap before waiting, where the peer may send `granted` bytes without an answer.
+    /// Nothing is available: how long to sleep before waiting, if the peer may send `granted` bytes without an answer.
     pub(crate) fn next_sleep(&mut self, granted: u64) -> Option<Duration> {
         self.adapt(granted);
         self.bytes = 0;
@@ -73,7 +73,7 @@ mod tests {
     const GRANTED: u64 = 4 << 20;
 
     #[test]
-    fn naps_that_bring_much_go_on_and_those_that_bring_too_much_get_shorter() {
+    fn the_sleep_adapts_to_what_it_brings() {
         let mut batching = ReceiveBatching::new();
         assert_eq!(batching.next_sleep(GRANTED), Some(LONGEST));
         batching.received(GRANTED / 8);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn naps_that_bring_little_are_tried_ever_more_seldom() {
+    fn sleeps_that_bring_little_become_rarer() {
         let mut batching = ReceiveBatching::new();
         let mut tries = 0;
         for _ in 0..10_000 {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn little_that_is_granted_is_never_slept_over() {
+    fn small_grants_stop_the_sleep() {
         let mut batching = ReceiveBatching::new();
         let mut tries = 0;
         for _ in 0..1000 {

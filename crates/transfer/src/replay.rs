@@ -53,7 +53,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn what_is_too_old_is_not_fresh() {
+    fn numbers_before_the_window_are_not_fresh() {
         let mut window = ReplayWindow::new();
         window.mark(SIZE + 10);
         assert!(!window.is_fresh(10) && window.is_fresh(11) && !window.is_fresh(0) && window.is_fresh(u64::MAX));

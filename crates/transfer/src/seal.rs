@@ -23,18 +23,18 @@ const CLEAR: usize = HEADER + NUMBER;
 /// Two to the power of so many packets are sealed with one key.
 const EPOCH: u32 = 24;
 
-/// A secret that both ends have beforehand: any bytes that nobody can guess, 16 random ones or more.
+/// A secret of both ends: any bytes that cannot be guessed, 16 random ones or more.
 #[derive(Clone)]
 pub struct Key(Vec<u8>);
 
 impl Key {
-    /// From secret bytes. A passphrase is easily guessed by who has recorded packets.
+    /// From secret bytes. A passphrase can be guessed from recorded packets.
     #[must_use]
     pub fn new(secret: &[u8]) -> Self {
         Self(secret.to_vec())
     }
 
-    /// What is shown instead of a token: it says nothing about the key, nor about what else is derived from that.
+    /// What is sent instead of a token: it reveals nothing of the key, nor of other values derived from it.
     pub(crate) fn proof(&self, token: &negotiation::Token) -> negotiation::Token {
         derive(&self.0, token, b"stackline blast token")
     }
@@ -89,8 +89,8 @@ struct SendBuffers {
     key: LessSafeKey,
 }
 
-/// Keys of the packets that may come: of the epoch of the highest number so far, and of those beside it. The next one is
-/// here beforehand, so that nobody makes this end derive keys with numbers it has not used.
+/// Keys of acceptable packets: of the epoch of the highest number so far, and of those beside it. The next one is
+/// derived beforehand, so that forged numbers cannot force derivations.
 struct ReceiveBuffers {
     direction: Direction,
     epoch: u64,
@@ -224,7 +224,7 @@ impl Seal {
         let Some((clear, tag)) = head.get(..HEAD).map(|head| head.split_at(CLEAR)) else { return Verdict::Forged };
         if opens(clear) {
             let right = self.mac(clear, payload);
-            // Every byte is looked at, whatever the first ones are.
+            // Compares every byte, for constant time.
             let same = right.as_ref().iter().zip(tag).fold(0, |unlike, (one, other)| unlike | (one ^ other)) == 0;
             return if same { Verdict::Genuine } else { Verdict::Forged };
         }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_is_opened_by_the_other_end_once() {
+    fn a_sealed_packet_is_opened_once_by_the_other_end() {
         let (mut left, mut right) = pair();
         let (mut head, mut payload) = (head(Kind::Data), *b"some bytes of data");
         assert!(left.seal(&mut head, &mut payload));
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(right.open(&head.0[..HEAD], &mut again), Verdict::Replayed);
     }
 
-    /// What `left` says as packet `number`.
+    /// Output of `left` as packet `number`.
     fn sealed(left: &mut Seal, number: u64) -> (Head, [u8; 8]) {
         let (mut head, mut payload) = (head(Kind::Data), number.to_le_bytes());
         left.session.as_mut().unwrap().number = number - 1;
@@ -362,7 +362,7 @@ mod tests {
         let mut later = pair().1;
         later.open_session(Side::Responder, &[1; 16], &[3; 16]);
         assert_eq!(later.open(&head.0[..HEAD], &mut payload.clone()), Verdict::Forged);
-        // What it said itself is not taken for the other end's.
+        // Its own packets are not accepted as the other end's.
         assert_eq!(left.open(&head.0[..HEAD], &mut payload), Verdict::Forged);
     }
 

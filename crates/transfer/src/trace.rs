@@ -1,5 +1,5 @@
-//! Tells what a connection does as events while somebody records: what leaves and why, what is missing, timers. It never
-//! touches what it tells of; while nobody records it costs one load.
+//! Emits a connection's events while a recorder is on: packets sent with the reason, missing packets, timers. It never
+//! changes the connection; without a recorder it costs one load.
 
 use stackline_events::{Keyword, Value, recorder, scope};
 use stackline_proto::blast::trace::{EventKind, Tracer};
@@ -12,7 +12,7 @@ static TIMER: Keyword = Keyword::new(EventKind::Timer.keyword());
 static NAK: Keyword = Keyword::new(EventKind::Nak.keyword());
 static ACK: Keyword = Keyword::new(EventKind::Ack.keyword());
 
-/// What is remembered of a connection to tell of it.
+/// The state needed to derive events.
 #[derive(Default)]
 pub(crate) struct ConnectionTrace(Option<Tracer>);
 

@@ -1,8 +1,8 @@
 //! The UDP carrier: one connected socket, segmentation offload out, joined packets in.
 //!
-//! A run leaves as few messages of up to 64 KiB that the kernel (or the device) cuts into packets; what arrives joined is
-//! read straight into the places where it is expected. Where offload is refused, the same packets are sent again at once,
-//! one by one, and the refusal is told. IPv4 and IPv6.
+//! A run leaves as few messages of up to 64 KiB that the kernel (or the device) cuts into packets; joined packets are
+//! received straight into their expected places. Where offload is refused, the same packets are sent again at once, one
+//! by one, and the refusal is reported. IPv4 and IPv6.
 
 mod setup;
 #[cfg(test)]
@@ -35,7 +35,7 @@ const TICKS: Duration = Duration::from_millis(12);
 const FULL_QUEUE: Duration = Duration::from_micros(100);
 /// So many reads in a row that brought one full packet each, and many are taken with one call from then on.
 const SINGLE_READS: u32 = 8;
-/// Bytes that are worth bringing into the cache.
+/// Least bytes for which a prefetch pays.
 const MUCH: usize = 16 << 10;
 /// Packets shorter than that are received into memory that was brought in; the kernel is fast with longer ones.
 const SHORT: usize = 4 << 10;
@@ -99,8 +99,8 @@ impl Udp {
         Self::new(socket, options, true)
     }
 
-    /// Over a socket that is bound and not connected: packets go where [`Udp::set_destination`] said last, and a call that receives
-    /// brings packets of one sender.
+    /// Over a socket that is bound and not connected: packets go to the last address of [`Udp::set_destination`], and a
+    /// receive call brings packets of one sender.
     ///
     /// # Errors
     /// What the kernel says of the socket.
@@ -187,9 +187,9 @@ impl Udp {
         }
     }
 
-    /// The route's MTU fell: packets under way go in fragments, and later ones shall be shorter.
+    /// The route's MTU fell: packets in flight are fragmented, later ones are made shorter.
     fn shrink(&mut self) -> io::Result<bool> {
-        // What each route of many carries is not known.
+        // With many peers the MTU of each route is unknown.
         let packet = if self.connected { packet_of(self.socket.as_fd(), self.v6)? } else { self.facts.packet };
         if self.facts.joined_out == 1 && packet >= self.facts.packet {
             return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
@@ -288,7 +288,7 @@ impl Udp {
 
     /// Waits in the receive call itself.
     fn wait_for(&mut self, time: Duration) -> io::Result<()> {
-        // Few values, so that the option is seldom set; waiting less than was said is the caller's to repeat.
+        // Few distinct values, so that the option is rarely set; the caller repeats a wait that was too short.
         let time = [INTERRUPT_INTERVAL, TICKS].into_iter().find(|wait| time >= *wait).unwrap_or(TICK);
         if self.timeout != Some(time) {
             self.socket.set_read_timeout(Some(time))?;

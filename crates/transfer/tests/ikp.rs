@@ -172,7 +172,7 @@ fn replies_may_come_in_another_order() {
 }
 
 #[test]
-fn nothing_goes_beyond_what_was_granted() {
+fn nothing_goes_beyond_the_grants() {
     let serving = Serving::start(&Options::default(), |mut request| {
         assert!(matches!(request.move_to(1, &[0; 100]), Err(Error::Outside { granted: 100 })));
         assert!(matches!(request.move_to(usize::MAX, &[0; 100]), Err(Error::Outside { granted: 100 })));
@@ -192,7 +192,7 @@ fn nothing_goes_beyond_what_was_granted() {
 }
 
 #[test]
-fn an_answer_that_is_too_long_for_its_packet_is_told() {
+fn a_reply_too_long_for_its_packet_is_reported() {
     let serving = Serving::start(&Options::default(), |request| {
         assert!(matches!(request.reply_with(&[0; 1000], 0, &[0; 100]), Err(Error::Long { room: 1056 })));
         Ok(())
@@ -207,7 +207,7 @@ fn an_answer_that_is_too_long_for_its_packet_is_told() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_at_once_and_one_that_is_silent_in_time() {
+fn missing_and_silent_servers_are_reported() {
     let closed = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
     let mut client = Client::connect(closed, &Options::default()).unwrap();
     assert!(matches!(client.send(b"hello", Segments::none(), &mut []), Err(Error::Nobody)));
@@ -249,7 +249,7 @@ fn sent(options: &Options) -> Header {
 }
 
 #[test]
-fn a_full_server_turns_newcomers_away_unless_somebody_may_be_forgotten() {
+fn a_full_server_refuses_newcomers_unless_an_entry_may_be_replaced() {
     for once in [true, false] {
         let options = Options { clients: 1, ..Options::new(Protocol { once, ..Protocol::v() }) };
         let mut server = Server::bind(loopback(), &options).unwrap();

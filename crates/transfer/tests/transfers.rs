@@ -251,7 +251,7 @@ fn a_listener_gives_each_peer_a_channel_and_strangers_nothing() {
 }
 
 #[test]
-fn other_terms_are_refused() {
+fn different_parameters_are_refused() {
     let options = Options::default();
     let listener = Listener::bind(loopback(), &options).unwrap();
     let address = listener.local().unwrap();
@@ -291,7 +291,7 @@ fn another_token_and_another_key_are_not_answered() {
 }
 
 #[test]
-fn nobody_there_is_told_at_once() {
+fn a_missing_listener_is_reported_at_once() {
     let gone = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
     assert!(matches!(Channel::connect(gone, &Options::default()), Err(Error::Gone)));
 }
@@ -308,7 +308,7 @@ fn open(options: &Options) -> [Channel; 2] {
 }
 
 #[test]
-fn a_peer_that_died_is_noticed_whatever_this_end_does() {
+fn a_dead_peer_is_noticed_in_every_operation() {
     for sends in [true, false] {
         let [server, mut client] = open(&rather_impatient(Options::default()));
         // Its socket goes without a word.
@@ -321,7 +321,7 @@ fn a_peer_that_died_is_noticed_whatever_this_end_does() {
 }
 
 #[test]
-fn what_came_before_the_peer_went_is_received() {
+fn data_before_the_peers_end_is_received() {
     let [mut server, mut client] = open(&ethernet(Options::default()));
     let data = bytes(100_000);
     thread::scope(|scope| {
@@ -340,7 +340,7 @@ fn what_came_before_the_peer_went_is_received() {
 }
 
 #[test]
-fn a_peer_that_is_silent_is_given_up_whatever_this_end_does() {
+fn a_silent_peer_is_given_up_in_every_operation() {
     for sends in [true, false] {
         let [server, mut client] = open(&rather_impatient(Options::default()));
         let result = if sends { client.send(&[1; 1000]) } else { client.receive_into(&mut [0]).map(drop) };
@@ -358,7 +358,7 @@ fn a_channel_that_is_dropped_ends_the_stream_of_its_peer() {
 }
 
 #[test]
-fn a_channel_that_is_dropped_when_it_broke_tells_its_peer() {
+fn a_broken_channel_notifies_its_peer_when_dropped() {
     use stackline_transfer::{Interrupt, TAIL};
     for key in [None, Some(Key::new(b"a secret of both"))] {
         let (data, mut into) = (vec![7; (1 << 20) + TAIL], [0; 10]);
@@ -393,7 +393,7 @@ fn a_channel_that_is_dropped_when_it_broke_tells_its_peer() {
 }
 
 #[test]
-fn whoever_asks_to_end_is_obeyed() {
+fn interrupts_end_every_operation() {
     use stackline_transfer::Interrupt;
     let flag = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&flag);

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_into_single_segments_it_is_what_the_kernel_would_send() {
+    fn cuts_into_single_segments_equal_the_kernels() {
         for train in [
             sample_frames::tcp_train(1448, 7 * 1448 + 31),
             sample_frames::udp_train(1200, 5000),

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_carries_1504_bytes_of_what_is_there() {
+    fn a_moment_carries_1504_bytes() {
         let mut link = trace(&[2, 5, 5, 10]);
         assert_eq!(link.finish(ms(1), 1000), ms(2));
         assert_eq!(link.finish(ms(2), 500), ms(2), "several small ones share it");

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_question_is_due_sooner_once_a_later_one_was_answered() {
+    fn an_overtaken_request_is_due_sooner() {
         let mut ack_requests = AckRequests::default();
         ack_requests.ask(0, 0, Instant(0));
         let later = ack_requests.ask(1, 0, Instant(MS));

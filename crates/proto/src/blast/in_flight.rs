@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_leaves_in_runs_whose_last_packet_asks() {
+    fn the_last_packet_of_a_round_requests_an_answer() {
         let mut in_flight = in_flight();
         assert_eq!(runs(&mut in_flight, 4), [(0, 4, false), (4, 4, false), (8, 2, true)]);
         assert_eq!(in_flight.last_packet, 9);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_leaves_without_what_is_between() {
+    fn only_missing_packets_leave() {
         let mut missing = Bitmap::none(10);
         for index in [1, 5, 7, 8] {
             missing.put(index);

@@ -58,7 +58,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn silence_is_told_ever_more_seldom_until_something_comes() {
+    fn naks_become_rarer_until_something_comes() {
         let blast = Blast { number: 0, start: 0, length: 3000, last: false };
         let mut reassembly = Reassembly::new(Instant(MS), blast, 0, 3);
         let nak_delay = Duration(10 * MS);

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_language_choose_the_machine() {
+    fn stack_options_choose_the_machine() {
         let plain = options(&Stack::plain("blast"), 1440, 4 << 20).unwrap().fitted();
         assert_eq!((plain.strategy, plain.size, plain.flight), (Strategy::Selective, 364 * 1440, 8));
         let full = options(&written("blast", &[("full", OptionValue::Set)]), 1440, 4 << 20).unwrap().fitted();
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_tells_what_is_usual() {
+    fn the_table_has_the_defaults() {
         let usual = STRATEGIES.map(|(_, strategy)| Options::usual(strategy, 1024));
         let [full, full_nak, partial, selective] = &usual;
         let default_of = |name: &str| BLAST.options.iter().find(|option| option.name == name).unwrap().default;
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_told() {
+    fn contradictions_are_reported() {
         let both = written("blast", &[("full", OptionValue::Set), ("partial", OptionValue::Set)]);
         assert_eq!(options(&both, 1440, 4 << 20).unwrap_err(), "blast is either full or partial, not both");
         let long = written("saw", &[("packet", OptionValue::Number(9000))]);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_is_told_once_a_round() {
+    fn a_timer_is_emitted_once_a_round() {
         let mut tracer = Tracer::default();
         assert_eq!(events(&mut tracer, &run(0, 10, 0, Reason::New)), [(EventKind::Send, Some(5000), 950, "new")]);
         let again = (EventKind::Retransmit, Some(5900), 50, "timeout");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_with_their_bytes_where_the_blast_is_known() {
+    fn answers_are_emitted_with_their_bytes_if_the_blast_is_known() {
         let mut tracer = Tracer::default();
         let misses = Header { blast: 3, index: 8, check: 2, ..Header::new(Kind::Answer, 1) };
         let answer = |header: Header| Output::Control(header, Vec::new());

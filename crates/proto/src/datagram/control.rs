@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_with_the_same_token_only() {
+    fn a_control_message_is_read_with_its_token_only() {
         let bytes = write_control(&[7; 16], Control::End as u8, 1 << 40);
         assert_eq!(read_control(&bytes, &[7; 16]), Some((Control::End as u8, 1 << 40)));
         assert_eq!(read_control(&bytes, &[8; 16]), None);

@@ -1,8 +1,8 @@
-//! Who sends: one message at a time, blocked until its reply, with segments of its memory granted meanwhile.
+//! The sending side: one message at a time, blocked until its reply, with segments of its memory granted meanwhile.
 //!
-//! The message is sent again whenever nothing of its transaction is heard for an interval. Where the server says that the
-//! message is pending, it is asked less and less often. What a server does outside of what was granted is refused and
-//! counted; what belongs to another transaction, or to a delivery of the message that a later one has replaced, is dropped.
+//! The message is sent again whenever nothing of its transaction is received for an interval. While the server reports
+//! the message as pending, it is repeated less and less often. Packets beyond the grants are refused and counted;
+//! packets of another transaction, or of an earlier delivery of the message, are dropped.
 
 mod report;
 
@@ -15,10 +15,10 @@ use crate::blast::interval::{MOST_DOUBLED, RttEstimator};
 use crate::blast::{self, Header, Kind, Receiver, Sender};
 use stackline_core::time::{Duration, Instant};
 
-/// A pending message is asked about again after twice as long each time, up to this.
+/// A pending message is repeated after twice as long each time, up to this.
 const LONGEST_PENDING_WAIT: Duration = Duration(1_000_000_000);
 
-/// A message on its way.
+/// A message that awaits its reply.
 #[derive(Clone, Debug)]
 struct Call {
     message: u32,
@@ -30,7 +30,7 @@ struct Call {
     due: Instant,
     /// Since when a Send is unanswered.
     silent: Option<Instant>,
-    /// How often it was said to be pending since something else was heard.
+    /// How often it was reported as pending since something else was received.
     pending: u32,
     moves: Option<Moves>,
 }
@@ -41,7 +41,7 @@ struct Moves {
     delivery: u16,
     receiver: Receiver,
     sender: Sender,
-    /// Number of the last range that was asked for.
+    /// Number of the last range requested.
     serial: u16,
 }
 
@@ -58,8 +58,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the number `connection`, by which its server tells it from others and from who was at its address before;
-    /// `transaction` is the number of its last message.
+    /// A client of the number `connection`, which distinguishes it from other clients at the same address, also earlier
+    /// ones; `transaction` is the number of its last message.
     #[must_use]
     pub fn new(options: &Options, connection: u32, transaction: u32) -> Self {
         let options = options.fitted();
@@ -85,13 +85,13 @@ impl Client {
         }
     }
 
-    /// What it has seen.
+    /// Its counters.
     #[must_use]
     pub const fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Its estimate of round trips: from a message to its reply, or to the word that it is pending.
+    /// Its estimate of round trips: from a message to its reply or PENDING.
     #[must_use]
     pub const fn rtt(&self) -> &RttEstimator {
         &self.rtt
@@ -126,8 +126,8 @@ impl Client {
         self.call = None;
     }
 
-    /// Where in the writable segment the next packets of a move probably belong, in order, and their bytes at most. Nothing
-    /// is there yet that has arrived: what lands there before [`Client::handle`] says so does no harm.
+    /// Where in the writable segment the next packets of a move probably belong, in order, and their largest sizes.
+    /// These places hold no data that has arrived: payloads that land there before [`Client::handle`] do no harm.
     pub fn expected(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let call = self.call.iter().filter(|call| call.grants.writable > 0);
         call.flat_map(|call| {
@@ -211,7 +211,7 @@ impl Client {
         }
         if let Some(output) = call.moves.as_mut().and_then(|moves| moves.poll(now, most)) {
             if matches!(&output, Output::Run(run) if run.is_first()) {
-                // Whoever sends what it was asked for can expect no reply yet. What is sent again may be so in vain.
+                // While it sends requested data, no reply is due. Repeated data may have been requested needlessly.
                 let answered = call.moves.as_ref().map_or(Duration::ZERO, |moves| moves.sender.rtt().timeout());
                 call.due = call.due.max(now + call.wait(&self.options, &self.rtt).max(answered));
             }
@@ -242,7 +242,7 @@ impl Client {
         Some(Output::Message(send.header()))
     }
 
-    /// When it wants to be asked again, and why; asked after [`Client::poll`] has yielded nothing.
+    /// When it has to be polled, and why; called after [`Client::poll`] has yielded nothing.
     pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
         let call = self.call.as_mut()?;
         let give_up = call.gives_up_at(&self.options).map(|at| (at, Cause::Patience));
@@ -284,7 +284,7 @@ impl Call {
     }
 
     fn replied(&self, header: &Header, payload: usize) -> Arrival {
-        // A later delivery of the message has begun to write: only its own reply goes with that.
+        // A later delivery of the message has begun to write: only its own reply counts.
         if self.is_replaced(header.check as u16) {
             return Arrival::Nothing;
         }
@@ -317,7 +317,7 @@ impl Call {
         self.moves.as_mut()
     }
 
-    /// A range of the readable segment is wanted.
+    /// Handles a request for a range of the readable segment.
     fn handle_move_from(&mut self, options: &Options, header: &Header, transaction: u32) -> Arrival {
         let (readable, bytes) = (self.grants.readable, header.length);
         let Ok(from) = u32::try_from(header.start) else { return Arrival::Refused };
@@ -325,7 +325,7 @@ impl Call {
             return Arrival::Refused;
         }
         let moves = self.moves(options, header.connection, transaction, header.check as u16);
-        // Asked for again, it is on its way.
+        // A repeated request: the range is being sent.
         let new = moves.filter(|moves| header.index.wrapping_sub(moves.serial) as i16 > 0);
         if let Some(moves) = new {
             moves.serial = header.index;
@@ -347,7 +347,7 @@ impl Call {
         }
     }
 
-    /// What has arrived of what was wanted.
+    /// Handles an answer about a requested range.
     fn answered(&mut self, now: Instant, header: &Header, body: &[u8]) -> Arrival {
         let moves = self.moves.as_mut().filter(|moves| moves.delivery == header.length as u16);
         if let Some(moves) = moves {

@@ -1,9 +1,9 @@
 //! V's message passing between kernels (Cheriton and Zwaenepoel's IKP): Send, Receive, Reply, MoveTo, MoveFrom.
 //!
 //! A client that sends is blocked until its message is replied to. With the message it may grant two segments of its
-//! memory: one that the receiver may read ([`Server::move_from`]), one that it may write ([`Server::move_to`]). Moves are
-//! blasts, whose packets say where in the segment they belong, so that they land where they belong. The first bytes of the
-//! readable segment travel with the message as far as its packet has room, and a reply carries data likewise.
+//! memory: one that the receiver may read ([`Server::move_from`]), one that it may write ([`Server::move_to`]). Moves
+//! are blasts whose packets contain their position in the segment, so that they are received in place. The first bytes
+//! of the readable segment travel with the message as far as its packet has room, and a reply carries data likewise.
 //!
 //! ```text
 //!   client                                    server
@@ -15,12 +15,12 @@
 //!                 <-------------------------- Reply(message, data)
 //! ```
 //!
-//! The message that is replied to ends the exchange for the client: nothing is acknowledged after it. Whether the reply
-//! arrived, the server cannot know (two armies). If it is lost, the client sends again: the server says the reply again
-//! where the client asked for duplicates to be suppressed ([`Options::once`]) and for as long as it remembers
+//! The reply ends the exchange for the client: nothing is acknowledged after it. The server cannot know whether the
+//! reply arrived (the two-generals problem). If it is lost, the client sends again: the server repeats the reply if the
+//! client requested suppression of duplicates ([`Options::once`]) and while it remembers the client
 //! ([`Options::memory`]); else the message is delivered again, at least once as in V.
 //!
-//! Machines never see data. They say which bytes a packet carries and where a packet's bytes belong.
+//! Machines hold no data. They name the bytes that a packet carries and the place of a packet's bytes.
 //!
 //! | module | one idea |
 //! | --- | --- |

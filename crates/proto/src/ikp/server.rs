@@ -1,9 +1,9 @@
-//! Who receives: a server's side of one client. It takes the client's messages, moves data from and to the segments granted
-//! with them, and replies.
+//! The receiving side: a server's state for one client. It receives the client's messages, moves data from and to the
+//! segments granted with them, and replies.
 //!
-//! A message that is sent again while it has no reply is answered with PENDING. After the reply it depends on what the client
-//! asked for: the reply is said again ([`Options::once`]), or the message is delivered again. Nothing moves beyond what was
-//! granted. A client that sends its next message has given up the last one, whose moves and reply come to nothing then.
+//! A message repeated before its reply is answered with PENDING. After the reply the client's options decide: the reply
+//! is repeated ([`Options::once`]), or the message is delivered again. Nothing moves beyond the grants. A client that
+//! sends its next message has abandoned the last one, with its moves and its reply.
 
 mod report;
 
@@ -16,11 +16,11 @@ use crate::blast::{self, Header, Kind, Receiver, Sender};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// A range is asked for again after so long where intervals adapt, then after twice as long, up to the longest.
+/// A range is requested again after so long where intervals adapt, then after twice as long, up to the longest.
 const FIRST_REPEAT: Duration = Duration(20_000_000);
 const LONGEST_REPEAT: Duration = Duration(1_000_000_000);
 
-/// What stands of the last message.
+/// State of the last message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallState {
     /// There has been none.
@@ -39,12 +39,12 @@ struct RequestedRange {
     offset: u32,
     bytes: u32,
     times: u32,
-    /// When to ask again; never once something has come.
+    /// When to request again; never once something has come.
     again: Option<Instant>,
     last_heard: Instant,
 }
 
-/// Which way a move goes.
+/// The direction of a move.
 #[derive(Clone, Copy, Debug)]
 enum Move {
     None,
@@ -61,7 +61,7 @@ struct Moves {
     serial: u16,
 }
 
-/// What is owed to the client.
+/// What is to be sent to the client next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PendingAnswer {
     Nothing,
@@ -77,7 +77,7 @@ pub struct Server {
     options: Options,
     connection: u32,
     transaction: u32,
-    /// The last round of it that was heard, and the one that was delivered.
+    /// The last round received, and the one that was delivered.
     round: u16,
     delivery: u16,
     once: bool,
@@ -127,7 +127,7 @@ impl Server {
         &self.options
     }
 
-    /// What it has seen.
+    /// Its counters.
     #[must_use]
     pub const fn counters(&self) -> Counters {
         self.counters
@@ -207,7 +207,7 @@ impl Server {
         if done { Progress::Done } else { Progress::Going }
     }
 
-    /// Gives the move that goes on up: whoever drove it could not go on. Nothing more is moved for this message.
+    /// Abandons the move in progress, because its driver failed. Nothing more is moved for this message.
     pub fn abandon(&mut self, transaction: u32) {
         if self.is_open(transaction).is_ok() && !matches!(self.moving, Move::None) {
             (self.moving, self.moves) = (Move::Failed, None);
@@ -220,8 +220,8 @@ impl Server {
         matches!(self.moving, Move::Failed)
     }
 
-    /// Replies to this message with so many bytes of message and of data, which belongs at `offset` of the writable segment.
-    /// A move that goes on ends where it is.
+    /// Replies to this message with so many bytes of message and of data, which belongs at `offset` of the writable
+    /// segment. A move in progress ends where it is.
     ///
     /// # Errors
     /// A [`Mistake`]: the message is as it was then.
@@ -246,7 +246,7 @@ impl Server {
         Ok(())
     }
 
-    /// Never replies to this message: its client will find nobody who answers, and give it up.
+    /// Never replies to this message: its client will run out of patience.
     pub fn ignore(&mut self, transaction: u32) {
         if self.is_open(transaction).is_ok() {
             self.state = CallState::Ignored;
@@ -254,8 +254,8 @@ impl Server {
         }
     }
 
-    /// When the client may be forgotten, if it is not heard of until then: never while a message awaits its reply, and not
-    /// before [`Options::memory`] where it asked that messages are delivered once.
+    /// When the client may be forgotten if nothing more is received from it: never while a message awaits its reply,
+    /// and not before [`Options::memory`] if it requested delivery once only.
     #[must_use]
     pub fn forgotten_at(&self) -> Option<Instant> {
         match self.state {
@@ -364,7 +364,7 @@ impl Server {
         })
     }
 
-    /// A packet of a range that is wanted.
+    /// Handles a packet of a requested range.
     fn moved(&mut self, now: Instant, header: &Header, payload: usize) -> Arrival {
         let Some(moves) = &mut self.moves else { return Arrival::Nothing };
         let arrival = moves.receiver.handle(now, header, payload);
@@ -395,7 +395,7 @@ impl Server {
 
     // --- what leaves ---
 
-    /// What is to be sent next: a reply, an answer, a question, or at most `most` packets of a move.
+    /// The next output: a reply, an answer, a request for a range, or at most `most` packets of a move.
     pub fn poll(&mut self, now: Instant, most: u32) -> Option<Output> {
         match core::mem::replace(&mut self.pending_answer, PendingAnswer::Nothing) {
             PendingAnswer::Nothing => {}
@@ -465,7 +465,7 @@ impl Server {
         }
     }
 
-    /// When it wants to be asked again, and why; asked after [`Server::poll`] has yielded nothing.
+    /// When it has to be polled, and why; called after [`Server::poll`] has yielded nothing.
     pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
         if self.pending_answer != PendingAnswer::Nothing {
             return Some((now, Cause::Answer));
@@ -482,7 +482,7 @@ impl Server {
     }
 }
 
-/// How long to wait before a range is asked for again.
+/// How long to wait before a range is requested again.
 fn again(options: &Options, times: u32) -> Duration {
     match options.interval {
         blast::Interval::Fixed(interval) => interval,

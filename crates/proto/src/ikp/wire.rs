@@ -20,7 +20,7 @@ use super::options::{BESIDE, ClientParameters};
 use crate::blast::{Header, Kind};
 use core::ops::Range;
 
-/// The client asks that the message is delivered once only.
+/// The client requests delivery once only.
 pub const ONCE: u8 = 16;
 
 /// What the receiver of a message may do with the sender's memory, in bytes.
@@ -49,7 +49,7 @@ impl Refusal {
         [Self::Parameters, Self::Full].into_iter().find(|refusal| *refusal as u8 == number)
     }
 
-    /// What says so to who sent a packet with this header.
+    /// The header of a refusal, for the sender of a packet with this header.
     #[must_use]
     pub fn header(send: &Header) -> Header {
         Header { blast: send.blast, round: send.round, ..Header::new(Kind::Refuse, send.connection) }
@@ -93,7 +93,7 @@ pub(crate) fn carried(packet: u32, message: u32, readable: u32) -> u32 {
     (packet + BESIDE).saturating_sub(message).min(readable)
 }
 
-/// What a Send says.
+/// The content of a Send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Send {
     pub(crate) connection: u32,
@@ -119,7 +119,7 @@ impl Send {
         }
     }
 
-    /// From a header that tells these terms, with `payload` bytes behind it; `None` where they contradict each other.
+    /// From a header with these parameters and `payload` bytes behind it; `None` where they contradict each other.
     pub(crate) fn read(header: &Header, parameters: ClientParameters, payload: usize) -> Option<Self> {
         let message = u32::from(header.index);
         let grants = Grants { readable: header.length, writable: header.check };

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_behind_a_gap_join_and_the_newest_is_told_first() {
+    fn ranges_behind_a_gap_join_and_the_newest_is_reported_first() {
         let mut receiver = receiver();
         for n in [2, 6, 4, 3] {
             arrives(&mut receiver, n, n + 1);

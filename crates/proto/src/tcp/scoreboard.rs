@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_together_is_one_run() {
+    fn segments_sent_together_are_one_run() {
         let mut board = sent(10);
         assert_eq!((board.runs.len(), board.out), (5, 10));
         let mut arrived = Arrived::default();
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_before_the_newest_arrival_is_lost_and_only_once() {
+    fn segments_before_the_newest_arrival_are_lost_once() {
         let mut board = sent(10);
         board.sack(range(6, 8), &mut Arrived::default());
         let newest = Newest { sent: Instant(3), end: 8001, rtt: Duration(100) };
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_out_loses_what_was_not_sacked() {
+    fn a_time_out_marks_unsacked_segments_as_lost() {
         let mut board = sent(4);
         board.sack(range(1, 2), &mut Arrived::default());
         board.lose_all(Instant(100));

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_window_stays_and_a_silly_one_is_none() {
+    fn a_fixed_window_stays_and_a_silly_one_is_zero() {
         let mut tuning = Tuning::new(Some(10_000), 1448);
         tuning.echo(1, Duration(100));
         tuning.took(Instant(1000), 100_000, 0, 0);

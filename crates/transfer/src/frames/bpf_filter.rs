@@ -1,4 +1,5 @@
-//! Whose frames are let in: a check of ours, and the same as a classic BPF program, so that others' frames take no room.
+//! The filter of received frames: a check here, and the same as a classic BPF program, so that foreign frames take no
+//! room.
 
 use super::format::{FLAGS_AT, FORMAT, FORMAT_AT, Frame, NUMBER_AT, PREFIX, WAKE};
 use super::mac::{BROADCAST, Mac};
@@ -13,7 +14,7 @@ const LOAD_1: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
 const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const ANY_OF: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const END: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-/// A jump to where the frame is dropped; where that is, is known at the end.
+/// A jump to the end that drops the frame; the distance is filled in at the end.
 const DROP: u8 = u8::MAX;
 
 /// What of a frame is kept.
@@ -21,30 +22,30 @@ const DROP: u8 = u8::MAX;
 pub(super) enum Keep {
     /// All of it.
     Whole,
-    /// Of frames that are to wake somebody one byte, of others nothing.
+    /// One byte of frames with the wake flag, nothing of others.
     Wake,
     /// Nothing of any.
     Nothing,
 }
 
-/// Whose frames are let in.
+/// Which frames are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Filter {
     /// This end: frames to it and to everybody.
     pub(super) own: Mac,
-    /// The only one that may speak, once that is known.
+    /// The only accepted source, once known.
     pub(super) peer: Option<Mac>,
-    /// The only connection spoken of, once that is known.
+    /// The only accepted connection, once known.
     pub(super) number: Option<u32>,
-    /// Whether only packets that begin something are let in: who waits to be spoken to hears nothing of what others say.
+    /// Whether only opening packets are accepted: a waiting end ignores the traffic of others.
     pub(super) opening_only: bool,
 }
 
-/// What is said by who has not been spoken to.
+/// Packets that begin a conversation.
 const OPENING_KINDS: [Kind; 2] = [Kind::Open, Kind::Send];
 
 impl Filter {
-    /// Whether a frame is let in.
+    /// Whether a frame is accepted.
     pub(super) fn accepts(&self, frame: &Frame<'_>) -> bool {
         (frame.to == self.own || frame.to == BROADCAST)
             && frame.from != self.own
@@ -53,14 +54,14 @@ impl Filter {
             && (!self.opening_only || OPENING_KINDS.iter().any(|kind| frame.packet.first() == Some(&(*kind as u8))))
     }
 
-    /// Has the kernel let in no others on that socket.
+    /// Makes the kernel drop all other frames on that socket.
     pub(super) fn attach(&self, socket: &Socket, keep: Keep) -> io::Result<()> {
         let steps = self.program(keep).into_iter();
         let program: Vec<_> = steps.map(|(code, yes, no, value)| SockFilter::new(code, yes, no, value)).collect();
         socket.attach_filter(&program)
     }
 
-    /// The same as [`Filter::lets`] for frames of the ethertype that the socket is bound to.
+    /// The same as [`Filter::accepts`] for frames of the ethertype that the socket is bound to.
     fn program(&self, keep: Keep) -> Vec<Step> {
         let mut steps = Steps::default();
         if keep != Keep::Nothing {
@@ -107,7 +108,7 @@ impl Steps {
         self.0.push((code, when_true, when_false, value));
     }
 
-    /// Dropped unless what stands there is this.
+    /// Drops the frame unless it has this value there.
     fn must(&mut self, load: u16, at: usize, value: u32) {
         self.push(load, 0, 0, at as u32);
         self.push(EQUAL, 0, DROP, value);
@@ -124,7 +125,7 @@ impl Steps {
         self.must(LOAD_2, 4, all_two);
     }
 
-    /// Dropped if the source is this address: on loopback everybody hears what everybody sends.
+    /// Drops the frame if it comes from this address: on loopback every end receives its own frames.
     fn not_from(&mut self, own: Mac) {
         let (four, two) = own.words();
         self.push(LOAD_4, 0, 0, 6);
@@ -217,7 +218,7 @@ mod tests {
             let lets = filter.accepts(&Frame::read(&frame, ETHERTYPE).unwrap());
             let whole = keeps(&filter.program(Keep::Whole), &frame);
             prop_assert!(!lets || whole == u32::MAX);
-            // The kernel does not look whether kind and number lie inside the packet or in what fills the frame up.
+            // The kernel does not check whether kind and number lie inside the packet or in the padding.
             prop_assert!(lets || whole == 0 || frame[14] < 8);
             prop_assert_eq!(keeps(&filter.program(Keep::Wake), &frame), u32::from(whole > 0 && frame[FLAGS_AT] & WAKE > 0));
             prop_assert_eq!(keeps(&filter.program(Keep::Nothing), &frame), 0);

@@ -1,4 +1,4 @@
-//! The form of a frame. What is none of ours reads as nothing.
+//! The format of a frame. Other frames are ignored.
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -19,14 +19,14 @@ pub(super) const PREFIX: usize = 18;
 pub(super) const ETHERNET: usize = 14;
 /// Bytes between the Ethernet header and the packet.
 pub(super) const OURS: usize = PREFIX - ETHERNET;
-/// Where the form stands, and which it is.
+/// Position and value of the format number.
 pub(super) const FORMAT_AT: usize = 16;
 pub(super) const FORMAT: u8 = 1;
-/// Where the marks stand.
+/// Position of the flags.
 pub(super) const FLAGS_AT: usize = 17;
-/// Whoever sleeps is to look: set on the last frame of a send and now and then before.
+/// Wakes a sleeping receiver: set on the last frame of a send and now and then before.
 pub(super) const WAKE: u8 = 1;
-/// Where the number of the connection stands: bytes 4..8 of the head.
+/// Position of the connection's number: bytes 4..8 of the head.
 pub(super) const NUMBER_AT: usize = PREFIX + 4;
 
 /// A frame of ours.
@@ -56,13 +56,13 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What a head says of which packet it is, and of which connection.
+/// Kind and connection of a head.
 pub(super) fn kind_and_number(head: &[u8; LONGEST_HEAD]) -> (u8, u32) {
     let [kind, _, _, _, a, b, c, d, ..] = *head;
     (kind, u32::from_le_bytes([a, b, c, d]))
 }
 
-/// Writes what stands before a packet of `length` bytes.
+/// Writes the prefix of a packet of `length` bytes.
 pub(super) fn write(prefix: &mut [u8; PREFIX], to: Mac, from: Mac, ethertype: u16, length: u16, flags: u8) {
     prefix[..6].copy_from_slice(&to.0);
     prefix[6..12].copy_from_slice(&from.0);
@@ -85,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_and_what_fills_up_is_no_data(packet: Vec<u8>, fill in 0_usize..60) {
+        fn a_frame_is_read_without_its_padding(packet: Vec<u8>, fill in 0_usize..60) {
             let bytes = frame(&packet, fill);
             let read = Frame::read(&bytes, 0x88B5).unwrap();
             prop_assert_eq!(read, Frame { to: Mac([1; 6]), from: Mac([2; 6]), packet: &packet });
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_others_and_frames_that_lie_read_as_nothing() {
+    fn foreign_and_inconsistent_frames_are_ignored() {
         let whole = frame(&[7; 40], 2);
         assert!(Frame::read(&whole, 0x88B6).is_none());
         assert!(Frame::read(&whole[..PREFIX + 39], 0x88B5).is_none());

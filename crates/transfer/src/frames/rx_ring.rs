@@ -1,4 +1,4 @@
-//! Where frames come in: a ring shared with the kernel, and a second socket that hears only of frames that wake.
+//! Received frames: a ring shared with the kernel, and a second socket that receives only frames with the wake flag.
 //!
 //! Whoever sleeps on the ring's own socket is woken for every frame, which costs both ends more than all else. So it sleeps
 //! on the second, whose filter keeps one byte of marked frames and nothing of others.
@@ -23,7 +23,7 @@ pub(super) struct RxRing {
     wakes: Ring,
 }
 
-/// A packet socket that hears nothing yet.
+/// A packet socket that receives nothing yet.
 pub(crate) fn raw() -> io::Result<Socket> {
     let socket = unusable::allowed(Socket::new(Domain::PACKET, Type::RAW, None))?;
     socket.set_nonblocking(true)?;
@@ -31,7 +31,7 @@ pub(crate) fn raw() -> io::Result<Socket> {
 }
 
 impl RxRing {
-    /// One without a slot yet that hears of nothing: `slots` of them for frames of up to `room` bytes.
+    /// A ring of `slots` slots for frames of up to `room` bytes; it is not bound yet.
     pub(super) fn new(room: usize, slots: usize) -> io::Result<Self> {
         let (socket, waker) = (raw()?, raw()?);
         let ring = Ring::new(socket.as_fd(), room, slots)?;
@@ -39,20 +39,20 @@ impl RxRing {
         Ok(Self { socket, ring, waker, wakes })
     }
 
-    /// Hears of an interface's frames of that ethertype. The kernel hands a frame to whoever was bound last first: when
-    /// somebody is woken, the frame is in the ring.
+    /// Binds to an interface and ethertype. The kernel delivers a frame to the socket bound last first: when the waker
+    /// wakes, the frame is in the ring.
     pub(super) fn bind(&self, interface: i32, ethertype: u16) -> io::Result<()> {
         frames::bind(self.waker.as_fd(), interface, ethertype)?;
         frames::bind(self.socket.as_fd(), interface, ethertype)
     }
 
-    /// From now on nothing else is let in.
+    /// From now on only frames of this filter are received.
     pub(super) fn set_filter(&self, filter: &Filter) -> io::Result<()> {
         filter.attach(&self.socket, Keep::Whole)?;
         filter.attach(&self.waker, Keep::Wake)
     }
 
-    /// From now on nothing is let in.
+    /// From now on nothing is received.
     pub(super) fn block_all(&self, filter: &Filter) -> io::Result<()> {
         filter.attach(&self.socket, Keep::Nothing)?;
         filter.attach(&self.waker, Keep::Nothing)
@@ -83,7 +83,7 @@ impl RxRing {
         self.ring.release();
     }
 
-    /// Frames for which there was no room since this was asked last.
+    /// Frames dropped for lack of room since the last call.
     pub(super) fn take_lost(&self) -> u64 {
         frames::take_counts(self.socket()).map_or(0, |[_, dropped]| dropped)
     }
@@ -106,7 +106,7 @@ impl RxRing {
         frames
     }
 
-    /// Looks for frames that wake without forgetting them; how many there are.
+    /// Number of pending wake frames, which stay pending.
     #[cfg(test)]
     pub(super) fn wakes(&mut self) -> usize {
         while self.wakes.take() {}

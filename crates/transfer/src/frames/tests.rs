@@ -33,21 +33,21 @@ in_rooms! {
     connections_share_an_interface
     an_opener_speaks_to_everybody_until_it_is_answered
     an_opener_hears_nothing_before_it_speaks
-    who_waits_hears_only_beginnings
+    a_waiting_end_accepts_only_opening_packets
     a_message_opens_too
-    an_opener_that_knows_its_peer_speaks_to_nobody_else
+    an_initiator_with_a_known_peer_does_not_broadcast
     a_refusal_settles_nothing
     a_channel_carries_bytes_both_ways_and_closes
     frames_of_strangers_are_dropped
     frames_that_are_none_are_dropped
     frames_longer_than_a_slot_are_counted_as_cut
     the_ring_wraps
-    what_a_full_ring_has_no_room_for_is_lost
+    frames_beyond_a_full_ring_are_lost
     a_frame_is_there_when_it_wakes
-    a_frame_that_wakes_nobody_is_found_all_the_same
+    a_frame_without_the_wake_flag_is_still_received
     waits_end
     an_interface_that_goes_down_is_an_error
-    what_cannot_be_used_is_said_with_a_hint
+    unusable_interfaces_are_reported_with_a_hint
 }
 
 fn options() -> Options {
@@ -180,7 +180,7 @@ fn an_opener_speaks_to_everybody_until_it_is_answered() {
         assert_eq!(hear(&mut first).1, b"open");
         assert_eq!(hear(&mut second).1, b"open");
     }
-    // A forged answer, of which nothing comes: it goes on asking everybody.
+    // A forged answer without effect: it still broadcasts.
     say(&mut second, Kind::Accept, NUMBER, b"forged");
     assert_eq!(hear(&mut dial).1, b"forged");
     say(&mut dial, Kind::Open, NUMBER, b"open");
@@ -202,7 +202,7 @@ fn an_opener_hears_nothing_before_it_speaks() {
     assert_eq!(hear(&mut dial).1, b"in time");
 }
 
-fn who_waits_hears_only_beginnings() {
+fn a_waiting_end_accepts_only_opening_packets() {
     let (mut left, right) = veth();
     let mut listen = Frames::listen("far", None, options()).unwrap();
     say(&mut left, Kind::Data, NUMBER, b"for another");
@@ -228,7 +228,7 @@ fn a_message_opens_too() {
     assert_eq!((client.peer(), server.peer()), (Some(server.local()), Some(client.local())));
 }
 
-fn an_opener_that_knows_its_peer_speaks_to_nobody_else() {
+fn an_initiator_with_a_known_peer_does_not_broadcast() {
     let mut listen = Frames::listen("lo", None, options()).unwrap();
     let mut other = Frames::listen("lo", None, options()).unwrap();
     let mut dial = Frames::connect("lo", Options { peer: Some(listen.local()), ..options() }).unwrap();
@@ -325,11 +325,11 @@ fn the_ring_wraps() {
     assert_eq!(right.counters().lost, 0);
 }
 
-fn what_a_full_ring_has_no_room_for_is_lost() {
+fn frames_beyond_a_full_ring_are_lost() {
     let small = Options { receive_buffer: 0, ..options() };
     let (mut left, mut right) = pair("near", "far", NUMBER, small);
     let packets = right.rx_ring.ring().slots() + 150;
-    // What was heard last holds one slot.
+    // The last frame received holds one slot.
     right.release();
     right.rx_ring.clear_wakes();
     let heads = vec![head(Kind::Data, NUMBER); packets];
@@ -357,7 +357,7 @@ fn a_frame_is_there_when_it_wakes() {
     right.rx_ring.clear_wakes();
     let (ready, mut early) = (AtomicU32::new(0), 0);
     thread::scope(|scope| {
-        // From another thread, so that this one looks while the kernel is between the two sockets.
+        // From another thread, so that this one checks while the kernel is between the two sockets.
         scope.spawn(|| {
             for frame in 1..=FRAMES {
                 while ready.load(Ordering::Acquire) < frame {
@@ -382,7 +382,7 @@ fn a_frame_is_there_when_it_wakes() {
     assert_eq!(early, 0, "frames that woke before they were there");
 }
 
-fn a_frame_that_wakes_nobody_is_found_all_the_same() {
+fn a_frame_without_the_wake_flag_is_still_received() {
     let (left, mut right) = veth();
     let mut unmarked = frame(left.local(), right.local(), NUMBER, b"asleep");
     unmarked[format::FLAGS_AT] = 0;
@@ -413,7 +413,7 @@ fn an_interface_that_goes_down_is_an_error() {
     assert!(error.to_string().contains("is down\nhint: `ip link set"), "{error}");
 }
 
-fn what_cannot_be_used_is_said_with_a_hint() {
+fn unusable_interfaces_are_reported_with_a_hint() {
     for name in ["none-such", "", "a-name-that-is-too-long", "n\0l"] {
         let error = Frames::connect(name, options()).err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

@@ -1,4 +1,4 @@
-//! Who sends messages: one at a time, blocked until the reply.
+//! The sending side: one message at a time, blocked until the reply.
 
 use super::error::Error;
 use super::options::{Options, Protocol};
@@ -18,8 +18,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time;
 
-/// Where intervals adapt, a message is not sent again before this: the least that a socket's own time-out can count, so that
-/// a send that is answered asks the kernel for nothing but one packet out and one in.
+/// Where intervals adapt, a message is not repeated before this: the least that a socket's own timeout can express, so
+/// that an answered send needs no system call but one send and one receive.
 const LEAST: Duration = Duration(12_000_000);
 
 /// What a server may do with the client's memory until it replies.
@@ -131,7 +131,7 @@ impl<C: Carrier> Client<C> {
         replied
     }
 
-    /// What the protocol has seen.
+    /// Counters of the protocol.
     #[must_use]
     pub const fn counters(&self) -> Counters {
         self.machine.counters()

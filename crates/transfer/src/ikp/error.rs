@@ -10,9 +10,9 @@ use std::io;
 /// Why a send, a move or a reply failed. Client and server can be used on after any of them.
 #[derive(Debug)]
 pub enum Error {
-    /// Nobody receives at that address: its host says so.
+    /// No process receives at that address, as its host reports.
     Nobody,
-    /// The peer has said nothing for longer than the options allow. The message may have been received or not.
+    /// The peer has been silent for longer than the options allow. The message may have been received or not.
     Silent(Duration),
     /// The server does not take the message.
     Refused(Refusal),
@@ -35,14 +35,14 @@ pub enum Error {
         /// Bytes of the reply.
         bytes: usize,
     },
-    /// The path does not carry packets as long as the options ask for.
+    /// The path does not carry packets of the requested length.
     Packet {
-        /// Bytes of data in a packet, asked for.
+        /// Bytes of data in a packet, as requested.
         packet: usize,
         /// Bytes of data a packet carries there at most.
         room: usize,
     },
-    /// It was asked to end (see [`super::Options::interrupt`]).
+    /// It was interrupted (see [`super::Options::interrupt`]).
     Interrupted,
     /// A system call failed, or the path is broken.
     Io(&'static str, io::Error),
@@ -61,7 +61,7 @@ impl Error {
 impl From<Mistake> for Error {
     fn from(mistake: Mistake) -> Self {
         match mistake {
-            // A request moves one thing after the other: what is still on its way is of one that was given up.
+            // A request makes one move at a time: a move in progress belongs to an abandoned message.
             Mistake::Gone | Mistake::Busy => Self::Gone,
             Mistake::Outside(granted) => Self::Outside { granted: granted as usize },
             Mistake::Long(room) => Self::Long { room: room as usize },

@@ -45,7 +45,7 @@
 //! * A server answers whoever repeats a message while it moves, replies or receives. One that does something else for longer
 //!   than its clients' patience (10 s by default) loses them; see [`Server::attend`].
 //!
-//! Nothing is encrypted, and who knows a client's address and number can speak in its name.
+//! Nothing is encrypted; anyone who knows a client's address and number can impersonate it.
 
 mod client;
 mod error;

@@ -11,7 +11,7 @@ use stackline_proto::ikp;
 use std::io::{self, ErrorKind};
 use std::time;
 
-/// Whoever may end the operation is asked so often, and so long a wait is at most.
+/// How often an interrupt is checked, which is also the longest wait.
 pub(super) const INTERRUPT_INTERVAL: Duration = Duration(INTERRUPT_INTERVAL_NS);
 
 /// A clock that starts when it is made.
@@ -28,7 +28,7 @@ impl Clock {
     }
 }
 
-/// Heads of packets, and whom to ask while they do not go out.
+/// Heads of packets, and the interrupt to check while they cannot be sent.
 pub(super) struct Out {
     heads: Vec<Head>,
     pub(super) interrupt: Option<Interrupt>,

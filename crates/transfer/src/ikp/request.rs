@@ -1,4 +1,4 @@
-//! A message that has been received: what it says, moves and the reply.
+//! A received message: its content, moves, and the reply.
 
 use super::error::Error;
 use super::server::Server;
@@ -13,8 +13,8 @@ use std::time;
 
 /// A message that has been received. Its client is blocked until the reply.
 ///
-/// Dropped without one it is never replied to: its client is told nothing any more, and gives up after its patience. To reply
-/// later, keep a [`Ticket`] of it.
+/// If it is dropped without a reply, none is ever sent: the client gives up after its patience. To reply later, keep a
+/// [`Ticket`] of it.
 #[must_use = "its client waits for a reply"]
 pub struct Request<'a> {
     server: &'a mut Server,
@@ -77,8 +77,8 @@ impl Request<'_> {
         self.entry().map_or(&[], |(entry, message)| &entry.body[..message.bytes as usize])
     }
 
-    /// The first bytes of the readable segment, as many as came with the message: [`Request::move_from`] does not ask for
-    /// them again.
+    /// The first bytes of the readable segment that came with the message: [`Request::move_from`] does not request them
+    /// again.
     #[must_use]
     pub fn carried(&self) -> &[u8] {
         self.entry().map_or(&[], |(entry, message)| &entry.body[message.bytes as usize..])
@@ -107,19 +107,19 @@ impl Request<'_> {
         self.entry().map(|_| ()).ok_or(Error::Gone)
     }
 
-    /// Who sent it.
+    /// The address of its sender.
     #[must_use]
     pub const fn client(&self) -> SocketAddr {
         self.ticket.address
     }
 
-    /// The number by which its client is told from others at the same address, and from who was there before.
+    /// The number that distinguishes its client from others at the same address, also earlier ones.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.server.table.entries[self.ticket.entry].connection
     }
 
-    /// What the protocol has seen of this client.
+    /// Counters of the protocol for this client.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.server.table.entries[self.ticket.entry].machine.counters()
@@ -139,8 +139,8 @@ impl Request<'_> {
         self.server.move_on(self.ticket, data, offset, &mut Posted::once(&mut [], 0))
     }
 
-    /// Moves what is at `offset` of the client's readable segment here; returns when all of it is there. What came with the
-    /// message is not asked for.
+    /// Moves the bytes at `offset` of the client's readable segment here; returns when all of them are there. Bytes
+    /// that came with the message are not requested.
     ///
     /// # Errors
     /// As [`Request::move_to`].
@@ -167,7 +167,7 @@ impl Request<'_> {
         moved
     }
 
-    /// Replies, which lets the client go on.
+    /// Replies, which unblocks the client.
     ///
     /// # Errors
     /// [`Error::Long`]: more than [`Request::room`]. [`Error::Gone`]: the client has given the message up.

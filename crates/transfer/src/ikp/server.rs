@@ -1,4 +1,4 @@
-//! Who receives messages, moves data and replies: many clients on one socket, one thread.
+//! The receiving side: messages, moves and replies for many clients on one socket, one thread.
 
 use super::error::Error;
 use super::options::{Options, Protocol};
@@ -91,8 +91,8 @@ impl Server {
         self.carrier.local().map_err(|error| Error::Io("asking for the address", error))
     }
 
-    /// Takes what has come and answers whoever repeats a message; never waits. For a server that works long on something
-    /// else, to be called more often than its clients' patience. Messages that come stay to be received.
+    /// Handles what has come and answers repeated messages; never waits. A server that works long on something else has
+    /// to call it more often than its clients' patience. New messages wait to be received.
     ///
     /// # Errors
     /// [`Error::Interrupted`] and [`Error::Io`].
@@ -101,13 +101,13 @@ impl Server {
         Ok(())
     }
 
-    /// What it turned away.
+    /// Counters of refused packets.
     #[must_use]
     pub const fn refused(&self) -> Refused {
         self.refused
     }
 
-    /// How many clients it knows.
+    /// Number of known clients.
     #[must_use]
     pub fn clients(&self) -> usize {
         self.table.entries.len()
@@ -148,7 +148,7 @@ impl Server {
 
     // --- moves ---
 
-    /// Goes on until the move of this request has ended, or cannot go on: then nobody lends its memory any more.
+    /// Runs until the move of this request has ended or failed: after that the memory is no longer borrowed.
     pub(super) fn move_on(
         &mut self,
         ticket: Ticket,
@@ -183,8 +183,7 @@ impl Server {
 
     // --- what leaves ---
 
-    /// Sends what is to be sent to a client, but for a bound on what goes between two looks for answers; whether that was
-    /// all.
+    /// Sends the output for a client, up to a bound between two receives; returns whether that was all.
     pub(super) fn flush(&mut self, entry: usize, now: Instant, data: &[u8], offset: u32) -> Result<bool, Error> {
         let Self { table, carrier, out, refused, .. } = self;
         let entry = &mut table.entries[entry];
@@ -277,7 +276,7 @@ impl Server {
         self.flush(entry, now, &[], 0).map(|_| ())
     }
 
-    /// The seat of who sent this packet, a new one where it is a new client's message.
+    /// The entry of this packet's sender, a new one for a new client's message.
     fn entry(&mut self, now: Instant, sender: SocketAddr, header: &Header) -> Result<Option<usize>, Error> {
         if let Some(entry) = self.table.find(sender, header.connection) {
             return Ok(Some(entry));

@@ -1,7 +1,7 @@
-//! The clients a server knows: a bounded table by address and number.
+//! The clients of a server: a bounded table by address and number.
 //!
-//! Who asked that messages are delivered once is remembered for the time the options say; others may make room for
-//! somebody new as soon as they have their reply. When nobody may, a newcomer is turned away.
+//! Clients that requested delivery once are remembered for the time of the options; others may be replaced as soon as
+//! they have their reply. If no entry is free, a new client is refused.
 
 use super::options::Protocol;
 use stackline_core::time::Instant;
@@ -33,14 +33,14 @@ pub struct Ticket {
     pub(super) address: SocketAddr,
 }
 
-/// What a server turned away.
+/// Counters of refused packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// Messages of new clients, for want of room.
+    /// Messages of new clients, for lack of room.
     pub full: u64,
-    /// Packets that had no header that is known, or came from nowhere.
+    /// Packets without a known header, or without an address.
     pub strange: u64,
-    /// Packets of nobody who is known.
+    /// Packets of unknown clients.
     pub unknown: u64,
     /// Packets to a client that its route did not take.
     pub unsent: u64,

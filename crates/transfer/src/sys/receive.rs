@@ -48,7 +48,7 @@ pub(crate) struct ReceiveBuffers {
     vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
     control: Box<[Control]>,
-    /// Room for the address a message came from, where that is wanted.
+    /// Room for the address of a message's sender, if needed.
     name: Option<libc::sockaddr_storage>,
     name_length: libc::socklen_t,
 }
@@ -175,7 +175,7 @@ impl ReceiveBuffers {
         length(got as isize)
     }
 
-    /// What is known of message `index` of the last call.
+    /// Properties of message `index` of the last call.
     pub(crate) fn message(&self, index: usize) -> Message {
         let message = &self.headers[index];
         let bytes = message.msg_len as usize;

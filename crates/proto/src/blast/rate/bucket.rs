@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_time_is_worth_two_milliseconds_and_a_burst_at_most() {
+    fn idle_time_allows_at_most_two_milliseconds_and_a_burst() {
         let mut bucket = Bucket::new(1500.0, 0.0);
         assert_eq!(left(&mut bucket, 0), Err(Instant(1_000_000)));
         assert_eq!(left(&mut bucket, 60_000_000_000), Ok(4500));

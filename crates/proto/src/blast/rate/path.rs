@@ -80,7 +80,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn what_was_least_is_forgotten_after_five_to_ten_seconds() {
+    fn the_minimum_expires_after_five_to_ten_seconds() {
         let mut path = Path::new(Instant(0), 0.02);
         let mut forgotten = None;
         for tenth in 1..200 {

@@ -102,7 +102,7 @@ fn numbers_of_blasts_wrap() {
 }
 
 #[test]
-fn rounds_wrap_and_whoever_was_away_for_long_is_believed() {
+fn rounds_wrap_and_a_long_absence_is_tolerated() {
     let interval = Interval::Fixed(Duration(10 * MS));
     for strategy in STRATEGIES {
         // Away for so many intervals: some, more than half of the rounds there are, and all of them.
@@ -181,7 +181,7 @@ fn blasts_that_overlap_or_leave_something_out_are_never_delivered() {
 }
 
 #[test]
-fn a_blast_beyond_what_was_granted_is_refused_and_counted() {
+fn a_blast_beyond_the_grant_is_refused_and_counted() {
     let options = Options { flight: 4, buffer: 3000, ..Options::blast(Strategy::Selective, 1000, 2000) };
     let mut receiver = Receiver::new(&options, 7);
     let data = |blast, start, length| Header { blast, start, length, ..Header::new(Kind::Data, 7) };
@@ -207,7 +207,7 @@ fn a_blast_beyond_what_was_granted_is_refused_and_counted() {
 }
 
 #[test]
-fn memory_stays_bounded_whatever_is_answered_and_asked() {
+fn memory_stays_bounded_for_any_requests_and_answers() {
     let options = Options { flight: 4, ..Options::blast(Strategy::Selective, 100, 800) };
     let (mut sender, mut receiver) = pair(&options);
     sender.send(3200);

@@ -33,7 +33,7 @@ fn one(receiver: &mut Receiver, now: Instant, run: &Run, n: u32) -> Option<u64> 
 
 proptest! {
     #[test]
-    fn rows_are_what_their_packets_are(
+    fn rows_equal_their_single_packets(
         strategy in prop::sample::select(&[Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective][..]),
         lengths in prop::collection::vec(1_u64..9000, 1..5),
         fates in prop::collection::vec((0_u32..30, 0_u32..30, any::<bool>(), 0_u64..3), 1..60),

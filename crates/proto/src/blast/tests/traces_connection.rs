@@ -25,7 +25,7 @@ fn says(end: &mut Connection, now: Instant, header: &Header, body: &[u8]) -> Opt
 }
 
 #[test]
-fn opening_is_said_again_until_it_is_accepted() {
+fn opening_is_repeated_until_it_is_accepted() {
     let mut script = connecting();
     script.lose(&[">Open", ">Open", "<Accept"]);
     let trace = ["0 -> (Open)", "20 -> (Open)", "60 -> Open", "61 <- (Accept)", "140 -> Open", "141 <- Accept"];
@@ -49,7 +49,7 @@ fn opening_is_given_up_after_its_patience() {
 }
 
 #[test]
-fn other_terms_are_refused_for_good() {
+fn different_parameters_are_refused_for_good() {
     let mut script = Script::connecting([options(), fixed(Strategy::Full, 4)]);
     let refused = State::Failed(Failure::Refused(Refusal::Parameters));
     assert_eq!(script.until(2), ["0 -> Open", "1 <- Refuse"]);
@@ -60,7 +60,7 @@ fn other_terms_are_refused_for_good() {
 }
 
 #[test]
-fn terms_that_are_accepted_but_cannot_be_are_refused_for_good() {
+fn impossible_parameters_in_an_accept_are_refused_for_good() {
     let mut script = connecting();
     let parameters = ConnectParameters::new(&fixed(Strategy::Full, 4), [5; 16], [2; 16]).write();
     script.lose(&[ALL]);
@@ -86,7 +86,7 @@ fn a_stranger_is_not_answered() {
 }
 
 #[test]
-fn of_two_openers_the_second_is_told_that_it_is_late() {
+fn the_second_of_two_openers_is_refused() {
     let now = Instant(0);
     let mut listener = Connection::listen(&options(), [5; 16], [0; 16]);
     let parameters = ConnectParameters::new(&options(), [5; 16], [0; 16]).write();
@@ -100,7 +100,7 @@ fn of_two_openers_the_second_is_told_that_it_is_late() {
 }
 
 #[test]
-fn what_is_handed_over_before_it_is_open_leaves_when_it_is() {
+fn data_written_before_it_is_open_leaves_afterwards() {
     let mut script = connecting();
     script.path.send(0, 1500);
     script.end(0).finish();
@@ -143,7 +143,7 @@ fn the_end_of_a_stream_is_as_reliable_as_its_data() {
 }
 
 #[test]
-fn closing_waits_for_what_was_sent_and_is_said_until_it_is_heard() {
+fn closing_waits_for_sent_data_and_is_repeated() {
     let mut script = Script::open(options());
     script.lose(&[">0.0:1", ">Close", "<Closed"]);
     script.path.send(0, 2000);
@@ -175,7 +175,7 @@ fn both_close_at_once() {
 }
 
 #[test]
-fn whoever_closes_waits_a_second_for_the_last_word() {
+fn the_closing_side_waits_a_second_for_the_answer() {
     let mut script = Script::open(options());
     script.lose(&[ALL]);
     script.close(0);
@@ -185,7 +185,7 @@ fn whoever_closes_waits_a_second_for_the_last_word() {
 }
 
 #[test]
-fn closing_with_data_that_nobody_acknowledges_fails_after_the_patience() {
+fn closing_with_unacknowledged_data_fails_after_the_patience() {
     let mut script = Script::open(Options { patience: Duration(45 * MS), ..options() });
     script.lose(&[ALL]);
     script.path.send(0, 1000);
@@ -215,7 +215,7 @@ fn an_opening_that_is_given_up_is_taken_back() {
 }
 
 #[test]
-fn whoever_closes_says_what_has_arrived() {
+fn a_close_reports_what_has_arrived() {
     // The answer to the last blast is lost, and nobody is there any more to answer it again.
     let mut script = Script::open(options());
     script.lose(&["<0.0", "<1.0"]);
@@ -239,7 +239,7 @@ fn whoever_closes_says_what_has_arrived() {
 }
 
 #[test]
-fn an_answer_goes_before_the_word_that_it_is_closed() {
+fn answers_leave_before_closed() {
     let now = Instant(0);
     let mut end = Connection::listen(&options(), [5; 16], [0; 16]);
     let parameters = ConnectParameters::new(&options(), [5; 16], [0; 16]).write();

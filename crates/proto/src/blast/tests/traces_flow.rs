@@ -14,7 +14,7 @@ fn untaken(options: Options) -> Script {
 }
 
 #[test]
-fn a_receiver_without_buffers_is_asked_again_and_nothing_is_lost() {
+fn a_receiver_without_buffers_is_probed_and_nothing_is_lost() {
     let mut script = untaken(Options { buffer: 4000, ..fixed(Strategy::Selective, 4) });
     script.path.send(0, 10_000);
     let trace =
@@ -47,7 +47,7 @@ fn a_receiver_without_buffers_is_asked_again_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_limit_that_was_told_in_vain_is_asked_for() {
+fn a_lost_limit_is_probed() {
     let mut script = untaken(Options { buffer: 2000, ..fixed(Strategy::Full, 2) });
     script.path.send(0, 3000);
     assert_eq!(script.until(4), ["0 -> 0.0 0 1?", "1 <- 0.0 all"]);
@@ -67,7 +67,7 @@ fn a_blast_that_fits_partly_waits_for_room_while_others_are_on_their_way() {
 }
 
 #[test]
-fn a_fixed_interval_counts_from_the_packet_that_asks_and_never_changes() {
+fn a_fixed_interval_counts_from_the_requesting_packet() {
     let mut script = Script::open(fixed(Strategy::Selective, 2));
     script.lose(&[ALL]);
     script.path.send(0, 2000);
@@ -87,7 +87,7 @@ fn an_interval_that_measures_doubles_in_silence() {
 }
 
 #[test]
-fn an_interval_shorter_than_the_round_trip_repeats_in_vain_but_ends() {
+fn an_interval_shorter_than_the_round_trip_ends_too() {
     for strategy in [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
         let interval = Interval::Fixed(Duration(MS / 2));
         let mut script = Script::open(Options { interval, ..fixed(strategy, 4) });
@@ -148,7 +148,7 @@ fn an_answer_within_its_patience_keeps_a_sender_waiting() {
 }
 
 #[test]
-fn a_blocked_sender_gives_up_its_patience_after_a_question_nobody_answered() {
+fn a_blocked_sender_gives_up_after_an_unanswered_probe() {
     let mut script = untaken(Options { buffer: 2000, patience: Duration(45 * MS), ..fixed(Strategy::Selective, 2) });
     script.path.send(0, 3000);
     script.until(10);
@@ -176,7 +176,7 @@ fn a_receiver_in_the_middle_of_a_blast_gives_up_too() {
 }
 
 #[test]
-fn a_receiver_that_hears_no_more_says_so_of_itself() {
+fn a_receiver_reports_missing_packets_by_itself() {
     let nak_delay = Some(Duration(4 * MS));
     let options = Options { nak_delay, ..fixed(Strategy::Selective, 4) };
     let mut script = Script::open(options);
@@ -197,7 +197,7 @@ fn a_receiver_that_hears_no_more_says_so_of_itself() {
 }
 
 #[test]
-fn a_path_slower_than_the_hush_makes_nobody_repeat() {
+fn a_slow_path_causes_no_needless_naks() {
     for strategy in [Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
         let mut script =
             Script::open(Options { interval: Interval::Adaptive, ..Options::blast(strategy, 1000, 16_000) });
@@ -210,7 +210,7 @@ fn a_path_slower_than_the_hush_makes_nobody_repeat() {
 }
 
 #[test]
-fn what_is_said_unasked_is_no_round_trip() {
+fn an_unsolicited_answer_is_no_round_trip() {
     let mut script =
         Script::open(Options { interval: Interval::Adaptive, ..Options::blast(Strategy::Selective, 1000, 4000) });
     script.path.slot = Duration(MS / 10);
@@ -228,7 +228,7 @@ fn what_is_said_unasked_is_no_round_trip() {
 }
 
 #[test]
-fn what_is_said_unasked_brings_back_a_lost_question() {
+fn an_unsolicited_answer_replaces_a_lost_request() {
     let options = Options { nak_delay: Some(Duration(4 * MS)), ..fixed(Strategy::Selective, 4) };
     let mut script = Script::open(options);
     script.path.slot = Duration(MS / 2);

@@ -1,4 +1,4 @@
-//! What a client tells whoever drives it.
+//! What a client reports to its driver: state, arrivals, errors of use, counters. Plain data.
 
 use crate::blast::interval::Wait;
 use crate::ikp::wire::Refusal;
@@ -17,7 +17,8 @@ pub enum State {
 /// Why a message came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Nothing was heard of the server for longer than the options' patience. The message may have been received or not.
+    /// Nothing was received from the server for longer than the options' patience. The message may have been received
+    /// or not.
     Silent,
     /// The server does not take it.
     Refused(Refusal),
@@ -49,11 +50,11 @@ pub enum Arrival {
     },
     /// Nothing: it is control, has been here before, or is of another time.
     Nothing,
-    /// It goes beyond what was granted, or makes no sense.
+    /// It goes beyond the grants, or is invalid.
     Refused,
 }
 
-/// Why a client wants to be asked again.
+/// Why a client has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The message has to be sent, or sent again.
@@ -66,7 +67,7 @@ pub enum Cause {
     Patience,
 }
 
-/// What a client has seen.
+/// Counters of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Messages replied to.

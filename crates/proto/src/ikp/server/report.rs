@@ -1,4 +1,4 @@
-//! What a server tells whoever drives it.
+//! What a server reports to its driver: results of moves and arrivals, errors of use, counters. Plain data.
 
 use crate::blast::interval::Wait;
 use crate::ikp::wire::Grants;
@@ -29,7 +29,7 @@ pub enum Arrival {
     Place(u32),
     /// Nothing: it is control, has been here before, or is of another time.
     Nothing,
-    /// It goes beyond what was asked for, or makes no sense.
+    /// It goes beyond what was requested, or is invalid.
     Refused,
 }
 
@@ -51,7 +51,7 @@ pub enum Mistake {
 /// How a move is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It goes on.
+    /// It is in progress.
     Going,
     /// All its bytes have arrived.
     Done,
@@ -61,20 +61,20 @@ pub enum Progress {
     Gone,
 }
 
-/// Why a server wants to be asked again.
+/// Why a server has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A reply, an answer or PENDING is to be sent.
     Answer,
     /// Something of a move is to be sent.
     Move(Wait),
-    /// A range is to be asked for, or asked for again.
+    /// A range is to be requested, perhaps again.
     Ask,
     /// The client has been silent for too long in a move.
     Patience,
 }
 
-/// What a server has seen of a client.
+/// Counters of a server for one client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Messages delivered, repeated ones included.
@@ -83,9 +83,9 @@ pub struct Counters {
     pub again: u64,
     /// Sends answered with PENDING.
     pub pending: u64,
-    /// Replies said again.
+    /// Replies repeated.
     pub repeated: u64,
-    /// Packets that make no sense or went beyond what was asked for.
+    /// Packets that were invalid or went beyond what was requested.
     pub violations: u64,
     /// Packets of another transaction or delivery.
     pub stale: u64,

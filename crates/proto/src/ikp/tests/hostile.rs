@@ -57,7 +57,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_between_them_holds(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_exchange_keeps_the_invariants(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         crate::ikp::fuzzing::packets(&bytes);
     }
 }
@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn no_client_makes_a_server_go_beyond_what_it_asked_for(packets in packets(), to: bool) {
+    fn no_client_makes_a_server_exceed_its_requests(packets in packets(), to: bool) {
         let mut server = Server::new(&Options::v(), 7);
         let mut honest = Client::new(&Options::v(), 7, 0);
         let mut now = Instant(1);
@@ -135,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn who_is_honest_is_served_among_strangers(packets in packets()) {
+    fn honest_clients_are_served_among_strangers(packets in packets()) {
         let mut server = Server::new(&Options::v(), 9);
         let mut client = Client::new(&Options::v(), 9, 0);
         let mut now = Instant(1);

@@ -64,7 +64,7 @@ fn a_lost_send_is_sent_again() {
 }
 
 #[test]
-fn a_lost_reply_is_said_again_where_duplicates_are_suppressed() {
+fn a_lost_reply_is_repeated_where_duplicates_are_suppressed() {
     let mut world = world(fixed(Options::once()), alloc::vec![1]);
     world.script = alloc::vec![REPLY];
     world.send(32, NONE);
@@ -97,7 +97,7 @@ fn a_message_that_is_worked_on_is_pending() {
 }
 
 #[test]
-fn a_pending_message_is_asked_about_less_and_less_often() {
+fn a_pending_message_is_repeated_less_and_less_often() {
     let sends = said(
         Options { patience: Duration(4_000_000_000), ..Options::v() },
         32,
@@ -127,7 +127,7 @@ fn a_move_to_is_a_blast_and_one_answer() {
 }
 
 #[test]
-fn what_is_lost_of_a_move_to_is_sent_again_from_the_first_packet_missing() {
+fn a_move_to_is_resent_from_the_first_missing_packet() {
     let grants = Grants { readable: 0, writable: 3000 };
     assert_eq!(
         said(fixed(Options::v()), 32, grants, &[Act::To(0, 3000), REPLY], &[2]),
@@ -146,7 +146,7 @@ fn what_is_lost_of_a_move_to_is_sent_again_from_the_first_packet_missing() {
 }
 
 #[test]
-fn a_move_from_is_asked_for_and_comes_as_a_blast() {
+fn a_move_from_is_requested_and_comes_as_a_blast() {
     let grants = Grants { readable: 4000, writable: 0 };
     assert_eq!(
         said(fixed(Options::v()), 1056, grants, &[Act::From(1000, 2000), Act::From(0, 1000), REPLY], &[]),
@@ -164,7 +164,7 @@ fn a_move_from_is_asked_for_and_comes_as_a_blast() {
 }
 
 #[test]
-fn a_lost_question_is_asked_again_and_a_lost_answer_is_none_of_the_next_ranges() {
+fn lost_requests_are_repeated_and_late_answers_ignored() {
     let grants = Grants { readable: 4000, writable: 0 };
     // Lost: the first question, and the answer to the first range.
     assert_eq!(
@@ -255,7 +255,7 @@ fn old_packets_are_of_no_transaction() {
 }
 
 #[test]
-fn nothing_moves_beyond_what_was_granted() {
+fn nothing_moves_beyond_the_grants() {
     use crate::ikp::server::Mistake;
     let mut world = world(fixed(Options::v()), Vec::new());
     world.send(32, Grants { readable: 100, writable: 200 });
