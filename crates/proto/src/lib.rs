@@ -17,5 +17,6 @@ extern crate alloc;
 
 pub mod blast;
 pub mod datagram;
+mod fuzz_path;
 pub mod ikp;
 pub mod tcp;

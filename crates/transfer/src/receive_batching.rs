@@ -1,5 +1,5 @@
-//! Naps of a receiver in the middle of a long transfer: instead of being woken for every message it sleeps for a fixed short
-//! time, so that the sender need not wake it (an interrupt to another processor each time) and many messages are there then.
+//! A receiver in the middle of a long transfer sleeps for a fixed short time instead of being woken for every message, so
+//! that the sender need not wake it (an interrupt to another processor each time) and many messages are read at once.
 //!
 //! A sleep pays where it brings much and costs the sender nothing: it gets shorter when a large part of the grant
 //! arrives meanwhile, and is skipped for a while when little arrives.
