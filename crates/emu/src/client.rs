@@ -46,7 +46,7 @@ impl Emulation {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| cannot_start(program, &e))?;
         let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(Refusal::emulation("the emulator has no pipes"));
+            return Err(Refusal::emulation("the emulator was started without pipes"));
         };
         let (to, from) = (File::from(OwnedFd::from(to)), File::from(OwnedFd::from(from)));
         let connection = Connection { to: Some(to), from: BufReader::new(from), child: Some(child) };
@@ -198,7 +198,7 @@ impl From<io::Error> for RequestError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Self::Lost,
-            _ => Self::Refused(Refusal::emulation(format!("speaking with the emulator failed: {error}"))),
+            _ => Self::Refused(Refusal::emulation(format!("communication with the emulator failed: {error}"))),
         }
     }
 }
@@ -206,7 +206,7 @@ impl From<io::Error> for RequestError {
 fn unexpected(answer: Answer) -> RequestError {
     RequestError::Refused(match answer {
         Answer::Refused(refusal) => refusal,
-        _ => Refusal::emulation("the emulator answered another question"),
+        _ => Refusal::emulation("the answer of the emulator does not match the request"),
     })
 }
 
@@ -235,8 +235,9 @@ fn name(key: &str, network: &Network, options: &Options) -> Result<SocketAddr> {
 /// A connection to a running emulator, or to one started for it.
 fn connect_or_start(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
     let Ok(stream) = UnixStream::connect_addr(name) else { return start_shared(program, name) };
-    let owner =
-        getsockopt(&stream, sockopt::PeerCredentials).map_err(|e| Refusal::call("asking who listens", e))?.uid();
+    let owner = getsockopt(&stream, sockopt::PeerCredentials)
+        .map_err(|e| Refusal::call("reading the credentials of the peer", e))?
+        .uid();
     check_owner(owner)?;
     Ok(Some(stream))
 }

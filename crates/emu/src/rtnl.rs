@@ -76,7 +76,7 @@ impl Rtnl {
     }
 
     fn send(&self, bytes: &[u8], what: &[&'static str]) -> Result<(), Refused> {
-        let lost = |error: io::Error| Refused { what: "talking rtnetlink", error };
+        let lost = |error: io::Error| Refused { what: "an exchange over rtnetlink", error };
         socket::send(self.socket.as_raw_fd(), bytes, MsgFlags::empty()).map_err(|e| lost(e.into()))?;
         let mut room = vec![0; ROOM];
         let mut left = what.len();

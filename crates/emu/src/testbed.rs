@@ -78,10 +78,10 @@ fn marks(network: &Network) -> bool {
 fn check_limits(hosts: usize) -> Result<()> {
     if hosts > veth_port::MOST_HOSTS {
         let message = format!("an emulated network has at most {} hosts, not {hosts}", veth_port::MOST_HOSTS);
-        return Err(Refusal::input(message).hint("`--in simulated` has no such bound"));
+        return Err(Refusal::input(message).hint("`--in simulated` has no such limit"));
     }
     let wanted = 2 * hosts as u64 + SPARE_FILES;
-    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| Refusal::call("asking for the limit of files", e))?;
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| Refusal::call("reading the limit of open files", e))?;
     if limit.1 < wanted {
         let message = format!("{hosts} emulated hosts need {wanted} file descriptors, the limit is {}", limit.1);
         return Err(Refusal::environment(message).hint(format!("`ulimit -Hn {wanted}`, or `--in simulated`")));

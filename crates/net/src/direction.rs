@@ -300,7 +300,7 @@ impl Direction {
         if self.backlog + bytes > self.limit_bytes || self.waiting + 1 > self.limit_packets {
             return Offer::Refused(Reason::QueueFull);
         }
-        let mark = match self.judge(at, bytes) {
+        let mark = match self.decide(at, bytes) {
             Admission::Take => false,
             Admission::Early if can_mark && self.ecn => true,
             Admission::Early => return Offer::Refused(self.reason(Reason::RedEarly)),
@@ -354,7 +354,7 @@ impl Direction {
     }
 
     /// The decision of a discipline that decides at arrival.
-    fn judge(&mut self, at: Instant, bytes: u64) -> Admission {
+    fn decide(&mut self, at: Instant, bytes: u64) -> Admission {
         let idle_since = (self.waiting == 0).then_some(self.free_at);
         let typical = self.airtime(at, self.mtu).map_or(1, |time| time.0.max(1));
         match &mut self.queue_kind {
@@ -428,8 +428,8 @@ impl Direction {
             QueueKind::CoDel(held) => loop {
                 let (fifo, codel) = &mut **held;
                 let (since, _, slot) = fifo.pop()?;
-                let stood_too_long = codel.drop_or_mark(now, now.since(since), fifo.bytes(), mtu);
-                if !stood_too_long || mark_or_drop(slot) {
+                let waited_too_long = codel.drop_or_mark(now, now.since(since), fifo.bytes(), mtu);
+                if !waited_too_long || mark_or_drop(slot) {
                     return Some(slot);
                 }
             },

@@ -18,7 +18,7 @@ pub(crate) enum Way {
 
 /// What the interface does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum NextStep {
     /// A copy lasts until then.
     CopyUntil(Instant),
     /// A buffer becomes free then.
@@ -126,15 +126,15 @@ impl Card {
     }
 
     /// Begins the next copy if there is one and the processor is free.
-    pub(crate) fn turn(&mut self, now: Instant) -> Turn {
+    pub(crate) fn next_step(&mut self, now: Instant) -> NextStep {
         if self.copying.is_some() {
-            return Turn::Rest;
+            return NextStep::Rest;
         }
         if self.busy_waits
             && let Some(departure) = self.on_the_wire.back().filter(|departure| **departure > now)
         {
             let idle = self.arrived.is_empty() && self.leaving.is_empty();
-            return if idle { Turn::Rest } else { Turn::WaitUntil(*departure) };
+            return if idle { NextStep::Rest } else { NextStep::WaitUntil(*departure) };
         }
         if let Some((slot, bytes)) = self.arrived.pop_front() {
             return self.copy(now, slot, bytes, Way::In);
@@ -143,11 +143,11 @@ impl Card {
             self.on_the_wire.pop_front();
         }
         match (self.leaving.is_empty(), self.on_the_wire.front()) {
-            (true, _) => Turn::Rest,
-            (false, Some(departure)) if self.on_the_wire.len() >= self.out_buffers => Turn::WaitUntil(*departure),
+            (true, _) => NextStep::Rest,
+            (false, Some(departure)) if self.on_the_wire.len() >= self.out_buffers => NextStep::WaitUntil(*departure),
             _ => match self.leaving.pop_front() {
                 Some((slot, bytes)) => self.copy(now, slot, bytes, Way::Out),
-                None => Turn::Rest,
+                None => NextStep::Rest,
             },
         }
     }
@@ -158,12 +158,12 @@ impl Card {
         clippy::cast_precision_loss,
         reason = "a copy takes less than 2^52 ns"
     )]
-    fn copy(&mut self, now: Instant, slot: u32, bytes: u64, way: Way) -> Turn {
+    fn copy(&mut self, now: Instant, slot: u32, bytes: u64, way: Way) -> NextStep {
         let cost = self.per_packet_ns + self.per_byte_ns * bytes as f64;
         let until = now + Duration((cost + 0.5) as u64);
         self.copying = Some((slot, way, until));
         self.free_at = self.free_at.max(now);
         self.spends_until(until);
-        Turn::CopyUntil(until)
+        NextStep::CopyUntil(until)
     }
 }

@@ -73,7 +73,7 @@ enum Event {
     /// One of a frame's cells has crossed that direction.
     Cell { port: Port, slot: u32, index: u32 },
     /// A host's processor or interface is free.
-    Turn { node: Node },
+    CopyDone { node: Node },
 }
 
 /// A packet in the network and its state.
@@ -226,7 +226,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
                 Event::At { node, slot } => self.at(now, node, slot),
                 Event::Complete { slot } => self.host_receives(now, slot),
                 Event::Cell { port, slot, index } => self.cell(now, port, slot, index),
-                Event::Turn { node } => self.turn(now, node),
+                Event::CopyDone { node } => self.finish_copy(now, node),
                 Event::Free { port } => {
                     self.serve(now, port);
                     None

@@ -397,7 +397,7 @@ fn has(connection: &Connection, end: u64) -> bool {
 /// Bytes of a round in memory of so many bytes.
 fn round(memory: usize) -> Result<usize, Error> {
     let round = memory.checked_sub(TAIL).filter(|round| *round > 0);
-    let short = || format!("{memory} B of memory cannot be used round and round; hint: lend more than {TAIL} B");
+    let short = || format!("{memory} B of memory are too few for a ring; hint: use more than {TAIL} B");
     round.ok_or_else(|| Error::Options(short()))
 }
 

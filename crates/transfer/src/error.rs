@@ -42,17 +42,17 @@ impl fmt::Display for Error {
             Self::Gone => f.write_str("the peer's process is gone; hint: see how it ended on the other host"),
             Self::Silent(patience) => write!(
                 f,
-                "the peer has said nothing for {patience}; hint: see whether it runs and whether a firewall drops its packets"
+                "the peer has been silent for {patience}; hint: see whether it runs and whether a firewall drops its packets"
             ),
             Self::Refused(Refusal::Version) => {
-                f.write_str("the peer speaks another version; hint: use the same version on both hosts")
+                f.write_str("the peer has another version of the protocol; hint: use the same version on both hosts")
             }
-            Self::Refused(Refusal::Parameters) => {
-                f.write_str("the peer wants other terms; hint: give both sides the same strategy and checks")
-            }
-            Self::Refused(Refusal::Busy) => f.write_str("the peer is in another connection; hint: close that first"),
+            Self::Refused(Refusal::Parameters) => f.write_str(
+                "the strategy or the checks of the peer differ; hint: give both sides the same strategy and checks",
+            ),
+            Self::Refused(Refusal::Busy) => f.write_str("the peer has another connection; hint: close that first"),
             Self::Closed => f.write_str("the peer closed the channel before everything had arrived"),
-            Self::Interrupted => f.write_str("it was ended before it was done"),
+            Self::Interrupted => f.write_str("it was interrupted before its end"),
             Self::Broken => f.write_str("the channel failed before; hint: open another one"),
             Self::Options(what) => f.write_str(what),
             Self::Io(what, error) => write!(f, "{what} failed: {error}"),

@@ -103,7 +103,7 @@ impl Frames {
         let packet = packet_of(known.mtu, options.packet);
         let room = (PREFIX + packet).max(frames_out::LEAST);
         let rx_ring = RxRing::new(room, (options.receive_buffer / room).max(LEAST_SLOTS))?;
-        widen(rx_ring.socket(), options.send_buffer)?;
+        set_send_buffer(rx_ring.socket(), options.send_buffer)?;
         let (joined_out, receive_buffer) = (frames_out::FRAMES, rx_ring.ring().bytes());
         let frames = Self {
             rx_ring,
@@ -316,7 +316,7 @@ fn packet_of(mtu: usize, wanted: usize) -> usize {
     if wanted == 0 { most } else { most.min(wanted) }
 }
 
-fn widen(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+fn set_send_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     let most = i32::try_from(bytes).unwrap_or(i32::MAX / 2);
     let set = |name| option::set(socket, libc::SOL_SOCKET, name, most);
     set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF))

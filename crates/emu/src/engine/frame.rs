@@ -128,10 +128,10 @@ fn describe(frame: &mut [u8], offload: Offload) {
     let mark = if reduced { frame[1] & GSO_ECN } else { 0 };
     frame[0] |= NEEDS_CHECKSUM;
     frame[1] = if several { kind | mark } else { GSO_NONE };
-    put_own(frame, 2, (offload.data - VIRTIO) as u16);
-    put_own(frame, 4, if several { offload.full as u16 } else { 0 });
-    put_own(frame, 6, (offload.segment - VIRTIO) as u16);
-    put_own(frame, 8, offload.checksum as u16);
+    put_native(frame, 2, (offload.data - VIRTIO) as u16);
+    put_native(frame, 4, if several { offload.full as u16 } else { 0 });
+    put_native(frame, 6, (offload.segment - VIRTIO) as u16);
+    put_native(frame, 8, offload.checksum as u16);
 }
 
 fn put(frame: &mut [u8], at: usize, value: u16) {
@@ -139,7 +139,7 @@ fn put(frame: &mut [u8], at: usize, value: u16) {
 }
 
 /// In native byte order, as in the virtio-net header.
-fn put_own(frame: &mut [u8], at: usize, value: u16) {
+fn put_native(frame: &mut [u8], at: usize, value: u16) {
     frame[at..at + 2].copy_from_slice(&value.to_ne_bytes());
 }
 

@@ -1,7 +1,7 @@
 //! Between a host's memory and its links.
 
 use super::{Event, Network};
-use crate::interface::{Turn, Way};
+use crate::interface::{NextStep, Way};
 use crate::packet::{Node, Payload};
 use crate::tap::{NetworkEvent, Place, Reason, Tap};
 use stackline_core::time::Instant;
@@ -27,7 +27,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
                 card.leaves(slot, bytes);
             }
         }
-        self.look(now, from);
+        self.start_copy(now, from);
     }
 
     /// All of a packet has reached its host: its slot once it is in memory.
@@ -36,7 +36,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let (from, to, bytes) = (packet.from, packet.to, packet.bytes());
         let Some(Some(card)) = self.cards.get_mut(to.0 as usize).filter(|_| from != to) else { return Some(slot) };
         if card.arrives(slot, bytes) {
-            self.look(now, to);
+            self.start_copy(now, to);
         } else if let Some(flight) = self.remove(slot) {
             if let Some(port) = flight.last_port {
                 self.directions[port.0 as usize]
@@ -50,7 +50,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     /// Called when a copy may have ended or a buffer is free: the slot of a packet that is now in memory.
-    pub(super) fn turn(&mut self, now: Instant, node: Node) -> Option<u32> {
+    pub(super) fn finish_copy(&mut self, now: Instant, node: Node) -> Option<u32> {
         let card = self.cards.get_mut(node.0 as usize)?.as_mut()?;
         let done = card.copied(now);
         if let Some((slot, Way::Out)) = done {
@@ -62,16 +62,16 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
                 card.occupied_until(departure);
             }
         }
-        self.look(now, node);
+        self.start_copy(now, node);
         done.filter(|(_, way)| *way == Way::In).map(|(slot, _)| slot)
     }
 
     /// Begins the interface's next copy.
-    fn look(&mut self, now: Instant, node: Node) {
+    fn start_copy(&mut self, now: Instant, node: Node) {
         let Some(Some(card)) = self.cards.get_mut(node.0 as usize) else { return };
-        match card.turn(now) {
-            Turn::CopyUntil(at) | Turn::WaitUntil(at) => self.events.put(at, Event::Turn { node }),
-            Turn::Rest => {}
+        match card.next_step(now) {
+            NextStep::CopyUntil(at) | NextStep::WaitUntil(at) => self.events.put(at, Event::CopyDone { node }),
+            NextStep::Rest => {}
         }
     }
 }

@@ -48,7 +48,7 @@ impl CoDel {
     /// `backlog_after_bytes` wait behind it; up to `mtu` bytes are no standing queue. If it was dropped, offer the next
     /// one at the same `now`.
     pub fn drop_or_mark(&mut self, now: Instant, sojourn: Duration, backlog_after_bytes: u64, mtu: u64) -> bool {
-        let stands = self.stands_too_long(now, sojourn, backlog_after_bytes, mtu);
+        let stands = self.waited_too_long(now, sojourn, backlog_after_bytes, mtu);
         let pending = core::mem::take(&mut self.pending);
         if !stands {
             self.dropping = false;
@@ -70,7 +70,7 @@ impl CoDel {
     }
 
     /// Whether packets have waited longer than the target for an interval or more.
-    fn stands_too_long(&mut self, now: Instant, sojourn: Duration, backlog_after_bytes: u64, mtu: u64) -> bool {
+    fn waited_too_long(&mut self, now: Instant, sojourn: Duration, backlog_after_bytes: u64, mtu: u64) -> bool {
         if sojourn < self.target || backlog_after_bytes <= mtu {
             self.above_target_since = None;
             return false;

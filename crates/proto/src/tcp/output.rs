@@ -98,7 +98,7 @@ impl Connection {
         }
         self.pushes = false;
         self.sender.validate(now, core::mem::take(&mut self.sent));
-        self.ask_for_window(now);
+        self.schedule_window_probe(now);
         None
     }
 
@@ -128,7 +128,7 @@ impl Connection {
     }
 
     /// Everything is acknowledged and there is more, but no window for it: the window is probed now and then.
-    fn ask_for_window(&mut self, now: Instant) {
+    fn schedule_window_probe(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let stuck = sender.board.out == 0 && sender.next < sender.end();
         if stuck && sender.timer.is_none() {

@@ -191,12 +191,12 @@ impl Receiver {
         }
         self.beyond_bytes += range.len();
         // RFC 2018: ranges beyond the room of the next acknowledgement would never be reported.
-        self.now |= self.remember(range) && self.gathering.is_some();
+        self.now |= self.note_recent(range) && self.gathering.is_some();
         true
     }
 
     /// The newest range is reported first (RFC 2018). True when there was no place for all.
-    fn remember(&mut self, range: Range) -> bool {
+    fn note_recent(&mut self, range: Range) -> bool {
         let inside = |old: &Range| old.start >= range.start && old.end <= range.end;
         let mut kept = [Range::default(); RECENT];
         kept[0] = range;

@@ -50,14 +50,14 @@ impl Sender {
     }
 
     fn begin_reduction(&mut self) {
-        self.remember();
+        self.save_undo();
         self.prior = self.congestion.window;
         (self.delivered, self.sent_in_reduction) = (0, 0);
         self.congestion.reduce();
         self.high = self.next;
     }
 
-    fn remember(&mut self) {
+    fn save_undo(&mut self) {
         let (window, threshold) = (self.congestion.window, self.congestion.threshold);
         self.undo = Some(Undo { window, threshold, sent_again: None });
     }
@@ -119,7 +119,7 @@ impl Sender {
                 (self.board.out > 0).then_some(Push::TailProbe)
             }
             Wait::Reordering => {
-                self.judge_order(now);
+                self.check_reordering(now);
                 None
             }
             Wait::Timeout => {
@@ -135,7 +135,7 @@ impl Sender {
         }
     }
 
-    fn judge_order(&mut self, now: Instant) {
+    fn check_reordering(&mut self, now: Instant) {
         let before = self.board.lost;
         let wait = self.board.detect(now, &self.newest, self.settle());
         let lost = self.board.lost - before;
@@ -151,7 +151,7 @@ impl Sender {
 
     fn time_out(&mut self, now: Instant) {
         if self.phase <= Phase::Disorder || self.una >= self.high || (self.phase == Phase::Loss && self.backoff == 0) {
-            self.remember();
+            self.save_undo();
             self.congestion.reduce();
         }
         // What left after the newest arrival is not overdue yet.

@@ -82,18 +82,18 @@ impl From<client::Mistake> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nobody => f.write_str("nobody receives there; hint: start the server first, and see its port"),
+            Self::Nobody => f.write_str("no server receives at that address; hint: start the server first, and check its port"),
             Self::Silent(patience) => write!(
                 f,
-                "the peer has said nothing for {patience}; hint: see whether it runs and whether a firewall drops its packets"
+                "the peer has been silent for {patience}; hint: see whether it runs and whether a firewall drops its packets"
             ),
             Self::Refused(Refusal::Parameters) => f.write_str(
-                "the server takes no packets that long; hint: give both sides the same packet size and version",
+                "the packets are too long for the server; hint: give both sides the same packet size and version",
             ),
             Self::Refused(Refusal::Full) => f.write_str(
-                "the server has no room for one more client; hint: let it know more clients, or forget them sooner",
+                "the server has no room for one more client; hint: raise its number of clients, or shorten their memory",
             ),
-            Self::Gone => f.write_str("the client has given this message up"),
+            Self::Gone => f.write_str("the client has abandoned this message"),
             Self::Failed => f.write_str("a move of this request has failed before; hint: drop the request"),
             Self::Outside { granted } => write!(f, "it goes beyond the segment granted, which has {granted} B"),
             Self::Long { room } => {
@@ -104,7 +104,7 @@ impl fmt::Display for Error {
                 f,
                 "packets with {packet} B of data are not carried on this path: at most {room} B are; hint: ask for less, or raise the MTU"
             ),
-            Self::Interrupted => f.write_str("it was ended before it was done"),
+            Self::Interrupted => f.write_str("it was interrupted before its end"),
             Self::Io(what, error) => write!(f, "{what} failed: {error}"),
         }
     }
