@@ -17,7 +17,7 @@ use std::{env, process};
 /// Bytes of a page.
 pub const PAGE: usize = 64 << 10;
 
-/// What a client asks: from which byte of which file on. The page is as long as the segment it grants, or as the file.
+/// A client's request: file and first byte. The page is as long as the segment it grants, or as the file.
 #[derive(Debug, PartialEq, Eq)]
 struct Question<'a> {
     from: u64,

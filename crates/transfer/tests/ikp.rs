@@ -15,7 +15,7 @@ use support::{Manners, Rough, bytes, loopback};
 
 const SIZES: [usize; 8] = [0, 1, 1024, 1043, 1044, 65_536, 65_537, 1 << 20];
 
-/// A server at work. Messages may be delivered more than once, so it is told when to end.
+/// A running server. Messages may be delivered more than once, so it is stopped explicitly.
 struct Serving {
     address: SocketAddr,
     thread: JoinHandle<Server>,
@@ -45,7 +45,7 @@ impl Serving {
     }
 }
 
-/// Moves everything it may read here and everything it may write there, and says how much.
+/// Moves everything it may read here and everything it may write there, and returns how much.
 fn mirror(mut request: Request<'_>) -> Result<(), Error> {
     let mut data = vec![0; request.readable()];
     request.move_from(0, &mut data)?;
@@ -200,7 +200,7 @@ fn a_reply_too_long_for_its_packet_is_reported() {
     let patience = Duration(50_000_000);
     let options = Options::new(Protocol { patience, ..Protocol::once() });
     let mut client = Client::connect(serving.address, &options).unwrap();
-    // The request is gone without a reply, and so is the client's hope.
+    // The request is dropped without a reply, so the client gives up.
     let replied = client.send(b"", Segments::writable(&mut [0; 2000]), &mut []);
     assert!(matches!(replied, Err(Error::Silent(waited)) if waited == patience));
     serving.end();
@@ -227,7 +227,7 @@ fn a_client_that_is_gone_ends_the_move_to_it() {
         assert!(matches!(request.move_from(0, &mut [0; 5000]), Err(Error::Failed)));
         Ok(())
     });
-    // It says one thing and nothing more.
+    // It sends one message and nothing more.
     let socket = UdpSocket::bind(loopback()).unwrap();
     let header = sent(&options);
     let mut packet = header.write().to_vec();
@@ -322,7 +322,7 @@ fn a_move_that_was_interrupted_is_over_and_its_request_is_not() {
         assert!(matches!(moved, Err(Error::Interrupted)), "{moved:?}");
         let ticket = request.later();
         ended.store(false, Ordering::Relaxed);
-        // What is left of the move is nobody's: the server goes on, and only the reply is missing.
+        // The rest of the move is abandoned: the server continues, and only the reply is missing.
         for _ in 0..20 {
             assert!(server.receive_within(time::Duration::from_millis(2)).unwrap().is_none());
         }

@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Frames handed over in one call.
+/// Frames sent in one call.
 pub(crate) const BATCH: usize = 64;
 /// How long is sent.
 const FLOOD: Duration = Duration::from_millis(700);
-/// When nothing has come for so long, nothing is under way any more.
+/// After so long without a frame, nothing is in flight any more.
 const SILENCE: Duration = Duration::from_millis(50);
 /// Bytes before the payload: of the Ethernet header, of the carrier's own, and of the head.
 const FRONT: usize = 50;
@@ -117,7 +117,7 @@ pub(crate) fn flood(mover: Mover, size: usize) -> Result<Flood, Failure> {
     })
 }
 
-/// Two ends that have settled who they are.
+/// Two ends that have fixed their peers.
 fn carrier(data: &[u8], payload: usize) -> Result<(Send<'_>, Take<'_>), Failure> {
     let head = |kind: Kind| {
         let mut head = Head::EMPTY;

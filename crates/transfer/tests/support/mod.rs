@@ -189,7 +189,7 @@ impl<C: Carrier> Carrier for Rough<C> {
     }
 }
 
-/// A carrier somebody listens to.
+/// A carrier with a listener for its packets.
 pub(crate) struct Tapped {
     inner: Udp,
     /// Every byte that went out.

@@ -239,7 +239,7 @@ fn packets_of_other_connections_and_of_earlier_blasts_change_nothing() {
     let stranger = Header { blast: 3, start: 1000, length: 400, flags: ACK_REQUEST, ..Header::new(Kind::Data, 78) };
     assert_eq!(script.end(1).handle(now, &stranger, &[], 100), Arrival::Nothing);
     assert_eq!((script.end(1).facts(), script.end(1).poll(now, 1)), (before, None));
-    // A packet that comes again is acknowledged again: its sender may not have heard.
+    // A repeated packet is acknowledged again: the first answer may have been lost.
     let again =
         Header { blast: 1, round: 9, start: 400, length: 400, flags: ACK_REQUEST, ..Header::new(Kind::Data, 77) };
     assert_eq!(script.end(1).handle(now, &again, &[], 100), Arrival::Nothing);

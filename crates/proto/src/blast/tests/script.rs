@@ -1,8 +1,9 @@
-//! A path with a script: the test says which packets are lost, and reads what leaves as lines of a trace.
+//! A path with a script: the test defines which packets are lost, and reads the output as lines of a trace.
 //!
-//! A line is `ms -> blast.round packet packet?`: the packets of a blast that leave at one moment, `?` after the one that asks,
-//! brackets around what is lost. Answers are `ms <- blast.round all` or `missing ..`; other packets have their names. Every
-//! packet takes 1 ms. What is to be lost is named `>blast.round:packet`, `<blast.round` or `>NAME`, once for each time.
+//! A line is `ms -> blast.round packet packet?`: the packets of a blast that leave at one instant, `?` after the one
+//! that requests an answer, brackets around lost ones. Answers are `ms <- blast.round all` or `missing ..`; other
+//! packets have their names. Every packet takes 1 ms. Packets to lose are named `>blast.round:packet`, `<blast.round`
+//! or `>NAME`, once for each time.
 
 use super::path::{Fate, Path, START, Sent};
 use crate::blast::bitmap::Bitmap;
@@ -112,7 +113,7 @@ fn lost(losses: &mut Vec<String>, name: &str) -> bool {
     place.map(|place| losses.remove(place)).is_some()
 }
 
-/// The name of a packet for those who lose it.
+/// The name of a packet in the list of losses.
 fn name(side: usize, header: &Header) -> String {
     let arrow = ['>', '<'][side];
     let Header { blast, round, index, .. } = header;
@@ -131,7 +132,7 @@ fn lines(sent: &[Sent], begin: Instant) -> Vec<String> {
         let Header { blast, round, index, .. } = packet.header;
         let data = packet.header.kind == Kind::Data;
         let this = data.then_some((packet.at, packet.side, blast, round));
-        let word = if data { data_word(&packet.header, index) } else { control_word(packet) };
+        let word = if data { data_name(&packet.header, index) } else { control_name(packet) };
         let word = if packet.lost { format!("({word})") } else { word };
         match lines.last_mut().filter(|_| data && this == group) {
             Some(line) => *line += &format!(" {word}"),
@@ -147,13 +148,13 @@ fn lines(sent: &[Sent], begin: Instant) -> Vec<String> {
     lines
 }
 
-fn data_word(header: &Header, index: u16) -> String {
+fn data_name(header: &Header, index: u16) -> String {
     let end = if header.has(FIN) { "end" } else { "" };
     let requests_ack = if header.has(ACK_REQUEST) { "?" } else { "" };
     format!("{}{requests_ack}", if end.is_empty() { index.to_string() } else { end.to_string() })
 }
 
-fn control_word(packet: &Sent) -> String {
+fn control_name(packet: &Sent) -> String {
     let Header { kind, blast, round, index, check, start, .. } = packet.header;
     match kind {
         Kind::Answer if packet.header.has(LIMIT) => format!("limit {start}"),

@@ -15,8 +15,8 @@ fn connecting() -> Script {
     Script::connecting([options(); 2])
 }
 
-/// What a connection says to a packet.
-fn says(end: &mut Connection, now: Instant, header: &Header, body: &[u8]) -> Option<(Kind, u32)> {
+/// The answer of a connection to a packet.
+fn answer_to(end: &mut Connection, now: Instant, header: &Header, body: &[u8]) -> Option<(Kind, u32)> {
     end.handle(now, header, body, body.len());
     match end.poll(now, 1) {
         Some(Output::Control(header, _)) => Some((header.kind, header.connection)),
@@ -31,7 +31,7 @@ fn opening_is_repeated_until_it_is_accepted() {
     let trace = ["0 -> (Open)", "20 -> (Open)", "60 -> Open", "61 <- (Accept)", "140 -> Open", "141 <- Accept"];
     assert_eq!(script.until(2000), trace);
     assert_eq!((script.state(0), script.state(1)), (State::Open, State::Open));
-    // Nobody knows which one was answered.
+    // It is unknown which one was answered.
     assert_eq!(script.end(0).facts().rtt, None);
 }
 
@@ -76,12 +76,12 @@ fn a_stranger_is_not_answered() {
     let now = Instant(0);
     let mut listener = Connection::listen(&options(), [5; 16], [0; 16]);
     let wrong = ConnectParameters::new(&options(), [6; 16], [0; 16]).write();
-    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &wrong), None);
-    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &wrong[..20]), None);
+    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &wrong), None);
+    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &wrong[..20]), None);
     assert_eq!((listener.state(), listener.deadline(now)), (State::Listening, None));
     let mut dialler = Connection::connect(now, &options(), [5; 16], [0; 16], 77);
     dialler.poll(now, 1);
-    assert_eq!(says(&mut dialler, now, &Header::new(Kind::Accept, 77), &wrong), None);
+    assert_eq!(answer_to(&mut dialler, now, &Header::new(Kind::Accept, 77), &wrong), None);
     assert_eq!(dialler.state(), State::Opening);
 }
 
@@ -90,13 +90,13 @@ fn the_second_of_two_openers_is_refused() {
     let now = Instant(0);
     let mut listener = Connection::listen(&options(), [5; 16], [0; 16]);
     let parameters = ConnectParameters::new(&options(), [5; 16], [0; 16]).write();
-    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
-    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 78), &parameters), Some((Kind::Refuse, 78)));
-    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
-    // Who is about to close may still have to say that it was open.
+    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
+    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 78), &parameters), Some((Kind::Refuse, 78)));
+    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
+    // An end that is about to close may still have to confirm that it was open.
     listener.send(10);
     listener.close(now);
-    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
+    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn an_opening_that_is_given_up_is_taken_back() {
     script.close(0);
     assert_eq!(script.until(2000), ["5 -> Close", "6 <- Closed"]);
     assert_eq!((script.state(0), script.state(1)), (State::Closed, State::Closed));
-    // Where nobody listens, it is not said for ever.
+    // Without a listener the repetition ends.
     let mut script = connecting();
     script.lose(&[ALL]);
     script.until(5);
@@ -216,7 +216,7 @@ fn an_opening_that_is_given_up_is_taken_back() {
 
 #[test]
 fn a_close_reports_what_has_arrived() {
-    // The answer to the last blast is lost, and nobody is there any more to answer it again.
+    // The answer to the last blast is lost, and the peer is gone.
     let mut script = Script::open(options());
     script.lose(&["<0.0", "<1.0"]);
     script.path.send(0, 2000);
@@ -243,7 +243,7 @@ fn answers_leave_before_closed() {
     let now = Instant(0);
     let mut end = Connection::listen(&options(), [5; 16], [0; 16]);
     let parameters = ConnectParameters::new(&options(), [5; 16], [0; 16]).write();
-    assert_eq!(says(&mut end, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
+    assert_eq!(answer_to(&mut end, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
     end.handle(now, &Header { flags: ACK_REQUEST, length: 10, ..Header::new(Kind::Data, 77) }, &[], 10);
     end.close(now);
     let answer = [(); 3].map(|()| match end.poll(now, 1) {

@@ -21,7 +21,7 @@ fn a_receiver_without_buffers_is_probed_and_nothing_is_lost() {
         ["0 -> 0.0 0 1 2 3?", "1 <- 0.0 all", "7 -> Probe", "8 <- limit 4000", "17 -> Probe", "18 <- limit 4000"];
     assert_eq!(script.until(36), trace);
     assert_eq!(script.until(37), ["37 -> Probe"]);
-    // Half of the buffer is worth being told.
+    // Half of the buffer is worth a limit.
     script.path.ends[1].connection.consume(1000);
     assert_eq!(script.until(38), ["38 <- limit 5000"]);
     assert_eq!(script.until(40), ["39 -> 1.0 0?", "40 <- 1.0 all"]);
@@ -118,7 +118,7 @@ fn a_sender_gives_up_when_nothing_was_answered_for_its_patience() {
         script.path.send(0, 6000);
         assert_eq!(script.until(2).len(), 3);
         script.lose(&[ALL]);
-        // What was asked at 2 ms is answered by nobody.
+        // The request of 2 ms is never answered.
         assert_eq!((script.until(46).len(), script.state(0)), (5, State::Open), "{strategy:?}");
         assert_eq!((script.until(47).len(), script.state(0)), (0, SILENT), "{strategy:?}");
         let now = script.path.now;
@@ -168,7 +168,7 @@ fn a_receiver_in_the_middle_of_a_blast_gives_up_too() {
     assert_eq!(script.state(1), State::Open);
     script.until(46);
     assert_eq!(script.state(1), SILENT);
-    // Nothing is under way: nothing is owed, and nobody is given up.
+    // Nothing is in flight, so no answer is due and the peer is not given up.
     let mut script = Script::open(Options { patience: Duration(45 * MS), ..fixed(Strategy::Selective, 4) });
     script.path.send(0, 4000);
     script.until(10_000);
@@ -183,7 +183,7 @@ fn a_receiver_reports_missing_packets_by_itself() {
     script.path.slot = Duration(MS / 2);
     script.lose(&[">0.0:2", ">0.0:3", "<0.0"]);
     script.path.send(0, 4000);
-    // The second packet arrives after 2 ms; what is said then is lost, and said again after twice as long.
+    // The second packet arrives after 2 ms; the NAK after it is lost, and repeated after twice as long.
     let trace = [
         "0 -> 0.0 0 1 (2) (3?)",
         "6 <- (0.0 missing 2 3)",
@@ -216,7 +216,7 @@ fn an_unsolicited_answer_is_no_round_trip() {
     script.path.slot = Duration(MS / 10);
     script.path.send(0, 4000);
     script.until(20);
-    // The receiver speaks after 10 ms, the sender would have after about 6; it is told not to here.
+    // The receiver reports after 10 ms, the sender would repeat after about 6; that is switched off here.
     let before = script.end(0).facts().rtt.map(|(smoothed, ..)| smoothed);
     script.lose(&[">1.0:3", ">1.1:3"]);
     script.path.send(0, 4000);
@@ -234,7 +234,7 @@ fn an_unsolicited_answer_replaces_a_lost_request() {
     script.path.slot = Duration(MS / 2);
     script.lose(&[">0.0:1", ">0.0:3"]);
     script.path.send(0, 4000);
-    // Packets 0 and 2 come 1 ms after each other; 4 ms of silence are told.
+    // Packets 0 and 2 come 1 ms after each other; 4 ms of silence are reported.
     let trace = ["0 -> 0.0 0 (1) 2 (3?)", "6.5 <- 0.0 missing 1 3", "8 -> 0.1 1 3?", "10 <- 0.1 all"];
     assert_eq!(script.until(100), trace);
 }

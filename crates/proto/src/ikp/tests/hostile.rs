@@ -1,4 +1,4 @@
-//! Peers that say anything: no panic, nothing outside of what was granted, nothing without bound, and who is honest is served.
+//! Peers that send anything: no panic, nothing beyond the grants, nothing unbounded, and honest peers are served.
 
 use crate::blast::{Header, Kind};
 use crate::ikp::client::State;
@@ -46,7 +46,7 @@ fn packets() -> impl Strategy<Value = Vec<(Header, Vec<u8>, u64)>> {
     prop::collection::vec((header(), body, 0_u64..30_000_000), 0..60)
 }
 
-/// What a machine has to say now; far less than a hostile peer could ask for.
+/// The output of a machine now; far less than a hostile peer could request.
 fn drain(mut poll: impl FnMut() -> Option<Output>) -> Vec<Output> {
     let said: Vec<_> = core::iter::from_fn(&mut poll).take(10_000).collect();
     assert!(said.len() < 10_000);

@@ -112,7 +112,7 @@ fn several_blasts_of_a_move_are_on_their_way() {
 
 #[test]
 fn repeated_deliveries_do_happen() {
-    // Otherwise the tests above would say nothing of at-least-once.
+    // Otherwise the tests above would not test at-least-once.
     let mut replies = 0;
     let hand = move |side: usize, _: &Header| {
         replies += u32::from(side == 1);

@@ -1,4 +1,4 @@
-//! Packet by packet: what is said when, as the protocol is described. Times in us; the path takes 100.
+//! Packet by packet: which packet leaves when, as the protocol is described. Times in us; the path takes 100.
 
 use super::world::{Act, START, World};
 use crate::blast::{Header, Interval, Kind};
@@ -14,7 +14,8 @@ fn fixed(options: Options) -> Options {
     Options { interval, patience: Duration(20_000_000), ..options }
 }
 
-/// What is said until the message has come to an end, on a path that loses what `loses` says of the nth packet (from 0).
+/// All packets until the message has ended, on a path that loses the nth packet (from 0) if `loses` returns true for
+/// it.
 fn said(options: Options, message: u32, grants: Grants, script: &[Act], lost: &[usize]) -> Vec<String> {
     let mut world = world(options, lost.to_vec());
     world.script = script.to_vec();
@@ -166,7 +167,7 @@ fn a_move_from_is_requested_and_comes_as_a_blast() {
 #[test]
 fn lost_requests_are_repeated_and_late_answers_ignored() {
     let grants = Grants { readable: 4000, writable: 0 };
-    // Lost: the first question, and the answer to the first range.
+    // Lost: the first request, and the answer to the first range.
     assert_eq!(
         said(fixed(Options::v()), 1056, grants, &[Act::From(0, 1000), Act::From(3000, 1000), REPLY], &[1, 6]),
         [

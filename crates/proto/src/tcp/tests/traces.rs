@@ -94,8 +94,8 @@ fn a_shrinking_window_sends_in_proportion_to_arrivals() {
     let mut script = Script::open(Options { congestion: Algorithm::Reno, ..Options::default() }, 20, 65_535);
     script.end.send(script.now(), u64::from(20 * FULL));
     script.until(20);
-    // The first is lost, nine arrive: two let new segments leave, the third the lost one, then one leaves for every two until
-    // as many are on their way as may.
+    // The first is lost, nine arrive: two cause new segments, the third the retransmission, then one leaves for every
+    // two until the window is full.
     let mut left = Vec::new();
     for n in 1..10 {
         script.ack(40 + u64::from(n), 1, &[(at(1), at(n + 1))]);
@@ -111,7 +111,7 @@ fn the_last_segment_is_sent_again_after_two_round_trips() {
     script.ack(40, at(2), &[]);
     // One segment is out: two round trips and the longest that its acknowledgement may be delayed, or the time-out.
     assert_eq!(script.until(300), [format!("260 {}:{}({FULL}) ack 1", at(2), at(3))]);
-    // It is acknowledged: a loss was repaired that nothing else tells of, so the window shrinks.
+    // It is acknowledged: the probe repaired a loss that no acknowledgement shows, so the window shrinks.
     script.ack(280, at(3), &[]);
     assert_eq!(script.end.facts(script.now()).threshold, 7);
 }

@@ -55,7 +55,7 @@ impl Blasts {
         self.ends[0].sender().rate()
     }
 
-    /// What leaves that end now, and when to ask it again.
+    /// Packets that this end sends now, and its next deadline.
     pub(super) fn poll(&mut self, now: Instant, end: usize) -> (Vec<Packet>, Option<Instant>) {
         let connection = &mut self.ends[end];
         if end == 0 && connection.state() == State::Open && self.left > 0 {
