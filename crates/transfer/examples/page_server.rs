@@ -79,8 +79,8 @@ pub fn copy(client: &mut Client, name: &str, to: &mut impl Write) -> io::Result<
     loop {
         let (mut page, mut reply) = (vec![0; PAGE], [0; 8]);
         let question = Question { from, name }.write();
-        let told = client.send(&question, Segments::writable(&mut page), &mut reply).map_err(io::Error::other)?;
-        if told != reply.len() {
+        let length = client.send(&question, Segments::writable(&mut page), &mut reply).map_err(io::Error::other)?;
+        if length != reply.len() {
             return Err(io::Error::new(io::ErrorKind::NotFound, format!("the server has no file {name}")));
         }
         let bytes = usize::try_from(u64::from_le_bytes(reply)).map_err(io::Error::other)?;

@@ -183,8 +183,8 @@ impl Client {
     /// The server lives.
     fn last_heard(&mut self, now: Instant, header: &Header, arrival: Arrival) {
         let Some(call) = &mut self.call else { return };
-        let tells = matches!(header.kind, Kind::Reply | Kind::Pending) && header.round == call.round();
-        if tells && call.sends > 0 {
+        let answers_send = matches!(header.kind, Kind::Reply | Kind::Pending) && header.round == call.round();
+        if answers_send && call.sends > 0 {
             self.rtt.sample(now.since(call.sent));
         }
         if matches!(arrival, Arrival::Reply { .. }) {

@@ -10,7 +10,7 @@ use stackline_core::time::{Duration, Instant};
 /// What became of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    Flying,
+    InFlight,
     /// The peer has reported it as arrived.
     Sacked,
     Lost,
@@ -128,7 +128,7 @@ impl Scoreboard {
         let Range { start, end } = range;
         // The FIN makes its segment longer than the others.
         let size = size.max(range.len() as u32);
-        let run = Run { start, end, sent: now, size, segments: 1, fate: Fate::Flying, again: false };
+        let run = Run { start, end, sent: now, size, segments: 1, fate: Fate::InFlight, again: false };
         self.out += 1;
         match self.runs.back_mut() {
             Some(last) if last.goes_on(&run) => (last.end, last.segments) = (end, last.segments + 1),
@@ -264,7 +264,7 @@ impl Scoreboard {
         let mut wait = |at: Instant| again = Some(again.map_or(at, |other: Instant| other.max(at)));
         let mut at = self.runs.partition_point(|run| run.end <= self.judged);
         while let Some(&run) = self.runs.get(at) {
-            if run.fate == Fate::Flying && !run.again {
+            if run.fate == Fate::InFlight && !run.again {
                 let (end, segments) = match run.sent.cmp(&newest.sent) {
                     core::cmp::Ordering::Less => (run.end, run.segments),
                     core::cmp::Ordering::Equal => run.boundary_to(newest.end.saturating_sub(1)),
@@ -314,7 +314,7 @@ impl Scoreboard {
             if run.start >= range.end {
                 break;
             }
-            if run.fate == Fate::Flying && run.again && run.sent == sent {
+            if run.fate == Fate::InFlight && run.again && run.sent == sent {
                 let ((start, first), (end, last)) = (run.boundary_from(range.start), run.boundary_to(range.end));
                 if start < end {
                     at = self.lose(at, (start, end, last - first));
@@ -328,7 +328,7 @@ impl Scoreboard {
     pub(super) fn lose_all(&mut self, recent: Instant) {
         let mut at = 0;
         while let Some(&run) = self.runs.get(at) {
-            if run.fate == Fate::Flying && (at == 0 || run.sent <= recent) {
+            if run.fate == Fate::InFlight && (at == 0 || run.sent <= recent) {
                 at = self.lose(at, (run.start, run.end, run.segments));
             }
             at += 1;
@@ -345,7 +345,7 @@ impl Scoreboard {
         }
         for run in &mut self.runs {
             if run.fate == Fate::Sacked {
-                run.fate = Fate::Flying;
+                run.fate = Fate::InFlight;
             }
         }
         (self.sacked, self.highest) = (0, 0);
@@ -355,7 +355,7 @@ impl Scoreboard {
     pub(super) fn nothing_is_lost(&mut self) {
         for run in self.runs.iter_mut().filter(|run| run.fate == Fate::Lost) {
             // Not to be judged before it is sent again or a time-out comes.
-            (run.fate, run.again) = (Fate::Flying, true);
+            (run.fate, run.again) = (Fate::InFlight, true);
         }
         self.lost = 0;
     }
@@ -374,7 +374,7 @@ impl Scoreboard {
     /// The last segment in flight.
     pub(super) fn last(&self) -> Option<Range> {
         let run = self.runs.back()?;
-        (run.fate == Fate::Flying).then(|| Range { start: run.boundary(run.segments - 1).0, end: run.end })
+        (run.fate == Fate::InFlight).then(|| Range { start: run.boundary(run.segments - 1).0, end: run.end })
     }
 
     /// A segment that was sent leaves again.
@@ -386,7 +386,7 @@ impl Scoreboard {
             self.lost_from = range.end;
         }
         self.mark(at, (range.start, range.end, 1), |run| {
-            (run.fate, run.again, run.sent) = (Fate::Flying, true, now);
+            (run.fate, run.again, run.sent) = (Fate::InFlight, true, now);
         });
         match self.retransmissions.back_mut() {
             Some((last, sent)) if last.end == range.start && *sent == now => last.end = range.end,
@@ -408,7 +408,7 @@ impl Scoreboard {
                     lost += run.segments;
                     assert!(run.end > self.lost_from);
                 }
-                Fate::Flying => {}
+                Fate::InFlight => {}
             }
             at = Some(run.end);
         }

@@ -42,7 +42,7 @@ pub struct Server {
     pub(super) carrier: Udp,
     protocol: Protocol,
     pub(super) table: Table,
-    /// Seats whose message waits to be received, in the order they came.
+    /// Entries whose message waits to be received, in the order they came.
     queue: VecDeque<usize>,
     out: Out,
     placement: Placement,

@@ -60,7 +60,7 @@ impl Table {
         Self { entries: Vec::new(), numbers: HashMap::new(), most: most.max(1), last: 0 }
     }
 
-    /// The seat of a client.
+    /// The entry of a client.
     pub(super) fn find(&mut self, address: SocketAddr, connection: u32) -> Option<usize> {
         let is = |entry: &ClientEntry| entry.connection == connection && entry.address == address;
         if self.entries.get(self.last).is_some_and(is) {
@@ -70,7 +70,7 @@ impl Table {
         Some(self.last)
     }
 
-    /// A seat for a new client; `None` when all are taken.
+    /// An entry for a new client; `None` when all are taken.
     pub(super) fn entry(
         &mut self,
         now: Instant,
