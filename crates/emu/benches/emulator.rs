@@ -1,13 +1,14 @@
-//! How exact and how fast the emulator is on this machine, beside a bare forwarder between the same sockets: A B A B in one
-//! run, medians printed. `cargo bench -p stackline-emu`, on a quiet machine; a number as argument is how many rounds.
+//! Accuracy and speed of the emulator on this machine, beside a bare forwarder between the same sockets: A B A B in one
+//! run, medians printed. `cargo bench -p stackline-emu`, on a quiet machine; a number as argument is the number of
+//! rounds.
 
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg, sendmmsg};
 use stackline_core::network::{Host, Link, Network, Rate};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration as Span;
-use stackline_emu::engine::{Engine, Options, Report, Spread, bare};
-use stackline_emu::house::{self, House};
+use stackline_emu::engine::{Engine, Options, Report, Spread, bare_forwarding};
+use stackline_emu::testbed::{self, Testbed};
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
@@ -25,7 +26,7 @@ const BATCH: usize = 64;
 const GROWTH: Duration = Duration::from_millis(700);
 const COUNTED: Duration = Duration::from_millis(1300);
 
-/// Who carries frames.
+/// What forwards frames.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Carrier {
     Bare,
@@ -55,7 +56,7 @@ fn cases() -> Vec<Case> {
     let case = |name, unit, rate, delay_us, workload, bare| Case { name, unit, rate, delay_us, workload, bare };
     vec![
         case("round trip, no delay", "us", Rate::Unlimited, 0, Workload::RoundTrips(500, 1), true),
-        // With the idle time of the next one: what the ends take to wake up is the same, so the difference is the path's.
+        // With the idle time of the next one: the ends take the same time to wake up, so the difference is the path's.
         case("round trip, no delay, rested", "us", Rate::Unlimited, 0, Workload::RoundTrips(80, 21), true),
         case("round trip, 10 ms each way", "us", Rate::Unlimited, 10_000, Workload::RoundTrips(80, 1), false),
         case("TCP, no limit", "Mbit/s", Rate::Unlimited, 0, Workload::Tcp, true),
@@ -84,7 +85,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// `STAMPS=0` and `SPIN=0` show what these are good for.
+/// `STAMPS=0` and `SPIN=0` show the effect of these options.
 fn options() -> Options {
     let off = |name| std::env::var(name).is_ok_and(|value| value == "0");
     let spin = if off("SPIN") { Span::ZERO } else { Options::default().spin };
@@ -104,7 +105,7 @@ fn print(case: &Case, base: &[Measured], ours: &[Measured]) {
     }
 }
 
-/// What the last of the emulator's reports says.
+/// The interesting parts of the emulator's last report.
 fn describe(report: &Report) {
     let times = |what: &str, it: Spread| print!(" {what} p50 {} p99 {} most {};", it.p50, it.p99, it.max);
     print!("   ");
@@ -137,7 +138,7 @@ struct Measured {
 
 fn measure(case: &Case, carrier: Carrier) -> Result<Measured> {
     let network = network(case);
-    let (house, legs) = house::build(&network)?;
+    let (testbed, ports) = testbed::build(&network)?;
     let (stop, stopped) = UnixStream::pair()?;
     let (started, is_started) = std::sync::mpsc::channel();
     thread::scope(|scope| {
@@ -145,13 +146,13 @@ fn measure(case: &Case, carrier: Carrier) -> Result<Measured> {
         let carrying = scope.spawn(move || -> Result<(f64, Option<Report>)> {
             match carrier {
                 Carrier::Bare => {
-                    let legs = <[_; 2]>::try_from(legs).map_err(|_| "two hosts, two legs")?;
+                    let ports = <[_; 2]>::try_from(ports).map_err(|_| "two hosts, two ports")?;
                     drop(started);
-                    let (frames, processor) = bare::forward(&legs, stopped.as_fd())?;
+                    let (frames, processor) = bare_forwarding::forward(&ports, stopped.as_fd())?;
                     Ok((processor.0 as f64 / frames as f64, None))
                 }
                 Carrier::Emulator(options) => {
-                    let mut engine = Engine::new(legs, network, Seed::root(1), options)?;
+                    let mut engine = Engine::new(ports, network, Seed::root(1), options)?;
                     started.send(engine.handle())?;
                     let report = engine.run(stopped.as_fd())?;
                     Ok((report.cpu * report.elapsed.0 as f64 / report.received.frames as f64, Some(report)))
@@ -161,7 +162,7 @@ fn measure(case: &Case, carrier: Carrier) -> Result<Measured> {
         if let Ok(handle) = is_started.recv() {
             let _ = handle.started();
         }
-        let figure = work(case.workload, &house);
+        let figure = work(case.workload, &testbed);
         (&stop).write_all(b"x")?;
         let (frame_ns, report) = carrying.join().map_err(|_| "the carrier panicked")??;
         Ok(Measured { figure: figure?, frame_ns, report })
@@ -169,22 +170,22 @@ fn measure(case: &Case, carrier: Carrier) -> Result<Measured> {
 }
 
 /// Runs in a thread on a host.
-fn enter(house: &House, host: usize) -> Result<()> {
-    Ok(setns(&house.hosts[host].net, CloneFlags::CLONE_NEWNET)?)
+fn enter(testbed: &Testbed, host: usize) -> Result<()> {
+    Ok(setns(&testbed.hosts[host].net, CloneFlags::CLONE_NEWNET)?)
 }
 
-fn work(workload: Workload, house: &House) -> Result<f64> {
-    let to = house.hosts[1].address;
+fn work(workload: Workload, testbed: &Testbed) -> Result<f64> {
+    let to = testbed.hosts[1].address;
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let (ready, is_ready) = std::sync::mpsc::channel();
         let server = scope.spawn(|| {
-            enter(house, 1)?;
+            enter(testbed, 1)?;
             serve(workload, ready, &done)
         });
         is_ready.recv()?;
         let client = scope.spawn(|| {
-            enter(house, 0)?;
+            enter(testbed, 0)?;
             let figure = ask(workload, to);
             done.store(true, Ordering::Relaxed);
             figure

@@ -1,11 +1,12 @@
-//! A lease of an emulated network: starts the emulator's process, or joins one that is there, and speaks with it.
+//! A lease of an emulated network: starts the emulator's process, or joins a running one, and exchanges requests with
+//! it.
 //!
-//! The lease ends when it is dropped or its process ends, and with the last lease the network.
+//! The lease ends when it is dropped or its process ends; the network ends with its last lease.
 
 use crate::engine::{Options, Report};
+use crate::error::{self, Error, Result};
+use crate::protocol::HostHandle;
 use crate::protocol::{Answer, Opening, Request};
-use crate::refusal::{self, Refusal, Result};
-use crate::seat::Seat;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{Shutdown, getsockopt, setsockopt, shutdown, sockopt};
@@ -25,55 +26,55 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// How often one who meets an emulator that is just beginning or just ending tries again, and how soon.
+/// How often and how soon a client tries again while the emulator is starting or ending.
 const ATTEMPTS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
-/// Seconds that one who leaves a shared network waits for its end.
+/// Seconds that a client leaving a shared network waits for its end.
 const LEAVING: i64 = 5;
 
-/// An emulated network that is there as long as this is.
+/// An emulated network; it exists at least as long as this value.
 #[derive(Debug)]
 pub struct Emulation {
     connection: Connection,
-    hosts: Vec<Seat>,
+    hosts: Vec<HostHandle>,
 }
 
 impl Emulation {
-    /// A network of one's own: `program emulate` as a child. It ends when this is dropped or this process ends.
+    /// A private network: `program emulate` as a child. It ends when this is dropped or this process ends.
     pub fn private(program: &Path, network: &Network, seed: Seed, options: &Options) -> Result<Self> {
         let mut command = emulator(program);
         let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| unstarted(program, &e))?;
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| cannot_start(program, &e))?;
         let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(Refusal::measurement("the emulator has no pipes"));
+            return Err(Error::measurement("the emulator was started without pipes"));
         };
         let (to, from) = (File::from(OwnedFd::from(to)), File::from(OwnedFd::from(from)));
         let connection = Connection { to: Some(to), from: BufReader::new(from), child: Some(child) };
         let opening = Opening { network: network.clone(), seed, options: *options };
-        Self::open(connection, &opening).map_err(Trouble::refusal)
+        Self::open(connection, &opening).map_err(RequestError::refusal)
     }
 
-    /// A network that all who ask with the same key, text and options share, for as long as one of them is there. The first
-    /// starts it; who asks for another seed meanwhile is refused.
+    /// A network shared by all clients with the same key, network and options, until the last of them ends. The first
+    /// one starts it; a client with another seed is refused meanwhile.
     pub fn shared(program: &Path, key: &str, network: &Network, seed: Seed, options: &Options) -> Result<Self> {
         let opening = Opening { network: network.clone(), seed, options: *options };
         let name = name(key, network, options)?;
-        let mut lost = Trouble::Lost;
+        let mut lost = RequestError::Lost;
         for _ in 0..ATTEMPTS {
-            let opened = match meet(program, &name)? {
+            let opened = match connect_or_start(program, &name)? {
                 Some(stream) => Self::open(Connection::over(stream)?, &opening),
-                None => Err(Trouble::Lost),
+                None => Err(RequestError::Lost),
             };
             match opened {
-                Err(trouble @ Trouble::Lost) => lost = trouble,
-                other => return other.map_err(Trouble::refusal),
+                Err(error @ RequestError::Lost) => lost = error,
+                other => return other.map_err(RequestError::refusal),
             }
             thread::sleep(PAUSE);
         }
         Err(lost.refusal())
     }
 
-    fn open(mut connection: Connection, opening: &Opening) -> std::result::Result<Self, Trouble> {
+    fn open(mut connection: Connection, opening: &Opening) -> std::result::Result<Self, RequestError> {
         match connection.ask(&Request::Open(Box::new(opening.clone())))? {
             Answer::Open(hosts) => Ok(Self { connection, hosts }),
             other => Err(unexpected(other)),
@@ -82,20 +83,21 @@ impl Emulation {
 
     /// The hosts, in the order of the network.
     #[must_use]
-    pub fn hosts(&self) -> &[Seat] {
+    pub fn hosts(&self) -> &[HostHandle] {
         &self.hosts
     }
 
     /// The host of that name.
     #[must_use]
-    pub fn host(&self, name: &str) -> Option<&Seat> {
+    pub fn host(&self, name: &str) -> Option<&HostHandle> {
         self.hosts.iter().find(|host| host.name == name)
     }
 
-    /// Begins again: nothing in transit, counters at zero, all randomness from that seed. It has when this returns. What is
-    /// to be recorded from then on is told the program's recorders; what was recorded before is finished.
+    /// Restarts the network: nothing in transit, counters at zero, all randomness from that seed. It is done on return.
+    /// `record` goes to the program's recorders and says what to record from now on; the previous recording is
+    /// finished.
     pub fn restart(&mut self, seed: Seed, record: Option<serde_json::Value>) -> Result<()> {
-        match self.connection.ask(&Request::Restart(seed, record)).map_err(Trouble::refusal)? {
+        match self.connection.ask(&Request::Restart(seed, record)).map_err(RequestError::refusal)? {
             Answer::Restarted => Ok(()),
             other => Err(unexpected(other).refusal()),
         }
@@ -103,7 +105,7 @@ impl Emulation {
 
     /// What has happened since the beginning.
     pub fn report(&mut self) -> Result<Report> {
-        match self.connection.ask(&Request::Report).map_err(Trouble::refusal)? {
+        match self.connection.ask(&Request::Report).map_err(RequestError::refusal)? {
             Answer::Report(report) => Ok(*report),
             other => Err(unexpected(other).refusal()),
         }
@@ -124,13 +126,13 @@ pub fn is_gone(lease: BorrowedFd<'_>) -> bool {
 }
 
 /// Waits until the emulator at the other end of a lease is gone.
-pub fn until_gone(lease: &OwnedFd) {
-    // Without an event asked for, only the end is told.
+pub fn wait_until_gone(lease: &OwnedFd) {
+    // Without a requested event only the end is reported.
     let mut fds = [PollFd::new(lease.as_fd(), PollFlags::empty())];
     while poll(&mut fds, PollTimeout::NONE) == Err(Errno::EINTR) {}
 }
 
-/// A conversation with the emulator.
+/// A connection to the emulator.
 #[derive(Debug)]
 struct Connection {
     to: Option<File>,
@@ -140,33 +142,33 @@ struct Connection {
 
 impl Connection {
     fn over(stream: UnixStream) -> Result<Self> {
-        let twice = stream.try_clone().map_err(|e| refusal::call("duplicating a socket", e))?;
+        let twice = stream.try_clone().map_err(|e| error::call("duplicating a socket", e))?;
         let (to, from) = (File::from(OwnedFd::from(twice)), File::from(OwnedFd::from(stream)));
         Ok(Self { to: Some(to), from: BufReader::new(from), child: None })
     }
 
-    fn ask(&mut self, request: &Request) -> std::result::Result<Answer, Trouble> {
-        let mut line = serde_json::to_vec(request).map_err(|e| Trouble::from(io::Error::from(e)))?;
+    fn ask(&mut self, request: &Request) -> std::result::Result<Answer, RequestError> {
+        let mut line = serde_json::to_vec(request).map_err(|e| RequestError::from(io::Error::from(e)))?;
         line.push(b'\n');
-        let to = self.to.as_mut().ok_or(Trouble::Lost)?;
-        to.write_all(&line).map_err(Trouble::from)?;
+        let to = self.to.as_mut().ok_or(RequestError::Lost)?;
+        to.write_all(&line).map_err(RequestError::from)?;
         let mut answer = String::new();
-        if self.from.read_line(&mut answer).map_err(Trouble::from)? == 0 {
-            return Err(Trouble::Lost);
+        if self.from.read_line(&mut answer).map_err(RequestError::from)? == 0 {
+            return Err(RequestError::Lost);
         }
-        serde_json::from_str(&answer).map_err(|e| Trouble::from(io::Error::from(e)))
+        serde_json::from_str(&answer).map_err(|e| RequestError::from(io::Error::from(e)))
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // It ends when it can be asked nothing more.
+        // The emulator ends when it can receive no more requests.
         let to = self.to.take();
         if let Some(child) = &mut self.child {
             drop(to);
             let _ = child.wait();
         } else if let Some(to) = to {
-            // Who is the last to go waits until all is gone; others are let go at once.
+            // The last client waits until the network is gone; others are released at once.
             let _ = shutdown(to.as_raw_fd(), Shutdown::Write);
             let _ = setsockopt(&to, sockopt::ReceiveTimeout, &TimeVal::new(LEAVING, 0));
             let _ = io::copy(&mut self.from, &mut io::sink());
@@ -174,91 +176,93 @@ impl Drop for Connection {
     }
 }
 
-/// Why there is no answer.
+/// Why a request has no answer.
 #[derive(Debug)]
-enum Trouble {
+enum RequestError {
     /// The emulator has ended.
     Lost,
-    /// It refuses.
-    Refused(Refusal),
+    /// The emulator refuses.
+    Refused(Error),
 }
 
-impl Trouble {
-    fn refusal(self) -> Refusal {
+impl RequestError {
+    fn refusal(self) -> Error {
         match self {
-            Self::Lost => Refusal::measurement("the emulator of the network ended without an answer"),
+            Self::Lost => Error::measurement("the emulator of the network ended without an answer"),
             Self::Refused(refusal) => refusal,
         }
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for RequestError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Self::Lost,
-            _ => Self::Refused(Refusal::measurement(format!("speaking with the emulator failed: {error}"))),
+            _ => Self::Refused(Error::measurement(format!("communication with the emulator failed: {error}"))),
         }
     }
 }
 
-fn unexpected(answer: Answer) -> Trouble {
-    Trouble::Refused(match answer {
+fn unexpected(answer: Answer) -> RequestError {
+    RequestError::Refused(match answer {
         Answer::Refused(refusal) => refusal,
-        _ => Refusal::measurement("the emulator answered another question"),
+        _ => Error::measurement("the answer of the emulator does not match the request"),
     })
 }
 
-/// The emulator's process, out of reach of the terminal's keys: it ends by its leases.
+/// The emulator's process, in a group of its own, so that keys of the terminal do not reach it: it ends with its
+/// leases.
 fn emulator(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.arg("emulate").process_group(0);
     command
 }
 
-fn unstarted(program: &Path, error: &io::Error) -> Refusal {
-    refusal::environment(format!("the emulator cannot be started as {}: {error}", program.display()))
+fn cannot_start(program: &Path, error: &io::Error) -> Error {
+    error::environment(format!("the emulator cannot be started as {}: {error}", program.display()))
 }
 
-/// The name of a shared network's socket: the same for the same user, program and network only, whatever the seed.
+/// The name of a shared network's socket: equal for the same user, program and network, whatever the seed.
 fn name(key: &str, network: &Network, options: &Options) -> Result<SocketAddr> {
     let text = serde_json::to_string(&(network, options))
-        .map_err(|e| Refusal::measurement(format!("the network cannot be written: {e}")))?;
+        .map_err(|e| Error::measurement(format!("the network cannot be written: {e}")))?;
     let mut hasher = DefaultHasher::new();
     (env!("CARGO_PKG_VERSION"), key, text).hash(&mut hasher);
     let name = format!("stackline-emulator-{}-{:016x}", geteuid(), hasher.finish());
-    SocketAddr::from_abstract_name(name).map_err(|e| refusal::call("naming a socket", e))
+    SocketAddr::from_abstract_name(name).map_err(|e| error::call("naming a socket", e))
 }
 
-/// A connection to the emulator that is there, or to one begun for it.
-fn meet(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
-    let Ok(stream) = UnixStream::connect_addr(name) else { return begin(program, name) };
-    let owner =
-        getsockopt(&stream, sockopt::PeerCredentials).map_err(|e| refusal::call("asking who listens", e))?.uid();
-    mine(owner)?;
+/// A connection to a running emulator, or to one started for it.
+fn connect_or_start(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
+    let Ok(stream) = UnixStream::connect_addr(name) else { return start_shared(program, name) };
+    let owner = getsockopt(&stream, sockopt::PeerCredentials)
+        .map_err(|e| error::call("reading the credentials of the peer", e))?
+        .uid();
+    check_owner(owner)?;
     Ok(Some(stream))
 }
 
-/// Nobody is told a network by another user's process.
-fn mine(owner: u32) -> Result<()> {
+/// Another user's process must not pose as the emulator.
+fn check_owner(owner: u32) -> Result<()> {
     if owner == geteuid().as_raw() {
         return Ok(());
     }
     let message = format!("the socket of this network is held by another user (id {owner})");
-    Err(refusal::environment(message).hint("a network of another name has another socket"))
+    Err(error::environment(message).hint("a network of another name has another socket"))
 }
 
-/// Starts the emulator, unless somebody else does just now: who binds the name does it. The connection is made before, so
-/// that the emulator has a client from its beginning and ends should this process end.
-fn begin(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
+/// Starts the emulator, unless another client is starting it: only one can bind the name. The connection is made first,
+/// so that the emulator has a client from its beginning and ends if this process ends.
+fn start_shared(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
     let listener = match UnixListener::bind_addr(name) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => return Ok(None),
-        other => other.map_err(|error| refusal::call("binding a socket", error))?,
+        other => other.map_err(|error| error::call("binding a socket", error))?,
     };
-    let stream = UnixStream::connect_addr(name).map_err(|error| refusal::call("connecting a socket", error))?;
+    let stream = UnixStream::connect_addr(name).map_err(|error| error::call("connecting a socket", error))?;
     let mut command = emulator(program);
     command.arg("--shared").stdin(OwnedFd::from(listener)).stdout(Stdio::null()).stderr(Stdio::null());
-    // It outlives this process when others join, and is nobody's to wait for.
-    command.spawn().map(drop).map_err(|error| unstarted(program, &error))?;
+    // It outlives this process when others join, so nobody waits for it.
+    command.spawn().map(drop).map_err(|error| cannot_start(program, &error))?;
     Ok(Some(stream))
 }
 
@@ -267,15 +271,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_of_another_user_is_refused_with_what_helps() {
-        assert_eq!(mine(geteuid().as_raw()), Ok(()));
-        let refusal = mine(geteuid().as_raw() + 1).unwrap_err();
+    fn a_socket_of_another_user_is_refused_with_a_hint() {
+        assert_eq!(check_owner(geteuid().as_raw()), Ok(()));
+        let refusal = check_owner(geteuid().as_raw() + 1).unwrap_err();
         assert!(refusal.message.contains("held by another user"), "{refusal}");
         assert_eq!(refusal.hint.as_deref(), Some("a network of another name has another socket"));
     }
 
     #[test]
-    fn who_names_the_same_network_meets() {
+    fn the_same_network_has_the_same_socket() {
         let text = |key: &str, hosts: usize| {
             let network = Network { hosts: vec![Default::default(); hosts], ..Network::default() };
             name(key, &network, &Options::default()).unwrap().as_abstract_name().unwrap().to_vec()

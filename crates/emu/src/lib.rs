@@ -1,34 +1,34 @@
-//! The emulated world: real time over network namespaces and raw frames, with the network model that the simulated world
-//! has.
+//! The emulated world: real time over network namespaces and raw frames, with the same network model as the simulated
+//! world.
 //!
-//! Programs run unmodified, each host of the network in a network namespace of its own. Nobody needs to be root, nothing
-//! is written anywhere, and nothing is left behind: namespaces are kept by file descriptors of one process alone.
+//! Programs run unmodified, each host of the network in a network namespace of its own. It needs no root, writes no
+//! files and leaves nothing behind: only the file descriptors of one process keep the namespaces alive.
 //!
 //! | module | one idea |
 //! | --- | --- |
 //! | [`client`] | start here: a lease of an emulated network |
 //! | [`enter`] | a process, or a program, on one of its hosts |
 //! | [`server`] | the emulator's process |
-//! | [`engine`] | the data path: frames of real programs through the model, and how well that went |
-//! | [`house`] | the hosts of a network: namespaces and veth pairs |
-//! | [`leg`] | where a host's frames enter and leave |
-//! | [`seat`] | where a host is, for those who enter it |
-//! | [`refusal`] | what cannot be done, and why |
+//! | [`engine`] | the data path: frames of real programs through the model, and a report of its accuracy |
+//! | [`testbed`] | the hosts of a network: namespaces and veth pairs |
+//! | [`veth_port`] | where a host's frames enter and leave |
+//! | [`error`] | errors, with cause and hint |
 
 pub mod client;
 pub mod engine;
 pub mod enter;
-pub mod house;
-pub mod leg;
+pub mod error;
 mod namespace;
+mod path_mtu;
 mod protocol;
-mod reach;
-pub mod refusal;
 mod rtnl;
-pub mod seat;
 pub mod server;
 mod sys;
+pub mod testbed;
+pub mod veth_port;
 mod wiring;
+
+pub use protocol::HostHandle;
 
 use stackline_core::catalogue::{Capabilities, LEAST_IPV4_MTU};
 use stackline_core::plan::World;
@@ -42,6 +42,6 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     own_clocks: false,
     same_host: false,
     ethernet: false,
-    most_hosts: leg::MOST_HOSTS,
+    most_hosts: veth_port::MOST_HOSTS,
     least_link_mtu: LEAST_IPV4_MTU,
 };

@@ -1,11 +1,25 @@
-//! What the emulator's process and its clients say to each other: one JSON value a line, a question and its answer.
+//! The protocol between the emulator's process and its clients: JSON, one value a line, one answer for each request.
 
 use crate::engine::{Options, Report};
-use crate::refusal::Refusal;
-use crate::seat::Seat;
+use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+/// A host that can be entered for as long as the emulator lives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostHandle {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// The user namespace to enter first, if the hosts have one.
+    pub user: Option<PathBuf>,
+    /// Its network namespace.
+    pub net: PathBuf,
+}
 
 /// A network and how it is emulated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,28 +29,29 @@ pub(crate) struct Opening {
     pub(crate) options: Options,
 }
 
-/// What clients ask for.
+/// Requests of clients.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// First: the network.
+    /// The first request: opens the network.
     Open(Box<Opening>),
-    /// Begin again with nothing in transit and that seed; what is to be recorded is the program's own matter.
+    /// Restart with nothing in transit and that seed; the value says what to record, in a form that only the program
+    /// reads.
     Restart(Seed, Option<serde_json::Value>),
-    /// What has happened since the beginning.
+    /// Report everything since the last restart.
     Report,
 }
 
-/// What they are answered.
+/// Answers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
-    /// The hosts are there.
-    Open(Vec<Seat>),
-    /// It has begun again.
+    /// The hosts exist.
+    Open(Vec<HostHandle>),
+    /// It has restarted.
     Restarted,
-    /// What has happened.
+    /// The report.
     Report(Box<Report>),
-    /// It cannot be done.
-    Refused(Refusal),
+    /// The request is refused.
+    Refused(Error),
 }

@@ -1,6 +1,6 @@
-//! rtnetlink: many requests in one message to the kernel, every one confirmed.
+//! rtnetlink: many requests in one message to the kernel, each acknowledged.
 //!
-//! It knows nothing of networks; what is asked for is composed by others.
+//! Its callers compose the requests; it contains nothing specific to networks.
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
@@ -10,19 +10,19 @@ use nix::sys::socket::{self, AddressFamily, MsgFlags, NetlinkAddr, SockFlag, Soc
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Room for answers; a confirmation is 36 bytes, a failure repeats its request.
+/// Room for answers; an acknowledgement is 36 bytes, a failure repeats its request.
 const ROOM: usize = 64 << 10;
 
-/// Requests in one message: their confirmations must fit the socket's buffer.
+/// Requests in one message: their acknowledgements must fit the socket's buffer.
 const AT_ONCE: usize = 64;
 
-/// A conversation with the network namespace that its thread was in when it was opened.
+/// A netlink socket in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub(crate) struct Rtnl {
     socket: OwnedFd,
 }
 
-/// Requests, in the order in which they are carried out; each with what it asks for.
+/// Requests, in the order in which they are carried out, each with a description.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     requests: Vec<(&'static str, u16, Message)>,
@@ -31,19 +31,19 @@ pub(crate) struct Batch {
 /// A request that was refused.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// What was asked for.
+    /// What was requested.
     pub(crate) what: &'static str,
-    /// Why not.
+    /// The error.
     pub(crate) error: io::Error,
 }
 
 impl Batch {
-    /// Asks for a thing that is not there yet; `what` names it in an error.
+    /// Requests something new; `what` names it in an error.
     pub(crate) fn create(&mut self, what: &'static str, message: Message) {
         self.add(what, message, NLM_F_CREATE | NLM_F_EXCL);
     }
 
-    /// Asks for a change.
+    /// Requests a change.
     pub(crate) fn change(&mut self, what: &'static str, message: Message) {
         self.add(what, message, 0);
     }
@@ -62,7 +62,8 @@ impl Rtnl {
         Ok(Self { socket })
     }
 
-    /// Carries out all of a batch, or up to the first that is refused (some behind it may have been carried out too).
+    /// Carries out all requests of a batch, or up to the first that is refused (some behind it may have been carried
+    /// out too).
     pub(crate) fn carry_out(&self, batch: Batch) -> Result<(), Refused> {
         let mut requests = batch.requests.into_iter();
         loop {
@@ -75,7 +76,7 @@ impl Rtnl {
     }
 
     fn send(&self, bytes: &[u8], what: &[&'static str]) -> Result<(), Refused> {
-        let lost = |error: io::Error| Refused { what: "talking rtnetlink", error };
+        let lost = |error: io::Error| Refused { what: "an exchange over rtnetlink", error };
         socket::send(self.socket.as_raw_fd(), bytes, MsgFlags::empty()).map_err(|e| lost(e.into()))?;
         let mut room = vec![0; ROOM];
         let mut left = what.len();
@@ -94,7 +95,7 @@ impl Rtnl {
     }
 }
 
-/// The bytes of some requests, and what each asks for.
+/// The bytes of some requests, and their descriptions.
 fn message(requests: impl Iterator<Item = (&'static str, u16, Message)>) -> (Vec<u8>, Vec<&'static str>) {
     let (mut bytes, mut what) = (Vec::new(), Vec::new());
     for (number, (name, flags, request)) in (0..).zip(requests) {
@@ -111,7 +112,7 @@ fn message(requests: impl Iterator<Item = (&'static str, u16, Message)>) -> (Vec
     (bytes, what)
 }
 
-/// How many requests an answer confirms: one, or none when it is about something else.
+/// Requests acknowledged by an answer: one, or none when it concerns something else.
 fn confirmed(what: &[&'static str], answer: &NetlinkMessage<Message>) -> Result<usize, Refused> {
     let NetlinkPayload::Error(error) = &answer.payload else {
         return Ok(0);

@@ -1,8 +1,8 @@
-//! What rtnetlink is asked for a host: both ends of its veth pair, its address, its routes, its one neighbour.
+//! The rtnetlink requests for a host: both ends of its veth pair, its address, its routes, its one neighbour.
 //!
 //! It composes requests and sends none.
 
-use crate::reach::Reach;
+use crate::path_mtu::PathMtus;
 use crate::rtnl::Batch;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
@@ -15,15 +15,15 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage as Message};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::RawFd;
 
-/// Where every host sends what is for others.
+/// The next hop of every host.
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(169, 254, 71, 1);
-/// The gateway's Ethernet address. No interface has it: the central namespace's own stack passes over the hosts' frames.
+/// The gateway's Ethernet address. No interface has it, so the central namespace's own stack ignores the hosts' frames.
 pub(crate) const GATEWAY_MAC: [u8; 6] = [0x02, 0x47, 0xa9, 0xfe, 0x47, 0x01];
 /// Index of `lo` in every network namespace.
 const LOOPBACK: u32 = 1;
 /// Index of `eth0` in every host's namespace.
 const ETH0: u32 = 2;
-/// What a missing driver of virtual Ethernet fails at.
+/// Description of the request that fails without a driver for virtual Ethernet.
 pub(crate) const VETH: &str = "making a virtual Ethernet pair";
 
 /// Ethernet address of a host.
@@ -59,13 +59,13 @@ fn up(index: u32) -> LinkMessage {
     link
 }
 
-/// The pair of one host, seen from the host's namespace.
+/// The pair of one host, configured from the host's namespace.
 pub(crate) struct Pair<'a> {
     pub(crate) number: u32,
     pub(crate) address: Ipv4Addr,
-    pub(crate) reach: &'a Reach,
+    pub(crate) mtus: &'a PathMtus,
     /// The central namespace.
-    pub(crate) centre: RawFd,
+    pub(crate) central: RawFd,
 }
 
 impl Pair<'_> {
@@ -74,34 +74,34 @@ impl Pair<'_> {
         batch.create(VETH, Message::NewLink(self.veth()));
     }
 
-    /// The host's end up and all it has to know; the central end is up already. The other way round the host's end would
-    /// notice its carrier some time later, and lose what is sent until then.
+    /// The host's end up, with its configuration; the central end is up already. In the other order the host's end
+    /// would notice its carrier some time later, and lose what is sent until then.
     pub(crate) fn open(&self, batch: &mut Batch) {
         batch.change("setting a host's interface up", Message::SetLink(up(ETH0)));
         batch.create("giving a host its address", Message::NewAddress(self.address()));
         batch.create("naming a host's next hop", Message::NewNeighbour(gateway()));
-        batch.create("giving a host its route", Message::NewRoute(route(None, self.reach.route)));
-        for &(other, mtu) in &self.reach.wider {
-            let to = crate::leg::address(other);
-            batch.create("giving a host a wider route", Message::NewRoute(route(Some(to), mtu)));
+        batch.create("giving a host its route", Message::NewRoute(route(None, self.mtus.route)));
+        for &(other, mtu) in &self.mtus.larger {
+            let to = crate::veth_port::address(other);
+            batch.create("giving a host a larger route", Message::NewRoute(route(Some(to), mtu)));
         }
     }
 
     fn veth(&self) -> LinkMessage {
-        let mut centre = LinkMessage::default();
-        centre.header.index = central_index(self.number);
-        centre.attributes = self.properties(format!("leg{}", self.number), mac(0x0b, self.number));
-        centre.attributes.push(LinkAttribute::NetNsFd(self.centre));
+        let mut central = LinkMessage::default();
+        central.header.index = central_index(self.number);
+        central.attributes = self.properties(format!("port{}", self.number), mac(0x0b, self.number));
+        central.attributes.push(LinkAttribute::NetNsFd(self.central));
         let mut host = LinkMessage::default();
         host.header.index = ETH0;
         host.attributes = self.properties("eth0".into(), host_mac(self.number));
-        let data = InfoData::Veth(InfoVeth::Peer(centre));
+        let data = InfoData::Veth(InfoVeth::Peer(central));
         host.attributes.push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(data)]));
         host
     }
 
     fn properties(&self, name: String, mac: [u8; 6]) -> Vec<LinkAttribute> {
-        let mtu = LinkAttribute::Mtu(self.reach.interface);
+        let mtu = LinkAttribute::Mtu(self.mtus.interface);
         vec![LinkAttribute::IfName(name), LinkAttribute::Address(mac.to_vec()), mtu]
     }
 
@@ -116,7 +116,7 @@ impl Pair<'_> {
     }
 }
 
-/// Permanent, so that nobody ever asks who it is.
+/// Permanent, so that no host sends ARP requests.
 fn gateway() -> NeighbourMessage {
     let mut message = NeighbourMessage::default();
     message.header.family = AddressFamily::Inet;
@@ -129,7 +129,7 @@ fn gateway() -> NeighbourMessage {
     message
 }
 
-/// To one host, or the default, by way of the gateway.
+/// To one host, or the default, through the gateway.
 fn route(to: Option<Ipv4Addr>, mtu: u32) -> RouteMessage {
     let mut message = RouteMessage::default();
     message.header.address_family = AddressFamily::Inet;

@@ -1,4 +1,5 @@
-//! Real packets of real sockets through an emulated network. Where namespaces are forbidden, it says so and tests nothing.
+//! Real packets of real sockets through an emulated network. Where namespaces are forbidden, the tests print so and
+//! check nothing.
 
 #![allow(clippy::unwrap_used, reason = "all of it is a test")]
 
@@ -7,7 +8,7 @@ use stackline_core::network::{Discipline, Host, Link, Loss, Network, Queue, Rate
 use stackline_core::random::Seed;
 use stackline_core::time::Duration as Span;
 use stackline_emu::engine::{Engine, Handle, Options, Report};
-use stackline_emu::house::{self, House};
+use stackline_emu::testbed::{self, Testbed};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// After this, what has not come is lost.
+/// Packets not received after this time are lost.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 fn between_two_hosts(link: Link) -> Network {
@@ -25,26 +26,26 @@ fn between_two_hosts(link: Link) -> Network {
     Network { name: "test".into(), hosts: vec![host("a"), host("b")], links, ..Network::default() }
 }
 
-/// Runs `test` beside the network, and returns the report after it.
-fn emulate(link: Link, options: Options, test: impl FnOnce(&House, &Handle) + Send) -> Option<Report> {
+/// Runs `test` on the network, and returns the report after it.
+fn emulate(link: Link, options: Options, test: impl FnOnce(&Testbed, &Handle) + Send) -> Option<Report> {
     let network = between_two_hosts(link);
-    let (house, legs) = match house::build(&network) {
+    let (testbed, ports) = match testbed::build(&network) {
         Ok(built) => built,
         Err(refusal) => {
             println!("not tested: {refusal:?}");
             return None;
         }
     };
-    let mut engine = Engine::new(legs, &network, Seed::root(7), options).unwrap();
+    let mut engine = Engine::new(ports, &network, Seed::root(7), options).unwrap();
     let handle = engine.handle();
     let (stop, stopped) = UnixStream::pair().unwrap();
     thread::scope(|scope| {
         let engine = scope.spawn(move || engine.run(stopped.as_fd()).unwrap());
         assert!(handle.started());
-        // Whatever becomes of the test, the engine is stopped.
+        // The engine is stopped even if the test fails.
         let test = scope.spawn(|| {
-            awake(&house, &handle);
-            test(&house, &handle);
+            awake(&testbed, &handle);
+            test(&testbed, &handle);
         });
         let test = test.join();
         (&stop).write_all(b"x").unwrap();
@@ -57,13 +58,13 @@ fn emulate(link: Link, options: Options, test: impl FnOnce(&House, &Handle) + Se
     })
 }
 
-/// Interfaces just made send nothing for a moment: waits for it to pass, and begins anew.
-fn awake(house: &House, handle: &Handle) {
-    let sockets = [0, 1].map(|host| datagrams(house, host));
+/// Interfaces just made send nothing for a moment: waits until they do, and restarts the network.
+fn awake(testbed: &Testbed, handle: &Handle) {
+    let sockets = [0, 1].map(|host| datagrams(testbed, host));
     for (socket, host) in sockets.iter().zip([0, 1]) {
         let before = handle.report().received.packets;
         until("a host's packets come", || {
-            socket.send_to(b"?", (house.hosts[1 - host].address, 7000)).unwrap();
+            socket.send_to(b"?", (testbed.hosts[1 - host].address, 7000)).unwrap();
             handle.report().received.packets > before
         });
     }
@@ -72,16 +73,16 @@ fn awake(house: &House, handle: &Handle) {
 }
 
 /// Runs in a thread on that host.
-fn on<T: Send>(house: &House, host: usize, run: impl FnOnce() -> T + Send) -> T {
+fn on<T: Send>(testbed: &Testbed, host: usize, run: impl FnOnce() -> T + Send) -> T {
     let inside = || {
-        setns(&house.hosts[host].net, CloneFlags::CLONE_NEWNET).unwrap();
+        setns(&testbed.hosts[host].net, CloneFlags::CLONE_NEWNET).unwrap();
         run()
     };
     thread::scope(|scope| scope.spawn(inside).join().unwrap())
 }
 
-fn datagrams(house: &House, host: usize) -> UdpSocket {
-    let socket = on(house, host, || UdpSocket::bind((house.hosts[host].address, 7000)).unwrap());
+fn datagrams(testbed: &Testbed, host: usize) -> UdpSocket {
+    let socket = on(testbed, host, || UdpSocket::bind((testbed.hosts[host].address, 7000)).unwrap());
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket
 }
@@ -98,7 +99,7 @@ fn drops(report: &Report) -> u64 {
     report.ports.iter().flat_map(|port| &port.drops).map(|(_, count)| count).sum()
 }
 
-/// What went in has come out, was dropped, or was lost for want of memory or room on the way out.
+/// Every packet that entered has left, was dropped, or was lost for lack of memory or room on the way out.
 fn settled(report: &Report) -> bool {
     let doubled: u64 = report.ports.iter().map(|port| port.duplicated).sum();
     let gone = drops(report) + report.lost.memory + report.lost.refused;
@@ -110,12 +111,12 @@ fn no_packet_is_early_with_stamps_and_without() {
     for stamps in [true, false] {
         let link = Link { delay: Span(2_000_000), ..Link::default() };
         let options = Options { stamps, ..Options::default() };
-        let report = emulate(link, options, |house, _| {
-            let (here, there) = (datagrams(house, 0), datagrams(house, 1));
+        let report = emulate(link, options, |testbed, _| {
+            let (here, there) = (datagrams(testbed, 0), datagrams(testbed, 1));
             let mut buffer = [0; 100];
             for number in 0..40_u8 {
                 let begin = Instant::now();
-                here.send_to(&[number; 100], (house.hosts[1].address, 7000)).unwrap();
+                here.send_to(&[number; 100], (testbed.hosts[1].address, 7000)).unwrap();
                 let (length, from) = there.recv_from(&mut buffer).unwrap();
                 assert!(begin.elapsed() >= Duration::from_millis(2));
                 there.send_to(&buffer[..length], from).unwrap();
@@ -144,12 +145,12 @@ fn a_transfer_is_intact_through_loss_a_short_queue_and_a_slow_link() {
         ..Link::default()
     };
     let data: Vec<u8> = (0..3_000_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    let report = emulate(link, Options::default(), |house, _| {
-        let to = house.hosts[1].address;
-        let listener = on(house, 1, || TcpListener::bind((to, 7000)).unwrap());
+    let report = emulate(link, Options::default(), |testbed, _| {
+        let to = testbed.hosts[1].address;
+        let listener = on(testbed, 1, || TcpListener::bind((to, 7000)).unwrap());
         thread::scope(|scope| {
             scope.spawn(|| {
-                let mut stream = on(house, 0, || TcpStream::connect((to, 7000)).unwrap());
+                let mut stream = on(testbed, 0, || TcpStream::connect((to, 7000)).unwrap());
                 stream.write_all(&data).unwrap();
             });
             let mut came = Vec::new();
@@ -164,16 +165,16 @@ fn a_transfer_is_intact_through_loss_a_short_queue_and_a_slow_link() {
 }
 
 /// Sends that much from the first host to the second over TCP with Reno.
-fn transfer(house: &House, bytes: usize) {
-    let to = house.hosts[1].address;
-    let listener = on(house, 1, || TcpListener::bind((to, 7000)).unwrap());
+fn transfer(testbed: &Testbed, bytes: usize) {
+    let to = testbed.hosts[1].address;
+    let listener = on(testbed, 1, || TcpListener::bind((to, 7000)).unwrap());
     let send = || {
-        // What answers a mark by half its window, whatever the default of this machine is.
+        // Reno halves its window on a mark, whatever the default of this machine is.
         std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").unwrap();
         TcpStream::connect((to, 7000)).unwrap().write_all(&vec![7; bytes]).unwrap();
     };
     thread::scope(|scope| {
-        scope.spawn(|| on(house, 0, send));
+        scope.spawn(|| on(testbed, 0, send));
         let mut came = Vec::new();
         listener.accept().unwrap().0.read_to_end(&mut came).unwrap();
         assert_eq!(came.len(), bytes);
@@ -186,9 +187,9 @@ fn where_a_queue_has_ecn_tcp_is_marked() {
     for ecn in [true, false] {
         let queue = Queue { discipline, ecn, ..Queue::default() };
         let link = Link { rate: Rate::Constant(20e6), delay: Span(2_000_000), queue: Some(queue), ..Link::default() };
-        let Some(report) = emulate(link, Options::default(), |house, _| transfer(house, 1_000_000)) else { return };
+        let Some(report) = emulate(link, Options::default(), |testbed, _| transfer(testbed, 1_000_000)) else { return };
         assert_eq!(report.ports[0].marked > 0, ecn, "{report:?}");
-        // What carries no data is never marked, so a FIN may be dropped on either.
+        // Packets without data are never marked, so a FIN may be dropped on either.
         assert!(ecn || drops(&report) > 0, "{report:?}");
     }
 }
@@ -197,8 +198,8 @@ fn where_a_queue_has_ecn_tcp_is_marked() {
 fn losses_are_those_of_the_model_and_come_again_with_the_seed() {
     let link = Link { loss: Loss::Independent(0.01), ..Link::default() };
     let mut lost = Vec::new();
-    emulate(link, Options::default(), |house, handle| {
-        let (here, there) = (datagrams(house, 0), datagrams(house, 1));
+    emulate(link, Options::default(), |testbed, handle| {
+        let (here, there) = (datagrams(testbed, 0), datagrams(testbed, 1));
         there.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
         let (came, over) = (AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {
@@ -212,7 +213,7 @@ fn losses_are_those_of_the_model_and_come_again_with_the_seed() {
                 came.store(0, Ordering::Relaxed);
                 for batch in 1..=60 {
                     for _ in 0..50 {
-                        here.send_to(&[0; 100], (house.hosts[1].address, 7000)).unwrap();
+                        here.send_to(&[0; 100], (testbed.hosts[1].address, 7000)).unwrap();
                     }
                     // So few at once fit every socket on the way.
                     until("all come that the network does not lose", || {
@@ -236,13 +237,13 @@ fn losses_are_those_of_the_model_and_come_again_with_the_seed() {
 }
 
 #[test]
-fn frames_for_nobody_are_counted_and_the_way_is_calibrated() {
+fn foreign_frames_are_counted_and_the_path_is_calibrated() {
     let network = between_two_hosts(Link::default());
-    let Ok((house, legs)) = house::build(&network) else {
+    let Ok((testbed, ports)) = testbed::build(&network) else {
         println!("not tested: no namespaces here");
         return;
     };
-    let mut engine = Engine::new(legs, &network, Seed::root(1), Options::default()).unwrap();
+    let mut engine = Engine::new(ports, &network, Seed::root(1), Options::default()).unwrap();
     let round_trip = engine.calibrate().unwrap().expect("the host's kernel answers");
     assert!(round_trip.min.0 > 0 && round_trip.min <= round_trip.p50);
     let handle = engine.handle();
@@ -251,7 +252,7 @@ fn frames_for_nobody_are_counted_and_the_way_is_calibrated() {
     thread::scope(|scope| {
         let engine = scope.spawn(move || engine.run(stopped.as_fd()).unwrap());
         assert!(handle.started());
-        let here = datagrams(&house, 0);
+        let here = datagrams(&testbed, 0);
         here.send_to(b"hello", (Ipv4Addr::new(10, 71, 9, 9), 7000)).unwrap();
         let nobody = ("for no host of this network".to_string(), 1);
         until("the frame is counted", || handle.report().foreign == [nobody.clone()]);

@@ -1,7 +1,7 @@
-//! Frames in cells and back: sizes and times, nothing else (ATM with AAL5, ITU-T I.363.5).
+//! Sizes of frames that travel in cells (ATM with AAL5, ITU-T I.363.5).
 //!
-//! A cell has a header of 5 bytes; a frame gets a trailer of 8 and is padded to whole cells. A frame of which one cell is
-//! lost is lost, while the others still take the wire.
+//! A cell has a header of 5 bytes; a frame gets a trailer of 8 and is padded to whole cells. A frame that loses one
+//! cell is lost; its other cells still use the link.
 
 use crate::packet::Segments;
 
@@ -31,7 +31,7 @@ impl Cells {
         self.count(packet_bytes) * self.bytes
     }
 
-    /// The same for several.
+    /// Bytes that several segments take on the wire.
     #[must_use]
     pub const fn wire_bytes_of(self, segments: Segments) -> u64 {
         let last = self.wire_bytes(segments.bytes_of(segments.count - 1));

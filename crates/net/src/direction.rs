@@ -1,28 +1,28 @@
-//! One direction of a link with the queue before it: who may wait, when it leaves, when it is there.
+//! One direction of a link with the queue before it: which packets may wait, when they leave, when they arrive.
 //!
-//! Where the discipline decides at arrival (drop-tail, RED, PIE) nothing is stored but the departures to come: they are
-//! computed when a packet arrives. Where it decides at departure (drop-head, CoDel, FQ-CoDel) packets wait by their slot.
+//! Where the discipline decides at arrival (drop-tail, RED, PIE) only future departures are stored: they are computed
+//! when a packet arrives. Where it decides at departure (drop-head, CoDel, FQ-CoDel) packets wait by their slot.
 
 use crate::cells::Cells;
-use crate::link::loss::LossProcess;
-use crate::link::transmitter::Transmitter;
-use crate::link::wander::Wander;
+use crate::jitter::JitterProcess;
+use crate::loss::LossProcess;
 use crate::packet::Segments;
-use crate::pool::Pool;
 use crate::queue::Admission;
 use crate::queue::codel::CoDel;
 use crate::queue::fifo::Fifo;
 use crate::queue::fq_codel::FqCoDel;
 use crate::queue::pie::Pie;
 use crate::queue::red::Red;
-use crate::seen::{Counters, Reason};
+use crate::shared_buffer::SharedBuffer;
+use crate::tap::{Counters, Reason};
+use crate::transmitter::Transmitter;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use stackline_core::network::{Charge, Discipline, Interface, Link, Queue};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 
-/// When the first and the last of a train's segments are somewhere.
+/// When the first and the last segment of a train are at some place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) first: Instant,
@@ -44,7 +44,7 @@ impl Span {
     }
 }
 
-/// What is waiting or being sent, as departures to come.
+/// Segments waiting or being sent, as future departures.
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
     span: Span,
@@ -53,9 +53,9 @@ struct Leaving {
     last: u64,
 }
 
-/// What is not drop-tail is large and rare: kept apart, so that what every packet touches is close together.
+/// Disciplines other than drop-tail are large and rare: boxed, so that what every packet touches is close together.
 #[derive(Debug)]
-enum Line {
+enum QueueKind {
     Tail,
     Red(Box<Red>),
     Pie(Box<Pie>),
@@ -64,12 +64,12 @@ enum Line {
     FqCoDel(Box<FqCoDel<u32>>),
 }
 
-/// What a packet that found room is told.
+/// The queue's decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
-    /// It leaves then, and is to be marked if so said.
+    /// It leaves then; true if it is to be marked.
     Leaves(Instant, bool),
-    /// It goes no further.
+    /// It is dropped.
     Refused(Reason),
 }
 
@@ -81,93 +81,94 @@ pub(crate) struct Direction {
     /// Frames go over it in cells.
     pub(crate) cells: Option<Cells>,
     loss: Option<Box<LossProcess>>,
-    /// The pool of its switch.
-    pub(crate) pool: Option<usize>,
+    /// The shared buffer of its switch.
+    pub(crate) shared_buffer: Option<usize>,
     pub(crate) early_discard: bool,
     pub(crate) free_at: Instant,
-    /// Somebody will come at `free_at` to send the next.
-    pub(crate) attended: bool,
+    /// An event at `free_at` that sends the next packet is scheduled.
+    pub(crate) send_scheduled: bool,
     packets: u64,
     bytes: u64,
-    /// What happens seldom.
-    pub(crate) mishaps: Box<Counters>,
+    /// Marks, duplicates and drops: rare, so boxed.
+    pub(crate) counters: Box<Counters>,
     charge: Charge,
     transmitter: Transmitter,
-    wander: Option<Box<Wander>>,
+    jitter: Option<Box<JitterProcess>>,
     /// Whether a packet may overtake another, and when the last one arrives.
     overtakes: bool,
     arrived: Instant,
-    line: Line,
+    queue_kind: QueueKind,
     limit_bytes: u64,
     limit_packets: u64,
     ecn: bool,
-    /// ns that a byte takes at least; 0 without pacing.
+    /// Least time a byte takes, in ns; 0 without pacing.
     pace: f64,
-    /// Nobody asks how much is waiting.
-    blind: bool,
+    /// The queue's length is never used, so it is not kept.
+    untracked: bool,
     leaving: VecDeque<Leaving>,
     backlog: u64,
     waiting: u64,
 }
 
-/// What a direction gets from the node it leaves.
+/// Settings a direction takes from the node it leaves.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Exit<'p> {
+pub(crate) struct PortConfig<'p> {
     pub(crate) queue: Option<&'p Queue>,
     pub(crate) port_bytes: Option<u64>,
-    pub(crate) pool: Option<usize>,
+    pub(crate) shared_buffer: Option<usize>,
     pub(crate) cells: Option<Cells>,
     pub(crate) early_discard: bool,
     pub(crate) interface: Option<&'p Interface>,
-    /// A tap wants to know the length of the queue.
-    pub(crate) watched: bool,
+    /// The tap records queue lengths.
+    pub(crate) lengths_wanted: bool,
 }
 
 impl Direction {
-    pub(crate) fn new(link: &Link, exit: Exit<'_>, seed: Seed) -> Self {
+    pub(crate) fn new(link: &Link, port_config: PortConfig<'_>, seed: Seed) -> Self {
         let plain = Queue::default();
-        let queue = link.queue.as_ref().or(exit.queue).unwrap_or(&plain);
+        let queue = link.queue.as_ref().or(port_config.queue).unwrap_or(&plain);
         let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min().unwrap_or(u64::MAX);
         let (limit_bytes, limit_packets) =
-            (least(queue.limit_bytes, exit.port_bytes), queue.limit_packets.unwrap_or(u64::MAX));
-        let line = line(queue, link.mtu(), seed);
-        let bounded = limit_bytes != u64::MAX || limit_packets != u64::MAX || exit.pool.is_some();
+            (least(queue.limit_bytes, port_config.port_bytes), queue.limit_packets.unwrap_or(u64::MAX));
+        let queue_kind = queue_kind(queue, link.mtu(), seed);
+        let bounded = limit_bytes != u64::MAX || limit_packets != u64::MAX || port_config.shared_buffer.is_some();
         let wanders = link.jitter.is_some() || link.duplicate > 0.0;
         Self {
             delay: link.delay,
             mtu: link.mtu(),
-            cells: exit.cells,
+            cells: port_config.cells,
             loss: Some(LossProcess::new(&link.loss, seed.child("loss"))).filter(|loss| !loss.is_none()).map(Box::new),
-            pool: exit.pool,
-            early_discard: exit.early_discard,
+            shared_buffer: port_config.shared_buffer,
+            early_discard: port_config.early_discard,
             free_at: Instant::default(),
-            attended: false,
+            send_scheduled: false,
             packets: 0,
             bytes: 0,
-            mishaps: Box::default(),
+            counters: Box::default(),
             charge: link.charge,
             transmitter: Transmitter::new(&link.rate),
-            wander: wanders.then(|| Box::new(Wander::new(link.jitter.as_ref(), link.duplicate, seed.child("wander")))),
+            jitter: wanders
+                .then(|| Box::new(JitterProcess::new(link.jitter.as_ref(), link.duplicate, seed.child("wander")))),
             overtakes: link.jitter.as_ref().is_some_and(|jitter| jitter.reorder),
             arrived: Instant::default(),
-            blind: !bounded && matches!(line, Line::Tail) && !exit.watched,
-            line,
+            untracked: !bounded && matches!(queue_kind, QueueKind::Tail) && !port_config.lengths_wanted,
+            queue_kind,
             limit_bytes,
             limit_packets,
             ecn: queue.ecn,
-            pace: exit.interface.and_then(|card| card.pace_bit_s).map_or(0.0, |bit_s| 8e9 / bit_s),
+            pace: port_config.interface.and_then(|card| card.pace_bit_s).map_or(0.0, |bit_s| 8e9 / bit_s),
             leaving: VecDeque::new(),
             backlog: 0,
             waiting: 0,
         }
     }
 
-    /// Whether a packet waits by its slot.
+    /// Whether packets wait by their slot.
     pub(crate) const fn holds(&self) -> bool {
-        matches!(self.line, Line::Head(_) | Line::CoDel(_) | Line::FqCoDel(_))
+        matches!(self.queue_kind, QueueKind::Head(_) | QueueKind::CoDel(_) | QueueKind::FqCoDel(_))
     }
 
-    /// Bytes that go onto the link for these.
+    /// Bytes these segments take on the link.
     #[inline]
     pub(crate) fn charged(&self, segments: Segments) -> u64 {
         match (self.cells, self.charge) {
@@ -180,7 +181,7 @@ impl Direction {
         }
     }
 
-    /// Time that so many charged bytes take at the rate now in force; `None` when none is spent.
+    /// Time that so many charged bytes take at the current rate; `None` when they take none.
     #[expect(clippy::cast_precision_loss, reason = "less than 2^52 bytes")]
     pub(crate) fn airtime(&self, now: Instant, bytes: u64) -> Option<Duration> {
         let bit_s = self.transmitter.bit_s(now).filter(|bit_s| *bit_s > 0.0)?;
@@ -194,15 +195,15 @@ impl Direction {
     }
 
     fn held(&self) -> (u64, u64) {
-        match &self.line {
-            Line::Head(fifo) => (fifo.bytes(), fifo.len() as u64),
-            Line::CoDel(held) => (held.0.bytes(), held.0.len() as u64),
-            Line::FqCoDel(queues) => (queues.bytes(), queues.len() as u64),
+        match &self.queue_kind {
+            QueueKind::Head(fifo) => (fifo.bytes(), fifo.len() as u64),
+            QueueKind::CoDel(held) => (held.0.bytes(), held.0.len() as u64),
+            QueueKind::FqCoDel(queues) => (queues.bytes(), queues.len() as u64),
             _ => (0, 0),
         }
     }
 
-    /// Forgets what has left by now.
+    /// Removes what has left by now.
     fn settle(&mut self, now: Instant) {
         while let Some(train) = self.leaving.front_mut() {
             if train.span.first > now {
@@ -229,11 +230,11 @@ impl Direction {
         }
     }
 
-    /// Sends a whole train that arrives over `arrival` if nothing can happen to any part of it in the queue.
+    /// Sends a whole train that arrives over `arrival` if the queue cannot drop or mark any part of it.
     #[inline]
     pub(crate) fn send_whole(&mut self, arrival: Span, segments: Segments) -> Option<Span> {
-        if !self.blind {
-            if self.pool.is_some() || !matches!(self.line, Line::Tail) {
+        if !self.untracked {
+            if self.shared_buffer.is_some() || !matches!(self.queue_kind, QueueKind::Tail) {
                 return None;
             }
             self.settle(arrival.first);
@@ -246,7 +247,7 @@ impl Direction {
         Some(self.send(arrival.first, segments))
     }
 
-    /// Puts it on the link behind what is there.
+    /// Sends it on the link behind what is already there.
     pub(crate) fn send(&mut self, from: Instant, segments: Segments) -> Span {
         let start = from.max(self.free_at);
         let charged = self.charged(segments);
@@ -264,7 +265,7 @@ impl Direction {
         };
         self.free_at = last;
         let span = Span { first, last };
-        if !self.blind {
+        if !self.untracked {
             let bytes = segments.bytes();
             let (each, tail) = (segments.bytes_of(0), segments.bytes_of(segments.count - 1));
             self.leaving.push_back(Leaving { span, count: segments.count, each, last: tail });
@@ -287,24 +288,30 @@ impl Direction {
         if self.pace > 0.0 { sent.max(start + Duration((self.pace * charged as f64) as u64)) } else { sent }
     }
 
-    /// Offers one segment that arrives at `at`; the pool is its switch's.
-    pub(crate) fn offer(&mut self, at: Instant, bytes: u64, can_mark: bool, pool: Option<&mut Pool>) -> Offer {
+    /// Offers one segment that arrives at `at`, with the shared buffer of its switch.
+    pub(crate) fn offer(
+        &mut self,
+        at: Instant,
+        bytes: u64,
+        can_mark: bool,
+        shared_buffer: Option<&mut SharedBuffer>,
+    ) -> Offer {
         self.settle(at);
         if self.backlog + bytes > self.limit_bytes || self.waiting + 1 > self.limit_packets {
             return Offer::Refused(Reason::QueueFull);
         }
-        let mark = match self.judge(at, bytes) {
+        let mark = match self.decide(at, bytes) {
             Admission::Take => false,
             Admission::Early if can_mark && self.ecn => true,
             Admission::Early => return Offer::Refused(self.reason(Reason::RedEarly)),
             Admission::Forced => return Offer::Refused(self.reason(Reason::RedForced)),
         };
-        if let Some(pool) = pool {
-            if !pool.take(at, bytes) {
-                return Offer::Refused(Reason::PoolFull);
+        if let Some(shared_buffer) = shared_buffer {
+            if !shared_buffer.take(at, bytes) {
+                return Offer::Refused(Reason::SharedBufferFull);
             }
             let span = self.send(at, Segments::one(bytes as u32));
-            pool.release(span.last, bytes);
+            shared_buffer.release(span.last, bytes);
             return Offer::Leaves(span.last, mark);
         }
         Offer::Leaves(self.send(at, Segments::one(bytes as u32)).last, mark)
@@ -315,20 +322,24 @@ impl Direction {
         self.backlog(now) > self.limit_bytes / 2
     }
 
-    /// Offers a cell; a cell switch knows no other discipline than drop-tail.
-    pub(crate) fn offer_cell(&mut self, at: Instant, pool: Option<&mut Pool>) -> Result<Instant, Reason> {
+    /// Offers a cell; cell switches support drop-tail only.
+    pub(crate) fn offer_cell(
+        &mut self,
+        at: Instant,
+        shared_buffer: Option<&mut SharedBuffer>,
+    ) -> Result<Instant, Reason> {
         self.settle(at);
         let bytes = self.cells.map_or(0, |cells| cells.bytes);
         if self.backlog + bytes > self.limit_bytes || self.waiting + 1 > self.limit_packets {
             return Err(Reason::QueueFull);
         }
         let start = at.max(self.free_at);
-        if let Some(pool) = pool {
-            if !pool.take(at, bytes) {
-                return Err(Reason::PoolFull);
+        if let Some(shared_buffer) = shared_buffer {
+            if !shared_buffer.take(at, bytes) {
+                return Err(Reason::SharedBufferFull);
             }
             self.free_at = self.finish(start, bytes);
-            pool.release(self.free_at, bytes);
+            shared_buffer.release(self.free_at, bytes);
         } else {
             self.free_at = self.finish(start, bytes);
         }
@@ -342,22 +353,22 @@ impl Direction {
         Ok(departure)
     }
 
-    /// The verdict of a discipline that decides at arrival.
-    fn judge(&mut self, at: Instant, bytes: u64) -> Admission {
+    /// The decision of a discipline that decides at arrival.
+    fn decide(&mut self, at: Instant, bytes: u64) -> Admission {
         let idle_since = (self.waiting == 0).then_some(self.free_at);
         let typical = self.airtime(at, self.mtu).map_or(1, |time| time.0.max(1));
-        match &mut self.line {
-            Line::Red(red) => red.admit(at, self.backlog, idle_since, typical),
-            Line::Pie(pie) => pie.admit(at, self.free_at.since(at), self.backlog, bytes),
+        match &mut self.queue_kind {
+            QueueKind::Red(red) => red.admit(at, self.backlog, idle_since, typical),
+            QueueKind::Pie(pie) => pie.admit(at, self.free_at.since(at), self.backlog, bytes),
             _ => Admission::Take,
         }
     }
 
     const fn reason(&self, of_red: Reason) -> Reason {
-        if matches!(self.line, Line::Pie(_)) { Reason::Pie } else { of_red }
+        if matches!(self.queue_kind, QueueKind::Pie(_)) { Reason::Pie } else { of_red }
     }
 
-    /// Lets a packet wait by its slot. `displaced` is told of those that lose their place, the newcomer among them.
+    /// Queues a packet by its slot. `displaced` is called for each packet that loses its place, perhaps the new one.
     pub(crate) fn hold(
         &mut self,
         now: Instant,
@@ -372,92 +383,94 @@ impl Direction {
             direction.backlog + held + more > direction.limit_bytes
                 || direction.waiting + count + packets > direction.limit_packets
         };
-        match &self.line {
-            Line::FqCoDel(_) => {
-                if let Line::FqCoDel(queues) = &mut self.line {
+        match &self.queue_kind {
+            QueueKind::FqCoDel(_) => {
+                if let QueueKind::FqCoDel(queues) = &mut self.queue_kind {
                     queues.push(now, flow, bytes, slot);
                 }
                 while full(self, 0, 0) {
-                    let Line::FqCoDel(queues) = &mut self.line else { return };
-                    let Some(fattest) = queues.fattest_drop() else { return };
-                    displaced(fattest, Reason::QueueFull);
+                    let QueueKind::FqCoDel(queues) = &mut self.queue_kind else { return };
+                    let Some(longest) = queues.drop_from_longest() else { return };
+                    displaced(longest, Reason::QueueFull);
                 }
             }
-            Line::Head(_) => {
+            QueueKind::Head(_) => {
                 while full(self, bytes, 1) {
-                    let Line::Head(fifo) = &mut self.line else { return };
+                    let QueueKind::Head(fifo) = &mut self.queue_kind else { return };
                     let Some((_, _, oldest)) = fifo.pop() else { return displaced(slot, Reason::QueueFull) };
                     displaced(oldest, Reason::Displaced);
                 }
-                if let Line::Head(fifo) = &mut self.line {
+                if let QueueKind::Head(fifo) = &mut self.queue_kind {
                     fifo.push(now, bytes, slot);
                 }
             }
             _ if full(self, bytes, 1) => displaced(slot, Reason::QueueFull),
             _ => {
-                if let Line::CoDel(held) = &mut self.line {
+                if let QueueKind::CoDel(held) = &mut self.queue_kind {
                     held.0.push(now, bytes, slot);
                 }
             }
         }
     }
 
-    /// The oldest that waits and its bytes, of a queue that drops there.
+    /// Removes the oldest packet of a queue that drops at its head; its slot and bytes.
     pub(crate) fn displace(&mut self) -> Option<(u32, u64)> {
-        let Line::Head(fifo) = &mut self.line else { return None };
+        let QueueKind::Head(fifo) = &mut self.queue_kind else { return None };
         fifo.pop().map(|(_, bytes, slot)| (slot, bytes))
     }
 
-    /// The next that waits, when the link is free. `condemn` is asked to mark one that stood too long: false drops it.
-    pub(crate) fn release(&mut self, now: Instant, mut condemn: impl FnMut(u32) -> bool) -> Option<u32> {
+    /// The next packet to leave when the link is free. `mark_or_drop` is called for one that waited too long: it marks
+    /// it, or returns false to drop it.
+    pub(crate) fn release(&mut self, now: Instant, mut mark_or_drop: impl FnMut(u32) -> bool) -> Option<u32> {
         let mtu = self.mtu;
-        match &mut self.line {
-            Line::Head(fifo) => fifo.pop().map(|(.., slot)| slot),
-            Line::CoDel(held) => loop {
+        match &mut self.queue_kind {
+            QueueKind::Head(fifo) => fifo.pop().map(|(.., slot)| slot),
+            QueueKind::CoDel(held) => loop {
                 let (fifo, codel) = &mut **held;
                 let (since, _, slot) = fifo.pop()?;
-                let stood_too_long = codel.drop_or_mark(now, now.since(since), fifo.bytes(), mtu);
-                if !stood_too_long || condemn(slot) {
+                let waited_too_long = codel.drop_or_mark(now, now.since(since), fifo.bytes(), mtu);
+                if !waited_too_long || mark_or_drop(slot) {
                     return Some(slot);
                 }
             },
-            Line::FqCoDel(queues) => queues.pop(now, |slot, _| condemn(slot).then_some(slot)),
+            QueueKind::FqCoDel(queues) => queues.pop(now, |slot, _| mark_or_drop(slot).then_some(slot)),
             _ => None,
         }
     }
 
-    /// Whether somebody waits by a slot.
+    /// Whether a packet waits by its slot.
     pub(crate) fn has_waiting(&self) -> bool {
         self.held().1 > 0
     }
 
-    /// Whether what stood too long is to be marked.
+    /// Whether packets that waited too long are marked.
     pub(crate) const fn marks(&self) -> bool {
         self.ecn
     }
 
-    /// When what leaves over `departure` is at the other end. Where nothing may overtake, it comes after what came before.
+    /// When segments that leave over `departure` arrive at the other end. Without reordering they arrive after all
+    /// earlier ones.
     #[inline]
     pub(crate) fn arrival(&mut self, departure: Span) -> Span {
-        let straight = departure.later(self.delay);
-        let Some(wander) = &mut self.wander else { return straight };
-        let mut shaken = straight.later(wander.arrival(straight.last).since(straight.last));
-        if !self.overtakes && shaken.first <= self.arrived {
-            shaken = shaken.later(self.arrived.since(shaken.first) + Duration(1));
+        let undelayed = departure.later(self.delay);
+        let Some(jitter) = &mut self.jitter else { return undelayed };
+        let mut delayed = undelayed.later(jitter.arrival(undelayed.last).since(undelayed.last));
+        if !self.overtakes && delayed.first <= self.arrived {
+            delayed = delayed.later(self.arrived.since(delayed.first) + Duration(1));
         }
-        self.arrived = shaken.last;
-        shaken
+        self.arrived = delayed.last;
+        delayed
     }
 
-    /// Whether the packet arrives twice.
+    /// Whether the packet is duplicated.
     #[inline]
-    pub(crate) fn doubled(&mut self) -> bool {
-        self.wander.as_mut().is_some_and(|wander| wander.doubled())
+    pub(crate) fn duplicated(&mut self) -> bool {
+        self.jitter.as_mut().is_some_and(|jitter| jitter.duplicated())
     }
 
-    /// Everything that went through.
+    /// Counters of everything that went through.
     pub(crate) fn counters(&self) -> Counters {
-        Counters { packets: self.packets, bytes: self.bytes, ..*self.mishaps }
+        Counters { packets: self.packets, bytes: self.bytes, ..*self.counters }
     }
 
     /// Whether the link loses nothing.
@@ -473,24 +486,24 @@ impl Direction {
 
     /// Counts a drop.
     pub(crate) fn count_drop(&mut self, reason: Reason, packets: u64) {
-        self.mishaps.drops[reason as usize] += packets;
+        self.counters.drops[reason as usize] += packets;
     }
 }
 
-fn line(queue: &Queue, mtu: u64, seed: Seed) -> Line {
+fn queue_kind(queue: &Queue, mtu: u64, seed: Seed) -> QueueKind {
     match queue.discipline {
-        Discipline::DropTail => Line::Tail,
-        Discipline::DropHead => Line::Head(Box::default()),
+        Discipline::DropTail => QueueKind::Tail,
+        Discipline::DropHead => QueueKind::Head(Box::default()),
         Discipline::Red { min_bytes, max_bytes, most, weight } => {
-            Line::Red(Box::new(Red::new(min_bytes, max_bytes, most, weight, seed.child("red"))))
+            QueueKind::Red(Box::new(Red::new(min_bytes, max_bytes, most, weight, seed.child("red"))))
         }
         Discipline::CoDel { target, interval } => {
-            Line::CoDel(Box::new((Fifo::default(), CoDel::new(target, interval))))
+            QueueKind::CoDel(Box::new((Fifo::default(), CoDel::new(target, interval))))
         }
-        Discipline::Pie { target, update } => Line::Pie(Box::new(Pie::new(target, update, seed.child("pie")))),
+        Discipline::Pie { target, update } => QueueKind::Pie(Box::new(Pie::new(target, update, seed.child("pie")))),
         Discipline::FqCoDel { target, interval, flows, quantum } => {
             let perturbation = seed.child("fq_codel").0;
-            Line::FqCoDel(Box::new(FqCoDel::new(target, interval, flows, quantum, mtu, perturbation)))
+            QueueKind::FqCoDel(Box::new(FqCoDel::new(target, interval, flows, quantum, mtu, perturbation)))
         }
     }
 }

@@ -1,15 +1,15 @@
 //! A host's interface and the copying between it and memory (Zwaenepoel 1985, section 2).
 //!
-//! One processor copies: what has arrived goes before what is to leave, one packet at a time, none interrupted. A packet to
-//! leave is copied once the interface has a free buffer, and holds it until its last bit is on the wire; one that arrives
-//! holds a buffer until it has been copied out, and is dropped when there is none. A processor that waits busily does
-//! nothing else until what it has copied last has left.
+//! One processor copies one packet at a time, without interruption; arriving packets go before departing ones. A
+//! departing packet is copied once the interface has a free buffer, and holds it until its last bit is on the wire. An
+//! arriving packet holds a buffer until it has been copied out, and is dropped when none is free. A processor that
+//! waits busily does nothing else until the packet it copied last has left.
 
 use alloc::collections::VecDeque;
 use stackline_core::network::Interface;
 use stackline_core::time::{Duration, Instant};
 
-/// Which way a packet goes.
+/// The direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     In,
@@ -18,10 +18,10 @@ pub(crate) enum Way {
 
 /// What the interface does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// A copy goes on until then.
+pub(crate) enum NextStep {
+    /// A copy lasts until then.
     CopyUntil(Instant),
-    /// A buffer is free then.
+    /// A buffer becomes free then.
     WaitUntil(Instant),
     /// Nothing.
     Rest,
@@ -37,13 +37,13 @@ pub(crate) struct Card {
     busy_waits: bool,
     arrived: VecDeque<(u32, u64)>,
     leaving: VecDeque<(u32, u64)>,
-    /// Who is being copied, which way, until when.
+    /// The packet being copied, its direction, and when the copy ends.
     copying: Option<(u32, Way, Instant)>,
-    /// When each out buffer in use is free again, ascending.
+    /// When each output buffer in use becomes free, ascending.
     on_the_wire: VecDeque<Instant>,
-    /// Time that the processor has spent, or will have when what it does now is done, ns.
+    /// Time the processor has spent, with all of what it is doing now, in ns.
     spent_ns: u64,
-    /// When it is done with that.
+    /// When that work ends.
     free_at: Instant,
 }
 
@@ -86,14 +86,14 @@ impl Card {
         self.leaving.push_back((slot, bytes));
     }
 
-    /// The packet whose copy is done by now.
+    /// The packet whose copy has ended by now.
     pub(crate) fn copied(&mut self, now: Instant) -> Option<(u32, Way)> {
         let (slot, way, _) = self.copying.filter(|(.., until)| *until <= now)?;
         self.copying = None;
         Some((slot, way))
     }
 
-    /// The packet copied out last is on the wire until then.
+    /// The packet copied last is on the wire until then.
     pub(crate) fn occupied_until(&mut self, departure: Instant) {
         self.on_the_wire.push_back(departure);
         if self.busy_waits {
@@ -108,33 +108,33 @@ impl Card {
         }
     }
 
-    /// Time that the processor has spent by now, ns.
+    /// Time the processor has spent by now, in ns.
     pub(crate) const fn spent_ns(&self, now: Instant) -> u64 {
         self.spent_ns.saturating_sub(self.free_at.0.saturating_sub(now.0))
     }
 
-    /// The earliest moment at which a packet that is handed over could begin to be copied, as far as is known: where it is
-    /// later than `now`, something that arrives may still come before.
+    /// The earliest instant at which the copy of a packet handed over now could begin. If that is later than `now`, an
+    /// arriving packet may still go before it.
     pub(crate) fn begins(&self, now: Instant) -> Instant {
         if let Some((.., until)) = self.copying {
             return until;
         }
-        // Whose departure lets it begin: that of the last packet, or of the one whose buffer it takes.
+        // The departure it waits for: that of the last packet, or of the one whose buffer it takes.
         let behind = if self.busy_waits { 1 } else { self.out_buffers };
         let departure = self.on_the_wire.len().checked_sub(behind).and_then(|place| self.on_the_wire.get(place));
         departure.map_or(now, |departure| now.max(*departure))
     }
 
-    /// Begins the next copy if there is something to copy and the processor is free.
-    pub(crate) fn turn(&mut self, now: Instant) -> Turn {
+    /// Begins the next copy if there is one and the processor is free.
+    pub(crate) fn next_step(&mut self, now: Instant) -> NextStep {
         if self.copying.is_some() {
-            return Turn::Rest;
+            return NextStep::Rest;
         }
         if self.busy_waits
             && let Some(departure) = self.on_the_wire.back().filter(|departure| **departure > now)
         {
             let idle = self.arrived.is_empty() && self.leaving.is_empty();
-            return if idle { Turn::Rest } else { Turn::WaitUntil(*departure) };
+            return if idle { NextStep::Rest } else { NextStep::WaitUntil(*departure) };
         }
         if let Some((slot, bytes)) = self.arrived.pop_front() {
             return self.copy(now, slot, bytes, Way::In);
@@ -143,11 +143,11 @@ impl Card {
             self.on_the_wire.pop_front();
         }
         match (self.leaving.is_empty(), self.on_the_wire.front()) {
-            (true, _) => Turn::Rest,
-            (false, Some(departure)) if self.on_the_wire.len() >= self.out_buffers => Turn::WaitUntil(*departure),
+            (true, _) => NextStep::Rest,
+            (false, Some(departure)) if self.on_the_wire.len() >= self.out_buffers => NextStep::WaitUntil(*departure),
             _ => match self.leaving.pop_front() {
                 Some((slot, bytes)) => self.copy(now, slot, bytes, Way::Out),
-                None => Turn::Rest,
+                None => NextStep::Rest,
             },
         }
     }
@@ -158,12 +158,12 @@ impl Card {
         clippy::cast_precision_loss,
         reason = "a copy takes less than 2^52 ns"
     )]
-    fn copy(&mut self, now: Instant, slot: u32, bytes: u64, way: Way) -> Turn {
+    fn copy(&mut self, now: Instant, slot: u32, bytes: u64, way: Way) -> NextStep {
         let cost = self.per_packet_ns + self.per_byte_ns * bytes as f64;
         let until = now + Duration((cost + 0.5) as u64);
         self.copying = Some((slot, way, until));
         self.free_at = self.free_at.max(now);
         self.spends_until(until);
-        Turn::CopyUntil(until)
+        NextStep::CopyUntil(until)
     }
 }

@@ -1,39 +1,44 @@
-//! The network model: hosts' interfaces, links, queues, losses, cells, switches, topology. Written once, driven by two
-//! clocks: `sim` gives it virtual time and its own packets, `emu` gives it real time and the frames of real programs.
+//! The network model: hosts' interfaces, links, queues, losses, cells, switches, topology. Written once for two clocks:
+//! `sim` gives it virtual time and its own packets, `emu` gives it real time and the frames of real programs.
 //!
-//! It reads no clock, does no I/O, starts no thread, ticks never: a departure is computed when a packet arrives, and what
-//! cannot be computed then (who leaves a queue whose discipline decides at departure) waits for a deadline it tells.
-//! The same seed and the same packets at the same instants give the same events, to the byte.
+//! It reads no clock, does no I/O, starts no thread and needs no ticks: a departure is computed when a packet arrives.
+//! What cannot be computed then (the next packet of a queue that decides at departure) waits for the deadline that the
+//! network reports. The same seed and the same packets at the same instants give the same events, to the byte.
 //!
 //! | module | one idea |
 //! | --- | --- |
 //! | [`network`] | start here: the whole machine, with its four verbs |
 //! | [`packet`] | what travels: a packet, or several of one flow that offload left together |
-//! | [`seen`] | what happened to a packet at a port, and why: the taps that events and captures hang on |
-//! | [`topology`] | nodes, ports, shortest paths |
-//! | [`agenda`] | what happens next: a monotone radix heap |
-//! | [`link`] | one direction of a link: transmitter, delay, jitter, loss, duplication |
-//! | [`queue`] | who waits before a link, who is dropped |
-//! | [`cells`] | frames in cells and back |
-//! | [`interface`] | the host's interface and the copying behind it |
+//! | [`tap`] | network events, their places and reasons, and the trait that receives them |
+//! | `topology` | nodes, ports, shortest paths |
+//! | [`event_queue`] | pending events in the order of time: a monotone radix heap |
+//! | `direction` | one direction of a link with the queue before it |
+//! | [`transmitter`] | when the last bit of a packet has gone onto the link |
+//! | [`loss`] | which packets a link loses |
+//! | [`jitter`] | delay added by a link, reordering, duplication |
+//! | [`queue`] | queue disciplines: which packets wait before a link, which are dropped |
+//! | [`cells`] | sizes of frames in cells |
+//! | `interface` | the host's interface and the copying behind it |
 
 #![no_std]
 
 extern crate alloc;
 
-pub mod agenda;
+mod bernoulli;
 pub mod cells;
-mod chance;
 mod direction;
+pub mod event_queue;
 mod interface;
-pub mod link;
+pub mod jitter;
+pub mod loss;
 pub mod network;
 pub mod packet;
-mod pool;
 pub mod queue;
-pub mod seen;
+mod shared_buffer;
+pub mod tap;
 mod topology;
+pub mod transmitter;
 
 pub use network::{Cause, Delivery, Network, Path};
 pub use packet::{Ecn, Node, Packet, Payload, Segments};
-pub use seen::{Counters, Happening, Place, Port, Reason, Tap};
+pub use tap::{Counters, NetworkEvent, Place, Port, Reason, Tap};

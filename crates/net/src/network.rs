@@ -1,4 +1,4 @@
-//! The whole machine: packets go in at hosts, come out at hosts, and what happens between is computed.
+//! The whole machine: packets enter at hosts and leave at hosts; everything between is computed.
 //!
 //! ```text
 //! handle(now, packet)    a host hands a packet to its interface
@@ -6,35 +6,35 @@
 //! deadline()             when the next thing happens inside, and what kind of thing
 //! ```
 //! The deadline may change after every `handle` and every `poll`. Time does not go back: `now` is never before the last
-//! `due` told nor before an earlier `now`.
+//! `due` returned nor before an earlier `now`.
 //!
 //! A train of segments travels as one packet. It arrives at a node when its first segment does, and is sent on so that
 //! its last one leaves when it would have left alone; a train longer than [`GRANULE`] on a link is cut.
 
 mod build;
+mod cells;
 mod forward;
-mod frames;
 mod hosts;
-mod line;
+mod queueing;
 
-use crate::agenda::Agenda;
 use crate::direction::{Direction, Span};
+use crate::event_queue::EventQueue;
 use crate::interface::Card;
 use crate::packet::{Node, Packet, Payload};
-use crate::pool::Pool;
-use crate::seen::{Counters, Happening, Place, Port, Reason, Tap};
+use crate::shared_buffer::SharedBuffer;
+use crate::tap::{Counters, NetworkEvent, Place, Port, Reason, Tap};
 use crate::topology::Topology;
 use alloc::string::String;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// A train that takes longer than this on a link is cut to pieces that do not, so that what follows the first of them
-/// (an acknowledgement) does not wait for the last.
+/// A train that takes longer than this on a link is cut into shorter ones, so that a reaction to the first of them (an
+/// acknowledgement) does not wait for the last.
 pub const GRANULE: Duration = Duration(1_000_000);
 /// Nodes that a packet may pass; more is a loop.
 const MOST_HOPS: u8 = 64;
 
-/// Why the machine wants to be polled.
+/// Why the machine has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A packet reaches a node, a link is free for the next of its queue, or a host's processor for the next copy.
@@ -50,7 +50,7 @@ pub struct Delivery<P> {
     pub packet: Packet<P>,
 }
 
-/// What lies between two hosts, as far as it is fixed.
+/// The fixed properties of the way between two hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Directions of links, in order.
@@ -61,35 +61,35 @@ pub struct Path {
     pub delay: Duration,
 }
 
-/// What happens next, and to whom; packets by their slot.
+/// An event and where it happens; packets by their slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// The packet's first segment is at that node.
+    /// The packet's first segment reaches that node.
     At { node: Node, slot: u32 },
-    /// All of it is at its host.
+    /// The whole packet reaches its host.
     Complete { slot: u32 },
-    /// The link is free for the next that waits.
+    /// The link is free for the next waiting packet.
     Free { port: Port },
-    /// One of a frame's cells has come over that direction.
+    /// One of a frame's cells has crossed that direction.
     Cell { port: Port, slot: u32, index: u32 },
     /// A host's processor or interface is free.
-    Turn { node: Node },
+    CopyDone { node: Node },
 }
 
-/// A packet on its way, and what is known of it alone.
+/// A packet in the network and its state.
 #[derive(Debug)]
 struct Flight<P> {
     packet: Packet<P>,
-    /// When its segments are at the node they come to (or are at).
+    /// When its segments arrive at the next node (or did).
     arrival: Span,
-    /// The direction it came over last.
-    came_by: Option<Port>,
+    /// The direction it crossed last.
+    last_port: Option<Port>,
     hops: u8,
     /// Cells not yet arrived or lost.
     cells_left: u32,
-    spoilt: bool,
+    incomplete: bool,
     too_large: bool,
-    /// The direction before which the rest of its cells is refused.
+    /// The direction that refuses the rest of its cells.
     refused_at: Option<Port>,
 }
 
@@ -98,38 +98,38 @@ impl<P> Flight<P> {
         Self {
             packet,
             arrival,
-            came_by: None,
+            last_port: None,
             hops: 0,
             cells_left: 0,
-            spoilt: false,
+            incomplete: false,
             too_large: false,
             refused_at: None,
         }
     }
 }
 
-/// A network in motion.
+/// A network and everything in it.
 #[derive(Debug)]
 pub struct Network<P, T = ()> {
     names: Vec<String>,
     topology: Topology,
     directions: Vec<Direction>,
-    /// Nodes that send cells on by themselves.
+    /// Nodes that forward single cells.
     cell_switch: Vec<bool>,
     cards: Vec<Option<Card>>,
-    pools: Vec<Pool>,
-    agenda: Agenda<Event>,
+    shared_buffers: Vec<SharedBuffer>,
+    events: EventQueue<Event>,
     flights: Vec<Option<Flight<P>>>,
     free: Vec<u32>,
     /// Packets handed over so far.
-    numbered: u64,
+    accepted: u64,
     /// Packets handed over between hosts that no path joins.
     lost: u64,
-    /// Frames that ended for want of a cell.
-    spoilt_frames: u64,
-    /// Who was dropped while a queue was looked through.
-    condemned: Vec<(u32, Reason)>,
-    /// Who lost its place to a newcomer.
+    /// Frames discarded because a cell was lost.
+    incomplete_frames: u64,
+    /// Packets to drop, found while a queue was searched.
+    to_drop: Vec<(u32, Reason)>,
+    /// Packets that lost their place to a new one.
     displaced: Vec<u32>,
     tap: T,
 }
@@ -141,7 +141,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         (0..).map(Node).zip(&self.names).find(|(_, known)| *known == name).map(|(node, _)| node)
     }
 
-    /// The way from one host to another for packets of that flow; `None` when there is none.
+    /// The path from one host to another for packets of that flow; `None` when there is none.
     #[must_use]
     pub fn path(&self, from: Node, to: Node, flow: u32) -> Option<Path> {
         let mut path = Path { ports: Vec::new(), mtu: u64::MAX, delay: Duration::ZERO };
@@ -173,8 +173,8 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// Frames of which a cell was lost or dropped.
     #[must_use]
-    pub const fn spoilt_frames(&self) -> u64 {
-        self.spoilt_frames
+    pub const fn incomplete_frames(&self) -> u64 {
+        self.incomplete_frames
     }
 
     /// Packets handed over that have neither arrived nor been dropped.
@@ -183,12 +183,12 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         self.flights.len() - self.free.len()
     }
 
-    /// Who is told of everything.
+    /// The tap, which receives every network event.
     pub const fn tap(&mut self) -> &mut T {
         &mut self.tap
     }
 
-    /// The same, for good.
+    /// The tap, taken out of the network.
     #[must_use]
     pub fn into_tap(self) -> T {
         self.tap
@@ -196,23 +196,23 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// Host `packet.from` hands a packet to its interface.
     pub fn handle(&mut self, now: Instant, mut packet: Packet<P>) {
-        self.numbered += 1;
-        packet.number = self.numbered;
+        self.accepted += 1;
+        packet.number = self.accepted;
         let arrival = Span { first: now, last: now };
         let flight = Flight::new(packet, arrival);
-        let slot = self.board(flight);
+        let slot = self.insert(flight);
         self.host_sends(now, slot);
     }
 
-    /// Time in ns that the processors of hosts have spent on copying by now, and on waiting where they wait busily; hosts whose
-    /// interface costs nothing are left out.
+    /// Time in ns that the processors of hosts have spent by now on copying, and on busy waiting; hosts whose interface
+    /// costs nothing are left out.
     pub fn processors(&self, now: Instant) -> impl Iterator<Item = (Node, u64)> {
         let hosts = (0..).zip(&self.cards);
         hosts.filter_map(move |(host, card)| Some((Node(host), card.as_ref()?.spent_ns(now))))
     }
 
-    /// The earliest moment at which a packet that `host` hands over could begin to be copied into its interface: `now` when
-    /// it would be at once. Where it is later, what arrives until then may come before: ask again.
+    /// The earliest instant at which a packet handed over by `host` could begin to be copied into its interface: `now`
+    /// if at once. If it is later, an arriving packet may go first: call again.
     #[must_use]
     pub fn begins(&self, now: Instant, host: Node) -> Instant {
         let card = self.cards.get(host.0 as usize).and_then(Option::as_ref);
@@ -221,12 +221,12 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// The next packet that reaches its host not after `until`.
     pub fn poll(&mut self, until: Instant) -> Option<Delivery<P>> {
-        while let Some((now, event)) = self.agenda.take(until) {
+        while let Some((now, event)) = self.events.take(until) {
             let arrived = match event {
                 Event::At { node, slot } => self.at(now, node, slot),
                 Event::Complete { slot } => self.host_receives(now, slot),
                 Event::Cell { port, slot, index } => self.cell(now, port, slot, index),
-                Event::Turn { node } => self.turn(now, node),
+                Event::CopyDone { node } => self.finish_copy(now, node),
                 Event::Free { port } => {
                     self.serve(now, port);
                     None
@@ -243,20 +243,20 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     #[must_use]
     #[inline]
     pub fn deadline(&self) -> Option<(Instant, Cause)> {
-        self.agenda.next().map(|at| (at, Cause::Packet))
+        self.events.next().map(|at| (at, Cause::Packet))
     }
 
     fn deliver(&mut self, due: Instant, slot: u32) -> Option<Delivery<P>> {
-        let packet = self.leave(slot)?.packet;
+        let packet = self.remove(slot)?.packet;
         if T::ON {
-            self.tap.see(due, Place::Host(packet.to), Happening::Deliver, &packet);
+            self.tap.record(due, Place::Host(packet.to), NetworkEvent::Deliver, &packet);
         }
         Some(Delivery { due, packet })
     }
 
     /// Gives a packet a slot.
     #[inline]
-    fn board(&mut self, flight: Flight<P>) -> u32 {
+    fn insert(&mut self, flight: Flight<P>) -> u32 {
         if let Some(slot) = self.free.pop() {
             self.flights[slot as usize] = Some(flight);
             return slot;
@@ -267,7 +267,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// Takes a packet out of its slot.
     #[inline]
-    fn leave(&mut self, slot: u32) -> Option<Flight<P>> {
+    fn remove(&mut self, slot: u32) -> Option<Flight<P>> {
         let flight = self.flights[slot as usize].take();
         if flight.is_some() {
             self.free.push(slot);
@@ -275,20 +275,20 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         flight
     }
 
-    /// A packet goes no further: counted at its direction, told, forgotten.
+    /// Ends a packet's way: counts it at its direction and emits a drop.
     fn drop_at(&mut self, at: Instant, port: Port, slot: u32, reason: Reason) {
-        let Some(flight) = self.leave(slot) else { return };
+        let Some(flight) = self.remove(slot) else { return };
         self.directions[port.0 as usize].count_drop(reason, u64::from(flight.packet.segments.count));
         if T::ON {
-            self.tap.see(at, Place::Port(port), Happening::Drop(reason), &flight.packet);
+            self.tap.record(at, Place::Port(port), NetworkEvent::Drop(reason), &flight.packet);
         }
     }
 
-    fn tell(&mut self, at: Instant, port: Port, what: Happening, slot: u32) {
+    fn emit(&mut self, at: Instant, port: Port, what: NetworkEvent, slot: u32) {
         if T::ON
             && let Some(flight) = &self.flights[slot as usize]
         {
-            self.tap.see(at, Place::Port(port), what, &flight.packet);
+            self.tap.record(at, Place::Port(port), what, &flight.packet);
         }
     }
 }

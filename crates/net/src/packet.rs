@@ -1,6 +1,6 @@
 //! What travels: a packet, or several of one flow that segmentation offload left together.
 //!
-//! A train of segments is one [`Packet`] until a loss, a mark, the edge of a queue or its own length asks for a cut.
+//! A train of segments is one [`Packet`] until a loss, a mark, the edge of a queue or its own length cuts it.
 
 /// A host or a switch, by its place in the network: hosts first, in the order declared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,12 +16,12 @@ pub const fn address(host: Node) -> [u8; 4] {
 /// Explicit congestion notification (RFC 3168).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
-    /// The sender does not know it: what would be marked is dropped.
+    /// The sender does not support it: a packet that would be marked is dropped.
     #[default]
     NotCapable,
     /// It may be marked.
     Capable,
-    /// It was.
+    /// It has been marked.
     Marked,
 }
 
@@ -39,7 +39,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// A packet that is one: `bytes` with all headers of the network layer and above.
+    /// A packet of one segment: `bytes` with all headers of the network layer and above.
     #[must_use]
     pub const fn one(bytes: u32) -> Self {
         Self { count: 1, header: 0, full: bytes, last: bytes }
@@ -66,20 +66,20 @@ impl Segments {
     }
 }
 
-/// What a world hangs on a packet: the frame itself, or the simulated datagram.
+/// What a world attaches to a packet: the frame itself, or the simulated datagram.
 pub trait Payload: Sized {
-    /// Keeps the first `at` segments and returns the rest. Called only on what was handed over with several.
+    /// Keeps the first `at` segments and returns the rest. Called only on packets of several segments.
     fn split(&mut self, at: u32) -> Self;
     /// Writes the mark of congestion into the headers.
     fn mark(&mut self);
-    /// The same again, for a link that duplicates.
+    /// A copy, for a link that duplicates.
     fn again(&self) -> Self;
 }
 
 /// A packet on its way.
 #[derive(Clone, Debug)]
 pub struct Packet<P> {
-    /// Its number in the network, from 1, in the order handed over; parts and copies keep it. The network gives it.
+    /// Its number, from 1, in the order handed over; parts and copies keep it. The network assigns it.
     pub number: u64,
     /// The host that sent it.
     pub from: Node,
@@ -87,11 +87,11 @@ pub struct Packet<P> {
     pub to: Node,
     /// Which flow of these two it belongs to, for hashing; the same for all packets of a flow.
     pub flow: u32,
-    /// Whether it may be marked, and was.
+    /// Whether it may be marked, or has been.
     pub ecn: Ecn,
     /// Its size.
     pub segments: Segments,
-    /// What the world hung on it.
+    /// What the world attached to it.
     pub payload: P,
 }
 
@@ -112,13 +112,13 @@ impl<P: Payload> Packet<P> {
         Self { segments: back, payload: self.payload.split(at), ..*self }
     }
 
-    /// The same packet again.
+    /// A copy of the packet.
     #[must_use]
     pub fn again(&self) -> Self {
         Self { payload: self.payload.again(), ..*self }
     }
 
-    /// Marks it if it may be; false when it may not.
+    /// Marks it if allowed; false if not.
     pub fn mark(&mut self) -> bool {
         match self.ecn {
             Ecn::NotCapable => false,

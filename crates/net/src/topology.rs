@@ -1,18 +1,19 @@
 //! Nodes, the directions of links between them, and static shortest paths.
 //!
-//! Switches send on what is for others; hosts do not. A hop costs its propagation delay and the time that a packet of 1500 bytes takes on it. Where several next hops cost
-//! the same, a flow keeps to one of them. A host with one neighbour needs no routes of its own: what is for it goes to
-//! that neighbour first, so ten thousand hosts at two switches need a table of two rows.
+//! Switches forward packets; hosts do not. A hop costs its propagation delay and the time that a packet of 1500 bytes
+//! takes on it. Where several next hops cost the same, a flow keeps to one of them. A host with one neighbour needs no
+//! routes of its own: its packets go to that neighbour first, so ten thousand hosts at two switches need a table of two
+//! rows.
 
 use crate::packet::Node;
-use crate::seen::Port;
+use crate::tap::Port;
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use stackline_core::network::{Link, Network, Rate};
 
-/// Bytes of the packet that costs are reckoned with.
+/// Bytes of the packet used to compute costs.
 const TYPICAL_BYTES: f64 = 1500.0;
 
 /// One direction of a link.
@@ -22,11 +23,11 @@ pub(crate) struct Edge {
     pub(crate) to: Node,
     /// In ns, at least 1.
     cost: u64,
-    /// A one-way link has no way back.
+    /// Whether this direction exists: a one-way link has no way back.
     there: bool,
 }
 
-/// Who is joined to whom, and where to go next.
+/// Neighbours and next hops.
 #[derive(Clone, Debug)]
 pub(crate) struct Topology {
     /// By port.
@@ -167,7 +168,7 @@ impl Topology {
     }
 }
 
-/// Puts the cheapest of some ports behind the others; where they stand.
+/// Appends the cheapest of some ports to `hops`; their range.
 fn cheapest(edges: &[Edge], ports: &[Port], hops: &mut Vec<Port>) -> (u32, u32) {
     let cost = |port: &Port| edges[port.0 as usize].cost;
     let least = ports.iter().map(cost).min();
@@ -228,7 +229,7 @@ fn pick(equal: &[Port], flow: u32) -> Option<Port> {
     }
 }
 
-/// Neighbouring flow numbers go different ways.
+/// Neighbouring flow numbers take different ways.
 const fn spread(flow: u32) -> u32 {
     let mixed = flow.wrapping_mul(0x9e37_79b1);
     mixed ^ (mixed >> 15)
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_spread_over_equal_links_and_keep_to_theirs() {
+    fn flows_spread_over_equal_links_and_keep_to_one() {
         let links = [("a", "x", 1), ("x", "y", 5), ("x", "y", 5), ("x", "y", 6), ("y", "b", 1)];
         let topology = Topology::new(&network(&["a", "b"], &["x", "y"], &links));
         let ways: Vec<u32> = (0..100).map(|flow| route(&topology, 0, 1, flow)[1]).collect();
@@ -304,8 +305,8 @@ mod tests {
     }
 
     #[test]
-    fn hosts_send_nothing_on() {
-        // The way through host c is shorter, the one over both switches is taken.
+    fn hosts_forward_nothing() {
+        // The path over host c is shorter; the one over both switches is taken.
         let links = [("a", "x", 1), ("x", "c", 1), ("c", "y", 1), ("x", "y", 50), ("y", "b", 1)];
         let topology = Topology::new(&network(&["a", "b", "c"], &["x", "y"], &links));
         assert_eq!(route(&topology, 0, 1, 0), [0, 6, 8]);
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_joined_has_no_path() {
+    fn unconnected_hosts_have_no_path() {
         let topology = Topology::new(&network(&["a", "b", "c", "d"], &[], &[("a", "b", 1), ("c", "d", 1)]));
         assert_eq!(topology.next(Node(0), Node(1), 0), Some(Port(0)));
         let lost = topology.next(Node(0), Node(2), 0);

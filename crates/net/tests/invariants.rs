@@ -1,4 +1,4 @@
-//! What holds in every network, whatever it is made of and whatever goes through it.
+//! What holds in every network and for every traffic.
 
 mod common;
 
@@ -88,7 +88,7 @@ fn traffic() -> impl Strategy<Value = Vec<(u64, u32, u32, u32)>> {
     proptest::collection::vec((0_u64..3 * MS, 0_u32..3, 0_u32..3, 1_u32..20), 1..60)
 }
 
-/// Sends it all; `looks` are how far beyond each packet's instant the network is polled before the next.
+/// Sends everything; `looks` says how far beyond each packet's instant the network is polled before the next.
 fn carry(network: &mut Network<Numbers, Log>, traffic: &[(u64, u32, u32, u32)], looks: &[u64]) -> Arrivals {
     let mut arrivals = Arrivals::default();
     let mut now = 0;
@@ -112,21 +112,21 @@ struct Arrivals(Vec<(Instant, Packet<Numbers>)>);
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every segment is delivered, dropped with a reason, or one frame's worth of cells spoilt; none stays behind.
+    /// Every segment is delivered, dropped with a reason, or part of a frame that lost a cell; none stays behind.
     #[test]
     fn nothing_is_lost_without_a_reason(plan in any_network(), traffic in traffic()) {
         let mut network = build(&plan);
         let arrivals = carry(&mut network, &traffic, &[]);
         prop_assert_eq!(network.under_way(), 0);
         let sent: u64 = traffic.iter().map(|(.., count)| u64::from(*count)).sum();
-        let doubled: u64 = network.counters().map(|counters| counters.duplicated).sum();
+        let duplicated: u64 = network.counters().map(|counters| counters.duplicated).sum();
         let cells = plan.switches.iter().any(|switch| switch.cell_bytes.is_some());
         let arrived: u64 = arrivals.0.iter().map(|(_, packet)| packet.payload.0.len() as u64).sum();
         let log = network.into_tap().0;
         let drops: u64 = log.iter().filter(|(_, line)| line.contains("Drop(")).map(|(_, line)| numbers(line)).sum();
         let copies: u64 = log.iter().filter(|(_, line)| line.contains("Duplicate")).map(|(_, line)| numbers(line)).sum();
         prop_assert_eq!(sent + copies, arrived + drops);
-        prop_assert!(cells || doubled <= copies);
+        prop_assert!(cells || duplicated <= copies);
     }
 
     /// Segments of one pair of hosts keep their order where nothing on the way may change it.
@@ -173,7 +173,7 @@ proptest! {
         }
     }
 
-    /// One seed, one log, however the four verbs are interleaved; time never goes back.
+    /// One seed gives one log, however the four verbs are interleaved; time never goes back.
     #[test]
     fn the_same_seed_writes_the_same_log(plan in any_network(), traffic in traffic(), looks in proptest::collection::vec(0_u64..MS, 1..5)) {
         let log = |looks: &[u64]| {

@@ -112,21 +112,21 @@ fn too_large_and_without_a_path() {
 
 #[test]
 fn jitter_keeps_the_order_unless_reordering_is_asked_for() {
-    let shaken = |reorder| {
+    let delayed = |reorder| {
         let jitter = Some(Jitter { distribution: Distribution::Uniform(0.0, 0.01), reorder });
         let mut network = build(&pair(Link { jitter, ..link("a-b", 12.0, 1.0) }));
         (0..200).for_each(|number| network.handle(Instant(0), packet(0, 1, 1500, number)));
         drain(&mut network).into_iter().map(|(_, numbers)| numbers[0]).collect::<Vec<_>>()
     };
-    assert_eq!(shaken(false), (0..200).collect::<Vec<_>>());
-    let mut mixed = shaken(true);
+    assert_eq!(delayed(false), (0..200).collect::<Vec<_>>());
+    let mut mixed = delayed(true);
     assert!(!mixed.is_sorted());
     mixed.sort_unstable();
     assert_eq!(mixed, (0..200).collect::<Vec<_>>());
 }
 
 #[test]
-fn a_doubled_packet_arrives_twice() {
+fn a_duplicated_packet_arrives_twice() {
     let mut network = build(&pair(Link { duplicate: 1.0, ..link("a-b", 12.0, 0.0) }));
     network.handle(Instant(0), packet(0, 1, 1500, 1));
     assert_eq!(drain(&mut network), [(MS, vec![1]), (MS, vec![1])]);
@@ -142,7 +142,7 @@ fn a_queue_that_drops_at_its_head_keeps_the_newest() {
 }
 
 #[test]
-fn codel_marks_what_may_be_marked_and_drops_the_rest() {
+fn codel_marks_capable_packets_and_drops_the_rest() {
     let discipline = Discipline::CoDel { target: Duration(5 * MS), interval: Duration(100 * MS) };
     let overloaded = |ecn| {
         let queue = Some(Queue { discipline, ecn: true, ..Queue::default() });
@@ -179,7 +179,7 @@ fn ports_of_a_switch_share_its_buffer() {
     assert_eq!(drain(&mut network), [(MS, vec![1]), (MS, vec![2])]);
     network.handle(Instant(MS), packet(0, 1, 1500, 5));
     assert_eq!(drain(&mut network), [(2 * MS, vec![5])]);
-    let drops: u64 = network.counters().map(|counters| counters.drops[Reason::PoolFull as usize]).sum();
+    let drops: u64 = network.counters().map(|counters| counters.drops[Reason::SharedBufferFull as usize]).sum();
     assert_eq!(drops, 2);
 }
 
@@ -210,14 +210,14 @@ fn cells_cut_through_a_switch() {
 }
 
 #[test]
-fn a_frame_is_lost_for_want_of_some_cells_while_the_others_take_the_wire() {
+fn a_frame_that_loses_cells_still_uses_the_link() {
     let mut network = build(&atm(Some(1500), false));
     network.handle(Instant(0), packet(0, 2, 9180, 1));
     network.handle(Instant(0), packet(1, 2, 9180, 2));
     let arrived = drain(&mut network);
     let counters = network.counters().nth(5).unwrap();
     // They are in step, so the first takes every place that comes free.
-    assert_eq!((arrived.len(), network.spoilt_frames()), (1, 1));
+    assert_eq!((arrived.len(), network.incomplete_frames()), (1, 1));
     assert_eq!(counters.packets + counters.drops[Reason::QueueFull as usize], 384, "every cell is somewhere");
     assert!(counters.packets > 200, "the rest of their cells still took the wire");
     assert_eq!(network.under_way(), 0);
@@ -231,7 +231,7 @@ fn early_discard_saves_one_of_two_frames() {
     // The second frame meets a buffer that holds next to nothing; both share the port until one loses a cell.
     let arrived = drain(&mut network);
     assert_eq!(arrived.len(), 1, "{arrived:?}");
-    assert_eq!(network.spoilt_frames(), 1);
+    assert_eq!(network.incomplete_frames(), 1);
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn a_blast_copies_while_it_sends_only_with_two_buffers() {
 }
 
 #[test]
-fn whoever_waits_busily_copies_nothing_meanwhile() {
+fn a_busy_waiting_host_copies_nothing_meanwhile() {
     let acknowledged = |busy_waiting| {
         let mut plan = sun(true);
         plan.hosts[0].interface.busy_waiting = busy_waiting;
@@ -317,7 +317,7 @@ fn whoever_waits_busily_copies_nothing_meanwhile() {
 }
 
 #[test]
-fn it_is_told_when_the_next_copy_may_begin() {
+fn the_start_of_the_next_copy_is_reported() {
     for (single, busy, second, third) in
         [(true, false, C + T, 2 * (C + T)), (false, false, C, 2 * C), (false, true, C + T, 2 * (C + T))]
     {
@@ -354,7 +354,7 @@ fn an_interface_without_a_free_buffer_drops() {
 }
 
 #[test]
-fn the_log_tells_the_whole_story() {
+fn the_log_has_every_event() {
     let queue = tail(1500);
     let mut network = build(&pair(Link { queue, ..link("a-b", 12.0, 1.0) }));
     network.handle(Instant(0), packet(0, 1, 1500, 1));
@@ -370,7 +370,7 @@ fn the_log_tells_the_whole_story() {
 }
 
 #[test]
-fn copying_is_paid_by_the_packet_also_of_a_train() {
+fn copying_is_charged_for_each_packet_of_a_train() {
     let slow = Interface { copy_per_packet: Duration(MS), buffer_frames: Some(4), ..Interface::default() };
     for copying in [0, 1] {
         let mut plan = pair(link("a-b", 1200.0, 0.0));
@@ -383,7 +383,7 @@ fn copying_is_paid_by_the_packet_also_of_a_train() {
 }
 
 #[test]
-fn a_frame_in_cells_is_doubled_whole() {
+fn a_frame_in_cells_is_duplicated_whole() {
     let mut plan = atm(None, false);
     plan.links[0].duplicate = 1.0;
     let mut network = build(&plan);
@@ -398,7 +398,7 @@ fn a_frame_in_cells_is_doubled_whole() {
 }
 
 #[test]
-fn early_discard_looks_at_a_shared_buffer_too() {
+fn early_discard_considers_the_shared_buffer() {
     let through = |early| {
         let mut plan = atm(Some(30_000), early);
         plan.switches[0].buffer_per_port = false;
@@ -409,16 +409,16 @@ fn early_discard_looks_at_a_shared_buffer_too() {
             while network.poll(Instant(number * 2 * MS)).is_some() {}
         }
         drain(&mut network);
-        let spoilt = network.spoilt_frames();
+        let incomplete = network.incomplete_frames();
         assert_eq!(network.under_way(), 0);
-        60 - spoilt
+        60 - incomplete
     };
     let (without, with) = (through(false), through(true));
     assert!(with > without, "{with} frames with early discard, {without} without");
 }
 
 #[test]
-fn who_drops_at_the_head_makes_room_in_a_shared_buffer() {
+fn drop_head_makes_room_in_a_shared_buffer() {
     let queue = Some(Queue { discipline: Discipline::DropHead, ..Queue::default() });
     let plan = Plan {
         switches: vec![Switch { buffer_bytes: Some(4500), ..switch("x") }],

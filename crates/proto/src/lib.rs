@@ -1,13 +1,13 @@
-//! Protocols as pure machines: each is one end of a connection that is given what arrives and the time, and yields what
-//! leaves and when it wants to be asked again.
+//! Protocols as pure machines: each is one end of a connection. It takes arriving packets and the time, and yields
+//! packets to send and the deadline of its next call.
 //!
-//! Nothing here reads a clock, does I/O, starts a thread or draws a number: the same inputs at the same instants give the
-//! same outputs. Data is counted, not carried; who needs bytes keeps them beside the machine.
+//! Nothing here reads a clock, does I/O, starts a thread or draws a number: the same inputs at the same instants give
+//! the same outputs. Data is counted, not carried: the bytes stay with the caller.
 //!
 //! | module | one idea |
 //! | --- | --- |
 //! | [`blast`] | large transfers: stop-and-wait, sliding window, blast with four strategies of retransmission |
-//! | [`datagram`] | numbered and controlled datagrams: their form, their counting, their patience |
+//! | [`datagram`] | numbered and controlled datagrams: format, counting, timeouts |
 //! | [`ikp`] | V's message passing: Send, Receive, Reply, MoveTo, MoveFrom |
 //! | [`tcp`] | one end of a TCP connection, as Linux has it |
 
@@ -17,5 +17,6 @@ extern crate alloc;
 
 pub mod blast;
 pub mod datagram;
+mod fuzz_path;
 pub mod ikp;
 pub mod tcp;

@@ -10,7 +10,7 @@ use stackline_core::network::{Host, Link, Network};
 use stackline_core::plan::{Measurement, Part};
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
-use stackline_net::agenda::Agenda;
+use stackline_net::event_queue::EventQueue;
 use stackline_sim::{CAPABILITIES, Limits, Outcome, Scene, carry_out, catalogue};
 use stackline_spec::{Available, Context, Overrides, check};
 use std::hint::black_box;
@@ -113,7 +113,7 @@ fn hold(pending: u64) -> f64 {
         state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         state >> 43
     };
-    let mut agenda = Agenda::default();
+    let mut agenda = EventQueue::default();
     (0..pending).for_each(|thing| agenda.put(Instant(ahead()), thing));
     let before = cpu_seconds();
     for _ in 0..EVENTS {

@@ -4,7 +4,7 @@
 use crate::datagram::Datagram;
 use stackline_core::network as plan;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{Happening, Node, Packet, Place, Reason, Tap};
+use stackline_net::{NetworkEvent, Node, Packet, Place, Reason, Tap};
 use std::collections::BTreeMap;
 
 /// What its own host drops holds its place in the send buffer for so long; a sender would go on dropping at one instant
@@ -48,16 +48,16 @@ impl<T> Digest<T> {
         self.digest = (self.digest ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29);
     }
 
-    fn note_departure(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<Datagram>) {
+    fn note_departure(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<Datagram>) {
         let first = match place {
             Place::Port(port) => self.hosts.get(port.0 as usize).copied().flatten() == Some(packet.from),
             Place::Host(node) => node == packet.from,
         };
         // What a link loses has left its queue before.
-        let lost = matches!(what, Happening::Drop(Reason::Lost | Reason::BitError | Reason::CellLost));
-        if first && !lost && matches!(what, Happening::Dequeue | Happening::Drop(_)) {
+        let lost = matches!(what, NetworkEvent::Drop(Reason::Lost | Reason::BitError | Reason::CellLost));
+        if first && !lost && matches!(what, NetworkEvent::Dequeue | NetworkEvent::Drop(_)) {
             let (pair, from, bytes) = (packet.payload.pair, packet.from, packet.bytes() as u32);
-            let at = if matches!(what, Happening::Drop(_)) { at + DROPPED } else { at };
+            let at = if matches!(what, NetworkEvent::Drop(_)) { at + DROPPED } else { at };
             self.departures.push(Departure { at, pair, from, bytes });
         }
     }
@@ -68,19 +68,19 @@ impl<T: Tap<Datagram>> Tap<Datagram> for Digest<T> {
     const LENGTHS: bool = T::LENGTHS;
 
     #[inline]
-    fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<Datagram>) {
+    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<Datagram>) {
         self.events += 1;
         let (kind, number) = match place {
             Place::Port(port) => (0_u64, port.0),
             Place::Host(node) => (1, node.0),
         };
         let code = match what {
-            Happening::Enqueue(_) => 0,
-            Happening::Dequeue => 1,
-            Happening::Mark => 2,
-            Happening::Duplicate => 3,
-            Happening::Deliver => 4,
-            Happening::Drop(reason) => 5 + Reason::ALL.iter().position(|r| *r == reason).unwrap_or(0) as u64,
+            NetworkEvent::Enqueue(_) => 0,
+            NetworkEvent::Dequeue => 1,
+            NetworkEvent::Mark => 2,
+            NetworkEvent::Duplicate => 3,
+            NetworkEvent::Deliver => 4,
+            NetworkEvent::Drop(reason) => 5 + Reason::ALL.iter().position(|r| *r == reason).unwrap_or(0) as u64,
         };
         self.mix(at.0);
         self.mix(packet.bytes() << 40 | u64::from(number) << 8 | code << 1 | kind);
@@ -88,7 +88,7 @@ impl<T: Tap<Datagram>> Tap<Datagram> for Digest<T> {
             self.note_departure(at, place, what, packet);
         }
         if T::ON {
-            self.inner.see(at, place, what, packet);
+            self.inner.record(at, place, what, packet);
         }
     }
 }

@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use stackline_core::program::Side;
 use stackline_core::time::Instant;
 use stackline_net::Packet;
-use stackline_net::agenda::Agenda;
+use stackline_net::event_queue::EventQueue;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
@@ -45,7 +45,7 @@ const LARGEST_PACKET: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct Executor {
     now: Cell<Instant>,
-    timers: RefCell<Agenda<Timer>>,
+    timers: RefCell<EventQueue<Timer>>,
     /// Endpoints to be looked at, in order.
     ready: RefCell<Vec<u32>>,
     /// Ends of connections that may have something to send.

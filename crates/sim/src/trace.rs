@@ -8,7 +8,7 @@ use stackline_endpoint::Step;
 use stackline_events::unit::{self, Direction, Numbering};
 use stackline_events::{Keyword, Tapes, Value};
 use stackline_net::Node;
-use stackline_proto::blast::told::{self as blast, Deed};
+use stackline_proto::blast::trace::{self as blast, EventKind};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -31,11 +31,11 @@ static LOST: Keyword = Keyword::new("APP_LOST");
 static STOP: Keyword = Keyword::new("APP_STOP");
 static DISCONNECT: Keyword = Keyword::new("APP_DISCONNECT");
 static DISCONNECTED: Keyword = Keyword::new("APP_DISCONNECTED");
-static BLAST_SEND: Keyword = Keyword::new(Deed::Sends.keyword());
-static BLAST_RETRANSMIT: Keyword = Keyword::new(Deed::Repeats.keyword());
-static BLAST_TIMER: Keyword = Keyword::new(Deed::Timer.keyword());
-static BLAST_NAK: Keyword = Keyword::new(Deed::Misses.keyword());
-static BLAST_ACK: Keyword = Keyword::new(Deed::Has.keyword());
+static BLAST_SEND: Keyword = Keyword::new(EventKind::Send.keyword());
+static BLAST_RETRANSMIT: Keyword = Keyword::new(EventKind::Retransmit.keyword());
+static BLAST_TIMER: Keyword = Keyword::new(EventKind::Timer.keyword());
+static BLAST_NAK: Keyword = Keyword::new(EventKind::Nak.keyword());
+static BLAST_ACK: Keyword = Keyword::new(EventKind::Ack.keyword());
 static CPU_USE: Keyword = Keyword::new("CPU_USE");
 
 /// What a traced run is told.
@@ -176,17 +176,17 @@ impl Log {
     }
 
     /// What a machine of `proto::blast` does on one side of a pair.
-    pub(crate) fn blast(&self, (pair, side): (u32, Side), at: Instant, told: blast::Told) {
+    pub(crate) fn blast(&self, (pair, side): (u32, Side), at: Instant, event: blast::Event) {
         let (own, host) = self.stream(pair, side);
-        let stream = if told.deed.is_own() { own } else { self.stream(pair, side.other()).0 };
-        let keyword = match told.deed {
-            Deed::Sends => &BLAST_SEND,
-            Deed::Repeats => &BLAST_RETRANSMIT,
-            Deed::Timer => &BLAST_TIMER,
-            Deed::Misses => &BLAST_NAK,
-            Deed::Has => &BLAST_ACK,
+        let stream = if event.kind.is_own() { own } else { self.stream(pair, side.other()).0 };
+        let keyword = match event.kind {
+            EventKind::Send => &BLAST_SEND,
+            EventKind::Retransmit => &BLAST_RETRANSMIT,
+            EventKind::Timer => &BLAST_TIMER,
+            EventKind::Nak => &BLAST_NAK,
+            EventKind::Ack => &BLAST_ACK,
         };
-        let values = [Value::Absent, stream.into(), told.offset.into(), told.bytes.into(), Value::Text(told.cause)];
+        let values = [Value::Absent, stream.into(), event.offset.into(), event.bytes.into(), Value::Text(event.cause)];
         self.put(host, at, keyword, &values);
     }
 

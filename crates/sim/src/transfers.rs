@@ -84,8 +84,12 @@ impl<'n> Experiment<'n> {
     /// See [`Experiment::error_free`].
     pub fn waiting(self, interval: Duration) -> Result<Self> {
         let single = Self { packets: 1, ..self }.error_free()?.elapsed;
-        let options =
-            Options { interval: Interval::Fixed(single + interval), hush: None, pacing: Pacing::Off, ..self.options };
+        let options = Options {
+            interval: Interval::Fixed(single + interval),
+            nak_delay: None,
+            pacing: Pacing::Off,
+            ..self.options
+        };
         Ok(Self { options, ..self })
     }
 

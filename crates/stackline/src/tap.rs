@@ -14,7 +14,7 @@ use stackline_core::network::Network;
 use stackline_core::time::Instant;
 use stackline_events::unit::{self, Direction};
 use stackline_events::{Tape, Tapes};
-use stackline_net::{Happening, Node, Packet, Place, Port, Tap};
+use stackline_net::{NetworkEvent, Node, Packet, Place, Port, Tap};
 use stackline_report::topology::port_name;
 use stackline_runs::pcapng::{Settings, Written};
 use std::borrow::Cow;
@@ -228,7 +228,7 @@ impl Recorder {
 impl<P: Wire> Tap<P> for Recorder {
     const ON: bool = true;
 
-    fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<P>) {
+    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<P>) {
         if let Some(events) = &mut self.events {
             events.see(&self.names, at, place, what, packet);
         }

@@ -41,7 +41,7 @@ struct Pair {
     server: JoinHandle<Result<f64, Failure>>,
 }
 
-/// What is measured, made anew for each round.
+/// One measurement, set up again for each round.
 struct Rival {
     name: &'static str,
     make: Box<dyn Fn() -> Result<Pair, Failure>>,

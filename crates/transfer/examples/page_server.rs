@@ -17,7 +17,7 @@ use std::{env, process};
 /// Bytes of a page.
 pub const PAGE: usize = 64 << 10;
 
-/// What a client asks: from which byte of which file on. The page is as long as the segment it grants, or as the file.
+/// A client's request: file and first byte. The page is as long as the segment it grants, or as the file.
 #[derive(Debug, PartialEq, Eq)]
 struct Question<'a> {
     from: u64,
@@ -79,8 +79,8 @@ pub fn copy(client: &mut Client, name: &str, to: &mut impl Write) -> io::Result<
     loop {
         let (mut page, mut reply) = (vec![0; PAGE], [0; 8]);
         let question = Question { from, name }.write();
-        let told = client.send(&question, Segments::writable(&mut page), &mut reply).map_err(io::Error::other)?;
-        if told != reply.len() {
+        let length = client.send(&question, Segments::writable(&mut page), &mut reply).map_err(io::Error::other)?;
+        if length != reply.len() {
             return Err(io::Error::new(io::ErrorKind::NotFound, format!("the server has no file {name}")));
         }
         let bytes = usize::try_from(u64::from_le_bytes(reply)).map_err(io::Error::other)?;

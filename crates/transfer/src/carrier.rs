@@ -1,8 +1,8 @@
 //! What carries packets between two ends: runs of packets out, packets in, straight from and into memory.
 //!
 //! A packet is a *head* (the 32 bytes of `proto::blast`, longer where a connection is sealed) and a payload. A carrier
-//! knows neither what a head says nor which connection it belongs to: that is the machine's. It never blocks without a
-//! bound, never cuts a packet silently, and never keeps the caller's memory beyond a call.
+//! reads neither the head's fields nor its connection: that is the machine's task. It never blocks without a bound,
+//! never cuts a packet silently, and never keeps the caller's memory beyond a call.
 
 use stackline_events::{recorder, scope};
 use std::io;
@@ -12,11 +12,11 @@ use std::time::Duration;
 /// Bytes of the longest head a carrier has to take.
 pub const LONGEST_HEAD: usize = 64;
 
-/// Whoever may end an operation is asked so often: the longest that a call of the kernel waits, for packets or for room.
-pub(crate) const LOOK: Duration = Duration::from_nanos(LOOK_NS);
-pub(crate) const LOOK_NS: u64 = 20_000_000;
+/// How often an interrupt is checked: the longest that a system call waits, for packets or for room.
+pub(crate) const INTERRUPT_INTERVAL: Duration = Duration::from_nanos(INTERRUPT_INTERVAL_NS);
+pub(crate) const INTERRUPT_INTERVAL_NS: u64 = 20_000_000;
 
-/// Room for a packet's head, on a cache line of its own; how many of its bytes count is said beside it.
+/// Room for a packet's head, on a cache line of its own; its length is passed beside it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Head(pub [u8; LONGEST_HEAD]);
@@ -54,7 +54,7 @@ impl<'a> Run<'a> {
         packets * self.head + if whole { self.payload.len() } else { (packets * self.each).min(self.payload.len()) }
     }
 
-    /// The same run without its first `packets`, which have gone.
+    /// The same run without its first `packets`, which have been sent.
     #[must_use]
     pub fn after(&self, packets: usize) -> Self {
         let packets = packets.min(self.heads.len());
@@ -86,7 +86,7 @@ pub enum Wait {
 /// A packet that arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// As many bytes as a head was said to have; fewer when the whole packet is shorter.
+    /// As many bytes as requested for a head; fewer when the whole packet is shorter.
     pub head: &'a [u8],
     /// What came behind it.
     pub payload: Payload<'a>,
@@ -95,8 +95,8 @@ pub struct Packet<'a> {
 /// Where the payload of a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload<'a> {
-    /// In the place of the packet's own number (packet i in place i), so many bytes from the beginning of it. Whether the
-    /// packet belongs there is for the machine to say.
+    /// In place i for packet i, so many bytes from the beginning of the place. The machine decides whether it belongs
+    /// there.
     Placed(usize),
     /// In the carrier's memory until the next [`Carrier::receive`].
     Here(&'a [u8]),
@@ -142,7 +142,7 @@ pub struct Counters {
     pub receive_calls: u64,
     /// Packets that were longer than any may be: cut by the kernel, and dropped.
     pub cut: u64,
-    /// Packets that came and for which there was no room, as far as the kernel has told.
+    /// Packets dropped for lack of room, as far as the kernel reports them.
     pub lost: u64,
     /// Times a joined run was refused and sent again in single packets.
     pub fallbacks: u64,
@@ -163,10 +163,10 @@ pub trait Carrier: Send {
     /// `ConnectionRefused`: the peer's process is gone. `Interrupted`: a signal came first. Others: the path is broken.
     fn send(&mut self, run: Run<'_>) -> io::Result<usize>;
 
-    /// Takes what is there, or waits for it, and returns how many packets came (0: none in that time). The payload of
-    /// packet i goes to place i of `into` where that is possible without a copy; where a packet is longer than its place,
-    /// or there are more packets than places, payloads are kept by the carrier (see [`Payload`]). With no places, all
-    /// are. What the places hold is undefined afterwards, but for the packets said to be there.
+    /// Takes available packets, or waits for them, and returns how many came (0: none in that time). The payload of
+    /// packet i goes to place i of `into` where that is possible without a copy; where a packet is longer than its
+    /// place, or there are more packets than places, payloads are kept by the carrier (see [`Payload`]). With no
+    /// places, all are. The contents of the places are undefined afterwards, except for payloads reported as placed.
     ///
     /// # Errors
     /// `ConnectionRefused`: the peer's process is gone. `Interrupted`: a signal came first. Others: the path is broken.
@@ -197,7 +197,7 @@ pub trait Carrier: Send {
     }
 }
 
-/// [`Carrier::send`], told where somebody records.
+/// [`Carrier::send`], with an event while a recorder is on.
 #[inline]
 pub(crate) fn send<C: Carrier>(carrier: &mut C, run: Run<'_>) -> io::Result<usize> {
     if !recorder::on() {
@@ -211,7 +211,7 @@ pub(crate) fn send<C: Carrier>(carrier: &mut C, run: Run<'_>) -> io::Result<usiz
     Ok(packets)
 }
 
-/// [`Carrier::receive`], told where somebody records; a wait in which nothing came is one with the next.
+/// [`Carrier::receive`], with an event while a recorder is on; a wait without packets is merged with the next.
 #[inline]
 pub(crate) fn receive<C: Carrier>(
     carrier: &mut C,
@@ -224,12 +224,12 @@ pub(crate) fn receive<C: Carrier>(
         return carrier.receive(head, into, places, wait);
     }
     let mut packets = 0;
-    let told = scope::receiving(into.len(), || {
+    let event = scope::receiving(into.len(), || {
         packets = carrier.receive(head, into, places, wait).map_err(Some)?;
         let length = |packet: Packet<'_>| packet.head.len() + packet.payload.length();
         if packets == 0 { Err(None) } else { Ok((0..packets).map(|index| length(carrier.packet(index))).sum()) }
     });
-    match told {
+    match event {
         Err(Some(error)) => Err(error),
         _ => Ok(packets),
     }

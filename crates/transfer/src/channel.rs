@@ -1,14 +1,14 @@
 //! A channel: a reliable stream of bytes each way between two ends, for a thread that blocks.
 
 use crate::carrier::{self, Carrier};
+use crate::connections::Life;
 use crate::drive::{BEGIN, Driver, Dropped};
 use crate::error::Error;
-use crate::listener::Life;
 use crate::memory::{Posted, TAIL};
+use crate::operation::Operation;
 use crate::options::Options;
 use crate::seal::Side;
 use crate::udp::Udp;
-use crate::work::Work;
 use ring::rand::{SecureRandom, SystemRandom};
 use stackline_proto::blast::{self, Connection, Header, State};
 use std::fmt;
@@ -16,13 +16,14 @@ use std::net::SocketAddr;
 
 /// One end of a connection that carries a stream of bytes each way.
 ///
-/// [`Channel::send`] returns when the other end has everything; data goes out of the caller's memory and, where the other
-/// end is in [`Channel::receive_into`], straight into its caller's. What arrives while no receive is posted waits in memory
-/// of the channel's own, at most as much as was granted (`buffer` of the options); beyond that the peer's sends wait.
+/// [`Channel::send`] returns when the other end has everything; data goes out of the caller's memory and, if the other
+/// end is in [`Channel::receive_into`], straight into its caller's. What arrives while no receive is posted waits in
+/// memory of the channel's own, at most as much as was granted (`buffer` of the options); beyond that the peer's sends
+/// wait.
 ///
-/// Nothing happens between two calls: a peer that sends while this end is in none waits, and gives up after its patience.
-/// A channel that is dropped closes; one that is dropped after it failed, or in the middle of an operation, tells the peer so
-/// once, and what the peer is in ends with [`Error::Closed`].
+/// Nothing happens between two calls: a peer that sends meanwhile waits, and gives up after its patience. A dropped
+/// channel closes. One that is dropped after it failed, or in the middle of an operation, tells the peer so once, and
+/// the peer's operation ends with [`Error::Closed`].
 ///
 /// ```
 /// use stackline_transfer::{Channel, Listener, Options};
@@ -48,15 +49,15 @@ use std::net::SocketAddr;
 /// ```
 pub struct Channel<C: Carrier = Udp> {
     driver: Driver<C>,
-    /// The listener may look at it; it ends after the socket.
+    /// The listener may check it; it is dropped after the socket.
     life: Option<Life>,
-    /// Stream positions: up to here the application has handed over, and taken.
+    /// Stream positions: end of the data sent, end of the data received by the application.
     sent: u64,
     taken: u64,
     broken: bool,
 }
 
-/// What a channel has seen.
+/// Facts about a channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Facts {
     /// The machine's counts: packets, repetitions, timeouts, round trips.
@@ -79,26 +80,26 @@ impl Channel<Udp> {
     /// [`Error::Refused`] when the terms do not agree, and what the kernel says.
     pub fn connect(peer: SocketAddr, options: &Options) -> Result<Self, Error> {
         let carrier = Udp::connect(peer, options.udp).map_err(|error| Error::of("connecting", error))?;
-        Self::dial(carrier, options)
+        Self::connect_over(carrier, options)
     }
 }
 
 impl<C: Carrier> Channel<C> {
-    /// Opens a connection over a carrier to whoever is at its other end.
+    /// Opens a connection over a carrier to the peer at its other end.
     ///
     /// # Errors
     /// As [`Channel::connect`].
-    pub fn dial(carrier: C, options: &Options) -> Result<Self, Error> {
+    pub fn connect_over(carrier: C, options: &Options) -> Result<Self, Error> {
         let machine = options.fitted(carrier.facts())?;
         let nonce = random()?;
         let number = options.number.map_or_else(|| random().map(u32::from_le_bytes), Ok)?;
-        let connection = Connection::dial(BEGIN, &machine, options.shown(), nonce, number);
-        let mut channel = Self::new(Driver::new(carrier, options, connection, Side::Dials, nonce));
+        let connection = Connection::connect(BEGIN, &machine, options.shown(), nonce, number);
+        let mut channel = Self::new(Driver::new(carrier, options, connection, Side::Initiator, nonce));
         channel.opened()?;
         Ok(channel)
     }
 
-    /// Waits for somebody at the other end of a carrier to open a connection.
+    /// Waits for the peer at the other end of a carrier to open a connection.
     ///
     /// # Errors
     /// [`Error::Interrupted`], and what the carrier says. It waits without a bound.
@@ -108,17 +109,17 @@ impl<C: Carrier> Channel<C> {
         Ok(channel)
     }
 
-    /// The same for somebody whose first packet a listener has read.
+    /// The same for a peer whose first packet a listener has read.
     pub(crate) fn answer_to(carrier: C, options: &Options, header: &Header, body: &[u8]) -> Result<Self, Error> {
         let mut channel = Self::listening(carrier, options)?;
-        channel.driver.hand(header, body);
-        // What is said to one whose terms do not agree goes out before the channel is given up.
+        channel.driver.inject(header, body);
+        // The refusal of parameters that do not agree is sent before the channel is dropped.
         let work = channel.idle();
         let now = channel.driver.now();
         channel.driver.flush(now, &work)?;
         match channel.driver.connection.state() {
             State::Open => Ok(channel),
-            _ => Err(Error::Refused(blast::terms::Refusal::Terms)),
+            _ => Err(Error::Refused(blast::negotiation::Refusal::Parameters)),
         }
     }
 
@@ -126,7 +127,7 @@ impl<C: Carrier> Channel<C> {
         let machine = options.fitted(carrier.facts())?;
         let nonce = random()?;
         let connection = Connection::listen(&machine, options.shown(), nonce);
-        Ok(Self::new(Driver::new(carrier, options, connection, Side::Answers, nonce)))
+        Ok(Self::new(Driver::new(carrier, options, connection, Side::Responder, nonce)))
     }
 
     const fn new(driver: Driver<C>) -> Self {
@@ -140,8 +141,8 @@ impl<C: Carrier> Channel<C> {
     }
 
     /// Nothing to send, nothing to receive into.
-    fn idle(&self) -> Work<'static> {
-        Work { data: &[], from: self.sent, round: 0, posted: Posted::once(&mut [], self.taken) }
+    fn idle(&self) -> Operation<'static> {
+        Operation { data: &[], from: self.sent, round: 0, posted: Posted::once(&mut [], self.taken) }
     }
 
     fn opened(&mut self) -> Result<(), Error> {
@@ -159,8 +160,8 @@ impl<C: Carrier> Channel<C> {
         self.exchange(data, &mut []).map(|_| ())
     }
 
-    /// Fills memory with the next bytes of the peer's stream and returns how many there were: fewer than asked for only
-    /// where the stream ends, because the peer has finished or closed.
+    /// Fills memory with the next bytes of the peer's stream and returns their number: fewer only where the stream
+    /// ends, because the peer has finished or closed.
     ///
     /// # Errors
     /// [`Error::Gone`] or [`Error::Silent`] when the peer is dead, [`Error::Closed`] when it gave up. The channel is of no use
@@ -196,9 +197,9 @@ impl<C: Carrier> Channel<C> {
         Err(Error::Closed)
     }
 
-    /// Sends `total` bytes out of memory that is used round and round, from call to call: it is longer than [`TAIL`], and its
-    /// last [`TAIL`] bytes repeat its first ones. Ends early, after whole units of `unit` bytes, once `stop` says so; returns
-    /// how many bytes the peer has.
+    /// Sends `total` bytes out of memory that is used as a ring, from call to call: it is longer than [`TAIL`], and its
+    /// last [`TAIL`] bytes repeat its first ones. Ends early, after whole units of `unit` bytes, once `stop` returns
+    /// true; returns how many bytes the peer has.
     ///
     /// # Errors
     /// As [`Channel::send`]; [`Error::Options`] when the memory is too short, and nothing has been sent then.
@@ -211,7 +212,7 @@ impl<C: Carrier> Channel<C> {
     ) -> Result<u64, Error> {
         self.broken()?;
         let round = round(data.len())?;
-        // Little more than the machine can cut at once: what was handed over has to arrive after a stop.
+        // Little more than the machine can cut at once: everything written has to arrive after a stop.
         let size = u64::from(self.options().size);
         let step = size * u64::from(self.options().flight).min((TAIL as u64 / size).max(1));
         let (mut handed, mut last) = (0, false);
@@ -221,7 +222,7 @@ impl<C: Carrier> Channel<C> {
             let whole = if last { whole_units(handed + more, unit, total) - handed } else { more };
             self.driver.connection.send(whole);
             handed += whole;
-            let work = Work { data, from: 0, round, posted: Posted::once(&mut [], self.taken) };
+            let work = Operation { data, from: 0, round, posted: Posted::once(&mut [], self.taken) };
             let (idle, low) = (last, step);
             self.run(work, |connection| {
                 let sender = connection.sender();
@@ -233,9 +234,9 @@ impl<C: Carrier> Channel<C> {
         Ok(handed)
     }
 
-    /// Takes the next `bytes` bytes of the peer's stream into memory that is used round and round, for bytes that nobody
-    /// reads; it is longer than [`TAIL`], and its last [`TAIL`] bytes take what begins just before. Returns how many came:
-    /// fewer only where the stream ends.
+    /// Receives the next `bytes` bytes of the peer's stream into memory that is used as a ring, for bytes that are not
+    /// read; it is longer than [`TAIL`], and its last [`TAIL`] bytes receive packets that begin just before. Returns
+    /// how many came: fewer only where the stream ends.
     ///
     /// # Errors
     /// As [`Channel::receive_into`]; [`Error::Options`] when the memory is too short, and nothing has been taken then.
@@ -247,7 +248,7 @@ impl<C: Carrier> Channel<C> {
         }
         let end = self.taken.saturating_add(bytes);
         let posted = Posted::round(into, self.taken, bytes);
-        let work = Work { data: &[], from: self.sent, round: 0, posted };
+        let work = Operation { data: &[], from: self.sent, round: 0, posted };
         self.run(work, move |connection| has(connection, end)).map(|got| got as u64)
     }
 
@@ -271,11 +272,11 @@ impl<C: Carrier> Channel<C> {
     /// As [`Channel::receive_into`].
     pub fn await_data(&mut self) -> Result<bool, Error> {
         self.broken()?;
-        let before = self.driver.connection.receiver().seen().packets;
+        let before = self.driver.connection.receiver().counters().packets;
         let taken = self.taken;
         let came = move |connection: &Connection| {
             let receiver = connection.receiver();
-            receiver.delivered() > taken || receiver.seen().packets > before
+            receiver.delivered() > taken || receiver.counters().packets > before
         };
         self.work(&[], &mut [], |connection| came(connection) || connection.receiver().ended())?;
         Ok(came(&self.driver.connection) && !self.is_over())
@@ -298,7 +299,7 @@ impl<C: Carrier> Channel<C> {
         Ok(self.driver.connection.state() == State::Closed)
     }
 
-    /// Says that nothing more comes from this end, and waits until the peer has heard it.
+    /// Ends this end's stream, and waits until the peer has received the end.
     ///
     /// # Errors
     /// As [`Channel::send`].
@@ -308,7 +309,7 @@ impl<C: Carrier> Channel<C> {
         self.work(&[], &mut [], |connection| connection.sender().is_idle()).map(|_| ())
     }
 
-    /// Closes the channel and waits, for a second at most, until the peer has heard it.
+    /// Closes the channel and waits for the peer's answer, for a second at most.
     ///
     /// # Errors
     /// What the carrier says. A peer that is gone, or never answers, is no error here: everything sent had arrived.
@@ -326,10 +327,10 @@ impl<C: Carrier> Channel<C> {
     /// Drives until it is done, or the peer has closed; how many bytes there are in the memory.
     fn work(&mut self, data: &[u8], into: &mut [u8], done: impl Fn(&Connection) -> bool) -> Result<usize, Error> {
         let posted = Posted::once(into, self.taken);
-        self.run(Work { data, from: self.sent, round: data.len(), posted }, done)
+        self.run(Operation { data, from: self.sent, round: data.len(), posted }, done)
     }
 
-    fn run(&mut self, mut work: Work<'_>, done: impl Fn(&Connection) -> bool) -> Result<usize, Error> {
+    fn run(&mut self, mut work: Operation<'_>, done: impl Fn(&Connection) -> bool) -> Result<usize, Error> {
         if let Some(staging) = &self.driver.staging {
             staging.unload(&mut work.posted);
         }
@@ -357,7 +358,7 @@ impl<C: Carrier> Channel<C> {
         self.driver.link.seal.is_some()
     }
 
-    /// Up to where the application has handed over its stream, and taken the peer's, in bytes.
+    /// Positions of the application in its own stream and the peer's, in bytes.
     #[must_use]
     pub const fn places(&self) -> (u64, u64) {
         (self.sent, self.taken)
@@ -369,7 +370,7 @@ impl<C: Carrier> Channel<C> {
         self.driver.link.carrier.addresses()
     }
 
-    /// What it has seen.
+    /// Facts about the channel.
     #[must_use]
     pub fn facts(&self) -> Facts {
         Facts {
@@ -377,7 +378,7 @@ impl<C: Carrier> Channel<C> {
             carrier: self.driver.link.carrier.facts(),
             counters: self.driver.link.carrier.counters(),
             dropped: self.driver.dropped,
-            moved: self.driver.inbox.moved,
+            moved: self.driver.placement.moved,
         }
     }
 
@@ -396,7 +397,7 @@ fn has(connection: &Connection, end: u64) -> bool {
 /// Bytes of a round in memory of so many bytes.
 fn round(memory: usize) -> Result<usize, Error> {
     let round = memory.checked_sub(TAIL).filter(|round| *round > 0);
-    let short = || format!("{memory} B of memory cannot be used round and round; hint: lend more than {TAIL} B");
+    let short = || format!("{memory} B of memory are too few for a ring; hint: use more than {TAIL} B");
     round.ok_or_else(|| Error::Options(short()))
 }
 
@@ -405,7 +406,7 @@ fn whole_units(bytes: u64, unit: u64, total: u64) -> u64 {
     bytes.checked_next_multiple_of(unit.max(1)).map_or(total, |whole| whole.min(total))
 }
 
-/// Bytes nobody can guess.
+/// Random bytes.
 fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     let filled = SystemRandom::new().fill(&mut bytes);
@@ -414,8 +415,8 @@ fn random<const N: usize>() -> Result<[u8; N], Error> {
 }
 
 impl<C: Carrier> Drop for Channel<C> {
-    /// Tells the peer once, without waiting. One whose channel broke would else wait its whole patience: where a listener is
-    /// at the same address, its host does not say that nobody is there.
+    /// Notifies the peer once, without waiting. Otherwise the peer of a broken channel would wait its whole patience:
+    /// where a listener has the same address, its host does not report a closed port.
     fn drop(&mut self) {
         if self.broken {
             return self.driver.abort();
@@ -513,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_away_hears_what_waits_before_it_finds_the_peer_silent() {
+    fn waiting_packets_are_handled_before_the_peer_counts_as_silent() {
         let of = |patience| {
             let mut options = Options::default();
             options.blast = blast::Options { packet: 500, size: 20_000, flight: 8, patience, ..options.blast };
@@ -568,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_refuses_joined_arrives_all_the_same() {
+    fn packets_refused_as_one_are_sent_singly() {
         let sockets = [0, 1].map(|_| {
             let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
             socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
@@ -589,7 +590,7 @@ mod tests {
                 channel.receive_into(&mut into).unwrap();
                 assert!(into == data);
             });
-            let mut channel = Channel::dial(right, &options).unwrap();
+            let mut channel = Channel::connect_over(right, &options).unwrap();
             channel.send(&data).unwrap();
             let facts = channel.facts();
             assert_eq!((facts.counters.fallbacks, facts.carrier.joined_out), (1, 1));

@@ -1,22 +1,22 @@
-//! Drives the machine of a connection over a carrier, on the calling thread: sends what it wants sent, waits as long as it
-//! wants to wait, and sees to it that every payload is where the machine says.
+//! Drives the machine of a connection over a carrier, on the calling thread: sends its output, waits until its
+//! deadline, and puts every payload in its place.
 //!
 //! Packets are received straight into the places where the machine expects them. One that was expected elsewhere (after a
 //! loss, a repetition) is moved; nothing else is copied.
 
-use crate::carrier::{self, Carrier, LOOK_NS, Wait};
+use crate::carrier::{self, Carrier, INTERRUPT_INTERVAL_NS, Wait};
 use crate::error::Error;
-use crate::inbox::Inbox;
 use crate::link::Link;
 use crate::memory::{self, Posted, Staging};
-use crate::nap::{self, Naps};
+use crate::operation::Operation;
 use crate::options::{Options, Waiting};
+use crate::placement::Placement;
+use crate::receive_batching::{self, ReceiveBatching};
 use crate::seal::{Side, Verdict};
-use crate::told::Told;
+use crate::trace::ConnectionTrace;
 use crate::train::{Train, first};
-use crate::work::Work;
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::blast::terms::Nonce;
+use stackline_proto::blast::negotiation::Nonce;
 use stackline_proto::blast::wire::{ABORT, FIN};
 use stackline_proto::blast::{Arrival, Check, Connection, Failure, Header, Kind, Output, State};
 use std::io::{self, ErrorKind};
@@ -24,8 +24,8 @@ use std::mem;
 use std::thread;
 use std::time;
 
-/// Whoever may end the operation is asked so often, and so long a wait is at most.
-const LOOK: Duration = Duration(LOOK_NS);
+/// How often an interrupt is checked, which is also the longest wait.
+const INTERRUPT_INTERVAL: Duration = Duration(INTERRUPT_INTERVAL_NS);
 /// Runs that are sent before answers are looked for.
 const RUNS: u32 = 8;
 /// Fewer packets than that are no row.
@@ -34,11 +34,11 @@ const LEAST_ROW: usize = 4;
 /// Packets that arrived and were dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// They had no header that is known.
+    /// They had no known header.
     pub strange: u64,
     /// Their seal was not genuine.
     pub forged: u64,
-    /// They had been here before, or were too old to tell.
+    /// They were duplicates, or too old to tell.
     pub replayed: u64,
 }
 
@@ -47,27 +47,27 @@ pub(crate) struct Driver<C> {
     pub(crate) connection: Connection,
     pub(crate) link: Link<C>,
     pub(crate) staging: Option<Staging>,
-    pub(crate) inbox: Inbox,
+    pub(crate) placement: Placement,
     pub(crate) dropped: Dropped,
     side: Side,
     nonce: Nonce,
     waiting: Waiting,
     origin: time::Instant,
-    looked: Instant,
-    /// When the peer was heard last, and asked last whether it is there.
-    heard: Instant,
-    asked: Instant,
-    /// Whether the peer's host has said that it is gone.
+    last_check: Instant,
+    /// When the peer was last heard from, and when it was last probed.
+    last_received: Instant,
+    last_probe: Instant,
+    /// Whether the peer's host has reported that its process is gone.
     refused: bool,
     /// Whether the peer has given up.
     aborted: bool,
     /// Whether nothing has been sent in this operation.
-    rested: bool,
-    naps: Naps,
-    told: Told,
+    idle_before: bool,
+    batching: ReceiveBatching,
+    trace: ConnectionTrace,
 }
 
-/// The moment a driver is made, on its own clock.
+/// The instant at which a driver is made, on its own clock.
 pub(crate) const BEGIN: Instant = Instant(1);
 
 impl<C: Carrier> Driver<C> {
@@ -77,20 +77,20 @@ impl<C: Carrier> Driver<C> {
             connection,
             link: Link::new(carrier, options),
             staging: None,
-            inbox: Inbox::default(),
+            placement: Placement::default(),
             dropped: Dropped::default(),
             side,
             nonce,
             waiting: options.waiting,
             origin: time::Instant::now(),
-            looked: BEGIN,
-            heard: BEGIN,
-            asked: BEGIN,
+            last_check: BEGIN,
+            last_received: BEGIN,
+            last_probe: BEGIN,
             refused: false,
             aborted: false,
-            rested: true,
-            naps: Naps::new(),
-            told: Told::default(),
+            idle_before: true,
+            batching: ReceiveBatching::new(),
+            trace: ConnectionTrace::default(),
         }
     }
 
@@ -99,43 +99,47 @@ impl<C: Carrier> Driver<C> {
     }
 
     /// Goes on until `done`, or until the connection is closed.
-    pub(crate) fn drive(&mut self, work: &mut Work<'_>, done: impl Fn(&Connection) -> bool) -> Result<(), Error> {
-        // Whoever was busy elsewhere has not listened: what waits is heard before anybody is found silent.
+    pub(crate) fn drive(
+        &mut self,
+        operation: &mut Operation<'_>,
+        done: impl Fn(&Connection) -> bool,
+    ) -> Result<(), Error> {
+        // After a time away, waiting packets are handled before the peer counts as silent.
         let begun = self.now();
-        let away = begun.since(self.heard) > LOOK;
-        self.heard = begun;
+        let away = begun.since(self.last_received) > INTERRUPT_INTERVAL;
+        self.last_received = begun;
         self.refused = false;
-        self.rested = true;
+        self.idle_before = true;
         if away && self.connection.state() != State::Opening {
-            self.connection.attend(begun);
-            self.take(work, Wait::No)?;
+            self.connection.resume(begun);
+            self.take(operation, Wait::No)?;
         }
         loop {
             let now = self.now();
-            let all = self.send_out(now, work)?;
+            let all = self.send_out(now, operation)?;
             match self.connection.state() {
                 State::Failed(Failure::Silent) => return Err(Error::Silent(self.connection.options().patience)),
                 State::Failed(Failure::Refused(refusal)) => return Err(Error::Refused(refusal)),
                 State::Closed if self.aborted && !done(&self.connection) => {
-                    // Both may have been asked to end.
-                    return self.link.look().and(Err(Error::Closed));
+                    // Both ends may have been interrupted.
+                    return self.link.check_interrupt().and(Err(Error::Closed));
                 }
                 State::Closed => return Ok(()),
                 _ if all && done(&self.connection) => return Ok(()),
                 _ => {}
             }
-            self.look(now)?;
+            self.check_interrupt(now)?;
             let wait = if all && !self.refused { self.wait(now) } else { Wait::No };
-            self.take(work, wait)?;
+            self.take(operation, wait)?;
         }
     }
 
-    /// Sends, until the peer's host says that it is gone: what it sent before may still wait to be read.
-    fn send_out(&mut self, now: Instant, work: &Work<'_>) -> Result<bool, Error> {
+    /// Sends, until the peer's host reports that its process is gone: packets it sent before may still wait to be read.
+    fn send_out(&mut self, now: Instant, operation: &Operation<'_>) -> Result<bool, Error> {
         if self.refused {
             return Ok(true);
         }
-        match self.flush(now, work) {
+        match self.flush(now, operation) {
             Err(Error::Gone) => {
                 self.refused = true;
                 Ok(true)
@@ -145,90 +149,90 @@ impl<C: Carrier> Driver<C> {
     }
 
     /// Once it is open: keys, and room for what comes too early.
-    fn agree(&mut self) {
+    fn start_session(&mut self) {
         if self.connection.state() != State::Open || self.staging.is_some() {
             return;
         }
         self.staging = Some(Staging::new(self.connection.options().buffer));
         let (own, peer) = (&self.nonce, self.connection.peer_nonce());
-        let (dials, answers) = if self.side == Side::Dials { (own, peer) } else { (peer, own) };
+        let (initiator, answers) = if self.side == Side::Initiator { (own, peer) } else { (peer, own) };
         if let Some(seal) = &mut self.link.seal {
-            seal.open_session(self.side, dials, answers);
+            seal.open_session(self.side, initiator, answers);
         }
     }
 
     // --- what leaves ---
 
-    /// Sends what the machine wants sent, but for a bound on what goes between two looks for answers; whether that was all.
-    /// Runs that follow each other in the stream leave as one, whichever blasts they are of.
-    pub(crate) fn flush(&mut self, now: Instant, work: &Work<'_>) -> Result<bool, Error> {
-        self.agree();
+    /// Sends the machine's output, up to a bound between two receives; returns whether that was all. Consecutive runs
+    /// leave as one, even of different blasts.
+    pub(crate) fn flush(&mut self, now: Instant, operation: &Operation<'_>) -> Result<bool, Error> {
+        self.start_session();
         let packet = self.connection.options().packet;
         let long = self.link.train(packet);
-        let rested = mem::take(&mut self.rested);
-        let most = if rested { first(self.connection.sender().waiting(), packet, long) } else { long };
+        let idle_before = mem::take(&mut self.idle_before);
+        let most = if idle_before { first(self.connection.sender().waiting(), packet, long) } else { long };
         let mut train = Train::default();
         let mut departed = 0;
         while departed < RUNS {
             let output = self.connection.poll(now, most - train.packets);
             if let Some(output) = &output {
-                self.told.leaves(output, packet);
+                self.trace.leaves(output, packet);
             }
             match output {
                 Some(Output::Run(run)) => {
-                    if !train.goes_on_with(&run) {
-                        departed += self.depart(work, &mut train)?;
+                    if !train.continues_with(&run) {
+                        departed += self.send_train(operation, &mut train)?;
                     }
-                    let checks = run.asks && self.connection.options().checked;
-                    let check = if checks { work.check(run.blast.start, run.blast.end())? } else { 0 };
+                    let checks = run.requests_ack && self.connection.options().checked;
+                    let check = if checks { operation.check(run.blast.start, run.blast.end())? } else { 0 };
                     self.link.queue(&run, check, train.packets as usize);
                     train.add(&run);
                     if train.packets == most {
-                        departed += self.depart(work, &mut train)?;
+                        departed += self.send_train(operation, &mut train)?;
                     }
                 }
                 Some(Output::Control(header, body)) => {
-                    departed += 1 + self.depart(work, &mut train)?;
+                    departed += 1 + self.send_train(operation, &mut train)?;
                     self.link.control(&header, &body)?;
                 }
                 None => {
-                    self.depart(work, &mut train)?;
+                    self.send_train(operation, &mut train)?;
                     return self.keep_alive(now).map(|()| true);
                 }
             }
         }
-        self.depart(work, &mut train)?;
+        self.send_train(operation, &mut train)?;
         Ok(false)
     }
 
     /// Sends what was put together; how many trains that were.
-    fn depart(&mut self, work: &Work<'_>, train: &mut Train) -> Result<u32, Error> {
+    fn send_train(&mut self, operation: &Operation<'_>, train: &mut Train) -> Result<u32, Error> {
         let Train { from, to, packets, each } = mem::take(train);
         if packets == 0 {
             return Ok(0);
         }
-        self.link.send(packets as usize, work.slice(from, to)?, each as usize).map(|()| 1)
+        self.link.send(packets as usize, operation.slice(from, to)?, each as usize).map(|()| 1)
     }
 
-    /// Asks a peer that has been silent for long whether it is there: whoever only receives would never know.
+    /// Probes a peer that has been silent for long: an end that only receives would never find out.
     fn keep_alive(&mut self, now: Instant) -> Result<(), Error> {
         if self.connection.state() != State::Open {
             return Ok(());
         }
         let patience = self.connection.options().patience;
-        let silent = now.since(self.heard);
+        let silent = now.since(self.last_received);
         if silent > patience {
             return Err(Error::Silent(patience));
         }
         let often = Duration(patience.0 / 4);
-        if silent > often && now.since(self.asked) > often {
-            self.asked = now;
+        if silent > often && now.since(self.last_probe) > often {
+            self.last_probe = now;
             return self.link.control(&Header::new(Kind::Probe, self.connection.id()), &[]);
         }
         Ok(())
     }
 
-    /// Tells a peer that still waits that nobody is here any more.
+    /// Notifies a waiting peer that this end is gone.
     pub(crate) fn abort(&mut self) {
         let waits = matches!(self.connection.state(), State::Opening | State::Open | State::Failed(Failure::Silent));
         if waits {
@@ -243,17 +247,18 @@ impl<C: Carrier> Driver<C> {
     // --- what arrives ---
 
     /// Asks, now and then, whether the operation is to end: also one that never has to wait.
-    fn look(&mut self, now: Instant) -> Result<(), Error> {
-        if now.since(self.looked) < LOOK {
+    fn check_interrupt(&mut self, now: Instant) -> Result<(), Error> {
+        if now.since(self.last_check) < INTERRUPT_INTERVAL {
             return Ok(());
         }
-        self.looked = now;
-        self.link.look()
+        self.last_check = now;
+        self.link.check_interrupt()
     }
 
     /// How long to wait.
     fn wait(&mut self, now: Instant) -> Wait {
-        let until = self.connection.deadline(now).map_or(LOOK, |(at, _)| at.since(now)).min(LOOK);
+        let until =
+            self.connection.deadline(now).map_or(INTERRUPT_INTERVAL, |(at, _)| at.since(now)).min(INTERRUPT_INTERVAL);
         let time = time::Duration::from_nanos(until.0);
         match self.waiting {
             _ if time.is_zero() => Wait::No,
@@ -262,57 +267,57 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    fn take(&mut self, work: &mut Work<'_>, wait: Wait) -> Result<(), Error> {
+    fn take(&mut self, operation: &mut Operation<'_>, wait: Wait) -> Result<(), Error> {
         let packet = self.connection.options().packet as usize;
         let most = self.link.places(packet);
-        self.inbox.expect(&work.posted, self.connection.receiver().expected_rows(), packet, most);
-        let packets = match self.receive(work, wait) {
+        self.placement.expect(&operation.posted, self.connection.receiver().expected_rows(), packet, most);
+        let packets = match self.receive(operation, wait) {
             Ok(packets) => packets,
-            Err(error) if error.kind() == ErrorKind::Interrupted => return self.link.look(),
-            // The kernel tells this before it hands out what came before.
+            Err(error) if error.kind() == ErrorKind::Interrupted => return self.link.check_interrupt(),
+            // The kernel reports this before it delivers packets that came earlier.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused && !self.refused => {
                 self.refused = true;
                 return Ok(());
             }
-            Err(error) => return self.fails(error),
+            Err(error) => return self.receive_failed(error),
         };
         if packets == 0 {
-            return if self.refused { self.fails(ErrorKind::ConnectionRefused.into()) } else { Ok(()) };
+            return if self.refused { self.receive_failed(ErrorKind::ConnectionRefused.into()) } else { Ok(()) };
         }
         let now = self.now();
-        self.naps.came(packets as u64 * packet as u64);
+        self.batching.received(packets as u64 * packet as u64);
         let mut index = 0;
         while index < packets {
-            let row = if self.link.seal.is_none() { self.row(now, index, packets, &work.posted) } else { 0 };
+            let row = if self.link.seal.is_none() { self.row(now, index, packets, &operation.posted) } else { 0 };
             if row == 0 {
-                self.arrive(now, (index, packets), &mut work.posted);
+                self.arrive(now, (index, packets), &mut operation.posted);
             }
             index += row.max(1);
         }
         let delivered = self.connection.receiver().delivered();
-        self.connection.consume(delivered.min(work.posted.end()));
+        self.connection.consume(delivered.min(operation.posted.end()));
         Ok(())
     }
 
-    /// One read. In the middle of a long transfer it naps instead of being woken.
-    fn receive(&mut self, work: &mut Work<'_>, wait: Wait) -> io::Result<usize> {
-        let (carrier, head, places) = (&mut self.link.carrier, self.link.head, &self.inbox.places);
+    /// One read. In the middle of a long transfer it sleeps briefly instead of being woken.
+    fn receive(&mut self, operation: &mut Operation<'_>, wait: Wait) -> io::Result<usize> {
+        let (carrier, head, places) = (&mut self.link.carrier, self.link.head, &self.placement.places);
         let receiver = self.connection.receiver();
-        let long = work.posted.end().saturating_sub(receiver.delivered()) > nap::REST;
+        let long = operation.posted.end().saturating_sub(receiver.delivered()) > receive_batching::LEAST_REMAINING;
         if long && matches!(wait, Wait::Block(_)) && carrier.facts().joined_in {
-            let packets = carrier::receive(carrier, head, work.posted.into, places, Wait::No)?;
+            let packets = carrier::receive(carrier, head, operation.posted.into, places, Wait::No)?;
             if packets > 0 {
                 return Ok(packets);
             }
-            if let Some(time) = self.naps.next(self.connection.options().buffer) {
+            if let Some(time) = self.batching.next_sleep(self.connection.options().buffer) {
                 thread::sleep(time);
             }
         }
-        carrier::receive(carrier, head, work.posted.into, places, wait)
+        carrier::receive(carrier, head, operation.posted.into, places, wait)
     }
 
     /// A path that fails while the connection is being closed is no loss.
-    fn fails(&mut self, error: io::Error) -> Result<(), Error> {
+    fn receive_failed(&mut self, error: io::Error) -> Result<(), Error> {
         if self.connection.state() != State::Closing || !self.connection.sender().is_idle() {
             return Err(Error::of("receiving", error));
         }
@@ -324,19 +329,19 @@ impl<C: Carrier> Driver<C> {
     /// Takes packets from `index` on as a row where they are one, in their places; how many.
     fn row(&mut self, now: Instant, index: usize, packets: usize, posted: &Posted<'_>) -> usize {
         let packet = self.connection.options().packet as usize;
-        let row = self.inbox.row(&self.link.carrier, index, packets, packet);
+        let row = self.placement.row(&self.link.carrier, index, packets, packet);
         if row < LEAST_ROW {
             return 0;
         }
         let Some(header) = Header::read(self.link.carrier.packet(index).head) else { return 0 };
         let position = header.start.saturating_add(u64::from(header.index) * packet as u64);
-        if posted.place(position) != Some(self.inbox.places[index].at) {
+        if posted.place(position) != Some(self.placement.places[index].at) {
             return 0;
         }
-        self.told.arrived(&header);
+        self.trace.arrived(&header);
         match self.connection.handle_row(now, &header, row as u32) {
             Some(_) => {
-                self.heard = now;
+                self.last_received = now;
                 row
             }
             None => 0,
@@ -346,8 +351,8 @@ impl<C: Carrier> Driver<C> {
     /// Packet `index` of those that came.
     fn arrive(&mut self, now: Instant, (index, packets): (usize, usize), posted: &mut Posted<'_>) {
         let at = match &mut self.link.seal {
-            None => self.inbox.find(self.link.carrier.packet(index).payload, index),
-            Some(seal) => match self.inbox.open(&self.link.carrier, seal, index, posted) {
+            None => self.placement.find(self.link.carrier.packet(index).payload, index),
+            Some(seal) => match self.placement.open(&self.link.carrier, seal, index, posted) {
                 (Verdict::Genuine, at) => at,
                 (Verdict::Forged, _) => return self.dropped.forged += 1,
                 (Verdict::Replayed, _) => return self.dropped.replayed += 1,
@@ -357,20 +362,20 @@ impl<C: Carrier> Driver<C> {
         let Some(header) = Header::read(packet.head) else { return self.dropped.strange += 1 };
         let body = match header.kind {
             Kind::Data => &[],
-            _ => self.inbox.payload(packet.payload, at, posted),
+            _ => self.placement.payload(packet.payload, at, posted),
         };
         let was_open = self.connection.state() == State::Open;
-        self.told.arrived(&header);
+        self.trace.arrived(&header);
         let arrival = self.connection.handle(now, &header, body, packet.payload.length());
-        self.aborted |= was_open && header.has(ABORT) && self.connection.closed_by_the_peer();
-        self.heard = now;
+        self.aborted |= was_open && header.has(ABORT) && self.connection.closed_by_peer();
+        self.last_received = now;
         if header.kind != Kind::Data {
             // The next packet may need the keys that this one brought.
-            self.agree();
+            self.start_session();
         }
         let Arrival::Place { position, check } = arrival else { return };
         let Some(staging) = &mut self.staging else { return };
-        self.inbox.put(&self.link.carrier, (index, packets), at, position, posted, staging);
+        self.placement.put(&self.link.carrier, (index, packets), at, position, posted, staging);
         if let Some(check) = check {
             self.verify(check, posted);
         }
@@ -387,11 +392,11 @@ impl<C: Carrier> Driver<C> {
         self.connection.checked(blast.number, sum == check.wanted);
     }
 
-    /// A packet that somebody else took off the wire for this connection.
-    pub(crate) fn hand(&mut self, header: &Header, body: &[u8]) {
+    /// Handles a packet that a listener received for this connection.
+    pub(crate) fn inject(&mut self, header: &Header, body: &[u8]) {
         let now = self.now();
         self.connection.handle(now, header, body, body.len());
-        self.heard = now;
-        self.agree();
+        self.last_received = now;
+        self.start_session();
     }
 }

@@ -1,22 +1,22 @@
 //! What can go wrong with a channel: one sentence each, with the cause and what to try.
 
 use stackline_core::time::Duration;
-use stackline_proto::blast::terms::Refusal;
+use stackline_proto::blast::negotiation::Refusal;
 use std::fmt;
 use std::io;
 
 /// Why an operation on a channel failed. A channel that failed once fails from then on.
 #[derive(Debug)]
 pub enum Error {
-    /// The peer's process is gone: its host says that nobody listens at that address any more.
+    /// The peer's process is gone: its host reports a closed port.
     Gone,
     /// The peer has been silent for longer than the options allow.
     Silent(Duration),
-    /// The peer does not want the connection.
+    /// The peer refused the connection.
     Refused(Refusal),
-    /// The peer closed the channel while data was on its way to it, or gave up in the middle of an operation.
+    /// The peer closed the channel while data was in flight to it, or gave up in the middle of an operation.
     Closed,
-    /// It was asked to end (see [`crate::options::Options::interrupt`]).
+    /// It was interrupted (see [`crate::options::Options::interrupt`]).
     Interrupted,
     /// It failed before, or was ended in the middle of an operation.
     Broken,
@@ -42,17 +42,17 @@ impl fmt::Display for Error {
             Self::Gone => f.write_str("the peer's process is gone; hint: see how it ended on the other host"),
             Self::Silent(patience) => write!(
                 f,
-                "the peer has said nothing for {patience}; hint: see whether it runs and whether a firewall drops its packets"
+                "the peer has been silent for {patience}; hint: see whether it runs and whether a firewall drops its packets"
             ),
             Self::Refused(Refusal::Version) => {
-                f.write_str("the peer speaks another version; hint: use the same version on both hosts")
+                f.write_str("the peer has another version of the protocol; hint: use the same version on both hosts")
             }
-            Self::Refused(Refusal::Terms) => {
-                f.write_str("the peer wants other terms; hint: give both sides the same strategy and checks")
-            }
-            Self::Refused(Refusal::Busy) => f.write_str("the peer is in another connection; hint: close that first"),
+            Self::Refused(Refusal::Parameters) => f.write_str(
+                "the strategy or the checks of the peer differ; hint: give both sides the same strategy and checks",
+            ),
+            Self::Refused(Refusal::Busy) => f.write_str("the peer has another connection; hint: close that first"),
             Self::Closed => f.write_str("the peer closed the channel before everything had arrived"),
-            Self::Interrupted => f.write_str("it was ended before it was done"),
+            Self::Interrupted => f.write_str("it was interrupted before its end"),
             Self::Broken => f.write_str("the channel failed before; hint: open another one"),
             Self::Options(what) => f.write_str(what),
             Self::Io(what, error) => write!(f, "{what} failed: {error}"),

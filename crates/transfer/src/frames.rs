@@ -1,40 +1,40 @@
 //! The raw Ethernet carrier: frames of an ethertype of our own between two stations of one network, without IP or UDP.
 //!
-//! What leaves goes in one call for many frames, heads and payloads from where they lie. What comes is put by the kernel
-//! into memory shared with it, where it stays until the next [`Carrier::receive`]. Whoever sleeps is not woken for every
-//! frame: a second socket hears only of frames that the sender marked, the last one of every send and now and then one
-//! before. The ring's own socket (`TPACKET_V2`) would wake it for every one, and waking costs both ends more than all else.
-//! Blocks of frames (`TPACKET_V3`) wake seldom, but nobody hears of a block before it is full or a millisecond is over, which
-//! no protocol that waits for answers can bear. Nothing leaves through a ring: it would have to be copied there first
-//! (`benches/frames` has this carrier beside bare loops of `sendmmsg` and `recvmmsg`).
+//! One call sends many frames, heads and payloads from where they lie. The kernel puts received frames into memory
+//! shared with it, where they stay until the next [`Carrier::receive`]. A sleeping receiver is not woken for every
+//! frame: a second socket receives only frames that the sender flagged, the last one of every send and now and then one
+//! before. The ring's own socket (`TPACKET_V2`) would wake it for every frame, and waking costs both ends more than all
+//! else. Blocks of frames (`TPACKET_V3`) wake rarely, but a block is delivered only when it is full or after a
+//! millisecond, which is too late for a protocol that waits for answers. Sending does not use a ring, since data would
+//! have to be copied there first (`benches/frames` compares this carrier with bare loops of `sendmmsg` and `recvmmsg`).
 //!
-//! **Who is spoken to.** Whoever opens a connection speaks to everybody until somebody answers; its first packet tells the
-//! number, and until then it hears nothing. Whoever waits for one hears only what begins something (`Open`, `Send`), and
-//! answers where the last packet came from. With the first packet that is neither `Open` nor `Refuse` the peer and the
-//! number are settled; until then one packet comes at a time, afterwards nothing but the peer's packets of that connection.
-//! So this carrier, unlike others, looks at two things of a head: its kind and its number. Several connections can share an
-//! interface. Several that wait on one interface should be told their number beforehand, as every broadcast reaches all.
+//! **Addressing.** The initiator broadcasts until it gets an answer; its first packet sets the number, and it receives
+//! nothing before. A waiting end accepts only packets that open something (`Open`, `Send`), and answers to the source
+//! of the last packet. The first packet other than `Open` and `Refuse` fixes peer and number; until then a receive
+//! returns one packet, afterwards only the peer's packets of that connection. So this carrier, unlike others, reads two
+//! fields of a head: kind and number. Several connections can share an interface. Several ends that wait on one
+//! interface should be given their numbers beforehand, as every broadcast reaches all of them.
 //!
 //! Nothing is kept secret and a station can claim any address: that is for the sealing of connections.
 
-mod form;
-mod gate;
+mod bpf_filter;
+mod format;
 mod mac;
-mod mailbox;
 mod options;
+mod rx_ring;
 mod unusable;
 
 pub use mac::{BROADCAST, Mac};
-pub(crate) use mailbox::raw;
 pub use options::{ETHERTYPE, Options};
+pub(crate) use rx_ring::raw;
 pub use unusable::Unusable;
 
-use crate::carrier::{Carrier, Counters, Facts, LONGEST_HEAD, LOOK, Packet, Payload, Place, Run, Wait};
+use crate::carrier::{Carrier, Counters, Facts, INTERRUPT_INTERVAL, LONGEST_HEAD, Packet, Payload, Place, Run, Wait};
 use crate::sys::frames_out::{self, FramesOut};
 use crate::sys::{frames, option};
-use form::{ETHERNET, Frame, OURS, PREFIX, WAKE};
-use gate::Gate;
-use mailbox::Mailbox;
+use bpf_filter::Filter;
+use format::{ETHERNET, Frame, OURS, PREFIX, WAKE};
+use rx_ring::RxRing;
 use stackline_proto::blast::Kind;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -43,11 +43,11 @@ use std::time::{Duration, Instant};
 
 /// Most packets of one receive; what is behind them stays where it is.
 const MOST: usize = 256;
-/// Fewest slots of the ring, whatever their size.
+/// Fewest slots of the ring, for any slot size.
 const LEAST_SLOTS: usize = 256;
-/// Every so many frames one wakes the receiver, so that it works while the others are on their way.
+/// Every so many frames one wakes the receiver, so that it works while the others are in flight.
 const WAKE_EVERY: usize = 64;
-/// How often a send is tried without a frame having gone.
+/// How often a send is tried without progress.
 const TRIES: u32 = 4;
 /// Pause after the device's queue was full.
 const FULL_QUEUE: Duration = Duration::from_micros(100);
@@ -56,9 +56,9 @@ const SLICE: Duration = Duration::from_millis(2);
 
 /// One end of a connection over frames.
 pub struct Frames {
-    mailbox: Mailbox,
+    rx_ring: RxRing,
     out: FramesOut,
-    gate: Gate,
+    filter: Filter,
     ethertype: u16,
     facts: Facts,
     counters: Counters,
@@ -70,45 +70,45 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// The end that opens a connection over that interface. Its first packet tells the number of the connection.
+    /// The end that opens a connection over that interface. Its first packet sets the number of the connection.
     ///
     /// # Errors
     /// [`Unusable`] inside: the right to open packet sockets is missing, there is no such interface, it is down or no
     /// Ethernet. Others: what the kernel says.
-    pub fn dial(interface: &str, options: Options) -> io::Result<Self> {
+    pub fn connect(interface: &str, options: Options) -> io::Result<Self> {
         let (frames, index) = Self::open(interface, (options.peer, None), options)?;
-        frames.mailbox.shut(&frames.gate)?;
-        frames.mailbox.hear(index, frames.ethertype)?;
+        frames.rx_ring.block_all(&frames.filter)?;
+        frames.rx_ring.bind(index, frames.ethertype)?;
         Ok(frames)
     }
 
     /// The end that waits for a connection over that interface: any, or the one of that number. [`Options::peer`] is
-    /// not asked.
+    /// ignored.
     ///
     /// # Errors
-    /// See [`Frames::dial`].
+    /// See [`Frames::connect`].
     pub fn listen(interface: &str, number: Option<u32>, options: Options) -> io::Result<Self> {
         let (mut frames, index) = Self::open(interface, (None, number), options)?;
-        frames.gate.beginnings = true;
-        frames.mailbox.guard(&frames.gate)?;
-        frames.mailbox.hear(index, frames.ethertype)?;
+        frames.filter.opening_only = true;
+        frames.rx_ring.set_filter(&frames.filter)?;
+        frames.rx_ring.bind(index, frames.ethertype)?;
         Ok(frames)
     }
 
-    /// One that hears nothing yet, and the number of its interface.
+    /// An end that receives nothing yet, and the index of its interface.
     fn open(interface: &str, (peer, number): (Option<Mac>, Option<u32>), options: Options) -> io::Result<(Self, i32)> {
         let known = known(raw()?.as_fd(), interface)?;
         let loopback = known.kind == libc::ARPHRD_LOOPBACK;
         let own = if loopback { Mac::made_up() } else { Mac(known.address) };
         let packet = packet_of(known.mtu, options.packet);
         let room = (PREFIX + packet).max(frames_out::LEAST);
-        let mailbox = Mailbox::new(room, (options.receive_buffer / room).max(LEAST_SLOTS))?;
-        widen(mailbox.socket(), options.send_buffer)?;
-        let (joined_out, receive_buffer) = (frames_out::FRAMES, mailbox.ring().bytes());
+        let rx_ring = RxRing::new(room, (options.receive_buffer / room).max(LEAST_SLOTS))?;
+        set_send_buffer(rx_ring.socket(), options.send_buffer)?;
+        let (joined_out, receive_buffer) = (frames_out::FRAMES, rx_ring.ring().bytes());
         let frames = Self {
-            mailbox,
+            rx_ring,
             out: FramesOut::new(),
-            gate: Gate { own, peer, number, beginnings: false },
+            filter: Filter { own, peer, number, opening_only: false },
             ethertype: options.ethertype,
             facts: Facts { name: "ethernet", packet, joined_out, joined_in: false, receive_buffer },
             counters: Counters::default(),
@@ -122,29 +122,29 @@ impl Frames {
     /// This end's address; on loopback a made-up one.
     #[must_use]
     pub const fn local(&self) -> Mac {
-        self.gate.own
+        self.filter.own
     }
 
     /// The other end's address, once it is settled.
     #[must_use]
     pub const fn peer(&self) -> Option<Mac> {
-        self.gate.peer
+        self.filter.peer
     }
 
-    /// Where a run goes. The first packet of who opens tells the number, the first answer settles who the peer is.
+    /// The destination of a run. The initiator's first packet sets the number, the first answer fixes the peer.
     fn destination(&mut self, run: &Run<'_>) -> io::Result<Mac> {
-        let Some(head) = run.heads.first() else { return Ok(self.gate.own) };
-        let (kind, number) = form::kind_and_number(&head.0);
-        let dials = !self.gate.beginnings && self.gate.number != Some(number);
-        if dials && (kind == Kind::Open as u8 || self.gate.number.is_none()) {
-            self.settle(Gate { number: Some(number), ..self.gate })?;
+        let Some(head) = run.heads.first() else { return Ok(self.filter.own) };
+        let (kind, number) = format::kind_and_number(&head.0);
+        let initiator = !self.filter.opening_only && self.filter.number != Some(number);
+        if initiator && (kind == Kind::Open as u8 || self.filter.number.is_none()) {
+            self.settle(Filter { number: Some(number), ..self.filter })?;
         }
-        match (self.gate.peer, self.origin) {
+        match (self.filter.peer, self.origin) {
             (Some(peer), _) => Ok(peer),
             (None, Some((from, number))) if kind != Kind::Open as u8 => {
                 if kind != Kind::Refuse as u8 {
-                    let number = self.gate.number.or(number);
-                    self.settle(Gate { peer: Some(from), number, beginnings: false, ..self.gate })?;
+                    let number = self.filter.number.or(number);
+                    self.settle(Filter { peer: Some(from), number, opening_only: false, ..self.filter })?;
                 }
                 Ok(from)
             }
@@ -152,21 +152,21 @@ impl Frames {
         }
     }
 
-    fn settle(&mut self, gate: Gate) -> io::Result<()> {
-        self.mailbox.guard(&gate)?;
-        self.gate = gate;
+    fn settle(&mut self, filter: Filter) -> io::Result<()> {
+        self.rx_ring.set_filter(&filter)?;
+        self.filter = filter;
         Ok(())
     }
 
-    /// Writes what stands before the payloads of the first frames of a run; returns how many.
+    /// Writes the prefixes and heads of the first frames of a run; returns how many.
     fn write_fronts(&mut self, run: &Run<'_>, to: Mac) -> usize {
         let frames = run.heads.len().min(frames_out::FRAMES);
         for (index, (front, head)) in self.out.fronts.iter_mut().zip(&run.heads[..frames]).enumerate() {
             let wakes = index + 1 == run.heads.len() || (index + 1) % WAKE_EVERY == 0;
             let length = run.head + run.payload_of(index).len();
             if let Some((prefix, rest)) = front.0.split_first_chunk_mut() {
-                let marks = if wakes { WAKE } else { 0 };
-                form::write(prefix, to, self.gate.own, self.ethertype, length as u16, marks);
+                let flags = if wakes { WAKE } else { 0 };
+                format::write(prefix, to, self.filter.own, self.ethertype, length as u16, flags);
                 rest[..run.head].copy_from_slice(&head.0[..run.head]);
             }
         }
@@ -180,33 +180,33 @@ impl Frames {
                 thread::sleep(FULL_QUEUE);
                 Ok(true)
             }
-            Some(libc::EAGAIN) => option::ready(self.mailbox.socket(), true, LOOK),
+            Some(libc::EAGAIN) => option::ready(self.rx_ring.socket(), true, INTERRUPT_INTERVAL),
             _ => Err(error),
         }
     }
 
-    /// Takes what is there: packets of strangers and frames that are none are left out.
+    /// Takes received packets; foreign and invalid frames are left out.
     fn take(&mut self) -> usize {
-        let most = if self.gate.peer.is_some() { MOST } else { 1 };
+        let most = if self.filter.peer.is_some() { MOST } else { 1 };
         let mut losing = false;
         while self.packets.len() < most {
-            let Some(index) = self.mailbox.take() else { break };
-            let slot = self.mailbox.frame(index);
+            let Some(index) = self.rx_ring.take() else { break };
+            let slot = self.rx_ring.frame(index);
             losing |= slot.losing;
             if slot.bytes.len() < slot.length {
                 self.counters.cut += 1;
                 continue;
             }
-            let Some(frame) = Frame::read(slot.bytes, self.ethertype).filter(|frame| self.gate.lets(frame)) else {
+            let Some(frame) = Frame::read(slot.bytes, self.ethertype).filter(|frame| self.filter.accepts(frame)) else {
                 continue;
             };
             self.packets.push((index, frame.packet.len()));
-            if self.gate.peer.is_none() {
+            if self.filter.peer.is_none() {
                 self.origin = Some((frame.from, frame.number()));
             }
         }
         if losing {
-            self.counters.lost += self.mailbox.take_lost();
+            self.counters.lost += self.rx_ring.take_lost();
         }
         self.counters.received += self.packets.len() as u64;
         self.packets.len()
@@ -215,19 +215,19 @@ impl Frames {
     fn block(&mut self, time: Duration) -> io::Result<usize> {
         let end = Instant::now() + time;
         loop {
-            // In this order: what comes after the second look wakes.
+            // The order matters: frames that come after the second check wake it.
             let packets = self.take();
             if packets > 0 {
                 return Ok(packets);
             }
             self.release();
-            self.mailbox.forget_wakes();
+            self.rx_ring.clear_wakes();
             let packets = self.take();
             let left = end.saturating_duration_since(Instant::now());
             if packets > 0 || left.is_zero() {
                 return Ok(packets);
             }
-            self.counters.receive_calls += u64::from(self.mailbox.sleep(left.min(SLICE))?);
+            self.counters.receive_calls += u64::from(self.rx_ring.sleep(left.min(SLICE))?);
         }
     }
 
@@ -245,7 +245,7 @@ impl Frames {
 
     fn release(&mut self) {
         self.packets.clear();
-        self.mailbox.release();
+        self.rx_ring.release();
     }
 }
 
@@ -269,7 +269,7 @@ impl Carrier for Frames {
             let rest = run.after(gone);
             let frames = self.write_fronts(&rest, to);
             let payloads = (0..frames).map(|index| rest.payload_of(index));
-            match self.out.send(self.mailbox.socket(), PREFIX + run.head, payloads) {
+            match self.out.send(self.rx_ring.socket(), PREFIX + run.head, payloads) {
                 Ok(frames) => {
                     gone += frames;
                     self.counters.sent += frames as u64;
@@ -290,22 +290,22 @@ impl Carrier for Frames {
             Wait::Block(time) => self.block(time)?,
             Wait::Spin(time) => self.spin(time),
         };
-        // The kernel says by itself that there was no room, with the next frame; so there may be none.
+        // The kernel reports a full ring only with the next frame, which may never come.
         if packets == 0 && wait != Wait::No {
-            self.counters.lost += self.mailbox.take_lost();
+            self.counters.lost += self.rx_ring.take_lost();
         }
         Ok(packets)
     }
 
     fn packet(&self, index: usize) -> Packet<'_> {
         let (slot, length) = self.packets[index];
-        let packet = &self.mailbox.frame(slot).bytes[PREFIX..][..length];
+        let packet = &self.rx_ring.frame(slot).bytes[PREFIX..][..length];
         let (head, payload) = packet.split_at(self.head.min(length));
         Packet { head, payload: Payload::Here(payload) }
     }
 }
 
-/// What is known of an interface that can be used.
+/// Properties of a usable interface.
 pub(crate) fn known(socket: BorrowedFd<'_>, interface: &str) -> io::Result<frames::Interface> {
     unusable::usable(interface, frames::interface(socket, interface))
 }
@@ -316,7 +316,7 @@ fn packet_of(mtu: usize, wanted: usize) -> usize {
     if wanted == 0 { most } else { most.min(wanted) }
 }
 
-fn widen(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+fn set_send_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     let most = i32::try_from(bytes).unwrap_or(i32::MAX / 2);
     let set = |name| option::set(socket, libc::SOL_SOCKET, name, most);
     set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF))

@@ -1,7 +1,7 @@
 //! Reliable transfers and V's message passing over UDP and raw Ethernet frames, straight from and into memory.
 //!
-//! The protocol is the pure machine `proto::blast`; here are what carries its packets and who drives it on the calling
-//! thread: no other thread, no queue, no copy of data that landed where it belongs.
+//! The protocol is the pure machine `proto::blast`; this crate has its carriers and drives it on the calling thread: no
+//! other thread, no queue, no copy of data received in place.
 //!
 //! [`Listener`] and [`Channel`] are the front: a reliable stream of bytes each way for threads that block.
 //!
@@ -15,13 +15,14 @@
 //! | [`frames`] | the raw Ethernet carrier: an ethertype of our own, a ring shared with the kernel |
 //! | [`ikp`] | V's message passing: Send, Receive, Reply, MoveTo, MoveFrom |
 //! | [`udp`] | the UDP carrier: offload both ways, fallbacks |
-//! | `warm` | memory in the cache before the kernel copies |
+//! | `prefetch` | brings memory into the cache before the kernel copies |
 //! | `drive` | the loop between machine and carrier |
-//! | `work`, `train` | what an operation has in hand; packets that leave in one call |
+//! | `operation`, `train` | data and memory of an operation; packets that leave in one call |
 //! | `link` | packets out: heads, seals, what the carrier did not take at once |
-//! | `inbox` | packets in: payloads that are not where they belong |
-//! | `told` | what a connection does, as events while somebody records |
-//! | `nap` | a receiver that sleeps instead of being woken |
+//! | `placement` | packets in: payloads that are not where they belong |
+//! | `connections` | connections a listener has opened |
+//! | `trace` | events of a connection while a recorder is on |
+//! | `receive_batching` | a receiver that sleeps briefly instead of being woken for every message |
 //! | `memory` | the memory of a stream: posted, or a bounded ring |
 //! | [`seal`], `replay` | authenticated encryption; each packet counts once |
 //! | [`standalone`] | the programs of 1985 at the data link level, to be timed |
@@ -29,16 +30,19 @@
 
 pub mod carrier;
 pub mod channel;
+mod connections;
 mod drive;
 pub mod error;
 pub mod frames;
 pub mod ikp;
-mod inbox;
 mod link;
 pub mod listener;
 mod memory;
-mod nap;
+mod operation;
 pub mod options;
+mod placement;
+mod prefetch;
+mod receive_batching;
 mod replay;
 #[cfg(test)]
 #[path = "../benches/room/mod.rs"]
@@ -46,11 +50,9 @@ mod room;
 pub mod seal;
 pub mod standalone;
 mod sys;
-mod told;
+mod trace;
 mod train;
 pub mod udp;
-mod warm;
-mod work;
 
 pub use channel::{Channel, Facts};
 pub use drive::Dropped;

@@ -1,4 +1,4 @@
-//! Packets of one connection through a carrier: heads are written, sealed where there is a key, and everything goes out.
+//! Sends the packets of one connection through a carrier: writes heads, seals them if there is a key.
 
 use crate::carrier::{self, Carrier, Head, Run};
 use crate::error::Error;
@@ -43,13 +43,13 @@ impl<C: Carrier> Link<C> {
         joined(packet as usize + self.head, self.carrier.facts().joined_out.min(PACKETS)) as u32
     }
 
-    /// How many packets with so many bytes of data one read can bring, as far as places for them are worth it.
+    /// How many packets with so many bytes of data one read can bring, bounded by the useful number of places.
     pub(crate) fn places(&self, packet: usize) -> usize {
         if self.carrier.facts().joined_in { joined(packet + self.head, PACKETS) } else { PACKETS }
     }
 
-    /// Whether somebody wants the operation to end.
-    pub(crate) fn look(&self) -> Result<(), Error> {
+    /// Whether the operation is interrupted.
+    pub(crate) fn check_interrupt(&self) -> Result<(), Error> {
         match &self.interrupt {
             Some(interrupt) if interrupt.is_asked() => Err(Error::Interrupted),
             _ => Ok(()),
@@ -67,8 +67,7 @@ impl<C: Carrier> Link<C> {
         self.send(1, body, body.len())
     }
 
-    /// Writes the heads of packets that are to be sent as the next ones behind `queued` others; `check` goes with the one that
-    /// asks.
+    /// Writes the heads of packets that follow `queued` others; `check` goes with the one that requests an answer.
     pub(crate) fn queue(&mut self, run: &blast::Run, check: u32, queued: usize) {
         let first = run.header(0, check).write();
         let heads = &mut self.heads[queued..queued + run.count as usize];
@@ -105,7 +104,7 @@ impl<C: Carrier> Link<C> {
     fn push(&mut self, packets: usize, mut gone: usize, data: &[u8], each: usize) -> Result<(), Error> {
         let begin = Instant::now();
         while gone < packets {
-            self.look()?;
+            self.check_interrupt()?;
             if begin.elapsed() > STUCK {
                 return Err(Error::Io("sending", ErrorKind::TimedOut.into()));
             }

@@ -1,23 +1,19 @@
-//! Waits for connections over UDP: one bound socket hears who wants one, each channel gets a connected socket of its own at
-//! the same address, which the kernel prefers for that peer's packets (`SO_REUSEPORT`).
+//! Waits for connections over UDP: one bound socket receives requests, each channel gets a connected socket of its own
+//! at the same address, which the kernel prefers for that peer's packets (`SO_REUSEPORT`).
 //!
-//! A peer whose end of a channel is gone comes here as well when it did not hear the farewell: it is told once more. Where
-//! packets are sealed nobody can say it any more, as the session's keys went with the channel.
+//! A peer that missed the answer to its CLOSE repeats it here after the channel is gone, and is answered. Sealed
+//! packets cannot be answered, as the session's keys are gone with the channel.
 
-mod known;
-
-pub(crate) use known::Life;
-
-use crate::carrier::{LONGEST_HEAD, LOOK};
+use crate::carrier::{INTERRUPT_INTERVAL, LONGEST_HEAD};
 use crate::channel::Channel;
+use crate::connections::Connections;
 use crate::error::Error;
 use crate::options::{Interrupt, Options};
 use crate::seal::{Seal, Verdict};
 use crate::sys::option;
 use crate::udp::Udp;
-use known::Known;
 use socket2::{Domain, Protocol, Socket, Type};
-use stackline_proto::blast::terms::{Nonce, Terms};
+use stackline_proto::blast::negotiation::{ConnectParameters, Nonce};
 use stackline_proto::blast::{HEADER, Header, Kind};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -28,11 +24,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// More packets than fit into a new socket.
 const WAITING: usize = 4096;
 
-/// Hears who wants a connection. Its address has to be one that peers reach it at: on a host with several, bind to one.
+/// Accepts connections. Its address has to be one at which peers reach it: on a host with several, bind to one.
 pub struct Listener {
     socket: UdpSocket,
     options: Options,
-    known: Mutex<Known>,
+    connections: Mutex<Connections>,
     unopened: AtomicU64,
 }
 
@@ -43,9 +39,9 @@ fn bound(address: SocketAddr) -> std::io::Result<Socket> {
     Ok(socket)
 }
 
-/// Connects a bound socket. What came to it from anybody before it was connected is nothing of that peer's: dropped, and said
-/// again by who opens a connection.
-fn turned_to(socket: Socket, peer: SocketAddr) -> std::io::Result<Socket> {
+/// Connects a bound socket. Packets that came before it was connected may be from any peer: they are dropped, and an
+/// opening peer repeats its request.
+fn connected_to(socket: Socket, peer: SocketAddr) -> std::io::Result<Socket> {
     socket.connect(&peer.into())?;
     let socket = UdpSocket::from(socket);
     socket.set_nonblocking(true)?;
@@ -67,12 +63,12 @@ impl Listener {
         Ok(Self {
             socket: socket.into(),
             options: options.clone(),
-            known: Mutex::default(),
+            connections: Mutex::default(),
             unopened: AtomicU64::new(0),
         })
     }
 
-    /// Lets somebody end the waiting, here and in the channels that come.
+    /// Sets the interrupt that ends waiting, here and in the channels accepted later.
     pub fn interrupted_by(&mut self, interrupt: Interrupt) {
         self.options.interrupt = Some(interrupt);
     }
@@ -85,15 +81,16 @@ impl Listener {
         self.socket.local_addr().map_err(|error| Error::Io("listening", error))
     }
 
-    /// How often a connection that was asked for could not be opened: the terms did not agree, or there was no way back to
-    /// who asked. Asking again is another try.
+    /// How often a requested connection could not be opened: the parameters did not agree, or there was no route back
+    /// to the peer. Repeated requests count again.
     #[must_use]
     pub fn unopened(&self) -> u64 {
         self.unopened.load(Ordering::Relaxed)
     }
 
-    /// Waits for the next connection, without a bound. Packets that show neither the token nor (where there is a key) that
-    /// their sender knows it are dropped without a word, as is a sealed one that was here before; a peer that cannot be answered is counted, and the others go on.
+    /// Waits for the next connection, without a bound. Packets without the token, or (if there is a key) without proof
+    /// of it, are silently dropped, as are repeated sealed ones; a peer that cannot be answered is counted, and the
+    /// others are served.
     ///
     /// # Errors
     /// [`Error::Interrupted`], and what the kernel says of the listening socket.
@@ -103,7 +100,7 @@ impl Listener {
             if self.options.interrupt.as_ref().is_some_and(Interrupt::is_asked) {
                 return Err(Error::Interrupted);
             }
-            match option::ready(self.socket.as_fd(), false, LOOK) {
+            match option::ready(self.socket.as_fd(), false, INTERRUPT_INTERVAL) {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -114,28 +111,28 @@ impl Listener {
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => continue,
                 Err(error) => return Err(Error::Io("listening", error)),
             };
-            if let Some(channel) = self.hear(from, &mut packet[..length])? {
+            if let Some(channel) = self.handle_packet(from, &mut packet[..length])? {
                 return Ok(channel);
             }
         }
     }
 
     /// A packet has come; the channel, when it opens one.
-    fn hear(&self, from: SocketAddr, packet: &mut [u8]) -> Result<Option<Channel>, Error> {
-        if let Some(number) = self.closes(packet) {
-            self.say_closed(from, number);
+    fn handle_packet(&self, from: SocketAddr, packet: &mut [u8]) -> Result<Option<Channel>, Error> {
+        if let Some(number) = self.read_close(packet) {
+            self.answer_close(from, number);
             return Ok(None);
         }
-        let Some((header, body, nonce)) = self.asks(packet) else { return Ok(None) };
+        let Some((header, body, nonce)) = self.read_open(packet) else { return Ok(None) };
         let nonce = self.options.key.as_ref().map(|_| nonce);
-        let Some(life) = self.known().begin(from, header.connection, nonce) else { return Ok(None) };
+        let Some(life) = self.connections().begin(from, header.connection, nonce) else { return Ok(None) };
         match self.open(from, &header, body) {
             Err(error) => {
-                self.known().forget(from, header.connection);
+                self.connections().forget(from, header.connection);
                 if matches!(error, Error::Interrupted) {
                     return Err(error);
                 }
-                // One peer's route, or its terms, are no reason to leave the others. It will ask again.
+                // A failure with one peer must not stop the others. That peer will repeat its request.
                 self.unopened.fetch_add(1, Ordering::Relaxed);
                 Ok(None)
             }
@@ -143,37 +140,37 @@ impl Listener {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Which connection an unsealed packet closes.
-    fn closes(&self, packet: &[u8]) -> Option<u32> {
+    fn read_close(&self, packet: &[u8]) -> Option<u32> {
         let header = Header::read(packet).filter(|_| self.options.key.is_none() && packet.len() == HEADER)?;
         (header.kind == Kind::Close).then_some(header.connection)
     }
 
-    /// Says to who closes a connection that it is closed, if it was here and is over. It asks again where this is lost.
-    fn say_closed(&self, from: SocketAddr, number: u32) {
-        if self.known().is_over(from, number) {
+    /// Answers the CLOSE of a connection that was accepted here and is over. The peer repeats it if the answer is lost.
+    fn answer_close(&self, from: SocketAddr, number: u32) {
+        if self.connections().is_over(from, number) {
             let _ = self.socket.send_to(&Header::new(Kind::Closed, number).write(), from);
         }
     }
 
-    /// What a packet says that asks for a connection.
-    fn asks<'a>(&self, packet: &'a mut [u8]) -> Option<(Header, &'a [u8], Nonce)> {
+    /// The content of a packet that requests a connection.
+    fn read_open<'a>(&self, packet: &'a mut [u8]) -> Option<(Header, &'a [u8], Nonce)> {
         let (head, body) = packet.split_at_mut_checked(self.options.head())?;
         let header = Header::read(head).filter(|header| header.kind == Kind::Open)?;
         let genuine = |key| Seal::new(key).open(head, body) == Verdict::Genuine;
         let known = self.options.key.as_ref().is_none_or(genuine);
-        let terms = Terms::read(body, &self.options.shown()).filter(|_| known)?;
+        let terms = ConnectParameters::read(body, &self.options.shown()).filter(|_| known)?;
         Some((header, body, terms.nonce))
     }
 
     fn open(&self, from: SocketAddr, header: &Header, body: &[u8]) -> Result<Channel, Error> {
         let connected = || {
             let socket = bound(self.socket.local_addr()?)?;
-            Udp::over(turned_to(socket, from)?, self.options.udp)
+            Udp::over(connected_to(socket, from)?, self.options.udp)
         };
         let carrier = connected().map_err(|error| Error::Io("accepting", error))?;
         Channel::answer_to(carrier, &self.options, header, body)
@@ -188,7 +185,7 @@ mod tests {
     use crate::carrier::Head;
     use crate::seal::Key;
     use stackline_core::time::{Duration, Instant};
-    use stackline_proto::blast::connection::FAREWELL;
+    use stackline_proto::blast::connection::CLOSE_TIMEOUT;
     use stackline_proto::blast::{self, Connection, Output, State};
     use std::net::Ipv4Addr;
     use std::thread;
@@ -197,10 +194,10 @@ mod tests {
         (Ipv4Addr::LOCALHOST, 0).into()
     }
 
-    /// A packet that asks for a connection.
+    /// A packet that requests a connection.
     fn asking(options: &Options, number: u32, nonce: [u8; 16]) -> Vec<u8> {
         let machine = blast::Options { packet: 1000, buffer: 1 << 20, ..options.blast };
-        let mut body = Terms::of(&machine, options.shown(), nonce).write();
+        let mut body = ConnectParameters::new(&machine, options.shown(), nonce).write();
         let mut head = Head::EMPTY;
         head.0[..HEADER].copy_from_slice(&Header::new(Kind::Open, number).write());
         if let Some(key) = &options.key {
@@ -216,7 +213,7 @@ mod tests {
         // Connecting to it is refused by the kernel: EACCES.
         let everybody = SocketAddr::from((Ipv4Addr::BROADCAST, 9));
         for tries in 1..3 {
-            assert!(listener.hear(everybody, &mut asking(&options, 7, [1; 16])).unwrap().is_none());
+            assert!(listener.handle_packet(everybody, &mut asking(&options, 7, [1; 16])).unwrap().is_none());
             assert_eq!(listener.unopened(), tries);
         }
         let address = listener.local().unwrap();
@@ -235,7 +232,7 @@ mod tests {
             let listener = Listener::bind(loopback(), &options).unwrap();
             let sockets = [0, 1].map(|_| UdpSocket::bind(loopback()).unwrap());
             let [here, there] = sockets.each_ref().map(|socket| socket.local_addr().unwrap());
-            let opens = |from, packet: &[u8]| listener.hear(from, &mut packet.to_vec()).unwrap().is_some();
+            let opens = |from, packet: &[u8]| listener.handle_packet(from, &mut packet.to_vec()).unwrap().is_some();
             let packet = asking(&options, 7, [1; 16]);
             assert!(opens(here, &packet) && !opens(here, &packet));
             assert_eq!(opens(there, &packet), options.key.is_none());
@@ -245,27 +242,27 @@ mod tests {
     }
 
     #[test]
-    fn what_strangers_said_before_a_socket_was_connected_is_dropped() {
+    fn packets_before_a_socket_was_connected_are_dropped() {
         let [peer, stranger] = [0, 1].map(|_| UdpSocket::bind(loopback()).unwrap());
         let socket = bound(loopback()).unwrap();
         let address = socket.local_addr().unwrap().as_socket().unwrap();
         for _ in 0..3 {
             stranger.send_to(b"before", address).unwrap();
         }
-        let socket = UdpSocket::from(turned_to(socket, peer.local_addr().unwrap()).unwrap());
+        let socket = UdpSocket::from(connected_to(socket, peer.local_addr().unwrap()).unwrap());
         peer.send_to(b"after", address).unwrap();
         let mut packet = [0; 10];
         let length = socket.recv(&mut packet).unwrap();
         assert_eq!(packet[..length], *b"after");
     }
 
-    /// What the machine of a peer says next goes to the listener.
+    /// Passes a peer machine's next output to the listener.
     fn says(listener: &Listener, from: SocketAddr, peer: &mut Connection, now: Instant) -> Option<Channel> {
         let Some(Output::Control(header, body)) = peer.poll(now, 1) else { panic!("nothing is said") };
-        listener.hear(from, &mut [&header.write()[..], &body].concat()).unwrap()
+        listener.handle_packet(from, &mut [&header.write()[..], &body].concat()).unwrap()
     }
 
-    /// What has come goes to the machine of the peer; how much that was.
+    /// Passes waiting packets to the peer's machine; returns how many.
     fn hears(socket: &UdpSocket, peer: &mut Connection, now: Instant) -> usize {
         let mut packet = [0; 100];
         let mut count = 0;
@@ -278,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_missed_the_farewell_is_told_again() {
+    fn a_peer_that_missed_the_close_answer_is_answered_again() {
         let options = Options::default();
         let listener = Listener::bind(loopback(), &options).unwrap();
         let socket = UdpSocket::bind(loopback()).unwrap();
@@ -286,20 +283,20 @@ mod tests {
         let from = socket.local_addr().unwrap();
         let machine = blast::Options { packet: 1000, buffer: 1 << 20, ..options.blast };
         let (begin, nothing) = (Instant(1), (0, State::Closing));
-        let mut peer = Connection::dial(begin, &machine, options.token, [1; 16], 7);
+        let mut peer = Connection::connect(begin, &machine, options.token, [1; 16], 7);
         let channel = says(&listener, from, &mut peer, begin).unwrap();
         assert_eq!((hears(&socket, &mut peer, begin), peer.state()), (1, State::Open));
         peer.close(begin);
-        // The channel may still want to hear it itself.
+        // The channel itself may still receive it.
         assert!(says(&listener, from, &mut peer, begin).is_none());
         assert_eq!((hears(&socket, &mut peer, begin), peer.state()), nothing);
-        // What it says at its end is lost.
+        // Its last message is lost.
         drop(channel);
         while socket.recv(&mut [0; 100]).is_ok() {}
-        assert!(listener.hear(from, &mut Header::new(Kind::Close, 8).write()).unwrap().is_none());
+        assert!(listener.handle_packet(from, &mut Header::new(Kind::Close, 8).write()).unwrap().is_none());
         assert_eq!((hears(&socket, &mut peer, begin), peer.state()), nothing, "there was no such connection");
         let (again, _) = peer.deadline(begin).unwrap();
-        assert!(again < begin + Duration(FAREWELL.0 / 10));
+        assert!(again < begin + Duration(CLOSE_TIMEOUT.0 / 10));
         assert!(says(&listener, from, &mut peer, again).is_none());
         assert_eq!((hears(&socket, &mut peer, again), peer.state()), (1, State::Closed));
     }

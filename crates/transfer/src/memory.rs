@@ -1,7 +1,7 @@
 //! Where the bytes of a stream are: in the memory of a receive that has been posted, and beyond it in a bounded ring.
 //!
-//! Positions are the stream's. What may arrive is bounded by what was granted, so the ring never holds a position twice.
-//! Memory may be posted or sent *round*: used again and again for a stream longer than itself, whose bytes nobody reads.
+//! Positions are the stream's. Arrivals are bounded by the grant, so the ring never holds a position twice. Memory may
+//! be posted or sent *round*: used as a ring for a stream longer than itself, whose bytes are not read.
 
 use std::ops::Range;
 
@@ -94,8 +94,7 @@ impl Staging {
         self.parts(position, bytes).into_iter().filter(|part| !part.is_empty()).for_each(|part| see(&self.ring[part]));
     }
 
-    /// Moves what is here of a receive that is being posted into its memory: whatever has arrived, and what is still missing
-    /// between it as well.
+    /// Copies data of a newly posted receive into its memory: whatever has arrived, with the gaps between.
     pub(crate) fn unload(&self, posted: &mut Posted<'_>) {
         let bytes = self.high.min(posted.end()).saturating_sub(posted.base) as usize;
         let mut position = posted.base;

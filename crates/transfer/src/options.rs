@@ -4,7 +4,7 @@ use crate::carrier::Facts;
 use crate::error::Error;
 use crate::seal::Key;
 use crate::udp;
-use stackline_proto::blast::{self, HEADER, Strategy, terms};
+use stackline_proto::blast::{self, HEADER, Strategy, negotiation};
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub enum Waiting {
     /// It sleeps in the kernel.
     #[default]
     Block,
-    /// It asks again and again: a core is burnt for the time that waking up takes.
+    /// It polls continuously: a core is busy for the time that waking up would take.
     Spin,
 }
 
@@ -23,7 +23,7 @@ pub enum Waiting {
 pub struct Interrupt(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Interrupt {
-    /// Asks `asked`.
+    /// An interrupt that polls `asked`.
     pub fn new(asked: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(asked))
     }
@@ -44,16 +44,16 @@ impl fmt::Debug for Interrupt {
 pub struct Options {
     /// The machine's options; a `packet` or `buffer` of 0 is what the carrier can do.
     pub blast: blast::Options,
-    /// Proof that a connection belongs to those who speak. It travels in clear where there is no key; with a key something
-    /// derived from both does, so that token and key may be one secret.
-    pub token: terms::Token,
+    /// Proves that a connection belongs to the run. It travels in clear without a key; with a key a value derived from
+    /// both does, so that token and key may be one secret.
+    pub token: negotiation::Token,
     /// Encrypts and authenticates every packet with keys derived from this one.
     pub key: Option<Key>,
     /// How to wait.
     pub waiting: Waiting,
-    /// Whom to ask whether to end.
+    /// The interrupt that ends calls.
     pub interrupt: Option<Interrupt>,
-    /// The number of the connection that is opened; one that nobody can guess where none is chosen.
+    /// The number of the connection that is opened; random if not chosen.
     pub number: Option<u32>,
     /// How the socket of a UDP channel is set up.
     pub udp: udp::Options,
@@ -86,8 +86,8 @@ impl Options {
         }
     }
 
-    /// What is shown as proof: the token, or with a key what only those who have that can make of the token.
-    pub(crate) fn shown(&self) -> terms::Token {
+    /// The proof that is sent: the token, or with a key a value that only owners of the key can derive from it.
+    pub(crate) fn shown(&self) -> negotiation::Token {
         self.key.as_ref().map_or(self.token, |key| key.proof(&self.token))
     }
 
@@ -102,7 +102,7 @@ impl Options {
     /// When packets are wanted that the path does not carry.
     pub(crate) fn fitted(&self, facts: Facts) -> Result<blast::Options, Error> {
         let most = u32::try_from(facts.packet.saturating_sub(self.head())).unwrap_or(u32::MAX);
-        let least = terms::TERMS as u32;
+        let least = negotiation::PARAMETERS_BYTES as u32;
         let packet = if self.blast.packet == 0 { most } else { self.blast.packet };
         if packet > most || most < least {
             let what = format!("packets with {packet} B of data are not carried on this path: at most {most} B are");

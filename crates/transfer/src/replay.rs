@@ -4,12 +4,12 @@
 const SIZE: u64 = 1 << 14;
 
 /// The last [`SIZE`] numbers.
-pub(crate) struct Window {
+pub(crate) struct ReplayWindow {
     highest: u64,
     seen: Vec<u64>,
 }
 
-impl Window {
+impl ReplayWindow {
     /// Numbers begin with 1.
     pub(crate) fn new() -> Self {
         Self { highest: 0, seen: vec![0; (SIZE / 64) as usize] }
@@ -53,8 +53,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn what_is_too_old_is_not_fresh() {
-        let mut window = Window::new();
+    fn numbers_before_the_window_are_not_fresh() {
+        let mut window = ReplayWindow::new();
         window.mark(SIZE + 10);
         assert!(!window.is_fresh(10) && window.is_fresh(11) && !window.is_fresh(0) && window.is_fresh(u64::MAX));
         window.mark(u64::MAX);
@@ -64,7 +64,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_number_counts_once(steps in prop::collection::vec((0_u64..3 * SIZE, any::<bool>()), 1..300)) {
-            let (mut window, mut marked, mut highest) = (Window::new(), BTreeSet::new(), 0);
+            let (mut window, mut marked, mut highest) = (ReplayWindow::new(), BTreeSet::new(), 0);
             for (number, near) in steps {
                 let number = if near { highest + number % 5 } else { number };
                 let fresh = number > 0 && number + SIZE > highest && !marked.contains(&number);

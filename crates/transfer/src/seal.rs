@@ -7,11 +7,11 @@
 //! was recorded.
 
 use crate::carrier::Head;
-use crate::replay::Window;
+use crate::replay::ReplayWindow;
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 use ring::hmac;
-use stackline_proto::blast::terms;
+use stackline_proto::blast::negotiation;
 use stackline_proto::blast::{HEADER, Kind};
 use std::fmt;
 
@@ -23,19 +23,19 @@ const CLEAR: usize = HEADER + NUMBER;
 /// Two to the power of so many packets are sealed with one key.
 const EPOCH: u32 = 24;
 
-/// A secret that both ends have beforehand: any bytes that nobody can guess, 16 random ones or more.
+/// A secret of both ends: any bytes that cannot be guessed, 16 random ones or more.
 #[derive(Clone)]
 pub struct Key(Vec<u8>);
 
 impl Key {
-    /// From secret bytes. A passphrase is easily guessed by who has recorded packets.
+    /// From secret bytes. A passphrase can be guessed from recorded packets.
     #[must_use]
     pub fn new(secret: &[u8]) -> Self {
         Self(secret.to_vec())
     }
 
-    /// What is shown instead of a token: it says nothing about the key, nor about what else is derived from that.
-    pub(crate) fn proof(&self, token: &terms::Token) -> terms::Token {
+    /// What is sent instead of a token: it reveals nothing of the key, nor of other values derived from it.
+    pub(crate) fn proof(&self, token: &negotiation::Token) -> negotiation::Token {
         derive(&self.0, token, b"stackline blast token")
     }
 }
@@ -49,8 +49,8 @@ impl fmt::Debug for Key {
 /// Which end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    Dials,
-    Answers,
+    Initiator,
+    Responder,
 }
 
 /// What became of a packet that arrived.
@@ -69,10 +69,10 @@ pub(crate) struct Seal {
 }
 
 struct Session {
-    out: Outward,
-    back: Inward,
+    out: SendBuffers,
+    back: ReceiveBuffers,
     number: u64,
-    window: Window,
+    window: ReplayWindow,
 }
 
 /// What keys of one direction are made from.
@@ -83,15 +83,15 @@ struct Direction {
 }
 
 /// The key of the packets that leave now.
-struct Outward {
+struct SendBuffers {
     direction: Direction,
     epoch: u64,
     key: LessSafeKey,
 }
 
-/// Keys of the packets that may come: of the epoch of the highest number so far, and of those beside it. The next one is
-/// here beforehand, so that nobody makes this end derive keys with numbers it has not used.
-struct Inward {
+/// Keys of acceptable packets: of the epoch of the highest number so far, and of those beside it. The next one is
+/// derived beforehand, so that forged numbers cannot force derivations.
+struct ReceiveBuffers {
     direction: Direction,
     epoch: u64,
     /// Epoch e is at e modulo 3.
@@ -127,7 +127,7 @@ impl Direction {
     }
 }
 
-impl Outward {
+impl SendBuffers {
     fn new(direction: Direction) -> Option<Self> {
         direction.key(0).map(|key| Self { direction, epoch: 0, key })
     }
@@ -141,7 +141,7 @@ impl Outward {
     }
 }
 
-impl Inward {
+impl ReceiveBuffers {
     fn new(direction: Direction) -> Self {
         let keys = [direction.key(0), direction.key(1), None];
         Self { direction, epoch: 0, keys }
@@ -179,17 +179,17 @@ impl Seal {
     }
 
     /// Makes the session's keys from what both ends drew.
-    pub(crate) fn open_session(&mut self, side: Side, dials: &terms::Nonce, answers: &terms::Nonce) {
-        let salt = [*dials, *answers].concat();
+    pub(crate) fn open_session(&mut self, side: Side, initiator: &negotiation::Nonce, answers: &negotiation::Nonce) {
+        let salt = [*initiator, *answers].concat();
         let from = |from| Direction { secret: self.key.0.clone(), salt: salt.clone(), from };
         let dialling = from(b"stackline blast from the dialling end");
         let answering = from(b"stackline blast from the answering end");
         let (out, back) = match side {
-            Side::Dials => (dialling, answering),
-            Side::Answers => (answering, dialling),
+            Side::Initiator => (dialling, answering),
+            Side::Responder => (answering, dialling),
         };
-        let (out, back) = (Outward::new(out), Inward::new(back));
-        self.session = out.map(|out| Session { out, back, number: 0, window: Window::new() });
+        let (out, back) = (SendBuffers::new(out), ReceiveBuffers::new(back));
+        self.session = out.map(|out| Session { out, back, number: 0, window: ReplayWindow::new() });
     }
 
     /// Seals a packet whose head has its header; the payload is encrypted in place. False when there are no keys to do it
@@ -224,7 +224,7 @@ impl Seal {
         let Some((clear, tag)) = head.get(..HEAD).map(|head| head.split_at(CLEAR)) else { return Verdict::Forged };
         if opens(clear) {
             let right = self.mac(clear, payload);
-            // Every byte is looked at, whatever the first ones are.
+            // Compares every byte, for constant time.
             let same = right.as_ref().iter().zip(tag).fold(0, |unlike, (one, other)| unlike | (one ^ other)) == 0;
             return if same { Verdict::Genuine } else { Verdict::Forged };
         }
@@ -254,8 +254,8 @@ mod tests {
     fn pair() -> (Seal, Seal) {
         let key = Key::new(b"sixteen bytes or");
         let (mut left, mut right) = (Seal::new(&key), Seal::new(&key));
-        left.open_session(Side::Dials, &[1; 16], &[2; 16]);
-        right.open_session(Side::Answers, &[1; 16], &[2; 16]);
+        left.open_session(Side::Initiator, &[1; 16], &[2; 16]);
+        right.open_session(Side::Responder, &[1; 16], &[2; 16]);
         (left, right)
     }
 
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_is_opened_by_the_other_end_once() {
+    fn a_sealed_packet_is_opened_once_by_the_other_end() {
         let (mut left, mut right) = pair();
         let (mut head, mut payload) = (head(Kind::Data), *b"some bytes of data");
         assert!(left.seal(&mut head, &mut payload));
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(right.open(&head.0[..HEAD], &mut again), Verdict::Replayed);
     }
 
-    /// What `left` says as packet `number`.
+    /// Output of `left` as packet `number`.
     fn sealed(left: &mut Seal, number: u64) -> (Head, [u8; 8]) {
         let (mut head, mut payload) = (head(Kind::Data), number.to_le_bytes());
         left.session.as_mut().unwrap().number = number - 1;
@@ -357,12 +357,12 @@ mod tests {
         let (mut head, mut payload) = (head(Kind::Data), [7; 20]);
         assert!(left.seal(&mut head, &mut payload));
         let mut other = Seal::new(&Key::new(b"sixteen bytes oR"));
-        other.open_session(Side::Answers, &[1; 16], &[2; 16]);
+        other.open_session(Side::Responder, &[1; 16], &[2; 16]);
         assert_eq!(other.open(&head.0[..HEAD], &mut payload.clone()), Verdict::Forged);
         let mut later = pair().1;
-        later.open_session(Side::Answers, &[1; 16], &[3; 16]);
+        later.open_session(Side::Responder, &[1; 16], &[3; 16]);
         assert_eq!(later.open(&head.0[..HEAD], &mut payload.clone()), Verdict::Forged);
-        // What it said itself is not taken for the other end's.
+        // Its own packets are not accepted as the other end's.
         assert_eq!(left.open(&head.0[..HEAD], &mut payload), Verdict::Forged);
     }
 

@@ -8,7 +8,7 @@ use stackline_proto::blast::Run;
 pub(crate) const LONGEST: usize = 65_507;
 /// Most packets of a train, and most places for those that come.
 pub(crate) const PACKETS: usize = 128;
-/// As few packets are worth two trains.
+/// Fewest packets for two trains.
 const TWO: u32 = 16;
 
 /// Packets that leave as one: their stream positions, how many, and bytes of each but the last.
@@ -22,7 +22,7 @@ pub(crate) struct Train {
 
 impl Train {
     /// Whether packets can follow: in the stream, and behind full ones only.
-    pub(crate) fn goes_on_with(&self, run: &Run) -> bool {
+    pub(crate) fn continues_with(&self, run: &Run) -> bool {
         let full = self.from + u64::from(self.packets) * u64::from(self.each);
         self.packets > 0 && run.span(0).0 == self.to && self.to == full
     }
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_than_one_train_and_less_than_two_goes_in_halves() {
+    fn between_one_and_two_trains_are_sent_in_halves() {
         assert_eq!(first(65_536, 1440, 44), 23);
         assert_eq!(first(20_000, 1440, 44), 44, "few packets go at once");
         assert_eq!(first(40_000, 1440, 44), 14);

@@ -1,8 +1,8 @@
 //! The UDP carrier: one connected socket, segmentation offload out, joined packets in.
 //!
-//! A run leaves as few messages of up to 64 KiB that the kernel (or the device) cuts into packets; what arrives joined is
-//! read straight into the places where it is expected. Where offload is refused, the same packets are sent again at once,
-//! one by one, and the refusal is told. IPv4 and IPv6.
+//! A run leaves as few messages of up to 64 KiB that the kernel (or the device) cuts into packets; joined packets are
+//! received straight into their expected places. Where offload is refused, the same packets are sent again at once, one
+//! by one, and the refusal is reported. IPv4 and IPv6.
 
 mod setup;
 #[cfg(test)]
@@ -10,12 +10,12 @@ mod tests;
 
 pub use setup::Options;
 
-use crate::carrier::{Carrier, Counters, Facts, LONGEST_HEAD, LOOK, Packet, Payload, Place, Run, Wait};
-use crate::sys::inward::{self, Inward, Message};
+use crate::carrier::{Carrier, Counters, Facts, INTERRUPT_INTERVAL, LONGEST_HEAD, Packet, Payload, Place, Run, Wait};
+use crate::prefetch::{Prefetcher, prefetch};
 use crate::sys::option;
-use crate::sys::outward::{self, Outward};
+use crate::sys::receive::{self, Message, ReceiveBuffers};
+use crate::sys::send::{self, SendBuffers};
 use crate::train::{self, LONGEST};
-use crate::warm::{self, Warm};
 use setup::{address, discover, packet_of, widen};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, ErrorKind};
@@ -35,7 +35,7 @@ const TICKS: Duration = Duration::from_millis(12);
 const FULL_QUEUE: Duration = Duration::from_micros(100);
 /// So many reads in a row that brought one full packet each, and many are taken with one call from then on.
 const SINGLE_READS: u32 = 8;
-/// Bytes that are worth bringing into the cache.
+/// Least bytes for which a prefetch pays.
 const MUCH: usize = 16 << 10;
 /// Packets shorter than that are received into memory that was brought in; the kernel is fast with longer ones.
 const SHORT: usize = 4 << 10;
@@ -43,8 +43,8 @@ const SHORT: usize = 4 << 10;
 /// A connected UDP socket that carries packets.
 pub struct Udp {
     socket: Socket,
-    outward: Outward,
-    inward: Inward,
+    outgoing: SendBuffers,
+    incoming: ReceiveBuffers,
     facts: Facts,
     counters: Counters,
     layout: Layout,
@@ -57,7 +57,7 @@ pub struct Udp {
     few: bool,
     timeout: Option<Duration>,
     /// Memory that was brought into the cache to be received into.
-    warm: Warm,
+    prefetcher: Prefetcher,
     v6: bool,
     connected: bool,
 }
@@ -99,8 +99,8 @@ impl Udp {
         Self::new(socket, options, true)
     }
 
-    /// Over a socket that is bound and not connected: packets go where [`Udp::turn_to`] said last, and a call that receives
-    /// brings packets of one sender.
+    /// Over a socket that is bound and not connected: packets go to the last address of [`Udp::set_destination`], and a
+    /// receive call brings packets of one sender.
     ///
     /// # Errors
     /// What the kernel says of the socket.
@@ -123,8 +123,8 @@ impl Udp {
         };
         Ok(Self {
             socket,
-            outward: Outward::new(),
-            inward: if connected { Inward::new() } else { Inward::named() },
+            outgoing: SendBuffers::new(),
+            incoming: if connected { ReceiveBuffers::new() } else { ReceiveBuffers::named() },
             facts,
             counters: Counters::default(),
             layout: Layout::Slots { head: 0 },
@@ -133,20 +133,20 @@ impl Udp {
             single_reads: if joined_in { 0 } else { SINGLE_READS },
             few: false,
             timeout: None,
-            warm: Warm::default(),
+            prefetcher: Prefetcher::default(),
             v6,
             connected,
         })
     }
 
     /// From now on packets go there.
-    pub(crate) fn turn_to(&mut self, peer: SocketAddr) {
-        self.outward.to = Some(SockAddr::from(peer));
+    pub(crate) fn set_destination(&mut self, peer: SocketAddr) {
+        self.outgoing.to = Some(SockAddr::from(peer));
     }
 
     /// Where the packets that came last are from.
     pub(crate) fn sender(&self) -> Option<SocketAddr> {
-        self.inward.sender()?.as_socket()
+        self.incoming.sender()?.as_socket()
     }
 
     /// This end's address.
@@ -182,14 +182,14 @@ impl Udp {
                 thread::sleep(FULL_QUEUE);
                 Ok(false)
             }
-            Some(libc::EAGAIN) => option::ready(self.socket.as_fd(), true, LOOK),
+            Some(libc::EAGAIN) => option::ready(self.socket.as_fd(), true, INTERRUPT_INTERVAL),
             _ => Err(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO))),
         }
     }
 
-    /// The route's MTU fell: packets under way go in fragments, and later ones shall be shorter.
+    /// The route's MTU fell: packets in flight are fragmented, later ones are made shorter.
     fn shrink(&mut self) -> io::Result<bool> {
-        // What each route of many carries is not known.
+        // With many peers the MTU of each route is unknown.
         let packet = if self.connected { packet_of(self.socket.as_fd(), self.v6)? } else { self.facts.packet };
         if self.facts.joined_out == 1 && packet >= self.facts.packet {
             return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
@@ -222,14 +222,14 @@ impl Udp {
     }
 
     fn take_single(&mut self, head: usize, flags: i32) -> io::Result<usize> {
-        let message = self.inward.single(self.socket.as_fd(), flags)?;
+        let message = self.incoming.single(self.socket.as_fd(), flags)?;
         self.layout = Layout::Joined { head, message, placed: 0 };
         Ok(1)
     }
 
     fn take_joined(&mut self, head: usize, into: &mut [u8], places: &[Place], flags: i32) -> io::Result<usize> {
-        let places = &places[..places.len().min(inward::PLACES)];
-        let message = self.inward.joined(self.socket.as_fd(), head, into, places, flags)?;
+        let places = &places[..places.len().min(receive::PLACES)];
+        let message = self.incoming.joined(self.socket.as_fd(), head, into, places, flags)?;
         if message.cut {
             self.counters.cut += 1;
             return Ok(0);
@@ -248,9 +248,9 @@ impl Udp {
 
     fn take_many(&mut self, head: usize, into: &mut [u8], places: &[Place], flags: i32) -> io::Result<usize> {
         let flags = flags | libc::MSG_WAITFORONE;
-        let messages = self.inward.many(self.socket.as_fd(), head, into, places, flags)?;
+        let messages = self.incoming.many(self.socket.as_fd(), head, into, places, flags)?;
         for index in 0..messages {
-            let message = self.inward.message(index);
+            let message = self.incoming.message(index);
             let place = places.get(index);
             if message.cut {
                 self.counters.cut += 1;
@@ -272,13 +272,13 @@ impl Udp {
         let from = self.line.len();
         let mut left = message.bytes;
         for (i, place) in places.iter().enumerate() {
-            for part in [&self.inward.head(index + i)[..head], &into[place.at..][..place.length]] {
+            for part in [&self.incoming.head(index + i)[..head], &into[place.at..][..place.length]] {
                 let n = part.len().min(left);
                 self.line.extend_from_slice(&part[..n]);
                 left -= n;
             }
         }
-        self.line.extend_from_slice(&self.inward.spare(index)[..left]);
+        self.line.extend_from_slice(&self.incoming.spare(index)[..left]);
         let to = self.line.len();
         for packet in 0..message.bytes.div_ceil(message.segment).max(1) {
             let start = from + packet * message.segment;
@@ -288,8 +288,8 @@ impl Udp {
 
     /// Waits in the receive call itself.
     fn wait_for(&mut self, time: Duration) -> io::Result<()> {
-        // Few values, so that the option is seldom set; waiting less than was said is the caller's to repeat.
-        let time = [LOOK, TICKS].into_iter().find(|wait| time >= *wait).unwrap_or(TICK);
+        // Few distinct values, so that the option is rarely set; the caller repeats a wait that was too short.
+        let time = [INTERRUPT_INTERVAL, TICKS].into_iter().find(|wait| time >= *wait).unwrap_or(TICK);
         if self.timeout != Some(time) {
             self.socket.set_read_timeout(Some(time))?;
             self.timeout = Some(time);
@@ -321,12 +321,12 @@ impl Carrier for Udp {
         let mut gone = 0;
         let mut tries = 0;
         if run.payload.len() >= MUCH {
-            warm::warm(run.payload);
+            prefetch(run.payload);
         }
         while gone < run.heads.len() {
             let rest = run.after(gone);
             let joined = train::joined(run.head + run.each, self.facts.joined_out);
-            match self.outward.send(self.socket.as_fd(), rest, joined) {
+            match self.outgoing.send(self.socket.as_fd(), rest, joined) {
                 Ok(packets) => {
                     gone += packets;
                     self.counters.sent += packets as u64;
@@ -347,7 +347,7 @@ impl Carrier for Udp {
         self.line.clear();
         self.slots.clear();
         if places.len() > 1 && places[0].length < SHORT {
-            self.warm.places(into, places);
+            self.prefetcher.places(into, places);
         }
         match wait {
             Wait::No => self.take(head, into, places, libc::MSG_DONTWAIT),
@@ -386,15 +386,15 @@ impl Carrier for Udp {
         match self.layout {
             Layout::Joined { head, message, placed } if index < placed => {
                 let bytes = (message.bytes - index * message.segment).min(message.segment);
-                placed_packet(self.inward.head(index), head, bytes)
+                placed_packet(self.incoming.head(index), head, bytes)
             }
             Layout::Joined { head, message, placed } => {
                 let from = (index - placed) * message.segment;
                 let bytes = (message.bytes - index * message.segment).min(message.segment);
-                here(&self.inward.spare(0)[from..][..bytes], head)
+                here(&self.incoming.spare(0)[from..][..bytes], head)
             }
             Layout::Slots { head } => match &self.slots[index] {
-                Slot::Placed(bytes) => placed_packet(self.inward.head(index), head, *bytes),
+                Slot::Placed(bytes) => placed_packet(self.incoming.head(index), head, *bytes),
                 Slot::Line(range) => here(&self.line[range.clone()], head),
             },
         }
@@ -420,4 +420,4 @@ fn fits(head: usize, places: &[Place], message: Message, placed: usize) -> bool 
     })
 }
 
-const _: () = assert!(JOINED <= inward::PLACES && outward::PACKETS >= JOINED);
+const _: () = assert!(JOINED <= receive::PLACES && send::PACKETS >= JOINED);

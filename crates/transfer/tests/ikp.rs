@@ -15,7 +15,7 @@ use support::{Manners, Rough, bytes, loopback};
 
 const SIZES: [usize; 8] = [0, 1, 1024, 1043, 1044, 65_536, 65_537, 1 << 20];
 
-/// A server at work. Messages may be delivered more than once, so it is told when to end.
+/// A running server. Messages may be delivered more than once, so it is stopped explicitly.
 struct Serving {
     address: SocketAddr,
     thread: JoinHandle<Server>,
@@ -45,7 +45,7 @@ impl Serving {
     }
 }
 
-/// Moves everything it may read here and everything it may write there, and says how much.
+/// Moves everything it may read here and everything it may write there, and returns how much.
 fn mirror(mut request: Request<'_>) -> Result<(), Error> {
     let mut data = vec![0; request.readable()];
     request.move_from(0, &mut data)?;
@@ -95,7 +95,7 @@ fn a_path_that_loses_doubles_and_reorders_brings_everything() {
             let mut client = Client::over(carrier, &Options::new(protocol)).unwrap();
             SIZES.iter().for_each(|size| exchange(&mut client, &bytes(*size)));
             // The server's replies are not lost: nothing is delivered twice.
-            assert!(client.seen().violations == 0 && client.carrier().lost > 0);
+            assert!(client.counters().violations == 0 && client.carrier().lost > 0);
         }
     }
     serving.end();
@@ -113,7 +113,7 @@ fn a_small_call_is_one_packet_and_one_system_call_each_way() {
         assert_eq!(client.send(&[n; 32], Segments::none(), &mut reply).unwrap(), 32);
         assert_eq!(reply, [n; 32]);
     }
-    let repeated = client.seen().repeated;
+    let repeated = client.counters().repeated;
     let counters = client.carrier().counters();
     assert_eq!((counters.sent - repeated, counters.send_calls - repeated), (100, 100));
     serving.end();
@@ -172,7 +172,7 @@ fn replies_may_come_in_another_order() {
 }
 
 #[test]
-fn nothing_goes_beyond_what_was_granted() {
+fn nothing_goes_beyond_the_grants() {
     let serving = Serving::start(&Options::default(), |mut request| {
         assert!(matches!(request.move_to(1, &[0; 100]), Err(Error::Outside { granted: 100 })));
         assert!(matches!(request.move_to(usize::MAX, &[0; 100]), Err(Error::Outside { granted: 100 })));
@@ -192,7 +192,7 @@ fn nothing_goes_beyond_what_was_granted() {
 }
 
 #[test]
-fn an_answer_that_is_too_long_for_its_packet_is_told() {
+fn a_reply_too_long_for_its_packet_is_reported() {
     let serving = Serving::start(&Options::default(), |request| {
         assert!(matches!(request.reply_with(&[0; 1000], 0, &[0; 100]), Err(Error::Long { room: 1056 })));
         Ok(())
@@ -200,14 +200,14 @@ fn an_answer_that_is_too_long_for_its_packet_is_told() {
     let patience = Duration(50_000_000);
     let options = Options::new(Protocol { patience, ..Protocol::once() });
     let mut client = Client::connect(serving.address, &options).unwrap();
-    // The request is gone without a reply, and so is the client's hope.
+    // The request is dropped without a reply, so the client gives up.
     let replied = client.send(b"", Segments::writable(&mut [0; 2000]), &mut []);
     assert!(matches!(replied, Err(Error::Silent(waited)) if waited == patience));
     serving.end();
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_at_once_and_one_that_is_silent_in_time() {
+fn missing_and_silent_servers_are_reported() {
     let closed = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
     let mut client = Client::connect(closed, &Options::default()).unwrap();
     assert!(matches!(client.send(b"hello", Segments::none(), &mut []), Err(Error::Nobody)));
@@ -215,7 +215,7 @@ fn a_server_that_is_not_there_is_told_at_once_and_one_that_is_silent_in_time() {
     let options = Options::new(Protocol { patience: Duration(50_000_000), ..Protocol::v() });
     let mut client = Client::connect(silent.local_addr().unwrap(), &options).unwrap();
     assert!(matches!(client.send(b"hello", Segments::none(), &mut []), Err(Error::Silent(_))));
-    assert!(client.seen().repeated > 0);
+    assert!(client.counters().repeated > 0);
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_client_that_is_gone_ends_the_move_to_it() {
         assert!(matches!(request.move_from(0, &mut [0; 5000]), Err(Error::Failed)));
         Ok(())
     });
-    // It says one thing and nothing more.
+    // It sends one message and nothing more.
     let socket = UdpSocket::bind(loopback()).unwrap();
     let header = sent(&options);
     let mut packet = header.write().to_vec();
@@ -249,7 +249,7 @@ fn sent(options: &Options) -> Header {
 }
 
 #[test]
-fn a_full_server_turns_newcomers_away_unless_somebody_may_be_forgotten() {
+fn a_full_server_refuses_newcomers_unless_an_entry_may_be_replaced() {
     for once in [true, false] {
         let options = Options { clients: 1, ..Options::new(Protocol { once, ..Protocol::v() }) };
         let mut server = Server::bind(loopback(), &options).unwrap();
@@ -322,7 +322,7 @@ fn a_move_that_was_interrupted_is_over_and_its_request_is_not() {
         assert!(matches!(moved, Err(Error::Interrupted)), "{moved:?}");
         let ticket = request.later();
         ended.store(false, Ordering::Relaxed);
-        // What is left of the move is nobody's: the server goes on, and only the reply is missing.
+        // The rest of the move is abandoned: the server continues, and only the reply is missing.
         for _ in 0..20 {
             assert!(server.receive_within(time::Duration::from_millis(2)).unwrap().is_none());
         }

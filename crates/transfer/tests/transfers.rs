@@ -83,7 +83,7 @@ fn over_a_bad_path(options: &Options, manners: Manners, length: usize) -> (stack
         assert!(into == data, "other bytes came");
         channel.send(&into[..length / 10])?;
         facts = Some((channel.facts(), channel.carrier().lost));
-        // The other end may never hear that its word was heard: it closes after a while by itself.
+        // The other end may never learn that its answer arrived: it closes after a while by itself.
         assert_eq!(channel.receive_into(&mut [0])?, 0);
         Ok(())
     };
@@ -167,7 +167,7 @@ fn a_secret_that_is_token_and_key_never_travels_where_it_is_sealed() {
 fn both_ends_send_at_once() {
     let options = ethernet(Options::default());
     let both = |mut channel: Channel, first: usize| {
-        // As much as is granted needs nobody who receives.
+        // As much as is granted needs no receive call.
         let room = usize::try_from(channel.options().buffer).unwrap().min(1 << 20);
         let data = bytes(room);
         channel.send(&data)?;
@@ -245,13 +245,13 @@ fn a_listener_gives_each_peer_a_channel_and_strangers_nothing() {
             });
         }
     });
-    // Nobody asked the stranger in, and nobody answered it.
+    // The stranger's packets had no effect and got no answer.
     stranger.set_nonblocking(true).unwrap();
     assert!(stranger.recv(&mut [0; 10]).is_err());
 }
 
 #[test]
-fn other_terms_are_refused() {
+fn different_parameters_are_refused() {
     let options = Options::default();
     let listener = Listener::bind(loopback(), &options).unwrap();
     let address = listener.local().unwrap();
@@ -291,7 +291,7 @@ fn another_token_and_another_key_are_not_answered() {
 }
 
 #[test]
-fn nobody_there_is_told_at_once() {
+fn a_missing_listener_is_reported_at_once() {
     let gone = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
     assert!(matches!(Channel::connect(gone, &Options::default()), Err(Error::Gone)));
 }
@@ -308,10 +308,10 @@ fn open(options: &Options) -> [Channel; 2] {
 }
 
 #[test]
-fn a_peer_that_died_is_noticed_whatever_this_end_does() {
+fn a_dead_peer_is_noticed_in_every_operation() {
     for sends in [true, false] {
         let [server, mut client] = open(&rather_impatient(Options::default()));
-        // Its socket goes without a word.
+        // Its socket disappears without a message.
         nix::unistd::close(std::os::fd::AsFd::as_fd(server.carrier()).as_raw_fd()).unwrap();
         std::mem::forget(server);
         let result = if sends { client.send(&[1; 1000]) } else { client.receive_into(&mut [0]).map(drop) };
@@ -321,7 +321,7 @@ fn a_peer_that_died_is_noticed_whatever_this_end_does() {
 }
 
 #[test]
-fn what_came_before_the_peer_went_is_received() {
+fn data_before_the_peers_end_is_received() {
     let [mut server, mut client] = open(&ethernet(Options::default()));
     let data = bytes(100_000);
     thread::scope(|scope| {
@@ -332,7 +332,7 @@ fn what_came_before_the_peer_went_is_received() {
         assert!(into == data);
         sender.join().unwrap().unwrap();
     });
-    // Its farewell waits in this end's socket when its host says that nobody is there any more.
+    // Its last message waits in this end's socket when its host reports a closed port.
     drop(server);
     let socket = std::os::fd::AsFd::as_fd(client.carrier());
     nix::sys::socket::send(socket.as_raw_fd(), b"anybody there?", nix::sys::socket::MsgFlags::empty()).unwrap();
@@ -340,7 +340,7 @@ fn what_came_before_the_peer_went_is_received() {
 }
 
 #[test]
-fn a_peer_that_is_silent_is_given_up_whatever_this_end_does() {
+fn a_silent_peer_is_given_up_in_every_operation() {
     for sends in [true, false] {
         let [server, mut client] = open(&rather_impatient(Options::default()));
         let result = if sends { client.send(&[1; 1000]) } else { client.receive_into(&mut [0]).map(drop) };
@@ -358,7 +358,7 @@ fn a_channel_that_is_dropped_ends_the_stream_of_its_peer() {
 }
 
 #[test]
-fn a_channel_that_is_dropped_when_it_broke_tells_its_peer() {
+fn a_broken_channel_notifies_its_peer_when_dropped() {
     use stackline_transfer::{Interrupt, TAIL};
     for key in [None, Some(Key::new(b"a secret of both"))] {
         let (data, mut into) = (vec![7; (1 << 20) + TAIL], [0; 10]);
@@ -383,7 +383,7 @@ fn a_channel_that_is_dropped_when_it_broke_tells_its_peer() {
                     2 => client.await_data().map(drop),
                     _ => client.await_close().map(drop),
                 };
-                // The listener is there still: nobody but the channel itself tells it.
+                // The listener still exists: only the channel itself can notify the peer.
                 assert!(matches!(result, Err(Error::Closed)), "{does}: {result:?}");
                 server.join().unwrap();
             });
@@ -393,7 +393,7 @@ fn a_channel_that_is_dropped_when_it_broke_tells_its_peer() {
 }
 
 #[test]
-fn whoever_asks_to_end_is_obeyed() {
+fn interrupts_end_every_operation() {
     use stackline_transfer::Interrupt;
     let flag = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&flag);
@@ -421,7 +421,7 @@ fn a_transfer_without_an_end_is_ended_on_both_sides() {
         let receiver = scope.spawn(move || server.receive_round(&mut vec![0; 1 << 20], u64::MAX / 2));
         let sent = client.send_round(&vec![7; (1 << 20) + TAIL], u64::MAX / 2, 1, || false);
         drop(client);
-        // Whoever is asked second may find the other one gone.
+        // The end interrupted second may find the other one gone.
         let ends = [sent, receiver.join().unwrap()];
         assert!(ends.iter().all(|end| matches!(end, Err(Error::Interrupted | Error::Gone))), "{ends:?}");
         assert!(ends.iter().any(|end| matches!(end, Err(Error::Interrupted))), "{ends:?}");

@@ -1,8 +1,8 @@
-//! Memory for frames, taken and given back without an allocator: a small size for packets of Ethernet, a large one for the
+//! Memory for frames, taken and returned without an allocator: a small size for Ethernet packets, a large one for the
 //! longest train of segments.
 //!
-//! Free buffers belong to the thread that dropped them, so a frame carries no pointer to a pool. Last given, first taken:
-//! what is written next is what the cache still holds.
+//! Free buffers belong to the thread that dropped them, so a frame carries no pointer to a pool. Last in, first out:
+//! the next buffer is most likely still in the cache.
 
 use std::cell::RefCell;
 use std::mem::take;
@@ -21,7 +21,7 @@ pub(crate) struct Buffer(Box<[u8]>);
 struct Pool {
     small: Vec<Box<[u8]>>,
     large: Vec<Box<[u8]>>,
-    /// Bytes of the buffers that are out.
+    /// Bytes of the buffers in use.
     taken: usize,
 }
 
@@ -30,7 +30,7 @@ thread_local! {
 }
 
 impl Buffer {
-    /// Holds at least so many bytes; what is in them is left over. At most [`LARGE`].
+    /// Holds at least so many bytes, with old contents. At most [`LARGE`].
     pub(crate) fn holding(bytes: usize) -> Self {
         let size = if bytes <= SMALL { SMALL } else { LARGE };
         POOL.with_borrow_mut(|pool| {
@@ -44,7 +44,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let bytes = take(&mut self.0);
-        // A thread that is ending has no pool any more; then the allocator takes the buffer.
+        // A thread that is ending has no pool any more; then the allocator frees the buffer.
         let _ = POOL.try_with(|pool| {
             let mut pool = pool.borrow_mut();
             pool.taken = pool.taken.saturating_sub(bytes.len());
@@ -66,7 +66,7 @@ impl DerefMut for Buffer {
     }
 }
 
-/// Bytes of all buffers that this thread has taken and not given back.
+/// Bytes of all buffers that this thread has taken and not returned.
 pub(crate) fn taken() -> usize {
     POOL.with_borrow(|pool| pool.taken)
 }

@@ -1,7 +1,7 @@
-//! What going through this machine costs with nothing emulated: an echo request to a host's kernel, and its answer.
+//! The cost of a round trip on this machine with nothing emulated: an echo request to a host's kernel, and its answer.
 
 use super::header::{NETWORK, VIRTIO};
-use super::inbox::Inbox;
+use super::receive_batch::ReceiveBatch;
 use super::{Engine, RoundTrip};
 use crate::sys::packet;
 use crate::sys::packet_wait::{Clock, read};
@@ -9,26 +9,26 @@ use stackline_core::time::Duration;
 use std::io;
 use std::net::Ipv4Addr;
 
-/// Echoes asked for.
+/// Echo requests to send.
 const ECHOES: u16 = 100;
-/// Pause before each, so that the processor has gone to sleep as it does between packets, in ns.
+/// Pause before each, so that the processor goes to sleep as it does between packets, in ns.
 const PAUSE: u64 = 200_000;
-/// How long an answer is waited for, in ns.
+/// How long to wait for an answer, in ns.
 const PATIENCE: u64 = 5_000_000;
-/// Echoes that may stay without answer before it is given up; an interface just made answers nothing for a moment.
+/// Missing answers before the measurement is given up; a new interface does not answer at first.
 const UNANSWERED: usize = 20;
-/// What our requests are told by.
+/// Identifies our requests.
 const IDENTIFIER: u16 = 0x5ea1;
 
 impl Engine {
-    /// Measures the way from here to a host's kernel and back, where there are two hosts and the first answers.
+    /// Measures the round trip to a host's kernel, if there are two hosts and the first answers.
     pub fn calibrate(&mut self) -> io::Result<Option<RoundTrip>> {
-        let mut inbox = Inbox::new();
+        let mut batch = ReceiveBatch::new();
         let mut times = Vec::with_capacity(usize::from(ECHOES));
         let mut unanswered = 0;
         for number in 0..ECHOES {
             self.waiter.wait(Some(PAUSE))?;
-            match self.echo(number, &mut inbox)? {
+            match self.echo(number, &mut batch)? {
                 Some(ns) => times.push(ns),
                 None => unanswered += 1,
             }
@@ -42,24 +42,24 @@ impl Engine {
             min: Duration(*min),
             p50: Duration(times[times.len() / 2]),
         });
-        self.handle.tell(self.report());
+        self.handle.set_report(self.report());
         Ok(self.round_trip)
     }
 
-    /// One echo: how long it took, `None` when no answer came.
-    fn echo(&mut self, number: u16, inbox: &mut Inbox) -> io::Result<Option<u64>> {
-        let [host, other, ..] = self.lanes.as_slice() else { return Ok(None) };
-        let mut frame = request(host.leg.address, other.leg.address, number);
-        frame[VIRTIO..VIRTIO + 6].copy_from_slice(&host.leg.host_mac);
-        frame[VIRTIO + 6..VIRTIO + 12].copy_from_slice(&host.leg.gateway_mac);
+    /// One echo: its time in ns, `None` without an answer.
+    fn echo(&mut self, number: u16, batch: &mut ReceiveBatch) -> io::Result<Option<u64>> {
+        let [host, other, ..] = self.queues.as_slice() else { return Ok(None) };
+        let mut frame = request(host.port.address, other.port.address, number);
+        frame[VIRTIO..VIRTIO + 6].copy_from_slice(&host.port.host_mac);
+        frame[VIRTIO + 6..VIRTIO + 12].copy_from_slice(&host.port.gateway_mac);
         let skip = if host.header { 0 } else { VIRTIO };
         let begin = read(Clock::Monotonic);
         packet::send(host.socket(), std::iter::once(&frame[skip..]))?;
         while read(Clock::Monotonic) < begin + PATIENCE {
             self.waiter.wait(Some(PATIENCE))?;
-            let Ok(count) = inbox.receive(self.lanes[0].socket(), self.lanes[0].header) else { continue };
+            let Ok(count) = batch.receive(self.queues[0].socket(), self.queues[0].header) else { continue };
             let end = read(Clock::Monotonic);
-            let answers = |slot| inbox.take(slot).is_some_and(|it| is_answer(&it.buffer[..it.length], number));
+            let answers = |slot| batch.take(slot).is_some_and(|it| is_answer(&it.buffer[..it.length], number));
             if (0..count).any(answers) {
                 return Ok(Some(end - begin));
             }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_told_from_its_request_and_from_others() {
+    fn an_answer_is_distinguished_from_requests_and_other_answers() {
         let mut frame = request(Ipv4Addr::new(10, 71, 0, 1), Ipv4Addr::new(10, 71, 0, 2), 7);
         assert!(!is_answer(&frame, 7));
         frame[NETWORK + 20] = 0;

@@ -1,15 +1,15 @@
-//! Instants of the emulated network: the monotonic clock from the moment it was set going, and the kernel's stamps of
-//! frames on that scale.
+//! Instants of the emulated network: the monotonic clock since its start, and the kernel's timestamps of frames on that
+//! scale.
 
 use crate::sys::packet_wait::{Clock, read};
 use stackline_core::time::Instant;
 
-/// A real clock that moved more than this against the monotonic one since it was looked at was set.
+/// If the real clock has moved more than this against the monotonic one since the last reading, it was set.
 const SET: u64 = 1_000_000;
-/// Two readings of the monotonic clock around one of the real clock, when nothing came between.
+/// Greatest distance of two monotonic readings around one of the real clock that counts as uninterrupted.
 const UNDISTURBED: u64 = 3_000;
 
-/// Zero of the network's time, and how the clock of the stamps stands against it.
+/// Zero of the network's time, and the offset of the timestamp clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     monotonic: u64,
@@ -35,7 +35,7 @@ impl Origin {
         Instant(read(Clock::Monotonic).saturating_sub(self.monotonic))
     }
 
-    /// Now, and whether stamps before it can be believed: not when the real clock was set meanwhile.
+    /// Now, and whether timestamps before it are valid: not if the real clock was set meanwhile.
     pub(crate) fn compare(&mut self) -> (Instant, bool) {
         let (real, monotonic) = ahead();
         let believed = real.abs_diff(self.real) < SET;
@@ -49,14 +49,14 @@ impl Origin {
     }
 }
 
-/// How far the real clock is ahead of the monotonic one, and the latter's last reading.
+/// Offset of the real clock to the monotonic one, and the latter's last reading.
 fn ahead() -> (u64, u64) {
     let mut before = read(Clock::Monotonic);
     for _ in 0..3 {
         let real = read(Clock::Real);
         let after = read(Clock::Monotonic);
         if after - before < UNDISTURBED {
-            // The later reading: a stamp never seems earlier than it was.
+            // The later reading: no timestamp may seem earlier than it was.
             return (real.saturating_sub(after), after);
         }
         before = after;
@@ -76,7 +76,7 @@ mod tests {
         let before = origin.now();
         let stamp = read(Clock::Real);
         let (after, believed) = origin.compare();
-        // Where somebody sets the clock during the test, nothing is to be said.
+        // If the clock is set during the test, there is nothing to check.
         if believed {
             let at = origin.instant(stamp).unwrap();
             assert!(before <= Instant(at.0 + SET) && at <= Instant(after.0 + SET));

@@ -1,22 +1,22 @@
-//! The checksum that a frame has left to be computed, for those who look at it; the frame itself goes on as it came.
+//! Computes the checksum that offload left open, for captures; the frame itself stays unchanged.
 
 use super::header::{NEEDS_CHECKSUM, NETWORK, VIRTIO, word};
 
-/// Copies the packet of a frame, from the network layer on, with its checksum computed; false, and no copy, when there is
-/// nothing to compute or the virtio-net header asks for what is not in the packet. A train's is that of the whole.
+/// Copies the packet of a frame, from the network layer on, with its checksum computed. False, and no copy, when there
+/// is nothing to compute or the virtio-net header points outside the packet. A train gets the checksum of the whole.
 pub(crate) fn completed(frame: &[u8], copy: &mut Vec<u8>) -> bool {
-    let Some((start, field)) = asked(frame) else { return false };
+    let Some((start, field)) = open_checksum(frame) else { return false };
     let packet = &frame[NETWORK..];
-    // What pads the packet is not summed.
+    // Padding is not summed.
     let end = usize::from(word(packet, 2)).min(packet.len());
     if start < 20 || field + 2 > end {
         return false;
     }
     copy.clear();
     copy.extend_from_slice(packet);
-    // The sum of the pseudo header stands in the field already.
+    // The field already holds the sum of the pseudo header.
     let sum = match !sum(&copy[start..end]) {
-        // Zero would mean that there is none (RFC 768).
+        // Zero would mean no checksum (RFC 768).
         0 => 0xffff,
         sum => sum,
     };
@@ -24,8 +24,8 @@ pub(crate) fn completed(frame: &[u8], copy: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Where what is summed begins, and where the sum goes, from the network layer on.
-fn asked(frame: &[u8]) -> Option<(usize, usize)> {
+/// Where the summed range begins and where the sum goes, from the network layer on.
+fn open_checksum(frame: &[u8]) -> Option<(usize, usize)> {
     let flags = *frame.first()?;
     let own = |at: usize| frame.get(at..at + 2).map(|two| usize::from(u16::from_ne_bytes([two[0], two[1]])));
     let start = (own(6)? + VIRTIO).checked_sub(NETWORK)?;
@@ -46,23 +46,27 @@ fn sum(bytes: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::samples;
+    use crate::engine::sample_frames;
     use proptest::prelude::*;
 
     #[test]
     fn single_packets_and_trains_are_completed() {
-        let frames = [samples::tcp_train(1448, 1000), samples::udp_train(1200, 77), samples::tcp_train(1448, 20_001)];
+        let frames = [
+            sample_frames::tcp_train(1448, 1000),
+            sample_frames::udp_train(1200, 77),
+            sample_frames::tcp_train(1448, 20_001),
+        ];
         for frame in frames {
             let mut copy = vec![1, 2, 3];
             assert!(completed(&frame, &mut copy));
-            assert_eq!(copy, samples::finish(&frame));
+            assert_eq!(copy, sample_frames::finish(&frame));
         }
     }
 
     #[test]
-    fn what_pads_the_frame_is_not_summed() {
-        let mut frame = samples::udp_train(1200, 5);
-        let finished = samples::finish(&frame);
+    fn padding_is_not_summed() {
+        let mut frame = sample_frames::udp_train(1200, 5);
+        let finished = sample_frames::finish(&frame);
         frame.extend([0xab; 13]);
         let mut copy = Vec::new();
         assert!(completed(&frame, &mut copy));
@@ -71,10 +75,10 @@ mod tests {
 
     #[test]
     fn a_sum_of_zero_is_written_as_ones() {
-        let mut frame = samples::udp_train(1200, 2);
+        let mut frame = sample_frames::udp_train(1200, 2);
         let data = frame.len() - 2;
         frame[data..].fill(0);
-        let without = u16::from_be_bytes(samples::finish(&frame)[26..28].try_into().unwrap());
+        let without = u16::from_be_bytes(sample_frames::finish(&frame)[26..28].try_into().unwrap());
         frame[data..].copy_from_slice(&without.to_be_bytes());
         let mut copy = Vec::new();
         assert!(completed(&frame, &mut copy));
@@ -82,15 +86,15 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_packet_is_not_copied() {
-        let mut frame = samples::udp_train(1200, 5);
+    fn a_packet_with_its_checksum_is_not_copied() {
+        let mut frame = sample_frames::udp_train(1200, 5);
         frame[0] = 0;
         assert!(!completed(&frame, &mut Vec::new()));
     }
 
     proptest! {
         #[test]
-        fn hostile_frames_are_left_alone_without_harm(mut frame in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn hostile_frames_are_unchanged(mut frame in proptest::collection::vec(any::<u8>(), 0..200)) {
             if let Some(flags) = frame.first_mut() {
                 *flags |= NEEDS_CHECKSUM;
             }

@@ -1,7 +1,7 @@
-//! A frame on its way through the network: cut at a segment boundary, marked, doubled.
+//! A frame in the network: cut at a segment boundary, marked, duplicated.
 //!
-//! A cut makes what the kernel's own segmentation would have made (lengths, identification, sequence number, flags), and
-//! leaves what is still to be segmented or summed to the kernel that delivers it, in the virtio-net header.
+//! A cut gives what the kernel's own segmentation would give (lengths, identification, sequence number, flags).
+//! Remaining segmentation and checksums are left to the kernel that delivers it, in the virtio-net header.
 
 use super::buffer::{Buffer, LARGE, SMALL};
 use super::header::{
@@ -9,26 +9,26 @@ use super::header::{
 };
 use stackline_net::Payload;
 
-/// The longest that all headers together can be.
+/// Greatest length of all headers together.
 const LONGEST_HEADERS: usize = NETWORK + 60 + 60;
 
 const FIN: u8 = 0x01;
 const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
-/// A frame with its virtio-net header, in memory that is used again.
+/// A frame with its virtio-net header, in reused memory.
 pub(crate) struct Frame {
     buffer: Buffer,
     start: u32,
     length: u32,
-    /// Of all headers.
+    /// Length of all headers.
     data: u16,
     ip: u8,
     transport: Transport,
 }
 
 impl Frame {
-    /// Of a frame of that length in the buffer, as [`header::read`] found it.
+    /// A frame of that length in the buffer, with its header as read by [`header::read`].
     pub(crate) fn new(buffer: Buffer, length: usize, header: &Header) -> Self {
         let length = if header.segments.count > 1 { header.end } else { length };
         Self {
@@ -50,7 +50,7 @@ impl Frame {
         &mut self.buffer[self.start as usize..][..self.length as usize]
     }
 
-    /// Ethernet addresses: for whom, from whom.
+    /// Sets the Ethernet addresses: destination, source.
     pub(crate) fn address(&mut self, to: [u8; 6], from: [u8; 6]) {
         let addresses = &mut self.bytes_mut()[VIRTIO..VIRTIO + 12];
         addresses[..6].copy_from_slice(&to);
@@ -65,7 +65,7 @@ impl Frame {
         Self { buffer, start: 0, length: length as u32, ..*self }
     }
 
-    /// Cuts behind so many bytes of data, copying the shorter part only.
+    /// Cuts behind so many bytes of data; only the shorter part is copied.
     fn cut(&mut self, behind: usize) -> Self {
         let headers = usize::from(self.data);
         let (front, back) = self.bytes()[headers..].split_at(behind);
@@ -84,7 +84,7 @@ impl Frame {
         first
     }
 
-    /// Makes the headers those of a part: `before` segments of `full` bytes stood before it.
+    /// Turns the headers into those of a part: `before` segments of `full` bytes precede it.
     fn become_part(&mut self, before: usize, full: usize, first: bool, last: bool) {
         let (ip, data, transport) = (usize::from(self.ip), usize::from(self.data), self.transport);
         let frame = self.bytes_mut();
@@ -112,7 +112,7 @@ impl Frame {
     }
 }
 
-/// What the virtio-net header says of a part.
+/// The virtio-net header's fields for a part.
 struct Offload {
     data: usize,
     segment: usize,
@@ -128,18 +128,18 @@ fn describe(frame: &mut [u8], offload: Offload) {
     let mark = if reduced { frame[1] & GSO_ECN } else { 0 };
     frame[0] |= NEEDS_CHECKSUM;
     frame[1] = if several { kind | mark } else { GSO_NONE };
-    put_own(frame, 2, (offload.data - VIRTIO) as u16);
-    put_own(frame, 4, if several { offload.full as u16 } else { 0 });
-    put_own(frame, 6, (offload.segment - VIRTIO) as u16);
-    put_own(frame, 8, offload.checksum as u16);
+    put_native(frame, 2, (offload.data - VIRTIO) as u16);
+    put_native(frame, 4, if several { offload.full as u16 } else { 0 });
+    put_native(frame, 6, (offload.segment - VIRTIO) as u16);
+    put_native(frame, 8, offload.checksum as u16);
 }
 
 fn put(frame: &mut [u8], at: usize, value: u16) {
     frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
-/// In the machine's own order, as the virtio-net header has it.
-fn put_own(frame: &mut [u8], at: usize, value: u16) {
+/// In native byte order, as in the virtio-net header.
+fn put_native(frame: &mut [u8], at: usize, value: u16) {
     frame[at..at + 2].copy_from_slice(&value.to_ne_bytes());
 }
 
@@ -154,19 +154,19 @@ fn fold(sum: u32) -> u16 {
     ((once & 0xffff) + (once >> 16)) as u16
 }
 
-fn words(bytes: &[u8]) -> u32 {
+fn sum_words(bytes: &[u8]) -> u32 {
     bytes.chunks_exact(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum()
 }
 
 fn sum_ip(frame: &mut [u8], ip: usize) {
     put(frame, NETWORK + 10, 0);
-    let sum = !fold(words(&frame[NETWORK..NETWORK + ip]));
+    let sum = !fold(sum_words(&frame[NETWORK..NETWORK + ip]));
     put(frame, NETWORK + 10, sum);
 }
 
-/// What stands in the checksum field while the rest of the sum is left to others.
+/// The value of the checksum field while the rest of the sum is left to others.
 fn pseudo_sum(frame: &[u8], length: u16) -> u16 {
-    fold(words(&frame[NETWORK + 12..NETWORK + 20]) + u32::from(frame[NETWORK + 9]) + u32::from(length))
+    fold(sum_words(&frame[NETWORK + 12..NETWORK + 20]) + u32::from(frame[NETWORK + 9]) + u32::from(length))
 }
 
 impl Payload for Frame {
@@ -184,7 +184,7 @@ impl Payload for Frame {
         let frame = self.bytes_mut();
         let before = word(frame, NETWORK);
         frame[NETWORK + 1] |= 3;
-        // RFC 1624: the sum changes by what changed.
+        // RFC 1624: the sum changes by the difference.
         let sum = u32::from(!word(frame, NETWORK + 10)) + u32::from(!before) + u32::from(word(frame, NETWORK));
         put(frame, NETWORK + 10, !fold(sum));
     }
@@ -199,7 +199,7 @@ const _: () = assert!(SMALL > LONGEST_HEADERS && LARGE >= NETWORK + 65_535);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::samples;
+    use crate::engine::sample_frames;
     use proptest::prelude::*;
 
     fn frame(bytes: &[u8]) -> Frame {
@@ -223,19 +223,23 @@ mod tests {
     }
 
     #[test]
-    fn cut_into_single_segments_it_is_what_the_kernel_would_send() {
-        for train in [samples::tcp_train(1448, 7 * 1448 + 31), samples::udp_train(1200, 5000), samples::tcp_train(1, 9)]
-        {
+    fn cuts_into_single_segments_equal_the_kernels() {
+        for train in [
+            sample_frames::tcp_train(1448, 7 * 1448 + 31),
+            sample_frames::udp_train(1200, 5000),
+            sample_frames::tcp_train(1, 9),
+        ] {
             let count = header::read(&train).unwrap().segments.count;
             let boundaries: Vec<u32> = (1..count).collect();
-            let mine: Vec<Vec<u8>> = cut_at(&train, &boundaries).iter().map(|part| samples::finish(part)).collect();
-            assert_eq!(mine, samples::segment(&train));
+            let actual: Vec<Vec<u8>> =
+                cut_at(&train, &boundaries).iter().map(|part| sample_frames::finish(part)).collect();
+            assert_eq!(actual, sample_frames::segment(&train));
         }
     }
 
     #[test]
-    fn a_whole_train_is_left_alone() {
-        let train = samples::tcp_train(1448, 40_000);
+    fn a_whole_train_is_unchanged() {
+        let train = sample_frames::tcp_train(1448, 40_000);
         assert_eq!(frame(&train).bytes(), train);
         assert_eq!(frame(&train).again().bytes(), train);
     }
@@ -243,13 +247,13 @@ mod tests {
     #[test]
     fn a_mark_keeps_the_header_sum_right() {
         for tos in [1, 2, 0xfd, 0x2e] {
-            let mut bytes = samples::tcp_train(1448, 100);
+            let mut bytes = sample_frames::tcp_train(1448, 100);
             bytes[NETWORK + 1] = tos;
             sum_ip(&mut bytes, 20);
             let mut frame = frame(&bytes);
             frame.mark();
             assert_eq!(frame.bytes()[NETWORK + 1], tos | 3);
-            assert_eq!(fold(words(&frame.bytes()[NETWORK..NETWORK + 20])), 0xffff);
+            assert_eq!(fold(sum_words(&frame.bytes()[NETWORK..NETWORK + 20])), 0xffff);
         }
     }
 
@@ -260,21 +264,21 @@ mod tests {
             cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..6),
         ) {
             let full = full.max(60);
-            let train = if udp { samples::udp_train(full, data) } else { samples::tcp_train(full, data) };
+            let train = if udp { sample_frames::udp_train(full, data) } else { sample_frames::tcp_train(full, data) };
             let count = header::read(&train).unwrap().segments.count;
             let mut boundaries: Vec<u32> =
                 cuts.iter().filter(|_| count > 1).map(|cut| 1 + cut.index(count as usize - 1) as u32).collect();
             boundaries.sort_unstable();
             boundaries.dedup();
             let parts = cut_at(&train, &boundaries);
-            let segments: Vec<Vec<u8>> = parts.iter().flat_map(|part| samples::segment(part)).collect();
-            prop_assert_eq!(segments, samples::segment(&train));
+            let segments: Vec<Vec<u8>> = parts.iter().flat_map(|part| sample_frames::segment(part)).collect();
+            prop_assert_eq!(segments, sample_frames::segment(&train));
         }
 
         #[test]
-        fn what_fuzzers_do_is_without_harm(cut in any::<u8>(), full in 60_u16..3000, data in 2_usize..60_000) {
+        fn fuzzed_cuts_do_no_harm(cut in any::<u8>(), full in 60_u16..3000, data in 2_usize..60_000) {
             let mut bytes = vec![cut];
-            bytes.extend(samples::tcp_train(full, data));
+            bytes.extend(sample_frames::tcp_train(full, data));
             crate::engine::fuzzing::frame(&bytes);
         }
 
@@ -282,7 +286,7 @@ mod tests {
         fn hostile_frames_are_cut_and_marked_without_harm(
             mut bytes in proptest::collection::vec(any::<u8>(), NETWORK + 20..400), udp in any::<bool>(), at in any::<u32>(),
         ) {
-            let train = if udp { samples::udp_train(9, 100) } else { samples::tcp_train(9, 100) };
+            let train = if udp { sample_frames::udp_train(9, 100) } else { sample_frames::tcp_train(9, 100) };
             for index in [1, 5, 22, 23, NETWORK, NETWORK + 2, NETWORK + 3, NETWORK + 6, NETWORK + 7, NETWORK + 9] {
                 bytes[index] = train[index];
             }

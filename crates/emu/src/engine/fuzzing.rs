@@ -1,4 +1,4 @@
-//! A door for fuzzers: whatever bytes a host sends, they are read, marked, doubled and cut without harm.
+//! Entry for fuzzers: any bytes a host may send are read, marked, duplicated and cut without harm.
 
 use super::buffer::{Buffer, LARGE};
 use super::frame::Frame;
@@ -19,7 +19,7 @@ pub fn frame(bytes: &[u8]) {
         let mut front = frame.again();
         let back = front.split(1 + u32::from(*cut) % (count - 1));
         let headers = header.data;
-        // A part may turn out not to be readable when its sender lied; what it carries is all there.
+        // A part may be unreadable when the header was wrong; its data is complete.
         assert_eq!(front.bytes().len() + back.bytes().len(), header.end + headers);
         assert!(front.bytes().len() > headers.max(NETWORK) && back.bytes().len() > headers);
     }

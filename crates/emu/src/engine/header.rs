@@ -1,10 +1,10 @@
-//! What a frame's first bytes say: whom it is for, which flow it belongs to, how many segments it is.
+//! Reads a frame's headers: its destination, its flow, its number of segments.
 //!
 //! ```text
 //! 0        10             24                24 + ip          24 + ip + transport
 //! virtio-net header | Ethernet header | IPv4 header | TCP or UDP header | data
 //! ```
-//! It trusts nothing: a frame is whatever a program with a raw socket wrote.
+//! It checks every field: a program with a raw socket can write any frame.
 
 use stackline_net::{Ecn, Segments};
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ pub(crate) const VIRTIO: usize = 10;
 /// Where the IPv4 header begins.
 pub(crate) const NETWORK: usize = VIRTIO + 14;
 
-/// Bit of the virtio-net header's flags: the checksum is still to be computed by whoever needs it.
+/// Bit of the virtio-net header's flags: the checksum is still to be computed.
 pub(crate) const NEEDS_CHECKSUM: u8 = 1;
 /// Kinds of segmentation: none, TCP over IPv4, UDP.
 pub(crate) const GSO_NONE: u8 = 0;
@@ -29,16 +29,16 @@ const UDP: u8 = 17;
 
 /// Why a frame is not for this network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum Unsupported {
     /// ARP, IPv6 and the like.
     NotIpv4,
     /// Lengths that contradict each other.
     Malformed,
-    /// Segmentation of a kind that is not carried.
+    /// Segmentation of an unsupported kind.
     Segmentation,
 }
 
-/// The transport layer, as far as it matters.
+/// The transport layer, as far as needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     Tcp,
@@ -46,7 +46,7 @@ pub(crate) enum Transport {
     Other,
 }
 
-/// What the first bytes say.
+/// Contents of the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) to: Ipv4Addr,
@@ -67,21 +67,21 @@ pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).map_or(0, |two| u16::from_be_bytes([two[0], two[1]]))
 }
 
-/// Bytes that each segment of a train carries (this field is in the machine's own order).
+/// Bytes that each segment of a train carries (this field is in native byte order).
 pub(crate) fn segment_bytes(frame: &[u8]) -> u32 {
     frame.get(4..6).map_or(0, |two| u32::from(u16::from_ne_bytes([two[0], two[1]])))
 }
 
 /// Reads a frame with its virtio-net header.
-pub(crate) fn read(frame: &[u8]) -> Result<Header, Unfit> {
+pub(crate) fn read(frame: &[u8]) -> Result<Header, Unsupported> {
     if frame.len() < NETWORK {
-        return Err(Unfit::Malformed);
+        return Err(Unsupported::Malformed);
     }
     if word(frame, NETWORK - 2) != IPV4 {
-        return Err(Unfit::NotIpv4);
+        return Err(Unsupported::NotIpv4);
     }
     let packet = &frame[NETWORK..];
-    let (ip, total) = lengths(packet).ok_or(Unfit::Malformed)?;
+    let (ip, total) = lengths(packet).ok_or(Unsupported::Malformed)?;
     let packet = &packet[..total];
     let fragment = word(packet, 6) & 0x3fff != 0;
     let (transport, header) = if fragment { (Transport::Other, 0) } else { transport(packet, ip) };
@@ -123,14 +123,14 @@ fn transport(packet: &[u8], ip: usize) -> (Transport, usize) {
     }
 }
 
-/// How many segments it is.
-fn segments(frame: &[u8], transport: Transport, header: usize, total: usize) -> Result<Segments, Unfit> {
+/// Number of segments.
+fn segments(frame: &[u8], transport: Transport, header: usize, total: usize) -> Result<Segments, Unsupported> {
     let one = Segments::one(total as u32);
     let full = segment_bytes(frame);
     match (frame[1] & !GSO_ECN, transport) {
         (GSO_NONE, _) => return Ok(one),
         (GSO_TCP, Transport::Tcp) | (GSO_UDP, Transport::Udp) if full > 0 => {}
-        _ => return Err(Unfit::Segmentation),
+        _ => return Err(Unsupported::Segmentation),
     }
     let data = (total - header) as u32;
     let count = data.div_ceil(full);
@@ -140,7 +140,7 @@ fn segments(frame: &[u8], transport: Transport, header: usize, total: usize) -> 
     Ok(Segments { count, header: header as u32, full, last: data - (count - 1) * full })
 }
 
-/// Addresses, protocol and ports mixed into one number. Fragments have no ports, for all but the first lack them.
+/// Addresses, protocol and ports mixed into one number. Ports of fragments are ignored, since only the first has them.
 fn flow(packet: &[u8], ip: usize, transport: Transport) -> u32 {
     let pair = |at: usize| u64::from(word(packet, at)) << 16 | u64::from(word(packet, at + 2));
     let ports = if transport == Transport::Other { 0 } else { pair(ip) };
@@ -153,12 +153,12 @@ fn flow(packet: &[u8], ip: usize, transport: Transport) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::samples;
+    use crate::engine::sample_frames;
     use proptest::prelude::*;
 
     #[test]
     fn a_train_of_tcp_segments() {
-        let header = read(&samples::tcp_train(1448, 4 * 1448 + 100)).unwrap();
+        let header = read(&sample_frames::tcp_train(1448, 4 * 1448 + 100)).unwrap();
         assert_eq!(header.to, Ipv4Addr::new(10, 71, 0, 2));
         assert_eq!(header.segments, Segments { count: 5, header: 52, full: 1448, last: 100 });
         assert_eq!(header.data, NETWORK + 52);
@@ -167,26 +167,26 @@ mod tests {
 
     #[test]
     fn a_train_of_datagrams() {
-        let header = read(&samples::udp_train(1000, 2500)).unwrap();
+        let header = read(&sample_frames::udp_train(1000, 2500)).unwrap();
         assert_eq!(header.segments, Segments { count: 3, header: 28, full: 1000, last: 500 });
     }
 
     #[test]
     fn a_single_segment_is_the_whole_packet() {
-        let header = read(&samples::tcp_train(1448, 1448)).unwrap();
+        let header = read(&sample_frames::tcp_train(1448, 1448)).unwrap();
         assert_eq!(header.segments, Segments::one(1500));
     }
 
     #[test]
-    fn what_pads_the_frame_does_not_count() {
-        let mut frame = samples::udp_train(1000, 4);
+    fn padding_does_not_count() {
+        let mut frame = sample_frames::udp_train(1000, 4);
         frame.resize(frame.len() + 14, 0);
         assert_eq!(read(&frame).unwrap().segments, Segments::one(32));
     }
 
     #[test]
     fn flows_differ_by_port_and_fragments_have_none() {
-        let mut frame = samples::udp_train(1000, 100);
+        let mut frame = sample_frames::udp_train(1000, 100);
         frame[1] = GSO_NONE;
         let mut other = frame.clone();
         other[NETWORK + 20] ^= 1;
@@ -199,16 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn others_are_refused_with_the_reason() {
-        let mut frame = samples::tcp_train(1448, 3000);
+    fn other_frames_are_rejected_with_the_reason() {
+        let mut frame = sample_frames::tcp_train(1448, 3000);
         frame[1] = GSO_UDP;
-        assert_eq!(read(&frame), Err(Unfit::Segmentation));
+        assert_eq!(read(&frame), Err(Unsupported::Segmentation));
         frame[NETWORK + 3] = 255;
         frame[NETWORK + 2] = 255;
-        assert_eq!(read(&frame), Err(Unfit::Malformed));
+        assert_eq!(read(&frame), Err(Unsupported::Malformed));
         frame[NETWORK - 2] = 0x86;
-        assert_eq!(read(&frame), Err(Unfit::NotIpv4));
-        assert_eq!(read(&frame[..9]), Err(Unfit::Malformed));
+        assert_eq!(read(&frame), Err(Unsupported::NotIpv4));
+        assert_eq!(read(&frame[..9]), Err(Unsupported::Malformed));
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! The network machine, listened to or not: a recorder costs nothing while there is none.
+//! The network machine, recorded or not: without a recorder, recording costs nothing.
 
 use super::completion::completed;
 use super::frame::Frame;
@@ -6,53 +6,53 @@ use super::header::NETWORK;
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
-use stackline_net::{Cause, Counters, Delivery, Happening, Network, Node, Packet, Path, Place, Tap};
+use stackline_net::{Cause, Counters, Delivery, Network, NetworkEvent, Node, Packet, Path, Place, Tap};
 
-/// Is told of everything that happens in a network; packets with their bytes from the network layer on.
+/// Receives all events of a network, with the packets' bytes from the network layer on.
 pub trait Record: Send {
-    /// The network's time begins now: at that moment of the monotonic clock, ns.
+    /// The network's time begins now: that instant of the monotonic clock, in ns.
     fn begin(&mut self, monotonic_ns: u64) {
         let _ = monotonic_ns;
     }
-    /// One happening; see `stackline_net::Tap`.
-    fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<&[u8]>);
-    /// Nothing more comes.
+    /// Receives one event; see `stackline_net::Tap`.
+    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<&[u8]>);
+    /// The end of the recording.
     ///
     /// # Errors
-    /// One sentence, when what was told could not be kept.
+    /// One sentence, when the recording could not be kept.
     fn finish(self: Box<Self>) -> Result<(), String>;
 }
 
-/// The tap of a network that is recorded. Its copy of a packet has the checksum that the packet itself has left to others.
-pub(crate) struct Told {
+/// The tap of a recorded network. Its copy of a packet has the checksum that offload has left open.
+pub(crate) struct Recording {
     record: Box<dyn Record>,
     copy: Vec<u8>,
 }
 
-impl Tap<Frame> for Told {
+impl Tap<Frame> for Recording {
     const ON: bool = true;
 
-    fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<Frame>) {
+    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<Frame>) {
         let bytes = match completed(packet.payload.bytes(), &mut self.copy) {
             true => &self.copy,
             false => packet.payload.bytes().get(NETWORK..).unwrap_or_default(),
         };
         let Packet { number, from, to, flow, ecn, segments, .. } = *packet;
-        self.record.see(at, place, what, &Packet { number, from, to, flow, ecn, segments, payload: bytes });
+        self.record.record(at, place, what, &Packet { number, from, to, flow, ecn, segments, payload: bytes });
     }
 }
 
-/// A network in motion.
+/// A network, recorded or not.
 pub(crate) enum Machine {
-    Silent(Box<Network<Frame>>),
-    Recorded(Box<Network<Frame, Told>>),
+    Unrecorded(Box<Network<Frame>>),
+    Recorded(Box<Network<Frame, Recording>>),
 }
 
-/// The same on either.
+/// Calls the same function of either.
 macro_rules! either {
     ($machine:expr, $network:ident => $done:expr) => {
         match $machine {
-            Machine::Silent($network) => $done,
+            Machine::Unrecorded($network) => $done,
             Machine::Recorded($network) => $done,
         }
     };
@@ -61,12 +61,12 @@ macro_rules! either {
 impl Machine {
     pub(crate) fn new(plan: &plan::Network, seed: Seed, record: Option<Box<dyn Record>>) -> Self {
         match record {
-            None => Self::Silent(Box::new(Network::new(plan, seed, ()))),
-            Some(record) => Self::Recorded(Box::new(Network::new(plan, seed, Told { record, copy: Vec::new() }))),
+            None => Self::Unrecorded(Box::new(Network::new(plan, seed, ()))),
+            Some(record) => Self::Recorded(Box::new(Network::new(plan, seed, Recording { record, copy: Vec::new() }))),
         }
     }
 
-    /// The network's time begins at that moment of the monotonic clock, ns.
+    /// The network's time begins at that instant of the monotonic clock, in ns.
     pub(crate) fn begin(&mut self, monotonic_ns: u64) {
         if let Self::Recorded(network) = self {
             network.tap().record.begin(monotonic_ns);
@@ -100,10 +100,10 @@ impl Machine {
         either!(self, network => network.without_path())
     }
 
-    /// Ends it, and what recorded it.
+    /// Ends it and its recording.
     pub(crate) fn end(self) -> Result<(), String> {
         match self {
-            Self::Silent(_) => Ok(()),
+            Self::Unrecorded(_) => Ok(()),
             Self::Recorded(network) => network.into_tap().record.finish(),
         }
     }

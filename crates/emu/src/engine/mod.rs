@@ -1,17 +1,16 @@
 //! The data path: frames of real programs through the network model in real time, on one thread.
 //!
 //! ```text
-//! wait    for frames, or until shortly before the next departure; then spin
-//! take    a batch from each socket that has some, in the order in which the kernel had them
-//! carry   through the model, at the instant at which each came: reading late makes nothing late but what was due already
-//! send    what is due, in batches; note how late it was
+//! wait     for frames, or until shortly before the next departure; then spin
+//! receive  a batch from each readable socket, in the order of the kernel's timestamps
+//! forward  through the model, each at its own instant: a frame read late is late only if it was due already
+//! send     what is due, in batches; record how late it was
 //! ```
-//! Nothing leaves before it is due. In steady state nothing is allocated. The network itself is `stackline_net`, the same
-//! that the simulated world has; nothing of it is decided here.
+//! Nothing leaves before it is due. In steady state nothing is allocated. The network itself is `stackline_net`, as in
+//! the simulated world; the data path makes none of its decisions.
 
-pub(crate) mod account;
 #[doc(hidden)]
-pub mod bare;
+pub mod bare_forwarding;
 pub(crate) mod buffer;
 mod calibrate;
 mod clock;
@@ -21,100 +20,102 @@ pub(crate) mod frame;
 pub mod fuzzing;
 mod handle;
 pub(crate) mod header;
-mod inbox;
-mod lane;
 mod machine;
 mod options;
 mod probe;
+mod receive_batch;
 mod report;
+mod run_loop;
 #[cfg(test)]
-pub(crate) mod samples;
-mod work;
+pub(crate) mod sample_frames;
+pub(crate) mod statistics;
+mod transmit_queue;
 
 pub use handle::Handle;
 pub use machine::Record;
 pub use options::Options;
 pub use report::{Lost, Port, Report, RoundTrip, Spread, Traffic};
 
-use crate::leg::{self, Leg};
 use crate::sys::packet;
 use crate::sys::packet_wait::{Clock, Waiter, read};
-use account::Account;
+use crate::veth_port::{self, VethPort};
 use clock::Origin;
 use frame::Frame;
-use handle::Anew;
-use inbox::Inbox;
-use lane::Lane;
+use handle::Restart;
 use machine::Machine;
+use receive_batch::ReceiveBatch;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{self as net, Node, Packet};
+use statistics::Statistics;
 use std::io;
+use transmit_queue::TransmitQueue;
 
-/// Hosts among which the shortest path is looked for; a larger network's is bounded by its shortest link.
+/// Most hosts for which the shortest path is computed; a larger network uses its shortest link instead.
 const MOST_PAIRS: usize = 64;
 
-/// Nobody.
+/// No queue.
 const NONE: u32 = u32::MAX;
 
 /// The data path of one network.
 pub struct Engine {
-    lanes: Vec<Lane>,
-    /// The lane of each node, and of each address by its host's place.
+    queues: Vec<TransmitQueue>,
+    /// The queue of each node; nodes are also the indexes of addresses.
     of_node: Vec<u32>,
     plan: Network,
     seed: Seed,
     machine: Machine,
     origin: Origin,
-    /// No instant that the machine is told may be before this.
+    /// The latest instant passed to the machine; later calls must not be before it.
     floor: Instant,
     arrivals: Vec<Arrival>,
-    /// Lanes that can be read, lanes that have something to send.
+    /// Queues with readable sockets, and queues with frames to send.
     ready: Vec<u32>,
     outgoing: Vec<u32>,
     blocked: bool,
     waiter: Waiter,
     handle: Handle,
-    account: Account,
+    statistics: Statistics,
     options: Options,
-    found: probe::Found,
-    bearable: Duration,
+    mechanisms: probe::Mechanisms,
+    tolerable: Duration,
     round_trip: Option<RoundTrip>,
     /// Processor time of the thread at the network's instant zero.
     processor: u64,
 }
 
-/// A frame that came, and when.
+/// A received frame and its instant.
 struct Arrival {
     at: Instant,
-    /// Among those taken at once.
+    /// Its place among those received together.
     number: u32,
     packet: Packet<Frame>,
 }
 
 impl Engine {
-    /// At rest. The legs are those of the network's hosts; frames of hosts without a leg go nowhere.
-    pub fn new(legs: Vec<Leg>, network: &Network, seed: Seed, options: Options) -> io::Result<Self> {
+    /// At rest. The ports are those of the network's hosts; frames to hosts without a port are discarded.
+    pub fn new(ports: Vec<VethPort>, network: &Network, seed: Seed, options: Options) -> io::Result<Self> {
         let waiter = Waiter::new()?;
-        let found = probe::probe(&legs, &waiter, &options)?;
-        for (token, leg) in (0..).zip(&legs) {
-            waiter.add(std::os::fd::AsFd::as_fd(&leg.socket), token)?;
+        let mechanisms = probe::probe(&ports, &waiter, &options)?;
+        for (token, port) in (0..).zip(&ports) {
+            waiter.add(std::os::fd::AsFd::as_fd(&port.socket), token)?;
         }
         let machine = Machine::new(network, seed, None);
-        let bearable = report::bearable(shortest(&machine, network));
+        let tolerable = report::tolerable(shortest(&machine, network));
         let handle = Handle::new()?;
-        let most = legs.iter().map(|leg| leg.node.0 as usize + 1).max().unwrap_or(0);
+        let most = ports.iter().map(|port| port.node.0 as usize + 1).max().unwrap_or(0);
         let mut of_node = vec![NONE; most];
-        for (lane, leg) in (0..).zip(&legs) {
-            of_node[leg.node.0 as usize] = lane;
+        for (queue, port) in (0..).zip(&ports) {
+            of_node[port.node.0 as usize] = queue;
         }
-        let lanes: Vec<Lane> = legs.into_iter().map(|leg| Lane::new(leg, found.header)).collect();
+        let queues: Vec<TransmitQueue> =
+            ports.into_iter().map(|port| TransmitQueue::new(port, mechanisms.header)).collect();
         let engine = Self {
-            arrivals: Vec::with_capacity(packet::BATCH * lanes.len().max(1)),
-            ready: Vec::with_capacity(lanes.len()),
-            outgoing: Vec::with_capacity(lanes.len()),
-            lanes,
+            arrivals: Vec::with_capacity(packet::BATCH * queues.len().max(1)),
+            ready: Vec::with_capacity(queues.len()),
+            outgoing: Vec::with_capacity(queues.len()),
+            queues,
             of_node,
             plan: network.clone(),
             seed,
@@ -124,38 +125,38 @@ impl Engine {
             blocked: false,
             waiter,
             handle,
-            account: Account::new(bearable)?,
+            statistics: Statistics::new(tolerable)?,
             options,
-            found,
-            bearable,
+            mechanisms,
+            tolerable,
             round_trip: None,
             processor: read(Clock::Thread),
         };
-        engine.handle.tell(engine.report());
+        engine.handle.set_report(engine.report());
         Ok(engine)
     }
 
-    /// For asking it from another thread.
+    /// The handle for other threads.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// A fresh network at rest; what was in flight, in the sockets or counted is gone.
-    fn restart(&mut self, anew: Anew, inbox: &mut Inbox) -> io::Result<()> {
-        self.seed = anew.seed;
-        let machine = Machine::new(&self.plan, anew.seed, anew.record);
+    /// Replaces the network by one at rest; frames in transit or in sockets and all counts are discarded.
+    fn restart(&mut self, restart: Restart, batch: &mut ReceiveBatch) -> io::Result<()> {
+        self.seed = restart.seed;
+        let machine = Machine::new(&self.plan, restart.seed, restart.record);
         let ended = std::mem::replace(&mut self.machine, machine).end();
-        self.handle.recorded(ended.err());
+        self.handle.set_record_error(ended.err());
         self.arrivals.clear();
         self.outgoing.clear();
         self.blocked = false;
-        for lane in &mut self.lanes {
-            lane.forget();
-            while inbox.receive(lane.socket(), lane.header).is_ok_and(|count| count == packet::BATCH) {}
-            packet::take_drops(lane.socket())?;
+        for queue in &mut self.queues {
+            queue.clear();
+            while batch.receive(queue.socket(), queue.header).is_ok_and(|count| count == packet::BATCH) {}
+            packet::take_drops(queue.socket())?;
         }
-        self.account.clear();
+        self.statistics.clear();
         self.floor = Instant(0);
         self.origin = Origin::new();
         self.machine.begin(self.origin.monotonic_ns());
@@ -163,26 +164,26 @@ impl Engine {
         Ok(())
     }
 
-    /// Everything up to now.
+    /// The report up to now.
     fn report(&self) -> Report {
         let elapsed = self.origin.now().since(Instant(0));
-        let lateness = self.account.lateness.spread();
-        let late = report::Late { frames: self.account.lateness.above(), of: lateness, bearable: self.bearable };
-        let waited = Some(self.account.waited.spread()).filter(|waited| waited.count > 0);
+        let lateness = self.statistics.lateness.spread();
+        let late = report::Late { frames: self.statistics.lateness.above(), of: lateness, tolerable: self.tolerable };
+        let waited = Some(self.statistics.waited.spread()).filter(|waited| waited.count > 0);
         let processor = Duration(read(Clock::Thread).saturating_sub(self.processor));
         Report {
             elapsed,
             cpu: processor.seconds() / elapsed.seconds().max(1e-9),
-            received: self.account.received,
-            sent: self.account.sent,
-            foreign: self.account.foreign(self.machine.without_path()),
+            received: self.statistics.received,
+            sent: self.statistics.sent,
+            foreign: self.statistics.foreign(self.machine.without_path()),
             ports: self.ports(),
             lateness,
             waited,
-            lost: self.account.lost,
-            overload: report::overload(self.account.lost, late),
+            lost: self.statistics.lost,
+            overload: report::overload(self.statistics.lost, late),
             round_trip: self.round_trip,
-            mechanisms: self.found.words.clone(),
+            mechanisms: self.mechanisms.descriptions.clone(),
         }
     }
 
@@ -202,11 +203,11 @@ impl Engine {
         self.plan.links.iter().flat_map(both).zip(&self.machine.counters()).map(port).collect()
     }
 
-    /// The lane of the host with that address.
+    /// The queue of the host with that address.
     #[inline]
-    fn lane_of(&self, address: std::net::Ipv4Addr) -> Option<u32> {
-        let lane = *self.of_node.get(leg::place(address)? as usize)?;
-        (lane != NONE).then_some(lane)
+    fn queue_of(&self, address: std::net::Ipv4Addr) -> Option<u32> {
+        let queue = *self.of_node.get(veth_port::host_index(address)? as usize)?;
+        (queue != NONE).then_some(queue)
     }
 }
 
@@ -216,7 +217,7 @@ impl Drop for Engine {
     }
 }
 
-/// The shortest propagation delay between two hosts; of a large network that of a link.
+/// The shortest propagation delay between two hosts; in a large network that of its shortest link.
 fn shortest(machine: &Machine, plan: &Network) -> Duration {
     let hosts = plan.hosts.len();
     if hosts > MOST_PAIRS {

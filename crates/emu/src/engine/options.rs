@@ -1,19 +1,19 @@
-//! What may be asked of the data path.
+//! Options of the data path.
 
 use serde::{Deserialize, Serialize};
 use stackline_core::time::Duration;
 
-/// How the data path works. The defaults are right nearly always.
+/// How the data path works. The defaults are nearly always right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
-    /// Whether trains of segments and unfinished checksums travel as they are. Without it the hosts have to have their
-    /// segmentation and checksum offload off.
+    /// Whether trains of segments and unfinished checksums pass unchanged. Without it the hosts need segmentation and
+    /// checksum offload off.
     pub offload: bool,
-    /// Whether the kernel's stamps say when a frame came (else the instant at which it was read).
+    /// Whether the kernel's timestamps give the arrival of a frame (else the instant at which it was read).
     pub stamps: bool,
-    /// How long before a departure it wakes to spin for the rest; never spins when zero, or on a single processor.
+    /// How long before a departure it wakes up to spin for the rest; never spins when zero, or on a single processor.
     pub spin: Duration,
-    /// Most memory for frames on their way, in bytes; what would need more is lost, and counted as overload.
+    /// Most memory for frames in transit, in bytes; frames beyond it are lost and count as overload.
     pub memory: usize,
 }
 

@@ -1,63 +1,67 @@
-//! What this machine's packet sockets can do, asked one by one; what is missing is said in words.
+//! Finds out which features of packet sockets this machine supports, one by one, and describes what is missing.
 
 use super::options::Options;
-use crate::leg::Leg;
 use crate::sys::packet;
 use crate::sys::packet_wait::Waiter;
+use crate::veth_port::VethPort;
 use std::io;
 use std::os::fd::AsFd;
 
-/// Bytes of room asked for in each direction of a socket.
+/// Buffer size requested for each direction of a socket, in bytes.
 const ROOM: i32 = 16 << 20;
 
-/// What was found.
-pub(crate) struct Found {
+/// What is supported.
+pub(crate) struct Mechanisms {
     /// Whether the kernel puts a virtio-net header before every frame.
     pub(crate) header: bool,
     /// Whether to spin before a departure.
     pub(crate) spins: bool,
-    /// All of it in words.
-    pub(crate) words: Vec<String>,
+    /// Descriptions for the report.
+    pub(crate) descriptions: Vec<String>,
 }
 
 /// Sets the sockets up as well as this machine allows.
-pub(crate) fn probe(legs: &[Leg], waiter: &Waiter, options: &Options) -> io::Result<Found> {
-    let mut words = Vec::new();
-    let header = headers(legs, options, &mut words)?;
-    note(&mut words, all(legs, packet::bypass_queue), "no queueing discipline between (PACKET_QDISC_BYPASS)");
+pub(crate) fn probe(ports: &[VethPort], waiter: &Waiter, options: &Options) -> io::Result<Mechanisms> {
+    let mut descriptions = Vec::new();
+    let header = headers(ports, options, &mut descriptions)?;
+    note(&mut descriptions, all(ports, packet::bypass_queue), "no queueing discipline between (PACKET_QDISC_BYPASS)");
     if options.stamps {
-        note(&mut words, all(legs, packet::stamp_frames), "arrival is when the kernel had a frame (SO_TIMESTAMPNS)");
+        note(
+            &mut descriptions,
+            all(ports, packet::stamp_frames),
+            "arrival is when the kernel had a frame (SO_TIMESTAMPNS)",
+        );
     } else {
-        words.push("arrival is when a frame was read: stamps were declined".into());
+        descriptions.push("arrival is when a frame was read: stamps were declined".into());
     }
-    words.push(room(legs)?);
+    descriptions.push(room(ports)?);
     let (timer, spins) = timer(waiter, options);
-    words.push(timer);
-    words.push("not used: AF_XDP (carries no trains of segments in copy mode, and needs privileges), TUN (not open to every user)".into());
-    words.push("not used: busy polling (a virtual Ethernet pair has no hardware queue to poll)".into());
-    Ok(Found { header, spins, words })
+    descriptions.push(timer);
+    descriptions.push("not used: AF_XDP (carries no trains of segments in copy mode, and needs privileges), TUN (not open to every user)".into());
+    descriptions.push("not used: busy polling (a virtual Ethernet pair has no hardware queue to poll)".into());
+    Ok(Mechanisms { header, spins, descriptions })
 }
 
-fn all(legs: &[Leg], set: fn(std::os::fd::BorrowedFd<'_>) -> io::Result<()>) -> io::Result<()> {
-    legs.iter().try_for_each(|leg| set(leg.socket.as_fd()))
+fn all(ports: &[VethPort], set: fn(std::os::fd::BorrowedFd<'_>) -> io::Result<()>) -> io::Result<()> {
+    ports.iter().try_for_each(|port| set(port.socket.as_fd()))
 }
 
-fn note(words: &mut Vec<String>, done: io::Result<()>, what: &str) {
-    words.push(match done {
+fn note(descriptions: &mut Vec<String>, done: io::Result<()>, what: &str) {
+    descriptions.push(match done {
         Ok(()) => what.into(),
         Err(error) => format!("without: {what}: {error}"),
     });
 }
 
-/// A virtio-net header before every frame of every leg, or of none.
-fn headers(legs: &[Leg], options: &Options, words: &mut Vec<String>) -> io::Result<bool> {
-    let put = |leg: &Leg| match packet::has_header(leg.socket.as_fd()) {
+/// A virtio-net header before every frame of every port, or of none.
+fn headers(ports: &[VethPort], options: &Options, descriptions: &mut Vec<String>) -> io::Result<bool> {
+    let put = |port: &VethPort| match packet::has_header(port.socket.as_fd()) {
         Ok(true) => Ok(()),
-        _ => packet::set_header(leg.socket.as_fd(), true),
+        _ => packet::set_header(port.socket.as_fd(), true),
     };
-    let why = match (options.offload, legs.iter().try_for_each(put)) {
+    let why = match (options.offload, ports.iter().try_for_each(put)) {
         (true, Ok(())) => {
-            words.push(
+            descriptions.push(
                 "af_packet with virtio-net header, recvmmsg and sendmmsg: trains of segments travel whole".into(),
             );
             return Ok(true);
@@ -65,22 +69,22 @@ fn headers(legs: &[Leg], options: &Options, words: &mut Vec<String>) -> io::Resu
         (false, _) => "it was declined".into(),
         (true, Err(error)) => error.to_string(),
     };
-    for leg in legs {
-        if packet::has_header(leg.socket.as_fd()).unwrap_or(false) {
-            packet::set_header(leg.socket.as_fd(), false)?;
+    for port in ports {
+        if packet::has_header(port.socket.as_fd()).unwrap_or(false) {
+            packet::set_header(port.socket.as_fd(), false)?;
         }
     }
-    words.push(format!(
+    descriptions.push(format!(
         "af_packet without virtio-net header ({why}), recvmmsg and sendmmsg: the hosts need segmentation and checksum \
          offload off"
     ));
     Ok(false)
 }
 
-fn room(legs: &[Leg]) -> io::Result<String> {
+fn room(ports: &[VethPort]) -> io::Result<String> {
     let mut forced = true;
-    for leg in legs {
-        forced &= packet::make_room(leg.socket.as_fd(), ROOM)?;
+    for port in ports {
+        forced &= packet::make_room(port.socket.as_fd(), ROOM)?;
     }
     let how = if forced { "" } else { ", as far as net.core.rmem_max and wmem_max allow" };
     Ok(format!("{} MiB of room in each socket{how}", ROOM >> 20))
@@ -88,11 +92,11 @@ fn room(legs: &[Leg]) -> io::Result<String> {
 
 fn timer(waiter: &Waiter, options: &Options) -> (String, bool) {
     let call = if waiter.is_fine() { "epoll_pwait2" } else { "ppoll and epoll_wait (no epoll_pwait2 here)" };
-    let alone = std::thread::available_parallelism().is_ok_and(|processors| processors.get() == 1);
+    let single = std::thread::available_parallelism().is_ok_and(|processors| processors.get() == 1);
     let how = match options.spin.0 {
         0 => "no spinning, as asked".into(),
-        _ if alone => "no spinning on a single processor".into(),
+        _ if single => "no spinning on a single processor".into(),
         _ => format!("spinning for the last {}", options.spin),
     };
-    (format!("{call} with a timer slack of 1 ns, {how}"), options.spin.0 > 0 && !alone)
+    (format!("{call} with a timer slack of 1 ns, {how}"), options.spin.0 > 0 && !single)
 }

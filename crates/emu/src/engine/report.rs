@@ -1,20 +1,20 @@
-//! How well the emulation went: what passed, what was lost and why, how late frames left, and whether the machine was too
-//! slow for the network it played.
+//! The quality of the emulation: what passed, what was lost and why, how late frames left, and whether the machine was
+//! too slow for the network.
 
 use serde::{Deserialize, Serialize};
 use stackline_core::time::Duration;
 use std::fmt::Write;
 
-/// Late frames that say nothing about the machine: any wake-up may take long once.
-const HANDFUL: u64 = 10;
+/// Fewer late frames are no sign of overload: any wake-up may take long once.
+const LEAST_LATE_FRAMES: u64 = 10;
 
-/// Lateness that is nothing to speak of, in ns: what waking a processor costs.
-const USUAL: u64 = 100_000;
+/// Lateness that is normal, in ns: the cost of waking a processor.
+const WAKEUP_NS: u64 = 100_000;
 
-/// Everything since the network was set going last.
+/// Everything since the last restart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// How long that is.
+    /// Time since then.
     pub elapsed: Duration,
     /// Share of one processor that the data path took, 0 to 1.
     pub cpu: f64,
@@ -22,26 +22,25 @@ pub struct Report {
     pub received: Traffic,
     /// What left the network for hosts.
     pub sent: Traffic,
-    /// Frames that were not for this network, by reason; only what there was.
+    /// Frames that do not belong to this network, by reason; without zeros.
     pub foreign: Vec<(String, u64)>,
     /// Each direction of each link.
     pub ports: Vec<Port>,
-    /// How long after they were due frames were handed to the kernel.
+    /// How late frames were handed to the kernel.
     pub lateness: Spread,
-    /// How long frames had waited when they were read; absent where the kernel stamps none.
+    /// How long frames had waited when they were read; absent without timestamps from the kernel.
     pub waited: Option<Spread>,
     /// Frames lost because the machine could not keep up.
     pub lost: Lost,
-    /// Why the result is not the network's but the machine's, when it is not.
+    /// Why the results depend on the machine and not only on the network, if so.
     pub overload: Option<String>,
-    /// What it costs to go from here through a host's kernel and back, with nothing emulated between; absent when it was
-    /// not measured.
+    /// The round trip through a host's kernel with nothing emulated between; absent when it was not measured.
     pub round_trip: Option<RoundTrip>,
-    /// How it is done on this machine.
+    /// The mechanisms used on this machine.
     pub mechanisms: Vec<String>,
 }
 
-/// Frames one way.
+/// Frames in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     /// Frames; a train of segments is one.
@@ -63,9 +62,9 @@ pub struct Port {
     pub bytes: u64,
     /// Packets marked.
     pub marked: u64,
-    /// Packets doubled.
+    /// Packets duplicated.
     pub duplicated: u64,
-    /// Packets dropped or lost, by reason; only what there was.
+    /// Packets dropped or lost, by reason; without zeros.
     pub drops: Vec<(String, u64)>,
 }
 
@@ -87,11 +86,11 @@ pub struct Spread {
 /// Frames lost because the machine could not keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// The socket had no room for them before they were read.
+    /// The socket's buffer was full before they were read.
     pub unread: u64,
-    /// There was no memory allowed for them.
+    /// The memory limit was reached.
     pub memory: u64,
-    /// The kernel did not take them on the way out.
+    /// The kernel refused them on the way out.
     pub refused: u64,
 }
 
@@ -114,31 +113,31 @@ pub struct RoundTrip {
     pub p50: Duration,
 }
 
-/// Most lateness that is nothing to speak of in a network whose shortest path has that delay: 100 us, or 1 % of the delay.
-pub(crate) const fn bearable(shortest: Duration) -> Duration {
+/// Tolerable lateness in a network whose shortest path has that delay: 100 us, or 1 % of the delay.
+pub(crate) const fn tolerable(shortest: Duration) -> Duration {
     let share = shortest.0 / 100;
-    Duration(if share > USUAL { share } else { USUAL })
+    Duration(if share > WAKEUP_NS { share } else { WAKEUP_NS })
 }
 
-/// Frames that left later than is bearable.
+/// Frames that left later than tolerable.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Late {
     /// How many.
     pub(crate) frames: u64,
-    /// All that left.
+    /// All frames that left.
     pub(crate) of: Spread,
-    /// What is bearable.
-    pub(crate) bearable: Duration,
+    /// The tolerable lateness.
+    pub(crate) tolerable: Duration,
 }
 
 impl Late {
-    /// Whether it is the machine's doing: ten frames and one in a hundred.
-    const fn matters(self) -> bool {
-        self.frames >= HANDFUL && self.frames.saturating_mul(100) >= self.of.count
+    /// Whether it is a sign of overload: at least ten frames and one in a hundred.
+    const fn is_significant(self) -> bool {
+        self.frames >= LEAST_LATE_FRAMES && self.frames.saturating_mul(100) >= self.of.count
     }
 }
 
-/// Says why the machine was too slow, if it was.
+/// Why the machine was too slow, if it was.
 pub(crate) fn overload(lost: Lost, late: Late) -> Option<String> {
     let mut text = String::new();
     if lost.all() > 0 {
@@ -155,10 +154,10 @@ pub(crate) fn overload(lost: Lost, late: Late) -> Option<String> {
         }
         text.push(')');
     }
-    if late.matters() {
+    if late.is_significant() {
         let joint = if text.is_empty() { "" } else { ", and " };
-        let Late { frames, of: Spread { count, max, .. }, bearable } = late;
-        let _ = write!(text, "{joint}{frames} of {count} frames left more than {bearable} late (at most {max})");
+        let Late { frames, of: Spread { count, max, .. }, tolerable } = late;
+        let _ = write!(text, "{joint}{frames} of {count} frames left more than {tolerable} late (at most {max})");
     }
     if text.is_empty() {
         return None;
@@ -174,24 +173,24 @@ mod tests {
     /// So many of so many frames were late.
     fn late(frames: u64, count: u64) -> Late {
         let of = Spread { count, max: Duration(400_000), ..Spread::default() };
-        Late { frames, of, bearable: bearable(Duration(1_000_000)) }
+        Late { frames, of, tolerable: tolerable(Duration(1_000_000)) }
     }
 
     #[test]
-    fn a_long_path_bears_more_lateness() {
-        assert_eq!(bearable(Duration(1_000_000)), Duration(100_000));
-        assert_eq!(bearable(Duration(50_000_000)), Duration(500_000));
+    fn a_long_path_tolerates_more_lateness() {
+        assert_eq!(tolerable(Duration(1_000_000)), Duration(100_000));
+        assert_eq!(tolerable(Duration(50_000_000)), Duration(500_000));
     }
 
     #[test]
-    fn a_handful_of_late_frames_is_no_overload() {
+    fn few_late_frames_are_no_overload() {
         for (frames, count) in [(0, 0), (1, 22), (9, 9), (9, 900), (10, 1001), (999, 100_000)] {
             assert_eq!(overload(Lost::default(), late(frames, count)), None, "{frames} of {count}");
         }
         for (frames, count) in [(10, 10), (10, 22), (10, 1000), (1000, 100_000)] {
             let text = overload(Lost::default(), late(frames, count)).unwrap();
-            let said = format!("{frames} of {count} frames left more than 100 us late (at most 400 us): ");
-            assert!(text.starts_with(&said), "{text}");
+            let expected = format!("{frames} of {count} frames left more than 100 us late (at most 400 us): ");
+            assert!(text.starts_with(&expected), "{text}");
         }
     }
 
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn overload_says_why() {
+    fn the_overload_message_has_the_reason() {
         let lost = Lost { unread: 3, refused: 1, ..Lost::default() };
         let text = overload(lost, late(31, 1000)).unwrap();
         assert_eq!(

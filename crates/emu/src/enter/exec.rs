@@ -1,4 +1,4 @@
-//! A program on a host: started inside, with terminal, signals and exit code passed through, gone with this process.
+//! A program on a host: started inside, with terminal, signals and exit code passed through; it ends with this process.
 //!
 //! ```text
 //! this process     holds the lease, waits, passes signals on
@@ -7,10 +7,11 @@
 //! ```
 
 use super::init;
-use super::signals::{Sent, Signals};
+use super::network::network;
+use super::signals::{PendingSignal, Signals};
 use super::view;
-use crate::refusal::{self, Refusal, Result};
-use crate::seat::Seat;
+use crate::error::{self, Error, Result};
+use crate::protocol::HostHandle;
 use crate::sys::fork::fork;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -24,16 +25,18 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// What a user who is not root may do on a host beyond what any user may: set up its network, listen to it, use low ports.
-const RIGHTS: [CapabilitySet; 3] = [CapabilitySet::NET_ADMIN, CapabilitySet::NET_RAW, CapabilitySet::NET_BIND_SERVICE];
+/// What an unprivileged user may do on a host beyond what any user may: set up its network, capture on it, use low
+/// ports.
+const CAPABILITIES: [CapabilitySet; 3] =
+    [CapabilitySet::NET_ADMIN, CapabilitySet::NET_RAW, CapabilitySet::NET_BIND_SERVICE];
 
-/// A program that is to run on a host.
+/// A program to run on a host.
 #[derive(Debug)]
-pub struct Guest<'a> {
+pub struct HostProgram<'a> {
     /// The host.
-    pub host: &'a Seat,
+    pub host: &'a HostHandle,
     /// All hosts of the network: their names are in the program's `/etc/hosts`.
-    pub hosts: &'a [Seat],
+    pub hosts: &'a [HostHandle],
     /// The program and its arguments.
     pub command: &'a [OsString],
     /// Closes when the emulator ends.
@@ -41,55 +44,56 @@ pub struct Guest<'a> {
 }
 
 /// Runs the program to its end and returns its exit code; 128 and the signal's number when a signal ended it, 127 when
-/// there is no such program, 126 when it cannot be started. This process has one thread and leaves its network for good.
-pub fn exec(guest: &Guest<'_>) -> Result<i32> {
-    super::network(guest.host.user.as_deref(), &guest.host.net)?;
+/// there is no such program, 126 when it cannot be started. This process has one thread and leaves its network for
+/// good.
+pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
+    network(program.host.user.as_deref(), &program.host.net)?;
     let flags =
         CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWIPC;
     let lost = |what: &str| format!("setting up the program's surroundings ({what})");
-    let parent = pipe2(OFlag::O_CLOEXEC).map_err(|e| refusal::call("opening a pipe", e))?;
-    let signals = Signals::hold().map_err(|e| refusal::call(&lost("signals"), e))?;
-    // The threads are counted in /proc, which is then another.
+    let parent = pipe2(OFlag::O_CLOEXEC).map_err(|e| error::call("opening a pipe", e))?;
+    let signals = Signals::block().map_err(|e| error::call(&lost("signals"), e))?;
+    // The number of threads is read in /proc, which is replaced afterwards.
     let child = {
-        unshare(flags).map_err(|e| refusal::namespaces("mount, PID, UTS and IPC namespaces", e))?;
-        fork().map_err(|e| refusal::call(&lost("processes"), e))?
+        unshare(flags).map_err(|e| error::namespaces("mount, PID, UTS and IPC namespaces", e))?;
+        fork().map_err(|e| error::call(&lost("processes"), e))?
     };
     if let Some(init) = child {
         drop(parent.0);
-        return watch(init, &signals, guest.lease);
+        return watch(init, &signals, program.lease);
     }
     drop(parent.1);
-    let code = surroundings(guest).map_or_else(
+    let code = prepare_environment(program).map_or_else(
         |error| {
-            eprintln!("error: {}", refusal::call(&lost("files and rights"), error).message);
+            eprintln!("error: {}", error::call(&lost("files and rights"), error).message);
             3
         },
-        |()| init::run(guest.command, &signals, parent.0.as_fd()),
+        |()| init::run(program.command, &signals, parent.0.as_fd()),
     );
     std::process::exit(code)
 }
 
-fn surroundings(guest: &Guest<'_>) -> io::Result<()> {
-    for note in view::private_files(guest.hosts)? {
+fn prepare_environment(program: &HostProgram<'_>) -> io::Result<()> {
+    for note in view::private_files(program.hosts)? {
         eprintln!("note: {note}");
     }
-    if let Err(error) = sethostname(&guest.host.name) {
+    if let Err(error) = sethostname(&program.host.name) {
         eprintln!("note: the program sees the machine's host name: {error}");
     }
-    // Who keeps other ids than root's would lose all rights at the start of the program.
-    if guest.host.user.is_some() { grant() } else { Ok(()) }
+    // A user other than root loses all capabilities at the start of the program, unless they are ambient.
+    if program.host.user.is_some() { grant_capabilities() } else { Ok(()) }
 }
 
-fn grant() -> io::Result<()> {
+fn grant_capabilities() -> io::Result<()> {
     let mut sets = capabilities(None)?;
-    sets.inheritable |= RIGHTS.into_iter().collect::<CapabilitySet>() & sets.permitted;
+    sets.inheritable |= CAPABILITIES.into_iter().collect::<CapabilitySet>() & sets.permitted;
     set_capabilities(None, sets)?;
-    RIGHTS.into_iter().try_for_each(|right| Ok(configure_capability_in_ambient_set(right, true)?))
+    CAPABILITIES.into_iter().try_for_each(|capability| Ok(configure_capability_in_ambient_set(capability, true)?))
 }
 
-/// Waits for init, passes on what it is sent, and ends it when the emulator ends.
+/// Waits for init, passes signals on, and ends it when the emulator ends.
 fn watch(init: Pid, signals: &Signals, lease: BorrowedFd<'_>) -> Result<i32> {
-    let failed = |error: Errno| refusal::call("waiting for the program", error);
+    let failed = |error: Errno| error::call("waiting for the program", error);
     loop {
         let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(lease, PollFlags::POLLIN)];
         match poll(&mut fds, PollTimeout::NONE) {
@@ -99,9 +103,9 @@ fn watch(init: Pid, signals: &Signals, lease: BorrowedFd<'_>) -> Result<i32> {
         let abandoned = fds[1].any() == Some(true);
         while let Some(sent) = signals.next().map_err(failed)? {
             match sent {
-                Sent::By(_, signal) => drop(kill(init, signal)),
-                Sent::Kernel => {}
-                Sent::Child => match waitpid(init, Some(WaitPidFlag::WNOHANG)).map_err(failed)? {
+                PendingSignal::By(_, signal) => drop(kill(init, signal)),
+                PendingSignal::Kernel => {}
+                PendingSignal::Child => match waitpid(init, Some(WaitPidFlag::WNOHANG)).map_err(failed)? {
                     WaitStatus::Exited(_, code) => return Ok(code),
                     WaitStatus::Signaled(_, signal, _) => return Ok(128 + signal as i32),
                     _ => {}
@@ -111,7 +115,7 @@ fn watch(init: Pid, signals: &Signals, lease: BorrowedFd<'_>) -> Result<i32> {
         if abandoned {
             let _ = kill(init, Signal::SIGKILL);
             let _ = waitpid(init, None);
-            return Err(Refusal::measurement("the emulator of the network ended; the program was ended with it"));
+            return Err(Error::measurement("the emulator of the network ended; the program was ended with it"));
         }
     }
 }

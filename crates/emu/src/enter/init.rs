@@ -1,7 +1,7 @@
-//! The first process of a program's PID namespace: starts the program, passes signals on, reaps what is orphaned, and takes
-//! everything inside with it when it ends.
+//! The first process of a program's PID namespace: starts the program, passes signals on, reaps orphans, and ends
+//! everything inside when it ends.
 
-use super::signals::{Sent, Signals};
+use super::signals::{PendingSignal, Signals};
 use super::view;
 use crate::sys::fork::blocking;
 use nix::errno::Errno;
@@ -15,14 +15,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::Command;
 
-/// Runs the program to its end and returns the exit code, 128 and the signal's number for one that a signal ended.
+/// Runs the program to its end and returns the exit code, 128 and the signal's number for a program ended by a signal.
 /// `parent` is a pipe that closes when the parent ends.
 pub(super) fn run(command: &[OsString], signals: &Signals, parent: BorrowedFd<'_>) -> i32 {
-    // A parent that ended before the kernel was told so is noticed by its pipe.
+    // The pipe shows whether the parent ended before the kernel had this setting.
     if set_pdeathsig(Signal::SIGKILL).is_err() || orphaned(parent) {
         return 1;
     }
-    if let Err(error) = view::own_processes() {
+    if let Err(error) = view::mount_proc() {
         eprintln!("note: programs see the machine's /proc, since a container's own cannot be mounted here: {error}");
     }
     let program = match start(command, signals.before) {
@@ -33,7 +33,7 @@ pub(super) fn run(command: &[OsString], signals: &Signals, parent: BorrowedFd<'_
             return if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
         }
     };
-    // Signals to the group of the terminal reach the program by themselves; this process gets what is passed on only.
+    // Signals to the terminal's group reach the program directly; this process gets only those passed on.
     let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
     serve(program, signals).unwrap_or_else(|error| {
         eprintln!("error: waiting for the program failed: {error}");
@@ -61,10 +61,10 @@ fn serve(program: Pid, signals: &Signals) -> nix::Result<i32> {
         };
         while let Some(sent) = signals.next()? {
             match sent {
-                // From outside: from the parent, on behalf of who sent it there.
-                Sent::By(0, signal) => drop(kill(program, signal)),
-                Sent::By(..) | Sent::Kernel => {}
-                Sent::Child => {
+                // From outside: the parent passes on a signal.
+                PendingSignal::By(0, signal) => drop(kill(program, signal)),
+                PendingSignal::By(..) | PendingSignal::Kernel => {}
+                PendingSignal::Child => {
                     if let Some(code) = reap(program)? {
                         return Ok(code);
                     }

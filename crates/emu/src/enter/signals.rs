@@ -1,24 +1,24 @@
-//! Signals as something to wait for, and which of them are passed on.
+//! Signals as events to wait for, and the list of those that are passed on.
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// What a program can be sent from outside.
+/// Signals that are passed on to the program.
 const PASSED_ON: [Signal; 6] =
     [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2];
 
-/// The signals that this process has been sent and not yet looked at. They no longer interrupt or end it.
+/// Signals pending for this process. They no longer interrupt or end it.
 #[derive(Debug)]
 pub(super) struct Signals {
     held: SignalFd,
-    /// What was blocked before.
+    /// The signal mask before.
     pub(super) before: SigSet,
 }
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Sent {
+pub(super) enum PendingSignal {
     /// A child ended.
     Child,
     /// By a process. The number is its id, 0 when it lives outside this process's PID namespace.
@@ -28,8 +28,8 @@ pub(super) enum Sent {
 }
 
 impl Signals {
-    /// From now on.
-    pub(super) fn hold() -> nix::Result<Self> {
+    /// Blocks the signals from now on.
+    pub(super) fn block() -> nix::Result<Self> {
         let mut set: SigSet = PASSED_ON.into_iter().collect();
         set.add(Signal::SIGCHLD);
         let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
@@ -38,14 +38,14 @@ impl Signals {
     }
 
     /// The next; `None` when there is none yet.
-    pub(super) fn next(&self) -> nix::Result<Option<Sent>> {
+    pub(super) fn next(&self) -> nix::Result<Option<PendingSignal>> {
         let Some(info) = self.held.read_signal()? else { return Ok(None) };
         let signal = Signal::try_from(info.ssi_signo as i32)?;
         Ok(Some(match signal {
-            Signal::SIGCHLD => Sent::Child,
+            Signal::SIGCHLD => PendingSignal::Child,
             // The codes of kill, sigqueue and tgkill are not above 0.
-            _ if info.ssi_code <= 0 => Sent::By(info.ssi_pid, signal),
-            _ => Sent::Kernel,
+            _ if info.ssi_code <= 0 => PendingSignal::By(info.ssi_pid, signal),
+            _ => PendingSignal::Kernel,
         }))
     }
 }

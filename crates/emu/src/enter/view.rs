@@ -1,41 +1,41 @@
-//! What a program on a host sees of the file system: the machine's, with the network's names in `/etc/hosts`.
+//! The file system of a program on a host: the machine's, with the network's names in `/etc/hosts`.
 //!
 //! Everything happens in a mount namespace of the process; no file of the machine is written.
 
-use crate::seat::Seat;
+use crate::protocol::HostHandle;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use std::fmt::Write;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Where the private files are made: a directory that is there and that nobody needs before it is mounted anew.
-const WORKSHOP: &str = "/proc";
+/// Where the private files are made: an existing directory that nothing needs before it is mounted anew.
+const STAGING: &str = "/proc";
 const NOTHING: Option<&str> = None;
 
-/// Puts the private files in the place of the machine's. Returns what could not be done, in words.
-pub(super) fn private_files(hosts: &[Seat]) -> io::Result<Vec<String>> {
-    // The machine's later mounts come in, ours never go out.
+/// Replaces the machine's files by the private ones. Returns descriptions of what failed.
+pub(super) fn private_files(hosts: &[HostHandle]) -> io::Result<Vec<String>> {
+    // Later mounts of the machine appear here; mounts made here stay here.
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_SLAVE, NOTHING)?;
-    tmpfs(WORKSHOP)?;
+    tmpfs(STAGING)?;
     let mut notes = Vec::new();
     if let Err(error) = replace("/etc/hosts", &names(hosts)) {
         notes.push(format!("programs know the hosts by address only: /etc/hosts cannot be replaced ({error})"));
     }
-    // Names come from that file alone: daemons know the machine's, and servers cannot be reached from the network, so
-    // that asking them for what the file lacks (an IPv6 address, say) would take many seconds.
+    // Names come from that file alone: daemons would return the machine's names, and name servers cannot be reached
+    // from the network, so queries for anything else (an IPv6 address, say) would take many seconds.
     if let Some(switch) = fs::read_to_string("/etc/nsswitch.conf").ok().and_then(|text| files_only(&text)) {
         replace("/etc/nsswitch.conf", &switch)?;
     }
     if Path::new("/run/nscd/socket").exists() {
         tmpfs("/run/nscd")?;
     }
-    umount2(WORKSHOP, MntFlags::MNT_DETACH)?;
+    umount2(STAGING, MntFlags::MNT_DETACH)?;
     Ok(notes)
 }
 
 /// The processes of this PID namespace in `/proc`.
-pub(super) fn own_processes() -> nix::Result<()> {
+pub(super) fn mount_proc() -> nix::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING)
 }
@@ -47,12 +47,12 @@ fn tmpfs(place: &str) -> nix::Result<()> {
 
 fn replace(file: &str, text: &str) -> io::Result<()> {
     let name = Path::new(file).file_name().unwrap_or_default();
-    let private = Path::new(WORKSHOP).join(name);
+    let private = Path::new(STAGING).join(name);
     fs::write(&private, text)?;
     Ok(mount(Some(&private), file, NOTHING, MsFlags::MS_BIND, NOTHING)?)
 }
 
-fn names(hosts: &[Seat]) -> String {
+fn names(hosts: &[HostHandle]) -> String {
     let mut text = String::from("127.0.0.1 localhost\n::1 localhost\n");
     for host in hosts {
         let _ = writeln!(text, "{} {}", host.address, host.name);
@@ -60,7 +60,7 @@ fn names(hosts: &[Seat]) -> String {
     text
 }
 
-/// The same with files alone for the names of hosts; `None` when that is so already or nothing is said of them.
+/// The same text with files alone for host names; `None` when nothing has to change.
 fn files_only(text: &str) -> Option<String> {
     const ALONE: &str = "hosts: files";
     let is_hosts = |line: &str| line.trim_start().starts_with("hosts:");

@@ -1,4 +1,4 @@
-//! Who the emulator serves, over a pipe or a socket. Each holds a lease as long as its connection is open.
+//! The emulator's clients, over a pipe or a socket. Each holds a lease as long as its connection is open.
 
 use crate::protocol::{Answer, Request};
 use nix::errno::Errno;
@@ -13,7 +13,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 /// Longest request in bytes; networks may hold traces.
 const LONGEST: usize = 256 << 20;
 
-/// The clients, and the socket through which further ones come.
+/// The clients, and the socket on which new ones connect.
 #[derive(Debug)]
 pub(super) struct Clients {
     listener: Option<UnixListener>,
@@ -31,19 +31,19 @@ struct Client {
 }
 
 impl Clients {
-    /// The one behind a pair of pipes.
+    /// One client behind a pair of pipes.
     pub(super) fn piped(from: OwnedFd, to: OwnedFd) -> Self {
         let client = Client { id: 0, from: from.into(), to: to.into(), read: Vec::new(), ended: false };
         Self { listener: None, clients: vec![client], next: 1 }
     }
 
-    /// All that connect to a socket; the first has already.
+    /// All clients that connect to a socket; the first has connected already.
     pub(super) fn listening(listener: UnixListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         Ok(Self { listener: Some(listener), clients: Vec::new(), next: 0 })
     }
 
-    /// The next request and whose it is; `None` when the last client has gone.
+    /// The next request and its client; `None` when the last client has gone.
     pub(super) fn next(&mut self) -> Option<(u64, Request)> {
         loop {
             self.accept();
@@ -52,7 +52,7 @@ impl Clients {
                     return Some((client.id, request));
                 }
             }
-            // The last one's connection stays open until the process ends, so that it can wait for that.
+            // The last connection stays open until the process ends, so that its client can wait for that.
             if self.clients.iter().all(|client| client.ended) {
                 return None;
             }
@@ -61,7 +61,7 @@ impl Clients {
         }
     }
 
-    /// Answers one of them; nothing happens when it has gone.
+    /// Answers a client; does nothing if it has gone.
     pub(super) fn answer(&mut self, id: u64, answer: &Answer) {
         let Some(client) = self.clients.iter_mut().find(|client| client.id == id) else { return };
         let line = serde_json::to_vec(answer).map(|mut line| {
@@ -95,7 +95,7 @@ impl Clients {
     }
 }
 
-/// Both directions of a connection, if the same user is at its other end.
+/// Both directions of a connection, if the peer is the same user.
 fn own(stream: UnixStream) -> io::Result<Option<(File, File)>> {
     if getsockopt(&stream, sockopt::PeerCredentials)?.uid() != geteuid().as_raw() {
         return Ok(None);
@@ -114,7 +114,7 @@ impl Client {
         }
     }
 
-    /// A whole request, if it has come. Who says something else has no further business here.
+    /// A complete request, if there is one. A client that sends anything else is disconnected.
     fn request(&mut self) -> Option<Request> {
         let end = self.read.iter().position(|byte| *byte == b'\n')?;
         let line: Vec<u8> = self.read.drain(..=end).collect();

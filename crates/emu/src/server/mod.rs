@@ -2,17 +2,17 @@
 //!
 //! ```text
 //! main thread      the data path
-//! clients' thread  requests, leases; when the last lease closes, it tells the data path to stop
+//! clients' thread  requests, leases; it stops the data path when the last lease closes
 //! ```
-//! Everything it makes belongs to its file descriptors, so that nothing is left however it ends.
+//! Everything it makes belongs to its file descriptors, so that nothing is left when it ends.
 
 mod clients;
 
 use crate::engine::{Engine, Handle, Record};
-use crate::house::{self, House};
+use crate::error::{self, Error, Result};
+use crate::protocol::HostHandle;
 use crate::protocol::{Answer, Opening, Request};
-use crate::refusal::{self, Refusal, Result};
-use crate::seat::Seat;
+use crate::testbed::{self, Testbed};
 use clients::Clients;
 use nix::sys::eventfd::EventFd;
 use stackline_core::network::Network;
@@ -29,114 +29,114 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How clients reach this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum ClientChannel {
     /// One client, by the pipes that are its stdin and stdout.
     Pipe,
     /// Any number, by the listening socket that is its stdin; the first has already connected.
     Socket,
 }
 
-/// Makes what is told of everything that happens in a network, from what a client asked to be recorded.
+/// Makes the recorder of a network's events, from a client's request.
 pub type Recorders = dyn Fn(&Network, &serde_json::Value) -> std::result::Result<Box<dyn Record>, String> + Send + Sync;
 
-/// Serves until the last client has gone. The process is fresh and has one thread. What is refused was told the clients.
-pub fn serve(door: Door, recorders: &'static Recorders) -> Result<()> {
-    let mut clients = open(door).map_err(|error| refusal::call("reaching the client", error))?;
-    // No directory is kept from being unmounted.
-    std::env::set_current_dir("/").map_err(|error| refusal::call("leaving the directory", error))?;
+/// Serves until the last client has gone. The process is new and has one thread. Clients have received every error.
+pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()> {
+    let mut clients = open(channel).map_err(|error| error::call("reaching the client", error))?;
+    // Keeps no directory from being unmounted.
+    std::env::set_current_dir("/").map_err(|error| error::call("leaving the directory", error))?;
     let (id, opening) = loop {
         match clients.next() {
             None => return Ok(()),
             Some((id, Request::Open(opening))) => break (id, *opening),
-            Some((id, _)) => clients.answer(id, &Answer::Refused(Refusal::input("no network has been opened"))),
+            Some((id, _)) => clients.answer(id, &Answer::Refused(Error::input("no network has been opened"))),
         }
     };
     let prepared = prepare(&opening);
     if let Err(refusal) = &prepared {
         clients.answer(id, &Answer::Refused(refusal.clone()));
     }
-    let (house, mut engine) = prepared?;
-    let seats = seats(&house);
-    let stop = EventFd::new().map(Arc::new).map_err(|error| refusal::call("making an event", error))?;
-    let mut desk = Desk { clients, opening, seats, handle: engine.handle(), recorders };
-    let told = Arc::clone(&stop);
+    let (testbed, mut engine) = prepared?;
+    let host_handles = host_handles(&testbed);
+    let stop = EventFd::new().map(Arc::new).map_err(|error| error::call("making an event", error))?;
+    let mut handler = RequestHandler { clients, opening, host_handles, handle: engine.handle(), recorders };
+    let stop_writer = Arc::clone(&stop);
     thread::spawn(move || {
-        desk.attend(id);
-        let _ = told.write(1);
+        handler.run(id);
+        let _ = stop_writer.write(1);
         thread::sleep(PATIENCE);
         std::process::exit(1);
     });
-    engine.run(stop.as_fd()).map(drop).map_err(|error| Refusal::measurement(format!("the data path failed: {error}")))
+    engine.run(stop.as_fd()).map(drop).map_err(|error| Error::measurement(format!("the data path failed: {error}")))
 }
 
-fn open(door: Door) -> io::Result<Clients> {
+fn open(channel: ClientChannel) -> io::Result<Clients> {
     let stdin = io::stdin().as_fd().try_clone_to_owned()?;
-    match door {
-        Door::Pipe => Ok(Clients::piped(stdin, io::stdout().as_fd().try_clone_to_owned()?)),
-        Door::Socket => Clients::listening(UnixListener::from(stdin)),
+    match channel {
+        ClientChannel::Pipe => Ok(Clients::piped(stdin, io::stdout().as_fd().try_clone_to_owned()?)),
+        ClientChannel::Socket => Clients::listening(UnixListener::from(stdin)),
     }
 }
 
-fn prepare(opening: &Opening) -> Result<(House, Engine)> {
-    let (house, legs) = house::build(&opening.network)?;
-    let failed = |error| refusal::call("preparing the data path", error);
-    let mut engine = Engine::new(legs, &opening.network, opening.seed, opening.options).map_err(failed)?;
+fn prepare(opening: &Opening) -> Result<(Testbed, Engine)> {
+    let (testbed, ports) = testbed::build(&opening.network)?;
+    let failed = |error| error::call("preparing the data path", error);
+    let mut engine = Engine::new(ports, &opening.network, opening.seed, opening.options).map_err(failed)?;
     engine.calibrate().map_err(failed)?;
-    Ok((house, engine))
+    Ok((testbed, engine))
 }
 
-fn seats(house: &House) -> Vec<Seat> {
+fn host_handles(testbed: &Testbed) -> Vec<HostHandle> {
     let path = |fd: &dyn AsRawFd| PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd()));
-    let user = house.user.as_ref().map(|user| path(user));
-    let seat = |host: &house::Host| Seat {
+    let user = testbed.user.as_ref().map(|user| path(user));
+    let host_handle = |host: &testbed::Host| HostHandle {
         name: host.name.clone(),
         address: host.address,
         user: user.clone(),
         net: path(&host.net),
     };
-    house.hosts.iter().map(seat).collect()
+    testbed.hosts.iter().map(host_handle).collect()
 }
 
-/// Answers clients while frames move.
-struct Desk {
+/// Answers clients while frames are forwarded.
+struct RequestHandler {
     clients: Clients,
     opening: Opening,
-    seats: Vec<Seat>,
+    host_handles: Vec<HostHandle>,
     handle: Handle,
     recorders: &'static Recorders,
 }
 
-impl Desk {
-    /// The first client, who opened the network, is answered when frames are carried; then all others.
-    fn attend(&mut self, first: u64) {
+impl RequestHandler {
+    /// Answers the first client, which opened the network, when frames are forwarded; then all others.
+    fn run(&mut self, first: u64) {
         if !self.handle.started() {
             return;
         }
-        self.clients.answer(first, &Answer::Open(self.seats.clone()));
+        self.clients.answer(first, &Answer::Open(self.host_handles.clone()));
         while let Some((id, request)) = self.clients.next() {
             let answer = self.answer(request).unwrap_or_else(Answer::Refused);
             self.clients.answer(id, &answer);
         }
     }
 
-    fn differs_by_seed(&self, asked: &Opening) -> bool {
+    fn differs_only_in_seed(&self, asked: &Opening) -> bool {
         (&asked.network, &asked.options) == (&self.opening.network, &self.opening.options)
     }
 
     fn answer(&self, request: Request) -> Result<Answer> {
         match request {
-            Request::Open(opening) if *opening == self.opening => Ok(Answer::Open(self.seats.clone())),
-            Request::Open(opening) if self.differs_by_seed(&opening) => {
+            Request::Open(opening) if *opening == self.opening => Ok(Answer::Open(self.host_handles.clone())),
+            Request::Open(opening) if self.differs_only_in_seed(&opening) => {
                 let message = format!("the network {} is there already, with another seed", self.opening.network.name);
                 let hint =
                     "give the seed that its first program was given, or wait until all programs on it have ended";
-                Err(Refusal::input(message).hint(hint))
+                Err(Error::input(message).hint(hint))
             }
-            Request::Open(_) => Err(Refusal::input("another network is being emulated here")),
+            Request::Open(_) => Err(Error::input("another network is being emulated here")),
             Request::Restart(seed, record) => {
                 let record = record.map(|asked| (self.recorders)(&self.opening.network, &asked)).transpose();
-                let record = record.map_err(refusal::environment)?;
-                self.handle.restart(seed, record).map_err(refusal::environment)?;
+                let record = record.map_err(error::environment)?;
+                self.handle.restart(seed, record).map_err(error::environment)?;
                 Ok(Answer::Restarted)
             }
             Request::Report => Ok(Answer::Report(Box::new(self.handle.report()))),

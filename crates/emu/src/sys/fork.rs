@@ -1,4 +1,4 @@
-//! Processes: forks one that has one thread, and starts programs with the signals they expect.
+//! Forks a process of one thread, and starts programs with the signal mask they expect.
 
 use nix::sys::signal::SigSet;
 use nix::unistd::{ForkResult, Pid};
@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// The child, or `None` in the child. Refused in a process of several threads: what the others hold would stay locked.
+/// The child, or `None` in the child. An error in a process of several threads: locks of the others would stay locked.
 pub(crate) fn fork() -> io::Result<Option<Pid>> {
     let threads = std::fs::read_dir("/proc/self/task")?.count();
     if threads != 1 {

@@ -1,4 +1,4 @@
-//! Calls of the system that have no safe wrapper; the only unsafe code of this crate. It decides nothing.
+//! System calls without a safe wrapper; the only unsafe code of this crate. It decides nothing.
 #![allow(unsafe_code, reason = "what has no safe wrapper is called here and nowhere else")]
 
 pub(crate) mod fork;

@@ -1,4 +1,4 @@
-//! Packet sockets: many frames a call, the instants at which they came, what the kernel had no room for.
+//! Packet sockets: many frames a call, their timestamps, and the kernel's drop counts.
 //!
 //! It decides nothing; pointers to the caller's memory live for one call only.
 
@@ -22,7 +22,7 @@ struct Control([u8; 64]);
 pub(crate) struct Received {
     /// Its length, which is more than the room when it did not fit.
     pub(crate) length: usize,
-    /// When the kernel had it, in ns of `CLOCK_REALTIME`, where the kernel said so.
+    /// The kernel's timestamp, in ns of `CLOCK_REALTIME`, if there is one.
     pub(crate) stamp: Option<u64>,
 }
 
@@ -95,22 +95,22 @@ pub(crate) fn has_header(socket: BorrowedFd<'_>) -> io::Result<bool> {
     option::<i32>(socket, libc::SOL_PACKET, PACKET_VNET_HDR).map(|on| on != 0)
 }
 
-/// Puts a virtio-net header before every frame, or none.
+/// Switches the virtio-net header before every frame on or off.
 pub(crate) fn set_header(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set_option(socket, libc::SOL_PACKET, PACKET_VNET_HDR, i32::from(on))
 }
 
-/// Hands frames to the interface's driver without a queueing discipline between.
+/// Sends frames to the interface's driver without a queueing discipline between.
 pub(crate) fn bypass_queue(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
 }
 
-/// Has the kernel say when it had each frame.
+/// Has the kernel timestamp each frame.
 pub(crate) fn stamp_frames(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
-/// Makes room for so many bytes each way; false where the system's limit was the end of it.
+/// Requests buffers of so many bytes each way; false when the system's limit reduced them.
 pub(crate) fn make_room(socket: BorrowedFd<'_>, bytes: i32) -> io::Result<bool> {
     let mut forced = true;
     for (force, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
@@ -122,7 +122,7 @@ pub(crate) fn make_room(socket: BorrowedFd<'_>, bytes: i32) -> io::Result<bool> 
     Ok(forced)
 }
 
-/// Frames for which the socket had no room since this was asked last.
+/// Frames dropped for lack of room in the socket since the last call.
 pub(crate) fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
     // struct tpacket_stats: packets, then drops.
     option::<[u32; 2]>(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS).map(|[_, drops]| u64::from(drops))

@@ -1,4 +1,4 @@
-//! Waiting for many file descriptors and an instant at once, and the clocks.
+//! Waits for many file descriptors and an instant at once, and reads clocks.
 //!
 //! It decides nothing.
 
@@ -7,15 +7,15 @@ use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::null;
 
-/// Most descriptors told of at once.
+/// Most descriptors reported at once.
 const EVENTS: usize = 64;
 
 /// A clock of the system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Clock {
-    /// Never set.
+    /// Never set by anybody.
     Monotonic,
-    /// The one that frames are stamped with.
+    /// The clock of the frames' timestamps.
     Real,
     /// Processor time of this thread.
     Thread,
@@ -36,7 +36,7 @@ pub(crate) fn read(clock: Clock) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Has the kernel wake this thread within so many ns of a timer's end; returns what it was before.
+/// Lets the kernel wake this thread at most so many ns after a timer's end; returns the previous value.
 pub(crate) fn set_timer_slack(ns: u64) -> u64 {
     // SAFETY: takes numbers only.
     let before = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
@@ -57,20 +57,20 @@ pub(crate) struct Schedule {
     pub(crate) nice: i32,
     /// Of `SCHED_FIFO`.
     priority: u32,
-    /// Longest turn of `SCHED_OTHER` wished for, in ns: a short one comes sooner.
+    /// Requested time slice of `SCHED_OTHER`, in ns: threads with a short slice run sooner.
     turn: u64,
     deadline: u64,
     period: u64,
 }
 
 impl Schedule {
-    /// The same with another niceness and another turn.
+    /// The same with another niceness and time slice.
     pub(crate) const fn with(self, nice: i32, turn: u64) -> Self {
         Self { nice, turn, ..self }
     }
 }
 
-/// How the scheduler treats this thread now.
+/// The current scheduling of this thread.
 pub(crate) fn schedule() -> io::Result<Schedule> {
     let mut schedule = Schedule::default();
     let size = size_of::<Schedule>();
@@ -79,7 +79,7 @@ pub(crate) fn schedule() -> io::Result<Schedule> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(schedule) }
 }
 
-/// Asks for that from now on.
+/// Requests that scheduling.
 pub(crate) fn set_schedule(schedule: Schedule) -> io::Result<()> {
     let schedule = Schedule { size: size_of::<Schedule>() as u32, ..schedule };
     // SAFETY: the pointer is to a live value that says its own size, in the kernel's layout.
@@ -94,7 +94,7 @@ pub(crate) struct Waiter {
     /// Since Linux 5.11; else two calls.
     fine: bool,
     events: [libc::epoll_event; EVENTS],
-    told: usize,
+    ready: usize,
 }
 
 impl Waiter {
@@ -108,7 +108,7 @@ impl Waiter {
         let epoll = unsafe { OwnedFd::from_raw_fd(number) };
         // SAFETY: epoll_event is plain data, for which all bytes zero is a value.
         let events = unsafe { zeroed() };
-        let mut waiter = Self { epoll, fine: true, events, told: 0 };
+        let mut waiter = Self { epoll, fine: true, events, ready: 0 };
         waiter.fine = waiter.wait_fine(Some(0)).is_ok();
         Ok(waiter)
     }
@@ -118,7 +118,7 @@ impl Waiter {
         self.fine
     }
 
-    /// Tells of `token` whenever that descriptor can be read.
+    /// Reports `token` whenever that descriptor is readable.
     pub(crate) fn add(&self, descriptor: BorrowedFd<'_>, token: u64) -> io::Result<()> {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
         // SAFETY: the pointer is to a live value.
@@ -128,7 +128,7 @@ impl Waiter {
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Tells no more of that descriptor.
+    /// Stops reporting that descriptor.
     pub(crate) fn remove(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let none = std::ptr::null_mut();
         // SAFETY: no event is needed to remove one.
@@ -137,7 +137,8 @@ impl Waiter {
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Waits for at most so many ns, for ever without. [`Self::told`] has what can be read; a signal ends it early.
+    /// Waits for at most so many ns, without limit if none. [`Self::ready_tokens`] has what is readable; a signal ends
+    /// it early.
     pub(crate) fn wait(&mut self, ns: Option<u64>) -> io::Result<()> {
         let waited = match (ns, self.fine) {
             (Some(0), _) => self.wait_coarse(0),
@@ -146,23 +147,23 @@ impl Waiter {
         };
         match waited {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                self.told = 0;
+                self.ready = 0;
                 Ok(())
             }
             other => other,
         }
     }
 
-    /// Tokens of what can be read.
-    pub(crate) fn told(&self) -> impl Iterator<Item = u64> {
-        self.events[..self.told].iter().map(|event| event.u64)
+    /// Tokens of readable descriptors.
+    pub(crate) fn ready_tokens(&self) -> impl Iterator<Item = u64> {
+        self.events[..self.ready].iter().map(|event| event.u64)
     }
 
     fn wait_coarse(&mut self, ms: i32) -> io::Result<()> {
         let epoll = self.epoll.as_raw_fd();
         // SAFETY: the pointer is to that many live values.
-        let told = unsafe { libc::epoll_wait(epoll, self.events.as_mut_ptr(), EVENTS as i32, ms) };
-        self.note(i64::from(told))
+        let ready = unsafe { libc::epoll_wait(epoll, self.events.as_mut_ptr(), EVENTS as i32, ms) };
+        self.note(i64::from(ready))
     }
 
     fn wait_fine(&mut self, ns: Option<u64>) -> io::Result<()> {
@@ -170,13 +171,13 @@ impl Waiter {
         let until = time.as_ref().map_or(null(), |time| &raw const *time);
         let (epoll, events) = (self.epoll.as_raw_fd(), self.events.as_mut_ptr());
         // SAFETY: the pointers are to that many live events and to a live time, or null where null is allowed.
-        let told = unsafe {
+        let ready = unsafe {
             libc::syscall(libc::SYS_epoll_pwait2, epoll, events, EVENTS, until, null::<libc::sigset_t>(), 0_usize)
         };
-        self.note(told)
+        self.note(ready)
     }
 
-    /// `ppoll` knows nanoseconds since long ago.
+    /// `ppoll` has long had a resolution of nanoseconds.
     fn wait_twice(&mut self, ns: Option<u64>) -> io::Result<()> {
         let time = ns.map(timespec);
         let until = time.as_ref().map_or(null(), |time| &raw const *time);
@@ -186,8 +187,8 @@ impl Waiter {
         if ready < 0 { Err(io::Error::last_os_error()) } else { self.wait_coarse(0) }
     }
 
-    fn note(&mut self, told: i64) -> io::Result<()> {
-        self.told = usize::try_from(told).map_err(|_| io::Error::last_os_error())?;
+    fn note(&mut self, ready: i64) -> io::Result<()> {
+        self.ready = usize::try_from(ready).map_err(|_| io::Error::last_os_error())?;
         Ok(())
     }
 }
@@ -204,7 +205,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn it_wakes_for_what_can_be_read_and_not_before_the_time() {
+    fn it_wakes_for_readable_sockets_and_not_before_the_time() {
         for fine in [true, false] {
             let mut waiter = Waiter::new().unwrap();
             waiter.fine &= fine;
@@ -213,10 +214,10 @@ mod tests {
             let before = read(Clock::Monotonic);
             waiter.wait(Some(300_000)).unwrap();
             assert!(read(Clock::Monotonic) >= before + 300_000);
-            assert_eq!(waiter.told().count(), 0);
+            assert_eq!(waiter.ready_tokens().count(), 0);
             here.write_all(b"x").unwrap();
             waiter.wait(None).unwrap();
-            assert_eq!(waiter.told().collect::<Vec<_>>(), [7]);
+            assert_eq!(waiter.ready_tokens().collect::<Vec<_>>(), [7]);
         }
     }
 }

@@ -5,11 +5,11 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Bytes asked for in each direction: what a train of large frames needs while the emulator is not on the processor.
+/// Buffer size requested for each direction, in bytes: enough for large trains while the emulator is not running.
 const BUFFER: usize = 16 << 20;
 
-/// A packet socket of the interface of that index in the thread's network namespace: non-blocking, whole Ethernet frames of
-/// every protocol with a virtio-net header before each, without those it sends itself.
+/// A packet socket of the interface of that index in the thread's network namespace: non-blocking, whole Ethernet
+/// frames of every protocol with a virtio-net header before each, without outgoing ones.
 pub(crate) fn packet_socket(interface: u32) -> io::Result<OwnedFd> {
     // With protocol 0 nothing is received before the socket is bound to its interface.
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
@@ -22,7 +22,7 @@ pub(crate) fn packet_socket(interface: u32) -> io::Result<OwnedFd> {
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
     switch_on(&socket, libc::PACKET_VNET_HDR)?;
     switch_on(&socket, libc::PACKET_IGNORE_OUTGOING)?;
-    // Without the right to exceed the system's limit, the limit it is.
+    // Without the right to exceed the system's limit it is that limit.
     if setsockopt(&socket, sockopt::RcvBufForce, &BUFFER).is_err() {
         setsockopt(&socket, sockopt::RcvBuf, &BUFFER)?;
     }

@@ -14,8 +14,8 @@ use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
 use stackline_endpoint::Bulk;
+use stackline_proto::blast::negotiation::PARAMETERS_BYTES;
 use stackline_proto::blast::stack;
-use stackline_proto::blast::terms::TERMS;
 use stackline_transfer::carrier::{Carrier, LONGEST_HEAD};
 use stackline_transfer::frames::{self, Frames, Unusable};
 use stackline_transfer::{Channel, Error, Interrupt, Key, Options, TAIL, Waiting, udp};
@@ -171,7 +171,7 @@ fn frames_of(options: &Options) -> frames::Options {
     let packet = match options.blast.packet as usize {
         0 => 0,
         // What opens a connection has to fit too.
-        data => data.max(TERMS) + LONGEST_HEAD,
+        data => data.max(PARAMETERS_BYTES) + LONGEST_HEAD,
     };
     frames::Options { packet, ..frames::Options::default() }
 }
@@ -211,8 +211,8 @@ impl Connector for FrameConnector {
         self.options.interrupt = Some(interrupt(buffers));
         self.options.number = Some(self.number);
         self.number = self.number.wrapping_add(1);
-        let carrier = Frames::dial(&self.interface, frames_of(&self.options)).map_err(|error| unusable(&error))?;
-        let channel = Channel::dial(carrier, &self.options).map_err(|error| match error {
+        let carrier = Frames::connect(&self.interface, frames_of(&self.options)).map_err(|error| unusable(&error))?;
+        let channel = Channel::connect_over(carrier, &self.options).map_err(|error| match error {
             Error::Silent(_) => Fault::environment(format!("nobody answers on the interface {}", self.interface)).hint(
                 "raw Ethernet reaches hosts of the same network only; the option `interface` names the way there",
             ),

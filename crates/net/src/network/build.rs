@@ -1,29 +1,30 @@
-//! From the plain data of a network to the machine.
+//! Builds the machine from the plain data of a network.
 
 use super::Network;
-use crate::agenda::Agenda;
 use crate::cells::Cells;
-use crate::direction::{Direction, Exit};
+use crate::direction::{Direction, PortConfig};
+use crate::event_queue::EventQueue;
 use crate::interface::Card;
 use crate::packet::{Node, Payload};
-use crate::pool::Pool;
-use crate::seen::Tap;
+use crate::shared_buffer::SharedBuffer;
+use crate::tap::Tap;
 use crate::topology::{Edge, Topology};
 use alloc::vec::Vec;
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
 
 impl<P: Payload, T: Tap<P>> Network<P, T> {
-    /// At rest at instant zero. The plan is one that `spec` has checked; a link whose ends it lacks is left out.
+    /// Idle at instant zero. The plan has been checked by `spec`; a link without both ends is left out.
     #[must_use]
     pub fn new(plan: &plan::Network, seed: Seed, tap: T) -> Self {
         let names = plan.hosts.iter().map(|h| h.name.clone()).chain(plan.switches.iter().map(|s| s.name.clone()));
         let topology = Topology::new(plan);
-        let (pools, pool_of) = pools(plan);
-        let exits = Exits { plan, pool_of: &pool_of, watched: T::ON && T::LENGTHS };
+        let (shared_buffers, shared_buffer_of) = shared_buffers(plan);
+        let port_configs =
+            PortConfigs { plan, shared_buffer_of: &shared_buffer_of, lengths_wanted: T::ON && T::LENGTHS };
         let directions = topology.edges.iter().zip(plan.links.iter().flat_map(|link| [link, link])).zip(0..);
         let directions = directions
-            .map(|((edge, link), index)| Direction::new(link, exits.of(edge), seed.child("port").index(index)))
+            .map(|((edge, link), index)| Direction::new(link, port_configs.of(edge), seed.child("port").index(index)))
             .collect();
         let cell_switch = plan.hosts.iter().map(|_| false);
         let cell_switch = cell_switch.chain(plan.switches.iter().map(|s| s.cell_bytes.is_some())).collect();
@@ -33,53 +34,56 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             directions,
             cell_switch,
             cards: plan.hosts.iter().map(|host| Card::new(&host.interface)).collect(),
-            pools,
-            agenda: Agenda::default(),
+            shared_buffers,
+            events: EventQueue::default(),
             flights: Vec::new(),
             free: Vec::new(),
-            numbered: 0,
+            accepted: 0,
             lost: 0,
-            spoilt_frames: 0,
-            condemned: Vec::new(),
+            incomplete_frames: 0,
+            to_drop: Vec::new(),
             displaced: Vec::new(),
             tap,
         }
     }
 }
 
-/// The shared buffers, and which switch has which.
-fn pools(plan: &plan::Network) -> (Vec<Pool>, Vec<Option<usize>>) {
-    let mut pools = Vec::new();
+/// The shared buffers, and the index of each switch's own.
+fn shared_buffers(plan: &plan::Network) -> (Vec<SharedBuffer>, Vec<Option<usize>>) {
+    let mut shared_buffers = Vec::new();
     let of = plan.switches.iter().map(|switch| {
         let limit = switch.buffer_bytes.filter(|_| !switch.buffer_per_port)?;
-        pools.push(Pool::new(limit));
-        Some(pools.len() - 1)
+        shared_buffers.push(SharedBuffer::new(limit));
+        Some(shared_buffers.len() - 1)
     });
     let of = of.collect();
-    (pools, of)
+    (shared_buffers, of)
 }
 
 /// What a direction gets from the nodes at its ends.
-struct Exits<'p> {
+struct PortConfigs<'p> {
     plan: &'p plan::Network,
-    pool_of: &'p [Option<usize>],
-    watched: bool,
+    shared_buffer_of: &'p [Option<usize>],
+    lengths_wanted: bool,
 }
 
-impl<'p> Exits<'p> {
-    fn of(&self, edge: &Edge) -> Exit<'p> {
+impl<'p> PortConfigs<'p> {
+    fn of(&self, edge: &Edge) -> PortConfig<'p> {
         let cells = |node: Node| self.switch(node).and_then(|(switch, _)| switch.cell_bytes);
         let cells = cells(edge.from).or(cells(edge.to)).map(|bytes| Cells { bytes });
-        let exit = Exit { cells, watched: self.watched, ..Exit::default() };
+        let port_config = PortConfig { cells, lengths_wanted: self.lengths_wanted, ..PortConfig::default() };
         match self.switch(edge.from) {
-            Some((switch, index)) => Exit {
+            Some((switch, index)) => PortConfig {
                 queue: switch.queue.as_ref(),
                 port_bytes: switch.buffer_bytes.filter(|_| switch.buffer_per_port),
-                pool: self.pool_of[index],
+                shared_buffer: self.shared_buffer_of[index],
                 early_discard: switch.early_packet_discard,
-                ..exit
+                ..port_config
             },
-            None => Exit { interface: self.plan.hosts.get(edge.from.0 as usize).map(|host| &host.interface), ..exit },
+            None => PortConfig {
+                interface: self.plan.hosts.get(edge.from.0 as usize).map(|host| &host.interface),
+                ..port_config
+            },
         }
     }
 

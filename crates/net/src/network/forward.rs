@@ -1,13 +1,13 @@
-//! One hop of a packet: from a node to the queue before its next link, as whole as it may stay.
+//! One hop of a packet: from a node to the queue before its next link, cut as little as possible.
 
 use super::{Event, Flight, GRANULE, MOST_HOPS, Network};
 use crate::direction::Span;
 use crate::packet::{Node, Payload};
-use crate::seen::{Happening, Place, Port, Reason, Tap};
+use crate::tap::{NetworkEvent, Place, Port, Reason, Tap};
 use stackline_core::time::{Duration, Instant};
 
 impl<P: Payload, T: Tap<P>> Network<P, T> {
-    /// The first segment of a packet is at a node: its slot when it is at its host and in memory.
+    /// The first segment of a packet is at a node: its slot when the packet is at its host and in memory.
     #[inline]
     pub(super) fn at(&mut self, now: Instant, node: Node, slot: u32) -> Option<u32> {
         let flight = self.flights[slot as usize].as_ref()?;
@@ -18,7 +18,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         self.host_receives(now, slot)
     }
 
-    /// Sends a packet on from a node.
+    /// Forwards a packet from a node.
     #[inline]
     pub(super) fn forward(&mut self, now: Instant, node: Node, slot: u32) {
         let Some(flight) = self.flights[slot as usize].as_mut() else { return };
@@ -33,10 +33,10 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             return self.forward_train(now, node, port, slot);
         }
         flight.hops += 1;
-        self.onto(now, port, slot);
+        self.enqueue(now, port, slot);
     }
 
-    fn onto(&mut self, now: Instant, port: Port, slot: u32) {
+    fn enqueue(&mut self, now: Instant, port: Port, slot: u32) {
         let direction = &self.directions[port.0 as usize];
         if direction.cells.is_some() {
             self.enter_cells(now, port, slot);
@@ -48,44 +48,44 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     fn no_path(&mut self, now: Instant, node: Node, slot: u32) {
-        let Some(flight) = self.leave(slot) else { return };
+        let Some(flight) = self.remove(slot) else { return };
         self.lost += u64::from(flight.packet.segments.count);
         if T::ON {
-            self.tap.see(now, Place::Host(node), Happening::Drop(Reason::NoPath), &flight.packet);
+            self.tap.record(now, Place::Host(node), NetworkEvent::Drop(Reason::NoPath), &flight.packet);
         }
     }
 
-    /// Sends a train on, cut to pieces the link takes whole, each when it will not be kept waiting for its last segment.
+    /// Forwards a train, cut into pieces that the link takes whole; each leaves when its last segment cannot delay it.
     fn forward_train(&mut self, now: Instant, node: Node, port: Port, mut slot: u32) {
         loop {
-            let Some((whole, each)) = self.whole_of(now, port, slot) else { return };
+            let Some((whole, each)) = self.largest_piece(now, port, slot) else { return };
             let rest = self.cut(slot, whole);
             let Some(flight) = self.flights[slot as usize].as_mut() else { return };
             let span = u64::from(flight.packet.segments.count - 1) * each.0;
             let ready = Instant(flight.arrival.last.0.saturating_sub(span));
             if ready > now {
                 flight.arrival.first = ready;
-                self.agenda.put(ready, Event::At { node, slot });
+                self.events.put(ready, Event::At { node, slot });
             } else {
                 flight.hops += 1;
-                self.onto(now, port, slot);
+                self.enqueue(now, port, slot);
             }
             let Some(rest) = rest else { return };
             let comes = self.flights[rest as usize].as_ref().map_or(now, |flight| flight.arrival.first);
             if comes > now {
-                return self.agenda.put(comes, Event::At { node, slot: rest });
+                return self.events.put(comes, Event::At { node, slot: rest });
             }
             slot = rest;
         }
     }
 
-    /// How many of a train's segments may go on together, and the time each takes.
-    fn whole_of(&self, now: Instant, port: Port, slot: u32) -> Option<(u32, Duration)> {
+    /// How many of a train's segments may stay together, and the time each takes.
+    fn largest_piece(&self, now: Instant, port: Port, slot: u32) -> Option<(u32, Duration)> {
         let segments = self.flights[slot as usize].as_ref()?.packet.segments;
         let direction = &self.directions[port.0 as usize];
         let time = direction.airtime(now, direction.charged(segments)).unwrap_or(Duration::ZERO);
         let each = time.0 / u64::from(segments.count);
-        // Where the next node takes packets one by one, they come one by one.
+        // Where the next node takes packets one by one, they arrive one by one.
         let to = self.topology.edge(port).to;
         let copied = matches!(self.cards.get(to.0 as usize), Some(Some(_)));
         if direction.holds() || direction.cells.is_some() || copied {
@@ -102,27 +102,27 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         if at >= count {
             return None;
         }
-        let (span, came_by, hops) = (flight.arrival, flight.came_by, flight.hops);
+        let (span, last_port, hops) = (flight.arrival, flight.last_port, flight.hops);
         let packet = flight.packet.split(at);
         flight.arrival = Span { first: span.first, last: span.at(at - 1, count) };
         let arrival = Span { first: span.at(at, count), last: span.last };
-        Some(self.board(Flight { came_by, hops, ..Flight::new(packet, arrival) }))
+        Some(self.insert(Flight { last_port, hops, ..Flight::new(packet, arrival) }))
     }
 
-    /// A packet leaves a queue over `departure`: what is lost on the link ends here, the rest is on its way.
+    /// A packet leaves a queue over `departure`: segments that the link loses end here, the rest travels.
     pub(super) fn depart(&mut self, now: Instant, port: Port, slot: u32, departure: Span, mark: bool) {
         if T::ON {
             let backlog = if T::LENGTHS { self.directions[port.0 as usize].backlog(now) } else { 0 };
-            self.tell(now, port, Happening::Enqueue(backlog), slot);
+            self.emit(now, port, NetworkEvent::Enqueue(backlog), slot);
         }
         if mark {
             self.mark(now, port, slot);
         }
-        self.tell(departure.last, port, Happening::Dequeue, slot);
+        self.emit(departure.last, port, NetworkEvent::Dequeue, slot);
         self.lose_or_travel(port, slot, departure);
     }
 
-    /// Takes out of a train what the link loses.
+    /// Takes the segments that the link loses out of a train.
     pub(super) fn lose_or_travel(&mut self, port: Port, mut slot: u32, mut departure: Span) {
         while let Some((index, reason)) = self.first_lost(port, slot) {
             let count = self.flights[slot as usize].as_ref().map_or(1, |flight| flight.packet.segments.count);
@@ -144,8 +144,8 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     fn mark(&mut self, now: Instant, port: Port, slot: u32) {
         let Some(flight) = self.flights[slot as usize].as_mut() else { return };
         if flight.packet.mark() {
-            self.directions[port.0 as usize].mishaps.marked += u64::from(flight.packet.segments.count);
-            self.tell(now, port, Happening::Mark, slot);
+            self.directions[port.0 as usize].counters.marked += u64::from(flight.packet.segments.count);
+            self.emit(now, port, NetworkEvent::Mark, slot);
         }
     }
 
@@ -159,26 +159,27 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         (0..segments.count).find_map(|index| direction.lost(segments.bytes_of(index)).map(|reason| (index, reason)))
     }
 
-    /// A packet is on the link: it will be at the other end, perhaps twice.
+    /// A packet crosses the link: it arrives at the other end, perhaps twice.
     pub(super) fn travel(&mut self, port: Port, slot: u32, departure: Span) {
         let direction = &mut self.directions[port.0 as usize];
         let arrival = direction.arrival(departure);
-        let doubled = direction.doubled();
+        let duplicated = direction.duplicated();
         let node = self.topology.edge(port).to;
         let Some(flight) = self.flights[slot as usize].as_mut() else { return };
-        (flight.arrival, flight.came_by) = (arrival, Some(port));
+        (flight.arrival, flight.last_port) = (arrival, Some(port));
         let (at, event): (_, fn(Node, u32) -> Event) = if flight.packet.to == node {
             (arrival.last, |_, slot| Event::Complete { slot })
         } else {
             (arrival.first, |node, slot| Event::At { node, slot })
         };
-        self.agenda.put(at, event(node, slot));
-        if doubled {
-            let twin = Flight { came_by: Some(port), hops: flight.hops, ..Flight::new(flight.packet.again(), arrival) };
-            let twin = self.board(twin);
-            self.directions[port.0 as usize].mishaps.duplicated += 1;
-            self.tell(arrival.last, port, Happening::Duplicate, twin);
-            self.agenda.put(at, event(node, twin));
+        self.events.put(at, event(node, slot));
+        if duplicated {
+            let duplicate =
+                Flight { last_port: Some(port), hops: flight.hops, ..Flight::new(flight.packet.again(), arrival) };
+            let duplicate = self.insert(duplicate);
+            self.directions[port.0 as usize].counters.duplicated += 1;
+            self.emit(arrival.last, port, NetworkEvent::Duplicate, duplicate);
+            self.events.put(at, event(node, duplicate));
         }
     }
 }

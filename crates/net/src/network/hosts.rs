@@ -1,9 +1,9 @@
 //! Between a host's memory and its links.
 
 use super::{Event, Network};
-use crate::interface::{Turn, Way};
+use crate::interface::{NextStep, Way};
 use crate::packet::{Node, Payload};
-use crate::seen::{Happening, Place, Reason, Tap};
+use crate::tap::{NetworkEvent, Place, Reason, Tap};
 use stackline_core::time::Instant;
 
 impl<P: Payload, T: Tap<P>> Network<P, T> {
@@ -12,13 +12,13 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let Some(flight) = &self.flights[slot as usize] else { return };
         let (from, to) = (flight.packet.from, flight.packet.to);
         if from == to {
-            // It never meets the interface.
-            return self.agenda.put(now, Event::Complete { slot });
+            // A packet to the sender itself does not use the interface.
+            return self.events.put(now, Event::Complete { slot });
         }
         if !matches!(self.cards.get(from.0 as usize), Some(Some(_))) {
             return self.forward(now, from, slot);
         }
-        // Copying is paid for, and buffers are held, by the packet.
+        // Copies are charged and buffers held for each packet.
         let mut next = Some(slot);
         while let Some(slot) = next {
             next = self.cut(slot, 1);
@@ -27,30 +27,30 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
                 card.leaves(slot, bytes);
             }
         }
-        self.look(now, from);
+        self.start_copy(now, from);
     }
 
-    /// All of a packet has come to its host: its slot once it is in memory.
+    /// All of a packet has reached its host: its slot once it is in memory.
     pub(super) fn host_receives(&mut self, now: Instant, slot: u32) -> Option<u32> {
         let packet = &self.flights[slot as usize].as_ref()?.packet;
         let (from, to, bytes) = (packet.from, packet.to, packet.bytes());
         let Some(Some(card)) = self.cards.get_mut(to.0 as usize).filter(|_| from != to) else { return Some(slot) };
         if card.arrives(slot, bytes) {
-            self.look(now, to);
-        } else if let Some(flight) = self.leave(slot) {
-            if let Some(port) = flight.came_by {
+            self.start_copy(now, to);
+        } else if let Some(flight) = self.remove(slot) {
+            if let Some(port) = flight.last_port {
                 self.directions[port.0 as usize]
                     .count_drop(Reason::InterfaceFull, u64::from(flight.packet.segments.count));
             }
             if T::ON {
-                self.tap.see(now, Place::Host(to), Happening::Drop(Reason::InterfaceFull), &flight.packet);
+                self.tap.record(now, Place::Host(to), NetworkEvent::Drop(Reason::InterfaceFull), &flight.packet);
             }
         }
         None
     }
 
-    /// A copy may be done, a buffer free: the slot of a packet that is now in memory.
-    pub(super) fn turn(&mut self, now: Instant, node: Node) -> Option<u32> {
+    /// Called when a copy may have ended or a buffer is free: the slot of a packet that is now in memory.
+    pub(super) fn finish_copy(&mut self, now: Instant, node: Node) -> Option<u32> {
         let card = self.cards.get_mut(node.0 as usize)?.as_mut()?;
         let done = card.copied(now);
         if let Some((slot, Way::Out)) = done {
@@ -62,16 +62,16 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
                 card.occupied_until(departure);
             }
         }
-        self.look(now, node);
+        self.start_copy(now, node);
         done.filter(|(_, way)| *way == Way::In).map(|(slot, _)| slot)
     }
 
-    /// Lets the interface begin its next copy.
-    fn look(&mut self, now: Instant, node: Node) {
+    /// Begins the interface's next copy.
+    fn start_copy(&mut self, now: Instant, node: Node) {
         let Some(Some(card)) = self.cards.get_mut(node.0 as usize) else { return };
-        match card.turn(now) {
-            Turn::CopyUntil(at) | Turn::WaitUntil(at) => self.agenda.put(at, Event::Turn { node }),
-            Turn::Rest => {}
+        match card.next_step(now) {
+            NextStep::CopyUntil(at) | NextStep::WaitUntil(at) => self.events.put(at, Event::CopyDone { node }),
+            NextStep::Rest => {}
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Controlled delay (Nichols and Jacobson 2012, RFC 8289): when packets have stood longer than a target for a whole
-//! interval, one is dropped, and further ones ever sooner while that goes on.
+//! Controlled delay (Nichols and Jacobson 2012, RFC 8289): when packets have waited longer than a target for a whole
+//! interval, one is dropped, and further ones at growing frequency while that lasts.
 //!
 //! It only decides, one packet at a time, as packets reach the head while the link is free; it holds none.
 
 use stackline_core::time::{Duration, Instant};
 
-/// For so many intervals after dropping ended, it resumes at the rate it had reached.
+/// Within so many intervals after dropping ended, it resumes at the rate it had reached.
 const REMEMBERED_INTERVALS: u64 = 16;
 
 /// The control law and its state.
@@ -13,28 +13,28 @@ const REMEMBERED_INTERVALS: u64 = 16;
 pub struct CoDel {
     target: Duration,
     interval: Duration,
-    /// When packets will have stood too long for a whole interval, if they do now.
-    patience_ends: Option<Instant>,
+    /// When packets will have waited too long for a whole interval, if they do now.
+    above_target_since: Option<Instant>,
     dropping: bool,
     /// When the next one is dropped, in the dropping state.
     next: Instant,
-    /// One was condemned at `next`, and whether the queue still stands after it, so that `next` moves on, is not known.
+    /// A packet was dropped at `next`. If the queue is still too long after it, `next` moves on.
     pending: bool,
-    /// Packets condemned since the dropping state was entered.
+    /// Packets dropped or marked since the dropping state was entered.
     count: u32,
-    /// `count` as it stood when it was entered last.
+    /// `count` when it was entered last.
     entered_with: u32,
 }
 
 impl CoDel {
-    /// `target`: the standing delay that is acceptable; `interval`: within which it has to fall below that, about the
+    /// `target`: the acceptable standing delay; `interval`: the time within which it has to fall below that, about the
     /// longest usual round-trip time.
     #[must_use]
     pub const fn new(target: Duration, interval: Duration) -> Self {
         Self {
             target,
             interval,
-            patience_ends: None,
+            above_target_since: None,
             dropping: false,
             next: Instant(0),
             pending: false,
@@ -43,12 +43,12 @@ impl CoDel {
         }
     }
 
-    /// Whether the packet that has just reached the head, having stood `sojourn`, is to be dropped or marked.
+    /// Whether the packet that has just reached the head after `sojourn` is to be dropped or marked.
     ///
-    /// `backlog_after_bytes` wait behind it; up to `mtu` bytes of those are no standing queue. If it was dropped, offer
-    /// the next one at the same `now`.
+    /// `backlog_after_bytes` wait behind it; up to `mtu` bytes are no standing queue. If it was dropped, offer the next
+    /// one at the same `now`.
     pub fn drop_or_mark(&mut self, now: Instant, sojourn: Duration, backlog_after_bytes: u64, mtu: u64) -> bool {
-        let stands = self.stands_too_long(now, sojourn, backlog_after_bytes, mtu);
+        let stands = self.waited_too_long(now, sojourn, backlog_after_bytes, mtu);
         let pending = core::mem::take(&mut self.pending);
         if !stands {
             self.dropping = false;
@@ -69,16 +69,16 @@ impl CoDel {
         true
     }
 
-    /// Whether packets have stood longer than the target for an interval or more.
-    fn stands_too_long(&mut self, now: Instant, sojourn: Duration, backlog_after_bytes: u64, mtu: u64) -> bool {
+    /// Whether packets have waited longer than the target for an interval or more.
+    fn waited_too_long(&mut self, now: Instant, sojourn: Duration, backlog_after_bytes: u64, mtu: u64) -> bool {
         if sojourn < self.target || backlog_after_bytes <= mtu {
-            self.patience_ends = None;
+            self.above_target_since = None;
             return false;
         }
-        now >= *self.patience_ends.get_or_insert(now + self.interval)
+        now >= *self.above_target_since.get_or_insert(now + self.interval)
     }
 
-    /// Begins to drop: gently, or near the rate that was right a short while ago.
+    /// Begins to drop: slowly, or near the rate that was right a short while ago.
     fn enter(&mut self, now: Instant) {
         let since = self.count - self.entered_with;
         let recent = now.since(self.next).0 < self.interval.0.saturating_mul(REMEMBERED_INTERVALS);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_is_dropped_after_an_interval_and_the_next_ones_ever_sooner() {
+    fn drops_begin_after_an_interval_and_become_more_frequent() {
         let mut codel = CoDel::new(TARGET, INTERVAL);
         let dropped: Vec<u64> = (0..500).filter(|ms| standing(&mut codel, *ms)).collect();
         // 100, then 100 / sqrt(1), 100 / sqrt(2), 100 / sqrt(3) ... later, each at the first packet not before that.
@@ -142,7 +142,7 @@ mod tests {
         let dropped: Vec<u64> = (510..700).filter(|ms| standing(&mut codel, *ms)).collect();
         // The count went from 1 to 7, so it resumes at 6: 100 / sqrt(6) = 40.8 ms.
         assert_eq!(&dropped[..2], [610, 651]);
-        // After 16 intervals nothing is remembered.
+        // After 16 intervals the old rate no longer counts.
         assert!(!codel.drop_or_mark(Instant(700 * MS), Duration::ZERO, 0, 1500));
         let dropped: Vec<u64> = (4000..4300).filter(|ms| standing(&mut codel, *ms)).collect();
         assert_eq!(&dropped[..2], [4100, 4200]);
@@ -177,7 +177,7 @@ mod tests {
         let last = &left[left.len() - 5000..];
         let mean = last.iter().map(|sojourn| sojourn.0).sum::<u64>() / 5000;
         assert!(mean < 2 * TARGET.0, "{mean}");
-        // No more is dropped than came too much, but for what the link was idle.
+        // Dropped is the excess, less what the link was idle.
         assert!((300..=450).contains(&dropped), "{dropped}");
     }
 
@@ -194,9 +194,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_marked_counts_like_what_is_dropped() {
+    fn marked_packets_count_like_dropped_ones() {
         let mut codel = CoDel::new(TARGET, Duration::ZERO);
-        // With an interval of nothing every standing packet is condemned, and the count does not overflow.
+        // With an interval of zero every standing packet is dropped or marked, and the count does not overflow.
         codel.count = u32::MAX;
         codel.entered_with = u32::MAX - 1;
         assert!((1..10).all(|ms| standing(&mut codel, ms)));

@@ -1,4 +1,4 @@
-//! First in, first out: what waits, since when, and how many bytes it is together. It has no limit and drops nothing.
+//! First in, first out, with instants of entry and total bytes. It has no limit and drops nothing.
 
 use alloc::collections::VecDeque;
 use stackline_core::time::Instant;
@@ -29,14 +29,14 @@ impl<T> Fifo<T> {
         self.bytes += bytes;
     }
 
-    /// Takes the item at the head, with the instant at which it came and its bytes.
+    /// Takes the item at the head, with its instant of entry and its bytes.
     pub fn pop(&mut self) -> Option<(Instant, u64, T)> {
         let head = self.waiting.pop_front()?;
         self.bytes -= head.1;
         Some(head)
     }
 
-    /// The item at the head, as [`Self::pop`] would tell it.
+    /// The item at the head, as [`Self::pop`] would return it.
     #[must_use]
     pub fn head(&self) -> Option<(Instant, u64, &T)> {
         self.waiting.front().map(|(since, bytes, item)| (*since, *bytes, item))

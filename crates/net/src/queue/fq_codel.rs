@@ -1,7 +1,7 @@
-//! A queue for each flow, served in turn by deficit round robin, each with its own CoDel; flows that send little go first
+//! A queue for each flow, served by deficit round robin, each with its own CoDel; flows that send little go first
 //! (FQ-CoDel, RFC 8290).
 //!
-//! It has no limit of its own: who finds it too full asks for the fattest queue's head until it is not.
+//! It has no limit of its own: the caller drops from the longest queue until everything fits.
 
 use super::Verdict;
 use super::codel::CoDel;
@@ -15,10 +15,10 @@ use stackline_core::time::{Duration, Instant};
 /// No queue yet.
 const NONE: u32 = u32::MAX;
 
-/// Queues of items by flow. A queue is made when the first packet falls to it; then nothing is allocated but growth.
+/// Queues of items by flow. A queue is made for the first packet with its hash; later allocations are growth only.
 #[derive(Clone, Debug)]
 pub struct FqCoDel<T> {
-    /// CoDel at rest, for the next queue that is made.
+    /// CoDel in its first state, for the next queue that is made.
     codel: CoDel,
     quantum: i64,
     mtu: u64,
@@ -94,9 +94,9 @@ impl<T> FqCoDel<T> {
         }
     }
 
-    /// Takes the item whose turn it is. One that CoDel wants dropped or marked goes to `condemned`, which marks it and
-    /// gives it back, to be taken, or keeps it, and the next has its turn.
-    pub fn pop(&mut self, now: Instant, mut condemned: impl FnMut(T, Verdict) -> Option<T>) -> Option<T> {
+    /// Takes the next item. One that CoDel wants dropped or marked goes to `to_drop`, which returns it marked, or keeps
+    /// it, and the next one follows.
+    pub fn pop(&mut self, now: Instant, mut to_drop: impl FnMut(T, Verdict) -> Option<T>) -> Option<T> {
         loop {
             let from_new = !self.new.is_empty();
             let list = if from_new { &mut self.new } else { &mut self.old };
@@ -108,13 +108,13 @@ impl<T> FqCoDel<T> {
                 self.old.push_back(at);
                 continue;
             }
-            if let Some((bytes, item)) = self.head(at, now, &mut condemned) {
+            if let Some((bytes, item)) = self.head(at, now, &mut to_drop) {
                 let spent = i64::try_from(bytes).unwrap_or(i64::MAX);
                 let queue = &mut self.queues[at as usize];
                 queue.deficit = queue.deficit.saturating_sub(spent);
                 return Some(item);
             }
-            // A new queue that ran empty waits for its turn among the old ones, so that it cannot be new all the time.
+            // A new queue that has run empty waits among the old ones, so that it cannot be new all the time.
             if from_new {
                 self.new.pop_front();
                 self.old.push_back(at);
@@ -125,16 +125,16 @@ impl<T> FqCoDel<T> {
         }
     }
 
-    /// Takes the head of the queue with most bytes, to be dropped when everything together is too much.
-    pub fn fattest_drop(&mut self) -> Option<T> {
-        let fattest = self.queues.iter_mut().rev().max_by_key(|queue| queue.waiting.bytes())?;
-        let (_, bytes, item) = fattest.waiting.pop()?;
+    /// Takes the head of the longest queue in bytes, to be dropped when the total is too much.
+    pub fn drop_from_longest(&mut self) -> Option<T> {
+        let longest = self.queues.iter_mut().rev().max_by_key(|queue| queue.waiting.bytes())?;
+        let (_, bytes, item) = longest.waiting.pop()?;
         self.bytes -= bytes;
         self.items -= 1;
         Some(item)
     }
 
-    /// The place of the flow's queue.
+    /// The index of the flow's queue.
     fn queue(&mut self, flow: u32) -> u32 {
         let hash = self.perturbation.index(u64::from(flow)).0;
         let place = (u128::from(hash) * self.queue_of.len() as u128) >> 64;
@@ -147,8 +147,8 @@ impl<T> FqCoDel<T> {
         *known
     }
 
-    /// The first item of a queue that CoDel lets pass, or that was given back, with its bytes.
-    fn head(&mut self, at: u32, now: Instant, condemned: &mut impl FnMut(T, Verdict) -> Option<T>) -> Option<(u64, T)> {
+    /// The first item of a queue that CoDel lets pass, or that was returned marked, with its bytes.
+    fn head(&mut self, at: u32, now: Instant, to_drop: &mut impl FnMut(T, Verdict) -> Option<T>) -> Option<(u64, T)> {
         let queue = &mut self.queues[at as usize];
         while let Some((since, bytes, item)) = queue.waiting.pop() {
             self.bytes -= bytes;
@@ -157,7 +157,7 @@ impl<T> FqCoDel<T> {
             if !queue.codel.drop_or_mark(now, sojourn, queue.waiting.bytes(), self.mtu) {
                 return Some((bytes, item));
             }
-            if let Some(item) = condemned(item, Verdict { bytes, sojourn }) {
+            if let Some(item) = to_drop(item, Verdict { bytes, sojourn }) {
                 return Some((bytes, item));
             }
         }
@@ -177,12 +177,12 @@ mod tests {
         FqCoDel::new(Duration(5 * MS), Duration(100 * MS), 1024, 1514, 1514, 1)
     }
 
-    fn swallow<T>(_: T, _: Verdict) -> Option<T> {
+    fn drop_item<T>(_: T, _: Verdict) -> Option<T> {
         None
     }
 
     fn drain<T>(queue: &mut FqCoDel<T>) -> Vec<T> {
-        core::iter::from_fn(|| queue.pop(NOW, swallow)).collect()
+        core::iter::from_fn(|| queue.pop(NOW, drop_item)).collect()
     }
 
     #[test]
@@ -195,14 +195,14 @@ mod tests {
             queue.push(NOW, 2, 300, 2);
         }
         let mut sent = [0_u64; 3];
-        for flow in core::iter::from_fn(|| queue.pop(NOW, swallow)).take(600) {
+        for flow in core::iter::from_fn(|| queue.pop(NOW, drop_item)).take(600) {
             sent[flow] += [0, 1500, 300][flow];
         }
         assert!(sent[1].abs_diff(sent[2]) <= 2 * 1514, "{sent:?}");
     }
 
     #[test]
-    fn turns_by_hand() {
+    fn round_robin_by_hand() {
         let mut queue = FqCoDel::new(Duration(5 * MS), Duration(100 * MS), 1024, 1000, 1514, 1);
         for (flow, bytes, name) in [(1, 600, "a1"), (1, 600, "a2"), (1, 600, "a3"), (2, 1000, "b1"), (2, 1000, "b2")] {
             queue.push(NOW, flow, bytes, name);
@@ -213,7 +213,7 @@ mod tests {
         for name in ["a4", "a5", "a6"] {
             queue.push(NOW, 1, 600, name);
         }
-        assert_eq!([queue.pop(NOW, swallow), queue.pop(NOW, swallow)], [Some("a4"), Some("a5")]);
+        assert_eq!([queue.pop(NOW, drop_item), queue.pop(NOW, drop_item)], [Some("a4"), Some("a5")]);
         queue.push(NOW, 2, 100, "b3");
         assert_eq!(drain(&mut queue), ["b3", "a6"]);
     }
@@ -232,9 +232,9 @@ mod tests {
                 queue.push(now, 3, 100, (3, now));
             }
             while queue.bytes() > 150_000 {
-                assert_ne!(queue.fattest_drop().unwrap().0, 3);
+                assert_ne!(queue.drop_from_longest().unwrap().0, 3);
             }
-            let (flow, since) = queue.pop(now, swallow).unwrap();
+            let (flow, since) = queue.pop(now, drop_item).unwrap();
             if flow == 3 {
                 sparse += 1;
                 assert_eq!(now, since, "it leaves when it comes");
@@ -244,19 +244,19 @@ mod tests {
     }
 
     #[test]
-    fn overload_takes_from_the_head_of_the_fattest() {
+    fn overload_drops_the_head_of_the_longest_queue() {
         let mut queue = fair();
         for (flow, bytes, name) in [(1, 100, "a1"), (2, 900, "b1"), (2, 200, "b2"), (3, 1000, "c1")] {
             queue.push(NOW, flow, bytes, name);
         }
         assert_eq!((queue.bytes(), queue.len()), (2200, 4));
         assert_eq!(
-            [queue.fattest_drop(), queue.fattest_drop(), queue.fattest_drop()],
+            [queue.drop_from_longest(), queue.drop_from_longest(), queue.drop_from_longest()],
             [Some("b1"), Some("c1"), Some("b2")]
         );
         assert_eq!((queue.bytes(), queue.len()), (100, 1));
         assert_eq!(drain(&mut queue), ["a1"]);
-        assert_eq!((queue.fattest_drop(), queue.is_empty()), (None, true));
+        assert_eq!((queue.drop_from_longest(), queue.is_empty()), (None, true));
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
                         let taken = queue.pop(now, |item, _| { fallen.push(item); None });
                         gone.extend(fallen.into_iter().chain(taken));
                     }
-                    1 => gone.extend(queue.fattest_drop()),
+                    1 => gone.extend(queue.drop_from_longest()),
                     _ => {
                         queue.push(now, flow, bytes, (flow, at, bytes));
                         (inside, pushed) = (inside + bytes, pushed + 1);

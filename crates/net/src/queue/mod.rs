@@ -1,6 +1,6 @@
-//! Who waits before a link, and who is dropped: disciplines as pure decisions, and the containers some of them need.
+//! Queue disciplines: pure decisions, and the containers that some of them need.
 //!
-//! Nothing here knows a link, a packet or a limit: the caller tells sizes and instants, and does what it is told.
+//! They hold neither links nor limits: the caller passes sizes and instants and carries out the decision.
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -18,22 +18,22 @@ pub mod red;
 
 use stackline_core::time::Duration;
 
-/// What a discipline that decides at arrival says of a packet.
+/// The decision of a discipline that decides at arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It may join the queue.
     Take,
-    /// By chance or by the controller: mark it if it may be marked, else drop it.
+    /// By probability or by the controller: mark it if allowed, else drop it.
     Early,
     /// Drop it even if it may be marked.
     Forced,
 }
 
-/// What is held against a packet that a discipline condemns at departure.
+/// Why a discipline drops or marks a packet at departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Its bytes.
     pub bytes: u64,
-    /// How long it stood in the queue.
+    /// How long it waited in the queue.
     pub sojourn: Duration,
 }

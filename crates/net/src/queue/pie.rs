@@ -1,27 +1,27 @@
 //! Proportional integral controller enhanced (PIE, RFC 8033): drops or marks at arrival with a probability that is
 //! adjusted at regular intervals so that the queueing delay keeps to a target.
 //!
-//! It never ticks: adjustments that were due since the last arrival are made up for at the next one, from the delay that
-//! must have been there in between.
+//! It needs no ticks: adjustments since the last arrival are made at the next one, from the delays there must have been
+//! in between.
 
 use super::Admission;
-use crate::chance;
+use crate::bernoulli;
 use stackline_core::random::{Generator, Seed};
 use stackline_core::time::{Duration, Instant};
 
-/// Gain of the departure from the target, per second of delay, at the usual interval of adjustment.
+/// Gain of the deviation from the target, per second of delay, at the usual update interval.
 const ALPHA: f64 = 0.125;
 /// Gain of the change since the last adjustment, likewise.
 const BETA: f64 = 1.25;
-/// That interval.
+/// The usual update interval.
 const USUAL_UPDATE: Duration = Duration(15_000_000);
-/// A burst of this length is let through after the queue was at rest.
+/// A burst of this length passes after the queue was uncongested.
 const MAX_BURST: Duration = Duration(150_000_000);
-/// Above this probability what could be marked is dropped.
+/// Above this probability packets that could be marked are dropped.
 const MOST_MARKED: f64 = 0.1;
-/// Below this share of the target the delay is no congestion.
+/// Below this fraction of the target the delay is no congestion.
 const HALF: u64 = 2;
-/// Adjustments made up for at one arrival; older ones are passed over. At 15 ms these are the last minute.
+/// Most adjustments at one arrival; older ones are skipped. At 15 ms these are the last minute.
 const MOST_UPDATES: u64 = 4096;
 
 /// The controller.
@@ -33,14 +33,14 @@ pub struct Pie {
     alpha: f64,
     beta: f64,
     probability: f64,
-    /// Sum of the probabilities since the last drop: none comes too soon after it, none too late.
+    /// Sum of the probabilities since the last drop, which keeps drops neither too close nor too far apart.
     accumulated: f64,
     burst: Duration,
-    /// Delay at the last adjustment, and when that was due.
-    delay_then: Duration,
+    /// Delay at the last adjustment, and its instant.
+    updated_delay: Duration,
     updated: Instant,
-    /// Delay at the last arrival, and when that was.
-    delay_seen: Duration,
+    /// Delay at the last arrival, and its instant.
+    last_delay: Duration,
     seen: Instant,
     /// Running mean of the packets' bytes.
     typical_bytes: u64,
@@ -48,7 +48,7 @@ pub struct Pie {
 }
 
 impl Pie {
-    /// `target`: the delay to keep to; `update`: how often the probability is adjusted.
+    /// `target`: the delay to keep to; `update`: the interval of adjustment.
     #[must_use]
     pub fn new(target: Duration, update: Duration, seed: Seed) -> Self {
         let update = Duration(update.0.max(1));
@@ -62,54 +62,54 @@ impl Pie {
             probability: 0.0,
             accumulated: 0.0,
             burst: MAX_BURST,
-            delay_then: Duration::ZERO,
+            updated_delay: Duration::ZERO,
             updated: Instant(0),
-            delay_seen: Duration::ZERO,
+            last_delay: Duration::ZERO,
             seen: Instant(0),
             typical_bytes: 0,
             generator: seed.generator(),
         }
     }
 
-    /// What becomes of a packet of `bytes` that would wait for `delay` behind `backlog_bytes`.
+    /// The decision about a packet of `bytes` that would wait for `delay` behind `backlog_bytes`.
     pub fn admit(&mut self, now: Instant, delay: Duration, backlog_bytes: u64, bytes: u64) -> Admission {
-        self.catch_up(now, delay);
-        (self.seen, self.delay_seen) = (now, delay);
-        // An eighth of the difference; the first one is taken as typical.
+        self.update_probability(now, delay);
+        (self.seen, self.last_delay) = (now, delay);
+        // A moving average with weight 1/8; it starts at the first size.
         let step =
             if self.typical_bytes == 0 { bytes } else { self.typical_bytes - self.typical_bytes / 8 + bytes / 8 };
         self.typical_bytes = step.max(1);
-        if self.at_rest(delay) {
+        if self.is_uncongested(delay) {
             self.burst = MAX_BURST;
         }
-        if self.burst > Duration::ZERO || self.spares(backlog_bytes) || !self.falls() {
+        if self.burst > Duration::ZERO || self.is_small_queue(backlog_bytes) || !self.draws_drop() {
             return Admission::Take;
         }
         if self.probability > MOST_MARKED { Admission::Forced } else { Admission::Early }
     }
 
-    /// The probability in force, 0 to 1.
+    /// The current probability, 0 to 1.
     #[must_use]
     pub const fn probability(&self) -> f64 {
         self.probability
     }
 
-    /// Whether nothing is congested nor was: the next burst is allowed again.
-    fn at_rest(&self, delay: Duration) -> bool {
-        self.probability == 0.0 && self.low(delay) && self.low(self.delay_then)
+    /// Whether there is no congestion now nor at the last adjustment: the next burst passes.
+    fn is_uncongested(&self, delay: Duration) -> bool {
+        self.probability == 0.0 && self.low(delay) && self.low(self.updated_delay)
     }
 
     const fn low(&self, delay: Duration) -> bool {
         delay.0 < self.target.0 / HALF
     }
 
-    /// Keeps the link busy: hardly any delay, or hardly anything queued, is no reason to drop.
-    const fn spares(&self, backlog_bytes: u64) -> bool {
-        self.low(self.delay_then) && self.probability < 0.2 || backlog_bytes <= 2 * self.typical_bytes
+    /// Keeps the link busy: with hardly any delay or backlog nothing is dropped.
+    const fn is_small_queue(&self, backlog_bytes: u64) -> bool {
+        self.low(self.updated_delay) && self.probability < 0.2 || backlog_bytes <= 2 * self.typical_bytes
     }
 
-    /// Draws, but for what comes too soon or too late after the last one.
-    fn falls(&mut self) -> bool {
+    /// Draws, except too soon or too late after the last drop.
+    fn draws_drop(&mut self) -> bool {
         if self.probability == 0.0 {
             self.accumulated = 0.0;
         }
@@ -117,25 +117,25 @@ impl Pie {
         if self.accumulated < 0.85 {
             return false;
         }
-        let falls = self.accumulated >= 8.5 || chance::happens(self.probability, &mut self.generator);
-        if falls {
+        let draws_drop = self.accumulated >= 8.5 || bernoulli::draw(self.probability, &mut self.generator);
+        if draws_drop {
             self.accumulated = 0.0;
         }
-        falls
+        draws_drop
     }
 
-    /// Makes the adjustments that were due until now, with the delay there was when each was due.
-    fn catch_up(&mut self, now: Instant, delay: Duration) {
+    /// Makes the adjustments due until now, each with the delay of its instant.
+    fn update_probability(&mut self, now: Instant, delay: Duration) {
         let mut due = now.since(self.updated).0 / self.update.0;
         if due > MOST_UPDATES {
             let passed = Duration((due - MOST_UPDATES) * self.update.0);
             due = MOST_UPDATES;
             self.updated += passed;
-            self.delay_then = self.delay_at(self.updated, now, delay);
+            self.updated_delay = self.delay_at(self.updated, now, delay);
             self.burst = Duration(self.burst.0.saturating_sub(passed.0));
         }
         while due > 0 {
-            let still = self.probability == 0.0 && self.delay_then == Duration::ZERO && delay == Duration::ZERO;
+            let still = self.probability == 0.0 && self.updated_delay == Duration::ZERO && delay == Duration::ZERO;
             // Where nothing changes any more, the rest is one step.
             let steps = if still { due } else { 1 };
             self.updated += Duration(steps * self.update.0);
@@ -144,30 +144,30 @@ impl Pie {
         }
     }
 
-    /// The delay at an instant since the last arrival, when nothing came: it falls by a nanosecond each nanosecond, so
-    /// it is known from what is left now, or, when nothing is, from what there was.
+    /// The delay at an instant since the last arrival: it falls by a nanosecond each nanosecond, so it follows from
+    /// what is left now, or, when nothing is left, from the last delay.
     fn delay_at(&self, at: Instant, now: Instant, delay: Duration) -> Duration {
         if delay > Duration::ZERO {
             return delay + now.since(at);
         }
-        Duration(self.delay_seen.0.saturating_sub(at.since(self.seen).0))
+        Duration(self.last_delay.0.saturating_sub(at.since(self.seen).0))
     }
 
     /// One adjustment.
     fn adjust(&mut self, delay: Duration) {
         let error = delay.seconds() - self.target.seconds();
-        let change = delay.seconds() - self.delay_then.seconds();
+        let change = delay.seconds() - self.updated_delay.seconds();
         let mut step = (self.alpha * error + self.beta * change) / self.caution();
         if self.probability >= 0.1 {
             step = step.min(0.02);
         }
         self.probability += step;
-        if delay == Duration::ZERO && self.delay_then == Duration::ZERO {
+        if delay == Duration::ZERO && self.updated_delay == Duration::ZERO {
             self.probability *= 0.98;
         }
         self.probability = self.probability.clamp(0.0, 1.0);
         self.burst = Duration(self.burst.0.saturating_sub(self.update.0));
-        self.delay_then = delay;
+        self.updated_delay = delay;
     }
 
     /// A small probability is adjusted in small steps.
@@ -195,14 +195,14 @@ mod tests {
     fn one_adjustment_by_hand() {
         let mut pie = pie(1);
         pie.probability = 0.05;
-        pie.delay_then = Duration(20 * MS);
+        pie.updated_delay = Duration(20 * MS);
         pie.adjust(Duration(25 * MS));
         // (0.125 x 10 ms + 1.25 x 5 ms) / 2
         assert!((pie.probability() - 0.053_75).abs() < 1e-12);
         pie.probability = 0.5;
         pie.adjust(Duration(1000 * MS));
         assert!((pie.probability() - 0.52).abs() < 1e-12, "no more than 2 % at once");
-        pie.delay_then = Duration::ZERO;
+        pie.updated_delay = Duration::ZERO;
         pie.adjust(Duration::ZERO);
         assert!((pie.probability() - (0.52 - 0.001_875) * 0.98).abs() < 1e-12);
     }
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn adjustments_are_made_up_for_with_the_delay_there_was() {
+    fn late_adjustments_use_the_delay_of_their_instant() {
         let mut lazy = pie(1);
         lazy.admit(Instant(0), Duration(100 * MS), 50_000, 1000);
         lazy.admit(Instant(60 * MS), Duration(50 * MS), 50_000, 1000);
@@ -232,12 +232,12 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_let_through_after_a_rest() {
+    fn a_burst_passes_after_an_idle_time() {
         let mut pie = pie(1);
         let taken = |pie: &mut Pie, ms: u64| pie.admit(Instant(ms * MS), Duration(100 * MS), 100_000, 1000);
         assert!((0..150).all(|ms| taken(&mut pie, ms) == Admission::Take));
         assert!((150..5_000).any(|ms| taken(&mut pie, ms) != Admission::Take));
-        // An hour of rest brings the probability to nothing and the allowance back.
+        // An hour without load brings the probability to zero and the burst allowance back.
         let hour = 3_600_000;
         assert_eq!(pie.admit(Instant(hour * MS), Duration::ZERO, 0, 1000), Admission::Take);
         assert_eq!(pie.probability(), 0.0);
@@ -245,10 +245,10 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_marked_is_dropped_above_a_tenth() {
+    fn above_a_tenth_marking_becomes_dropping() {
         for (probability, expected) in [(0.09, Admission::Early), (0.11, Admission::Forced)] {
             let mut pie = pie(2);
-            (pie.burst, pie.delay_then, pie.probability) = (Duration::ZERO, TARGET, probability);
+            (pie.burst, pie.updated_delay, pie.probability) = (Duration::ZERO, TARGET, probability);
             let not_taken: Vec<Admission> = (0..1000)
                 .map(|_| pie.admit(Instant(0), TARGET, 100_000, 1000))
                 .filter(|admission| *admission != Admission::Take)
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn gaps_are_neither_too_short_nor_too_long() {
         let mut pie = pie(3);
-        (pie.burst, pie.delay_then, pie.probability) = (Duration::ZERO, TARGET, 0.05);
+        (pie.burst, pie.updated_delay, pie.probability) = (Duration::ZERO, TARGET, 0.05);
         let fallen: Vec<usize> =
             (0..100_000).filter(|_| pie.admit(Instant(0), TARGET, 100_000, 1000) != Admission::Take).collect();
         let gaps: Vec<usize> = fallen.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_queue_of_two_packets_is_spared() {
         let mut pie = pie(4);
-        (pie.burst, pie.delay_then, pie.probability) = (Duration::ZERO, TARGET, 1.0);
+        (pie.burst, pie.updated_delay, pie.probability) = (Duration::ZERO, TARGET, 1.0);
         assert!((0..100).all(|_| pie.admit(Instant(0), TARGET, 2_000, 1000) == Admission::Take));
         assert_eq!(pie.admit(Instant(0), TARGET, 2_001, 1000), Admission::Forced);
     }
@@ -300,7 +300,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_times_and_delays_leave_a_probability(
+        fn the_probability_stays_between_zero_and_one(
             steps in proptest::collection::vec((0_u64..1 << 50, 0_u64..1 << 50), 1..50), update in 0_u64..1 << 40,
         ) {
             let mut pie = Pie::new(TARGET, Duration(update), Seed::root(1));

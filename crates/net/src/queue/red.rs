@@ -2,11 +2,11 @@
 //! more packets are dropped or marked at arrival, spread evenly instead of in clusters.
 
 use super::Admission;
-use crate::chance;
+use crate::bernoulli;
 use stackline_core::random::{Generator, Seed};
 use stackline_core::time::Instant;
 
-/// The average length of a queue, and what follows from it.
+/// The average length of a queue, and the drop probability that follows from it.
 #[derive(Clone, Debug)]
 pub struct Red {
     min: f64,
@@ -15,24 +15,24 @@ pub struct Red {
     weight: f64,
     /// Average length in bytes.
     average: f64,
-    /// Packets taken since the last one that was not, while the average is above the minimum.
+    /// Packets taken since the last early drop, while the average is above the minimum.
     taken: u32,
     generator: Generator,
 }
 
 impl Red {
-    /// Below an average of `min_bytes` nothing is dropped; the probability rises to `most` at `max_bytes`, from there to
-    /// 1 at twice `max_bytes`. `weight` is that of the newest length in the average, 0 to 1.
+    /// Below an average of `min_bytes` nothing is dropped; the probability rises to `most` at `max_bytes`, from there
+    /// to 1 at twice `max_bytes`. `weight` is the newest length's weight in the average, 0 to 1.
     #[must_use]
     pub fn new(min_bytes: u64, max_bytes: u64, most: f64, weight: f64, seed: Seed) -> Self {
         let (min, max) = (min_bytes as f64, max_bytes as f64);
         Self { min, max, most, weight, average: 0.0, taken: 0, generator: seed.generator() }
     }
 
-    /// What becomes of a packet that finds so many bytes in the queue.
+    /// The decision about a packet that finds so many bytes in the queue.
     ///
-    /// `idle_since` says since when the link has had nothing to send, if so: the average then falls as if a packet of
-    /// `typical_ns` had left over and over in that time.
+    /// `idle_since`: since when the link has been idle, if it is: the average falls as if packets of `typical_ns` had
+    /// left in that time.
     pub fn admit(
         &mut self,
         now: Instant,
@@ -61,18 +61,18 @@ impl Red {
         self.average
     }
 
-    /// Lets the average fall for packets that could have left an empty queue.
+    /// Lowers the average for packets that could have left an empty queue.
     fn rest(&mut self, idle_ns: u64, typical_ns: u64) {
         let packets = idle_ns as f64 / typical_ns.max(1) as f64;
         self.average *= libm::pow(1.0 - self.weight, packets);
     }
 
-    /// The gap between two early ones is uniform from 1 to 1 / probability, not geometric.
+    /// The gap between two early drops is uniform from 1 to 1 / probability, not geometric.
     fn draw(&mut self) -> Admission {
         let probability = self.probability();
         let spread = 1.0 - f64::from(self.taken) * probability;
         let uniform = if spread > probability { probability / spread } else { 1.0 };
-        if chance::happens(uniform, &mut self.generator) {
+        if bernoulli::draw(uniform, &mut self.generator) {
             self.taken = 0;
             return Admission::Early;
         }
@@ -80,7 +80,7 @@ impl Red {
         Admission::Take
     }
 
-    /// By the average alone.
+    /// The probability by the average alone.
     fn probability(&self) -> f64 {
         if self.average < self.max {
             self.most * (self.average - self.min) / (self.max - self.min)
@@ -168,7 +168,7 @@ mod tests {
         }
 
         #[test]
-        fn no_length_and_no_pause_makes_an_average_that_cannot_be(
+        fn the_average_stays_within_the_lengths(
             steps in proptest::collection::vec((0_u64..1 << 40, proptest::option::of(0_u64..1 << 40)), 1..200), weight in 0.0..=1.0,
         ) {
             let mut red = Red::new(0, 0, 1.0, weight, Seed::root(1));

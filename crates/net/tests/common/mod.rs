@@ -4,7 +4,7 @@
 use stackline_core::network::{Host, Link, Network as Plan, Rate, Switch};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{Ecn, Happening, Network, Node, Packet, Payload, Place, Segments, Tap};
+use stackline_net::{Ecn, Network, NetworkEvent, Node, Packet, Payload, Place, Segments, Tap};
 
 pub(crate) const MS: u64 = 1_000_000;
 
@@ -22,13 +22,13 @@ impl Payload for Numbers {
     }
 }
 
-/// One line a happening.
+/// One line for each event.
 #[derive(Debug, Default)]
 pub(crate) struct Log(pub(crate) Vec<(Instant, String)>);
 
 impl Tap<Numbers> for Log {
     const ON: bool = true;
-    fn see(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<Numbers>) {
+    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<Numbers>) {
         let place = match place {
             Place::Port(port) => format!("port {}", port.0),
             Place::Host(node) => format!("host {}", node.0),

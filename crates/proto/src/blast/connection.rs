@@ -1,27 +1,29 @@
-//! One end of a connection: it is opened, carries a stream each way, and is closed, over whatever loses packets.
+//! One end of a connection over a lossy path: opening, a stream each way, closing.
 //!
-//! Opening and closing are repeated until answered, closing for a bounded time only: whoever closes cannot know whether the
-//! last word was heard (two armies), so after [`FAREWELL`] it is closed as well, and nothing of the streams is at stake then:
-//! it closes when everything it sent has been acknowledged.
+//! Opening and closing are repeated until answered. The closing side cannot know whether its last message arrived (the
+//! two-generals problem), so after [`CLOSE_TIMEOUT`] it counts as closed. No data is at stake then: it closes only when
+//! everything it sent has been acknowledged.
 
+use super::interval::Wait;
+use super::negotiation::{ConnectParameters, Nonce, Refusal, Token};
 use super::options::Options;
 use super::receiver::{Arrival, Received, Receiver};
-use super::sender::{Run, Sender, Sent, Wait};
-use super::terms::{Nonce, Refusal, Terms, Token};
+use super::run::Run;
+use super::sender::{Sender, Sent};
 use super::wire::{FIN, Header, Kind};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// Opening and closing are said again after so long, then after twice as long, up to the longest.
-const AGAIN: Duration = Duration(20_000_000);
-const AGAIN_LONGEST: Duration = Duration(1_000_000_000);
-/// How long whoever closes waits for an answer.
-pub const FAREWELL: Duration = Duration(1_000_000_000);
+/// Opening and closing are repeated after so long, then after twice as long, up to the longest.
+const FIRST_REPEAT: Duration = Duration(20_000_000);
+const LONGEST_REPEAT: Duration = Duration(1_000_000_000);
+/// How long the closing side waits for an answer.
+pub const CLOSE_TIMEOUT: Duration = Duration(1_000_000_000);
 
 /// Where a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Waiting for somebody to open it.
+    /// Waiting for a peer to open it.
     Listening,
     /// Opening.
     Opening,
@@ -40,7 +42,7 @@ pub enum State {
 pub enum Failure {
     /// The peer has been silent for longer than the options' patience.
     Silent,
-    /// The peer does not want it.
+    /// The peer refused it.
     Refused(Refusal),
 }
 
@@ -53,22 +55,22 @@ pub enum Output {
     Run(Run),
 }
 
-/// Why it wants to be asked again.
+/// Why it has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The sender wants to.
+    /// The sender has something to do.
     Sender(Wait),
-    /// An answer waits to be sent, or nothing more has come of a blast for long enough to say so.
+    /// An answer is to be sent, or missing packets are to be reported.
     Answer,
     /// The peer has been silent for too long in the middle of a blast.
     Silent,
-    /// The connection has to be asked for again.
+    /// The opening has to be repeated.
     Open,
-    /// Its end has to be said again, or is no longer waited for.
+    /// The closing has to be repeated, or has timed out.
     Close,
 }
 
-/// What a connection has seen.
+/// Facts about a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Facts {
     /// As a sender.
@@ -81,7 +83,7 @@ pub struct Facts {
     pub rate: Option<f64>,
 }
 
-/// Something said again and again.
+/// A message that is repeated.
 #[derive(Clone, Copy, Debug)]
 struct Repeat {
     at: Instant,
@@ -92,15 +94,15 @@ struct Repeat {
 
 impl Repeat {
     fn new(now: Instant, patience: Duration) -> Self {
-        Self { at: now, wait: AGAIN, until: now + patience, times: 0 }
+        Self { at: now, wait: FIRST_REPEAT, until: now + patience, times: 0 }
     }
 
-    /// Whether it is due; then it is said again later.
+    /// Whether it is due; if so, the next repetition is scheduled.
     fn due(&mut self, now: Instant) -> bool {
         let due = self.at <= now;
         if due {
             (self.at, self.times) = (now + self.wait, self.times + 1);
-            self.wait = Duration((2 * self.wait.0).min(AGAIN_LONGEST.0));
+            self.wait = Duration((2 * self.wait.0).min(LONGEST_REPEAT.0));
         }
         due
     }
@@ -119,15 +121,15 @@ pub struct Connection {
     receiver: Receiver,
     repeat: Option<Repeat>,
     opened: Instant,
-    /// What is answered at once: the kind, and whom a refusal is for.
+    /// The immediate answer: its kind, and the connection a refusal is for.
     reply: Option<(Kind, u32, u8)>,
-    heard_close: bool,
+    peer_closed: bool,
 }
 
 impl Connection {
-    /// Opens a connection; `id` tells it from others between the same two ends.
+    /// Opens a connection; `id` distinguishes it from others between the same two ends.
     #[must_use]
-    pub fn dial(now: Instant, options: &Options, token: Token, nonce: Nonce, id: u32) -> Self {
+    pub fn connect(now: Instant, options: &Options, token: Token, nonce: Nonce, id: u32) -> Self {
         let mut connection = Self::new(options, token, nonce, id, State::Opening);
         connection.repeat = Some(Repeat::new(now, connection.options.patience));
         connection.opened = now;
@@ -154,7 +156,7 @@ impl Connection {
             repeat: None,
             opened: Instant(0),
             reply: None,
-            heard_close: false,
+            peer_closed: false,
         }
     }
 
@@ -216,7 +218,7 @@ impl Connection {
         self.receiver.checked(number, right);
     }
 
-    /// Closes the connection once everything sent has arrived; what was handed over before it was open never leaves then.
+    /// Closes the connection once everything sent has arrived; data written before it was open is discarded.
     pub fn close(&mut self, now: Instant) {
         match self.state {
             State::Open => {
@@ -226,7 +228,7 @@ impl Connection {
             // The peer may have opened it already.
             State::Opening => {
                 self.state = State::Closing;
-                self.repeat = Some(Repeat::new(now, FAREWELL));
+                self.repeat = Some(Repeat::new(now, CLOSE_TIMEOUT));
             }
             State::Listening => self.state = State::Closed,
             State::Closing | State::Closed | State::Failed(_) => {}
@@ -235,42 +237,44 @@ impl Connection {
 
     fn start_closing(&mut self, now: Instant) {
         if self.state == State::Closing && self.repeat.is_none() && self.sender.is_idle() {
-            self.repeat = Some(Repeat::new(now, FAREWELL));
+            self.repeat = Some(Repeat::new(now, CLOSE_TIMEOUT));
         }
     }
 
-    /// What it has seen.
+    /// Facts about the connection.
     #[must_use]
     pub fn facts(&self) -> Facts {
-        let patience = self.sender.patience();
+        let patience = self.sender.rtt();
         let rtt = patience.smoothed().zip(patience.minimum());
         Facts {
-            sent: self.sender.seen(),
-            received: self.receiver.seen(),
+            sent: self.sender.counters(),
+            received: self.receiver.counters(),
             rtt: rtt.map(|(smoothed, minimum)| (smoothed, patience.variation(), minimum)),
             rate: self.sender.rate(),
         }
     }
 
-    /// A driver that was away listens again: the silence so far is not the peer's.
-    pub fn attend(&mut self, now: Instant) {
-        self.sender.attend(now);
-        self.receiver.attend(now);
+    /// The driver was away: silence so far is not the peer's.
+    pub fn resume(&mut self, now: Instant) {
+        self.sender.resume(now);
+        self.receiver.resume(now);
     }
 
     // --- what arrives ---
 
-    /// A packet has arrived: its header, what follows it where it is no data (of data it may be anything), and how many
-    /// bytes follow.
+    /// Handles a packet: its header, its body if it is not data (for data the body is ignored), and the number of bytes
+    /// in it.
     pub fn handle(&mut self, now: Instant, header: &Header, body: &[u8], payload: usize) -> Arrival {
         match header.kind {
-            Kind::Open => self.asked_to_open(header, body),
-            Kind::Accept if self.state == State::Opening && header.connection == self.id => self.accepted(now, body),
+            Kind::Open => self.handle_open(header, body),
+            Kind::Accept if self.state == State::Opening && header.connection == self.id => {
+                self.handle_accept(now, body)
+            }
             Kind::Refuse if self.state == State::Opening && header.connection == self.id => {
-                let refusal = body.first().and_then(|byte| Refusal::of(*byte)).unwrap_or(Refusal::Terms);
+                let refusal = body.first().and_then(|byte| Refusal::of(*byte)).unwrap_or(Refusal::Parameters);
                 self.fail(Failure::Refused(refusal));
             }
-            Kind::Close if self.is_of(header) => self.closed_by_peer(header),
+            Kind::Close if self.is_of(header) => self.handle_close(header),
             Kind::Closed if self.is_of(header) && self.state == State::Closing => self.end(),
             Kind::Answer if self.is_open() => {
                 self.sender.handle(now, header, body);
@@ -295,13 +299,13 @@ impl Connection {
         header.connection == self.id && !matches!(self.state, State::Listening | State::Opening)
     }
 
-    fn asked_to_open(&mut self, header: &Header, body: &[u8]) {
-        let Some(terms) = Terms::read(body, &self.token) else { return };
+    fn handle_open(&mut self, header: &Header, body: &[u8]) {
+        let Some(parameters) = ConnectParameters::read(body, &self.token) else { return };
         match self.state {
-            State::Listening => match terms.agree(&self.options) {
+            State::Listening => match parameters.agree(&self.options) {
                 Ok(options) => {
                     self.id = header.connection;
-                    self.begin(options, &terms);
+                    self.begin(options, &parameters);
                     self.reply = Some((Kind::Accept, self.id, 0));
                 }
                 Err(refusal) => self.reply = Some((Kind::Refuse, header.connection, refusal as u8)),
@@ -317,43 +321,43 @@ impl Connection {
         }
     }
 
-    fn begin(&mut self, options: Options, terms: &Terms) {
+    fn begin(&mut self, options: Options, parameters: &ConnectParameters) {
         self.options = options;
-        self.peer_nonce = terms.nonce;
-        self.sender.agree(&options, self.id, terms.buffer);
+        self.peer_nonce = parameters.nonce;
+        self.sender.agree(&options, self.id, parameters.buffer);
         self.receiver = Receiver::new(&options, self.id);
         self.state = State::Open;
     }
 
-    fn accepted(&mut self, now: Instant, body: &[u8]) {
-        let Some(terms) = Terms::read(body, &self.token) else { return };
-        match terms.agree(&self.options) {
+    fn handle_accept(&mut self, now: Instant, body: &[u8]) {
+        let Some(parameters) = ConnectParameters::read(body, &self.token) else { return };
+        match parameters.agree(&self.options) {
             Ok(options) => {
                 let asked = self.repeat.take().map_or(0, |repeat| repeat.times);
-                self.begin(options, &terms);
-                // Asked more than once, nobody knows which one was answered (Karn).
+                self.begin(options, &parameters);
+                // If repeated, it is unknown which one was answered (Karn).
                 if asked == 1 {
                     self.sender.sample(now.since(self.opened));
                 } else {
-                    self.sender.seems_far();
+                    self.sender.enable_pacing();
                 }
             }
             Err(refusal) => self.fail(Failure::Refused(refusal)),
         }
     }
 
-    /// Nothing more is said but that it is closed, to a peer that says so.
+    /// From now on it only answers CLOSE.
     fn fail(&mut self, failure: Failure) {
         self.state = State::Failed(failure);
         self.repeat = None;
     }
 
-    fn closed_by_peer(&mut self, close: &Header) {
+    fn handle_close(&mut self, close: &Header) {
         if self.is_open() {
             self.sender.closed(close.start, close.has(FIN));
         }
         self.reply = Some((Kind::Closed, self.id, 0));
-        self.heard_close = true;
+        self.peer_closed = true;
         self.end();
     }
 
@@ -366,8 +370,8 @@ impl Connection {
 
     /// Whether it was the peer that closed it.
     #[must_use]
-    pub const fn closed_by_the_peer(&self) -> bool {
-        self.heard_close
+    pub const fn closed_by_peer(&self) -> bool {
+        self.peer_closed
     }
 
     // --- what leaves ---
@@ -377,7 +381,7 @@ impl Connection {
         if let Some(reply) = self.poll_reply() {
             return Some(reply);
         }
-        // Before it is said that the connection is closed: the peer waits for them.
+        // Before CLOSED: the peer waits for them.
         if let Some((header, body)) = self.is_open().then(|| self.receiver.poll(now)).flatten() {
             return Some(Output::Control(header, body));
         }
@@ -405,7 +409,7 @@ impl Connection {
     fn poll_reply(&mut self) -> Option<Output> {
         let (kind, connection, reason) = self.reply.take()?;
         let body = match kind {
-            Kind::Accept => self.terms(),
+            Kind::Accept => self.parameters(),
             Kind::Refuse => alloc::vec![reason],
             _ => Vec::new(),
         };
@@ -425,19 +429,19 @@ impl Connection {
             return None;
         }
         if self.state == State::Opening {
-            return Some(Output::Control(Header::new(Kind::Open, self.id), self.terms()));
+            return Some(Output::Control(Header::new(Kind::Open, self.id), self.parameters()));
         }
-        // What has arrived, since the answers that told it may be lost.
+        // What has arrived, since the answers that reported it may be lost.
         let flags = if self.receiver.ended() { FIN } else { 0 };
         let close = Header { flags, start: self.receiver.delivered(), ..Header::new(Kind::Close, self.id) };
         Some(Output::Control(close, Vec::new()))
     }
 
-    fn terms(&self) -> Vec<u8> {
-        Terms::of(&self.options, self.token, self.nonce).write().to_vec()
+    fn parameters(&self) -> Vec<u8> {
+        ConnectParameters::new(&self.options, self.token, self.nonce).write().to_vec()
     }
 
-    /// When it wants to be asked again, and why; asked after [`Connection::poll`] has yielded nothing.
+    /// When it has to be polled, and why; called after [`Connection::poll`] has yielded nothing.
     pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
         if self.reply.is_some() {
             return Some((now, Cause::Answer));
@@ -456,7 +460,7 @@ impl Connection {
 
 #[cfg(test)]
 impl Connection {
-    /// As if so many blasts had gone each way before, up to a position of the streams.
+    /// As if so many blasts had been sent each way before, up to a position of the streams.
     pub(super) fn start_at(&mut self, number: u32, position: u64) {
         self.sender.start_at(number, position);
         self.receiver.start_at(number, position);

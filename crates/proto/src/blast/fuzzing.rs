@@ -1,57 +1,51 @@
-//! Two ends of a connection, and whatever bytes say happens between them: for the fuzz target and the tests, which share
-//! this walk. Nothing is promised.
+//! Two ends of a connection on a path that bytes control: for the fuzz target and the tests, which share this walk. Its
+//! interface may change.
 //!
-//! The first byte chooses what is agreed upon, and whether it is only **strangers** who forge: they do not know the
-//! connection's number, or claim what was never granted. These must change nothing: everything that was handed over arrives.
-//! Who knows the number may spoil the connection, but neither panics a machine, nor makes it wake for ever at one moment, nor
-//! makes it deliver bytes that never came.
+//! The first byte chooses the options, and whether only **strangers** forge packets: they do not know the connection's
+//! number, or claim data beyond the grant. Their packets must change nothing: everything that was written arrives. A
+//! forger who knows the number may break the connection, but must not make a machine panic, repeat without end at one
+//! instant, or deliver bytes that never came.
 
-use super::terms::{Refusal, Terms};
-use super::wire::{ASK, Header, Kind};
+use super::negotiation::{ConnectParameters, Refusal};
+use super::wire::{ACK_REQUEST, Header, Kind};
 use super::{Arrival, Blast, Connection, Interval, Options, Output, State, Strategy};
-use alloc::collections::VecDeque;
+use crate::fuzz_path::{FuzzPath, Packet};
 use alloc::format;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
 const ID: u32 = 77;
 const TOKEN: [u8; 16] = [5; 16];
-/// Bytes each side hands over at most.
+/// Most bytes that each side writes.
 const MOST: u64 = 4000;
-
-/// A packet on its way: its header, what follows it where it is no data, how many bytes follow.
-type Packet = (Header, Vec<u8>, usize);
 
 struct End {
     connection: Connection,
     handed: u64,
     finished: bool,
-    /// Which bytes of the peer's stream have been given a place.
+    /// Which bytes of the peer's stream have been placed.
     placed: Vec<bool>,
-    /// Blasts that wait for a verdict.
+    /// Blasts that wait to be checked.
     checks: Vec<u32>,
 }
 
 struct Walk<'a> {
-    bytes: core::slice::Iter<'a, u8>,
+    path: FuzzPath<'a>,
     ends: [End; 2],
-    /// What is on its way to each side.
-    under_way: [VecDeque<Packet>; 2],
-    last: Header,
-    /// The last packet of data each side has sent.
+    /// The last data packet of each side.
     data: [Header; 2],
     now: Instant,
     strangers: bool,
 }
 
-/// Walks what the bytes say.
+/// Runs the steps that the bytes encode.
 ///
 /// # Panics
-/// When something holds no longer that should.
+/// When an invariant is violated.
 pub fn packets(bytes: &[u8]) {
     let mut walk = Walk::new(bytes);
-    while let Some(what) = walk.bytes.next() {
-        walk.one(*what);
+    while let Some(what) = walk.path.step() {
+        walk.one(what);
     }
     if walk.strangers {
         walk.end();
@@ -67,7 +61,7 @@ fn options(choice: u8, sizes: u8) -> Options {
         flight: [1, 2, 5, 40][usize::from(sizes >> 4 & 3)],
         buffer: [50, 300, 1000, 1 << 20][usize::from(sizes >> 6)],
         interval: if choice & 4 == 0 { Interval::Adaptive } else { fixed },
-        hush: if choice & 8 == 0 { Some(Duration(1_000_000)) } else { None },
+        nak_delay: if choice & 8 == 0 { Some(Duration(1_000_000)) } else { None },
         checked: choice & 16 != 0,
         patience: Duration(if choice & 32 == 0 { u64::MAX / 4 } else { 50_000_000 }),
         ..Options::blast(strategies[usize::from(choice & 3)], packet, size)
@@ -76,18 +70,16 @@ fn options(choice: u8, sizes: u8) -> Options {
 
 impl<'a> Walk<'a> {
     fn new(bytes: &'a [u8]) -> Self {
-        let mut bytes = bytes.iter();
-        let mut next = || bytes.next().copied().unwrap_or(0);
-        let (choice, sizes) = (next(), next());
+        let last = Header::new(Kind::Data, ID);
+        let mut path = FuzzPath::new(bytes, last);
+        let (choice, sizes) = (path.next(), path.next());
         let strangers = choice & 64 != 0;
         let options = options(if strangers { choice & !32 } else { choice }, sizes);
         let now = Instant(1_000_000_000);
         let end = |connection| End { connection, handed: 0, finished: false, placed: Vec::new(), checks: Vec::new() };
-        let dials = end(Connection::dial(now, &options, TOKEN, [1; 16], ID));
+        let connecting = end(Connection::connect(now, &options, TOKEN, [1; 16], ID));
         let listens = end(Connection::listen(&options, TOKEN, [2; 16]));
-        let under_way = [VecDeque::new(), VecDeque::new()];
-        let last = Header::new(Kind::Data, ID);
-        let mut walk = Walk { bytes, ends: [dials, listens], under_way, last, data: [last; 2], now, strangers };
+        let mut walk = Walk { path, ends: [connecting, listens], data: [last; 2], now, strangers };
         walk.flush();
         if choice & 128 != 0 {
             walk.deliver_all();
@@ -95,24 +87,20 @@ impl<'a> Walk<'a> {
         walk
     }
 
-    fn next(&mut self) -> u8 {
-        self.bytes.next().copied().unwrap_or(0)
-    }
-
-    /// One thing happens; its top bit says on which side.
+    /// One step; its top bit chooses the side.
     fn one(&mut self, what: u8) {
         let side = usize::from(what >> 7);
         match what & 0x1f {
             0..=5 => self.deliver(side),
-            6 => drop(self.under_way[side].pop_front()),
-            7 => self.double(side),
-            8 => self.under_way[side].rotate_left(usize::from(!self.under_way[side].is_empty())),
+            6 => drop(self.path.take(side)),
+            7 => self.path.duplicate(side),
+            8 => self.path.reorder(side),
             9..=11 => self.hand_over(side),
             12 | 13 => self.take(side),
             14..=16 => self.wake(),
             17 => self.pass(),
             18 | 19 => self.forge(side),
-            20 => self.spoil(side),
+            20 => self.corrupt(side),
             21 | 27 => self.answer(side),
             28 | 29 => self.data(side),
             22 => self.claim(side),
@@ -126,22 +114,22 @@ impl<'a> Walk<'a> {
         self.flush();
     }
 
-    // --- what honest ends and their path do ---
+    // --- steps of honest ends and their path ---
 
     fn deliver(&mut self, side: usize) {
-        let Some((header, body, payload)) = self.under_way[side].pop_front() else { return };
+        let Some((header, body, payload)) = self.path.take(side) else { return };
         self.arrive(side, &header, &body, payload);
     }
 
-    /// Packets that follow each other arrive as one step: it is as if each had arrived by itself, or nothing happens.
+    /// Consecutive packets arrive as one step: the result is as if each had arrived by itself, or nothing happens.
     fn row(&mut self, side: usize) {
         let packet = self.ends[side].connection.options().packet as usize;
-        let Some((first, ..)) = self.under_way[side].front().cloned() else { return };
+        let Some((first, ..)) = self.path.to(side).front().cloned() else { return };
         let follows = |(n, (header, _, payload)): &(usize, &Packet)| {
             let like = Header { index: first.index.wrapping_add(*n as u16), ..first };
-            *payload == packet && header.kind == Kind::Data && !header.has(ASK) && *header == like
+            *payload == packet && header.kind == Kind::Data && !header.has(ACK_REQUEST) && *header == like
         };
-        let count = self.under_way[side].iter().enumerate().take_while(follows).count();
+        let count = self.path.to(side).iter().enumerate().take_while(follows).count();
         if count == 0 {
             return;
         }
@@ -153,7 +141,7 @@ impl<'a> Walk<'a> {
             return;
         };
         for n in 0..count {
-            let Some((header, body, payload)) = self.under_way[side].pop_front() else { return };
+            let Some((header, body, payload)) = self.path.take(side) else { return };
             let position = row + (n * packet) as u64;
             assert_eq!(self.arrive(side, &header, &body, payload), Arrival::Place { position, check: None });
         }
@@ -177,13 +165,8 @@ impl<'a> Walk<'a> {
         arrival
     }
 
-    fn double(&mut self, side: usize) {
-        let copy = self.under_way[side].front().cloned();
-        self.under_way[side].extend(copy);
-    }
-
     fn hand_over(&mut self, side: usize) {
-        let bytes = u64::from(self.next()) * 3;
+        let bytes = u64::from(self.path.next()) * 3;
         let end = &mut self.ends[side];
         if !end.finished && end.handed + bytes <= MOST {
             end.handed += bytes;
@@ -196,7 +179,7 @@ impl<'a> Walk<'a> {
         connection.consume(connection.receiver().delivered());
     }
 
-    /// Time goes on to when somebody wants to be asked.
+    /// Time advances to the next deadline.
     fn wake(&mut self) {
         let now = self.now;
         let deadlines = self.ends.each_mut().map(|end| end.connection.deadline(now).map(|(at, _)| at));
@@ -204,7 +187,7 @@ impl<'a> Walk<'a> {
     }
 
     fn pass(&mut self) {
-        let time = Duration(u64::from(self.next()) * 200_000);
+        let time = Duration(u64::from(self.path.next()) * 200_000);
         self.now += time;
     }
 
@@ -222,18 +205,18 @@ impl<'a> Walk<'a> {
     fn deliver_all(&mut self) {
         for _ in 0..50 {
             for side in [0, 1] {
-                while !self.under_way[side].is_empty() {
+                while !self.path.to(side).is_empty() {
                     self.deliver(side);
                 }
             }
             self.flush();
-            if self.under_way.iter().all(VecDeque::is_empty) {
+            if self.path.is_empty() {
                 return;
             }
         }
     }
 
-    /// What wants to leave does; then nobody wants to be asked at once again.
+    /// Sends all output; then no machine has a deadline now.
     fn flush(&mut self) {
         for side in [0, 1] {
             let mut outputs = 0;
@@ -244,74 +227,66 @@ impl<'a> Walk<'a> {
             }
             let again = self.ends[side].connection.deadline(self.now);
             assert!(again.is_none_or(|(at, _)| at > self.now), "{again:?}");
-            // A path holds so many; the first ones are lost.
-            let many = self.under_way[side].len().saturating_sub(5000);
-            self.under_way[side].drain(..many);
+            // The path holds so many packets; the oldest are lost.
+            self.path.bound(side, 5000);
         }
     }
 
     fn leave(&mut self, side: usize, output: Output) {
-        let to = &mut self.under_way[1 - side];
         match output {
             Output::Control(header, body) => {
                 let bytes = body.len();
-                self.last = header;
-                to.push_back((header, body, bytes));
+                self.path.send(1 - side, (header, body, bytes));
             }
             Output::Run(run) => {
                 assert!(run.count > 0);
                 for n in 0..run.count {
                     let (position, bytes) = run.span(n);
                     assert!(position + u64::from(bytes) <= self.ends[side].handed);
-                    self.last = run.header(n, 0);
-                    self.data[side] = self.last;
-                    to.push_back((run.header(n, 0), Vec::new(), bytes as usize));
+                    self.data[side] = run.header(n, 0);
+                    self.path.send(1 - side, (self.data[side], Vec::new(), bytes as usize));
                 }
             }
         }
     }
 
-    // --- what others do ---
+    // --- steps of forgers ---
 
     /// Any header, and a few bytes.
     fn forge(&mut self, side: usize) {
-        let bytes: Vec<u8> = (0..40).map(|_| self.next()).collect();
-        let Some(header) = Header::read(&bytes) else { return };
+        let Some((header, bytes)) = self.path.any_header() else { return };
         self.forged(side, header, &bytes[32..], usize::from(bytes[27]));
     }
 
-    /// A header like the last honest one, with one thing changed.
-    fn spoil(&mut self, side: usize) {
-        let (which, value) = (self.next(), self.next());
-        let mut bytes = self.last.write();
-        bytes[usize::from(which & 31)] ^= value;
-        let Some(header) = Header::read(&bytes) else { return };
-        let payload = usize::from(self.next());
+    /// A header like the last one sent, with one byte changed.
+    fn corrupt(&mut self, side: usize) {
+        let Some((header, value)) = self.path.corrupt_header() else { return };
+        let payload = usize::from(self.path.next());
         self.forged(side, header, &[value; 3], payload);
     }
 
-    /// An answer to what was sent just now, or nearly so, with any body.
+    /// An answer to one of the last packets sent, with any body.
     fn answer(&mut self, side: usize) {
         let Header { blast, round, index, .. } = self.data[side];
-        let (near, what) = (self.next(), self.next());
+        let (near, what) = (self.path.next(), self.path.next());
         let header = Header {
             blast: blast.wrapping_sub(u32::from(near & 3)).wrapping_add(u32::from(near >> 2 & 1)),
             round: round.wrapping_sub(u16::from(near >> 3 & 3)).wrapping_add(u16::from(near >> 5 & 1)),
             index: index.saturating_sub(u16::from(what & 15)),
             flags: [0, 0, 0, 4, 8, 16, 20, 255][usize::from(near >> 5)],
-            start: u64::from(self.next()) * 4,
+            start: u64::from(self.path.next()) * 4,
             ..Header::new(Kind::Answer, ID)
         };
-        let body: Vec<u8> = (0..what >> 6).map(|_| self.next()).collect();
+        let body: Vec<u8> = (0..what >> 6).map(|_| self.path.next()).collect();
         self.forged(side, header, &body, body.len());
     }
 
-    /// Data like what the other side sent just now, of a blast near it or elsewhere.
+    /// Data like the last packet of the other side, of a nearby blast or elsewhere.
     fn data(&mut self, side: usize) {
         let like = self.data[1 - side];
-        let (near, what) = (self.next(), self.next());
-        let length = if what & 1 == 0 { like.length } else { u32::from(self.next()) };
-        let away = if what & 2 == 0 { u64::from(like.length) } else { u64::from(self.next()) };
+        let (near, what) = (self.path.next(), self.path.next());
+        let length = if what & 1 == 0 { like.length } else { u32::from(self.path.next()) };
+        let away = if what & 2 == 0 { u64::from(like.length) } else { u64::from(self.path.next()) };
         let number = like.blast.wrapping_add(u32::from(near & 3));
         let start = like.start + u64::from(near & 3) * away;
         let index = if what & 4 == 0 { u16::from(near >> 4) } else { like.index };
@@ -337,11 +312,11 @@ impl<'a> Walk<'a> {
         assert!(arrival == Arrival::Nothing || !self.strangers);
     }
 
-    /// Data that was never granted, in the name of the connection.
+    /// Data beyond the grant, with the connection's number.
     fn claim(&mut self, side: usize) {
-        let (blast, flags) = (u32::from(self.next()), self.next());
+        let (blast, flags) = (u32::from(self.path.next()), self.path.next());
         let limit = self.ends[side].connection.receiver().limit();
-        let length = 1 + u32::from(self.next());
+        let length = 1 + u32::from(self.path.next());
         let start = [limit, limit.saturating_sub(u64::from(length)) + 1, u64::MAX - u64::from(length), u64::MAX]
             [blast as usize & 3];
         let index = u16::from(flags >> 2 & 3);
@@ -351,32 +326,32 @@ impl<'a> Walk<'a> {
         assert!(!matches!(arrival, Arrival::Place { .. }), "{arrival:?}");
     }
 
-    /// Somebody else opens: with a wrong token, or too late.
+    /// Another end opens: with a wrong token, or too late.
     fn stranger_opens(&mut self, side: usize) {
         if self.ends[1].connection.state() == State::Listening {
             return;
         }
-        let token = if self.next() & 1 == 0 { TOKEN } else { [6; 16] };
-        let terms = Terms::of(&options(self.next(), self.next()), token, [3; 16]).write();
-        let kind = [Kind::Open, Kind::Accept, Kind::Refuse][usize::from(self.next()) % 3];
-        let body = if kind == Kind::Refuse { &[Refusal::Busy as u8][..] } else { &terms };
+        let token = if self.path.next() & 1 == 0 { TOKEN } else { [6; 16] };
+        let parameters = ConnectParameters::new(&options(self.path.next(), self.path.next()), token, [3; 16]).write();
+        let kind = [Kind::Open, Kind::Accept, Kind::Refuse][usize::from(self.path.next()) % 3];
+        let body = if kind == Kind::Refuse { &[Refusal::Busy as u8][..] } else { &parameters };
         self.arrive(side, &Header::new(kind, ID + 1), body, body.len());
     }
 
-    // --- how it ends ---
+    // --- the end ---
 
-    /// Nothing is lost any more, everything is taken and found right: everything arrives.
+    /// From now on nothing is lost and every check is right: everything arrives.
     fn end(&mut self) {
         for _ in 0..20_000 {
             for side in [0, 1] {
-                while !self.under_way[side].is_empty() {
+                while !self.path.to(side).is_empty() {
                     self.deliver(side);
                 }
                 self.judge(side, false);
                 self.take(side);
             }
             self.flush();
-            if self.under_way.iter().all(VecDeque::is_empty) {
+            if self.path.is_empty() {
                 let done = |end: &End| end.connection.state() == State::Open && end.connection.sender().is_idle();
                 if self.ends.iter().all(done) {
                     break;

@@ -9,14 +9,31 @@ use stackline_core::time::Duration;
 const FIRST: u64 = 100_000_000;
 /// At least so much above the smoothed round trip: what a receiver that sleeps, or shares its processor, takes to wake.
 const LEAST: u64 = 4_000_000;
-/// So often the interval is doubled while nothing is heard.
+/// How often the interval is doubled while nothing is received.
 pub const MOST_DOUBLED: u32 = 16;
 /// Longest.
 const LONGEST: u64 = 8_000_000_000;
 
+/// Why a sender has to be polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// There is something to send.
+    Ready,
+    /// The pace allows the next packet.
+    Pace,
+    /// A request has not been answered.
+    Timeout,
+    /// A later request was answered, an earlier one was not.
+    Overtaken,
+    /// The receiver has no buffer; it is probed.
+    Probe,
+    /// The peer has been silent for longer than the patience.
+    Patience,
+}
+
 /// The estimate.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct RttEstimator {
     kind: Interval,
     smoothed: u64,
     variation: u64,
@@ -24,7 +41,7 @@ pub struct Patience {
     doubled: u32,
 }
 
-impl Patience {
+impl RttEstimator {
     /// Without a sample.
     #[must_use]
     pub const fn new(kind: Interval) -> Self {
@@ -44,8 +61,8 @@ impl Patience {
         self.smoothed = self.smoothed - self.smoothed / 8 + sample / 8;
     }
 
-    /// It was too short, or there was nothing to be said: twice as long from now on, at most `most` times in a row.
-    pub fn double(&mut self, most: u32) {
+    /// The wait was too short or in silence: doubles it, at most `most` times in a row.
+    pub fn back_off(&mut self, most: u32) {
         self.doubled = (self.doubled + 1).min(most);
     }
 
@@ -61,7 +78,7 @@ impl Patience {
         }
     }
 
-    /// How long to wait once a later question was answered before an earlier one; `None` where the interval is fixed.
+    /// How long to wait once a later request was answered before an earlier one; `None` where the interval is fixed.
     #[must_use]
     pub fn overtaken(&self) -> Option<Duration> {
         let known = matches!(self.kind, Interval::Adaptive) && self.smoothed > 0;
@@ -93,31 +110,31 @@ mod tests {
 
     #[test]
     fn it_follows_the_round_trips_and_doubles_in_silence() {
-        let mut patience = Patience::new(Interval::Adaptive);
-        assert_eq!(patience.timeout(), Duration(FIRST));
-        (0..100).for_each(|_| patience.sample(Duration(50_000)));
-        assert_eq!(patience.timeout(), Duration(50_000 + LEAST));
-        patience.double(MOST_DOUBLED);
-        assert_eq!(patience.timeout(), Duration(2 * (50_000 + LEAST)));
-        patience.sample(Duration(50_000));
-        assert_eq!(patience.timeout(), Duration(50_000 + LEAST));
+        let mut rtt = RttEstimator::new(Interval::Adaptive);
+        assert_eq!(rtt.timeout(), Duration(FIRST));
+        (0..100).for_each(|_| rtt.sample(Duration(50_000)));
+        assert_eq!(rtt.timeout(), Duration(50_000 + LEAST));
+        rtt.back_off(MOST_DOUBLED);
+        assert_eq!(rtt.timeout(), Duration(2 * (50_000 + LEAST)));
+        rtt.sample(Duration(50_000));
+        assert_eq!(rtt.timeout(), Duration(50_000 + LEAST));
     }
 
     #[test]
     fn it_is_doubled_no_more_often_than_it_may() {
-        let mut patience = Patience::new(Interval::Adaptive);
-        (0..100).for_each(|_| patience.sample(Duration(50_000)));
-        (0..3).for_each(|_| patience.double(1));
-        assert_eq!(patience.timeout(), Duration(2 * (50_000 + LEAST)));
-        (0..100).for_each(|_| patience.double(MOST_DOUBLED));
-        assert_eq!(patience.timeout(), Duration(LONGEST));
+        let mut rtt = RttEstimator::new(Interval::Adaptive);
+        (0..100).for_each(|_| rtt.sample(Duration(50_000)));
+        (0..3).for_each(|_| rtt.back_off(1));
+        assert_eq!(rtt.timeout(), Duration(2 * (50_000 + LEAST)));
+        (0..100).for_each(|_| rtt.back_off(MOST_DOUBLED));
+        assert_eq!(rtt.timeout(), Duration(LONGEST));
     }
 
     #[test]
     fn a_fixed_interval_is_never_anything_else() {
-        let mut patience = Patience::new(Interval::Fixed(Duration(7)));
-        patience.sample(Duration(50_000));
-        patience.double(MOST_DOUBLED);
-        assert_eq!((patience.timeout(), patience.overtaken()), (Duration(7), None));
+        let mut rtt = RttEstimator::new(Interval::Fixed(Duration(7)));
+        rtt.sample(Duration(50_000));
+        rtt.back_off(MOST_DOUBLED);
+        assert_eq!((rtt.timeout(), rtt.overtaken()), (Duration(7), None));
     }
 }

@@ -1,50 +1,55 @@
 //! Large transfers (Zwaenepoel 1985): stop-and-wait, sliding window and blast with its four strategies of retransmission,
 //! as one pair of machines.
 //!
-//! A direction is a stream of bytes, cut into **blasts** of at most [`Options::size`] bytes, and these into packets. A blast
-//! is sent in a **round** whose last packet asks for an answer; what the answer (or its absence) says is missing makes the
-//! next round. Stop-and-wait is a blast of one packet, the sliding window several of these in flight.
+//! A direction is a stream of bytes, cut into **blasts** of at most [`Options::size`] bytes, and these into packets. A
+//! blast is sent in a **round** whose last packet requests an answer; what the answer reports as missing, or its
+//! absence, makes the next round. Stop-and-wait is a blast of one packet, the sliding window several of these in
+//! flight.
 //!
-//! Machines never see data. A sender says which bytes of the stream a packet carries, a receiver where in the stream a
-//! packet's payload belongs: carriers send from and receive into the application's own memory.
+//! Machines hold no data. A sender names the bytes of the stream that a packet carries, a receiver the stream position
+//! of a packet's payload: carriers send from and receive into the application's own memory.
 //!
 //! | module | one idea |
 //! | --- | --- |
 //! | [`wire`] | the header of a packet |
 //! | [`options`] | what is chosen, and how a blast is cut |
-//! | [`marks`] | a set of packets of one blast |
-//! | [`interval`] | how long an answer is waited for |
+//! | [`bitmap`] | a set of packets of one blast |
+//! | [`interval`] | how long to wait for an answer, by the round trips measured |
 //! | [`rate`] | how fast packets leave beyond a local network |
+//! | [`run`] | consecutive packets that leave together |
 //! | [`sender`], [`receiver`] | the machines of one direction |
-//! | `flying`, `questions` | a blast on its way; when answers are due |
-//! | `landing` | a blast that is arriving |
-//! | [`stack`] | the stacks of the language they are, and their options |
-//! | [`terms`] | what two ends agree upon |
+//! | `in_flight`, `ack_requests` | a blast in flight; when answers are due |
+//! | `reassembly` | a blast that is arriving |
+//! | [`stack`] | the stacks of the language that use these machines, and their options |
+//! | [`negotiation`] | the parameters two ends exchange and agree upon |
 //! | [`connection`] | one end: opening, both directions, closing |
-//! | [`told`] | what it does, read off what it sends |
+//! | [`trace`] | events of a connection, derived from what it sends |
 
+mod ack_requests;
+pub mod bitmap;
 pub mod connection;
-mod flying;
 #[doc(hidden)]
 pub mod fuzzing;
+mod in_flight;
 pub mod interval;
-mod landing;
-pub mod marks;
+pub mod negotiation;
 pub mod options;
-mod questions;
 pub mod rate;
+mod reassembly;
 pub mod receiver;
+pub mod run;
 pub mod sender;
 pub mod stack;
-pub mod terms;
-pub mod told;
+pub mod trace;
 pub mod wire;
 
 #[cfg(test)]
 mod tests;
 
 pub use connection::{Cause, Connection, Facts, Failure, Output, State};
+pub use interval::Wait;
 pub use options::{Blast, Interval, Options, Pacing, Strategy};
 pub use receiver::{Arrival, Check, Receiver};
-pub use sender::{Run, Sender, Wait, Why};
+pub use run::{Reason, Run};
+pub use sender::Sender;
 pub use wire::{HEADER, Header, Kind};

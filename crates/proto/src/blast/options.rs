@@ -1,14 +1,14 @@
 //! What is chosen for a connection: strategy, sizes, intervals. And how a blast is cut into packets.
 
-use super::marks;
+use super::bitmap;
 use stackline_core::time::Duration;
 
 /// What is sent again when not everything has arrived (Zwaenepoel 1985, section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// The whole blast, after the interval; the receiver says nothing unless everything has arrived.
+    /// The whole blast, after the interval; the receiver answers only when everything has arrived.
     Full,
-    /// The whole blast, as soon as the receiver says that something is missing.
+    /// The whole blast, as soon as the receiver reports missing packets.
     FullNak,
     /// From the first packet that is missing.
     Partial,
@@ -19,7 +19,7 @@ pub enum Strategy {
 /// How long a sender waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
-    /// Always so long, as in the paper, counted from the moment the packet that asks is handed to the carrier.
+    /// Always so long, as in the paper, counted from the instant at which the requesting packet goes to the carrier.
     Fixed(Duration),
     /// By the round trips measured (RFC 6298), twice as long after each one that was too short.
     Adaptive,
@@ -45,12 +45,12 @@ pub struct Options {
     pub packet: u32,
     /// Bytes of a blast, at most; rounded down to whole packets, at least one.
     pub size: u32,
-    /// Blasts that may be on their way at once.
+    /// Blasts that may be in flight at once.
     pub flight: u32,
     /// How long a sender waits for an answer.
     pub interval: Interval,
-    /// How long a receiver that has a part of a blast waits for more before it says so of itself; `None`: for ever.
-    pub hush: Option<Duration>,
+    /// How long a receiver with a part of a blast waits for more before it reports missing packets; `None`: for ever.
+    pub nak_delay: Option<Duration>,
     /// Bytes the receiver grants beyond what its application has taken.
     pub buffer: u64,
     /// A peer that is silent for so long counts as dead.
@@ -62,7 +62,7 @@ pub struct Options {
 }
 
 /// How long a receiver waits for the rest of a blast at least.
-const HUSH: Duration = Duration(10_000_000);
+const UNSOLICITED: Duration = Duration(10_000_000);
 /// Shortest interval.
 const SHORTEST: Duration = Duration(1_000);
 /// How long a peer may be silent.
@@ -85,7 +85,7 @@ impl Options {
             size,
             flight: 1,
             interval: Interval::Adaptive,
-            hush: Some(HUSH),
+            nak_delay: Some(UNSOLICITED),
             buffer: BUFFER,
             patience: PATIENCE,
             pacing: Pacing::Off,
@@ -120,13 +120,13 @@ impl Options {
     #[must_use]
     pub fn fitted(mut self) -> Self {
         self.packet = self.packet.clamp(1, 1 << 16);
-        let most = marks::MOST.min(self.packet.saturating_mul(8).max(1)).max(1);
+        let most = bitmap::MOST.min(self.packet.saturating_mul(8).max(1)).max(1);
         self.buffer = self.buffer.max(u64::from(self.packet));
         let size = u64::from(self.size).min(self.buffer) as u32;
         self.size = (size / self.packet).clamp(1, most) * self.packet;
         self.flight = self.flight.clamp(1, 1 << 15);
-        // Nothing is repeated without end at one moment.
-        self.hush = self.hush.map(|hush| hush.max(SHORTEST));
+        // Nothing may repeat without end at one instant.
+        self.nak_delay = self.nak_delay.map(|nak_delay| nak_delay.max(SHORTEST));
         if let Interval::Fixed(interval) = self.interval {
             self.interval = Interval::Fixed(interval.max(SHORTEST));
         }
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(little.fitted().size, 3000);
         assert_eq!(Options { buffer: 10, ..Options::saw(1024) }.fitted().buffer, 1024);
         let none = Interval::Fixed(Duration::ZERO);
-        let fitted = Options { interval: none, hush: Some(Duration::ZERO), ..Options::saw(1024) }.fitted();
-        assert_eq!((fitted.interval, fitted.hush), (Interval::Fixed(SHORTEST), Some(SHORTEST)));
+        let fitted = Options { interval: none, nak_delay: Some(Duration::ZERO), ..Options::saw(1024) }.fitted();
+        assert_eq!((fitted.interval, fitted.nak_delay), (Interval::Fixed(SHORTEST), Some(SHORTEST)));
     }
 }

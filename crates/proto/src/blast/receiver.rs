@@ -1,11 +1,11 @@
-//! The receiving machine of one direction: says where each packet belongs, answers what it is asked, and grants what its
+//! The receiving machine of one direction: finds the position of each packet, answers requests, and grants what its
 //! application has room for (Zwaenepoel 1985, sections 2 and 3.2).
 //!
-//! It never sees data. Whatever a packet claims is checked against what was agreed and granted before it counts.
+//! It holds no data. The fields of a packet are checked against what was agreed and granted before they count.
 
-use super::landing::Landing;
 use super::options::{Blast, Options, Strategy};
-use super::wire::{ASK, COMPLETE, FIN, HUSH, Header, Kind, LIMIT, is_before};
+use super::reassembly::Reassembly;
+use super::wire::{ACK_REQUEST, COMPLETE, FIN, Header, Kind, LIMIT, UNSOLICITED, is_before};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -13,7 +13,7 @@ use stackline_core::time::{Duration, Instant};
 
 /// Packets that come one after the other may be later than the last ones by this factor.
 const GAPS: u64 = 4;
-/// Answers that may wait; a peer that asks faster is answered later.
+/// Most answers that may wait; a peer that requests faster is answered later.
 const ANSWERS: usize = 1 << 12;
 
 /// What to do with a packet's payload.
@@ -41,7 +41,7 @@ pub struct Check {
     pub wanted: u32,
 }
 
-/// What a receiver has seen.
+/// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Data packets that were new.
@@ -54,25 +54,25 @@ pub struct Received {
     pub failed_checks: u64,
     /// Answers that named something missing.
     pub refusals: u64,
-    /// Answers it gave unasked, because nothing more came.
-    pub hushes: u64,
+    /// NAKs sent without a request, because nothing more came.
+    pub unsolicited_naks: u64,
 }
 
-/// An answer that is owed.
+/// An answer to be sent.
 #[derive(Clone, Copy, Debug)]
-struct Owed {
+struct PendingAnswer {
     number: u32,
     round: u16,
-    kind: Say,
+    kind: AnswerKind,
 }
 
-/// What an answer says.
+/// The content of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Say {
+enum AnswerKind {
     Complete,
     Missing,
-    /// The same, unasked.
-    Hush,
+    /// The same, without a request.
+    Unsolicited,
 }
 
 /// Which positions are granted.
@@ -82,7 +82,7 @@ enum Grant {
     Ahead(u64),
     /// All up to here, one after the other.
     Until(u64),
-    /// These, in whatever order.
+    /// These, in any order.
     Anywhere(u64, u64),
 }
 
@@ -92,12 +92,12 @@ pub struct Receiver {
     options: Options,
     connection: u32,
     grant: Grant,
-    landings: VecDeque<Option<Landing>>,
+    reassemblies: VecDeque<Option<Reassembly>>,
     /// How many of them are not complete, and the bytes of all.
     open: usize,
     claimed: u64,
     /// When the last packet of a blast came, and the time between two of a round: the longest of late.
-    heard: Instant,
+    last_received: Instant,
     gap: Option<Duration>,
     /// Number of the first blast that has not been delivered.
     base: u32,
@@ -105,18 +105,18 @@ pub struct Receiver {
     /// The end of the farthest blast of which something has arrived.
     highest: u64,
     consumed: u64,
-    /// The limit told last.
+    /// The last limit sent.
     advertised: u64,
     ended: bool,
-    owed: VecDeque<Owed>,
-    tell_limit: bool,
-    /// Where the next packet is expected: place among the landings, and index.
+    answers: VecDeque<PendingAnswer>,
+    send_limit: bool,
+    /// Where the next packet is expected: number of the blast, and index.
     cursor: (u32, u32),
-    seen: Received,
+    counters: Received,
 }
 
 impl Receiver {
-    /// A receiver that grants what the options say.
+    /// A receiver that grants the options' buffer.
     #[must_use]
     pub fn new(options: &Options, connection: u32) -> Self {
         let options = options.fitted();
@@ -124,10 +124,10 @@ impl Receiver {
             options,
             connection,
             grant: Grant::Ahead(options.buffer),
-            landings: VecDeque::new(),
+            reassemblies: VecDeque::new(),
             open: 0,
             claimed: 0,
-            heard: Instant(0),
+            last_received: Instant(0),
             gap: None,
             base: 0,
             delivered: 0,
@@ -135,14 +135,14 @@ impl Receiver {
             consumed: 0,
             advertised: options.buffer,
             ended: false,
-            owed: VecDeque::new(),
-            tell_limit: false,
+            answers: VecDeque::new(),
+            send_limit: false,
             cursor: (0, 0),
-            seen: Received::default(),
+            counters: Received::default(),
         }
     }
 
-    /// A receiver of blasts that say themselves where between two positions they belong ([`crate::ikp`]).
+    /// A receiver of blasts that carry their position between two bounds ([`crate::ikp`]).
     #[must_use]
     pub fn scattered(options: &Options, connection: u32, granted: Range<u64>) -> Self {
         let grant = Grant::Anywhere(granted.start, granted.end);
@@ -153,7 +153,7 @@ impl Receiver {
     pub fn grant(&mut self, granted: Range<u64>) {
         self.grant = Grant::Until(granted.end);
         (self.delivered, self.highest) = (granted.start, granted.start);
-        self.landings.clear();
+        self.reassemblies.clear();
         (self.open, self.claimed) = (0, 0);
     }
 
@@ -168,13 +168,13 @@ impl Receiver {
     /// The application has taken everything before this position: as much more is granted.
     pub fn consume(&mut self, position: u64) {
         self.consumed = self.consumed.max(position.min(self.delivered));
-        // A sender that was kept waiting is told, once it is worth its while.
+        // A blocked sender gets the new limit once it is worth a packet.
         let worth = u64::from(self.options.size).min(self.options.buffer / 2).max(1);
         let little = self.advertised.saturating_sub(self.delivered) < worth;
-        self.tell_limit |= little && self.limit().saturating_sub(self.advertised) >= worth;
+        self.send_limit |= little && self.limit().saturating_sub(self.advertised) >= worth;
     }
 
-    /// Whether the peer has said that nothing more comes, and everything has.
+    /// Whether the peer has ended its stream and everything has arrived.
     #[must_use]
     pub const fn ended(&self) -> bool {
         self.ended
@@ -189,14 +189,14 @@ impl Receiver {
         }
     }
 
-    /// What it has seen.
+    /// Its counters.
     #[must_use]
-    pub const fn seen(&self) -> Received {
-        self.seen
+    pub const fn counters(&self) -> Received {
+        self.counters
     }
 
-    /// Stream positions where the next packets probably belong, in order, and their bytes at most: what is missing from the
-    /// last arrival on, then what comes after everything known. For receiving straight into the destination.
+    /// Stream positions where the next packets probably belong, in order, with their largest sizes: what is missing
+    /// from the last arrival on, then what follows all known blasts. For receiving straight into the destination.
     pub fn expected(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let packet = u64::from(self.options.packet);
         self.expected_rows().flat_map(move |(from, bytes)| {
@@ -208,28 +208,28 @@ impl Receiver {
     /// The same, packets that follow each other together: the position of the first, and all their bytes.
     pub fn expected_rows(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let packet = self.options.packet;
-        let places = if self.open == 0 { 0 } else { self.landings.len() };
-        let known = self.landings.iter().take(places).flatten().filter(|landing| !landing.complete);
+        let places = if self.open == 0 { 0 } else { self.reassemblies.len() };
+        let known = self.reassemblies.iter().take(places).flatten().filter(|reassembly| !reassembly.complete);
         let (number, index) = self.cursor;
-        let missing = known.flat_map(move |landing| {
-            let ahead = landing.blast.number.wrapping_sub(number) as i32;
+        let missing = known.flat_map(move |reassembly| {
+            let ahead = reassembly.blast.number.wrapping_sub(number) as i32;
             let from = match ahead {
                 0 => index,
                 1.. => 0,
-                _ => landing.marks.bound(),
+                _ => reassembly.bitmap.bound(),
             };
             let row = move |from: u32| {
-                let first = landing.marks.next(from, false)?;
-                Some((first, landing.marks.next(first, true).unwrap_or(landing.marks.bound())))
+                let first = reassembly.bitmap.next(from, false)?;
+                Some((first, reassembly.bitmap.next(first, true).unwrap_or(reassembly.bitmap.bound())))
             };
             core::iter::successors(row(from), move |(_, end)| row(*end)).map(move |(first, end)| {
                 let ((from, _), (last, bytes)) =
-                    (landing.blast.span(first, packet), landing.blast.span(end - 1, packet));
+                    (reassembly.blast.span(first, packet), reassembly.blast.span(end - 1, packet));
                 (from, (last - from).saturating_add(u64::from(bytes)))
             })
         });
-        let beyond = self.landings.iter().rev().flatten().next().map_or(self.delivered, |last| last.blast.end());
-        // What has arrived already is no place for anything else.
+        let beyond = self.reassemblies.iter().rev().flatten().next().map_or(self.delivered, |last| last.blast.end());
+        // Positions that have arrived already are no destination.
         let limit = if beyond < self.highest { 0 } else { self.limit() };
         missing.chain((beyond < limit).then(|| (beyond, limit - beyond)))
     }
@@ -244,57 +244,58 @@ impl Receiver {
         match header.kind {
             Kind::Data => {}
             Kind::Probe => {
-                self.tell_limit = true;
+                self.send_limit = true;
                 return Arrival::Nothing;
             }
             _ => return Arrival::Nothing,
         }
         let ahead = header.blast.wrapping_sub(self.base) as i32;
         if ahead < 0 {
-            self.seen.duplicates += 1;
-            self.owe(header, Say::Complete);
+            self.counters.duplicates += 1;
+            self.queue_answer(header, AnswerKind::Complete);
             return Arrival::Nothing;
         }
-        match self.landing(now, header, ahead as usize, payload) {
-            Some(()) => self.land(now, header, ahead as usize),
+        match self.check_header(now, header, ahead as usize, payload) {
+            Some(()) => self.insert(now, header, ahead as usize),
             None => {
-                self.seen.violations += 1;
+                self.counters.violations += 1;
                 Arrival::Refused
             }
         }
     }
 
-    /// Packets of a blast that follow each other have arrived: `count` full ones, of which the first has this header and none
-    /// asks. Returns the first one's position where they are taken as a row; `None`, and nothing has changed, where each has
-    /// to be [handled](Self::handle) by itself.
+    /// Handles consecutive packets of a blast: `count` full ones, of which the first has this header and none requests
+    /// an answer. Returns the first one's position if they are taken together; `None`, with nothing changed, if each
+    /// has to be [handled](Self::handle) by itself.
     pub fn handle_row(&mut self, now: Instant, header: &Header, count: u32) -> Option<u64> {
         let place = header.blast.wrapping_sub(self.base) as usize;
         let packet = self.options.packet;
-        let landing = self.landings.get_mut(place)?.as_mut()?;
+        let reassembly = self.reassemblies.get_mut(place)?.as_mut()?;
         let blast = Blast { number: header.blast, start: header.start, length: header.length, last: header.has(FIN) };
         let first = u32::from(header.index);
         let known = header.kind == Kind::Data
             && header.connection == self.connection
-            && !header.has(ASK)
-            && (landing.blast, landing.round) == (blast, header.round)
+            && !header.has(ACK_REQUEST)
+            && (reassembly.blast, reassembly.round) == (blast, header.round)
             && !self.ended;
         // One that completes the blast, or is the short last one, is handled by itself.
-        let ends = landing.marks.count() + count >= landing.marks.bound() || first + count >= landing.marks.bound();
-        if !known || ends || count == 0 || !landing.marks.put_row(first, count) {
+        let ends = reassembly.bitmap.count() + count >= reassembly.bitmap.bound()
+            || first + count >= reassembly.bitmap.bound();
+        if !known || ends || count == 0 || !reassembly.bitmap.put_row(first, count) {
             return None;
         }
-        if landing.marks.count() > count {
-            self.gap = Some(gap(self.gap, now - landing.heard));
+        if reassembly.bitmap.count() > count {
+            self.gap = Some(gap(self.gap, now - reassembly.last_received));
         }
-        landing.hear(now);
-        self.heard = now;
+        reassembly.note_packet(now);
+        self.last_received = now;
         self.cursor = (header.blast, first + count);
-        self.seen.packets += u64::from(count);
-        Some(landing.blast.span(first, packet).0)
+        self.counters.packets += u64::from(count);
+        Some(reassembly.blast.span(first, packet).0)
     }
 
-    /// The blast a packet belongs to, if what the packet says agrees with everything known.
-    fn landing(&mut self, now: Instant, header: &Header, place: usize, payload: usize) -> Option<()> {
+    /// The blast of a packet, if its fields agree with everything known.
+    fn check_header(&mut self, now: Instant, header: &Header, place: usize, payload: usize) -> Option<()> {
         let blast = Blast { number: header.blast, start: header.start, length: header.length, last: header.has(FIN) };
         let index = u32::from(header.index);
         let fits = place < self.options.flight as usize
@@ -311,8 +312,8 @@ impl Receiver {
         if !fits || !follows || blast.end() > self.limit() {
             return None;
         }
-        match self.landings.get(place) {
-            Some(Some(landing)) => (landing.blast == blast).then_some(()),
+        match self.reassemblies.get(place) {
+            Some(Some(reassembly)) => (reassembly.blast == blast).then_some(()),
             _ => self.begin(now, blast, header.round, place),
         }
     }
@@ -325,102 +326,104 @@ impl Receiver {
             return None;
         }
         self.highest = self.highest.max(blast.end());
-        if self.landings.len() <= place {
-            self.landings.resize_with(place + 1, || None);
+        if self.reassemblies.len() <= place {
+            self.reassemblies.resize_with(place + 1, || None);
         }
-        self.landings[place] = Some(Landing::new(now, blast, round, blast.packets(self.options.packet)));
+        self.reassemblies[place] = Some(Reassembly::new(now, blast, round, blast.packets(self.options.packet)));
         (self.claimed, self.open) = (claimed, self.open + 1);
         Some(())
     }
 
-    fn land(&mut self, now: Instant, header: &Header, place: usize) -> Arrival {
+    fn insert(&mut self, now: Instant, header: &Header, place: usize) -> Arrival {
         let strategy = self.options.strategy;
-        let Some(landing) = self.landings[place].as_mut() else { return Arrival::Nothing };
+        let Some(reassembly) = self.reassemblies[place].as_mut() else { return Arrival::Nothing };
         let index = u32::from(header.index);
-        let older = is_before(header.round, landing.round);
-        let newer = !older && header.round != landing.round;
+        let older = is_before(header.round, reassembly.round);
+        let newer = !older && header.round != reassembly.round;
         let forgets = matches!(strategy, Strategy::Full | Strategy::FullNak);
-        if older && forgets && !landing.complete {
+        if older && forgets && !reassembly.complete {
             // Of a transmission that has been given up.
-            self.seen.duplicates += 1;
+            self.counters.duplicates += 1;
             return Arrival::Nothing;
         }
-        if header.round == landing.round && landing.marks.count() > 0 {
-            self.gap = Some(gap(self.gap, now - landing.heard));
+        if header.round == reassembly.round && reassembly.bitmap.count() > 0 {
+            self.gap = Some(gap(self.gap, now - reassembly.last_received));
         }
         if newer {
-            landing.round = header.round;
-            if forgets && !landing.complete {
-                landing.marks.cut(0);
-                landing.asked = None;
+            reassembly.round = header.round;
+            if forgets && !reassembly.complete {
+                reassembly.bitmap.cut(0);
+                reassembly.ack_requested = None;
             }
         }
-        landing.hear(now);
-        self.heard = now;
-        if header.has(ASK) {
-            landing.asked = Some(header.round);
-            landing.check = header.check;
+        reassembly.note_packet(now);
+        self.last_received = now;
+        if header.has(ACK_REQUEST) {
+            reassembly.ack_requested = Some(header.round);
+            reassembly.check = header.check;
         }
-        let new = landing.marks.put(index);
+        let new = reassembly.bitmap.put(index);
         self.cursor = (header.blast, index + 1);
-        let (position, _) = landing.blast.span(index, self.options.packet);
-        let whole = landing.marks.all() && landing.asked.is_some() && !landing.complete;
-        let check = (whole && self.options.checked).then_some(Check { blast: landing.blast, wanted: landing.check });
+        let (position, _) = reassembly.blast.span(index, self.options.packet);
+        let whole = reassembly.bitmap.all() && reassembly.ack_requested.is_some() && !reassembly.complete;
+        let check =
+            (whole && self.options.checked).then_some(Check { blast: reassembly.blast, wanted: reassembly.check });
         if whole {
-            landing.complete = true;
-            landing.unchecked = check.is_some();
+            reassembly.complete = true;
+            reassembly.unchecked = check.is_some();
             self.open -= 1;
         }
         if new {
-            self.seen.packets += 1
+            self.counters.packets += 1
         } else {
-            self.seen.duplicates += 1
+            self.counters.duplicates += 1
         }
         self.answer(header, place, whole);
         self.deliver();
         if new || check.is_some() { Arrival::Place { position, check } } else { Arrival::Nothing }
     }
 
-    /// What the packet makes it say.
+    /// Queues the answer that the packet calls for.
     fn answer(&mut self, header: &Header, place: usize, whole: bool) {
-        let Some(landing) = self.landings[place].as_mut() else { return };
-        if landing.unchecked {
+        let Some(reassembly) = self.reassemblies[place].as_mut() else { return };
+        if reassembly.unchecked {
             return;
         }
         if whole {
-            let round = landing.asked.unwrap_or(header.round);
-            self.push(Owed { number: header.blast, round, kind: Say::Complete });
-        } else if landing.complete {
-            self.owe(header, Say::Complete);
-        } else if header.has(ASK) && self.options.strategy != Strategy::Full {
-            // A packet that asks and was overtaken is found missing; what is forgotten has to come again in any case.
-            self.push(Owed { number: header.blast, round: header.round, kind: Say::Missing });
+            let round = reassembly.ack_requested.unwrap_or(header.round);
+            self.push(PendingAnswer { number: header.blast, round, kind: AnswerKind::Complete });
+        } else if reassembly.complete {
+            self.queue_answer(header, AnswerKind::Complete);
+        } else if header.has(ACK_REQUEST) && self.options.strategy != Strategy::Full {
+            // A requesting packet that was overtaken is reported as missing; what was discarded has to come again in
+            // any case.
+            self.push(PendingAnswer { number: header.blast, round: header.round, kind: AnswerKind::Missing });
         }
     }
 
-    fn owe(&mut self, header: &Header, kind: Say) {
-        if header.has(ASK) {
-            self.push(Owed { number: header.blast, round: header.round, kind });
+    fn queue_answer(&mut self, header: &Header, kind: AnswerKind) {
+        if header.has(ACK_REQUEST) {
+            self.push(PendingAnswer { number: header.blast, round: header.round, kind });
         }
     }
 
-    fn push(&mut self, owed: Owed) {
-        if self.owed.len() < ANSWERS {
-            self.owed.push_back(owed);
+    fn push(&mut self, owed: PendingAnswer) {
+        if self.answers.len() < ANSWERS {
+            self.answers.push_back(owed);
         }
     }
 
     /// Blasts that are complete, in order, are the application's.
     fn deliver(&mut self) {
-        while let Some(Some(first)) = self.landings.front() {
+        while let Some(Some(first)) = self.reassemblies.front() {
             let length = u64::from(first.blast.length);
             let follows = first.blast.start == self.delivered || matches!(self.grant, Grant::Anywhere(..));
             if !follows {
                 // Its sender has left out a part of the stream, or sent it in two blasts.
-                self.seen.violations += 1;
+                self.counters.violations += 1;
                 self.open -= usize::from(!first.complete);
                 self.claimed -= length;
-                self.landings[0] = None;
+                self.reassemblies[0] = None;
                 return;
             }
             if !first.complete || first.unchecked {
@@ -430,28 +433,28 @@ impl Receiver {
             self.delivered = first.blast.end();
             self.ended |= first.blast.last;
             self.base = self.base.wrapping_add(1);
-            self.landings.pop_front();
+            self.reassemblies.pop_front();
         }
     }
 
     /// The driver's verdict on a blast it was given to check: one that is wrong has to come again as a whole.
     pub fn checked(&mut self, number: u32, right: bool) {
         let place = number.wrapping_sub(self.base) as usize;
-        let Some(Some(landing)) = self.landings.get_mut(place) else { return };
-        if !core::mem::take(&mut landing.unchecked) {
+        let Some(Some(reassembly)) = self.reassemblies.get_mut(place) else { return };
+        if !core::mem::take(&mut reassembly.unchecked) {
             return;
         }
-        let round = landing.asked.unwrap_or(landing.round);
+        let round = reassembly.ack_requested.unwrap_or(reassembly.round);
         if right {
-            self.push(Owed { number, round, kind: Say::Complete });
+            self.push(PendingAnswer { number, round, kind: AnswerKind::Complete });
             self.deliver();
         } else {
-            landing.complete = false;
+            reassembly.complete = false;
             self.open += 1;
-            landing.asked = None;
-            landing.marks.cut(0);
-            self.seen.failed_checks += 1;
-            self.push(Owed { number, round, kind: Say::Missing });
+            reassembly.ack_requested = None;
+            reassembly.bitmap.cut(0);
+            self.counters.failed_checks += 1;
+            self.push(PendingAnswer { number, round, kind: AnswerKind::Missing });
         }
     }
 
@@ -459,15 +462,15 @@ impl Receiver {
 
     /// The next answer and what follows its header.
     pub fn poll(&mut self, now: Instant) -> Option<(Header, Vec<u8>)> {
-        self.ring(now);
-        while let Some(owed) = self.owed.pop_front() {
-            if let Some(answer) = self.say(owed) {
+        self.handle_timeouts(now);
+        while let Some(owed) = self.answers.pop_front() {
+            if let Some(answer) = self.encode_answer(owed) {
                 self.advertised = self.limit();
-                self.tell_limit = false;
+                self.send_limit = false;
                 return Some(answer);
             }
         }
-        if core::mem::take(&mut self.tell_limit) {
+        if core::mem::take(&mut self.send_limit) {
             self.advertised = self.limit();
             return Some((Header { flags: LIMIT, ..self.header() }, Vec::new()));
         }
@@ -478,76 +481,77 @@ impl Receiver {
         Header { start: self.limit(), ..Header::new(Kind::Answer, self.connection) }
     }
 
-    fn say(&mut self, owed: Owed) -> Option<(Header, Vec<u8>)> {
+    fn encode_answer(&mut self, owed: PendingAnswer) -> Option<(Header, Vec<u8>)> {
         let header = Header { round: owed.round, blast: owed.number, ..self.header() };
-        if owed.kind == Say::Complete {
+        if owed.kind == AnswerKind::Complete {
             return Some((Header { flags: COMPLETE, ..header }, Vec::new()));
         }
         let place = owed.number.wrapping_sub(self.base) as usize;
         let strategy = self.options.strategy;
-        let landing = self.landings.get_mut(place)?.as_mut().filter(|landing| !landing.complete)?;
-        let (first, body) = landing.marks.missing()?;
-        let missing = landing.marks.bound() - landing.marks.count();
+        let reassembly = self.reassemblies.get_mut(place)?.as_mut().filter(|reassembly| !reassembly.complete)?;
+        let (first, body) = reassembly.bitmap.missing()?;
+        let missing = reassembly.bitmap.bound() - reassembly.bitmap.count();
         let body = match strategy {
             Strategy::Selective => body,
             // What lies beyond has to come again.
             Strategy::Partial => {
-                landing.marks.cut(first);
+                reassembly.bitmap.cut(first);
                 Vec::new()
             }
-            // All of it has to, and is forgotten as soon as it does: what is still on its way may complete it.
+            // All of it has to come again, and is discarded as soon as it does: packets still in flight may complete
+            // it.
             Strategy::Full | Strategy::FullNak => Vec::new(),
         };
-        self.seen.refusals += 1;
-        let flags = if owed.kind == Say::Hush { HUSH } else { 0 };
+        self.counters.refusals += 1;
+        let flags = if owed.kind == AnswerKind::Unsolicited { UNSOLICITED } else { 0 };
         Some((Header { flags, index: first as u16, check: missing, ..header }, body))
     }
 
-    /// How long it waits for more before it says of itself that something is missing, where it does. What it has to wait for
-    /// in any case is told by the first packets: until two of a round have come one after the other it says nothing.
-    fn hush(&self) -> Option<Duration> {
-        let hush = self.options.hush.filter(|_| self.options.strategy != Strategy::Full && self.open > 0)?;
-        self.gap.map(|gap| Duration(hush.0.max(gap.0.saturating_mul(GAPS))))
+    /// How long it waits for more before it reports missing packets by itself, if it does. The gap between two packets
+    /// of a round sets the least wait: before there is one, nothing is reported.
+    fn nak_delay(&self) -> Option<Duration> {
+        let nak_delay = self.options.nak_delay.filter(|_| self.options.strategy != Strategy::Full && self.open > 0)?;
+        self.gap.map(|gap| Duration(nak_delay.0.max(gap.0.saturating_mul(GAPS))))
     }
 
-    /// Nothing more has come of a blast that is not complete: its question may be lost.
-    fn ring(&mut self, now: Instant) {
-        let Some(hush) = self.hush() else { return };
-        for landing in self.landings.iter_mut().flatten().filter(|landing| !landing.complete) {
-            if landing.says_at(hush) <= now && self.owed.len() < ANSWERS {
-                (landing.said, landing.hushed) = (now, landing.hushed + 1);
-                let (number, round) = (landing.blast.number, landing.round);
-                self.owed.push_back(Owed { number, round, kind: Say::Hush });
-                self.seen.hushes += 1;
+    /// Nothing more has come of an incomplete blast: its request may be lost.
+    fn handle_timeouts(&mut self, now: Instant) {
+        let Some(nak_delay) = self.nak_delay() else { return };
+        for reassembly in self.reassemblies.iter_mut().flatten().filter(|reassembly| !reassembly.complete) {
+            if reassembly.report_due(nak_delay) <= now && self.answers.len() < ANSWERS {
+                (reassembly.reported_at, reassembly.reports) = (now, reassembly.reports + 1);
+                let (number, round) = (reassembly.blast.number, reassembly.round);
+                self.answers.push_back(PendingAnswer { number, round, kind: AnswerKind::Unsolicited });
+                self.counters.unsolicited_naks += 1;
             }
         }
     }
 
-    /// When it wants to be asked again: an answer waits, or it will say of itself that something is missing.
+    /// When it has to be polled: an answer waits, or missing packets are to be reported.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
-        if !self.owed.is_empty() || self.tell_limit {
+        if !self.answers.is_empty() || self.send_limit {
             return Some(now);
         }
-        let hush = self.hush()?;
-        let open = self.landings.iter().flatten().filter(|landing| !landing.complete);
-        open.map(|landing| landing.says_at(hush)).min()
+        let nak_delay = self.nak_delay()?;
+        let open = self.reassemblies.iter().flatten().filter(|reassembly| !reassembly.complete);
+        open.map(|reassembly| reassembly.report_due(nak_delay)).min()
     }
 
-    /// Nobody has listened until now: the silence so far is not the sender's.
-    pub fn attend(&mut self, now: Instant) {
-        self.heard = now;
+    /// The driver was away: silence so far is not the sender's.
+    pub fn resume(&mut self, now: Instant) {
+        self.last_received = now;
     }
 
     /// When the sender will have been silent for too long in the middle of a blast.
     #[must_use]
     pub fn gives_up_at(&self) -> Option<Instant> {
-        (self.open > 0).then(|| self.heard + self.options.patience)
+        (self.open > 0).then(|| self.last_received + self.options.patience)
     }
 }
 
-/// The time between two packets, longest of late: at once when they come more slowly, bit by bit when they come faster. What
-/// came at the same moment was waiting for the driver.
+/// The longest recent time between two packets: it grows at once and shrinks slowly. Packets that came at the same
+/// instant had waited for the driver.
 fn gap(before: Option<Duration>, between: Duration) -> Duration {
     let before = before.unwrap_or_default().0;
     let less = if between == Duration::ZERO { before } else { before - before / 16 + between.0 / 16 };
@@ -563,14 +567,14 @@ impl Receiver {
         self.advertised = self.limit();
     }
 
-    /// What holds at any moment.
+    /// Invariants.
     pub(super) fn check(&self) {
-        assert!(self.landings.len() <= self.options.flight as usize && self.owed.len() <= ANSWERS);
+        assert!(self.reassemblies.len() <= self.options.flight as usize && self.answers.len() <= ANSWERS);
         assert!(self.consumed <= self.delivered && self.delivered <= self.limit());
-        let landings = || self.landings.iter().flatten();
-        assert_eq!(landings().filter(|landing| !landing.complete).count(), self.open);
-        assert_eq!(landings().map(|landing| u64::from(landing.blast.length)).sum::<u64>(), self.claimed);
+        let reassemblies = || self.reassemblies.iter().flatten();
+        assert_eq!(reassemblies().filter(|reassembly| !reassembly.complete).count(), self.open);
+        assert_eq!(reassemblies().map(|reassembly| u64::from(reassembly.blast.length)).sum::<u64>(), self.claimed);
         assert!(self.claimed <= self.limit() - self.delivered);
-        assert!(self.landings.back().is_none_or(Option::is_some) || self.landings.len() == 1);
+        assert!(self.reassemblies.back().is_none_or(Option::is_some) || self.reassemblies.len() == 1);
     }
 }

@@ -1,122 +1,31 @@
-//! The sending machine of one direction: cuts its stream into blasts, sends them in rounds, and sends again what an answer,
-//! or the lack of one, says is missing (Zwaenepoel 1985, sections 2 and 3.2).
+//! The sending machine of one direction: cuts its stream into blasts, sends them in rounds, and sends again what an
+//! answer reports as missing, or what was not answered (Zwaenepoel 1985, sections 2 and 3.2).
 //!
-//! It never sees data: what it yields says which bytes of the stream the carrier is to send. It never sends beyond what the
-//! receiver has granted.
+//! It holds no data: its output names the bytes of the stream that the carrier is to send. It never sends beyond the
+//! receiver's grant.
 
-use super::flying::{Flying, Work};
-use super::interval::{MOST_DOUBLED, Patience};
-use super::marks::Marks;
+use super::ack_requests::{AckRequest, AckRequests};
+use super::bitmap::Bitmap;
+use super::in_flight::{BlastInFlight, Unsent};
+use super::interval::{MOST_DOUBLED, RttEstimator, Wait};
 use super::options::{Blast, Options, Pacing, Strategy};
-use super::questions::{Question, Questions};
 use super::rate::{Answered, Rate};
-use super::wire::{ASK, COMPLETE, FIN, HUSH, Header, Kind, LIMIT, is_before};
+use super::run::{Reason, Run};
+use super::wire::{COMPLETE, Header, Kind, LIMIT, UNSOLICITED, is_before};
 use alloc::collections::VecDeque;
 use stackline_core::time::{Duration, Instant};
 
-/// Round trips shorter than this are a local network's: nothing is paced there unless asked for.
+/// Round trips shorter than this belong to a local network, where nothing is paced by default.
 const LOCAL: Duration = Duration(2_000_000);
-/// Most bytes that leave before anything is known of the path, where the pace depends on it.
+/// Most bytes sent before the path has been measured, where the pace depends on it.
 const FIRST: u64 = 64 << 10;
 /// With full retransmission the interval is doubled once at most.
 const FULL_DOUBLED: u32 = 1;
-/// A sender that may not go on asks again after so long, then after twice as long, up to the longest.
+/// A blocked sender probes after so long, then after twice as long, up to the longest.
 const PROBE: Duration = Duration(5_000_000);
 const PROBE_LONGEST: Duration = Duration(500_000_000);
 
-/// Consecutive packets of one blast, all full but the last of the blast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// Which connection.
-    pub connection: u32,
-    /// The blast they belong to.
-    pub blast: Blast,
-    /// Which transmission of it.
-    pub round: u16,
-    /// Index of the first packet.
-    pub first: u32,
-    /// How many packets.
-    pub count: u32,
-    /// Whether the last of them asks for an answer.
-    pub asks: bool,
-    /// Bytes of a full packet.
-    pub packet: u32,
-    /// Why they leave.
-    pub why: Why,
-}
-
-/// Why packets leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// For the first time.
-    New,
-    /// The receiver says what is missing.
-    Missing,
-    /// A question was not answered in time.
-    Timeout,
-    /// A later question was answered, this one was not.
-    Overtaken,
-}
-
-impl Why {
-    /// Its word in events.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Missing => "nak",
-            Self::Timeout => "timeout",
-            Self::Overtaken => "overtaken",
-        }
-    }
-}
-
-impl Run {
-    /// The header of its `n`th packet; `check` goes with the one that asks.
-    #[must_use]
-    #[inline]
-    pub fn header(&self, n: u32, check: u32) -> Header {
-        let asks = self.asks && n + 1 == self.count;
-        let flags = if asks { ASK } else { 0 } | if self.blast.last { FIN } else { 0 };
-        Header {
-            kind: Kind::Data,
-            flags,
-            round: self.round,
-            connection: self.connection,
-            blast: self.blast.number,
-            length: self.blast.length,
-            start: self.blast.start,
-            index: (self.first + n) as u16,
-            check: if asks { check } else { 0 },
-        }
-    }
-
-    /// Stream position and bytes of its `n`th packet.
-    #[must_use]
-    #[inline]
-    pub fn span(&self, n: u32) -> (u64, u32) {
-        self.blast.span(self.first + n, self.packet)
-    }
-}
-
-/// Why a sender wants to be asked again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// There is something to send.
-    Ready,
-    /// The pace allows the next packet.
-    Pace,
-    /// A question has not been answered.
-    Timeout,
-    /// A later question was answered, an earlier one was not.
-    Overtaken,
-    /// The receiver has no buffer; it is asked whether it has one now.
-    Probe,
-    /// The peer has been silent for too long.
-    Patience,
-}
-
-/// What a sender has seen.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Data packets sent, repeated ones included.
@@ -129,7 +38,7 @@ pub struct Sent {
     pub timeouts: u64,
     /// Answers that named something missing.
     pub refusals: u64,
-    /// Bytes known to have arrived.
+    /// Bytes that have arrived.
     pub acknowledged: u64,
 }
 
@@ -138,31 +47,32 @@ pub struct Sent {
 pub struct Sender {
     options: Options,
     connection: u32,
-    flying: VecDeque<Flying>,
-    /// Number of the first blast flying.
+    in_flight: VecDeque<BlastInFlight>,
+    /// Number of the first blast in flight.
     base: u32,
-    /// Stream positions: handed over by the application, cut into blasts, granted by the receiver.
+    /// Stream positions: end of the data written, end of the data cut into blasts, limit granted by the receiver.
     end: u64,
     cut: u64,
     limit: u64,
-    /// An empty blast, or the last one, is wanted.
+    /// An empty blast, or the last one, is to be sent.
     empty: bool,
     finish: bool,
     finished: bool,
     /// Blasts with work, in the order they are to be served.
     ready: VecDeque<u32>,
-    questions: Questions,
-    patience: Patience,
+    ack_requests: AckRequests,
+    rtt: RttEstimator,
     rate: Option<Rate>,
-    /// When a blocked sender asks again, and how long it waited last.
+    /// When a blocked sender probes next, and its last wait.
     probe: Option<(Instant, Duration)>,
     probing: bool,
-    /// Since when the peer has owed an answer, and since when nothing is asked, as what it has not answered is sent again.
-    owed: Option<Instant>,
-    unasked: Option<Instant>,
-    /// Bytes known to have arrived, in whatever order.
+    /// Since when the peer has left a request unanswered, and since when no request is open because unanswered packets
+    /// wait to be sent again.
+    unanswered_since: Option<Instant>,
+    resending_since: Option<Instant>,
+    /// Bytes that have arrived, in any order.
     arrived: u64,
-    seen: Sent,
+    counters: Sent,
 }
 
 impl Sender {
@@ -177,7 +87,7 @@ impl Sender {
         Self {
             options,
             connection,
-            flying: VecDeque::new(),
+            in_flight: VecDeque::new(),
             base: 0,
             end: 0,
             cut: 0,
@@ -186,19 +96,19 @@ impl Sender {
             finish: false,
             finished: false,
             ready: VecDeque::new(),
-            questions: Questions::default(),
-            patience: Patience::new(options.interval),
+            ack_requests: AckRequests::default(),
+            rtt: RttEstimator::new(options.interval),
             rate,
             probe: None,
             probing: false,
-            owed: None,
-            unasked: None,
+            unanswered_since: None,
+            resending_since: None,
             arrived: 0,
-            seen: Sent::default(),
+            counters: Sent::default(),
         }
     }
 
-    /// Begins anew as both ends agreed; what the application has handed over stays.
+    /// Starts again with the negotiated options; data already written stays.
     pub(super) fn agree(&mut self, options: &Options, connection: u32, limit: u64) {
         let Self { end, empty, finish, .. } = *self;
         *self = Self { end, empty, finish, ..Self::new(options, connection, limit) };
@@ -212,50 +122,50 @@ impl Sender {
         self.empty |= bytes == 0;
     }
 
-    /// Nothing more comes: the receiver is told, as reliably as of anything else.
+    /// Ends the stream; the receiver learns of it as reliably as of data.
     pub fn finish(&mut self) {
         self.finish = true;
     }
 
-    /// What is handed over next lies at `position`, and all up to `limit` is granted: for data that does not go on where it
-    /// ended ([`crate::ikp`]). The receiver is known to have everything before.
+    /// The next data lies at `position`, and everything up to `limit` is granted: for data that does not continue the
+    /// last ([`crate::ikp`]). The receiver has everything before.
     pub fn seek(&mut self, position: u64, limit: u64) {
-        self.base = self.base.wrapping_add(self.flying.len() as u32);
-        self.flying.clear();
+        self.base = self.base.wrapping_add(self.in_flight.len() as u32);
+        self.in_flight.clear();
         self.ready.clear();
-        self.questions.clear();
+        self.ack_requests.clear();
         (self.cut, self.end, self.limit) = (position, position, limit);
-        (self.owed, self.unasked, self.probe, self.probing) = (None, None, None, false);
+        (self.unanswered_since, self.resending_since, self.probe, self.probing) = (None, None, None, false);
     }
 
     /// Bytes up to which everything has arrived.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
-        self.flying.front().map_or(self.cut, |first| first.blast.start)
+        self.in_flight.front().map_or(self.cut, |first| first.blast.start)
     }
 
-    /// Bytes handed over that have not been cut into blasts yet.
+    /// Bytes written and not yet cut into blasts.
     #[must_use]
     pub const fn waiting(&self) -> u64 {
         self.end - self.cut
     }
 
-    /// Whether everything handed over has arrived.
+    /// Whether all data written has arrived.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.flying.is_empty() && self.cut == self.end && !self.empty && (!self.finish || self.finished)
+        self.in_flight.is_empty() && self.cut == self.end && !self.empty && (!self.finish || self.finished)
     }
 
-    /// What it has seen.
+    /// Its counters.
     #[must_use]
-    pub fn seen(&self) -> Sent {
-        Sent { acknowledged: self.acknowledged(), ..self.seen }
+    pub fn counters(&self) -> Sent {
+        Sent { acknowledged: self.acknowledged(), ..self.counters }
     }
 
     /// Its estimate of round trips.
     #[must_use]
-    pub const fn patience(&self) -> &Patience {
-        &self.patience
+    pub const fn rtt(&self) -> &RttEstimator {
+        &self.rtt
     }
 
     /// The rate it paces at, in bit/s.
@@ -266,18 +176,18 @@ impl Sender {
 
     /// A round trip measured elsewhere: when the connection was opened.
     pub fn sample(&mut self, rtt: Duration) {
-        self.patience.sample(rtt);
-        self.consider_pacing();
+        self.rtt.sample(rtt);
+        self.update_pacing();
     }
 
-    fn consider_pacing(&mut self) {
-        if self.patience.minimum().is_some_and(|rtt| rtt > LOCAL) {
-            self.seems_far();
+    fn update_pacing(&mut self) {
+        if self.rtt.minimum().is_some_and(|rtt| rtt > LOCAL) {
+            self.enable_pacing();
         }
     }
 
     /// The peer is not near, or the path loses: packets are paced where that is left to the sender.
-    pub fn seems_far(&mut self) {
+    pub fn enable_pacing(&mut self) {
         if self.rate.is_none() && self.options.pacing == Pacing::Auto {
             self.rate = Some(Rate::new(self.options.packet, None));
         }
@@ -285,7 +195,7 @@ impl Sender {
 
     // --- what arrives ---
 
-    /// An answer has arrived, with what follows its header. Anything that makes no sense is dropped.
+    /// Handles an answer, with the body behind its header. Invalid answers are dropped.
     pub fn handle(&mut self, now: Instant, answer: &Header, body: &[u8]) {
         if answer.kind != Kind::Answer || answer.connection != self.connection {
             return;
@@ -294,29 +204,30 @@ impl Sender {
         if !answer.has(LIMIT) {
             self.answered(now, answer, body);
         }
-        self.owed = self.question_due().map(|_| now);
-        self.unasked = None;
+        self.unanswered_since = self.ack_request_due().map(|_| now);
+        self.resending_since = None;
     }
 
     fn answered(&mut self, now: Instant, answer: &Header, body: &[u8]) {
         let place = answer.blast.wrapping_sub(self.base) as usize;
-        let Some(flying) = self.flying.get_mut(place).filter(|flying| !flying.complete) else { return };
-        // A round that was never sent is answered by nobody.
-        if is_before(flying.round, answer.round) {
+        let Some(in_flight) = self.in_flight.get_mut(place).filter(|in_flight| !in_flight.complete) else { return };
+        // An answer to a round that was never sent is invalid.
+        if is_before(in_flight.round, answer.round) {
             return;
         }
-        let hush = answer.has(HUSH);
-        // Said before the last question can have arrived.
-        if hush && flying.asked_at.zip(self.patience.minimum()).is_some_and(|((at, _), rtt)| now < at + rtt) {
+        let nak_delay = answer.has(UNSOLICITED);
+        // Sent before the last request can have arrived.
+        if nak_delay && in_flight.ack_requested_at.zip(self.rtt.minimum()).is_some_and(|((at, _), rtt)| now < at + rtt)
+        {
             return;
         }
-        let asked = flying.asked_at.filter(|_| answer.round == flying.round && !hush);
-        let packets = flying.packets;
+        let asked = in_flight.ack_requested_at.filter(|_| answer.round == in_flight.round && !nak_delay);
+        let packets = in_flight.packets;
         let lost = if answer.has(COMPLETE) {
             self.complete(place);
             0
         } else {
-            self.refused(place, answer, body)
+            self.handle_nak(place, answer, body)
         };
         if let Some(asked) = asked {
             self.measure(now, asked, packets, lost);
@@ -329,8 +240,8 @@ impl Sender {
         if self.cut != self.end || position < self.end || self.empty || (self.finish && !ended) {
             return;
         }
-        self.base = self.base.wrapping_add(self.flying.len() as u32);
-        self.flying.clear();
+        self.base = self.base.wrapping_add(self.in_flight.len() as u32);
+        self.in_flight.clear();
         self.finished = self.finish;
     }
 
@@ -342,67 +253,67 @@ impl Sender {
         }
     }
 
-    fn measure(&mut self, now: Instant, (asked_at, order): (Instant, u64), packets: u32, lost: u32) {
-        self.patience.sample(now.since(asked_at));
-        self.questions.answered(order);
-        self.consider_pacing();
+    fn measure(&mut self, now: Instant, (ack_requested_at, order): (Instant, u64), packets: u32, lost: u32) {
+        self.rtt.sample(now.since(ack_requested_at));
+        self.ack_requests.answered(order);
+        self.update_pacing();
         let delivered = self.arrived;
         if let Some(rate) = &mut self.rate {
-            rate.answered(now, Answered { sent: asked_at, delivered, packets, lost });
+            rate.answered(now, Answered { sent: ack_requested_at, delivered, packets, lost });
         }
     }
 
     fn complete(&mut self, place: usize) {
-        let flying = &mut self.flying[place];
-        flying.complete = true;
-        flying.work = Work::Done;
-        let before = u64::from(flying.arrived) * u64::from(self.options.packet);
-        self.arrived += u64::from(flying.blast.length).saturating_sub(before);
-        while let Some(first) = self.flying.front().filter(|first| first.complete) {
+        let in_flight = &mut self.in_flight[place];
+        in_flight.complete = true;
+        in_flight.unsent = Unsent::Nothing;
+        let before = u64::from(in_flight.arrived) * u64::from(self.options.packet);
+        self.arrived += u64::from(in_flight.blast.length).saturating_sub(before);
+        while let Some(first) = self.in_flight.front().filter(|first| first.complete) {
             self.finished |= first.blast.last;
-            self.flying.pop_front();
+            self.in_flight.pop_front();
             self.base = self.base.wrapping_add(1);
         }
     }
 
-    /// Something is missing: sends it as a new round. How many packets it says are lost.
-    fn refused(&mut self, place: usize, answer: &Header, body: &[u8]) -> u32 {
+    /// Something is missing: sends it as a new round. Returns the number of packets reported as lost.
+    fn handle_nak(&mut self, place: usize, answer: &Header, body: &[u8]) -> u32 {
         let options = self.options;
-        let flying = &mut self.flying[place];
-        let stale = is_before(answer.round, flying.news_from);
-        let total = flying.blast.packets(options.packet);
+        let in_flight = &mut self.in_flight[place];
+        let stale = is_before(answer.round, in_flight.valid_from);
+        let total = in_flight.blast.packets(options.packet);
         let first = u32::from(answer.index);
-        // A repetition that has not left yet gives way to what is known now; any other round is sent first.
-        let waits = !matches!(flying.work, Work::Done);
-        if stale || first >= total || (waits && answer.round == flying.round) {
+        // A repetition that has not left yet is replaced by the newer information; any other round is sent first.
+        let awaits_answer = !matches!(in_flight.unsent, Unsent::Nothing);
+        if stale || first >= total || (awaits_answer && answer.round == in_flight.round) {
             return 0;
         }
         let forgets = matches!(options.strategy, Strategy::Full | Strategy::FullNak);
-        let (work, packets) = match options.strategy {
-            Strategy::Full | Strategy::FullNak => (Work::From(0), total),
-            Strategy::Partial => (Work::From(first), total - first),
+        let (unsent, packets) = match options.strategy {
+            Strategy::Full | Strategy::FullNak => (Unsent::From(0), total),
+            Strategy::Partial => (Unsent::From(first), total - first),
             Strategy::Selective => {
-                let missing = Marks::told(first, body, total);
+                let missing = Bitmap::from_answer(first, body, total);
                 let Some(first) = missing.next(0, true) else { return 0 };
                 let count = missing.count();
-                (Work::Those(missing, first), count)
+                (Unsent::Selected(missing, first), count)
             }
         };
-        if waits {
-            (flying.work, flying.packets, flying.why) = (work, packets, Why::Missing);
+        if awaits_answer {
+            (in_flight.unsent, in_flight.packets, in_flight.reason) = (unsent, packets, Reason::Missing);
         } else {
-            flying.begin(work, packets, Why::Missing);
+            in_flight.begin(unsent, packets, Reason::Missing);
         }
-        flying.news_from = flying.round;
+        in_flight.valid_from = in_flight.round;
         let arrived = if forgets { 0 } else { total - packets };
-        if arrived > flying.arrived {
-            self.arrived += u64::from(arrived - flying.arrived) * u64::from(options.packet);
-            flying.arrived = arrived;
+        if arrived > in_flight.arrived {
+            self.arrived += u64::from(arrived - in_flight.arrived) * u64::from(options.packet);
+            in_flight.arrived = arrived;
         }
-        if !waits {
+        if !awaits_answer {
             self.enqueue(answer.blast);
         }
-        self.seen.refusals += 1;
+        self.counters.refusals += 1;
         answer.check.clamp(1, total)
     }
 
@@ -410,17 +321,17 @@ impl Sender {
 
     /// The next packets to send, at most `most` of them.
     pub fn poll(&mut self, now: Instant, most: u32) -> Option<Run> {
-        self.ring(now);
+        self.handle_timeouts(now);
         let allowed = self.allowed(now)?.min(most.max(1));
         let place = self.next_ready()?;
-        let flying = &mut self.flying[place];
-        let total = flying.blast.packets(self.options.packet);
-        let again = flying.round > 0;
-        let run = flying.take(allowed, total, self.connection, self.options.packet);
-        let rest = matches!(flying.work, Work::Done);
+        let in_flight = &mut self.in_flight[place];
+        let total = in_flight.blast.packets(self.options.packet);
+        let again = in_flight.round > 0;
+        let run = in_flight.take(allowed, total, self.connection, self.options.packet);
+        let rest = matches!(in_flight.unsent, Unsent::Nothing);
         if rest {
             self.ready.pop_front();
-            self.ask(place, now);
+            self.request_ack(place, now);
         }
         self.count(now, &run, again);
         Some(run)
@@ -439,10 +350,10 @@ impl Sender {
         if let Some(rate) = &mut self.rate {
             rate.sent(now, bytes);
         }
-        self.seen.packets += u64::from(run.count);
+        self.counters.packets += u64::from(run.count);
         if again {
-            self.seen.repeated += u64::from(run.count);
-            self.seen.repeated_bytes += bytes;
+            self.counters.repeated += u64::from(run.count);
+            self.counters.repeated_bytes += bytes;
         }
     }
 
@@ -450,25 +361,25 @@ impl Sender {
     fn next_ready(&mut self) -> Option<usize> {
         while let Some(number) = self.ready.front() {
             let place = number.wrapping_sub(self.base) as usize;
-            if self.flying.get(place).is_some_and(|flying| !matches!(flying.work, Work::Done)) {
+            if self.in_flight.get(place).is_some_and(|in_flight| !matches!(in_flight.unsent, Unsent::Nothing)) {
                 return Some(place);
             }
             self.ready.pop_front();
         }
         let blast = self.next_blast()?;
         let packets = blast.packets(self.options.packet);
-        self.flying.push_back(Flying::new(blast, packets));
+        self.in_flight.push_back(BlastInFlight::new(blast, packets));
         self.ready.push_back(blast.number);
-        Some(self.flying.len() - 1)
+        Some(self.in_flight.len() - 1)
     }
 
     /// Cuts the next blast, where there is something to cut and it may leave.
     fn next_blast(&mut self) -> Option<Blast> {
         let bytes = self.next_length()?;
-        let number = self.base.wrapping_add(self.flying.len() as u32);
+        let number = self.base.wrapping_add(self.in_flight.len() as u32);
         let blast = Blast { number, start: self.cut, length: bytes, last: bytes == 0 && !self.empty };
         if bytes == 0 {
-            // An empty blast that was wanted comes before the end.
+            // A requested empty blast comes before the end.
             self.finished |= !self.empty;
             self.empty = false;
         }
@@ -478,7 +389,7 @@ impl Sender {
 
     /// Bytes of the blast that may be cut now.
     fn next_length(&self) -> Option<u32> {
-        if self.flying.len() >= self.options.flight as usize {
+        if self.in_flight.len() >= self.options.flight as usize {
             return None;
         }
         if self.waiting() == 0 {
@@ -487,27 +398,27 @@ impl Sender {
         let wanted = self.next_wanted()?;
         let granted = self.limit.saturating_sub(self.cut);
         // A blast that is cut short because the receiver has little room now would make many small ones.
-        let enough = granted >= wanted || (self.flying.is_empty() && granted > 0);
+        let enough = granted >= wanted || (self.in_flight.is_empty() && granted > 0);
         enough.then_some(wanted.min(granted) as u32)
     }
 
     /// Bytes of the next blast if the receiver grants them.
     fn next_wanted(&self) -> Option<u64> {
-        let unknown = self.options.pacing == Pacing::Auto && self.patience.minimum().is_none();
+        let unknown = self.options.pacing == Pacing::Auto && self.rtt.minimum().is_none();
         let most = match &self.rate {
             Some(rate) => rate.blast(self.options.flight),
-            None if unknown && !self.flying.is_empty() => return None,
+            None if unknown && !self.in_flight.is_empty() => return None,
             None if unknown => FIRST,
             None => u64::MAX,
         };
         Some(self.waiting().min(u64::from(self.options.size)).min(most))
     }
 
-    /// Whether everything that may leave is on its way, and the next blast waits for nothing but the receiver's grant. Asked
+    /// Whether all data that may leave is in flight, and the next blast waits only for the receiver's grant. Called
     /// after [`Sender::poll`] has yielded nothing.
     #[must_use]
     pub fn waits_for_grant(&self) -> bool {
-        let may = self.flying.len() < self.options.flight as usize && self.ready.is_empty();
+        let may = self.in_flight.len() < self.options.flight as usize && self.ready.is_empty();
         may && self.waiting() > 0 && self.next_wanted().is_some() && self.next_length().is_none()
     }
 
@@ -517,7 +428,7 @@ impl Sender {
         self.limit.saturating_sub(self.acknowledged())
     }
 
-    /// Bytes cut into blasts that are not known to have arrived.
+    /// Bytes cut into blasts that have not arrived, as far as known.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.cut.saturating_sub(self.arrived.max(self.acknowledged()))
@@ -525,10 +436,10 @@ impl Sender {
 
     /// Whether only the receiver's buffer keeps it from sending.
     fn is_blocked(&self) -> bool {
-        self.flying.is_empty() && self.end > self.cut && self.limit <= self.cut
+        self.in_flight.is_empty() && self.end > self.cut && self.limit <= self.cut
     }
 
-    /// A question whether it may go on, where one is due.
+    /// A probe of the receiver's limit, when one is due.
     pub fn poll_probe(&mut self, now: Instant) -> Option<Header> {
         if !self.is_blocked() {
             self.probe = None;
@@ -543,67 +454,71 @@ impl Sender {
                 let next = Duration((2 * waited.0).min(PROBE_LONGEST.0));
                 self.probe = Some((now + next, next));
                 self.probing = true;
-                self.owed.get_or_insert(now);
+                self.unanswered_since.get_or_insert(now);
                 Some(Header { start: self.cut, ..Header::new(Kind::Probe, self.connection) })
             }
             Some(_) => None,
         }
     }
 
-    /// The round of that blast is sent and its last packet asks.
-    fn ask(&mut self, place: usize, now: Instant) {
-        if self.question_due().is_none() {
-            // Time in which it was not asked is not the peer's silence.
-            let silent = self.unasked.take().zip(self.owed).map_or(Duration::ZERO, |(until, since)| until - since);
-            self.owed = Some(Instant(now.0.saturating_sub(silent.0)));
+    /// A round has been sent; its last packet requests an answer.
+    fn request_ack(&mut self, place: usize, now: Instant) {
+        if self.ack_request_due().is_none() {
+            // Time without an open request does not count as the peer's silence.
+            let silent = self
+                .resending_since
+                .take()
+                .zip(self.unanswered_since)
+                .map_or(Duration::ZERO, |(until, since)| until - since);
+            self.unanswered_since = Some(Instant(now.0.saturating_sub(silent.0)));
         }
-        let flying = &mut self.flying[place];
-        let order = self.questions.ask(flying.blast.number, flying.round, now);
-        flying.asked_at = Some((now, order));
-        let (flying, base) = (&self.flying, self.base);
-        self.questions.thin(flying.len(), |question| is_open(flying, base, question));
+        let in_flight = &mut self.in_flight[place];
+        let order = self.ack_requests.ask(in_flight.blast.number, in_flight.round, now);
+        in_flight.ack_requested_at = Some((now, order));
+        let (in_flight, base) = (&self.in_flight, self.base);
+        self.ack_requests.prune(in_flight.len(), |request| is_open(in_flight, base, request));
     }
 
     /// Does what is due.
-    fn ring(&mut self, now: Instant) {
-        while let Some((at, wait)) = self.question_due() {
+    fn handle_timeouts(&mut self, now: Instant) {
+        while let Some((at, wait)) = self.ack_request_due() {
             if at > now {
                 return;
             }
-            let Some(question) = self.questions.pop() else { return };
-            self.unanswered(now, question, wait);
+            let Some(request) = self.ack_requests.pop() else { return };
+            self.unanswered(now, request, wait);
         }
     }
 
-    fn unanswered(&mut self, now: Instant, question: Question, wait: Wait) {
+    fn unanswered(&mut self, now: Instant, request: AckRequest, wait: Wait) {
         if wait == Wait::Timeout {
-            // A receiver that never refuses is silent whenever something is missing: that alone is no reason to wait longer
-            // and longer.
+            // A receiver that never sends NAKs is silent whenever something is missing, so silence alone must not
+            // double the wait again and again.
             let silent = self.options.strategy == Strategy::Full;
-            self.patience.double(if silent { FULL_DOUBLED } else { MOST_DOUBLED });
+            self.rtt.back_off(if silent { FULL_DOUBLED } else { MOST_DOUBLED });
             if let Some(rate) = &mut self.rate {
                 rate.silent(now);
             }
         }
-        self.seen.timeouts += 1;
-        let why = if wait == Wait::Overtaken { Why::Overtaken } else { Why::Timeout };
-        let place = question.number.wrapping_sub(self.base) as usize;
-        let flying = &mut self.flying[place];
+        self.counters.timeouts += 1;
+        let reason = if wait == Wait::Overtaken { Reason::Overtaken } else { Reason::Timeout };
+        let place = request.number.wrapping_sub(self.base) as usize;
+        let in_flight = &mut self.in_flight[place];
         match self.options.strategy {
             Strategy::Full | Strategy::FullNak => {
-                let packets = flying.blast.packets(self.options.packet);
-                flying.begin(Work::From(0), packets, why);
-                flying.news_from = flying.round;
+                let packets = in_flight.blast.packets(self.options.packet);
+                in_flight.begin(Unsent::From(0), packets, reason);
+                in_flight.valid_from = in_flight.round;
             }
             Strategy::Partial | Strategy::Selective => {
-                let mut last = Marks::none(flying.blast.packets(self.options.packet));
-                last.put(flying.asked);
-                flying.begin(Work::Those(last, flying.asked), 1, why);
+                let mut last = Bitmap::none(in_flight.blast.packets(self.options.packet));
+                last.put(in_flight.last_packet);
+                in_flight.begin(Unsent::Selected(last, in_flight.last_packet), 1, reason);
             }
         }
-        self.enqueue(question.number);
-        if self.question_due().is_none() {
-            self.unasked.get_or_insert(now);
+        self.enqueue(request.number);
+        if self.ack_request_due().is_none() {
+            self.resending_since.get_or_insert(now);
         }
     }
 
@@ -614,47 +529,47 @@ impl Sender {
         self.ready.insert(place, number);
     }
 
-    /// When the first question that is still open is due; questions that are not open any more go.
-    fn question_due(&mut self) -> Option<(Instant, Wait)> {
-        let (flying, base) = (&self.flying, self.base);
-        self.questions.due(&self.patience, |question| is_open(flying, base, question))
+    /// When the first open request is due; requests that are no longer open are removed.
+    fn ack_request_due(&mut self) -> Option<(Instant, Wait)> {
+        let (in_flight, base) = (&self.in_flight, self.base);
+        self.ack_requests.due(&self.rtt, |request| is_open(in_flight, base, request))
     }
 
-    /// When it wants to be asked again, and why. Asked after [`Sender::poll`] has yielded nothing.
+    /// When it has to be polled, and why. Called after [`Sender::poll`] has yielded nothing.
     pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Wait)> {
-        let work = !self.ready.is_empty() || self.next_length().is_some();
-        let send = work.then(|| match self.rate.as_mut().map(|rate| rate.may_send(now)) {
-            // Never now: a pace that is off by less than what a number holds would be asked for ever.
+        let unsent = !self.ready.is_empty() || self.next_length().is_some();
+        let send = unsent.then(|| match self.rate.as_mut().map(|rate| rate.may_send(now)) {
+            // Never now: a rounding error of the pace would repeat this instant without end.
             Some(Err(at)) => (at.max(now + Duration(1)), Wait::Pace),
             _ => (now, Wait::Ready),
         });
-        let question = self.question_due();
+        let request = self.ack_request_due();
         let probe = self.is_blocked().then(|| (self.probe.map_or(now, |(at, _)| at), Wait::Probe));
         let give_up = self.gives_up_at().map(|at| (at, Wait::Patience));
-        [send, question, probe, give_up].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [send, request, probe, give_up].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// Nobody has listened until now: the silence so far is not the receiver's.
-    pub fn attend(&mut self, now: Instant) {
-        self.owed = self.owed.map(|_| now);
+    /// The driver was away: silence so far is not the receiver's.
+    pub fn resume(&mut self, now: Instant) {
+        self.unanswered_since = self.unanswered_since.map(|_| now);
     }
 
-    /// When the peer will have been silent for too long.
+    /// When the peer will have been silent for longer than the patience.
     pub fn gives_up_at(&mut self) -> Option<Instant> {
-        let waits = self.question_due().is_some() || self.probing;
-        self.owed.filter(|_| waits).map(|since| since + self.options.patience)
+        let awaits_answer = self.ack_request_due().is_some() || self.probing;
+        self.unanswered_since.filter(|_| awaits_answer).map(|since| since + self.options.patience)
     }
 }
 
-/// Whether an answer to a question is still waited for, where these blasts fly, the first one with number `base`.
-fn is_open(flying: &VecDeque<Flying>, base: u32, question: &Question) -> bool {
-    let place = question.number.wrapping_sub(base) as usize;
-    flying.get(place).is_some_and(|flying| flying.waits(question.round))
+/// Whether a request is still open, given the blasts in flight, of which the first has number `base`.
+fn is_open(in_flight: &VecDeque<BlastInFlight>, base: u32, request: &AckRequest) -> bool {
+    let place = request.number.wrapping_sub(base) as usize;
+    in_flight.get(place).is_some_and(|in_flight| in_flight.awaits_answer(request.round))
 }
 
 #[cfg(test)]
 impl Sender {
-    /// As if so many blasts had gone before, up to a position of the stream.
+    /// As if so many blasts had been sent before, up to a position of the stream.
     pub(super) fn start_at(&mut self, number: u32, position: u64) {
         self.base = number;
         (self.end, self.cut) = (self.end + position, position);
@@ -666,17 +581,17 @@ impl Sender {
         self.cut
     }
 
-    /// What holds at any moment.
+    /// Invariants.
     pub(super) fn check(&self) {
         assert!(self.cut <= self.end && self.cut <= self.limit);
-        assert!(self.flying.len() <= self.options.flight as usize);
-        self.questions.check(self.flying.len().max(self.options.flight as usize));
+        assert!(self.in_flight.len() <= self.options.flight as usize);
+        self.ack_requests.check(self.in_flight.len().max(self.options.flight as usize));
         assert!(self.ready.len() <= 2 * self.options.flight as usize);
-        for (place, flying) in self.flying.iter().enumerate() {
-            assert_eq!(flying.blast.number, self.base.wrapping_add(place as u32));
-            assert!(flying.arrived < flying.blast.packets(self.options.packet));
+        for (place, in_flight) in self.in_flight.iter().enumerate() {
+            assert_eq!(in_flight.blast.number, self.base.wrapping_add(place as u32));
+            assert!(in_flight.arrived < in_flight.blast.packets(self.options.packet));
         }
-        let pairs = self.flying.iter().zip(self.flying.iter().skip(1));
+        let pairs = self.in_flight.iter().zip(self.in_flight.iter().skip(1));
         assert!(pairs.into_iter().all(|(one, next)| one.blast.end() == next.blast.start));
     }
 }

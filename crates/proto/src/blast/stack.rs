@@ -237,8 +237,8 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, Strin
     Ok(Options {
         buffer: number("buffer", buffer).min(if buffer == 0 { u64::MAX } else { buffer }),
         interval: interval.map_or(Interval::Adaptive, Interval::Fixed),
-        // Fixed intervals are the paper's conditions: the receiver only speaks when asked.
-        hush: base.hush.filter(|_| interval.is_none()),
+        // Fixed intervals are the paper's conditions: the receiver only sends when requested.
+        nak_delay: base.nak_delay.filter(|_| interval.is_none()),
         patience: stack.seconds("patience").map_or(base.patience, Duration::from_seconds),
         pacing,
         checked: stack.flag("checked"),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_language_choose_the_machine() {
+    fn stack_options_choose_the_machine() {
         let plain = options(&Stack::plain("blast"), 1440, 4 << 20).unwrap().fitted();
         assert_eq!((plain.strategy, plain.size, plain.flight), (Strategy::Selective, 364 * 1440, 8));
         let full = options(&written("blast", &[("full", OptionValue::Set)]), 1440, 4 << 20).unwrap().fitted();
@@ -319,27 +319,27 @@ mod tests {
         assert_eq!((window.size, window.flight), (1440, 8));
         let fixed =
             options(&written("saw", &[("interval", OptionValue::Seconds(0.1))]), 1440, 4 << 20).unwrap().fitted();
-        assert_eq!((fixed.hush, fixed.pacing, fixed.flight), (None, Pacing::Off, 1));
+        assert_eq!((fixed.nak_delay, fixed.pacing, fixed.flight), (None, Pacing::Off, 1));
     }
 
     #[test]
-    fn the_table_tells_what_is_usual() {
+    fn the_table_has_the_defaults() {
         let usual = STRATEGIES.map(|(_, strategy)| Options::usual(strategy, 1024));
         let [full, full_nak, partial, selective] = &usual;
-        let told = |name: &str| BLAST.options.iter().find(|option| option.name == name).unwrap().default;
+        let default_of = |name: &str| BLAST.options.iter().find(|option| option.name == name).unwrap().default;
         let bytes = |options: &Options| stackline_core::units::size(u64::from(options.size));
         assert_eq!(
-            told("size"),
+            default_of("size"),
             format!("{}; {} where more than the missing is sent again", bytes(selective), bytes(full))
         );
         assert_eq!((full.size, full.size), (full_nak.size, partial.size));
         let flights = format!("{}; {} for full and full_nak, as in the paper", selective.flight, full.flight);
-        assert_eq!(told("flight"), flights);
+        assert_eq!(default_of("flight"), flights);
         assert_eq!((full.flight, selective.flight), (full_nak.flight, partial.flight));
     }
 
     #[test]
-    fn contradictions_are_told() {
+    fn contradictions_are_reported() {
         let both = written("blast", &[("full", OptionValue::Set), ("partial", OptionValue::Set)]);
         assert_eq!(options(&both, 1440, 4 << 20).unwrap_err(), "blast is either full or partial, not both");
         let long = written("saw", &[("packet", OptionValue::Number(9000))]);

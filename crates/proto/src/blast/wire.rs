@@ -1,9 +1,9 @@
-//! The form of a packet: a header of 32 bytes, little-endian, and what follows it. What is none of ours reads as nothing.
+//! The format of a packet: a header of 32 bytes, little-endian, and a body. Anything else is ignored.
 //!
 //! | bytes | field | of data | of an answer |
 //! | --- | --- | --- | --- |
 //! | 0 | kind | | |
-//! | 1 | flags | [`ASK`], [`FIN`] | [`COMPLETE`], [`LIMIT`], [`HUSH`] |
+//! | 1 | flags | [`ACK_REQUEST`], [`FIN`] | [`COMPLETE`], [`LIMIT`], [`UNSOLICITED`] |
 //! | 2..4 | round | of this blast | the one answered |
 //! | 4..8 | connection | | |
 //! | 8..12 | blast | its number | its number |
@@ -11,10 +11,10 @@
 //! | 16..24 | start | stream position of the blast | the limit: as far as the receiver grants |
 //! | 24..26 | index | of the packet in the blast | first missing packet |
 //! | 26..28 | spare | 0 | 0 |
-//! | 28..32 | check | CRC-32C of the blast, with [`ASK`], where agreed | how many are missing |
+//! | 28..32 | check | CRC-32C of the blast, with [`ACK_REQUEST`], where agreed | how many are missing |
 //!
-//! [`Kind::Close`] says in `start` and with [`FIN`] what its sender has received: up to where, and whether to the end. With
-//! [`ABORT`] it has given up.
+//! [`Kind::Close`] reports in `start` and with [`FIN`] what its sender has received: up to which position, and whether
+//! to the end. With [`ABORT`] its sender has given up.
 
 /// Bytes of a header.
 pub const HEADER: usize = 32;
@@ -29,13 +29,13 @@ pub enum Kind {
     Data = 1,
     /// What arrived of a blast, and how far the sender may go on.
     Answer = 2,
-    /// Nothing but a question how far the sender may go on.
+    /// Requests nothing but the limit.
     Probe = 3,
-    /// A connection is wanted; terms follow.
+    /// Requests a connection; parameters follow.
     Open = 4,
-    /// It is open; the terms agreed upon follow.
+    /// The connection is open; the agreed parameters follow.
     Accept = 5,
-    /// It is not; one byte says why.
+    /// The connection is refused; one byte has the reason.
     Refuse = 6,
     /// The connection is closed.
     Close = 7,
@@ -47,7 +47,7 @@ pub enum Kind {
     Reply = 17,
     /// The message has come, its reply has not been made yet.
     Pending = 18,
-    /// A range of the sender's readable segment is wanted.
+    /// Requests a range of the readable segment.
     MoveFrom = 19,
 }
 
@@ -67,22 +67,22 @@ const KINDS: [Kind; 12] = [
 ];
 
 /// The receiver is to answer: set on the last packet of a round.
-pub const ASK: u8 = 1;
+pub const ACK_REQUEST: u8 = 1;
 /// No more comes in this direction: set on all packets of the last blast, which is empty.
 pub const FIN: u8 = 2;
 /// The whole blast has arrived.
 pub const COMPLETE: u8 = 4;
-/// Only the limit is told.
+/// Reports only the limit.
 pub const LIMIT: u8 = 8;
-/// Said unasked, because nothing more came.
-pub const HUSH: u8 = 16;
-/// With [`Kind::Close`]: its sender gives up, and what it has sent may not be all that it wanted to.
+/// Sent without a request, because nothing more came.
+pub const UNSOLICITED: u8 = 16;
+/// With [`Kind::Close`]: its sender gives up, perhaps before everything was sent.
 pub const ABORT: u8 = 32;
 
 /// Rounds that a packet may be late: beyond, it is of a later round, whose number has wrapped.
 const LATE: u16 = 256;
 
-/// Whether a round of a blast is before another one. Whoever was not heard for very many rounds is believed all the same.
+/// Whether a round of a blast is before another one. After very many missed rounds any number counts as later.
 #[must_use]
 pub const fn is_before(round: u16, other: u16) -> bool {
     let late = other.wrapping_sub(round);
@@ -94,7 +94,7 @@ pub const fn is_before(round: u16, other: u16) -> bool {
 pub struct Header {
     /// What the packet is.
     pub kind: Kind,
-    /// [`ASK`] and the others.
+    /// [`ACK_REQUEST`] and the others.
     pub flags: u8,
     /// Which transmission of the blast.
     pub round: u16,
@@ -142,7 +142,7 @@ impl Header {
         bytes
     }
 
-    /// The header at the beginning of `packet`; `None` when it is too short or of no kind that is known.
+    /// The header at the beginning of `packet`; `None` when it is too short or of an unknown kind.
     #[must_use]
     #[inline]
     pub fn read(packet: &[u8]) -> Option<Self> {
@@ -164,11 +164,11 @@ impl Header {
     }
 }
 
-/// Whether the bytes of a header are those of a data packet that does not ask.
+/// Whether the bytes of a header are those of a data packet that requests no answer.
 #[must_use]
 #[inline]
 pub fn begins_row(header: &[u8]) -> bool {
-    header.len() >= HEADER && header[0] == Kind::Data as u8 && header[1] & ASK == 0
+    header.len() >= HEADER && header[0] == Kind::Data as u8 && header[1] & ACK_REQUEST == 0
 }
 
 /// Whether the bytes of two headers differ in nothing but the index, which is `ahead` more in the second.
@@ -205,7 +205,7 @@ mod tests {
             changed[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(!follows(&first.write(), &changed, ahead));
             prop_assert!(!follows(&first.write()[..31], &second.write(), ahead));
-            prop_assert_eq!(begins_row(&first.write()), flags & ASK == 0);
+            prop_assert_eq!(begins_row(&first.write()), flags & ACK_REQUEST == 0);
         }
 
         #[test]

@@ -1,4 +1,4 @@
-//! Control datagrams: the token, a kind, a value. What is none of ours reads as nothing.
+//! Control datagrams: the token, a kind, a value. Anything else is ignored.
 
 use super::Token;
 
@@ -7,11 +7,11 @@ pub const CONTROL: usize = 16 + 1 + 8;
 /// Set in the kind of an answer.
 pub const ANSWER: u8 = 0x80;
 
-/// What one side has to tell the other, again and again until it is answered.
+/// Control messages, repeated until answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Control {
-    /// A connection is wanted.
+    /// Requests a connection.
     Hello = 1,
     /// A bulk transfer begins.
     Start = 2,
@@ -22,7 +22,7 @@ pub enum Control {
 }
 
 impl Control {
-    /// The kind of that number, unless it is an answer or nothing known.
+    /// The kind of that number, unless it is an answer or unknown.
     #[must_use]
     pub fn of(kind: u8) -> Option<Self> {
         [Self::Hello, Self::Start, Self::End, Self::Bye].into_iter().find(|control| *control as u8 == kind)
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_with_the_same_token_only() {
+    fn a_control_message_is_read_with_its_token_only() {
         let bytes = write_control(&[7; 16], Control::End as u8, 1 << 40);
         assert_eq!(read_control(&bytes, &[7; 16]), Some((Control::End as u8, 1 << 40)));
         assert_eq!(read_control(&bytes, &[8; 16]), None);

@@ -1,13 +1,13 @@
-//! What the language's operations say over datagrams, in every world: numbered data units, control between, patience.
+//! The operations of the language over datagrams, in every world: numbered data units, control messages, timeouts.
 //!
-//! It holds the form of what is sent and the counting of what arrives; who waits for what, and how, is the world's.
+//! It defines the format of what is sent and counts what arrives; waiting is left to the worlds.
 
 pub mod control;
 pub mod sequence;
 
 use stackline_core::time::Duration;
 
-/// Proof that a datagram belongs to the run; the top bit of its eighth byte is set, so that no number looks like it.
+/// Proves that a datagram belongs to the run; the top bit of its eighth byte is set, so that it never equals a number.
 pub type Token = [u8; 16];
 
 /// Bytes of a number.
@@ -20,9 +20,9 @@ pub const FIRST_REPEAT: Duration = Duration(200_000);
 pub const LAST_REPEAT: Duration = Duration(20_000_000);
 /// How long control is repeated in all.
 pub const PATIENCE: Duration = Duration(5_000_000_000);
-/// The same for a farewell, to which nobody may be left to answer.
+/// The same for a BYE, which may never be answered.
 pub const FAREWELL: Duration = Duration(200_000_000);
-/// An END says which transfer it ends and, in so many lower bits, how many units were sent in all.
+/// An END contains the number of its transfer and, in so many lower bits, the number of units sent in all.
 pub const COUNT_BITS: u32 = 40;
 /// Those bits.
 pub const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;

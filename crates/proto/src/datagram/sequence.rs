@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 
 /// Numbers the bitmap holds.
 const WINDOW: u64 = 1 << 16;
-/// Numbers this far behind the highest are told apart; a word of the bitmap is cleared at a time.
+/// Numbers this far behind the highest are distinguished; a word of the bitmap is cleared at a time.
 const TOLD_APART: u64 = WINDOW - 64;
 const WORDS: usize = (WINDOW / 64) as usize;
 
@@ -38,7 +38,7 @@ impl Sequence {
     #[inline]
     pub fn arrived(&mut self, number: u64) -> bool {
         if number == self.next {
-            // In order: the rest of this word still holds what stood there a window ago.
+            // In order: the rest of this word still has the bits of a window ago.
             let seen = &mut self.seen[word(number)];
             *seen = (*seen & (bit(number) - 1)) | bit(number);
             self.next = number + 1;
@@ -75,7 +75,7 @@ impl Sequence {
         }
     }
 
-    /// What is known when the sender says it sent `sent`.
+    /// The result when the sender reports that it sent `sent`.
     #[must_use]
     pub const fn losses(&self, sent: u64) -> Losses {
         Losses { lost: sent.saturating_sub(self.unique), duplicated: self.duplicated, reordered: self.reordered }

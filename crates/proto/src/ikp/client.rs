@@ -1,25 +1,24 @@
-//! Who sends: one message at a time, blocked until its reply, with segments of its memory granted meanwhile.
+//! The sending side: one message at a time, blocked until its reply, with segments of its memory granted meanwhile.
 //!
-//! The message is sent again whenever nothing of its transaction is heard for an interval. Where the server says that the
-//! message is pending, it is asked less and less often. What a server does outside of what was granted is refused and
-//! counted; what belongs to another transaction, or to a delivery of the message that a later one has replaced, is dropped.
+//! The message is sent again whenever nothing of its transaction is received for an interval. While the server reports
+//! the message as pending, it is repeated less and less often. Packets beyond the grants are refused and counted;
+//! packets of another transaction, or of an earlier delivery of the message, are dropped.
 
-mod told;
+mod report;
 
-pub use told::{Arrival, Cause, Failure, Mistake, Seen, State};
+pub use report::{Arrival, Cause, Counters, Failure, Mistake, State};
 
 use super::options::Options;
+use super::output::{Output, Run, answer};
 use super::wire::{self, Grants, Refusal, Send};
-use super::{Output, Run};
-use crate::blast::interval::{MOST_DOUBLED, Patience};
+use crate::blast::interval::{MOST_DOUBLED, RttEstimator};
 use crate::blast::{self, Header, Kind, Receiver, Sender};
-use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// A pending message is asked about again after twice as long each time, up to this.
-const ASKED_LONGEST: Duration = Duration(1_000_000_000);
+/// A pending message is repeated after twice as long each time, up to this.
+const LONGEST_PENDING_WAIT: Duration = Duration(1_000_000_000);
 
-/// A message on its way.
+/// A message that awaits its reply.
 #[derive(Clone, Debug)]
 struct Call {
     message: u32,
@@ -31,7 +30,7 @@ struct Call {
     due: Instant,
     /// Since when a Send is unanswered.
     silent: Option<Instant>,
-    /// How often it was said to be pending since something else was heard.
+    /// How often it was reported as pending since something else was received.
     pending: u32,
     moves: Option<Moves>,
 }
@@ -42,7 +41,7 @@ struct Moves {
     delivery: u16,
     receiver: Receiver,
     sender: Sender,
-    /// Number of the last range that was asked for.
+    /// Number of the last range requested.
     serial: u16,
 }
 
@@ -54,18 +53,18 @@ pub struct Client {
     transaction: u32,
     call: Option<Call>,
     failure: Option<Failure>,
-    patience: Patience,
-    seen: Seen,
+    rtt: RttEstimator,
+    counters: Counters,
 }
 
 impl Client {
-    /// A client of the number `connection`, by which its server tells it from others and from who was at its address before;
-    /// `transaction` is the number of its last message.
+    /// A client of the number `connection`, which distinguishes it from other clients at the same address, also earlier
+    /// ones; `transaction` is the number of its last message.
     #[must_use]
     pub fn new(options: &Options, connection: u32, transaction: u32) -> Self {
         let options = options.fitted();
-        let patience = Patience::new(options.interval);
-        Self { options, connection, transaction, call: None, failure: None, patience, seen: Seen::default() }
+        let rtt = RttEstimator::new(options.interval);
+        Self { options, connection, transaction, call: None, failure: None, rtt, counters: Counters::default() }
     }
 
     // --- the application's side ---
@@ -86,16 +85,16 @@ impl Client {
         }
     }
 
-    /// What it has seen.
+    /// Its counters.
     #[must_use]
-    pub const fn seen(&self) -> Seen {
-        self.seen
+    pub const fn counters(&self) -> Counters {
+        self.counters
     }
 
-    /// Its estimate of round trips: from a message to its reply, or to the word that it is pending.
+    /// Its estimate of round trips: from a message to its reply or PENDING.
     #[must_use]
-    pub const fn patience(&self) -> &Patience {
-        &self.patience
+    pub const fn rtt(&self) -> &RttEstimator {
+        &self.rtt
     }
 
     /// Sends a message of so many bytes.
@@ -127,8 +126,8 @@ impl Client {
         self.call = None;
     }
 
-    /// Where in the writable segment the next packets of a move probably belong, in order, and their bytes at most. Nothing
-    /// is there yet that has arrived: what lands there before [`Client::handle`] says so does no harm.
+    /// Where in the writable segment the next packets of a move probably belong, in order, and their largest sizes.
+    /// These places hold no data that has arrived: payloads that land there before [`Client::handle`] do no harm.
     pub fn expected(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let call = self.call.iter().filter(|call| call.grants.writable > 0);
         call.flat_map(|call| {
@@ -152,44 +151,44 @@ impl Client {
             return Arrival::Nothing;
         }
         let Some(call) = self.call.as_mut().filter(|call| is_of(header, self.transaction, call)) else {
-            self.seen.stale += 1;
+            self.counters.stale += 1;
             return Arrival::Nothing;
         };
         let arrival = match header.kind {
             Kind::Reply => call.replied(header, payload),
             Kind::Pending => {
-                self.seen.pending += 1;
+                self.counters.pending += 1;
                 call.pending = call.pending.saturating_add(1);
                 Arrival::Nothing
             }
             Kind::Refuse => {
-                let refusal = body.first().and_then(|number| Refusal::of(*number)).unwrap_or(Refusal::Terms);
+                let refusal = body.first().and_then(|number| Refusal::of(*number)).unwrap_or(Refusal::Parameters);
                 self.failure = Some(Failure::Refused(refusal));
                 self.call = None;
                 return Arrival::Nothing;
             }
-            Kind::MoveFrom => call.wanted(&self.options, header, self.transaction),
+            Kind::MoveFrom => call.handle_move_from(&self.options, header, self.transaction),
             Kind::Data => call.moved(&self.options, now, header, self.transaction, payload),
             Kind::Answer => call.answered(now, header, body),
             _ => return Arrival::Nothing,
         };
         if arrival == Arrival::Refused {
-            self.seen.violations += 1;
+            self.counters.violations += 1;
         } else {
-            self.heard(now, header, arrival);
+            self.last_heard(now, header, arrival);
         }
         arrival
     }
 
     /// The server lives.
-    fn heard(&mut self, now: Instant, header: &Header, arrival: Arrival) {
+    fn last_heard(&mut self, now: Instant, header: &Header, arrival: Arrival) {
         let Some(call) = &mut self.call else { return };
-        let tells = matches!(header.kind, Kind::Reply | Kind::Pending) && header.round == call.round();
-        if tells && call.sends > 0 {
-            self.patience.sample(now.since(call.sent));
+        let answers_send = matches!(header.kind, Kind::Reply | Kind::Pending) && header.round == call.round();
+        if answers_send && call.sends > 0 {
+            self.rtt.sample(now.since(call.sent));
         }
         if matches!(arrival, Arrival::Reply { .. }) {
-            self.seen.replies += 1;
+            self.counters.replies += 1;
             self.call = None;
             return;
         }
@@ -197,7 +196,7 @@ impl Client {
             call.pending = 0;
         }
         call.silent = None;
-        call.due = now + call.wait(&self.options, &self.patience);
+        call.due = now + call.wait(&self.options, &self.rtt);
     }
 
     // --- what leaves ---
@@ -212,9 +211,9 @@ impl Client {
         }
         if let Some(output) = call.moves.as_mut().and_then(|moves| moves.poll(now, most)) {
             if matches!(&output, Output::Run(run) if run.is_first()) {
-                // Whoever sends what it was asked for can expect no reply yet. What is sent again may be so in vain.
-                let answered = call.moves.as_ref().map_or(Duration::ZERO, |moves| moves.sender.patience().timeout());
-                call.due = call.due.max(now + call.wait(&self.options, &self.patience).max(answered));
+                // While it sends requested data, no reply is due. Repeated data may have been requested needlessly.
+                let answered = call.moves.as_ref().map_or(Duration::ZERO, |moves| moves.sender.rtt().timeout());
+                call.due = call.due.max(now + call.wait(&self.options, &self.rtt).max(answered));
             }
             return Some(output);
         }
@@ -224,13 +223,13 @@ impl Client {
     fn again(&mut self, now: Instant) -> Option<Output> {
         let call = self.call.as_mut()?;
         if call.silent.is_some() {
-            self.patience.double(MOST_DOUBLED);
+            self.rtt.back_off(MOST_DOUBLED);
         }
-        self.seen.repeated += u64::from(call.sends > 0);
+        self.counters.repeated += u64::from(call.sends > 0);
         call.sends = call.sends.saturating_add(1);
         call.sent = now;
         call.silent.get_or_insert(now);
-        call.due = now + call.wait(&self.options, &self.patience);
+        call.due = now + call.wait(&self.options, &self.rtt);
         let send = Send {
             connection: self.connection,
             transaction: self.transaction,
@@ -238,12 +237,12 @@ impl Client {
             once: self.options.once,
             message: call.message,
             grants: call.grants,
-            terms: super::options::Terms::of(&self.options),
+            parameters: super::options::ClientParameters::of(&self.options),
         };
         Some(Output::Message(send.header()))
     }
 
-    /// When it wants to be asked again, and why; asked after [`Client::poll`] has yielded nothing.
+    /// When it has to be polled, and why; called after [`Client::poll`] has yielded nothing.
     pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
         let call = self.call.as_mut()?;
         let give_up = call.gives_up_at(&self.options).map(|at| (at, Cause::Patience));
@@ -269,12 +268,12 @@ impl Call {
         self.sends.wrapping_sub(1) as u16
     }
 
-    fn wait(&self, options: &Options, patience: &Patience) -> Duration {
+    fn wait(&self, options: &Options, patience: &RttEstimator) -> Duration {
         let wait = patience.timeout();
         match options.interval {
             blast::Interval::Fixed(_) => wait,
             blast::Interval::Adaptive => {
-                let longest = Duration(ASKED_LONGEST.0.min(options.patience.0 / 2)).max(Duration(1));
+                let longest = Duration(LONGEST_PENDING_WAIT.0.min(options.patience.0 / 2)).max(Duration(1));
                 Duration(wait.0.saturating_mul(1 << self.pending.min(16))).min(longest)
             }
         }
@@ -285,7 +284,7 @@ impl Call {
     }
 
     fn replied(&self, header: &Header, payload: usize) -> Arrival {
-        // A later delivery of the message has begun to write: only its own reply goes with that.
+        // A later delivery of the message has begun to write: only its own reply counts.
         if self.is_replaced(header.check as u16) {
             return Arrival::Nothing;
         }
@@ -318,15 +317,15 @@ impl Call {
         self.moves.as_mut()
     }
 
-    /// A range of the readable segment is wanted.
-    fn wanted(&mut self, options: &Options, header: &Header, transaction: u32) -> Arrival {
+    /// Handles a request for a range of the readable segment.
+    fn handle_move_from(&mut self, options: &Options, header: &Header, transaction: u32) -> Arrival {
         let (readable, bytes) = (self.grants.readable, header.length);
         let Ok(from) = u32::try_from(header.start) else { return Arrival::Refused };
         if bytes == 0 || !wire::inside(from, bytes, readable) {
             return Arrival::Refused;
         }
         let moves = self.moves(options, header.connection, transaction, header.check as u16);
-        // Asked for again, it is on its way.
+        // A repeated request: the range is being sent.
         let new = moves.filter(|moves| header.index.wrapping_sub(moves.serial) as i16 > 0);
         if let Some(moves) = new {
             moves.serial = header.index;
@@ -348,7 +347,7 @@ impl Call {
         }
     }
 
-    /// What has arrived of what was wanted.
+    /// Handles an answer about a requested range.
     fn answered(&mut self, now: Instant, header: &Header, body: &[u8]) -> Arrival {
         let moves = self.moves.as_mut().filter(|moves| moves.delivery == header.length as u16);
         if let Some(moves) = moves {
@@ -372,9 +371,4 @@ impl Moves {
         let sender = self.sender.deadline(now).map(|(at, wait)| (at, Cause::Move(wait)));
         [answer, sender].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
-}
-
-/// A receiver's answer, for the moves of one delivery.
-pub(super) fn answer(header: Header, body: Vec<u8>, delivery: u16) -> Output {
-    Output::Control(Header { length: u32::from(delivery), ..header }, body)
 }

@@ -1,14 +1,15 @@
-//! A client, its server, and whatever bytes say happens between them: for the fuzz target and the tests, which share this
-//! walk. Nothing is promised.
+//! A client and its server on a path that bytes control: for the fuzz target and the tests, which share this walk. Its
+//! interface may change.
 //!
-//! The first byte chooses what the client asks for, and whether it is only **strangers** who forge: they do not know the
-//! client's number. These must change nothing: the message is replied to. Who knows the number may spoil the exchange, but
-//! neither panics a machine, nor makes it turn in place, nor reaches a byte that was not granted.
+//! The first byte chooses the options, and whether only **strangers** forge packets: they do not know the client's
+//! number. Their packets must change nothing: the message is replied to. A forger who knows the number may break the
+//! exchange, but must not make a machine panic, repeat without end at one instant, or touch a byte that was not
+//! granted.
 
 use super::server::{self, Progress};
 use super::{Client, Grants, Options, Output, Server, client};
 use crate::blast::{Header, Interval, Kind, Strategy};
-use alloc::collections::VecDeque;
+use crate::fuzz_path::FuzzPath;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
@@ -16,30 +17,24 @@ const NUMBER: u32 = 77;
 /// Bytes of a message.
 const MESSAGE: u32 = 20;
 
-/// A packet on its way: its header, what follows it, or as many bytes of data.
-type Packet = (Header, Vec<u8>, usize);
-
 struct Walk<'a> {
-    bytes: core::slice::Iter<'a, u8>,
+    path: FuzzPath<'a>,
     client: Client,
     server: Server,
     grants: Grants,
-    /// What is on its way to the client, and to the server.
-    under_way: [VecDeque<Packet>; 2],
-    last: Header,
     replied: bool,
     now: Instant,
     strangers: bool,
 }
 
-/// Walks what the bytes say.
+/// Runs the steps that the bytes encode.
 ///
 /// # Panics
-/// When something holds no longer that should.
+/// When an invariant is violated.
 pub fn packets(bytes: &[u8]) {
     let mut walk = Walk::new(bytes);
-    while let Some(what) = walk.bytes.next() {
-        walk.one(*what);
+    while let Some(what) = walk.path.step() {
+        walk.one(what);
     }
     if walk.strangers {
         walk.end();
@@ -48,9 +43,8 @@ pub fn packets(bytes: &[u8]) {
 
 impl<'a> Walk<'a> {
     fn new(bytes: &'a [u8]) -> Self {
-        let mut bytes = bytes.iter();
-        let mut next = || bytes.next().copied().unwrap_or(0);
-        let (choice, sizes) = (next(), next());
+        let mut path = FuzzPath::new(bytes, Header::new(Kind::Send, NUMBER));
+        let (choice, sizes) = (path.next(), path.next());
         let strategies = [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective];
         let fixed = Interval::Fixed(Duration(3_000_000));
         let strangers = choice & 64 != 0;
@@ -64,19 +58,14 @@ impl<'a> Walk<'a> {
             once: choice & 16 != 0,
             ..Options::v()
         };
-        let grants = Grants { readable: u32::from(next()) * 3, writable: u32::from(next()) * 3 };
+        let grants = Grants { readable: u32::from(path.next()) * 3, writable: u32::from(path.next()) * 3 };
         let first = if choice & 32 == 0 { 0 } else { u32::MAX };
         let (client, server) = (Client::new(&options, NUMBER, first), Server::new(&options, NUMBER));
-        let (under_way, last) = ([VecDeque::new(), VecDeque::new()], Header::new(Kind::Send, NUMBER));
         let now = Instant(1_000_000_000);
-        let mut walk = Walk { bytes, client, server, grants, under_way, last, replied: false, now, strangers };
+        let mut walk = Walk { path, client, server, grants, replied: false, now, strangers };
         walk.send();
         walk.flush();
         walk
-    }
-
-    fn next(&mut self) -> u8 {
-        self.bytes.next().copied().unwrap_or(0)
     }
 
     fn send(&mut self) {
@@ -85,25 +74,22 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// One thing happens; its top bit says on which side.
+    /// One step; its top bit chooses the side.
     fn one(&mut self, what: u8) {
         let side = usize::from(what >> 7);
         match what & 0x1f {
             0..=5 => self.deliver(side),
-            6 => drop(self.under_way[side].pop_front()),
-            7 => {
-                let copy = self.under_way[side].front().cloned();
-                self.under_way[side].extend(copy);
-            }
-            8 => self.under_way[side].rotate_left(usize::from(!self.under_way[side].is_empty())),
+            6 => drop(self.path.take(side)),
+            7 => self.path.duplicate(side),
+            8 => self.path.reorder(side),
             9..=13 => self.serve(),
             14..=16 => self.wake(),
             17 => {
-                let time = Duration(u64::from(self.next()) * 200_000);
+                let time = Duration(u64::from(self.path.next()) * 200_000);
                 self.now += time;
             }
             18..=20 => self.forge(side),
-            21..=26 => self.spoil(side),
+            21..=26 => self.corrupt(side),
             27 if !self.strangers => self.client.abandon(),
             28 if !self.strangers => self.server.ignore(self.server.open().unwrap_or(0)),
             _ => self.send(),
@@ -112,11 +98,11 @@ impl<'a> Walk<'a> {
     }
 
     fn deliver(&mut self, side: usize) {
-        let Some((header, body, payload)) = self.under_way[side].pop_front() else { return };
+        let Some((header, body, payload)) = self.path.take(side) else { return };
         self.arrive(side, &header, &body, payload);
     }
 
-    /// Whether it was dropped without a word.
+    /// Whether it was silently dropped.
     fn arrive(&mut self, side: usize, header: &Header, body: &[u8], payload: usize) -> bool {
         if side == 0 {
             let writable = self.grants.writable as usize;
@@ -146,9 +132,9 @@ impl<'a> Walk<'a> {
         false
     }
 
-    /// The server's process does something with the message it has.
+    /// The server's process handles its message in some way.
     fn serve(&mut self) {
-        let (what, from, bytes) = (self.next(), u32::from(self.next()) * 3, u32::from(self.next()) * 3);
+        let (what, from, bytes) = (self.path.next(), u32::from(self.path.next()) * 3, u32::from(self.path.next()) * 3);
         let Some(transaction) = self.server.open() else { return };
         let now = self.now;
         let done = match what & 3 {
@@ -171,7 +157,7 @@ impl<'a> Walk<'a> {
         self.now = deadlines.into_iter().flatten().min().unwrap_or(self.now);
     }
 
-    /// What wants to leave does; then nobody wants to be asked at once again.
+    /// Sends all output; then no machine has a deadline now.
     fn flush(&mut self) {
         for side in [0, 1] {
             let mut outputs = 0;
@@ -188,32 +174,27 @@ impl<'a> Walk<'a> {
                 self.server.deadline(self.now).map(|(at, _)| at)
             };
             assert!(again.is_none_or(|at| at > self.now), "it turns in place");
-            // A path holds so many; the first ones are lost.
-            let many = self.under_way[side].len().saturating_sub(500);
-            self.under_way[side].drain(..many);
+            // The path holds so many packets; the oldest are lost.
+            self.path.bound(side, 500);
         }
     }
 
     fn leave(&mut self, side: usize, output: Output) {
         let granted = if side == 0 { self.grants.readable } else { u32::MAX };
-        let to = &mut self.under_way[1 - side];
         match output {
             Output::Control(header, body) => {
                 let bytes = body.len();
-                self.last = header;
-                to.push_back((header, body, bytes));
+                self.path.send(1 - side, (header, body, bytes));
             }
             Output::Message(header) => {
                 let beside = if side == 0 { self.client.carried() } else { header.length };
-                self.last = header;
-                to.push_back((header, Vec::new(), usize::from(header.index) + beside as usize));
+                self.path.send(1 - side, (header, Vec::new(), usize::from(header.index) + beside as usize));
             }
             Output::Run(run) => {
                 for n in 0..run.count() {
                     let (at, bytes) = run.span(n);
                     assert!(u64::from(at) + u64::from(bytes) <= u64::from(granted));
-                    self.last = run.header(n);
-                    to.push_back((run.header(n), Vec::new(), bytes as usize));
+                    self.path.send(1 - side, (run.header(n), Vec::new(), bytes as usize));
                 }
             }
         }
@@ -221,18 +202,15 @@ impl<'a> Walk<'a> {
 
     /// Any header, and a few bytes.
     fn forge(&mut self, side: usize) {
-        let bytes: Vec<u8> = (0..40).map(|_| self.next()).collect();
-        let Some(header) = Header::read(&bytes) else { return };
+        let Some((header, bytes)) = self.path.any_header() else { return };
         self.forged(side, header, &bytes[32..], 8);
     }
 
-    /// A header like the last honest one, with one thing changed.
-    fn spoil(&mut self, side: usize) {
-        let (which, value, payload) = (self.next(), self.next(), self.next());
-        let mut bytes = self.last.write();
-        bytes[usize::from(which & 31)] ^= value;
-        let Some(header) = Header::read(&bytes) else { return };
-        self.forged(side, header, &[value; 3], usize::from(payload));
+    /// A header like the last one sent, with one byte changed.
+    fn corrupt(&mut self, side: usize) {
+        let Some((header, value)) = self.path.corrupt_header() else { return };
+        let payload = usize::from(self.path.next());
+        self.forged(side, header, &[value; 3], payload);
     }
 
     fn forged(&mut self, side: usize, mut header: Header, body: &[u8], payload: usize) {
@@ -243,14 +221,14 @@ impl<'a> Walk<'a> {
         assert!(dropped || !self.strangers);
     }
 
-    /// Nothing is lost any more, and the server's process replies: the client goes on.
+    /// From now on nothing is lost, and the server's process replies: the client gets its reply.
     fn end(&mut self) {
         for _ in 0..5_000 {
             if self.client.state() == client::State::Idle {
                 return assert!(self.replied);
             }
             for side in [0, 1] {
-                while !self.under_way[side].is_empty() {
+                while !self.path.to(side).is_empty() {
                     self.deliver(side);
                 }
             }
@@ -261,7 +239,7 @@ impl<'a> Walk<'a> {
                 assert!(replied.is_ok());
             }
             self.flush();
-            if self.under_way.iter().all(VecDeque::is_empty) {
+            if self.path.is_empty() {
                 self.wake();
                 self.flush();
             }

@@ -1,9 +1,9 @@
 //! V's message passing between kernels (Cheriton and Zwaenepoel's IKP): Send, Receive, Reply, MoveTo, MoveFrom.
 //!
 //! A client that sends is blocked until its message is replied to. With the message it may grant two segments of its
-//! memory: one that the receiver may read ([`Server::move_from`]), one that it may write ([`Server::move_to`]). Moves are
-//! blasts, whose packets say where in the segment they belong, so that they land where they belong. The first bytes of the
-//! readable segment travel with the message as far as its packet has room, and a reply carries data likewise.
+//! memory: one that the receiver may read ([`Server::move_from`]), one that it may write ([`Server::move_to`]). Moves
+//! are blasts whose packets contain their position in the segment, so that they are received in place. The first bytes
+//! of the readable segment travel with the message as far as its packet has room, and a reply carries data likewise.
 //!
 //! ```text
 //!   client                                    server
@@ -15,17 +15,18 @@
 //!                 <-------------------------- Reply(message, data)
 //! ```
 //!
-//! The message that is replied to ends the exchange for the client: nothing is acknowledged after it. Whether the reply
-//! arrived, the server cannot know (two armies). If it is lost, the client sends again: the server says the reply again
-//! where the client asked for duplicates to be suppressed ([`Options::once`]) and for as long as it remembers
+//! The reply ends the exchange for the client: nothing is acknowledged after it. The server cannot know whether the
+//! reply arrived (the two-generals problem). If it is lost, the client sends again: the server repeats the reply if the
+//! client requested suppression of duplicates ([`Options::once`]) and while it remembers the client
 //! ([`Options::memory`]); else the message is delivered again, at least once as in V.
 //!
-//! Machines never see data. They say which bytes a packet carries and where a packet's bytes belong.
+//! Machines hold no data. They name the bytes that a packet carries and the place of a packet's bytes.
 //!
 //! | module | one idea |
 //! | --- | --- |
 //! | [`options`] | what is chosen |
 //! | [`wire`] | what the headers of messages say |
+//! | [`output`] | what they send |
 //! | [`client`] | who sends, and grants |
 //! | [`server`] | who receives, moves and replies: its side of one client |
 //! | [`stack`] | the stack of the language that they are |
@@ -34,6 +35,7 @@ pub mod client;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod options;
+pub mod output;
 pub mod server;
 pub mod stack;
 pub mod wire;
@@ -43,60 +45,6 @@ mod tests;
 
 pub use client::Client;
 pub use options::Options;
+pub use output::{Output, Run};
 pub use server::Server;
 pub use wire::Grants;
-
-use crate::blast::{self, Header};
-use alloc::vec::Vec;
-
-/// What a machine sends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// A packet without bytes of the application: a header and what follows it.
-    Control(Header, Vec<u8>),
-    /// A message and the data that travels with it: those of the Send, or of the last Reply.
-    Message(Header),
-    /// Packets of a move.
-    Run(Run),
-}
-
-/// Consecutive packets of a move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    run: blast::Run,
-    delivery: u16,
-}
-
-impl Run {
-    /// How many packets.
-    #[must_use]
-    pub const fn count(&self) -> u32 {
-        self.run.count
-    }
-
-    /// Whether its packets are sent for the first time.
-    const fn is_first(&self) -> bool {
-        self.run.round == 0
-    }
-
-    /// The header of its `n`th packet.
-    #[must_use]
-    #[inline]
-    pub fn header(&self, n: u32) -> Header {
-        Header { check: u32::from(self.delivery), ..self.run.header(n, 0) }
-    }
-
-    /// The packets of the blast they are.
-    #[must_use]
-    pub const fn packets(&self) -> &blast::Run {
-        &self.run
-    }
-
-    /// Where in the segment its `n`th packet's bytes are, and how many.
-    #[must_use]
-    #[inline]
-    pub fn span(&self, n: u32) -> (u32, u32) {
-        let (position, bytes) = self.run.span(n);
-        (wire::offset(position), bytes)
-    }
-}

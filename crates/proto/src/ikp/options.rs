@@ -1,24 +1,24 @@
-//! What is chosen for message passing, and what of it a client tells its server.
+//! Options of message passing, and those that a client sends to its server.
 
-use crate::blast::marks;
+use crate::blast::bitmap;
 use crate::blast::{self, Interval, Pacing, Strategy};
 use stackline_core::time::Duration;
 
 /// Bytes of data in a packet, as in V.
 pub const PACKET: u32 = 1024;
-/// Bytes of a message that travel beside a packet's data, as in V: a page and the word about it are one packet.
+/// Bytes of a message that travel beside a packet's data, as in V: a page and a short message fit one packet.
 pub const BESIDE: u32 = 32;
 /// Longest and shortest packet.
 const LONGEST: u32 = 65_000;
 const SHORTEST: u32 = 32;
 /// Bytes of a blast where nothing else is chosen: what the paper measures.
 const SIZE: u32 = 64 << 10;
-/// Most blasts of a move, and most packets of these, that are on their way.
+/// Most blasts of a move, and most packets of these, in flight.
 const FLIGHT: u32 = 1 << 10;
 const UNDER_WAY: u32 = 1 << 16;
 const PATIENCE: Duration = Duration(10_000_000_000);
 const MEMORY: Duration = Duration(30_000_000_000);
-const HUSH: Duration = Duration(10_000_000);
+const NAK_DELAY: Duration = Duration(10_000_000);
 /// Longer than any run.
 const NEVER: Duration = Duration(u64::MAX / 4);
 /// The form of everything here.
@@ -33,15 +33,16 @@ pub struct Options {
     pub strategy: Strategy,
     /// Bytes of a blast of a move, at most.
     pub size: u32,
-    /// Blasts of a move that may be on their way at once.
+    /// Blasts of a move that may be in flight at once.
     pub flight: u32,
-    /// After how long a message, or a question of a move, is sent again; fixed intervals count as half the patience at most.
+    /// After how long a message, or a request of a move, is repeated; fixed intervals count as half the patience at
+    /// most.
     pub interval: Interval,
-    /// A peer that is silent for so long counts as dead. One that says that the message is pending is not silent.
+    /// A peer that is silent for so long counts as dead. PENDING counts as a sign of life.
     pub patience: Duration,
-    /// Whether the client asks that a message is delivered once only, while the server remembers it.
+    /// Whether the client requests delivery once only, while the server remembers it.
     pub once: bool,
-    /// How long a server remembers a client that asked for that, and its reply: longer than the client's patience.
+    /// How long a server remembers such a client and its reply: longer than the client's patience.
     pub memory: Duration,
 }
 
@@ -100,8 +101,8 @@ impl Options {
             size: self.size,
             flight: self.flight,
             interval: self.interval,
-            // Fixed intervals are the paper's conditions: a receiver speaks when asked.
-            hush: if matches!(self.interval, Interval::Fixed(_)) { None } else { Some(HUSH) },
+            // Fixed intervals are the paper's conditions: a receiver only sends when requested.
+            nak_delay: if matches!(self.interval, Interval::Fixed(_)) { None } else { Some(NAK_DELAY) },
             buffer: u32::MAX as u64,
             patience,
             pacing: Pacing::Off,
@@ -121,9 +122,9 @@ impl Default for Options {
     }
 }
 
-/// What a client tells its server with every message.
+/// The parameters that a client sends with every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub(crate) struct ClientParameters {
     pub(crate) packet: u32,
     pub(crate) strategy: Strategy,
     pub(crate) size: u32,
@@ -132,8 +133,8 @@ pub(crate) struct Terms {
 
 const STRATEGIES: [Strategy; 4] = [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective];
 
-impl Terms {
-    /// What these options, fitted, tell.
+impl ClientParameters {
+    /// The parameters of these options, fitted.
     pub(crate) const fn of(options: &Options) -> Self {
         let Options { packet, strategy, size, flight, .. } = *options;
         Self { packet, strategy, size, flight }
@@ -155,13 +156,13 @@ impl Terms {
         let strategy = STRATEGIES.into_iter().find(|strategy| *strategy as u64 == number >> 48 & 0xff)?;
         let sound = number >> 56 == u64::from(VERSION)
             && (SHORTEST..=LONGEST).contains(&packet)
-            && (1..=marks::MOST).contains(&each)
+            && (1..=bitmap::MOST).contains(&each)
             && (1..=FLIGHT).contains(&flight)
             && each * flight <= UNDER_WAY;
         sound.then_some(Self { packet, strategy, size: each * packet, flight })
     }
 
-    /// A server's options for a client with these terms.
+    /// A server's options for a client with these parameters.
     pub(crate) const fn taken(&self, own: &Options) -> Options {
         let Self { packet, strategy, size, flight } = *self;
         Options { packet, strategy, size, flight, ..*own }
@@ -182,11 +183,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_client_tells_is_what_holds(packet: u32, size: u32, flight: u32, strategy in 0_usize..4) {
+        fn client_parameters_are_in_force_at_the_server(packet: u32, size: u32, flight: u32, strategy in 0_usize..4) {
             let options = Options { packet, size, flight, strategy: STRATEGIES[strategy], ..Options::v() }.fitted();
-            let terms = Terms::of(&options);
-            prop_assert_eq!(Terms::unpack(terms.pack()), Some(terms));
-            let moves = terms.taken(&Options::once()).moves(PATIENCE);
+            let parameters = ClientParameters::of(&options);
+            prop_assert_eq!(ClientParameters::unpack(parameters.pack()), Some(parameters));
+            let moves = parameters.taken(&Options::once()).moves(PATIENCE);
             // What both sides' machines make of it is the same.
             let fitted = moves.fitted();
             prop_assert_eq!((fitted.packet, fitted.size, fitted.flight), (options.packet, options.size, options.flight));
@@ -194,10 +195,10 @@ mod tests {
 
         #[test]
         fn any_number_is_sound_or_nothing(number: u64) {
-            if let Some(terms) = Terms::unpack(number) {
-                let options = terms.taken(&Options::v());
+            if let Some(parameters) = ClientParameters::unpack(number) {
+                let options = parameters.taken(&Options::v());
                 prop_assert_eq!(options.fitted(), options);
-                prop_assert_eq!(Terms::of(&options), terms);
+                prop_assert_eq!(ClientParameters::of(&options), parameters);
             }
         }
     }

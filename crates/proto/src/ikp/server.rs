@@ -1,28 +1,28 @@
-//! Who receives: a server's side of one client. It takes the client's messages, moves data from and to the segments granted
-//! with them, and replies.
+//! The receiving side: a server's state for one client. It receives the client's messages, moves data from and to the
+//! segments granted with them, and replies.
 //!
-//! A message that is sent again while it has no reply is answered with PENDING. After the reply it depends on what the client
-//! asked for: the reply is said again ([`Options::once`]), or the message is delivered again. Nothing moves beyond what was
-//! granted. A client that sends its next message has given up the last one, whose moves and reply come to nothing then.
+//! A message repeated before its reply is answered with PENDING. After the reply the client's options decide: the reply
+//! is repeated ([`Options::once`]), or the message is delivered again. Nothing moves beyond the grants. A client that
+//! sends its next message has abandoned the last one, with its moves and its reply.
 
-mod told;
+mod report;
 
-pub use told::{Arrival, Cause, Message, Mistake, Progress, Seen};
+pub use report::{Arrival, Cause, Counters, Message, Mistake, Progress};
 
-use super::options::{Options, Terms};
+use super::options::{ClientParameters, Options};
+use super::output::{Output, Run, answer};
 use super::wire::{self, Grants, Refusal, Send};
-use super::{Output, Run, client};
 use crate::blast::{self, Header, Kind, Receiver, Sender};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// A range is asked for again after so long where intervals adapt, then after twice as long, up to the longest.
-const AGAIN: Duration = Duration(20_000_000);
-const AGAIN_LONGEST: Duration = Duration(1_000_000_000);
+/// A range is requested again after so long where intervals adapt, then after twice as long, up to the longest.
+const FIRST_REPEAT: Duration = Duration(20_000_000);
+const LONGEST_REPEAT: Duration = Duration(1_000_000_000);
 
-/// What stands of the last message.
+/// State of the last message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stand {
+enum CallState {
     /// There has been none.
     New,
     /// It awaits its reply.
@@ -35,21 +35,21 @@ enum Stand {
 
 /// A range that is being moved from the client.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct RequestedRange {
     offset: u32,
     bytes: u32,
     times: u32,
-    /// When to ask again; never once something has come.
+    /// When to request again; never once something has come.
     again: Option<Instant>,
-    heard: Instant,
+    last_heard: Instant,
 }
 
-/// Which way a move goes.
+/// The direction of a move.
 #[derive(Clone, Copy, Debug)]
 enum Move {
     None,
     To,
-    From(Wanted),
+    From(RequestedRange),
     Failed,
 }
 
@@ -61,9 +61,9 @@ struct Moves {
     serial: u16,
 }
 
-/// What is owed to the client.
+/// What is to be sent to the client next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owed {
+enum PendingAnswer {
     Nothing,
     Pending,
     Reply,
@@ -77,17 +77,17 @@ pub struct Server {
     options: Options,
     connection: u32,
     transaction: u32,
-    /// The last round of it that was heard, and the one that was delivered.
+    /// The last round received, and the one that was delivered.
     round: u16,
     delivery: u16,
     once: bool,
     grants: Grants,
-    stand: Stand,
+    state: CallState,
     moving: Move,
     moves: Option<Moves>,
-    owed: Owed,
-    touched: Instant,
-    seen: Seen,
+    pending_answer: PendingAnswer,
+    last_used: Instant,
+    counters: Counters,
 }
 
 impl Server {
@@ -104,12 +104,12 @@ impl Server {
             delivery: 0,
             once: false,
             grants: Grants::default(),
-            stand: Stand::New,
+            state: CallState::New,
             moving: Move::None,
             moves: None,
-            owed: Owed::Nothing,
-            touched: Instant(0),
-            seen: Seen::default(),
+            pending_answer: PendingAnswer::Nothing,
+            last_used: Instant(0),
+            counters: Counters::default(),
         }
     }
 
@@ -118,7 +118,7 @@ impl Server {
     /// The message that awaits its reply.
     #[must_use]
     pub fn open(&self) -> Option<u32> {
-        (self.stand == Stand::Open).then_some(self.transaction)
+        (self.state == CallState::Open).then_some(self.transaction)
     }
 
     /// What holds for this client.
@@ -127,10 +127,10 @@ impl Server {
         &self.options
     }
 
-    /// What it has seen.
+    /// Its counters.
     #[must_use]
-    pub const fn seen(&self) -> Seen {
-        self.seen
+    pub const fn counters(&self) -> Counters {
+        self.counters
     }
 
     /// Moves `bytes` to `offset` of the writable segment of this message.
@@ -160,7 +160,7 @@ impl Server {
             let moves = self.moves();
             moves.serial = moves.serial.wrapping_add(1);
             moves.receiver.grant(wire::positions(transaction, offset, bytes));
-            self.moving = Move::From(Wanted { offset, bytes, times: 0, again: Some(now), heard: now });
+            self.moving = Move::From(RequestedRange { offset, bytes, times: 0, again: Some(now), last_heard: now });
         }
         Ok(())
     }
@@ -207,7 +207,7 @@ impl Server {
         if done { Progress::Done } else { Progress::Going }
     }
 
-    /// Gives the move that goes on up: whoever drove it could not go on. Nothing more is moved for this message.
+    /// Abandons the move in progress, because its driver failed. Nothing more is moved for this message.
     pub fn abandon(&mut self, transaction: u32) {
         if self.is_open(transaction).is_ok() && !matches!(self.moving, Move::None) {
             (self.moving, self.moves) = (Move::Failed, None);
@@ -220,8 +220,8 @@ impl Server {
         matches!(self.moving, Move::Failed)
     }
 
-    /// Replies to this message with so many bytes of message and of data, which belongs at `offset` of the writable segment.
-    /// A move that goes on ends where it is.
+    /// Replies to this message with so many bytes of message and of data, which belongs at `offset` of the writable
+    /// segment. A move in progress ends where it is.
     ///
     /// # Errors
     /// A [`Mistake`]: the message is as it was then.
@@ -241,27 +241,27 @@ impl Server {
             return Err(Mistake::Long(self.options.room()));
         }
         let offset = if data == 0 { 0 } else { offset };
-        self.stand = Stand::Replied { message, data, offset };
-        (self.moving, self.moves, self.owed, self.touched) = (Move::None, None, Owed::Reply, now);
+        self.state = CallState::Replied { message, data, offset };
+        (self.moving, self.moves, self.pending_answer, self.last_used) = (Move::None, None, PendingAnswer::Reply, now);
         Ok(())
     }
 
-    /// Never replies to this message: its client will find nobody who answers, and give it up.
+    /// Never replies to this message: its client will run out of patience.
     pub fn ignore(&mut self, transaction: u32) {
         if self.is_open(transaction).is_ok() {
-            self.stand = Stand::Ignored;
-            (self.moving, self.moves, self.owed) = (Move::None, None, Owed::Nothing);
+            self.state = CallState::Ignored;
+            (self.moving, self.moves, self.pending_answer) = (Move::None, None, PendingAnswer::Nothing);
         }
     }
 
-    /// When the client may be forgotten, if it is not heard of until then: never while a message awaits its reply, and not
-    /// before [`Options::memory`] where it asked that messages are delivered once.
+    /// When the client may be forgotten if nothing more is received from it: never while a message awaits its reply,
+    /// and not before [`Options::memory`] if it requested delivery once only.
     #[must_use]
     pub fn forgotten_at(&self) -> Option<Instant> {
-        match self.stand {
-            Stand::Open => None,
-            _ if self.once => Some(self.touched + self.own.memory),
-            _ => Some(self.touched),
+        match self.state {
+            CallState::Open => None,
+            _ if self.once => Some(self.last_used + self.own.memory),
+            _ => Some(self.last_used),
         }
     }
 
@@ -274,7 +274,7 @@ impl Server {
             return Arrival::Nothing;
         }
         let arrival = match header.kind {
-            Kind::Send => self.sent(now, header, payload),
+            Kind::Send => self.handle_send(now, header, payload),
             Kind::Data if self.is_now(header.start, header.check) => self.moved(now, header, payload),
             Kind::Answer if self.is_now(header.start, header.length) => {
                 if let Some(moves) = &mut self.moves {
@@ -283,91 +283,94 @@ impl Server {
                 Arrival::Nothing
             }
             Kind::Data | Kind::Answer => {
-                self.seen.stale += 1;
+                self.counters.stale += 1;
                 Arrival::Nothing
             }
             _ => Arrival::Nothing,
         };
-        self.seen.violations += u64::from(arrival == Arrival::Refused);
+        self.counters.violations += u64::from(arrival == Arrival::Refused);
         arrival
     }
 
     /// Whether a packet of a move is of the present message and its present delivery.
     fn is_now(&self, position: u64, delivery: u32) -> bool {
-        self.stand == Stand::Open
+        self.state == CallState::Open
             && wire::transaction(position) == self.transaction
             && delivery == u32::from(self.delivery)
     }
 
-    fn sent(&mut self, now: Instant, header: &Header, payload: usize) -> Arrival {
-        let Some(terms) = Terms::unpack(header.start).filter(|terms| terms.packet <= self.own.packet) else {
-            if self.owed == Owed::Nothing {
-                self.owed = Owed::Refusal(*header, Refusal::Terms);
+    fn handle_send(&mut self, now: Instant, header: &Header, payload: usize) -> Arrival {
+        let Some(parameters) =
+            ClientParameters::unpack(header.start).filter(|parameters| parameters.packet <= self.own.packet)
+        else {
+            if self.pending_answer == PendingAnswer::Nothing {
+                self.pending_answer = PendingAnswer::Refusal(*header, Refusal::Parameters);
             }
             return Arrival::Refused;
         };
-        let Some(send) = Send::read(header, terms, payload) else { return Arrival::Refused };
+        let Some(send) = Send::read(header, parameters, payload) else { return Arrival::Refused };
         let ahead = send.transaction.wrapping_sub(self.transaction) as i32;
         let newer = send.round.wrapping_sub(self.round) as i16 > 0;
-        match self.stand {
-            Stand::New => self.deliver(now, &send),
+        match self.state {
+            CallState::New => self.deliver(now, &send),
             _ if ahead > 0 => self.deliver(now, &send),
             _ if ahead < 0 => {
-                self.seen.stale += 1;
+                self.counters.stale += 1;
                 Arrival::Nothing
             }
-            Stand::Open => {
-                self.hear(now, &send, newer);
-                self.owed = Owed::Pending;
-                self.seen.pending += 1;
+            CallState::Open => {
+                self.note_send(now, &send, newer);
+                self.pending_answer = PendingAnswer::Pending;
+                self.counters.pending += 1;
                 Arrival::Nothing
             }
-            Stand::Replied { .. } if self.once => {
-                self.hear(now, &send, newer);
-                self.owed = Owed::Reply;
-                self.seen.repeated += 1;
+            CallState::Replied { .. } if self.once => {
+                self.note_send(now, &send, newer);
+                self.pending_answer = PendingAnswer::Reply;
+                self.counters.repeated += 1;
                 Arrival::Nothing
             }
             // What the network doubled is no second request.
-            Stand::Replied { .. } if newer => {
-                self.seen.again += 1;
+            CallState::Replied { .. } if newer => {
+                self.counters.again += 1;
                 self.deliver(now, &send)
             }
-            Stand::Replied { .. } | Stand::Ignored => Arrival::Nothing,
+            CallState::Replied { .. } | CallState::Ignored => Arrival::Nothing,
         }
     }
 
-    fn hear(&mut self, now: Instant, send: &Send, newer: bool) {
-        self.touched = now;
+    fn note_send(&mut self, now: Instant, send: &Send, newer: bool) {
+        self.last_used = now;
         if newer {
             self.round = send.round;
         }
     }
 
     fn deliver(&mut self, now: Instant, send: &Send) -> Arrival {
-        let replaces = self.stand == Stand::Open;
-        (self.stand, self.moving, self.moves, self.owed) = (Stand::Open, Move::None, None, Owed::Nothing);
+        let replaces = self.state == CallState::Open;
+        (self.state, self.moving, self.moves, self.pending_answer) =
+            (CallState::Open, Move::None, None, PendingAnswer::Nothing);
         (self.transaction, self.round, self.delivery) = (send.transaction, send.round, send.round);
-        (self.once, self.grants, self.touched) = (send.once, send.grants, now);
-        self.options = send.terms.taken(&self.own);
-        self.seen.messages += 1;
+        (self.once, self.grants, self.last_used) = (send.once, send.grants, now);
+        self.options = send.parameters.taken(&self.own);
+        self.counters.messages += 1;
         Arrival::Message(Message {
             transaction: send.transaction,
             bytes: send.message,
-            carried: wire::carried(send.terms.packet, send.message, send.grants.readable),
+            carried: wire::carried(send.parameters.packet, send.message, send.grants.readable),
             grants: send.grants,
             room: self.options.room(),
             replaces,
         })
     }
 
-    /// A packet of a range that is wanted.
+    /// Handles a packet of a requested range.
     fn moved(&mut self, now: Instant, header: &Header, payload: usize) -> Arrival {
         let Some(moves) = &mut self.moves else { return Arrival::Nothing };
         let arrival = moves.receiver.handle(now, header, payload);
         if let Move::From(wanted) = &mut self.moving {
             if !matches!(arrival, blast::Arrival::Refused) {
-                wanted.heard = now;
+                wanted.last_heard = now;
             }
             if let blast::Arrival::Place { position, .. } = arrival {
                 // From now on the client sends again what is lost.
@@ -392,17 +395,17 @@ impl Server {
 
     // --- what leaves ---
 
-    /// What is to be sent next: a reply, an answer, a question, or at most `most` packets of a move.
+    /// The next output: a reply, an answer, a request for a range, or at most `most` packets of a move.
     pub fn poll(&mut self, now: Instant, most: u32) -> Option<Output> {
-        match core::mem::replace(&mut self.owed, Owed::Nothing) {
-            Owed::Nothing => {}
-            Owed::Pending => return Some(Output::Control(self.header(Kind::Pending), Vec::new())),
-            Owed::Reply => {
+        match core::mem::replace(&mut self.pending_answer, PendingAnswer::Nothing) {
+            PendingAnswer::Nothing => {}
+            PendingAnswer::Pending => return Some(Output::Control(self.header(Kind::Pending), Vec::new())),
+            PendingAnswer::Reply => {
                 if let Some(header) = self.reply_header() {
                     return Some(Output::Message(header));
                 }
             }
-            Owed::Refusal(send, refusal) => {
+            PendingAnswer::Refusal(send, refusal) => {
                 return Some(Output::Control(Refusal::header(&send), alloc::vec![refusal as u8]));
             }
         }
@@ -411,7 +414,7 @@ impl Server {
 
     fn poll_answer(&mut self, now: Instant) -> Option<Output> {
         let (header, body) = self.moves.as_mut()?.receiver.poll(now)?;
-        Some(client::answer(header, body, self.delivery))
+        Some(answer(header, body, self.delivery))
     }
 
     fn poll_move(&mut self, now: Instant, most: u32) -> Option<Output> {
@@ -449,7 +452,7 @@ impl Server {
     }
 
     fn reply_header(&self) -> Option<Header> {
-        let Stand::Replied { message, data, offset } = self.stand else { return None };
+        let CallState::Replied { message, data, offset } = self.state else { return None };
         let (index, start, check) = (message as u16, u64::from(offset), u32::from(self.delivery));
         Some(Header { index, length: data, start, check, ..self.header(Kind::Reply) })
     }
@@ -458,13 +461,13 @@ impl Server {
         match &self.moving {
             Move::None | Move::Failed => None,
             Move::To => self.moves.as_mut()?.sender.gives_up_at(),
-            Move::From(wanted) => Some(wanted.heard + self.options.patience),
+            Move::From(wanted) => Some(wanted.last_heard + self.options.patience),
         }
     }
 
-    /// When it wants to be asked again, and why; asked after [`Server::poll`] has yielded nothing.
+    /// When it has to be polled, and why; called after [`Server::poll`] has yielded nothing.
     pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
-        if self.owed != Owed::Nothing {
+        if self.pending_answer != PendingAnswer::Nothing {
             return Some((now, Cause::Answer));
         }
         let give_up = self.gives_up_at().map(|at| (at, Cause::Patience));
@@ -479,10 +482,10 @@ impl Server {
     }
 }
 
-/// How long to wait before a range is asked for again.
+/// How long to wait before a range is requested again.
 fn again(options: &Options, times: u32) -> Duration {
     match options.interval {
         blast::Interval::Fixed(interval) => interval,
-        blast::Interval::Adaptive => Duration((AGAIN.0 << times.min(6)).min(AGAIN_LONGEST.0)),
+        blast::Interval::Adaptive => Duration((FIRST_REPEAT.0 << times.min(6)).min(LONGEST_REPEAT.0)),
     }
 }

@@ -1,9 +1,9 @@
 //! The stack of the language that this is: `ikp`, its options, and what an operation of the language becomes. The same in
 //! every world.
 //!
-//! The initiator is always the client: an operation of the responder is what it does with the client's next message. What a
-//! message asks for is its first byte ([`Verb`]), then comes its number: where duplicates are delivered, the responder
-//! recognises a message it has dealt with and gives the same answer again, without counting it twice.
+//! The initiator is always the client: an operation of the responder handles the client's next message. The first byte
+//! of a message is its request ([`Verb`]), then comes its number: where duplicates are delivered, the responder
+//! recognises a message it has handled and repeats its answer, without counting it twice.
 
 use super::options::{BESIDE, Options, PACKET};
 use crate::blast::stack::{BELOW, INTERVAL, PATIENCE, PORT, RECEIVE, STRATEGIES_APART, name, strategy};
@@ -127,7 +127,7 @@ pub const MESSAGE: usize = 9;
 /// Bytes of the message that connects.
 pub const CONNECT: usize = MESSAGE + 16;
 
-/// What a message asks for.
+/// The request of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Verb {
@@ -150,7 +150,7 @@ pub enum Verb {
 const VERBS: [Verb; 7] = [Verb::Connect, Verb::Put, Verb::Get, Verb::Call, Verb::End, Verb::Close, Verb::Closing];
 
 impl Verb {
-    /// The message of that number which asks for this.
+    /// The message of that number with this request.
     #[must_use]
     pub fn message(self, number: u64) -> [u8; MESSAGE] {
         let mut message = [self as u8; MESSAGE];
@@ -167,7 +167,7 @@ impl Verb {
         message
     }
 
-    /// What a message asks for, its number, and the token it shows; `None` where it is none.
+    /// Request, number and token of a message; `None` if it has another format.
     #[must_use]
     pub fn read(message: &[u8]) -> Option<(Self, u64, &[u8])> {
         let (said, token) = message.split_first_chunk::<MESSAGE>()?;
@@ -177,7 +177,7 @@ impl Verb {
     }
 }
 
-/// What a reply says.
+/// The content of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It has been done: the reply is empty.
@@ -187,7 +187,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The reply that says so.
+    /// The bytes of that reply.
     #[must_use]
     pub const fn reply(self) -> &'static [u8] {
         match self {
@@ -196,7 +196,7 @@ impl Answer {
         }
     }
 
-    /// What a reply says; `None` where it is none.
+    /// The content of a reply; `None` if it has another format.
     #[must_use]
     pub fn read(reply: &[u8]) -> Option<Self> {
         match reply {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_language_choose_the_machine() {
+    fn stack_options_choose_the_machine() {
         let plain = options(&Stack::plain("ikp"), 1440).unwrap();
         assert_eq!((plain.packet, plain.strategy, plain.once), (1024, Strategy::Partial, true));
         let v = written(&[("duplicates", OptionValue::Word("allowed".into())), ("selective", OptionValue::Set)]);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_told() {
+    fn contradictions_are_reported() {
         let both = written(&[("full", OptionValue::Set), ("partial", OptionValue::Set)]);
         assert_eq!(options(&both, 1440).unwrap_err(), "ikp is either full or partial, not both");
         let long = options(&written(&[("packet", OptionValue::Number(9000))]), 1440).unwrap_err();

@@ -16,11 +16,11 @@
 //! segment, so that a packet of one transaction fits into no other. Behind a Send's header comes the message, and then as
 //! many of the first readable bytes as the packet has room for; behind a Reply's the message, then the data.
 
-use super::options::{BESIDE, Terms};
+use super::options::{BESIDE, ClientParameters};
 use crate::blast::{Header, Kind};
 use core::ops::Range;
 
-/// The client asks that the message is delivered once only.
+/// The client requests delivery once only.
 pub const ONCE: u8 = 16;
 
 /// What the receiver of a message may do with the sender's memory, in bytes.
@@ -37,7 +37,7 @@ pub struct Grants {
 #[repr(u8)]
 pub enum Refusal {
     /// Its packets are longer than the server takes, or of another version.
-    Terms = 1,
+    Parameters = 1,
     /// The server has no room for more clients.
     Full = 2,
 }
@@ -46,10 +46,10 @@ impl Refusal {
     /// The refusal of that number.
     #[must_use]
     pub fn of(number: u8) -> Option<Self> {
-        [Self::Terms, Self::Full].into_iter().find(|refusal| *refusal as u8 == number)
+        [Self::Parameters, Self::Full].into_iter().find(|refusal| *refusal as u8 == number)
     }
 
-    /// What says so to who sent a packet with this header.
+    /// The header of a refusal, for the sender of a packet with this header.
     #[must_use]
     pub fn header(send: &Header) -> Header {
         Header { blast: send.blast, round: send.round, ..Header::new(Kind::Refuse, send.connection) }
@@ -93,7 +93,7 @@ pub(crate) fn carried(packet: u32, message: u32, readable: u32) -> u32 {
     (packet + BESIDE).saturating_sub(message).min(readable)
 }
 
-/// What a Send says.
+/// The content of a Send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Send {
     pub(crate) connection: u32,
@@ -102,7 +102,7 @@ pub(crate) struct Send {
     pub(crate) once: bool,
     pub(crate) message: u32,
     pub(crate) grants: Grants,
-    pub(crate) terms: Terms,
+    pub(crate) parameters: ClientParameters,
 }
 
 impl Send {
@@ -112,26 +112,26 @@ impl Send {
             round: self.round,
             blast: self.transaction,
             length: self.grants.readable,
-            start: self.terms.pack(),
+            start: self.parameters.pack(),
             index: self.message as u16,
             check: self.grants.writable,
             ..Header::new(Kind::Send, self.connection)
         }
     }
 
-    /// From a header that tells these terms, with `payload` bytes behind it; `None` where they contradict each other.
-    pub(crate) fn read(header: &Header, terms: Terms, payload: usize) -> Option<Self> {
+    /// From a header with these parameters and `payload` bytes behind it; `None` where they contradict each other.
+    pub(crate) fn read(header: &Header, parameters: ClientParameters, payload: usize) -> Option<Self> {
         let message = u32::from(header.index);
         let grants = Grants { readable: header.length, writable: header.check };
-        let bytes = message + carried(terms.packet, message, grants.readable);
-        (message <= terms.packet + BESIDE && bytes as usize == payload).then_some(Self {
+        let bytes = message + carried(parameters.packet, message, grants.readable);
+        (message <= parameters.packet + BESIDE && bytes as usize == payload).then_some(Self {
             connection: header.connection,
             transaction: header.blast,
             round: header.round,
             once: header.has(ONCE),
             message,
             grants,
-            terms,
+            parameters,
         })
     }
 }
@@ -143,11 +143,11 @@ mod tests {
 
     #[test]
     fn a_send_is_read_as_it_was_meant() {
-        let terms = Terms::of(&Options::v().fitted());
+        let parameters = ClientParameters::of(&Options::v().fitted());
         let grants = Grants { readable: 5000, writable: 65536 };
-        let send = Send { connection: 7, transaction: 9, round: 1, once: true, message: 32, grants, terms };
-        assert_eq!(Send::read(&send.header(), terms, 1056), Some(send));
-        assert_eq!(Send::read(&send.header(), terms, 1055), None);
+        let send = Send { connection: 7, transaction: 9, round: 1, once: true, message: 32, grants, parameters };
+        assert_eq!(Send::read(&send.header(), parameters, 1056), Some(send));
+        assert_eq!(Send::read(&send.header(), parameters, 1055), None);
         assert_eq!(carried(1024, 32, 5000), 1024);
         assert_eq!(carried(1024, 32, 10), 10);
     }

@@ -1,7 +1,6 @@
 //! The congestion window: slow start, growth by the algorithm's own measure, the threshold after a loss.
 
 use super::cubic::{Cubic, Round};
-use super::reno;
 use stackline_core::time::{Duration, Instant};
 
 /// Segments that may leave at first (RFC 6928).
@@ -94,21 +93,26 @@ impl Congestion {
     pub(super) fn reduce(&mut self) {
         self.threshold = match self.algorithm {
             Algorithm::Cubic => self.cubic.threshold(self.window),
-            Algorithm::Reno => reno::threshold(self.window),
+            Algorithm::Reno => reno_threshold(self.window),
         };
         self.credit = 0;
     }
 
     /// A time-out.
-    pub(super) fn forget(&mut self, now: Instant, next: u64) {
-        self.cubic.forget(now, next);
+    pub(super) fn reset(&mut self, now: Instant, next: u64) {
+        self.cubic.reset(now, next);
         self.credit = 0;
     }
 
-    /// Sends again after so long without anything on its way.
+    /// Sends again after so long with nothing in flight.
     pub(super) fn resume(&mut self, now: Instant, idle: Duration) {
         self.cubic.resume(now, idle);
     }
+}
+
+/// The threshold of Reno after a loss (RFC 5681), in segments.
+const fn reno_threshold(window: u32) -> u32 {
+    if window / 2 > 2 { window / 2 } else { 2 }
 }
 
 #[cfg(test)]

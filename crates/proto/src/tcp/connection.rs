@@ -1,23 +1,23 @@
-//! The machine: one end of a connection, what an application asks of it, and its verbs `handle`, `poll`, `deadline`.
+//! The machine: one end of a connection, the application's operations, and the verbs `handle`, `poll`, `deadline`.
 
-use super::chrono::Held;
 use super::congestion::Algorithm;
+use super::event::EventLog;
 use super::receive::Receiver;
 use super::recovery::Push;
 use super::segment::{IPV4_HEADER, Segment, TCP_HEADER, TIMESTAMPS};
 use super::send::Sender;
 use super::sequence::Origin;
-use super::told::Listener;
+use super::time_accounting::Limit;
 use super::window::Tuning;
 use alloc::boxed::Box;
 use stackline_core::time::{Duration, Instant};
 
-/// Most bytes that a send buffer takes without being asked for.
+/// Largest send buffer by default, in bytes.
 pub(super) const SEND_BUFFER: u64 = 4 << 20;
 /// What a send buffer takes at first.
 const FIRST_SEND_BUFFER: u64 = 16 << 10;
 
-/// What a connection is asked to do.
+/// Options of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Congestion control.
@@ -26,13 +26,13 @@ pub struct Options {
     pub nodelay: bool,
     /// Largest IPv4 packet in bytes that it sends or takes.
     pub mtu: u32,
-    /// Bytes that may be handed over and not acknowledged; without it as many as two windows hold, up to 4 MiB.
+    /// Bytes that may be unacknowledged; by default as many as two windows hold, up to 4 MiB.
     pub send_buffer: Option<u64>,
     /// Bytes offered as the window; without it as many as the reader needs, from 64 KiB up to 6 MiB.
     pub receive_buffer: Option<u64>,
     /// How long the acknowledgement of a single segment waits for company; zero: not at all.
     pub delayed_ack: Duration,
-    /// A connection that hears nothing for so long is given up, also an idle one.
+    /// A connection that receives nothing for so long is given up, even an idle one.
     pub timeout: Option<Duration>,
 }
 
@@ -54,7 +54,7 @@ impl Default for Options {
 /// The states of RFC 9293.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// There is no connection.
+    /// No connection.
     Closed,
     /// It waits for a SYN.
     Listen,
@@ -66,7 +66,7 @@ pub enum State {
     Established,
     /// It has closed its half.
     FinWait1,
-    /// It has closed its half and the peer knows.
+    /// It has closed its half, and the peer has acknowledged it.
     FinWait2,
     /// The peer has closed its half.
     CloseWait,
@@ -74,11 +74,11 @@ pub enum State {
     Closing,
     /// Both have, the peer first.
     LastAck,
-    /// Both have and both know; what is late is still answered.
+    /// Both have, acknowledged; late segments are still answered.
     TimeWait,
 }
 
-/// Why it wants to wake.
+/// Why it has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Something leaves now.
@@ -93,7 +93,7 @@ pub enum Cause {
     WindowProbe,
     /// An acknowledgement was kept back.
     DelayedAcknowledgement,
-    /// The connection is forgotten, or given up.
+    /// The connection ends, or is given up.
     End,
 }
 
@@ -110,12 +110,12 @@ pub enum Received {
     Broken,
 }
 
-/// What a connection tells of itself.
+/// Facts about a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Facts {
     /// Segments sent again.
     pub retransmits: u64,
-    /// Smoothed round trip time and its mean deviation; zero before it is known.
+    /// Smoothed round trip time and its mean deviation; zero before the first sample.
     pub rtt: Duration,
     /// See `rtt`.
     pub rtt_deviation: Duration,
@@ -125,11 +125,11 @@ pub struct Facts {
     pub threshold: u32,
     /// Bytes of data in a full segment.
     pub mss: u32,
-    /// Time with data to send or on its way.
+    /// Time with unsent data or data in flight.
     pub busy: Duration,
     /// Of it, held back by the peer's window.
     pub receive_window_limited: Duration,
-    /// Of it, with a full send buffer that was all on its way.
+    /// Of it, limited by a full send buffer that was all in flight.
     pub send_buffer_limited: Duration,
     /// Bytes that the peer has acknowledged.
     pub bytes_acked: u64,
@@ -139,9 +139,9 @@ pub struct Facts {
     pub send_buffer: u64,
     /// See `send_buffer`.
     pub receive_buffer: u64,
-    /// Bytes sent and neither acknowledged nor lost, as far as is known.
+    /// Bytes sent and neither acknowledged nor marked as lost.
     pub in_flight: u64,
-    /// Bytes handed over that have not been sent.
+    /// Bytes written that have not been sent.
     pub unsent: u64,
     /// Bytes that have arrived and were not taken.
     pub waiting: u64,
@@ -157,7 +157,7 @@ pub struct Connection {
     pub(super) ports: (u16, u16),
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
-    /// Whether both sides scale their windows and tell the time.
+    /// Whether both sides use window scaling and timestamps.
     pub(super) scaled: bool,
     pub(super) timestamps: bool,
     /// Times the SYN or its answer left.
@@ -166,7 +166,7 @@ pub struct Connection {
     /// When the SYN leaves again, when TIME-WAIT ends.
     pub(super) handshake: Option<Instant>,
     pub(super) end: Option<Instant>,
-    pub(super) heard: Instant,
+    pub(super) last_received: Instant,
     /// A reset has to leave, with that number.
     pub(super) reset: Option<(u32, Option<u32>)>,
     pub(super) broken: bool,
@@ -174,12 +174,12 @@ pub struct Connection {
     /// Data has left since the sender's window was looked at.
     pub(super) sent: bool,
     pub(super) wants_room: bool,
-    /// What was handed over last leaves now, small or not, as far as the windows let it.
+    /// The last write leaves now, even if small, as far as the windows allow.
     pub(super) pushes: bool,
     /// Something may have to leave.
-    pub(super) stirred: bool,
-    /// Somebody wants to be told what it does.
-    pub(super) listener: Option<Box<Listener>>,
+    pub(super) output_pending: bool,
+    /// Recorded events, if tracing is enabled.
+    pub(super) trace: Option<Box<EventLog>>,
 }
 
 impl Connection {
@@ -201,15 +201,15 @@ impl Connection {
             syn_sent: now,
             handshake: None,
             end: None,
-            heard: now,
+            last_received: now,
             reset: None,
             broken: false,
             push: None,
             sent: false,
             wants_room: false,
             pushes: false,
-            stirred: true,
-            listener: None,
+            output_pending: true,
+            trace: None,
         }
     }
 
@@ -244,22 +244,10 @@ impl Connection {
         self.state
     }
 
-    /// Whether it was reset or given up.
-    #[must_use]
-    pub const fn is_broken(&self) -> bool {
-        self.broken
-    }
-
     /// Bytes that can be taken.
     #[must_use]
     pub fn readable(&self) -> u64 {
         self.receiver.waiting()
-    }
-
-    /// Whether the peer has closed its half and everything is taken.
-    #[must_use]
-    pub fn at_end(&self) -> bool {
-        self.receiver.ended() && self.receiver.waiting() == 0
     }
 
     /// Bytes that there is room for in the send buffer.
@@ -268,7 +256,7 @@ impl Connection {
         self.send_buffer().saturating_sub(self.sender.queued.saturating_sub(self.sender.una.max(1)))
     }
 
-    /// Whether there is enough room that handing over more is worth while: a third of the send buffer, as in Linux.
+    /// Whether there is enough room to wake the writer: a third of the send buffer, as in Linux.
     #[must_use]
     pub fn has_room(&self) -> bool {
         let room = self.room();
@@ -282,7 +270,7 @@ impl Connection {
         })
     }
 
-    /// Whether the application may still hand over data.
+    /// Whether the application may still write.
     const fn may_send(&self) -> bool {
         let open = matches!(self.state, State::SynSent | State::SynReceived | State::Established | State::CloseWait);
         open && !self.sender.fin
@@ -295,13 +283,13 @@ impl Connection {
         }
         let accepted = bytes.min(self.room());
         if accepted > 0 {
-            self.sender.wake_up(now);
+            self.sender.restart_after_idle(now);
             self.sender.queued += accepted;
-            self.stirred = true;
+            self.output_pending = true;
         }
         self.wants_room = accepted < bytes;
         self.pushes |= self.wants_room && accepted > 0;
-        self.account(now);
+        self.account_time(now);
         Some(accepted)
     }
 
@@ -313,17 +301,17 @@ impl Connection {
             0 if self.broken || self.state == State::Closed => Received::Broken,
             0 => Received::Nothing,
             n => {
-                self.stirred |= self.receiver.now;
+                self.output_pending |= self.receiver.now;
                 Received::Bytes(n)
             }
         }
     }
 
-    /// Closes the own half: a FIN follows what was handed over.
+    /// Closes the own half: a FIN follows the data.
     pub fn close(&mut self) {
-        self.stirred = true;
+        self.output_pending = true;
         match self.state {
-            State::Listen | State::SynSent => self.over(false),
+            State::Listen | State::SynSent => self.terminate(false),
             State::SynReceived | State::Established => {
                 self.sender.fin = true;
                 self.state = State::FinWait1;
@@ -336,18 +324,18 @@ impl Connection {
         }
     }
 
-    /// Breaks the connection off: a reset tells the peer.
+    /// Aborts the connection: sends a reset.
     pub fn abort(&mut self) {
         if !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait) {
             self.reset = Some((self.sender.origin.wire(self.sender.next), None));
         }
-        self.over(true);
+        self.terminate(true);
     }
 
     /// Small segments leave at once from now on.
     pub fn set_nodelay(&mut self) {
         self.sender.nodelay = true;
-        self.stirred = true;
+        self.output_pending = true;
     }
 
     /// Whether small segments leave at once.
@@ -356,14 +344,14 @@ impl Connection {
         self.sender.nodelay
     }
 
-    /// What it was asked to do.
+    /// Its options.
     #[must_use]
     pub const fn options(&self) -> &Options {
         &self.options
     }
 
-    /// The connection is no more.
-    pub(super) fn over(&mut self, broken: bool) {
+    /// Ends the connection.
+    pub(super) fn terminate(&mut self, broken: bool) {
         self.state = State::Closed;
         self.broken |= broken;
         self.sender.timer = None;
@@ -371,27 +359,27 @@ impl Connection {
         (self.handshake, self.end, self.push) = (None, None, None);
         self.receiver.now = false;
         (self.receiver.delayed, self.receiver.gathering) = (None, None);
-        self.stirred = true;
+        self.output_pending = true;
     }
 
     /// Takes note of what holds the sender up.
-    pub(super) fn account(&mut self, now: Instant) {
+    pub(super) fn account_time(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let held = if sender.una >= sender.queued || sender.una == 0 {
-            Held::Idle
+            Limit::Idle
         } else if sender.next < sender.queued {
             let window_full = sender.next + u64::from(sender.mss) > sender.edge();
-            let may = sender.board.flying() < sender.congestion.window;
-            if window_full && may { Held::ReceiveWindow } else { Held::Busy }
+            let may = sender.board.in_flight() < sender.congestion.window;
+            if window_full && may { Limit::ReceiveWindow } else { Limit::Busy }
         } else if self.wants_room {
-            Held::SendBuffer
+            Limit::SendBuffer
         } else {
-            Held::Busy
+            Limit::Busy
         };
-        sender.chrono.set(held, now);
+        sender.times.set(held, now);
     }
 
-    /// What it tells of itself.
+    /// Facts about the connection.
     #[must_use]
     pub fn facts(&self, now: Instant) -> Facts {
         let sender = &self.sender;
@@ -402,26 +390,26 @@ impl Connection {
             window: sender.congestion.window,
             threshold: sender.congestion.threshold,
             mss: sender.mss,
-            busy: sender.chrono.busy(now),
-            receive_window_limited: sender.chrono.receive_window(now),
-            send_buffer_limited: sender.chrono.send_buffer(now),
+            busy: sender.times.busy(now),
+            receive_window_limited: sender.times.receive_window(now),
+            send_buffer_limited: sender.times.send_buffer(now),
             bytes_acked: sender.una.clamp(1, sender.queued) - 1,
             bytes_received: self.receiver.bytes,
             send_buffer: self.send_buffer(),
             receive_buffer: self.receiver.tuning.clamp,
-            in_flight: u64::from(sender.flying()) * u64::from(sender.mss),
+            in_flight: u64::from(sender.in_flight()) * u64::from(sender.mss),
             unsent: sender.queued.saturating_sub(sender.next.max(1)),
             waiting: self.receiver.waiting(),
             peer_window: sender.window,
         }
     }
 
-    /// A segment that arrives is handled: see also [`Self::poll`], which tells what leaves because of it.
+    /// Handles an arriving segment; [`Self::poll`] yields the answers.
     pub fn handle(&mut self, now: Instant, segment: &Segment) {
         self.input(now, segment);
-        self.stirred = true;
-        self.account(now);
-        self.tell_changes();
+        self.output_pending = true;
+        self.account_time(now);
+        self.emit_changes();
     }
 
     /// Where in the own stream a segment of it lies: bytes before its first one, since the connection began.
@@ -436,15 +424,15 @@ impl Connection {
 
     /// The next segment that leaves now, until there is none.
     pub fn poll(&mut self, now: Instant) -> Option<Segment> {
-        self.ring(now);
-        if !self.stirred {
+        self.handle_timers(now);
+        if !self.output_pending {
             return None;
         }
         let segment = self.output(now);
         if segment.is_none() {
-            self.stirred = false;
-            self.account(now);
-            self.tell_changes();
+            self.output_pending = false;
+            self.account_time(now);
+            self.emit_changes();
         }
         segment
     }

@@ -33,7 +33,7 @@ pub(super) struct Cubic {
     origin: f64,
     /// Seconds from the beginning of the epoch to the plateau.
     k: f64,
-    /// Least round trip seen, in ns; 0 before any.
+    /// Least round trip measured, in ns; 0 before any.
     delay_min: u64,
     epoch: Option<Instant>,
     acknowledged: u32,
@@ -67,7 +67,7 @@ impl Cubic {
         self.hystart.begin(now, next);
     }
 
-    /// The threshold after a loss at this window; the curve begins anew.
+    /// The threshold after a loss at this window; a new curve begins.
     pub(super) fn threshold(&mut self, window: u32) -> u32 {
         self.epoch = None;
         let converged = f64::from(window) * (1.0 + BETA) / 2.0;
@@ -75,8 +75,8 @@ impl Cubic {
         ((f64::from(window) * BETA) as u32).max(2)
     }
 
-    /// A time-out: everything but the least round trip is forgotten.
-    pub(super) fn forget(&mut self, now: Instant, next: u64) {
+    /// A time-out: resets everything but the least round trip.
+    pub(super) fn reset(&mut self, now: Instant, next: u64) {
         *self = Self { delay_min: 0, ..Self::default() };
         self.begin(now, next);
     }
@@ -132,7 +132,7 @@ impl Cubic {
         if self.last_window != window || stale || self.epoch.is_none() {
             (self.last_window, self.looked_at) = (window, now);
             self.count = self.curve(now, window, acked);
-            self.befriend(window);
+            self.emulate_reno(window);
             self.count = self.count.max(2);
         }
         self.count
@@ -159,7 +159,7 @@ impl Cubic {
     }
 
     /// Grows at least as Reno would after the same loss.
-    fn befriend(&mut self, window: u32) {
+    fn emulate_reno(&mut self, window: u32) {
         let each = ((f64::from(window) * (1.0 + BETA) / (1.0 - BETA) / 3.0) as u32).max(1);
         self.friendly += self.acknowledged / each;
         self.acknowledged %= each;
@@ -169,7 +169,7 @@ impl Cubic {
     }
 }
 
-/// What HyStart wants to know of a sender in slow start.
+/// Inputs of HyStart about a sender in slow start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round {
     /// Window in segments.

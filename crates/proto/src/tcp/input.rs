@@ -1,4 +1,4 @@
-//! What a segment that arrives changes (RFC 9293, 3.10.7). Whatever it says, nothing is delivered that was not sent.
+//! Handles an arriving segment (RFC 9293, 3.10.7). Whatever it contains, only data that was sent is delivered.
 
 use super::connection::{Connection, State};
 use super::receive::Rhythm;
@@ -7,7 +7,7 @@ use super::sequence::{Origin, Range};
 use super::timers::TIME_WAIT;
 use stackline_core::time::{Duration, Instant};
 
-/// The time that timestamps tell, in ms.
+/// The clock of timestamps, in ms.
 pub(super) const fn clock(now: Instant) -> u32 {
     (now.0 / 1_000_000) as u32
 }
@@ -22,9 +22,9 @@ fn age(now: Instant, stamps: Option<Timestamps>) -> Option<Duration> {
 impl Connection {
     pub(super) fn input(&mut self, now: Instant, segment: &Segment) {
         match self.state {
-            State::Closed => self.reset = self.reset.or(refuse(segment)),
+            State::Closed => self.reset = self.reset.or(reset_for(segment)),
             State::Listen => self.input_listening(now, segment),
-            State::SynSent => self.input_dialling(now, segment),
+            State::SynSent => self.input_syn_sent(now, segment),
             _ => self.input_open(now, segment),
         }
     }
@@ -35,20 +35,20 @@ impl Connection {
             return;
         }
         if flags.has(Flags::ACK) {
-            self.reset = refuse(segment);
+            self.reset = reset_for(segment);
         } else if flags.has(Flags::SYN) {
             self.ports.1 = segment.source;
-            self.learn_peer(now, segment);
+            self.apply_peer_options(now, segment);
             self.state = State::SynReceived;
             self.sender.next = 1;
             self.handshake = Some(now);
         }
     }
 
-    /// What the peer's SYN says.
-    fn learn_peer(&mut self, now: Instant, segment: &Segment) {
+    /// Takes over the options of the peer's SYN.
+    fn apply_peer_options(&mut self, now: Instant, segment: &Segment) {
         let own = Self::mss_of(self.options.mtu);
-        // RFC 9293, 3.7.1: a peer that says nothing takes 536 bytes.
+        // RFC 9293, 3.7.1: a peer without the option accepts 536 bytes.
         let peer = if segment.syn.mss == 0 { 536 } else { u32::from(segment.syn.mss).max(88) };
         self.timestamps = segment.timestamps.is_some();
         self.sender.mss = own.min(peer) - if self.timestamps { TIMESTAMPS } else { 0 };
@@ -62,30 +62,30 @@ impl Connection {
         self.receiver.echo = segment.timestamps.map_or(0, |stamps| stamps.value);
         self.receiver.tuning.begin(now);
         self.sender.window = u64::from(segment.window);
-        self.heard = now;
+        self.last_received = now;
     }
 
-    fn input_dialling(&mut self, now: Instant, segment: &Segment) {
+    fn input_syn_sent(&mut self, now: Instant, segment: &Segment) {
         let flags = segment.flags;
         let acknowledges = flags.has(Flags::ACK) && segment.acknowledged == self.sender.origin.wire(1);
         if flags.has(Flags::ACK) && !acknowledges {
-            self.reset = refuse(segment);
+            self.reset = reset_for(segment);
             return;
         }
         if flags.has(Flags::RST) {
             if acknowledges {
-                self.over(true);
+                self.terminate(true);
             }
             return;
         }
         if !flags.has(Flags::SYN) {
             return;
         }
-        self.learn_peer(now, segment);
+        self.apply_peer_options(now, segment);
         self.sender.next = 1;
         if acknowledges {
             self.receiver.now = true;
-            self.opens(now, segment);
+            self.establish(now, segment);
             self.state = State::Established;
         } else {
             // Both sides have dialled.
@@ -96,10 +96,10 @@ impl Connection {
     }
 
     /// The own SYN is acknowledged.
-    fn opens(&mut self, now: Instant, segment: &Segment) {
+    fn establish(&mut self, now: Instant, segment: &Segment) {
         self.handshake = None;
         self.sender.una = 1;
-        self.sender.told = (0, 1);
+        self.sender.window_update = (0, 1);
         if self.syns <= 1 {
             self.sender.rtt.sample(now, now.since(self.syn_sent), 1, 1);
         } else if let Some(rtt) = age(now, segment.timestamps) {
@@ -107,7 +107,7 @@ impl Connection {
         }
         self.sender.congestion.begin(now, 1);
         if self.syns > 1 && !self.timestamps {
-            // RFC 6298, 5.7: a lost SYN leaves a window of one segment, where no time tells that it was only late.
+            // RFC 6298, 5.7: a lost SYN leaves a window of one segment, unless timestamps show that it was only late.
             self.sender.congestion.window = 1;
         }
     }
@@ -116,16 +116,16 @@ impl Connection {
         let flags = segment.flags;
         let Some(start) = self.receiver.origin.place(segment.sequence, self.receiver.next) else { return };
         if flags.has(Flags::RST) {
-            // RFC 5961: only at the very next place; elsewhere in the window it is asked whether it is meant.
+            // RFC 5961: only at the next expected number; elsewhere in the window it is challenged.
             if start == self.receiver.next {
-                self.over(true);
+                self.terminate(true);
             } else if start > self.receiver.next && start < self.receiver.edge() {
                 self.receiver.now = true;
             }
             return;
         }
         if flags.has(Flags::SYN) {
-            // An answer or a SYN that came again: what the peer lost is told once more.
+            // A repeated SYN or SYN-ACK: acknowledged again, since the peer may have lost the last answer.
             self.receiver.now = true;
             if self.state == State::SynReceived && !flags.has(Flags::ACK) {
                 self.handshake = Some(now);
@@ -135,7 +135,7 @@ impl Connection {
         }
         let end = start + u64::from(segment.span());
         if !flags.has(Flags::ACK)
-            || end < self.receiver.told
+            || end < self.receiver.acknowledged
             || start > self.receiver.edge()
             || end > self.receiver.edge() + 1
         {
@@ -146,9 +146,9 @@ impl Connection {
         if !self.input_acknowledgement(now, segment, start) {
             return;
         }
-        self.heard = now;
+        self.last_received = now;
         if let Some(stamps) = segment.timestamps
-            && start <= self.receiver.told
+            && start <= self.receiver.acknowledged
         {
             self.receiver.echo = stamps.value;
         }
@@ -172,20 +172,20 @@ impl Connection {
             if upto < 1 {
                 return false;
             }
-            self.opens(now, segment);
+            self.establish(now, segment);
             self.state = if self.sender.fin { State::FinWait1 } else { State::Established };
         }
         if self.state == State::FinWait1 && self.sender.una == 0 {
             if upto < 1 {
                 return false;
             }
-            self.opens(now, segment);
+            self.establish(now, segment);
         }
         if upto < self.sender.una {
             return true;
         }
         let window = u64::from(segment.window) << self.sender.scale;
-        let opened = self.sender.hear_window(window, start, upto);
+        let opened = self.sender.update_window(window, start, upto);
         if opened && self.sender.board.out == 0 {
             (self.sender.timer, self.sender.backoff) = (None, 0);
         }
@@ -208,8 +208,8 @@ impl Connection {
     fn fin_acknowledged(&mut self, now: Instant) {
         match self.state {
             State::FinWait1 => self.state = State::FinWait2,
-            State::Closing => self.wait_out(now),
-            State::LastAck => self.over(false),
+            State::Closing => self.enter_time_wait(now),
+            State::LastAck => self.terminate(false),
             _ => {}
         }
     }
@@ -219,14 +219,14 @@ impl Connection {
             // A FIN that came again.
             self.receiver.now = true;
             if self.state == State::TimeWait {
-                self.wait_out(now);
+                self.enter_time_wait(now);
             }
             return;
         }
         let fin = segment.flags.has(Flags::FIN);
         let last = self.receiver.fin.unwrap_or(u64::MAX);
         if range.end > last.saturating_add(1) || (fin && self.receiver.fin.is_some_and(|fin| fin + 1 != range.end)) {
-            // Beyond the end that the peer told.
+            // Beyond the peer's FIN.
             return;
         }
         if segment.length >= self.sender.mss
@@ -246,12 +246,12 @@ impl Connection {
         match self.state {
             State::SynReceived | State::Established => self.state = State::CloseWait,
             State::FinWait1 => self.state = State::Closing,
-            State::FinWait2 => self.wait_out(now),
+            State::FinWait2 => self.enter_time_wait(now),
             _ => {}
         }
     }
 
-    fn wait_out(&mut self, now: Instant) {
+    fn enter_time_wait(&mut self, now: Instant) {
         self.state = State::TimeWait;
         self.sender.timer = None;
         self.end = Some(now + TIME_WAIT);
@@ -259,7 +259,7 @@ impl Connection {
 }
 
 /// The number of the reset that answers a segment, and what it acknowledges.
-fn refuse(segment: &Segment) -> Option<(u32, Option<u32>)> {
+fn reset_for(segment: &Segment) -> Option<(u32, Option<u32>)> {
     let refusal = segment.refusal()?;
     Some((refusal.sequence, refusal.flags.has(Flags::ACK).then_some(refusal.acknowledged)))
 }

@@ -1,42 +1,43 @@
 //! One end of a TCP connection over IPv4, with the algorithms and defaults of Linux: CUBIC with HyStart, RACK and tail loss
 //! probes, proportional rate reduction, delayed and quick acknowledgements, a receive window that grows with its reader.
 //!
-//! It does no I/O, reads no clock and carries no bytes: [`Connection`] is given segments and instants and says what leaves
-//! and when it wants to wake. Left out: urgent data, Fast Open, explicit congestion notification, keep-alives, F-RTO.
+//! It does no I/O, reads no clock and carries no bytes: [`Connection`] takes segments and instants, yields segments to
+//! send and the deadline of the next call. Left out: urgent data, Fast Open, explicit congestion notification,
+//! keep-alives, F-RTO.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`connection`] | start here: the machine with its verbs, and what an application asks of it |
+//! | [`connection`] | start here: the machine with its verbs, and the operations of an application |
 //! | `input` | what a segment changes |
 //! | `output` | which segment leaves next |
-//! | `timers` | when it wants to wake, and what it does then |
+//! | `timers` | deadlines, and what happens at them |
 //! | [`segment`] | what travels, and its bytes for captures |
 //! | `send` | what was sent: windows, round trips, the end of an acknowledgement's work |
 //! | `recovery` | what is lost, and how much may leave meanwhile |
-//! | `scoreboard` | ranges that were sent, and what became of them |
-//! | `congestion`, `cubic`, `reno` | how the window grows and by how much it shrinks |
+//! | `scoreboard` | ranges that were sent, and their state |
+//! | `congestion`, `cubic` | how the window grows and by how much it shrinks |
 //! | `rtt` | the round trip time and the time-out made of it |
 //! | `receive` | ranges that arrived, and when to acknowledge |
 //! | `window` | how much the receiver offers |
-//! | `chrono` | where the sender's time goes |
-//! | [`told`] | what it tells of its own doing |
+//! | `time_accounting` | what limits the sender, and for how long |
+//! | [`event`], `trace` | events of a connection, and their recording |
 
-mod chrono;
 mod congestion;
 pub mod connection;
 mod cubic;
+pub mod event;
 mod input;
 mod output;
 mod receive;
 mod recovery;
-mod reno;
 mod rtt;
 mod scoreboard;
 pub mod segment;
 mod send;
 mod sequence;
+mod time_accounting;
 mod timers;
-pub mod told;
+mod trace;
 mod window;
 
 #[cfg(test)]
@@ -44,5 +45,5 @@ mod tests;
 
 pub use congestion::Algorithm;
 pub use connection::{Cause, Connection, Facts, Options, Received, State};
+pub use event::{Event, Reason};
 pub use segment::{Flags, Segment};
-pub use told::{Told, Why};

@@ -1,12 +1,12 @@
 //! Which segment leaves next: resets, the handshake, what is lost, what is new, acknowledgements.
 
 use super::connection::{Connection, State};
+use super::event::Reason;
 use super::input::clock;
 use super::recovery::Push;
 use super::segment::{Flags, MOST_BLOCKS, Segment, Syn, Timestamps};
 use super::send::{Phase, Wait};
 use super::sequence::Range;
-use super::told::Why;
 use super::window::UNSCALED;
 use stackline_core::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ impl Connection {
             sack_permitted: !answers || self.sender.sack,
         };
         let window = self.receiver.window().min(UNSCALED);
-        (self.receiver.told, self.receiver.offered) = (1, window);
+        (self.receiver.acknowledged, self.receiver.offered) = (1, window);
         self.receiver.now = false;
         Some(Segment {
             sequence: self.sender.origin.wire(0),
@@ -68,7 +68,7 @@ impl Connection {
             return Some(self.data_segment(now, range, again));
         }
         match self.push.take() {
-            // Neither data nor window: an old number asks for an answer.
+            // Neither data nor window: an old sequence number requests an answer.
             Some(Push::WindowProbe) => Some(self.acknowledgement(now, self.sender.una.saturating_sub(1))),
             _ if self.receiver.now => Some(self.acknowledgement(now, self.sender.next)),
             _ => None,
@@ -76,10 +76,10 @@ impl Connection {
     }
 
     /// The next range that leaves, and why if it leaves again.
-    fn choose(&mut self, now: Instant) -> Option<(Range, Option<Why>)> {
+    fn choose(&mut self, now: Instant) -> Option<(Range, Option<Reason>)> {
         if let Some(range) = self.sender.lost() {
-            let why = if self.sender.phase == Phase::Loss { Why::Timeout } else { Why::Missing };
-            return Some((range, Some(why)));
+            let reason = if self.sender.phase == Phase::Loss { Reason::Timeout } else { Reason::Missing };
+            return Some((range, Some(reason)));
         }
         let pushed = self.push;
         let fresh = self.fresh(pushed);
@@ -94,11 +94,11 @@ impl Connection {
             self.push = None;
             let range = self.sender.board.last()?;
             self.sender.probe = Some((self.sender.next, true));
-            return Some((range, Some(Why::TailProbe)));
+            return Some((range, Some(Reason::TailProbe)));
         }
         self.pushes = false;
         self.sender.validate(now, core::mem::take(&mut self.sent));
-        self.ask_for_window(now);
+        self.schedule_window_probe(now);
         None
     }
 
@@ -107,7 +107,7 @@ impl Connection {
         let sender = &self.sender;
         let start = sender.next;
         let left = sender.end().saturating_sub(start);
-        if left == 0 || (sender.flying() >= sender.congestion.window && pushed.is_none()) {
+        if left == 0 || (sender.in_flight() >= sender.congestion.window && pushed.is_none()) {
             return None;
         }
         let data = (sender.queued.saturating_sub(start)).min(u64::from(sender.mss));
@@ -120,15 +120,15 @@ impl Connection {
         let last = start + data == sender.queued;
         let end = start + data + u64::from(last && sender.fin);
         let small = data < u64::from(sender.mss);
-        // As Minshall had it: only a small segment that is on its way holds back another. A write that has to wait for room pushes
-        // what it has handed over.
+        // Nagle's algorithm as modified by Minshall: only a small segment in flight holds back another. A write that
+        // has to wait for room pushes its data.
         let held = sender.una < sender.small && !self.pushes;
         let waits = small && !sender.nodelay && !(last && sender.fin) && held;
         (!waits || pushed.is_some()).then_some(Range { start, end })
     }
 
-    /// Everything is acknowledged and there is more, but no window for it: it is asked for now and then.
-    fn ask_for_window(&mut self, now: Instant) {
+    /// Everything is acknowledged and there is more, but no window for it: the window is probed now and then.
+    fn schedule_window_probe(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let stuck = sender.board.out == 0 && sender.next < sender.end();
         if stuck && sender.timer.is_none() {
@@ -137,8 +137,8 @@ impl Connection {
         }
     }
 
-    fn data_segment(&mut self, now: Instant, range: Range, again: Option<Why>) -> Segment {
-        self.tell_range(range, again);
+    fn data_segment(&mut self, now: Instant, range: Range, again: Option<Reason>) -> Segment {
+        self.emit_range(range, again);
         let sender = &mut self.sender;
         let data = range.end.min(sender.queued) - range.start.min(sender.queued);
         let fin = range.end > sender.queued;
@@ -157,7 +157,7 @@ impl Connection {
 
     /// An acknowledgement at a place of the own stream.
     fn acknowledgement(&mut self, now: Instant, place: u64) -> Segment {
-        let window = self.receiver.tell(self.scaled);
+        let window = self.receiver.advertise(self.scaled);
         let mut segment = Segment {
             sequence: self.sender.origin.wire(place),
             acknowledged: self.receiver.origin.wire(self.receiver.next),

@@ -13,19 +13,19 @@ const SINGLE: u32 = 3;
 const GATHERED: u32 = 44;
 /// Longest that they are gathered, in ns.
 const GATHER: u64 = 1_000_000;
-/// Segments are taken for so large before any was seen.
+/// Assumed segment size before any segment.
 const LEAST_SEGMENT: u32 = 536;
-/// Ranges that selective acknowledgements can still tell of.
+/// Ranges that selective acknowledgements still report.
 const RECENT: usize = 4;
 /// Ranges behind gaps that are kept; what would make more is dropped, as without memory for it.
 const MOST_RANGES: usize = 4096;
 
-/// What the connection knows of the sender's times.
+/// What is known of the sender's timing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rhythm {
-    /// The round trip time, once it is known.
+    /// The round trip time, once measured.
     pub(super) rtt: Option<Duration>,
-    /// After so long without data it begins anew.
+    /// A pause without data after which quick acknowledgements begin again.
     pub(super) pause: Duration,
 }
 
@@ -35,27 +35,27 @@ pub(super) struct Receiver {
     pub(super) origin: Origin,
     /// The next place expected.
     pub(super) next: u64,
-    /// The place of the peer's FIN, once it is known.
+    /// The position of the peer's FIN, once received.
     pub(super) fin: Option<u64>,
     /// The application has taken everything before.
     pub(super) taken: u64,
     beyond: VecDeque<Range>,
     beyond_bytes: u64,
     recent: [Range; RECENT],
-    /// What the last acknowledgement said: everything before has arrived, and so much may come.
-    pub(super) told: u64,
+    /// Contents of the last acknowledgement: next expected position, and window.
+    pub(super) acknowledged: u64,
     pub(super) offered: u64,
     pub(super) scale: u8,
     pub(super) tuning: Tuning,
-    /// Largest segment seen, and the largest that can come.
+    /// Largest segment received, and the largest possible.
     segment: u32,
     largest: u32,
     patience: Duration,
     quick: u32,
     /// The application answers, so acknowledgements ride with its data.
-    conversing: bool,
+    interactive: bool,
     last_data: Option<Instant>,
-    /// An acknowledgement has to leave: at once, or at that moment.
+    /// An acknowledgement has to leave: at once, or at that instant.
     pub(super) now: bool,
     pub(super) delayed: Option<Instant>,
     /// A part of a full segment arrived and is not acknowledged.
@@ -79,7 +79,7 @@ impl Receiver {
             beyond: VecDeque::new(),
             beyond_bytes: 0,
             recent: [Range::default(); RECENT],
-            told: 1,
+            acknowledged: 1,
             offered: 0,
             scale,
             tuning,
@@ -87,7 +87,7 @@ impl Receiver {
             largest: segment,
             patience,
             quick: 0,
-            conversing: false,
+            interactive: false,
             last_data: None,
             now: false,
             delayed: None,
@@ -113,10 +113,10 @@ impl Receiver {
 
     /// The window ends here.
     pub(super) const fn edge(&self) -> u64 {
-        self.told + self.offered
+        self.acknowledged + self.offered
     }
 
-    /// A segment takes up a range that ends inside the window; `fin` says that its last place is a FIN.
+    /// A segment covers a range that ends inside the window; `fin` if its last position is a FIN.
     pub(super) fn arrives(&mut self, now: Instant, range: Range, fin: bool, rhythm: &Rhythm) {
         if range.end <= self.next {
             self.quick = self.quick.max(QUICK);
@@ -134,7 +134,7 @@ impl Receiver {
             self.tuning.gap(self.beyond_bytes);
         }
         if self.tuning.arrived(self.largest) {
-            // The sender may have to know soon.
+            // The sender should learn of the window soon.
             self.quick |= 1;
         }
         self.bytes = self.next.min(self.fin.unwrap_or(u64::MAX)) - 1;
@@ -190,13 +190,13 @@ impl Receiver {
             }
         }
         self.beyond_bytes += range.len();
-        // RFC 2018: what the next acknowledgement has no room for would never be told.
-        self.now |= self.remember(range) && self.gathering.is_some();
+        // RFC 2018: ranges beyond the room of the next acknowledgement would never be reported.
+        self.now |= self.note_recent(range) && self.gathering.is_some();
         true
     }
 
-    /// The newest range is told first (RFC 2018). True when there was no place for all.
-    fn remember(&mut self, range: Range) -> bool {
+    /// The newest range is reported first (RFC 2018). True when there was no place for all.
+    fn note_recent(&mut self, range: Range) -> bool {
         let inside = |old: &Range| old.start >= range.start && old.end <= range.end;
         let mut kept = [Range::default(); RECENT];
         kept[0] = range;
@@ -214,16 +214,16 @@ impl Receiver {
         full
     }
 
-    /// Ranges to be told, the newest first.
+    /// Ranges to report, the newest first.
     pub(super) fn blocks(&self) -> impl Iterator<Item = Range> + '_ {
         let gaps = !self.beyond.is_empty();
         self.recent.iter().copied().filter(move |range| gaps && range.len() > 0 && range.start > self.next)
     }
 
     fn decide(&mut self, now: Instant, fin: bool, rtt: Option<Duration>) {
-        // While the application has not taken it the window does not move; it will be told when it does.
-        let two = self.next - self.told > u64::from(self.segment) && self.window() >= self.offered;
-        self.now |= two || fin || (self.quick > 0 && !self.conversing) || self.patience == Duration::ZERO;
+        // While the application has not read, the window does not move; it is advertised when that happens.
+        let two = self.next - self.acknowledged > u64::from(self.segment) && self.window() >= self.offered;
+        self.now |= two || fin || (self.quick > 0 && !self.interactive) || self.patience == Duration::ZERO;
         if self.now {
             return;
         }
@@ -248,25 +248,25 @@ impl Receiver {
         }
     }
 
-    /// The window as it would be told now.
+    /// The window that would be advertised now.
     pub(super) fn window(&self) -> u64 {
         self.tuning.offer(self.waiting() + self.beyond_bytes, self.largest)
     }
 
-    /// Whether it has told the peer that there is no room.
-    pub(super) fn shut(&self) -> bool {
+    /// Whether the advertised window is zero.
+    pub(super) fn offers_nothing(&self) -> bool {
         self.offered == 0 && self.waiting() > 0
     }
 
     /// An acknowledgement leaves, by itself or with data: the number on the wire of its window.
-    pub(super) fn tell(&mut self, scaled: bool) -> u16 {
+    pub(super) fn advertise(&mut self, scaled: bool) -> u16 {
         let scale = if scaled { self.scale } else { 0 };
         // What was offered is not taken back.
         let least = self.edge().saturating_sub(self.next);
         let largest = 65_535_u64 << scale;
         let window = self.window().max(least).div_ceil(1 << scale).min(65_535);
         self.offered = (window << scale).min(largest);
-        self.told = self.next;
+        self.acknowledged = self.next;
         self.quick = self.quick.saturating_sub(1);
         (self.now, self.delayed, self.small) = (false, None, false);
         (self.gathering, self.gathered) = (None, 0);
@@ -275,7 +275,7 @@ impl Receiver {
 
     /// Data leaves soon after data came: a conversation.
     pub(super) fn answers(&mut self, now: Instant) {
-        self.conversing |= self.last_data.is_some_and(|last| now.since(last) < self.patience);
+        self.interactive |= self.last_data.is_some_and(|last| now.since(last) < self.patience);
     }
 
     /// The application takes at most so many bytes.
@@ -288,8 +288,9 @@ impl Receiver {
         self.tuning.took(now, self.taken, self.waiting(), self.beyond_bytes);
         let owed = self.delayed.is_some();
         let drained = self.waiting() == 0;
-        self.now |=
-            owed && (self.next - self.told > u64::from(self.segment) || (self.small && drained && !self.conversing));
+        self.now |= owed
+            && (self.next - self.acknowledged > u64::from(self.segment)
+                || (self.small && drained && !self.interactive));
         let left = self.edge().saturating_sub(self.next);
         if !self.now && !self.ended() && left * 2 <= self.tuning.clamp {
             let window = self.window();
@@ -298,8 +299,8 @@ impl Receiver {
         n
     }
 
-    /// A moment came at which acknowledgements are due.
-    pub(super) fn rings(&mut self, now: Instant) {
+    /// Handles the deadline of a delayed acknowledgement.
+    pub(super) fn handle_timer(&mut self, now: Instant) {
         let due = |moment: Option<Instant>| moment.is_some_and(|moment| moment <= now);
         self.now |= due(self.delayed) || due(self.gathering);
     }
@@ -311,7 +312,7 @@ mod tests {
 
     fn receiver() -> Receiver {
         let mut receiver = Receiver::new(Origin(7), Tuning::new(None, 1000), 7, 1000, Duration(40));
-        receiver.tell(true);
+        receiver.advertise(true);
         receiver
     }
 
@@ -321,7 +322,7 @@ mod tests {
         receiver.take(Instant(0), u64::MAX);
         let now = receiver.now;
         if now {
-            receiver.tell(true);
+            receiver.advertise(true);
         }
         now
     }
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_behind_a_gap_join_and_the_newest_is_told_first() {
+    fn ranges_behind_a_gap_join_and_the_newest_is_reported_first() {
         let mut receiver = receiver();
         for n in [2, 6, 4, 3] {
             arrives(&mut receiver, n, n + 1);

@@ -6,7 +6,7 @@ use super::sequence::Range;
 use stackline_core::time::{Duration, Instant};
 
 impl Sender {
-    /// How long something may still be on its way after what was sent later has arrived.
+    /// How long a segment may still be in flight after a later one has arrived.
     fn settle(&self) -> Duration {
         if !self.reordered && (self.phase >= Phase::Recovery || self.board.sacked >= self.reordering) {
             return Duration::ZERO;
@@ -16,9 +16,9 @@ impl Sender {
     }
 
     /// An acknowledgement came that is not simply of what was expected. When reordering is to be judged again.
-    pub(super) fn alert(&mut self, now: Instant) -> Option<Instant> {
+    pub(super) fn detect_losses(&mut self, now: Instant) -> Option<Instant> {
         if self.una >= self.high {
-            self.leave();
+            self.leave_phase();
         }
         let wait = self.board.detect(now, &self.newest, self.settle());
         if self.board.lost > 0 && self.phase < Phase::Recovery {
@@ -30,7 +30,7 @@ impl Sender {
     }
 
     /// Everything is acknowledged that was sent when the phase began.
-    fn leave(&mut self) {
+    fn leave_phase(&mut self) {
         match self.phase {
             Phase::Reduction if self.una == self.high => return,
             Phase::Reduction | Phase::Recovery => self.congestion.window = self.congestion.threshold,
@@ -50,14 +50,14 @@ impl Sender {
     }
 
     fn begin_reduction(&mut self) {
-        self.remember();
+        self.save_undo();
         self.prior = self.congestion.window;
         (self.delivered, self.sent_in_reduction) = (0, 0);
         self.congestion.reduce();
         self.high = self.next;
     }
 
-    fn remember(&mut self) {
+    fn save_undo(&mut self) {
         let (window, threshold) = (self.congestion.window, self.congestion.threshold);
         self.undo = Some(Undo { window, threshold, sent_again: None });
     }
@@ -65,18 +65,18 @@ impl Sender {
     /// Lets as much leave as brings the window to its threshold when a window has arrived.
     pub(super) fn reduce(&mut self, advanced: bool, arrived: u32, lost: u32) {
         self.delivered += arrived;
-        let (threshold, flying) = (self.congestion.threshold, self.flying());
+        let (threshold, in_flight) = (self.congestion.threshold, self.in_flight());
         let sent = self.sent_in_reduction;
-        let may = if flying > threshold {
+        let may = if in_flight > threshold {
             let due = (u64::from(threshold) * u64::from(self.delivered)).div_ceil(u64::from(self.prior.max(1)));
             due.saturating_sub(u64::from(sent)) as u32
         } else {
             let more = self.delivered.saturating_sub(sent).max(arrived) + u32::from(advanced && lost == 0);
-            more.min(threshold - flying)
+            more.min(threshold - in_flight)
         };
         // The first of what is lost leaves at once.
         let may = may.max(u32::from(sent == 0));
-        self.congestion.window = (flying + may).max(1);
+        self.congestion.window = (in_flight + may).max(1);
     }
 
     /// It was for nothing if what is acknowledged now arrived before anything had been sent again.
@@ -102,7 +102,7 @@ impl Sender {
         }
         self.probe = None;
         if again && self.phase <= Phase::Disorder {
-            // The probe repaired a loss that nothing else tells of.
+            // The probe repaired a loss that no acknowledgement shows.
             self.begin_reduction();
             self.undo = None;
             self.phase = Phase::Reduction;
@@ -110,7 +110,7 @@ impl Sender {
     }
 
     /// The timer came. True when something is to be sent although the window may be full.
-    pub(super) fn timer_came(&mut self, now: Instant, wait: Wait) -> Option<Push> {
+    pub(super) fn timer_expired(&mut self, now: Instant, wait: Wait) -> Option<Push> {
         self.timer = None;
         match wait {
             Wait::TailProbe => {
@@ -119,7 +119,7 @@ impl Sender {
                 (self.board.out > 0).then_some(Push::TailProbe)
             }
             Wait::Reordering => {
-                self.judge_order(now);
+                self.check_reordering(now);
                 None
             }
             Wait::Timeout => {
@@ -135,7 +135,7 @@ impl Sender {
         }
     }
 
-    fn judge_order(&mut self, now: Instant) {
+    fn check_reordering(&mut self, now: Instant) {
         let before = self.board.lost;
         let wait = self.board.detect(now, &self.newest, self.settle());
         let lost = self.board.lost - before;
@@ -151,7 +151,7 @@ impl Sender {
 
     fn time_out(&mut self, now: Instant) {
         if self.phase <= Phase::Disorder || self.una >= self.high || (self.phase == Phase::Loss && self.backoff == 0) {
-            self.remember();
+            self.save_undo();
             self.congestion.reduce();
         }
         // What left after the newest arrival is not overdue yet.
@@ -159,8 +159,8 @@ impl Sender {
         let recent = if self.newest.end == 0 { u64::MAX } else { now.0.saturating_sub(patience) };
         self.board.forget_false_sacks();
         self.board.lose_all(Instant(recent));
-        self.congestion.forget(now, self.next);
-        self.congestion.window = self.flying() + 1;
+        self.congestion.reset(now, self.next);
+        self.congestion.window = self.in_flight() + 1;
         (self.phase, self.high) = (Phase::Loss, self.next);
         self.probe = None;
         self.backoff = (self.backoff + 1).min(16);
@@ -169,7 +169,7 @@ impl Sender {
 
     /// What is lost and may leave again now.
     pub(super) fn lost(&mut self) -> Option<Range> {
-        if self.board.lost == 0 || self.flying() >= self.congestion.window {
+        if self.board.lost == 0 || self.in_flight() >= self.congestion.window {
             return None;
         }
         let range = self.board.next_lost()?;

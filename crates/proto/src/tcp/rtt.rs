@@ -61,7 +61,7 @@ impl Rtt {
         }
     }
 
-    /// A sudden fall of the round trip time is no reason to be more patient, so it counts an eighth.
+    /// A sudden fall of the round trip time should not lengthen the time-out, so it counts an eighth.
     const fn deviate(&mut self, sample: u64) {
         let off = sample.abs_diff(self.smoothed);
         if off <= self.deviation {

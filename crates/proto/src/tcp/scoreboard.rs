@@ -1,4 +1,4 @@
-//! Ranges that were sent and are not acknowledged, and what became of them: on their way, arrived out of order, lost.
+//! Ranges sent and not acknowledged, and their state: in flight, arrived out of order, lost.
 //!
 //! A run is a range of segments of one size that share their fate, so a window of thousands of segments is a handful of
 //! runs where little is lost. What is counted is segments, as windows are.
@@ -10,8 +10,8 @@ use stackline_core::time::{Duration, Instant};
 /// What became of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    Flying,
-    /// The peer says that it has it.
+    InFlight,
+    /// The peer has reported it as arrived.
     Sacked,
     Lost,
 }
@@ -30,7 +30,7 @@ struct Run {
 }
 
 impl Run {
-    /// Whether `next` goes on where it ends and is of the same kind.
+    /// Whether `next` begins where it ends and is in the same state.
     const fn goes_on(&self, next: &Self) -> bool {
         let alike = self.fate as u8 == next.fate as u8 && self.again == next.again && self.sent.0 == next.sent.0;
         alike && self.size == next.size && self.end == next.start && self.is_whole()
@@ -68,10 +68,10 @@ pub(super) struct Newest {
     pub(super) rtt: Duration,
 }
 
-/// What an acknowledgement says has arrived.
+/// The effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arrived {
-    /// Segments of which that was not known.
+    /// Segments newly reported as arrived.
     pub(super) segments: u32,
     /// When the first and the last of them left that were sent only once and are acknowledged cumulatively.
     pub(super) first: Option<Instant>,
@@ -96,7 +96,7 @@ impl Arrived {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
     runs: VecDeque<Run>,
-    /// What was sent again and is not known to have arrived, in the order of its times.
+    /// Retransmissions not reported as arrived, in the order of their times.
     retransmissions: VecDeque<(Range, Instant)>,
     /// Segments in all, of them sacked, of them lost and not sent again.
     pub(super) out: u32,
@@ -118,8 +118,8 @@ impl Scoreboard {
         (self.runs, self.retransmissions) = (spare.runs, spare.retransmissions);
     }
 
-    /// Segments on their way.
-    pub(super) const fn flying(&self) -> u32 {
+    /// Segments in flight.
+    pub(super) const fn in_flight(&self) -> u32 {
         self.out - self.sacked - self.lost
     }
 
@@ -128,7 +128,7 @@ impl Scoreboard {
         let Range { start, end } = range;
         // The FIN makes its segment longer than the others.
         let size = size.max(range.len() as u32);
-        let run = Run { start, end, sent: now, size, segments: 1, fate: Fate::Flying, again: false };
+        let run = Run { start, end, sent: now, size, segments: 1, fate: Fate::InFlight, again: false };
         self.out += 1;
         match self.runs.back_mut() {
             Some(last) if last.goes_on(&run) => (last.end, last.segments) = (end, last.segments + 1),
@@ -256,15 +256,15 @@ impl Scoreboard {
         at
     }
 
-    /// Marks as lost what left before the newest arrival and is overdue (RFC 8985, 6.2): more than its round trip and
-    /// `settle` ago. When to look again, if something left before it and is not overdue.
+    /// Marks as lost what was sent before the newest arrival and is overdue (RFC 8985, 6.2): sent more than its round
+    /// trip and `settle` ago. Returns when to check again, if something sent before it is not overdue.
     pub(super) fn detect(&mut self, now: Instant, newest: &Newest, settle: Duration) -> Option<Instant> {
         let patience = newest.rtt + settle;
         let mut again = None;
         let mut wait = |at: Instant| again = Some(again.map_or(at, |other: Instant| other.max(at)));
         let mut at = self.runs.partition_point(|run| run.end <= self.judged);
         while let Some(&run) = self.runs.get(at) {
-            if run.fate == Fate::Flying && !run.again {
+            if run.fate == Fate::InFlight && !run.again {
                 let (end, segments) = match run.sent.cmp(&newest.sent) {
                     core::cmp::Ordering::Less => (run.end, run.segments),
                     core::cmp::Ordering::Equal => run.boundary_to(newest.end.saturating_sub(1)),
@@ -296,7 +296,7 @@ impl Scoreboard {
                 break;
             }
             self.retransmissions.pop_front();
-            self.lose_again(range, sent);
+            self.lose_retransmission(range, sent);
         }
         again
     }
@@ -307,14 +307,14 @@ impl Scoreboard {
         self.mark(at, part, |run| run.fate = Fate::Lost)
     }
 
-    /// What was sent again at that time and is still on its way is lost once more.
-    fn lose_again(&mut self, range: Range, sent: Instant) {
+    /// A retransmission of that time still in flight is lost again.
+    fn lose_retransmission(&mut self, range: Range, sent: Instant) {
         let mut at = self.runs.partition_point(|run| run.end <= range.start);
         while let Some(&run) = self.runs.get(at) {
             if run.start >= range.end {
                 break;
             }
-            if run.fate == Fate::Flying && run.again && run.sent == sent {
+            if run.fate == Fate::InFlight && run.again && run.sent == sent {
                 let ((start, first), (end, last)) = (run.boundary_from(range.start), run.boundary_to(range.end));
                 if start < end {
                     at = self.lose(at, (start, end, last - first));
@@ -328,7 +328,7 @@ impl Scoreboard {
     pub(super) fn lose_all(&mut self, recent: Instant) {
         let mut at = 0;
         while let Some(&run) = self.runs.get(at) {
-            if run.fate == Fate::Flying && (at == 0 || run.sent <= recent) {
+            if run.fate == Fate::InFlight && (at == 0 || run.sent <= recent) {
                 at = self.lose(at, (run.start, run.end, run.segments));
             }
             at += 1;
@@ -337,24 +337,25 @@ impl Scoreboard {
         self.lost_from = 0;
     }
 
-    /// The peer says it has what comes first and does not acknowledge it: it has dropped what it had out of order.
+    /// The peer has selectively acknowledged the first range and does not acknowledge it: it has discarded its
+    /// out-of-order data.
     pub(super) fn forget_false_sacks(&mut self) {
         if self.runs.front().is_none_or(|run| run.fate != Fate::Sacked) {
             return;
         }
         for run in &mut self.runs {
             if run.fate == Fate::Sacked {
-                run.fate = Fate::Flying;
+                run.fate = Fate::InFlight;
             }
         }
         (self.sacked, self.highest) = (0, 0);
     }
 
-    /// What was taken for lost is on its way after all.
+    /// Ranges marked as lost are in flight after all.
     pub(super) fn nothing_is_lost(&mut self) {
         for run in self.runs.iter_mut().filter(|run| run.fate == Fate::Lost) {
             // Not to be judged before it is sent again or a time-out comes.
-            (run.fate, run.again) = (Fate::Flying, true);
+            (run.fate, run.again) = (Fate::InFlight, true);
         }
         self.lost = 0;
     }
@@ -370,10 +371,10 @@ impl Scoreboard {
         Some(Range { start: run.start, end: run.boundary(1).0 })
     }
 
-    /// The last segment that is on its way.
+    /// The last segment in flight.
     pub(super) fn last(&self) -> Option<Range> {
         let run = self.runs.back()?;
-        (run.fate == Fate::Flying).then(|| Range { start: run.boundary(run.segments - 1).0, end: run.end })
+        (run.fate == Fate::InFlight).then(|| Range { start: run.boundary(run.segments - 1).0, end: run.end })
     }
 
     /// A segment that was sent leaves again.
@@ -385,7 +386,7 @@ impl Scoreboard {
             self.lost_from = range.end;
         }
         self.mark(at, (range.start, range.end, 1), |run| {
-            (run.fate, run.again, run.sent) = (Fate::Flying, true, now);
+            (run.fate, run.again, run.sent) = (Fate::InFlight, true, now);
         });
         match self.retransmissions.back_mut() {
             Some((last, sent)) if last.end == range.start && *sent == now => last.end = range.end,
@@ -407,7 +408,7 @@ impl Scoreboard {
                     lost += run.segments;
                     assert!(run.end > self.lost_from);
                 }
-                Fate::Flying => {}
+                Fate::InFlight => {}
             }
             at = Some(run.end);
         }
@@ -434,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_together_is_one_run() {
+    fn segments_sent_together_are_one_run() {
         let mut board = sent(10);
         assert_eq!((board.runs.len(), board.out), (5, 10));
         let mut arrived = Arrived::default();
@@ -456,24 +457,24 @@ mod tests {
         let sacked: alloc::vec::Vec<_> =
             board.runs.iter().filter(|run| run.fate == Fate::Sacked).map(|run| (run.start, run.end)).collect();
         assert_eq!(sacked, [(3001, 6001), (8001, 10_001)]);
-        assert_eq!((board.sacked, board.flying()), (5, 5));
+        assert_eq!((board.sacked, board.in_flight()), (5, 5));
     }
 
     #[test]
-    fn what_left_before_the_newest_arrival_is_lost_and_only_once() {
+    fn segments_before_the_newest_arrival_are_lost_once() {
         let mut board = sent(10);
         board.sack(range(6, 8), &mut Arrived::default());
         let newest = Newest { sent: Instant(3), end: 8001, rtt: Duration(100) };
         assert_eq!(board.detect(Instant(103), &newest, Duration(50)), Some(Instant(150)));
         assert_eq!(board.lost, 0);
         assert_eq!(board.detect(Instant(153), &newest, Duration(50)), None);
-        assert_eq!((board.lost, board.flying()), (6, 2));
+        assert_eq!((board.lost, board.in_flight()), (6, 2));
         for n in 0..6 {
             assert_eq!(board.next_lost(), Some(range(n, n + 1)));
             board.send_again(range(n, n + 1), Instant(200 + n));
             board.check(1, 10_001);
         }
-        assert_eq!((board.next_lost(), board.flying()), (None, 8));
+        assert_eq!((board.next_lost(), board.in_flight()), (None, 8));
         // The third of them arrives, so the two before it are lost again.
         board.sack(range(2, 3), &mut Arrived::default());
         let newest = Newest { sent: Instant(202), end: 3001, rtt: Duration(100) };
@@ -483,11 +484,11 @@ mod tests {
     }
 
     #[test]
-    fn a_time_out_loses_what_was_not_sacked() {
+    fn a_time_out_marks_unsacked_segments_as_lost() {
         let mut board = sent(4);
         board.sack(range(1, 2), &mut Arrived::default());
         board.lose_all(Instant(100));
-        assert_eq!((board.lost, board.sacked, board.flying()), (3, 1, 0));
+        assert_eq!((board.lost, board.sacked, board.in_flight()), (3, 1, 0));
         board.check(1, 4001);
     }
 }

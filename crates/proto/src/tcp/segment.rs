@@ -53,10 +53,10 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
-/// What a SYN says besides.
+/// The options of a SYN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Syn {
-    /// Largest segment it takes, without its options; 0 when it says nothing.
+    /// Largest segment it accepts, without options; 0 when absent.
     pub mss: u16,
     /// Bits by which later windows are to be shifted, where it scales them.
     pub window_scale: Option<u8>,
@@ -64,7 +64,7 @@ pub struct Syn {
     pub sack_permitted: bool,
 }
 
-/// A TCP segment whose data is a number of bytes that nobody reads.
+/// A TCP segment whose data is only a number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Port of the sender.
@@ -82,7 +82,7 @@ pub struct Segment {
     /// Its flags.
     pub flags: Flags,
     pub(super) blocks: u8,
-    /// What it says if it is a SYN.
+    /// Its options if it is a SYN.
     pub syn: Syn,
     pub(super) sack: [(u32, u32); MOST_BLOCKS],
     /// Its timestamps.
@@ -111,7 +111,7 @@ impl Segment {
         if self.flags.has(Flags::SYN) {
             bytes += if self.syn.mss > 0 { 4 } else { 0 };
             bytes += if self.syn.window_scale.is_some() { 4 } else { 0 };
-            // Without timestamps it is padded; with them it stands in their padding.
+            // Without timestamps it is padded; with them it uses their padding.
             bytes += if self.syn.sack_permitted && self.timestamps.is_none() { 4 } else { 0 };
         }
         bytes += if self.timestamps.is_some() { TIMESTAMPS } else { 0 };
@@ -197,7 +197,7 @@ impl Segment {
         }
     }
 
-    /// The reset that a host answers with where nobody has a connection (RFC 9293, 3.10.7.1); `None` to a reset.
+    /// The reset with which a host answers where there is no connection (RFC 9293, 3.10.7.1); `None` to a reset.
     #[must_use]
     pub fn refusal(&self) -> Option<Self> {
         if self.flags.has(Flags::RST) {

@@ -1,10 +1,10 @@
 //! The sending half: what is queued, what was sent, what an acknowledgement changes.
 
-use super::chrono::Chrono;
 use super::congestion::{Algorithm, Congestion};
 use super::rtt::Rtt;
 use super::scoreboard::{Arrived, Newest, Scoreboard};
 use super::sequence::{Origin, Range};
+use super::time_accounting::TimeAccounting;
 use stackline_core::time::{Duration, Instant};
 
 /// What the sender does about losses.
@@ -26,9 +26,9 @@ pub(super) enum Phase {
 /// What the one timer of the sender is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Everything on its way is lost when it comes.
+    /// Everything in flight is marked as lost when it expires.
     Timeout,
-    /// The end of what is on its way may be lost: it is sent again, or more of the stream.
+    /// The end of the data in flight may be lost: it is sent again, or more of the stream.
     TailProbe,
     /// What may have been reordered is lost by then.
     Reordering,
@@ -53,22 +53,22 @@ pub(super) struct Sender {
     pub(super) una: u64,
     /// Next place to be sent.
     pub(super) next: u64,
-    /// Behind the last byte that the application handed over.
+    /// End of the data written by the application.
     pub(super) queued: u64,
     /// A FIN follows.
     pub(super) fin: bool,
     /// Bytes of data in a full segment.
     pub(super) mss: u32,
     pub(super) nodelay: bool,
-    /// The peer's window, its scale, and the segment that told it (its place, what it acknowledged).
+    /// The peer's window, its scale, and the sequence and acknowledgement numbers of its last update.
     pub(super) window: u64,
     pub(super) scale: u8,
-    pub(super) told: (u64, u64),
+    pub(super) window_update: (u64, u64),
     pub(super) sack: bool,
     pub(super) board: Scoreboard,
     pub(super) congestion: Congestion,
     pub(super) rtt: Rtt,
-    pub(super) chrono: Chrono,
+    pub(super) times: TimeAccounting,
     pub(super) timer: Option<(Wait, Instant)>,
     pub(super) backoff: u32,
     /// Time-outs since something new was acknowledged.
@@ -110,12 +110,12 @@ impl Sender {
             nodelay,
             window: 0,
             scale: 0,
-            told: (0, 0),
+            window_update: (0, 0),
             sack: false,
             board: Scoreboard::default(),
             congestion: Congestion::new(algorithm),
             rtt: Rtt::default(),
-            chrono: Chrono::default(),
+            times: TimeAccounting::default(),
             timer: None,
             backoff: 0,
             timeouts: 0,
@@ -150,18 +150,20 @@ impl Sender {
         self.una + self.window
     }
 
-    pub(super) const fn flying(&self) -> u32 {
-        self.board.flying()
+    pub(super) const fn in_flight(&self) -> u32 {
+        self.board.in_flight()
     }
 
-    /// Takes note of the peer's window if the segment is newer than the one that told it last (RFC 9293, 3.10.7.4).
-    /// True when it changed.
-    pub(super) const fn hear_window(&mut self, window: u64, place: u64, acknowledged: u64) -> bool {
-        let newer = acknowledged > self.una || place > self.told.0 || (place == self.told.0 && window > self.window);
+    /// Updates the peer's window if the segment is newer than that of the last update (RFC 9293, 3.10.7.4). True when
+    /// it changed.
+    pub(super) const fn update_window(&mut self, window: u64, place: u64, acknowledged: u64) -> bool {
+        let newer = acknowledged > self.una
+            || place > self.window_update.0
+            || (place == self.window_update.0 && window > self.window);
         if !newer {
             return false;
         }
-        self.told = (place, acknowledged);
+        self.window_update = (place, acknowledged);
         let changed = window != self.window;
         self.window = window;
         changed
@@ -191,13 +193,13 @@ impl Sender {
             self.board.acknowledge(upto, &mut arrived);
         }
         self.measure(now, advanced, &arrived, echoed);
-        self.learn_order(&arrived);
+        self.note_reordering(&arrived);
         self.probe_acknowledged(upto);
         if advanced {
             self.try_undo(now, echoed);
         }
         let settled = self.phase == Phase::Open && self.board.sacked == 0 && self.board.lost == 0;
-        let wait = if settled { None } else { self.alert(now) };
+        let wait = if settled { None } else { self.detect_losses(now) };
         if advanced || arrived.segments > 0 {
             self.arm(now);
         }
@@ -240,7 +242,7 @@ impl Sender {
         Duration(time.map_or(MOST, |time| time.min(u128::from(MOST)) as u64))
     }
 
-    fn learn_order(&mut self, arrived: &Arrived) {
+    fn note_reordering(&mut self, arrived: &Arrived) {
         if let Some(late) = arrived.late {
             let by = self.board.highest.saturating_sub(late).div_ceil(u64::from(self.mss));
             self.reordering = self.reordering.max(by.min(300) as u32);
@@ -249,7 +251,7 @@ impl Sender {
     }
 
     /// Whether the congestion window is what holds the sender back.
-    const fn uses_its_window(&self) -> bool {
+    const fn is_window_limited(&self) -> bool {
         if self.congestion.slow_start() {
             self.congestion.window < 2 * self.most_out || self.limited
         } else {
@@ -260,14 +262,14 @@ impl Sender {
     fn control(&mut self, now: Instant, advanced: bool, arrived: u32, lost: u32) {
         match self.phase {
             Phase::Reduction | Phase::Recovery => self.reduce(advanced, arrived, lost),
-            _ if (advanced || self.reordered) && self.uses_its_window() => self.congestion.grow(now, arrived),
+            _ if (advanced || self.reordered) && self.is_window_limited() => self.congestion.grow(now, arrived),
             _ => {}
         }
     }
 
     /// Takes note of whether the window was in use, once nothing more can leave.
     pub(super) fn validate(&mut self, now: Instant, sent: bool) {
-        let limited = self.flying() >= self.congestion.window;
+        let limited = self.in_flight() >= self.congestion.window;
         if !(limited || sent) {
             return;
         }
@@ -275,7 +277,7 @@ impl Sender {
         if self.una >= self.usage_end || limited || (!self.limited && out > self.most_out) {
             (self.limited, self.most_out, self.usage_end) = (limited, out, self.next);
         }
-        if self.uses_its_window() {
+        if self.is_window_limited() {
             (self.used, self.used_at) = (0, now);
             return;
         }
@@ -285,7 +287,7 @@ impl Sender {
         }
     }
 
-    /// A window that was not used for long is known no more (RFC 7661, as Linux has it).
+    /// A window that was not used for long is no longer valid (RFC 7661, as in Linux).
     fn shrink_to_use(&mut self, now: Instant) {
         let used = self.used.max(super::congestion::INITIAL_WINDOW);
         if self.phase == Phase::Open && used < self.congestion.window {
@@ -303,8 +305,8 @@ impl Sender {
         self.congestion.threshold.max(window / 2 + window / 4)
     }
 
-    /// The application hands over data after nothing was on its way: slow start after idle.
-    pub(super) fn wake_up(&mut self, now: Instant) {
+    /// The application writes after nothing was in flight: slow start after idle.
+    pub(super) fn restart_after_idle(&mut self, now: Instant) {
         if self.board.out > 0 || self.last_sent == Instant(0) {
             return;
         }
@@ -336,7 +338,7 @@ impl Sender {
         }
     }
 
-    /// Sets the timer for what is on its way: a probe where one may help, else the time-out.
+    /// Sets the timer for data in flight: a probe where one may help, else the time-out.
     pub(super) fn arm(&mut self, now: Instant) {
         if self.board.out == 0 {
             self.timer = None;

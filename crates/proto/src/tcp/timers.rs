@@ -1,4 +1,4 @@
-//! When a connection wants to wake, and what it does then.
+//! Deadlines of a connection, and what it does at them.
 
 use super::connection::{Cause, Connection, State};
 use super::send::Wait;
@@ -6,7 +6,7 @@ use stackline_core::time::{Duration, Instant};
 
 /// A SYN leaves again after so long, then after twice as long, and so on.
 const SYN_AGAIN: Duration = Duration(1_000_000_000);
-/// SYNs, answers to them, and other segments that leave again in vain before the connection is given up.
+/// Retransmissions of a SYN, of its answer, and of other segments before the connection is given up.
 const MOST_SYNS: u32 = 7;
 const MOST_ANSWERS: u32 = 6;
 const MOST_TIMEOUTS: u32 = 15;
@@ -14,10 +14,10 @@ const MOST_TIMEOUTS: u32 = 15;
 pub(super) const TIME_WAIT: Duration = Duration(1_000_000_000);
 
 impl Connection {
-    /// The next moment at which [`Connection::poll`] has something to do of itself, and why.
+    /// The next instant at which [`Connection::poll`] has something to do, and why.
     #[must_use]
     pub fn deadline(&self) -> Option<(Instant, Cause)> {
-        if self.stirred {
+        if self.output_pending {
             return Some((Instant(0), Cause::Send));
         }
         let sender = self.sender.timer.map(|(wait, at)| {
@@ -44,52 +44,52 @@ impl Connection {
 
     fn gives_up_at(&self) -> Option<Instant> {
         let timeout = self.options.timeout?;
-        (!matches!(self.state, State::Closed | State::Listen | State::TimeWait)).then(|| self.heard + timeout)
+        (!matches!(self.state, State::Closed | State::Listen | State::TimeWait)).then(|| self.last_received + timeout)
     }
 
     /// Does what is due.
-    pub(super) fn ring(&mut self, now: Instant) {
+    pub(super) fn handle_timers(&mut self, now: Instant) {
         let due = |moment: Option<Instant>| moment.is_some_and(|moment| moment <= now);
         if let Some((wait, at)) = self.sender.timer
             && at <= now
         {
-            self.ring_sender(now, wait);
+            self.handle_sender_timer(now, wait);
         }
         if due(self.receiver.delayed) || due(self.receiver.gathering) {
-            self.receiver.rings(now);
-            self.stirred = true;
+            self.receiver.handle_timer(now);
+            self.output_pending = true;
         }
         if due(self.handshake) {
             self.handshake = None;
-            self.ring_handshake();
+            self.handle_handshake_timer();
         }
         if due(self.end) {
-            self.over(false);
+            self.terminate(false);
         }
         if due(self.gives_up_at()) {
             self.abort();
         }
     }
 
-    fn ring_sender(&mut self, now: Instant, wait: Wait) {
-        self.stirred = true;
+    fn handle_sender_timer(&mut self, now: Instant, wait: Wait) {
+        self.output_pending = true;
         if wait == Wait::Timeout {
             if self.sender.timeouts >= MOST_TIMEOUTS {
-                return self.over(true);
+                return self.terminate(true);
             }
             self.sender.timeouts += 1;
         }
-        if let Some(push) = self.sender.timer_came(now, wait) {
+        if let Some(push) = self.sender.timer_expired(now, wait) {
             self.push = Some(push);
         }
     }
 
-    fn ring_handshake(&mut self) {
+    fn handle_handshake_timer(&mut self) {
         let most = if self.state == State::SynSent { MOST_SYNS } else { MOST_ANSWERS };
         if self.syns >= most {
-            self.over(true);
+            self.terminate(true);
         }
-        self.stirred = true;
+        self.output_pending = true;
     }
 
     /// A SYN, or the answer to one, leaves.
@@ -97,7 +97,7 @@ impl Connection {
         let wait = SYN_AGAIN.0 << self.syns.min(16);
         if self.syns > 0 {
             self.sender.retransmits += 1;
-            self.tell_handshake();
+            self.emit_handshake();
         } else {
             self.syn_sent = now;
         }

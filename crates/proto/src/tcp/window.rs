@@ -5,9 +5,9 @@ use stackline_core::time::{Duration, Instant};
 
 /// Window at first.
 pub(super) const FIRST: u64 = 64 << 10;
-/// Largest window that is offered without being asked for.
+/// Largest window by default.
 pub(super) const LARGEST: u64 = 6 << 20;
-/// Largest window that can be said without scaling.
+/// Largest window without scaling.
 pub(super) const UNSCALED: u64 = 65_535;
 
 /// The size of the receive window.
@@ -23,7 +23,7 @@ pub(super) struct Tuning {
     /// Where the application was when this round trip began, and when.
     from: u64,
     since: Instant,
-    /// Round trip time as the receiver sees it, smoothed, in ns; 0 before it is known.
+    /// Round trip time measured by the receiver, smoothed, in ns; 0 before the first sample.
     rtt: u64,
     last_echo: u32,
 }
@@ -36,7 +36,7 @@ impl Tuning {
         Self { clamp, threshold: clamp, fixed, space, from: 1, since: Instant(0), rtt: 0, last_echo: 0 }
     }
 
-    /// Bits by which windows have to be shifted so that the largest can be said.
+    /// Bits by which windows are shifted so that the largest fits.
     pub(super) fn scale(fixed: Option<u64>) -> u8 {
         let largest = fixed.unwrap_or(LARGEST);
         (0..14).find(|scale| UNSCALED << scale >= largest).unwrap_or(14)
@@ -57,18 +57,18 @@ impl Tuning {
         self.rtt = if self.rtt == 0 || sample < self.rtt { sample } else { self.rtt - self.rtt / 8 + sample / 8 };
     }
 
-    /// Round trip time as the receiver sees it.
+    /// Round trip time measured by the receiver.
     pub(super) const fn rtt(&self) -> Option<Duration> {
         if self.rtt == 0 { None } else { Some(Duration(self.rtt)) }
     }
 
     /// A segment arrived. True when the window opens further because of it.
     pub(super) fn arrived(&mut self, segment: u32) -> bool {
-        let opens = self.threshold < self.clamp;
-        if opens {
+        let establish = self.threshold < self.clamp;
+        if establish {
             self.threshold = self.clamp.min(self.threshold + 2 * u64::from(segment));
         }
-        opens
+        establish
     }
 
     /// The application has taken everything before `taken`; `beyond` bytes have arrived behind a gap.
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_window_stays_and_a_silly_one_is_none() {
+    fn a_fixed_window_stays_and_a_silly_one_is_zero() {
         let mut tuning = Tuning::new(Some(10_000), 1448);
         tuning.echo(1, Duration(100));
         tuning.took(Instant(1000), 100_000, 0, 0);

@@ -15,7 +15,7 @@ use stackline_core::record::Transport;
 use stackline_core::time::{Duration, Instant};
 use stackline_events::{Keyword, Value};
 use stackline_net::Packet;
-use stackline_proto::tcp::{Algorithm, Connection, Facts, Flags, Options, Received, Segment, State, Told};
+use stackline_proto::tcp::{Algorithm, Connection, Event, Facts, Flags, Options, Received, Segment, State};
 use std::collections::BTreeMap;
 
 pub(super) const TABLE: StackTable = StackTable {
@@ -110,14 +110,14 @@ impl Machine {
     pub(super) fn dial(&mut self, now: Instant, ports: [u16; 2], traced: bool) {
         self.connection = Connection::connect(now, *self.connection.options(), (ports[0], ports[1]), self.first);
         if traced {
-            self.connection.listen_in();
+            self.connection.enable_trace();
         }
     }
 
     pub(super) fn listen(&mut self, now: Instant, port: u16, traced: bool) {
         self.connection = Connection::listen(now, *self.connection.options(), port, self.first);
         if traced {
-            self.connection.listen_in();
+            self.connection.enable_trace();
         }
     }
 
@@ -158,19 +158,24 @@ impl Machine {
     fn tell(&mut self, wire: &Wire, log: &Log, now: Instant) {
         let (stream, host) = log.stream(wire.pair, wire.side);
         let back = log.stream(wire.pair, wire.side.other()).0;
-        for told in self.connection.told() {
+        for told in self.connection.take_events() {
             let place = |offset: u64, bytes: Option<u64>| [Value::Absent, stream.into(), offset.into(), bytes.into()];
             match told {
-                Told::Sent { offset, bytes } => log.put(host, now, &SEGMENT, &place(offset, Some(bytes))),
-                Told::Again { offset, bytes, why } => {
+                Event::Sent { offset, bytes } => log.put(host, now, &SEGMENT, &place(offset, Some(bytes))),
+                Event::Again { offset, bytes, reason } => {
                     let [unit, stream, offset, bytes] = place(offset, Some(bytes));
-                    log.put(host, now, &RETRANSMIT, &[unit, stream, offset, bytes, Value::Text(why.word()), 1.into()]);
+                    log.put(
+                        host,
+                        now,
+                        &RETRANSMIT,
+                        &[unit, stream, offset, bytes, Value::Text(reason.word()), 1.into()],
+                    );
                 }
-                Told::State { offset, state } => {
+                Event::State { offset, state } => {
                     let [unit, stream, offset, bytes] = place(offset, None);
                     log.put(host, now, &STATE, &[unit, stream, offset, bytes, Value::Text(state)]);
                 }
-                Told::Full { offset, queued } => {
+                Event::Full { offset, queued } => {
                     let (unit, bytes) = (Value::Absent, Value::Absent);
                     log.put(host, now, &FULL, &[unit, back.into(), offset.into(), bytes, queued.into()]);
                 }

@@ -122,7 +122,7 @@ impl Walk<'_> {
         let next = next.ok_or_else(|| self.stuck())?.max(self.now);
         self.steps = if next > self.now { 0 } else { self.steps + 1 };
         self.now = next;
-        let over = self.steps > STEPS_AN_INSTANT || self.sender.seen().packets > self.most;
+        let over = self.steps > STEPS_AN_INSTANT || self.sender.counters().packets > self.most;
         if over { Err(self.stuck()) } else { Ok(()) }
     }
 
@@ -144,7 +144,7 @@ impl Walk<'_> {
     }
 
     fn done(&self) -> Transfer {
-        let (data, answers, arrivals) = (self.sender.seen().packets, self.answers, self.arrivals);
+        let (data, answers, arrivals) = (self.sender.counters().packets, self.answers, self.arrivals);
         Transfer { elapsed: self.now - Instant(0), data, answers, arrivals }
     }
 }

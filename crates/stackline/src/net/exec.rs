@@ -8,8 +8,8 @@ use crate::source::Source;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
-use stackline_emu::enter::{self, Guest};
-use stackline_emu::server::{self, Door};
+use stackline_emu::enter::{self, HostProgram};
+use stackline_emu::server::{self, ClientChannel};
 
 /// Runs a program on a host of a network that is there as long as somebody runs a program on it.
 pub(super) fn exec(flags: &flags::NetExec) -> Result {
@@ -24,7 +24,8 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let mut emulation =
         Emulation::shared(&program, &network.name, network, seed, &flags.options()).map_err(emulated_only)?;
     let entered = emulation.host(host).ok_or_else(|| unknown(host, &[network]))?;
-    let guest = Guest { host: entered, hosts: emulation.hosts(), command: &flags.command, lease: emulation.lease() };
+    let guest =
+        HostProgram { host: entered, hosts: emulation.hosts(), command: &flags.command, lease: emulation.lease() };
     let code = enter::exec(&guest)?;
     if let Some(overload) = emulation.report()?.overload {
         output::say(&format_args!("note: network {}: {overload}", network.name));
@@ -73,7 +74,7 @@ fn unknown(host: &str, networks: &[&Network]) -> Error {
 
 /// Emulates a network until the last who wants it has gone. What is refused is told by the client.
 pub(crate) fn emulate(flags: &flags::Emulate) -> Result {
-    let door = if flags.shared { Door::Socket } else { Door::Pipe };
+    let door = if flags.shared { ClientChannel::Socket } else { ClientChannel::Pipe };
     server::serve(door, &crate::worlds::recorders).map_err(|error| already_shown(error.blame))?;
     Ok(Exit::Done)
 }

@@ -6,7 +6,7 @@
 use crate::exit::{Exit, Result};
 use crate::{flags, output};
 use serde::{Deserialize, Serialize};
-use stackline_emu::house;
+use stackline_emu::testbed;
 use stackline_report::paper::Measured;
 use stackline_transfer::ikp::{self, Client, Segments, Server};
 use stackline_transfer::standalone::{self, Program, Sample, Setup};
@@ -63,7 +63,7 @@ pub(super) fn here(runs: u32) -> Here {
 /// `stackline measure`: that process. It has one thread yet.
 pub(crate) fn measure(flags: &flags::Measure) -> Result {
     let runs = flags.runs.max(1);
-    let here = match house::alone() {
+    let here = match testbed::isolate() {
         Ok(()) => Here {
             standalone: standalone(runs).map_err(|halt| halt.to_string()),
             moves: moves(runs).map_err(|error| error.to_string()),

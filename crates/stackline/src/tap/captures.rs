@@ -3,7 +3,7 @@
 use super::{Identity, Names, Wire};
 use stackline_core::network::{Network, Rate};
 use stackline_core::time::Instant;
-use stackline_net::{Happening, Packet, Place, Port, Reason};
+use stackline_net::{NetworkEvent, Packet, Place, Port, Reason};
 use stackline_runs::pcapng::{Capture, Interface, Settings, Writer, Written};
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -53,29 +53,29 @@ impl Captures {
     }
 
     /// One happening.
-    pub(super) fn see<P: Wire>(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<P>) {
+    pub(super) fn see<P: Wire>(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<P>) {
         self.keep(at, place, what, packet);
         self.unsettled += 1;
         // These are told when they happen, so nothing earlier happens any more.
-        let present = matches!(what, Happening::Enqueue(_) | Happening::Deliver);
+        let present = matches!(what, NetworkEvent::Enqueue(_) | NetworkEvent::Deliver);
         if present && self.unsettled >= SETTLE_EVERY {
             self.unsettled = 0;
             self.settle(at);
         }
     }
 
-    fn keep<P: Wire>(&mut self, at: Instant, place: Place, what: Happening, packet: &Packet<P>) {
+    fn keep<P: Wire>(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<P>) {
         let Place::Port(Port(port)) = place else { return };
         let Some(interface) = self.interfaces.get(port as usize).copied().flatten() else { return };
         let comment = match what {
-            Happening::Dequeue => None,
-            Happening::Drop(reason) => Some(format!("dropped: {reason}")),
-            Happening::Duplicate => Some("doubled by the link".to_owned()),
+            NetworkEvent::Dequeue => None,
+            NetworkEvent::Drop(reason) => Some(format!("dropped: {reason}")),
+            NetworkEvent::Duplicate => Some("doubled by the link".to_owned()),
             // A mark is in the packet's own bytes when it leaves.
-            Happening::Enqueue(_) | Happening::Mark | Happening::Deliver => return,
+            NetworkEvent::Enqueue(_) | NetworkEvent::Mark | NetworkEvent::Deliver => return,
         };
         let identity = Identity::of(packet);
-        let on_the_link = !matches!(what, Happening::Drop(reason) if !happens_on_the_link(reason));
+        let on_the_link = !matches!(what, NetworkEvent::Drop(reason) if !happens_on_the_link(reason));
         if let (Some(comment), Some((newest, capture))) = (&comment, &mut self.newest[interface as usize])
             && on_the_link
             && *newest == identity
@@ -151,15 +151,15 @@ mod tests {
         let file = File::create(&path).unwrap();
         let settings = Settings { snaplen: 40, ..Settings::default() };
         let mut captures = Captures::new(&Names::of(&network()), &network(), Some(&[Port(2)]), file, settings).unwrap();
-        captures.see(Instant(5), SECOND, Happening::Dequeue, &packet(1));
-        captures.see(Instant(5), SECOND, Happening::Drop(Reason::Lost), &packet(1));
+        captures.see(Instant(5), SECOND, NetworkEvent::Dequeue, &packet(1));
+        captures.see(Instant(5), SECOND, NetworkEvent::Drop(Reason::Lost), &packet(1));
         let part = Packet { segments: Segments::one(500), ..packet(1) };
-        captures.see(Instant(5), SECOND, Happening::Drop(Reason::BitError), &part);
-        captures.see(Instant(5), FIRST, Happening::Dequeue, &packet(2));
-        captures.see(Instant(9), SECOND, Happening::Dequeue, &packet(2));
-        captures.see(Instant(7), SECOND, Happening::Drop(Reason::QueueFull), &packet(3));
+        captures.see(Instant(5), SECOND, NetworkEvent::Drop(Reason::BitError), &part);
+        captures.see(Instant(5), FIRST, NetworkEvent::Dequeue, &packet(2));
+        captures.see(Instant(9), SECOND, NetworkEvent::Dequeue, &packet(2));
+        captures.see(Instant(7), SECOND, NetworkEvent::Drop(Reason::QueueFull), &packet(3));
         captures.settle(Instant(7));
-        captures.see(Instant(8), SECOND, Happening::Dequeue, &packet(4));
+        captures.see(Instant(8), SECOND, NetworkEvent::Dequeue, &packet(4));
         assert_eq!(captures.finish().unwrap(), Written { packets: 4, late: 0 });
         let bytes = std::fs::read(&path).unwrap();
         let text = String::from_utf8_lossy(&bytes);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use stackline_core::network::{Clock, Network};
 use stackline_core::time::Instant;
 use stackline_events::{Keyword, Tapes, Value};
-use stackline_net::{Happening, Packet, Place};
+use stackline_net::{NetworkEvent, Packet, Place};
 
 static ENQUEUE: Keyword = Keyword::new("NET_ENQUEUE");
 static DEQUEUE: Keyword = Keyword::new("NET_DEQUEUE");
@@ -59,7 +59,7 @@ impl Events {
         names: &Names,
         at: Instant,
         place: Place,
-        what: Happening,
+        what: NetworkEvent,
         packet: &Packet<P>,
     ) {
         let (node, place) = names.place(place);
@@ -68,15 +68,15 @@ impl Events {
         let way = names.way(packet.from, packet.to);
         let reason;
         let (keyword, more) = match what {
-            Happening::Enqueue(queued) => (&ENQUEUE, Some(queued.into())),
-            Happening::Dequeue => (&DEQUEUE, None),
-            Happening::Mark => (&MARK, None),
-            Happening::Duplicate => (&DUPLICATE, None),
-            Happening::Drop(why) => {
+            NetworkEvent::Enqueue(queued) => (&ENQUEUE, Some(queued.into())),
+            NetworkEvent::Dequeue => (&DEQUEUE, None),
+            NetworkEvent::Mark => (&MARK, None),
+            NetworkEvent::Duplicate => (&DUPLICATE, None),
+            NetworkEvent::Drop(why) => {
                 reason = why.to_string();
                 (&DROP, Some(Value::Text(&reason)))
             }
-            Happening::Deliver => (&DELIVER, None),
+            NetworkEvent::Deliver => (&DELIVER, None),
         };
         let values = [
             range.unit.into(),
@@ -93,7 +93,7 @@ impl Events {
         ];
         let (known, at_ns) = (values.len() - usize::from(more.is_none()), self.stamp.at_ns(node, at));
         self.tapes.push(node as usize, keyword.id(), at_ns, &values[..known]);
-        if range.seen_before && matches!(what, Happening::Enqueue(_)) && node == packet.from.0 {
+        if range.seen_before && matches!(what, NetworkEvent::Enqueue(_)) && node == packet.from.0 {
             self.tapes.push(node as usize, AGAIN.id(), at_ns, &values[..values.len() - 1]);
         }
     }
@@ -118,14 +118,14 @@ mod tests {
     use stackline_net::{Node, Port, Reason, Tap};
 
     /// Tells it of these, in that order, and gives the events, node by node.
-    fn recorded(stamp: Stamp, happenings: &[(u64, Place, Happening, u64)]) -> Vec<String> {
+    fn recorded(stamp: Stamp, happenings: &[(u64, Place, NetworkEvent, u64)]) -> Vec<String> {
         let kept = Kept::default();
         let into = kept.clone();
         let network = network();
         let put = move |host: &str, tape: &_| into.put(host, tape);
         let mut recorder = Recorder::new(&network).events(put, stamp, Streams::default());
         for (at, place, what, number) in happenings {
-            recorder.see(Instant(*at), *place, *what, &packet(*number));
+            recorder.record(Instant(*at), *place, *what, &packet(*number));
         }
         recorder.finish().unwrap();
         let lines = |tape: &stackline_events::Tape| {
@@ -139,11 +139,11 @@ mod tests {
     #[test]
     fn events_are_kept_by_node_and_carry_their_data() {
         let happenings = [
-            (10, FIRST, Happening::Enqueue(3000), 1),
-            (120_010, FIRST, Happening::Dequeue, 1),
-            (20, SECOND, Happening::Drop(Reason::QueueFull), 2),
-            (120_010, Place::Port(Port(3)), Happening::Mark, 9),
-            (1_000_000_001, Place::Host(Node(1)), Happening::Deliver, 1),
+            (10, FIRST, NetworkEvent::Enqueue(3000), 1),
+            (120_010, FIRST, NetworkEvent::Dequeue, 1),
+            (20, SECOND, NetworkEvent::Drop(Reason::QueueFull), 2),
+            (120_010, Place::Port(Port(3)), NetworkEvent::Mark, 9),
+            (1_000_000_001, Place::Host(Node(1)), NetworkEvent::Deliver, 1),
         ];
         let expected = [
             "NET_DROP; edge; 0; 20; ; 3; 2000; 1460; edge>udjat; khons>udjat; 7; 2; 1; 1500; queue full",
@@ -160,7 +160,7 @@ mod tests {
         let slow = Clock { offset_ns: -700, steps: vec![(Duration(500), 50)], ..Clock::default() };
         let stamp = Stamp { origin_ns: 1000, clocks: vec![slow] };
         let happenings =
-            [(200, FIRST), (600, FIRST), (600, SECOND)].map(|(at, place)| (at, place, Happening::Dequeue, 1));
+            [(200, FIRST), (600, FIRST), (600, SECOND)].map(|(at, place)| (at, place, NetworkEvent::Dequeue, 1));
         let lines = recorded(stamp, &happenings);
         let times: Vec<&str> = lines.iter().filter_map(|line| line.split("; ").nth(3)).collect();
         assert_eq!(times, ["1600", "500", "950"]);

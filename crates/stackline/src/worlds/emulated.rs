@@ -21,7 +21,7 @@ use stackline_emu::client::Emulation;
 use stackline_emu::engine::{Options, Port, Record, Report};
 use stackline_live::clock::ahead_of_monotonic_ns;
 use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
-use stackline_net::{Happening, Packet, Tap};
+use stackline_net::{NetworkEvent, Packet, Tap};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddrV4};
 use std::path::Path;
@@ -157,7 +157,7 @@ fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Erro
     let watched = emulation.lease().try_clone_to_owned();
     let watched = watched.map_err(|e| Error::environment(format!("the emulator cannot be watched: {e}")))?;
     std::thread::spawn(move || {
-        stackline_emu::client::until_gone(&watched);
+        stackline_emu::client::wait_until_gone(&watched);
         interrupted.store(true, Ordering::Relaxed);
     });
     Ok(())
@@ -252,8 +252,8 @@ impl Record for Recorded {
         self.0.begin(monotonic_ns.saturating_add_signed(self.1));
     }
 
-    fn see(&mut self, at: Instant, place: stackline_net::Place, what: Happening, packet: &Packet<&[u8]>) {
-        self.0.see(at, place, what, packet);
+    fn record(&mut self, at: Instant, place: stackline_net::Place, what: NetworkEvent, packet: &Packet<&[u8]>) {
+        self.0.record(at, place, what, packet);
     }
 
     fn finish(self: Box<Self>) -> Result<(), String> {

@@ -9,7 +9,7 @@ use stackline_core::network::{Host, Link, Network, Rate};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
 use stackline_emu::client::Emulation;
-use stackline_emu::refusal::Blame;
+use stackline_emu::error::Blame;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;

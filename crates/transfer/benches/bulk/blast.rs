@@ -35,7 +35,7 @@ fn sealed(options: Options) -> Options {
     Options { key: Some(Key::new(b"what nobody else has")), ..options }
 }
 
-/// A way of being used, as the benchmark wants it.
+/// A variant of the benchmark.
 macro_rules! mover {
     ($name:ident, $options:ident) => {
         /// Both ends.

@@ -14,9 +14,9 @@ pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
 /// One end of a connection.
 pub(crate) trait Side {
-    /// Sends all and waits until the other side says that it has it.
+    /// Sends all and waits for the other side's confirmation.
     fn send(&mut self, data: &[u8]) -> Result<(), Failure>;
-    /// Receives all and says so.
+    /// Receives all and confirms it.
     fn receive(&mut self, into: &mut [u8]) -> Result<(), Failure>;
 }
 

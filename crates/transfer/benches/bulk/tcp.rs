@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Bytes handed over and asked for in one call.
+/// Bytes sent and requested in one call.
 const PIECE: usize = 1 << 20;
 
 struct Tcp(TcpStream);

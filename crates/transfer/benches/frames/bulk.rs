@@ -54,7 +54,7 @@ fn bulk(data: &[u8], into: &mut [u8]) -> Result<Bulk, Failure> {
         });
         let sender = scope.spawn(|| -> Result<Bulk, Failure> {
             pin(0)?;
-            let mut channel = Channel::dial(Frames::dial("near", frames::Options::default())?, options)?;
+            let mut channel = Channel::connect_over(Frames::connect("near", frames::Options::default())?, options)?;
             let (before, begin) = (processor_time()?, Instant::now());
             channel.send(data)?;
             let (seconds, sender) = (begin.elapsed().as_secs_f64(), processor_time()? - before);

@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Frames handed over in one call.
+/// Frames sent in one call.
 pub(crate) const BATCH: usize = 64;
 /// How long is sent.
 const FLOOD: Duration = Duration::from_millis(700);
-/// When nothing has come for so long, nothing is under way any more.
+/// After so long without a frame, nothing is in flight any more.
 const SILENCE: Duration = Duration::from_millis(50);
 /// Bytes before the payload: of the Ethernet header, of the carrier's own, and of the head.
 const FRONT: usize = 50;
@@ -117,14 +117,14 @@ pub(crate) fn flood(mover: Mover, size: usize) -> Result<Flood, Failure> {
     })
 }
 
-/// Two ends that have settled who they are.
+/// Two ends that have fixed their peers.
 fn carrier(data: &[u8], payload: usize) -> Result<(Send<'_>, Take<'_>), Failure> {
     let head = |kind: Kind| {
         let mut head = Head::EMPTY;
         (head.0[0], head.0[4]) = (kind as u8, 1);
         head
     };
-    let mut near = Frames::dial("near", Options::default())?;
+    let mut near = Frames::connect("near", Options::default())?;
     let mut far = Frames::listen("far", Some(1), Options::default())?;
     let say = |end: &mut Frames, kind| end.send(Run { head: HEAD, heads: &[head(kind)], payload: &[], each: 0 });
     let hear = |end: &mut Frames| end.receive(HEAD, &mut [], &[], Wait::Block(Duration::from_secs(1)));

@@ -65,7 +65,7 @@ fn channel(options: &Options) -> Result<f64, Failure> {
         });
         let sender = scope.spawn(move || -> Result<f64, Failure> {
             flood::pin(0)?;
-            let mut channel = Channel::dial(Frames::dial("near", frames::Options::default())?, options)?;
+            let mut channel = Channel::connect_over(Frames::connect("near", frames::Options::default())?, options)?;
             let mut times = Vec::with_capacity(TRANSFERS);
             for _ in 0..TRANSFERS {
                 let begin = Instant::now();

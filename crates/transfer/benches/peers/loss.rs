@@ -33,7 +33,7 @@ fn steer(pair: &Pair, side: usize) -> Result<(), Failure> {
     pair.run(side, "unshare", &["--mount", "sh", "-c", &script])
 }
 
-/// Packets that the backlogs of all cores have had no room for so far, whoever sent them.
+/// Packets dropped so far for lack of room in the backlogs of all cores, from any sender.
 pub(crate) fn overflown() -> u64 {
     let lines = fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default();
     let of = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();

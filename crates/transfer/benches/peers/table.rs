@@ -1,4 +1,4 @@
-//! What came out: medians of all rounds, and whether blasts do what is asked of them beside each peer, round by round.
+//! Results: medians of all rounds, and whether blasts reach their targets beside each peer, round by round.
 
 use crate::{BLAST, Case, Goal, Peer, median};
 

@@ -1,5 +1,5 @@
-//! A network of one's own to send raw frames in: a process in a network namespace with loopback and the veth pair `near`
-//! and `far`. It is gone when the process ends. No rights are needed where users may make namespaces.
+//! A private network for raw frames: a process in a network namespace with loopback and the veth pair `near` and `far`.
+//! It is gone when the process ends. No rights are needed where users may make namespaces.
 
 #![allow(dead_code, unreachable_pub, reason = "tests, benchmarks and examples each use a part of it")]
 

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_written_as_everywhere_and_cut_into_words() {
+    fn an_address_is_printed_with_colons_and_split_into_words() {
         let mac = Mac([2, 0xAB, 0, 1, 0xFF, 9]);
         assert_eq!(mac.to_string(), "02:ab:00:01:ff:09");
         assert_eq!(mac.words(), (0x02AB_0001, 0xFF09));

@@ -1,6 +1,6 @@
 //! What is chosen for frames.
 
-use super::Mac;
+use super::mac::Mac;
 
 /// For experiments within one network (IEEE 802, local experimental ethertype 1).
 pub const ETHERTYPE: u16 = 0x88B5;
@@ -10,14 +10,14 @@ pub const ETHERTYPE: u16 = 0x88B5;
 pub struct Options {
     /// Bytes of the ring for what comes; at least 256 slots are made.
     pub receive_buffer: usize,
-    /// Send buffer asked of the kernel, in bytes.
+    /// Send buffer requested from the kernel, in bytes.
     pub send_buffer: usize,
-    /// Most bytes of a packet, head and payload; 0 for what the interface's MTU allows. Slots of the ring are as long
-    /// whatever comes: say so where packets will be much shorter, as over loopback, and there is room for more.
+    /// Most bytes of a packet, head and payload; 0 for what the interface's MTU allows. Slots of the ring have this
+    /// length for all packets: where packets will be much shorter, as over loopback, a lower value makes room for more.
     pub packet: usize,
     /// Of the frames.
     pub ethertype: u16,
-    /// Where the peer is, when that is known to whoever opens; nothing is broadcast then.
+    /// The peer's address, if the initiator knows it; nothing is broadcast then.
     pub peer: Option<Mac>,
 }
 

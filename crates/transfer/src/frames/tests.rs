@@ -33,21 +33,21 @@ in_rooms! {
     connections_share_an_interface
     an_opener_speaks_to_everybody_until_it_is_answered
     an_opener_hears_nothing_before_it_speaks
-    who_waits_hears_only_beginnings
+    a_waiting_end_accepts_only_opening_packets
     a_message_opens_too
-    an_opener_that_knows_its_peer_speaks_to_nobody_else
+    an_initiator_with_a_known_peer_does_not_broadcast
     a_refusal_settles_nothing
     a_channel_carries_bytes_both_ways_and_closes
     frames_of_strangers_are_dropped
     frames_that_are_none_are_dropped
     frames_longer_than_a_slot_are_counted_as_cut
     the_ring_wraps
-    what_a_full_ring_has_no_room_for_is_lost
+    frames_beyond_a_full_ring_are_lost
     a_frame_is_there_when_it_wakes
-    a_frame_that_wakes_nobody_is_found_all_the_same
+    a_frame_without_the_wake_flag_is_still_received
     waits_end
     an_interface_that_goes_down_is_an_error
-    what_cannot_be_used_is_said_with_a_hint
+    unusable_interfaces_are_reported_with_a_hint
 }
 
 fn options() -> Options {
@@ -80,7 +80,7 @@ fn hear(carrier: &mut Frames) -> (u8, Vec<u8>) {
 
 /// Two ends that have spoken: the peers are settled.
 fn pair(near: &str, far: &str, number: u32, options: Options) -> (Frames, Frames) {
-    let mut dial = Frames::dial(near, options).unwrap();
+    let mut dial = Frames::connect(near, options).unwrap();
     let mut listen = Frames::listen(far, None, options).unwrap();
     say(&mut dial, Kind::Open, number, b"open");
     assert_eq!(hear(&mut listen), (Kind::Open as u8, b"open".to_vec()));
@@ -171,7 +171,7 @@ fn connections_share_an_interface() {
 }
 
 fn an_opener_speaks_to_everybody_until_it_is_answered() {
-    let mut dial = Frames::dial("lo", options()).unwrap();
+    let mut dial = Frames::connect("lo", options()).unwrap();
     let mut first = Frames::listen("lo", Some(NUMBER), options()).unwrap();
     let mut other = Frames::listen("lo", Some(NUMBER + 1), options()).unwrap();
     let mut second = Frames::listen("lo", None, options()).unwrap();
@@ -180,7 +180,7 @@ fn an_opener_speaks_to_everybody_until_it_is_answered() {
         assert_eq!(hear(&mut first).1, b"open");
         assert_eq!(hear(&mut second).1, b"open");
     }
-    // A forged answer, of which nothing comes: it goes on asking everybody.
+    // A forged answer without effect: it still broadcasts.
     say(&mut second, Kind::Accept, NUMBER, b"forged");
     assert_eq!(hear(&mut dial).1, b"forged");
     say(&mut dial, Kind::Open, NUMBER, b"open");
@@ -195,27 +195,27 @@ fn an_opener_speaks_to_everybody_until_it_is_answered() {
 }
 
 fn an_opener_hears_nothing_before_it_speaks() {
-    let mut dial = Frames::dial("far", options()).unwrap();
+    let mut dial = Frames::connect("far", options()).unwrap();
     forger("near").send(&frame(Mac([2; 6]), dial.local(), NUMBER, b"early")).unwrap();
     say(&mut dial, Kind::Open, NUMBER, b"");
     forger("near").send(&frame(Mac([2; 6]), dial.local(), NUMBER, b"in time")).unwrap();
     assert_eq!(hear(&mut dial).1, b"in time");
 }
 
-fn who_waits_hears_only_beginnings() {
+fn a_waiting_end_accepts_only_opening_packets() {
     let (mut left, right) = veth();
     let mut listen = Frames::listen("far", None, options()).unwrap();
     say(&mut left, Kind::Data, NUMBER, b"for another");
     forger("near").send(&frame(left.local(), BROADCAST, NUMBER, b"not a beginning")).unwrap();
-    let mut dial = Frames::dial("near", options()).unwrap();
+    let mut dial = Frames::connect("near", options()).unwrap();
     say(&mut dial, Kind::Open, 9, b"open");
     assert_eq!(hear(&mut listen), (Kind::Open as u8, b"open".to_vec()));
-    assert_eq!(frames::take_counts(listen.mailbox.socket()).unwrap(), [1, 0], "the kernel left the others out");
+    assert_eq!(frames::take_counts(listen.rx_ring.socket()).unwrap(), [1, 0], "the kernel left the others out");
     assert_eq!(right.local(), listen.local());
 }
 
 fn a_message_opens_too() {
-    let mut client = Frames::dial("near", options()).unwrap();
+    let mut client = Frames::connect("near", options()).unwrap();
     let mut server = Frames::listen("far", None, options()).unwrap();
     for message in [b"first", b"again"] {
         say(&mut client, Kind::Send, NUMBER, message);
@@ -228,10 +228,10 @@ fn a_message_opens_too() {
     assert_eq!((client.peer(), server.peer()), (Some(server.local()), Some(client.local())));
 }
 
-fn an_opener_that_knows_its_peer_speaks_to_nobody_else() {
+fn an_initiator_with_a_known_peer_does_not_broadcast() {
     let mut listen = Frames::listen("lo", None, options()).unwrap();
     let mut other = Frames::listen("lo", None, options()).unwrap();
-    let mut dial = Frames::dial("lo", Options { peer: Some(listen.local()), ..options() }).unwrap();
+    let mut dial = Frames::connect("lo", Options { peer: Some(listen.local()), ..options() }).unwrap();
     say(&mut dial, Kind::Open, NUMBER, b"open");
     assert_eq!(hear(&mut listen).1, b"open");
     say(&mut other, Kind::Accept, NUMBER, b"not asked");
@@ -243,7 +243,7 @@ fn an_opener_that_knows_its_peer_speaks_to_nobody_else() {
 fn a_refusal_settles_nothing() {
     let mut listen = Frames::listen("far", None, options()).unwrap();
     for number in [5, 6] {
-        let mut dial = Frames::dial("near", options()).unwrap();
+        let mut dial = Frames::connect("near", options()).unwrap();
         say(&mut dial, Kind::Open, number, b"");
         assert_eq!(hear(&mut listen).0, Kind::Open as u8);
         say(&mut listen, Kind::Refuse, number, b"x");
@@ -263,7 +263,7 @@ fn forger(interface: &str) -> Socket {
 fn frame(from: Mac, to: Mac, number: u32, payload: &[u8]) -> Vec<u8> {
     let mut prefix = [0; PREFIX];
     let length = HEAD + payload.len();
-    form::write(&mut prefix, to, from, ETHERTYPE, length as u16, WAKE);
+    format::write(&mut prefix, to, from, ETHERTYPE, length as u16, WAKE);
     let mut frame = [&prefix[..], &head(Kind::Data, number).0[..HEAD], payload].concat();
     frame.resize(frame.len().max(frames_out::LEAST), 0);
     frame
@@ -279,7 +279,7 @@ fn frames_of_strangers_are_dropped() {
     forger.send(&frame(left.local(), right.local(), NUMBER, b"right")).unwrap();
     assert_eq!(hear(&mut right).1, b"right");
     // Two while the connection was made.
-    assert_eq!(frames::take_counts(right.mailbox.socket()).unwrap(), [3, 0], "the kernel left the others out");
+    assert_eq!(frames::take_counts(right.rx_ring.socket()).unwrap(), [3, 0], "the kernel left the others out");
 }
 
 fn frames_that_are_none_are_dropped() {
@@ -315,7 +315,7 @@ fn frames_longer_than_a_slot_are_counted_as_cut() {
 fn the_ring_wraps() {
     let small = Options { receive_buffer: 0, ..options() };
     let (mut left, mut right) = pair("near", "far", NUMBER, small);
-    let slots = right.mailbox.ring().slots();
+    let slots = right.rx_ring.ring().slots();
     assert!((LEAST_SLOTS..2 * LEAST_SLOTS).contains(&slots));
     // Never a divisor of the ring, so that every slot is the first and the last of a send once.
     for round in 0..40 {
@@ -325,20 +325,20 @@ fn the_ring_wraps() {
     assert_eq!(right.counters().lost, 0);
 }
 
-fn what_a_full_ring_has_no_room_for_is_lost() {
+fn frames_beyond_a_full_ring_are_lost() {
     let small = Options { receive_buffer: 0, ..options() };
     let (mut left, mut right) = pair("near", "far", NUMBER, small);
-    let packets = right.mailbox.ring().slots() + 150;
-    // What was heard last holds one slot.
+    let packets = right.rx_ring.ring().slots() + 150;
+    // The last frame received holds one slot.
     right.release();
-    right.mailbox.forget_wakes();
+    right.rx_ring.clear_wakes();
     let heads = vec![head(Kind::Data, NUMBER); packets];
     let data = bytes(packets * 10);
     assert_eq!(left.send(Run { head: HEAD, heads: &heads, payload: &data, each: 10 }).unwrap(), packets);
     // The last frame wakes: when it is here, all are, or were.
     let (wakes, end) = (packets.div_ceil(WAKE_EVERY), Instant::now() + Duration::from_secs(10));
-    while right.mailbox.wakes() < wakes && Instant::now() < end {}
-    assert_eq!(right.mailbox.wakes(), wakes);
+    while right.rx_ring.wakes() < wakes && Instant::now() < end {}
+    assert_eq!(right.rx_ring.wakes(), wakes);
     let mut came = 0;
     while came + 150 < packets {
         let n = right.receive(HEAD, &mut [], &[], Wait::No).unwrap();
@@ -354,10 +354,10 @@ fn a_frame_is_there_when_it_wakes() {
     const FRAMES: u32 = 500;
     let (mut left, mut right) = veth();
     right.release();
-    right.mailbox.forget_wakes();
+    right.rx_ring.clear_wakes();
     let (ready, mut early) = (AtomicU32::new(0), 0);
     thread::scope(|scope| {
-        // From another thread, so that this one looks while the kernel is between the two sockets.
+        // From another thread, so that this one checks while the kernel is between the two sockets.
         scope.spawn(|| {
             for frame in 1..=FRAMES {
                 while ready.load(Ordering::Acquire) < frame {
@@ -368,24 +368,24 @@ fn a_frame_is_there_when_it_wakes() {
         });
         for frame in 1..=FRAMES {
             ready.store(frame, Ordering::Release);
-            while right.mailbox.wakes() == 0 {
+            while right.rx_ring.wakes() == 0 {
                 std::hint::spin_loop();
             }
-            if right.mailbox.take().is_none() {
+            if right.rx_ring.take().is_none() {
                 early += 1;
-                while right.mailbox.take().is_none() {}
+                while right.rx_ring.take().is_none() {}
             }
-            right.mailbox.release();
-            right.mailbox.forget_wakes();
+            right.rx_ring.release();
+            right.rx_ring.clear_wakes();
         }
     });
     assert_eq!(early, 0, "frames that woke before they were there");
 }
 
-fn a_frame_that_wakes_nobody_is_found_all_the_same() {
+fn a_frame_without_the_wake_flag_is_still_received() {
     let (left, mut right) = veth();
     let mut unmarked = frame(left.local(), right.local(), NUMBER, b"asleep");
-    unmarked[form::MARKS_AT] = 0;
+    unmarked[format::FLAGS_AT] = 0;
     forger("near").send(&unmarked).unwrap();
     assert_eq!(hear(&mut right).1, b"asleep");
 }
@@ -413,9 +413,9 @@ fn an_interface_that_goes_down_is_an_error() {
     assert!(error.to_string().contains("is down\nhint: `ip link set"), "{error}");
 }
 
-fn what_cannot_be_used_is_said_with_a_hint() {
+fn unusable_interfaces_are_reported_with_a_hint() {
     for name in ["none-such", "", "a-name-that-is-too-long", "n\0l"] {
-        let error = Frames::dial(name, options()).err().unwrap();
+        let error = Frames::connect(name, options()).err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         let why: &Unusable = error.get_ref().unwrap().downcast_ref().unwrap();
         assert!(why.message.contains(name) && why.hint.contains("ip link"));
@@ -435,7 +435,7 @@ fn transfer(near: &str, far: &str, frames: Options, options: &channel::Options) 
             channel.send(b"thanks").unwrap();
             assert_eq!(channel.receive_into(&mut [0]).unwrap(), 0);
         });
-        let mut channel = Channel::dial(Frames::dial(near, frames).unwrap(), options).unwrap();
+        let mut channel = Channel::connect_over(Frames::connect(near, frames).unwrap(), options).unwrap();
         channel.send(data).unwrap();
         let mut thanks = [0; 6];
         assert_eq!((channel.receive_into(&mut thanks).unwrap(), &thanks), (6, b"thanks"));

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_said_and_what_helps() {
+    fn missing_rights_are_reported_with_a_hint() {
         let refused = |code| allowed(Err(io::Error::from_raw_os_error(code))).unwrap_err();
         let error = refused(libc::EPERM);
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);

@@ -1,25 +1,25 @@
-//! Who sends messages: one at a time, blocked until the reply.
+//! The sending side: one message at a time, blocked until the reply.
 
 use super::error::Error;
 use super::options::{Options, Protocol};
-use super::{Clock, LOOK, Out, is_interruption, part, train};
+use super::output::{Clock, INTERRUPT_INTERVAL, Out, is_interruption, part, train};
 use crate::carrier::{self, Carrier, Wait};
-use crate::inbox::Inbox;
 use crate::memory::{Posted, Staging};
 use crate::options::Waiting;
+use crate::placement::Placement;
 use crate::udp::Udp;
 use ring::rand::{SecureRandom, SystemRandom};
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::blast::interval::Patience;
+use stackline_proto::blast::interval::RttEstimator;
 use stackline_proto::blast::{HEADER, Header, Interval, Kind};
-use stackline_proto::ikp::client::{Arrival, Cause, Failure, Seen, State};
+use stackline_proto::ikp::client::{Arrival, Cause, Counters, Failure, State};
 use stackline_proto::ikp::{self, Grants, Output};
 use std::fmt;
 use std::net::SocketAddr;
 use std::time;
 
-/// Where intervals adapt, a message is not sent again before this: the least that a socket's own time-out can count, so that
-/// a send that is answered asks the kernel for nothing but one packet out and one in.
+/// Where intervals adapt, a message is not repeated before this: the least that a socket's own timeout can express, so
+/// that an answered send needs no system call but one send and one receive.
 const LEAST: Duration = Duration(12_000_000);
 
 /// What a server may do with the client's memory until it replies.
@@ -66,13 +66,13 @@ pub struct Client<C: Carrier = Udp> {
     machine: ikp::Client,
     carrier: C,
     out: Out,
-    inbox: Inbox,
+    placement: Placement,
     staging: Staging,
     /// A message and the data that travels with it.
     scratch: Vec<u8>,
     waiting: Waiting,
     clock: Clock,
-    looked: Instant,
+    last_check: Instant,
 }
 
 impl Client<Udp> {
@@ -102,12 +102,12 @@ impl<C: Carrier> Client<C> {
             machine: ikp::Client::new(&protocol, number as u32, (number >> 32) as u32),
             carrier,
             out: Out::new(options.interrupt.clone()),
-            inbox: Inbox::default(),
+            placement: Placement::default(),
             staging: Staging::new(1),
             scratch: Vec::new(),
             waiting: options.waiting,
             clock: Clock::start(),
-            looked: Instant(0),
+            last_check: Instant(0),
         })
     }
 
@@ -131,10 +131,10 @@ impl<C: Carrier> Client<C> {
         replied
     }
 
-    /// What the protocol has seen.
+    /// Counters of the protocol.
     #[must_use]
-    pub const fn seen(&self) -> Seen {
-        self.machine.seen()
+    pub const fn counters(&self) -> Counters {
+        self.machine.counters()
     }
 
     /// What of the protocol's options holds.
@@ -145,8 +145,8 @@ impl<C: Carrier> Client<C> {
 
     /// Its estimate of round trips.
     #[must_use]
-    pub const fn patience(&self) -> &Patience {
-        self.machine.patience()
+    pub const fn rtt(&self) -> &RttEstimator {
+        self.machine.rtt()
     }
 
     /// The carrier underneath.
@@ -209,14 +209,14 @@ impl<C: Carrier> Client<C> {
 
     /// How long to wait for packets.
     fn wait(&mut self, now: Instant) -> Result<Wait, Error> {
-        if now.since(self.looked) >= LOOK {
-            self.looked = now;
-            self.out.look()?;
+        if now.since(self.last_check) >= INTERRUPT_INTERVAL {
+            self.last_check = now;
+            self.out.check_interrupt()?;
         }
         let (at, cause) = self.machine.deadline(now).unwrap_or((now, Cause::Send));
         let adapts = matches!(self.machine.options().interval, Interval::Adaptive);
         let least = if cause == Cause::Send && adapts { LEAST } else { Duration::ZERO };
-        let time = time::Duration::from_nanos(at.since(now).max(least).min(LOOK).0);
+        let time = time::Duration::from_nanos(at.since(now).max(least).min(INTERRUPT_INTERVAL).0);
         Ok(match self.waiting {
             _ if time.is_zero() => Wait::No,
             Waiting::Block => Wait::Block(time),
@@ -227,10 +227,10 @@ impl<C: Carrier> Client<C> {
     /// Takes what comes; the length of the reply when it is among it.
     fn take(&mut self, posted: &mut Posted<'_>, reply: &mut [u8], wait: Wait) -> Result<Option<usize>, Error> {
         let expected = self.machine.expected().map(|(at, bytes)| (u64::from(at), bytes));
-        self.inbox.expect_each(posted, expected);
-        let packets = match carrier::receive(&mut self.carrier, HEADER, posted.into, &self.inbox.places, wait) {
+        self.placement.expect_each(posted, expected);
+        let packets = match carrier::receive(&mut self.carrier, HEADER, posted.into, &self.placement.places, wait) {
             Ok(packets) => packets,
-            Err(error) if is_interruption(&error) => return self.out.look().map(|()| None),
+            Err(error) if is_interruption(&error) => return self.out.check_interrupt().map(|()| None),
             Err(error) => return Err(Error::of("receiving", error)),
         };
         let now = self.clock.now();
@@ -249,15 +249,15 @@ impl<C: Carrier> Client<C> {
         posted: &mut Posted<'_>,
         reply: &mut [u8],
     ) -> Result<Option<usize>, Error> {
-        let Self { machine, carrier, inbox, staging, scratch, .. } = self;
+        let Self { machine, carrier, placement, staging, scratch, .. } = self;
         let packet = carrier.packet(index);
         let Some(header) = Header::read(packet.head) else { return Ok(None) };
-        let at = inbox.find(packet.payload, index);
-        let body = if header.kind == Kind::Data { &[] } else { inbox.payload(packet.payload, at, posted) };
+        let at = placement.find(packet.payload, index);
+        let body = if header.kind == Kind::Data { &[] } else { placement.payload(packet.payload, at, posted) };
         match machine.handle(now, &header, body, packet.payload.length()) {
             Arrival::Nothing | Arrival::Refused => Ok(None),
             Arrival::Place(offset) => {
-                inbox.put(carrier, (index, packets), at, u64::from(offset), posted, staging);
+                placement.put(carrier, (index, packets), at, u64::from(offset), posted, staging);
                 Ok(None)
             }
             Arrival::Reply { message, offset, data } => {
@@ -282,7 +282,7 @@ impl<C: Carrier> fmt::Debug for Client<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("state", &self.machine.state())
-            .field("seen", &self.seen())
+            .field("seen", &self.counters())
             .finish_non_exhaustive()
     }
 }

@@ -10,9 +10,9 @@ use std::io;
 /// Why a send, a move or a reply failed. Client and server can be used on after any of them.
 #[derive(Debug)]
 pub enum Error {
-    /// Nobody receives at that address: its host says so.
+    /// No process receives at that address, as its host reports.
     Nobody,
-    /// The peer has said nothing for longer than the options allow. The message may have been received or not.
+    /// The peer has been silent for longer than the options allow. The message may have been received or not.
     Silent(Duration),
     /// The server does not take the message.
     Refused(Refusal),
@@ -35,14 +35,14 @@ pub enum Error {
         /// Bytes of the reply.
         bytes: usize,
     },
-    /// The path does not carry packets as long as the options ask for.
+    /// The path does not carry packets of the requested length.
     Packet {
-        /// Bytes of data in a packet, asked for.
+        /// Bytes of data in a packet, as requested.
         packet: usize,
         /// Bytes of data a packet carries there at most.
         room: usize,
     },
-    /// It was asked to end (see [`super::Options::interrupt`]).
+    /// It was interrupted (see [`super::Options::interrupt`]).
     Interrupted,
     /// A system call failed, or the path is broken.
     Io(&'static str, io::Error),
@@ -61,7 +61,7 @@ impl Error {
 impl From<Mistake> for Error {
     fn from(mistake: Mistake) -> Self {
         match mistake {
-            // A request moves one thing after the other: what is still on its way is of one that was given up.
+            // A request makes one move at a time: a move in progress belongs to an abandoned message.
             Mistake::Gone | Mistake::Busy => Self::Gone,
             Mistake::Outside(granted) => Self::Outside { granted: granted as usize },
             Mistake::Long(room) => Self::Long { room: room as usize },
@@ -82,18 +82,18 @@ impl From<client::Mistake> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nobody => f.write_str("nobody receives there; hint: start the server first, and see its port"),
+            Self::Nobody => f.write_str("no server receives at that address; hint: start the server first, and check its port"),
             Self::Silent(patience) => write!(
                 f,
-                "the peer has said nothing for {patience}; hint: see whether it runs and whether a firewall drops its packets"
+                "the peer has been silent for {patience}; hint: see whether it runs and whether a firewall drops its packets"
             ),
-            Self::Refused(Refusal::Terms) => f.write_str(
-                "the server takes no packets that long; hint: give both sides the same packet size and version",
+            Self::Refused(Refusal::Parameters) => f.write_str(
+                "the packets are too long for the server; hint: give both sides the same packet size and version",
             ),
             Self::Refused(Refusal::Full) => f.write_str(
-                "the server has no room for one more client; hint: let it know more clients, or forget them sooner",
+                "the server has no room for one more client; hint: raise its number of clients, or shorten their memory",
             ),
-            Self::Gone => f.write_str("the client has given this message up"),
+            Self::Gone => f.write_str("the client has abandoned this message"),
             Self::Failed => f.write_str("a move of this request has failed before; hint: drop the request"),
             Self::Outside { granted } => write!(f, "it goes beyond the segment granted, which has {granted} B"),
             Self::Long { room } => {
@@ -104,7 +104,7 @@ impl fmt::Display for Error {
                 f,
                 "packets with {packet} B of data are not carried on this path: at most {room} B are; hint: ask for less, or raise the MTU"
             ),
-            Self::Interrupted => f.write_str("it was ended before it was done"),
+            Self::Interrupted => f.write_str("it was interrupted before its end"),
             Self::Io(what, error) => write!(f, "{what} failed: {error}"),
         }
     }

@@ -45,111 +45,19 @@
 //! * A server answers whoever repeats a message while it moves, replies or receives. One that does something else for longer
 //!   than its clients' patience (10 s by default) loses them; see [`Server::attend`].
 //!
-//! Nothing is encrypted, and who knows a client's address and number can speak in its name.
+//! Nothing is encrypted; anyone who knows a client's address and number can impersonate it.
 
 mod client;
 mod error;
 mod options;
+mod output;
+mod request;
 mod server;
 mod table;
 
 pub use client::{Client, Segments};
 pub use error::Error;
 pub use options::{Options, Protocol};
-pub use server::{Request, Server, Ticket};
-pub use table::Refused;
-
-use crate::carrier::{self, Carrier, Head, LOOK_NS, Run};
-use crate::options::Interrupt;
-use crate::train::{self, PACKETS};
-use stackline_core::time::{Duration, Instant};
-use stackline_proto::blast::{HEADER, Header};
-use stackline_proto::ikp;
-use std::io::{self, ErrorKind};
-use std::time;
-
-/// Whoever may end the operation is asked so often, and so long a wait is at most.
-const LOOK: Duration = Duration(LOOK_NS);
-
-/// A clock that starts when it is made.
-#[derive(Clone, Copy, Debug)]
-struct Clock(time::Instant);
-
-impl Clock {
-    fn start() -> Self {
-        Self(time::Instant::now())
-    }
-
-    fn now(&self) -> Instant {
-        Instant(1 + u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX / 2))
-    }
-}
-
-/// Heads of packets, and whom to ask while they do not go out.
-struct Out {
-    heads: Vec<Head>,
-    interrupt: Option<Interrupt>,
-}
-
-impl Out {
-    fn new(interrupt: Option<Interrupt>) -> Self {
-        Self { heads: vec![Head::EMPTY; PACKETS], interrupt }
-    }
-
-    fn look(&self) -> Result<(), Error> {
-        let asked = self.interrupt.as_ref().is_some_and(Interrupt::is_asked);
-        if asked { Err(Error::Interrupted) } else { Ok(()) }
-    }
-
-    /// One packet.
-    fn packet(&mut self, carrier: &mut impl Carrier, header: &Header, payload: &[u8]) -> Result<(), Error> {
-        self.heads[0].0[..HEADER].copy_from_slice(&header.write());
-        let run = Run { head: HEADER, heads: &self.heads[..1], payload, each: payload.len() };
-        self.put(carrier, run)
-    }
-
-    /// Packets of a move whose data this is.
-    fn run(&mut self, carrier: &mut impl Carrier, run: &ikp::Run, data: &[u8]) -> Result<(), Error> {
-        let packets = run.count() as usize;
-        for (n, head) in self.heads[..packets].iter_mut().enumerate() {
-            head.0[..HEADER].copy_from_slice(&run.header(n as u32).write());
-        }
-        let each = run.span(0).1 as usize;
-        self.put(carrier, Run { head: HEADER, heads: &self.heads[..packets], payload: data, each })
-    }
-
-    /// What the carrier does not take at once is lost to the protocol, which sends it again; a queue that stays full is
-    /// waited for inside of the carrier.
-    fn put(&self, carrier: &mut impl Carrier, run: Run<'_>) -> Result<(), Error> {
-        let mut gone = 0;
-        for _ in 0..8 {
-            match carrier::send(carrier, run.after(gone)) {
-                Ok(packets) => gone += packets,
-                Err(error) if error.kind() == ErrorKind::Interrupted => self.look()?,
-                Err(error) => return Err(Error::of("sending", error)),
-            }
-            if gone == run.heads.len() {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Packets of so many bytes of data that go as one.
-fn train(carrier: &impl Carrier, packet: u32) -> u32 {
-    let joined = carrier.facts().joined_out;
-    train::joined(packet as usize + HEADER, joined.min(PACKETS)) as u32
-}
-
-/// The part of a segment that a run is about.
-fn part(run: &ikp::Run) -> (usize, usize) {
-    let (from, _) = run.span(0);
-    let (last, bytes) = run.span(run.count() - 1);
-    (from as usize, last as usize + bytes as usize)
-}
-
-/// A signal came while packets were waited for.
-fn is_interruption(error: &io::Error) -> bool {
-    error.kind() == ErrorKind::Interrupted
-}
+pub use request::Request;
+pub use server::Server;
+pub use table::{Refused, Ticket};

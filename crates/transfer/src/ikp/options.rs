@@ -16,9 +16,9 @@ pub struct Options {
     pub protocol: Protocol,
     /// How to wait for packets.
     pub waiting: Waiting,
-    /// Whom to ask whether to end.
+    /// The interrupt that ends calls.
     pub interrupt: Option<Interrupt>,
-    /// Most clients a server knows at a time.
+    /// Most clients known at a time.
     pub clients: usize,
     /// How the socket is set up.
     pub udp: udp::Options,

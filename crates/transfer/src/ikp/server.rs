@@ -1,17 +1,13 @@
-//! Who receives messages, moves data and replies: many clients on one socket, one thread.
-
-mod request;
-
-pub use request::{Request, Ticket};
+//! The receiving side: messages, moves and replies for many clients on one socket, one thread.
 
 use super::error::Error;
 use super::options::{Options, Protocol};
-use super::table::{Refused, Table};
-use super::{Clock, LOOK, Out, is_interruption, part, train};
+use super::output::{Clock, INTERRUPT_INTERVAL, Out, is_interruption, part, train};
+use super::table::{Refused, Table, Ticket};
 use crate::carrier::{self, Carrier, Wait};
-use crate::inbox::Inbox;
 use crate::memory::{Posted, Staging};
 use crate::options::Waiting;
+use crate::placement::Placement;
 use crate::udp::Udp;
 use socket2::{Domain, Socket, Type};
 use stackline_core::time::{Duration, Instant};
@@ -43,17 +39,17 @@ const RUNS: u32 = 8;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Server {
-    carrier: Udp,
+    pub(super) carrier: Udp,
     protocol: Protocol,
-    table: Table,
-    /// Seats whose message waits to be received, in the order they came.
+    pub(super) table: Table,
+    /// Entries whose message waits to be received, in the order they came.
     queue: VecDeque<usize>,
     out: Out,
-    inbox: Inbox,
+    placement: Placement,
     staging: Staging,
     waiting: Waiting,
-    clock: Clock,
-    looked: Instant,
+    pub(super) clock: Clock,
+    last_check: Instant,
     refused: Refused,
 }
 
@@ -78,11 +74,11 @@ impl Server {
             table: Table::new(options.clients),
             queue: VecDeque::new(),
             out: Out::new(options.interrupt.clone()),
-            inbox: Inbox::default(),
+            placement: Placement::default(),
             staging: Staging::new(1),
             waiting: options.waiting,
             clock: Clock::start(),
-            looked: Instant(0),
+            last_check: Instant(0),
             refused: Refused::default(),
         })
     }
@@ -95,39 +91,8 @@ impl Server {
         self.carrier.local().map_err(|error| Error::Io("asking for the address", error))
     }
 
-    /// Waits for the next message, without a bound.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`] and [`Error::Io`].
-    pub fn receive(&mut self) -> Result<Request<'_>, Error> {
-        loop {
-            if let Some(ticket) = self.next() {
-                return Ok(Request { server: self, ticket, open: true });
-            }
-            self.pause(Duration(u64::MAX))?;
-        }
-    }
-
-    /// Waits for the next message, at most so long.
-    ///
-    /// # Errors
-    /// As [`Server::receive`].
-    pub fn receive_within(&mut self, most: time::Duration) -> Result<Option<Request<'_>>, Error> {
-        let until = self.clock.now() + Duration(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX));
-        loop {
-            if let Some(ticket) = self.next() {
-                return Ok(Some(Request { server: self, ticket, open: true }));
-            }
-            let left = until.since(self.clock.now());
-            if left == Duration::ZERO {
-                return Ok(None);
-            }
-            self.pause(left)?;
-        }
-    }
-
-    /// Takes what has come and answers whoever repeats a message; never waits. For a server that works long on something
-    /// else, to be called more often than its clients' patience. Messages that come stay to be received.
+    /// Handles what has come and answers repeated messages; never waits. A server that works long on something else has
+    /// to call it more often than its clients' patience. New messages wait to be received.
     ///
     /// # Errors
     /// [`Error::Interrupted`] and [`Error::Io`].
@@ -136,38 +101,31 @@ impl Server {
         Ok(())
     }
 
-    /// The request of a ticket; `None` when its client has given it up.
-    pub fn again(&mut self, ticket: Ticket) -> Option<Request<'_>> {
-        let seat = self.table.seats.get(ticket.seat)?;
-        let same = seat.address == ticket.address && seat.machine.open() == Some(ticket.transaction);
-        same.then_some(Request { server: self, ticket, open: true })
-    }
-
-    /// What it turned away.
+    /// Counters of refused packets.
     #[must_use]
     pub const fn refused(&self) -> Refused {
         self.refused
     }
 
-    /// How many clients it knows.
+    /// Number of known clients.
     #[must_use]
     pub fn clients(&self) -> usize {
-        self.table.seats.len()
+        self.table.entries.len()
     }
 
     /// The next message that waits.
-    fn next(&mut self) -> Option<Ticket> {
-        while let Some(seat) = self.queue.pop_front() {
-            let known = &mut self.table.seats[seat];
+    pub(super) fn next(&mut self) -> Option<Ticket> {
+        while let Some(entry) = self.queue.pop_front() {
+            let known = &mut self.table.entries[entry];
             if let Some(transaction) = known.machine.open().filter(|_| std::mem::take(&mut known.waits)) {
-                return Some(Ticket { seat, transaction, address: known.address });
+                return Some(Ticket { entry, transaction, address: known.address });
             }
         }
         None
     }
 
     /// Waits for packets, outside of any move.
-    fn pause(&mut self, most: Duration) -> Result<(), Error> {
+    pub(super) fn pause(&mut self, most: Duration) -> Result<(), Error> {
         let wait = self.wait(most)?;
         self.take(None, &mut Posted::once(&mut [], 0), wait).map(|_| ())
     }
@@ -175,12 +133,12 @@ impl Server {
     fn wait(&mut self, most: Duration) -> Result<Wait, Error> {
         if self.out.interrupt.is_some() {
             let now = self.clock.now();
-            if now.since(self.looked) >= LOOK {
-                self.looked = now;
-                self.out.look()?;
+            if now.since(self.last_check) >= INTERRUPT_INTERVAL {
+                self.last_check = now;
+                self.out.check_interrupt()?;
             }
         }
-        let time = time::Duration::from_nanos(most.min(LOOK).0);
+        let time = time::Duration::from_nanos(most.min(INTERRUPT_INTERVAL).0);
         Ok(match self.waiting {
             _ if time.is_zero() => Wait::No,
             Waiting::Block => Wait::Block(time),
@@ -190,11 +148,17 @@ impl Server {
 
     // --- moves ---
 
-    /// Goes on until the move of this request has ended, or cannot go on: then nobody lends its memory any more.
-    fn move_on(&mut self, ticket: Ticket, data: &[u8], offset: u32, posted: &mut Posted<'_>) -> Result<(), Error> {
+    /// Runs until the move of this request has ended or failed: after that the memory is no longer borrowed.
+    pub(super) fn move_on(
+        &mut self,
+        ticket: Ticket,
+        data: &[u8],
+        offset: u32,
+        posted: &mut Posted<'_>,
+    ) -> Result<(), Error> {
         let moved = self.try_to_move(ticket, data, offset, posted);
         if moved.is_err() {
-            self.table.seats[ticket.seat].machine.abandon(ticket.transaction);
+            self.table.entries[ticket.entry].machine.abandon(ticket.transaction);
         }
         moved
     }
@@ -203,34 +167,33 @@ impl Server {
     fn try_to_move(&mut self, ticket: Ticket, data: &[u8], offset: u32, posted: &mut Posted<'_>) -> Result<(), Error> {
         loop {
             let now = self.clock.now();
-            let all = self.flush(ticket.seat, now, data, offset)?;
-            let machine = &mut self.table.seats[ticket.seat].machine;
+            let all = self.flush(ticket.entry, now, data, offset)?;
+            let machine = &mut self.table.entries[ticket.entry].machine;
             match machine.progress(ticket.transaction) {
                 Progress::Done => return Ok(()),
                 Progress::Failed => return Err(Error::Silent(machine.options().patience)),
                 Progress::Gone => return Err(Error::Gone),
                 Progress::Going => {}
             }
-            let until = machine.deadline(now).map_or(LOOK, |(at, _)| at.since(now));
+            let until = machine.deadline(now).map_or(INTERRUPT_INTERVAL, |(at, _)| at.since(now));
             let wait = self.wait(if all { until } else { Duration::ZERO })?;
-            self.take(Some(ticket.seat), posted, wait)?;
+            self.take(Some(ticket.entry), posted, wait)?;
         }
     }
 
     // --- what leaves ---
 
-    /// Sends what is to be sent to a client, but for a bound on what goes between two looks for answers; whether that was
-    /// all.
-    fn flush(&mut self, seat: usize, now: Instant, data: &[u8], offset: u32) -> Result<bool, Error> {
+    /// Sends the output for a client, up to a bound between two receives; returns whether that was all.
+    pub(super) fn flush(&mut self, entry: usize, now: Instant, data: &[u8], offset: u32) -> Result<bool, Error> {
         let Self { table, carrier, out, refused, .. } = self;
-        let seat = &mut table.seats[seat];
-        let most = train(carrier, seat.machine.options().packet);
+        let entry = &mut table.entries[entry];
+        let most = train(carrier, entry.machine.options().packet);
         for _ in 0..RUNS {
-            let Some(output) = seat.machine.poll(now, most) else { return Ok(true) };
-            carrier.turn_to(seat.address);
+            let Some(output) = entry.machine.poll(now, most) else { return Ok(true) };
+            carrier.set_destination(entry.address);
             let sent = match output {
                 Output::Control(header, body) => out.packet(carrier, &header, &body),
-                Output::Message(header) => out.packet(carrier, &header, &seat.reply),
+                Output::Message(header) => out.packet(carrier, &header, &entry.reply),
                 Output::Run(run) => {
                     let (from, to) = part(&run);
                     out.run(carrier, &run, &data[from - offset as usize..to - offset as usize])
@@ -249,12 +212,12 @@ impl Server {
 
     /// Takes packets; those of the client that moves data here land in its memory. How many came.
     fn take(&mut self, moving: Option<usize>, posted: &mut Posted<'_>, wait: Wait) -> Result<usize, Error> {
-        let machine = moving.map(|seat| &self.table.seats[seat].machine);
+        let machine = moving.map(|entry| &self.table.entries[entry].machine);
         let expected = machine.into_iter().flat_map(|machine| machine.expected());
-        self.inbox.expect_each(posted, expected.map(|(at, bytes)| (u64::from(at), bytes)));
-        let packets = match carrier::receive(&mut self.carrier, HEADER, posted.into, &self.inbox.places, wait) {
+        self.placement.expect_each(posted, expected.map(|(at, bytes)| (u64::from(at), bytes)));
+        let packets = match carrier::receive(&mut self.carrier, HEADER, posted.into, &self.placement.places, wait) {
             Ok(packets) => packets,
-            Err(error) if is_interruption(&error) => return self.out.look().map(|()| 0),
+            Err(error) if is_interruption(&error) => return self.out.check_interrupt().map(|()| 0),
             Err(error) => return Err(Error::of("receiving", error)),
         };
         if packets == 0 {
@@ -283,16 +246,16 @@ impl Server {
             self.refused.strange += 1;
             return Ok(());
         };
-        let Some(seat) = self.seat(now, sender, &header)? else { return Ok(()) };
-        let Self { table, carrier, inbox, staging, queue, .. } = self;
-        let known = &mut table.seats[seat];
+        let Some(entry) = self.entry(now, sender, &header)? else { return Ok(()) };
+        let Self { table, carrier, placement, staging, queue, .. } = self;
+        let known = &mut table.entries[entry];
         let payload = carrier.packet(index).payload;
-        let at = inbox.find(payload, index);
-        let body = if header.kind == Kind::Data { &[] } else { inbox.payload(payload, at, posted) };
+        let at = placement.find(payload, index);
+        let body = if header.kind == Kind::Data { &[] } else { placement.payload(payload, at, posted) };
         match known.machine.handle(now, &header, body, payload.length()) {
             Arrival::Nothing | Arrival::Refused => {}
-            Arrival::Place(from) if moving == Some(seat) => {
-                inbox.put(carrier, (index, packets), at, u64::from(from), posted, staging);
+            Arrival::Place(from) if moving == Some(entry) => {
+                placement.put(carrier, (index, packets), at, u64::from(from), posted, staging);
                 return Ok(());
             }
             Arrival::Place(_) => return Ok(()),
@@ -301,32 +264,32 @@ impl Server {
                 known.body.clear();
                 known.body.extend_from_slice(body);
                 if !std::mem::replace(&mut known.waits, true) {
-                    queue.push_back(seat);
+                    queue.push_back(entry);
                 }
                 return Ok(());
             }
         }
         // A move sends what is its own.
-        if moving == Some(seat) {
+        if moving == Some(entry) {
             return Ok(());
         }
-        self.flush(seat, now, &[], 0).map(|_| ())
+        self.flush(entry, now, &[], 0).map(|_| ())
     }
 
-    /// The seat of who sent this packet, a new one where it is a new client's message.
-    fn seat(&mut self, now: Instant, sender: SocketAddr, header: &Header) -> Result<Option<usize>, Error> {
-        if let Some(seat) = self.table.find(sender, header.connection) {
-            return Ok(Some(seat));
+    /// The entry of this packet's sender, a new one for a new client's message.
+    fn entry(&mut self, now: Instant, sender: SocketAddr, header: &Header) -> Result<Option<usize>, Error> {
+        if let Some(entry) = self.table.find(sender, header.connection) {
+            return Ok(Some(entry));
         }
         if header.kind != Kind::Send {
             self.refused.unknown += 1;
             return Ok(None);
         }
-        if let Some(seat) = self.table.seat(now, &self.protocol, sender, header.connection) {
-            return Ok(Some(seat));
+        if let Some(entry) = self.table.entry(now, &self.protocol, sender, header.connection) {
+            return Ok(Some(entry));
         }
         self.refused.full += 1;
-        self.carrier.turn_to(sender);
+        self.carrier.set_destination(sender);
         match self.out.packet(&mut self.carrier, &Refusal::header(header), &[Refusal::Full as u8]) {
             Err(Error::Interrupted) => Err(Error::Interrupted),
             _ => Ok(None),

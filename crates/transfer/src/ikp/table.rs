@@ -1,7 +1,7 @@
-//! The clients a server knows: a bounded table by address and number.
+//! The clients of a server: a bounded table by address and number.
 //!
-//! Who asked that messages are delivered once is remembered for the time the options say; others may make room for
-//! somebody new as soon as they have their reply. When nobody may, a newcomer is turned away.
+//! Clients that requested delivery once are remembered for the time of the options; others may be replaced as soon as
+//! they have their reply. If no entry is free, a new client is refused.
 
 use super::options::Protocol;
 use stackline_core::time::Instant;
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 
 /// A client, its last message and the last reply to it.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct ClientEntry {
     pub(super) address: SocketAddr,
     pub(super) connection: u32,
     pub(super) machine: ikp::Server,
@@ -25,14 +25,22 @@ pub(super) struct Seat {
     pub(super) waits: bool,
 }
 
-/// What a server turned away.
+/// A request to be replied to later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    pub(super) entry: usize,
+    pub(super) transaction: u32,
+    pub(super) address: SocketAddr,
+}
+
+/// Counters of refused packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// Messages of new clients, for want of room.
+    /// Messages of new clients, for lack of room.
     pub full: u64,
-    /// Packets that had no header that is known, or came from nowhere.
+    /// Packets without a known header, or without an address.
     pub strange: u64,
-    /// Packets of nobody who is known.
+    /// Packets of unknown clients.
     pub unknown: u64,
     /// Packets to a client that its route did not take.
     pub unsent: u64,
@@ -41,7 +49,7 @@ pub struct Refused {
 /// The table.
 #[derive(Debug)]
 pub(super) struct Table {
-    pub(super) seats: Vec<Seat>,
+    pub(super) entries: Vec<ClientEntry>,
     numbers: HashMap<(SocketAddr, u32), usize>,
     most: usize,
     last: usize,
@@ -49,37 +57,38 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(most: usize) -> Self {
-        Self { seats: Vec::new(), numbers: HashMap::new(), most: most.max(1), last: 0 }
+        Self { entries: Vec::new(), numbers: HashMap::new(), most: most.max(1), last: 0 }
     }
 
-    /// The seat of a client.
+    /// The entry of a client.
     pub(super) fn find(&mut self, address: SocketAddr, connection: u32) -> Option<usize> {
-        let is = |seat: &Seat| seat.connection == connection && seat.address == address;
-        if self.seats.get(self.last).is_some_and(is) {
+        let is = |entry: &ClientEntry| entry.connection == connection && entry.address == address;
+        if self.entries.get(self.last).is_some_and(is) {
             return Some(self.last);
         }
         self.last = *self.numbers.get(&(address, connection))?;
         Some(self.last)
     }
 
-    /// A seat for a new client; `None` when all are taken.
-    pub(super) fn seat(
+    /// An entry for a new client; `None` when all are taken.
+    pub(super) fn entry(
         &mut self,
         now: Instant,
         protocol: &Protocol,
         address: SocketAddr,
         connection: u32,
     ) -> Option<usize> {
-        let free = |seat: &Seat| seat.machine.forgotten_at().is_some_and(|at| at <= now);
-        let place = if self.seats.len() < self.most { self.seats.len() } else { self.seats.iter().position(free)? };
+        let free = |entry: &ClientEntry| entry.machine.forgotten_at().is_some_and(|at| at <= now);
+        let place =
+            if self.entries.len() < self.most { self.entries.len() } else { self.entries.iter().position(free)? };
         let machine = ikp::Server::new(protocol, connection);
-        if let Some(seat) = self.seats.get_mut(place) {
-            self.numbers.remove(&(seat.address, seat.connection));
-            (seat.address, seat.connection, seat.machine) = (address, connection, machine);
-            (seat.message, seat.waits) = (None, false);
+        if let Some(entry) = self.entries.get_mut(place) {
+            self.numbers.remove(&(entry.address, entry.connection));
+            (entry.address, entry.connection, entry.machine) = (address, connection, machine);
+            (entry.message, entry.waits) = (None, false);
         } else {
             let (body, reply) = (Vec::new(), Vec::new());
-            self.seats.push(Seat { address, connection, machine, message: None, body, reply, waits: false });
+            self.entries.push(ClientEntry { address, connection, machine, message: None, body, reply, waits: false });
         }
         match self.numbers.entry((address, connection)) {
             Entry::Vacant(entry) => *entry.insert(place),

@@ -5,7 +5,7 @@ use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// What the kernel knows of an interface.
+/// Properties of an interface.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interface {
     /// Its number.
@@ -49,7 +49,7 @@ pub(crate) fn interface(fd: BorrowedFd<'_>, name: &str) -> io::Result<Interface>
     })
 }
 
-/// From now on the socket hears frames of that ethertype on that interface, and sends there.
+/// Binds the socket to that ethertype and interface, for receiving and sending.
 pub(crate) fn bind(fd: BorrowedFd<'_>, interface: i32, ethertype: u16) -> io::Result<()> {
     // SAFETY: all bytes zero are a value of this type.
     let mut address: libc::sockaddr_ll = unsafe { zeroed() };
@@ -62,7 +62,7 @@ pub(crate) fn bind(fd: BorrowedFd<'_>, interface: i32, ethertype: u16) -> io::Re
     Ok(())
 }
 
-/// Frames that came since this was asked last, and those of them for which there was no room (`struct tpacket_stats`).
+/// Frames received since the last call, and those of them dropped for lack of room (`struct tpacket_stats`).
 pub(crate) fn take_counts(fd: BorrowedFd<'_>) -> io::Result<[u64; 2]> {
     let mut counts = [0_u32; 2];
     let mut size = size_of::<[u32; 2]>() as libc::socklen_t;

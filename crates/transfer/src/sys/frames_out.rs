@@ -1,4 +1,4 @@
-//! Frames into a packet socket, many a call: what stands before the payload, the payload from where it lies, zeros behind.
+//! Sends many frames a call on a packet socket: prefix, payload from where it lies, padding.
 
 use super::length;
 use std::io;
@@ -7,14 +7,14 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Most frames of one call.
 pub(crate) const FRAMES: usize = 64;
-/// Room for what stands before a payload.
+/// Room for prefix and head.
 pub(crate) const FRONT: usize = 128;
 /// Bytes of the shortest frame, without the check sequence that the device adds.
 pub(crate) const LEAST: usize = 60;
 
 const ZEROS: [u8; LEAST] = [0; LEAST];
 
-/// What stands before a payload.
+/// Prefix and head of a frame.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Front(pub(crate) [u8; FRONT]);

@@ -1,6 +1,6 @@
 //! Memory shared with the kernel into which a packet socket's frames are put: `TPACKET_V2`.
 //!
-//! A slot belongs to the kernel until it says otherwise in the slot's status, and to this process until it says so itself.
+//! A slot belongs to the kernel until its status passes it to this process, and back.
 
 use super::{length, option};
 use std::io;
@@ -23,7 +23,7 @@ pub(crate) struct Slot<'a> {
     pub(crate) bytes: &'a [u8],
     /// Bytes of the frame as it came.
     pub(crate) length: usize,
-    /// Whether the kernel has had no room for others since it was asked how many.
+    /// Whether the kernel has dropped frames since the last query.
     pub(crate) losing: bool,
 }
 

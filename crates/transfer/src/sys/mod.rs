@@ -5,9 +5,9 @@ pub(crate) mod frames;
 pub(crate) mod frames_cores;
 pub(crate) mod frames_out;
 pub(crate) mod frames_ring;
-pub(crate) mod inward;
 pub(crate) mod option;
-pub(crate) mod outward;
+pub(crate) mod receive;
+pub(crate) mod send;
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Socket options that socket2 does not know, and waiting for a socket.
+//! Socket options missing in socket2, and waiting for a socket.
 
 use std::io;
 use std::mem::size_of;

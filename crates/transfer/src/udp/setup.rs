@@ -15,13 +15,13 @@ const HEADERS_V6: usize = 48;
 /// How a socket is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Receive buffer asked of the kernel, in bytes; beyond `net.core.rmem_max` only with `CAP_NET_ADMIN`.
+    /// Receive buffer requested from the kernel, in bytes; beyond `net.core.rmem_max` only with `CAP_NET_ADMIN`.
     pub receive_buffer: usize,
-    /// Send buffer asked of the kernel, in bytes.
+    /// Send buffer requested from the kernel, in bytes.
     pub send_buffer: usize,
     /// Most bytes of a packet, head and payload; 0 for what the route's MTU allows.
     pub packet: usize,
-    /// Whether the kernel is asked to cut what is sent and to join what comes.
+    /// Whether the kernel is to segment sent packets and join received ones.
     pub offload: bool,
 }
 

@@ -150,7 +150,7 @@ fn single_packets_are_soon_taken_many_at_a_time_and_joined_ones_still_come() {
 }
 
 #[test]
-fn what_is_refused_joined_is_sent_again_at_once() {
+fn joined_packets_refused_are_sent_singly_at_once() {
     let (left, right) = (socket(v4()), socket(v4()));
     left.connect(&right.local_addr().unwrap()).unwrap();
     right.connect(&left.local_addr().unwrap()).unwrap();
@@ -179,7 +179,7 @@ fn loopback_takes_packets_of_64_kib_and_ipv6_too() {
 }
 
 #[test]
-fn a_peer_that_is_gone_is_told() {
+fn a_peer_that_is_gone_is_reported() {
     let (mut left, right) = pair(Options::default());
     drop(right);
     left.send(Run { head: HEAD, heads: &heads(1), payload: &[], each: EACH }).unwrap();

@@ -67,7 +67,7 @@ where
 {
     thread::scope(|scope| {
         let server = scope.spawn(|| serve(Channel::answer(answers, options)?));
-        ask(Channel::dial(dials, options).unwrap()).unwrap();
+        ask(Channel::connect_over(dials, options).unwrap()).unwrap();
         server.join().unwrap().unwrap();
     });
 }
@@ -189,7 +189,7 @@ impl<C: Carrier> Carrier for Rough<C> {
     }
 }
 
-/// A carrier somebody listens to.
+/// A carrier with a listener for its packets.
 pub(crate) struct Tapped {
     inner: Udp,
     /// Every byte that went out.

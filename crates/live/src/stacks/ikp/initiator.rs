@@ -115,7 +115,7 @@ impl Connection for Initiator {
     }
 
     fn transport(&self) -> Option<Transport> {
-        let (seen, patience) = (self.client.seen(), self.client.patience());
+        let (seen, patience) = (self.client.counters(), self.client.rtt());
         Some(Transport {
             retransmits: seen.repeated,
             rtt_s: patience.smoothed().unwrap_or_default().seconds(),
@@ -133,7 +133,7 @@ impl Connection for Initiator {
     }
 
     fn notes(&self) -> Vec<String> {
-        let violations = self.client.seen().violations;
+        let violations = self.client.counters().violations;
         let note = || format!("{violations} packets went beyond what was granted and were dropped");
         (violations > 0).then(note).into_iter().collect()
     }

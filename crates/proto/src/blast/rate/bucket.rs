@@ -1,4 +1,4 @@
-//! A token bucket: turns a rate into moments at which so many bytes may leave. It never changes the rate.
+//! A token bucket: turns a rate into instants at which bytes may leave. It never changes the rate.
 
 use stackline_core::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use stackline_core::time::{Duration, Instant};
 const BEAT: f64 = 0.000_5;
 /// How much of a late waking is made up for, in seconds.
 const LATE: f64 = 0.002;
-/// Bytes of the largest burst: what one system call hands over.
+/// Bytes of the largest burst: those of one system call.
 const LARGEST: f64 = 65_536.0;
 
 /// Bytes that may leave.
@@ -23,7 +23,7 @@ impl Bucket {
         Self { packet, tokens: first, filled: None }
     }
 
-    /// Lets in what the time since the last call is worth at `rate` bytes a second.
+    /// Adds what the time since the last call allows at `rate` bytes a second.
     pub(super) fn fill(&mut self, now: Instant, rate: f64) {
         let filled = self.filled.map_or(now, |filled| filled.min(now));
         self.filled = Some(self.filled.map_or(now, |filled| filled.max(now)));
@@ -82,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_time_is_worth_two_milliseconds_and_a_burst_at_most() {
+    fn idle_time_allows_at_most_two_milliseconds_and_a_burst() {
         let mut bucket = Bucket::new(1500.0, 0.0);
         assert_eq!(left(&mut bucket, 0), Err(Instant(1_000_000)));
         assert_eq!(left(&mut bucket, 60_000_000_000), Ok(4500));
         bucket.take(6000.0);
         assert_eq!(left(&mut bucket, 60_000_000_000), Err(Instant(60_002_000_000)));
-        // A clock that goes back gives nothing twice.
+        // A clock that goes back adds nothing.
         assert_eq!(left(&mut bucket, 50_000_000_000), Err(Instant(50_002_000_000)));
         assert_eq!(left(&mut bucket, 60_002_000_000), Ok(1500));
     }

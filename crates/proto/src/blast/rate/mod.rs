@@ -1,26 +1,27 @@
 //! How fast packets leave beyond a local network: a pace that fills a path and leaves others their part of it.
 //!
-//! Answers are few, some for each round trip, so nothing here counts single packets. The controller keeps a **window**, the
-//! bytes that should be on their way, and paces at window / round trip; pacing keeps a late answer from becoming a burst.
-//! Once a round trip it judges what the answers of it say: the least delay that the queue added (the least, since a late
-//! scheduler or a burst of one's own only ever adds), and what was lost.
+//! Answers are few, some for each round trip, so nothing here counts single packets. The controller keeps a **window**,
+//! the target for bytes in flight, and paces at window / round trip; pacing keeps a late answer from causing a burst.
+//! Once a round trip it judges the answers: the least delay that the queue added (the least, since scheduling and one's
+//! own bursts only add), and the losses.
 //!
-//! | it sees | it does | after |
+//! | observation | reaction | after |
 //! | --- | --- | --- |
 //! | nothing yet | doubles the window each round trip | slow start, RFC 5681 |
 //! | while starting, a queue or too much loss | takes what arrived in the round trip as the window | BBR |
 //! | a queue below the target | adds to the window: one packet, then two, three, ... | Copa's velocity |
 //! | a queue above half the target | adds half as much each time | |
 //! | a queue above the target | window x base / round trip, which empties the queue | Copa, LEDBAT++ |
-//! | that empties no queue, three times | somebody fills it: plays TCP until the queue is gone | Copa's mode switch |
-//! | so, and a loss | window x 0.7 | RFC 9438 |
+//! | three such cuts that empty no queue | another flow fills it: behaves like TCP until the queue is gone | Copa's mode switch |
+//! | in that mode, a loss | window x 0.7 | RFC 9438 |
 //! | losses clearly above 3 % | window x the share that arrived | BBRv3, at 2 % |
 //! | silence | window / 2, four times at most, and starts again from there | RFC 5681 |
 //!
-//! The target is an eighth of the base round trip between 4 and 16 ms (HyStart++, RFC 9406), or half of the delay at which
-//! the queue overflowed of late. The base is the least round trip of 5 to 10 s (BBR), so a longer route is believed in time.
-//! All flows add the same and shrink in proportion, so they become equal (Chiu and Jain 1989). A loss below the threshold
-//! means nothing unless a queue that others fill explains it, so random loss does not slow the sender down.
+//! The target is an eighth of the base round trip between 4 and 16 ms (HyStart++, RFC 9406), or half of the delay at
+//! which the queue overflowed recently. The base is the least round trip of 5 to 10 s (BBR), so a longer route is
+//! accepted in time. All flows add the same and shrink in proportion, so they become equal (Chiu and Jain 1989). A loss
+//! below the threshold is ignored unless a queue filled by others explains it, so random loss does not slow the sender
+//! down.
 //!
 //! Copa: Arun and Balakrishnan, NSDI 2018. BBR: Cardwell and others, CACM 2017; BBRv3: draft-ietf-ccwg-bbr. LEDBAT++:
 //! draft-irtf-iccrg-ledbat-plus-plus. Left out: congestion marks (RFC 3168), which datagram carriers do not show.
@@ -41,7 +42,7 @@ const FIRST: f64 = 10.0;
 const LEAST: f64 = 2.0;
 /// Round trip assumed before there is one, in seconds.
 const UNKNOWN: f64 = 0.1;
-/// Share of packets that may be lost without a reason being seen in it.
+/// Share of packets that may be lost without a reaction.
 const LOSS: f64 = 0.03;
 /// Packets beyond that share that are still chance: an eighth of the window within these bounds.
 const CHANCE: (f64, f64) = (2.0, 8.0);
@@ -52,9 +53,9 @@ const LEFT: f64 = 0.25;
 const ARRIVING: f64 = 0.9;
 /// A queue is drained a little further than it seems long, since the base may have been measured above a standing queue.
 const DRAIN: f64 = 0.95;
-/// Cuts that emptied no queue, after which somebody else is taken to fill it.
+/// Cuts that emptied no queue, after which another flow is assumed to fill it.
 const IN_VAIN: u32 = 2;
-/// Answers after which the delay is believed before the round trip ends, while starting.
+/// Answers after which the delay is used before the round trip ends, while starting.
 const SAMPLES: u32 = 4;
 /// Beside others, packets added in a second for each root of the window's packets: CUBIC keeps the larger part.
 const BESIDE: f64 = 1.5;
@@ -62,28 +63,28 @@ const BESIDE: f64 = 1.5;
 const STEEPEST: f64 = 1.0 / 24.0;
 /// Windows that all blasts in flight hold together: one of which something is lost stays for two or three round trips.
 const WINDOWS: f64 = 4.0;
-/// Round trips without any answer that are silence.
+/// Round trips without any answer that count as silence.
 const SILENCE: f64 = 2.0;
-/// How often in a row it is answered by a smaller window: later only single questions leave, and what was sent before would
-/// take too long to leave again.
+/// How often in a row silence halves the window: later only single requests leave, and resending the rest would take
+/// too long.
 const SILENCES: u32 = 4;
 
-/// What the answer to a round tells.
+/// The content of the answer to a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered {
-    /// When the round's question left.
+    /// When the round's request left.
     pub sent: Instant,
-    /// Bytes known to have arrived by now.
+    /// Bytes that have arrived by now.
     pub delivered: u64,
     /// Packets of the round.
     pub packets: u32,
-    /// How many of them are missing; more than the round had where questions before it were never answered.
+    /// How many of them are missing; more than the round had if earlier requests were never answered.
     pub lost: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Doubles until something says stop.
+    /// Doubles until a queue or losses stop it.
     Starting,
     /// Keeps the queue short.
     Yielding,
@@ -97,7 +98,7 @@ pub struct Rate {
     packet: f64,
     /// Bytes a second that the user allows.
     ceiling: f64,
-    /// Bytes that should be on their way.
+    /// Target for bytes in flight.
     window: f64,
     path: Option<Path>,
     bucket: Bucket,
@@ -111,7 +112,7 @@ pub struct Rate {
     /// Packets lost beyond the share that may be.
     excess: f64,
     delivered: u64,
-    heard: Instant,
+    last_answer: Instant,
     silences: u32,
 }
 
@@ -133,7 +134,7 @@ impl Rate {
             in_vain: 0,
             excess: 0.0,
             delivered: 0,
-            heard: Instant(0),
+            last_answer: Instant(0),
             silences: 0,
         }
     }
@@ -166,7 +167,7 @@ impl Rate {
         let trip = now.since(sample.sent).seconds().max(1e-6);
         let path = self.measure(now, trip, sample.sent);
         self.delivered = self.delivered.max(sample.delivered);
-        (self.heard, self.silences) = (now, 0);
+        (self.last_answer, self.silences) = (now, 0);
         if !self.round.stale {
             self.round.note(trip, sample.lost);
             if let Some(left) = self.loses(&sample) {
@@ -210,7 +211,7 @@ impl Rate {
         self.speeds[0].max(self.speeds[1]) * path.base()
     }
 
-    /// A smaller window; what was sent before says nothing about it.
+    /// A smaller window; answers to earlier packets do not count for it.
     fn cut(&mut self, now: Instant, window: f64) {
         self.window = window.min(self.window).max(LEAST * self.packet);
         if self.phase == Phase::Starting {
@@ -254,7 +255,7 @@ impl Rate {
     fn grow(&mut self, now: Instant, round: &Round, path: &Path, queued: f64) {
         let could = self.pace() * now.since(round.begun).seconds();
         if round.sent < could / 2.0 || self.window >= self.ceiling * path.smoothed() {
-            // The pace did not hold it back, so nothing is known of a higher one.
+            // The pace did not limit it, so a higher one would be untested.
             return;
         }
         let packets = self.window / self.packet;
@@ -270,9 +271,9 @@ impl Rate {
         self.window += added * self.packet;
     }
 
-    /// A round was not answered in time. Its question may just be lost: it is silence when no other was answered either.
+    /// A round was not answered in time. Its request may just be lost: it is silence if no other was answered either.
     pub fn silent(&mut self, now: Instant) {
-        let since = self.heard.max(self.round.begun);
+        let since = self.last_answer.max(self.round.begun);
         if now.since(since).seconds() > SILENCE * self.trip() && self.silences < SILENCES {
             self.silences += 1;
             self.cut(now, self.window / 2.0);

@@ -1,4 +1,4 @@
-//! What round trips say of the path: how long they take without a queue, how long the queue makes them, and how long it may.
+//! The path by its round trips: the time without a queue, the delay of the queue, and the target for it.
 
 use stackline_core::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use stackline_core::time::{Duration, Instant};
 const HALF: Duration = Duration(5_000_000_000);
 /// The queue may delay by an eighth of the base within these bounds, in seconds.
 const TARGET: (f64, f64) = (0.004, 0.016);
-/// Where the queue overflows, by half of what it was seen to hold, but so much at least: shorter is one's own burst.
+/// Half of the delay at which the queue overflowed, but so much at least: a shorter one is the sender's own burst.
 const SHALLOW: f64 = 0.001;
 /// Weight of the newest sample.
 const WEIGHT: f64 = 0.125;
@@ -56,8 +56,8 @@ impl Path {
         self.least[0].min(self.least[1])
     }
 
-    /// The delay that a queue may add. Within a local network scheduling delays are as long as short queues, so there only
-    /// losses tell of these.
+    /// The delay that a queue may add. In a local network scheduling delays are as long as short queues, so only losses
+    /// show these.
     pub(super) const fn target(&self) -> f64 {
         let usual = (self.base() / 8.0).clamp(TARGET.0, TARGET.1);
         if self.base() < TARGET.0 || !(self.overflowed[0] || self.overflowed[1]) {
@@ -80,7 +80,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn what_was_least_is_forgotten_after_five_to_ten_seconds() {
+    fn the_minimum_expires_after_five_to_ten_seconds() {
         let mut path = Path::new(Instant(0), 0.02);
         let mut forgotten = None;
         for tenth in 1..200 {

@@ -1,4 +1,4 @@
-//! What the answers of one round trip say.
+//! The answers of one round trip.
 
 use stackline_core::time::Instant;
 

@@ -2,8 +2,8 @@
 
 use super::path::Path;
 use super::script::{MS, Script};
-use crate::blast::marks::Marks;
-use crate::blast::wire::{ASK, COMPLETE, Header, Kind};
+use crate::blast::bitmap::Bitmap;
+use crate::blast::wire::{ACK_REQUEST, COMPLETE, Header, Kind};
 use crate::blast::{Arrival, Blast, Connection, Interval, Options, Output, Receiver, Sender, State, Strategy};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
@@ -63,7 +63,7 @@ fn more_than_four_gibibytes_and_one_byte_arrive() {
         sender.finish();
         assert_eq!(walk(&mut sender, &mut receiver, 1001), bytes, "{strategy:?}");
         assert!(receiver.ended());
-        assert_eq!((sender.acknowledged(), sender.seen().packets > 65_536), (bytes, true));
+        assert_eq!((sender.acknowledged(), sender.counters().packets > 65_536), (bytes, true));
     }
 }
 
@@ -102,13 +102,13 @@ fn numbers_of_blasts_wrap() {
 }
 
 #[test]
-fn rounds_wrap_and_whoever_was_away_for_long_is_believed() {
+fn rounds_wrap_and_a_long_absence_is_tolerated() {
     let interval = Interval::Fixed(Duration(10 * MS));
     for strategy in STRATEGIES {
         // Away for so many intervals: some, more than half of the rounds there are, and all of them.
         for away in [300, 32_800, 49_000, 65_536] {
             let patience = Duration(u64::MAX / 4);
-            let options = Options { interval, patience, hush: None, ..Options::blast(strategy, 1000, 4000) };
+            let options = Options { interval, patience, nak_delay: None, ..Options::blast(strategy, 1000, 4000) };
             let (mut sender, mut receiver) = pair(&options);
             sender.send(4000);
             let first = sender.poll(NOW, 64).unwrap();
@@ -120,10 +120,10 @@ fn rounds_wrap_and_whoever_was_away_for_long_is_believed() {
                 now = sender.deadline(now).unwrap().0;
                 while sender.poll(now, 64).is_some() {}
             }
-            let before = sender.seen().timeouts;
+            let before = sender.counters().timeouts;
             walk_from(now, &mut sender, &mut receiver, u64::MAX);
             // Only where the number is just the same again, a few rounds are taken for late ones.
-            let more = sender.seen().timeouts - before;
+            let more = sender.counters().timeouts - before;
             assert!(more <= if away < 65_000 { 2 } else { 258 }, "{strategy:?} {away} {more}");
             assert_eq!(receiver.delivered(), 4000);
         }
@@ -161,27 +161,27 @@ fn a_refusal_that_names_nothing_that_can_be_sent_changes_nothing() {
             assert!(run.count > 0 && run.first + run.count <= 20);
         }
     }
-    assert_eq!(Marks::told(u32::MAX, &[255; 9], 100).count(), 0);
+    assert_eq!(Bitmap::from_answer(u32::MAX, &[255; 9], 100).count(), 0);
 }
 
 #[test]
 fn blasts_that_overlap_or_leave_something_out_are_never_delivered() {
     let options = Options { flight: 8, buffer: 4000, ..Options::blast(Strategy::Selective, 1000, 1000) };
     let mut receiver = Receiver::new(&options, 7);
-    let data = |blast, start| Header { blast, start, length: 1000, flags: ASK, ..Header::new(Kind::Data, 7) };
+    let data = |blast, start| Header { blast, start, length: 1000, flags: ACK_REQUEST, ..Header::new(Kind::Data, 7) };
     assert!(matches!(receiver.handle(NOW, &data(1, 1500), 1000), Arrival::Place { position: 1500, .. }));
     assert!(matches!(receiver.handle(NOW, &data(0, 0), 1000), Arrival::Place { position: 0, .. }));
     receiver.check();
     // 1000..1500 has never been here.
-    assert_eq!((receiver.delivered(), receiver.seen().violations), (1000, 1));
+    assert_eq!((receiver.delivered(), receiver.counters().violations), (1000, 1));
     // More blasts than fit are not taken, wherever they claim to be.
     let taken = (2..8).filter(|n| receiver.handle(NOW, &data(*n, 1500), 1000) != Arrival::Refused).count();
     receiver.check();
-    assert_eq!((taken, receiver.seen().violations), (3, 4));
+    assert_eq!((taken, receiver.counters().violations), (3, 4));
 }
 
 #[test]
-fn a_blast_beyond_what_was_granted_is_refused_and_counted() {
+fn a_blast_beyond_the_grant_is_refused_and_counted() {
     let options = Options { flight: 4, buffer: 3000, ..Options::blast(Strategy::Selective, 1000, 2000) };
     let mut receiver = Receiver::new(&options, 7);
     let data = |blast, start, length| Header { blast, start, length, ..Header::new(Kind::Data, 7) };
@@ -195,9 +195,9 @@ fn a_blast_beyond_what_was_granted_is_refused_and_counted() {
         ("behind the last", Header { index: 2, ..data(0, 0, 2000) }, 1000),
         ("an end that is not empty", Header { flags: crate::blast::wire::FIN, ..data(0, 0, 1000) }, 1000),
     ];
-    for (place, (why, header, payload)) in cases.into_iter().enumerate() {
-        assert_eq!(receiver.handle(NOW, &header, payload), Arrival::Refused, "{why}");
-        assert_eq!(receiver.seen().violations, place as u64 + 1);
+    for (place, (reason, header, payload)) in cases.into_iter().enumerate() {
+        assert_eq!(receiver.handle(NOW, &header, payload), Arrival::Refused, "{reason}");
+        assert_eq!(receiver.counters().violations, place as u64 + 1);
         receiver.check();
         assert_eq!(
             (receiver.poll(NOW), receiver.deadline(NOW), receiver.expected().next()),
@@ -207,7 +207,7 @@ fn a_blast_beyond_what_was_granted_is_refused_and_counted() {
 }
 
 #[test]
-fn memory_stays_bounded_whatever_is_answered_and_asked() {
+fn memory_stays_bounded_for_any_requests_and_answers() {
     let options = Options { flight: 4, ..Options::blast(Strategy::Selective, 100, 800) };
     let (mut sender, mut receiver) = pair(&options);
     sender.send(3200);
@@ -219,9 +219,9 @@ fn memory_stays_bounded_whatever_is_answered_and_asked() {
         while sender.poll(NOW, 64).is_some() {}
         sender.check();
     }
-    let asks = Header { flags: ASK, length: 800, index: 7, ..Header::new(Kind::Data, 7) };
+    let requests_ack = Header { flags: ACK_REQUEST, length: 800, index: 7, ..Header::new(Kind::Data, 7) };
     for round in 0..100_000_u32 {
-        receiver.handle(NOW, &Header { round: round as u16, ..asks }, 100);
+        receiver.handle(NOW, &Header { round: round as u16, ..requests_ack }, 100);
     }
     receiver.check();
     let answers = core::iter::from_fn(|| receiver.poll(NOW)).count();
@@ -236,15 +236,16 @@ fn packets_of_other_connections_and_of_earlier_blasts_change_nothing() {
     script.until(50);
     let now = script.path.now;
     let before = script.end(1).facts();
-    let stranger = Header { blast: 3, start: 1000, length: 400, flags: ASK, ..Header::new(Kind::Data, 78) };
+    let stranger = Header { blast: 3, start: 1000, length: 400, flags: ACK_REQUEST, ..Header::new(Kind::Data, 78) };
     assert_eq!(script.end(1).handle(now, &stranger, &[], 100), Arrival::Nothing);
     assert_eq!((script.end(1).facts(), script.end(1).poll(now, 1)), (before, None));
-    // A packet that comes again is acknowledged again: its sender may not have heard.
-    let again = Header { blast: 1, round: 9, start: 400, length: 400, flags: ASK, ..Header::new(Kind::Data, 77) };
+    // A repeated packet is acknowledged again: the first answer may have been lost.
+    let again =
+        Header { blast: 1, round: 9, start: 400, length: 400, flags: ACK_REQUEST, ..Header::new(Kind::Data, 77) };
     assert_eq!(script.end(1).handle(now, &again, &[], 100), Arrival::Nothing);
-    let said = script.end(1).poll(now, 1);
+    let answer = script.end(1).poll(now, 1);
     let complete = |header: &Header| header.flags == COMPLETE && (header.blast, header.round) == (1, 9);
-    assert!(matches!(&said, Some(Output::Control(header, _)) if complete(header)), "{said:?}");
+    assert!(matches!(&answer, Some(Output::Control(header, _)) if complete(header)), "{answer:?}");
     // Answers to blasts that are long done, or were never sent.
     for (blast, connection) in [(0, 77), (2, 77), (3, 77), (u32::MAX, 77), (0, 78)] {
         let answer = Header { blast, connection, start: 0, ..Header::new(Kind::Answer, 77) };

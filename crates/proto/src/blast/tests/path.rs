@@ -54,13 +54,13 @@ pub(super) struct Sent {
     pub(super) lost: bool,
 }
 
-/// Two ends and what is on its way between them.
+/// Two ends and the packets in flight between them.
 pub(super) struct Path<F> {
     pub(super) ends: [End; 2],
     pub(super) now: Instant,
     pub(super) hand: F,
     pub(super) sent: [u64; 2],
-    /// What each side sends, when somebody wants to read it.
+    /// The packets of each side, if the test reads them.
     pub(super) log: Option<Vec<Sent>>,
     /// How long a packet occupies the path, and until when it is occupied each way.
     pub(super) slot: Duration,
@@ -77,7 +77,7 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
     pub(super) fn new(options: [Options; 2], hand: F) -> Self {
         let token = [5; 16];
         let end = |connection| End { connection, memory: Vec::new(), takes: true, taken: 0 };
-        let dialling = Connection::dial(START, &options[0], token, [1; 16], 77);
+        let dialling = Connection::connect(START, &options[0], token, [1; 16], 77);
         let listening = Connection::listen(&options[1], token, [2; 16]);
         Self {
             ends: [end(dialling), end(listening)],
@@ -131,8 +131,8 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
                 match output {
                     Output::Control(header, body) => self.put(side, &header, &body),
                     Output::Run(run) => {
-                        // Only the packet that asks carries it, where that is agreed.
-                        let wanted = run.asks && self.ends[side].connection.options().checked;
+                        // Only the packet that requests an answer carries it, where that is agreed.
+                        let wanted = run.requests_ack && self.ends[side].connection.options().checked;
                         let check =
                             if wanted { sum(bytes(side, run.blast.start, run.blast.length as usize)) } else { 0 };
                         for n in 0..run.count {
@@ -166,7 +166,7 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
         }
     }
 
-    /// What holds at any moment: nothing is sent beyond what was granted, nothing delivered that was not sent.
+    /// Invariants: nothing is sent beyond the grant, nothing is delivered that was not sent.
     fn check(&self) {
         for side in [0, 1] {
             let (sender, receiver) = (self.ends[side].connection.sender(), self.ends[1 - side].connection.receiver());
@@ -200,8 +200,8 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
         true
     }
 
-    /// Goes on until both are done with sending; panics when that takes more steps than it ever should. Applications that
-    /// do not take at once take something when `take` says so: a part of what is there, in 256ths.
+    /// Runs until both have sent everything; panics when that takes too many steps. Applications that do not read at
+    /// once read when `take` says so: a part of what has arrived, in 256ths.
     pub(super) fn finish(&mut self, steps: usize, mut take: impl FnMut() -> Option<u8>) {
         for _ in 0..steps {
             let idle = |end: &End| end.connection.sender().is_idle() && end.connection.state() == State::Open;

@@ -11,7 +11,7 @@ fn hand_over(receiver: &mut Receiver, now: Instant, run: &Run, from: u32, to: u3
     let mut rows = 0;
     let mut at = from;
     while at < to {
-        let row = if run.asks { to.min(run.count - 1) } else { to };
+        let row = if run.requests_ack { to.min(run.count - 1) } else { to };
         if let Some(position) = (row > at).then(|| receiver.handle_row(now, &run.header(at, 0), row - at)).flatten() {
             places.extend((at..row).map(|n| position + run.span(n).0 - run.span(at).0));
             (rows, at) = (rows + 1, row);
@@ -33,7 +33,7 @@ fn one(receiver: &mut Receiver, now: Instant, run: &Run, n: u32) -> Option<u64> 
 
 proptest! {
     #[test]
-    fn rows_are_what_their_packets_are(
+    fn rows_equal_their_single_packets(
         strategy in prop::sample::select(&[Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective][..]),
         lengths in prop::collection::vec(1_u64..9000, 1..5),
         fates in prop::collection::vec((0_u32..30, 0_u32..30, any::<bool>(), 0_u64..3), 1..60),
@@ -53,7 +53,7 @@ proptest! {
             for _ in 0..=u32::from(again) {
                 let places: Vec<u64> = (from..to).filter_map(|n| one(&mut singles, now, &run, n)).collect();
                 prop_assert_eq!(hand_over(&mut rows, now, &run, from, to).0, places);
-                prop_assert_eq!(rows.seen(), singles.seen());
+                prop_assert_eq!(rows.counters(), singles.counters());
                 prop_assert_eq!(rows.deadline(now), singles.deadline(now));
                 let expected = |receiver: &Receiver| receiver.expected().take(100).collect::<Vec<_>>();
                 prop_assert_eq!(expected(&rows), expected(&singles));
@@ -78,5 +78,5 @@ fn most_of_a_long_blast_is_rows() {
         assert_eq!(places.len() as u32, run.count);
         taken += rows;
     }
-    assert_eq!((taken, receiver.delivered(), receiver.seen().packets), (9, 40_000, 400));
+    assert_eq!((taken, receiver.delivered(), receiver.counters().packets), (9, 40_000, 400));
 }

@@ -4,7 +4,7 @@
 //! `STACKLINE_SCHEDULES=100000 cargo test --release -p stackline-proto schedules` walks more of them.
 
 use super::path::{Fate, Path, START};
-use crate::blast::connection::FAREWELL;
+use crate::blast::connection::CLOSE_TIMEOUT;
 use crate::blast::wire::Header;
 use crate::blast::{Interval, Options, Pacing, State, Strategy};
 use alloc::vec::Vec;
@@ -34,16 +34,16 @@ fn vary(options: Options, base: u64, jitter: u64, below: &mut impl FnMut(u64) ->
         _ => options.buffer,
     };
     let flight = if options.flight > 1 && below(2) == 0 { 1 + below(8) as u32 } else { options.flight };
-    let hush = options.hush.filter(|_| !fixed || below(2) == 0);
+    let nak_delay = options.nak_delay.filter(|_| !fixed || below(2) == 0);
     let patience = Duration(u64::MAX / 4);
-    Options { interval, pacing, buffer, flight, hush, patience, checked: below(4) == 0, ..options }
+    Options { interval, pacing, buffer, flight, nak_delay, patience, checked: below(4) == 0, ..options }
 }
 
 /// One random schedule for one kind of connection.
 fn one(options: Options, seed: Seed) {
     let mut draw = seed.generator();
     let mut below = move |n: u64| draw.next_u64() % n;
-    let [loss, double, late] = [below(30), below(10), below(20)];
+    let [loss, back_off, late] = [below(30), below(10), below(20)];
     let base = 20_000 + below(2_000_000);
     let jitter = 1 + below(3 * base);
     let sizes: Vec<u64> = (0..1 + below(3)).map(|_| size(&options, below(5), below(40_000))).collect();
@@ -57,7 +57,7 @@ fn one(options: Options, seed: Seed) {
         if below(100) < loss {
             return Vec::new();
         }
-        let copies = if below(100) < double { 2 } else { 1 };
+        let copies = if below(100) < back_off { 2 } else { 1 };
         (0..copies).map(|_| Duration(base + if below(100) < late { below(jitter) } else { 0 })).collect()
     };
     let mut path = Path::new([options; 2], fate);
@@ -87,7 +87,7 @@ fn arrived<F: FnMut(usize, &Header) -> Fate>(path: &mut Path<F>, total: u64, bac
     let now = path.now;
     path.ends[0].connection.close(now);
     while path.ends[0].connection.state() != State::Closed && path.step() {}
-    assert!(path.now <= now + FAREWELL);
+    assert!(path.now <= now + CLOSE_TIMEOUT);
     assert_eq!(path.ends[0].connection.state(), State::Closed);
     assert!(path.now < START + Duration(3_600_000_000_000), "it took {}", path.now - START);
 }

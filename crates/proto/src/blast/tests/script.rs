@@ -1,12 +1,13 @@
-//! A path with a script: the test says which packets are lost, and reads what leaves as lines of a trace.
+//! A path with a script: the test defines which packets are lost, and reads the output as lines of a trace.
 //!
-//! A line is `ms -> blast.round packet packet?`: the packets of a blast that leave at one moment, `?` after the one that asks,
-//! brackets around what is lost. Answers are `ms <- blast.round all` or `missing ..`; other packets have their names. Every
-//! packet takes 1 ms. What is to be lost is named `>blast.round:packet`, `<blast.round` or `>NAME`, once for each time.
+//! A line is `ms -> blast.round packet packet?`: the packets of a blast that leave at one instant, `?` after the one
+//! that requests an answer, brackets around lost ones. Answers are `ms <- blast.round all` or `missing ..`; other
+//! packets have their names. Every packet takes 1 ms. Packets to lose are named `>blast.round:packet`, `<blast.round`
+//! or `>NAME`, once for each time.
 
 use super::path::{Fate, Path, START, Sent};
-use crate::blast::marks::Marks;
-use crate::blast::wire::{ASK, COMPLETE, FIN, Header, Kind, LIMIT};
+use crate::blast::bitmap::Bitmap;
+use crate::blast::wire::{ACK_REQUEST, COMPLETE, FIN, Header, Kind, LIMIT};
 use crate::blast::{Connection, Interval, Options, State, Strategy};
 use alloc::boxed::Box;
 use alloc::format;
@@ -31,12 +32,12 @@ pub(super) struct Script {
 /// Blasts of so many packets of 1000 bytes under the paper's conditions: an interval of 10 ms, a receiver that only answers.
 pub(super) fn fixed(strategy: Strategy, packets: u32) -> Options {
     let interval = Interval::Fixed(Duration(10 * MS));
-    Options { interval, hush: None, ..Options::blast(strategy, 1000, 1000 * packets) }
+    Options { interval, nak_delay: None, ..Options::blast(strategy, 1000, 1000 * packets) }
 }
 
 impl Script {
     /// One side dials, nothing has left yet.
-    pub(super) fn dials(options: [Options; 2]) -> Self {
+    pub(super) fn connecting(options: [Options; 2]) -> Self {
         let losses = Rc::new(RefCell::new(Vec::new()));
         let named = Rc::clone(&losses);
         let hand: Hand = Box::new(move |side, header| {
@@ -49,7 +50,7 @@ impl Script {
 
     /// A connection that is open; the time counts from now.
     pub(super) fn open(options: Options) -> Self {
-        let mut script = Self::dials([options; 2]);
+        let mut script = Self::connecting([options; 2]);
         assert_eq!(script.until(2), ["0 -> Open", "1 <- Accept"]);
         script.begin = script.path.now;
         script
@@ -112,7 +113,7 @@ fn lost(losses: &mut Vec<String>, name: &str) -> bool {
     place.map(|place| losses.remove(place)).is_some()
 }
 
-/// The name of a packet for those who lose it.
+/// The name of a packet in the list of losses.
 fn name(side: usize, header: &Header) -> String {
     let arrow = ['>', '<'][side];
     let Header { blast, round, index, .. } = header;
@@ -131,7 +132,7 @@ fn lines(sent: &[Sent], begin: Instant) -> Vec<String> {
         let Header { blast, round, index, .. } = packet.header;
         let data = packet.header.kind == Kind::Data;
         let this = data.then_some((packet.at, packet.side, blast, round));
-        let word = if data { data_word(&packet.header, index) } else { control_word(packet) };
+        let word = if data { data_name(&packet.header, index) } else { control_name(packet) };
         let word = if packet.lost { format!("({word})") } else { word };
         match lines.last_mut().filter(|_| data && this == group) {
             Some(line) => *line += &format!(" {word}"),
@@ -147,23 +148,25 @@ fn lines(sent: &[Sent], begin: Instant) -> Vec<String> {
     lines
 }
 
-fn data_word(header: &Header, index: u16) -> String {
+fn data_name(header: &Header, index: u16) -> String {
     let end = if header.has(FIN) { "end" } else { "" };
-    let asks = if header.has(ASK) { "?" } else { "" };
-    format!("{}{asks}", if end.is_empty() { index.to_string() } else { end.to_string() })
+    let requests_ack = if header.has(ACK_REQUEST) { "?" } else { "" };
+    format!("{}{requests_ack}", if end.is_empty() { index.to_string() } else { end.to_string() })
 }
 
-fn control_word(packet: &Sent) -> String {
+fn control_name(packet: &Sent) -> String {
     let Header { kind, blast, round, index, check, start, .. } = packet.header;
     match kind {
         Kind::Answer if packet.header.has(LIMIT) => format!("limit {start}"),
         Kind::Answer if packet.header.has(COMPLETE) => format!("{blast}.{round} all"),
         Kind::Answer if packet.body.is_empty() => format!("{blast}.{round} missing {index}.."),
         Kind::Answer => {
-            let told = Marks::told(u32::from(index), &packet.body, u32::from(index) + 8 * packet.body.len() as u32);
-            let missing: Vec<String> = core::iter::successors(told.next(0, true), |at| told.next(at + 1, true))
-                .map(|n| n.to_string())
-                .collect();
+            let missing_marks =
+                Bitmap::from_answer(u32::from(index), &packet.body, u32::from(index) + 8 * packet.body.len() as u32);
+            let missing: Vec<String> =
+                core::iter::successors(missing_marks.next(0, true), |at| missing_marks.next(at + 1, true))
+                    .map(|n| n.to_string())
+                    .collect();
             assert_eq!(missing.len(), check as usize);
             format!("{blast}.{round} missing {}", missing.join(" "))
         }

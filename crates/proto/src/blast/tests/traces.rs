@@ -5,7 +5,7 @@ use crate::blast::{Interval, Options, Strategy};
 use stackline_core::time::Duration;
 
 fn saw() -> Options {
-    Options { interval: Interval::Fixed(Duration(10 * MS)), hush: None, ..Options::saw(1000) }
+    Options { interval: Interval::Fixed(Duration(10 * MS)), nak_delay: None, ..Options::saw(1000) }
 }
 
 fn window(n: u32) -> Options {
@@ -25,7 +25,7 @@ fn stop_and_wait_sends_a_lost_packet_again_after_the_interval() {
 }
 
 #[test]
-fn stop_and_wait_acknowledges_again_what_it_has() {
+fn stop_and_wait_acknowledges_duplicates_again() {
     let trace = ["0 -> 0.0 0?", "1 <- (0.0 all)", "10 -> 0.1 0?", "11 <- 0.1 all", "12 -> 1.0 0?", "13 <- 1.0 all"];
     assert_eq!(Script::transfer(saw(), 2000, &["<0.0"], 100), trace);
 }
@@ -64,7 +64,7 @@ fn a_window_goes_on_while_a_lost_packet_is_waited_for() {
 }
 
 #[test]
-fn a_window_that_measures_sends_again_what_was_overtaken() {
+fn an_adaptive_window_resends_overtaken_packets() {
     let options = Options { interval: Interval::Adaptive, ..window(3) };
     // The round trip is 2 ms: a quarter more is waited once a later packet was acknowledged.
     let trace = [
@@ -90,7 +90,7 @@ fn a_blast_is_acknowledged_once() {
 }
 
 #[test]
-fn a_lost_acknowledgement_is_asked_for_again() {
+fn a_lost_acknowledgement_is_requested_again() {
     let whole = ["0 -> 0.0 0 1 2 3?", "1 <- (0.0 all)", "10 -> 0.1 0 1 2 3?", "11 <- 0.1 all"];
     let last = ["0 -> 0.0 0 1 2 3?", "1 <- (0.0 all)", "10 -> 0.1 3?", "11 <- 0.1 all"];
     let cases = [
@@ -156,7 +156,7 @@ fn partial_retransmission_goes_back_to_the_first_that_is_missing() {
 }
 
 #[test]
-fn selective_retransmission_sends_what_is_missing() {
+fn selective_retransmission_sends_missing_packets() {
     let options = fixed(Strategy::Selective, 4);
     let trace = ["0 -> 0.0 (0) 1 2 3?", "1 <- 0.0 missing 0", "2 -> 0.1 0?", "3 <- 0.1 all"];
     assert_eq!(Script::transfer(options, 4000, &[">0.0:0"], 100), trace);
@@ -176,7 +176,7 @@ fn selective_retransmission_sends_what_is_missing() {
 }
 
 #[test]
-fn selective_retransmission_is_the_same_again_for_what_was_lost_again() {
+fn selective_retransmission_repeats_packets_lost_again() {
     // D = 10, then D' = 4, 2, and the last of them reliably.
     let losses = [">0.0:1", ">0.0:4", ">0.0:5", ">0.0:8", ">0.1:4", ">0.1:8", ">0.2:8"];
     let trace = [
@@ -211,7 +211,7 @@ fn several_blasts_on_their_way_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn a_question_that_a_later_one_overtook_is_put_again_before_its_time() {
+fn an_overtaken_request_is_repeated_early() {
     let options = Options { interval: Interval::Adaptive, flight: 2, ..fixed(Strategy::Selective, 2) };
     let trace = ["0 -> 0.0 0 (1?)", "0 -> 1.0 0 1?", "1 <- 1.0 all", "2.5 -> 0.1 1?", "3.5 <- 0.1 all"];
     assert_eq!(Script::transfer(options, 4000, &[">0.0:1"], 100), trace);

@@ -1,8 +1,8 @@
 //! Traces of opening, ending and closing.
 
 use super::script::{ALL, MS, Script, fixed};
-use crate::blast::terms::{Refusal, Terms};
-use crate::blast::wire::{ASK, Header};
+use crate::blast::negotiation::{ConnectParameters, Refusal};
+use crate::blast::wire::{ACK_REQUEST, Header};
 use crate::blast::{Connection, Failure, Kind, Options, Output, State, Strategy};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
@@ -11,12 +11,12 @@ fn options() -> Options {
     fixed(Strategy::Selective, 4)
 }
 
-fn dials() -> Script {
-    Script::dials([options(); 2])
+fn connecting() -> Script {
+    Script::connecting([options(); 2])
 }
 
-/// What a connection says to a packet.
-fn says(end: &mut Connection, now: Instant, header: &Header, body: &[u8]) -> Option<(Kind, u32)> {
+/// The answer of a connection to a packet.
+fn answer_to(end: &mut Connection, now: Instant, header: &Header, body: &[u8]) -> Option<(Kind, u32)> {
     end.handle(now, header, body, body.len());
     match end.poll(now, 1) {
         Some(Output::Control(header, _)) => Some((header.kind, header.connection)),
@@ -25,20 +25,20 @@ fn says(end: &mut Connection, now: Instant, header: &Header, body: &[u8]) -> Opt
 }
 
 #[test]
-fn opening_is_said_again_until_it_is_accepted() {
-    let mut script = dials();
+fn opening_is_repeated_until_it_is_accepted() {
+    let mut script = connecting();
     script.lose(&[">Open", ">Open", "<Accept"]);
     let trace = ["0 -> (Open)", "20 -> (Open)", "60 -> Open", "61 <- (Accept)", "140 -> Open", "141 <- Accept"];
     assert_eq!(script.until(2000), trace);
     assert_eq!((script.state(0), script.state(1)), (State::Open, State::Open));
-    // Nobody knows which one was answered.
+    // It is unknown which one was answered.
     assert_eq!(script.end(0).facts().rtt, None);
 }
 
 #[test]
 fn opening_is_given_up_after_its_patience() {
     let options = Options { patience: Duration(50 * MS), ..options() };
-    let mut script = Script::dials([options; 2]);
+    let mut script = Script::connecting([options; 2]);
     script.lose(&[ALL]);
     assert_eq!(
         (script.until(49), script.state(0)),
@@ -49,9 +49,9 @@ fn opening_is_given_up_after_its_patience() {
 }
 
 #[test]
-fn other_terms_are_refused_for_good() {
-    let mut script = Script::dials([options(), fixed(Strategy::Full, 4)]);
-    let refused = State::Failed(Failure::Refused(Refusal::Terms));
+fn different_parameters_are_refused_for_good() {
+    let mut script = Script::connecting([options(), fixed(Strategy::Full, 4)]);
+    let refused = State::Failed(Failure::Refused(Refusal::Parameters));
     assert_eq!(script.until(2), ["0 -> Open", "1 <- Refuse"]);
     assert_eq!((script.state(0), script.state(1)), (refused, State::Listening));
     assert_eq!((script.until(60_000), script.state(0)), (Vec::new(), refused));
@@ -60,14 +60,14 @@ fn other_terms_are_refused_for_good() {
 }
 
 #[test]
-fn terms_that_are_accepted_but_cannot_be_are_refused_for_good() {
-    let mut script = dials();
-    let terms = Terms::of(&fixed(Strategy::Full, 4), [5; 16], [2; 16]).write();
+fn impossible_parameters_in_an_accept_are_refused_for_good() {
+    let mut script = connecting();
+    let parameters = ConnectParameters::new(&fixed(Strategy::Full, 4), [5; 16], [2; 16]).write();
     script.lose(&[ALL]);
     script.until(1);
     let now = script.path.now;
-    script.end(0).handle(now, &Header::new(Kind::Accept, 77), &terms, terms.len());
-    let refused = State::Failed(Failure::Refused(Refusal::Terms));
+    script.end(0).handle(now, &Header::new(Kind::Accept, 77), &parameters, parameters.len());
+    let refused = State::Failed(Failure::Refused(Refusal::Parameters));
     assert_eq!((script.until(60_000), script.state(0)), (Vec::new(), refused));
 }
 
@@ -75,33 +75,33 @@ fn terms_that_are_accepted_but_cannot_be_are_refused_for_good() {
 fn a_stranger_is_not_answered() {
     let now = Instant(0);
     let mut listener = Connection::listen(&options(), [5; 16], [0; 16]);
-    let wrong = Terms::of(&options(), [6; 16], [0; 16]).write();
-    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &wrong), None);
-    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &wrong[..20]), None);
+    let wrong = ConnectParameters::new(&options(), [6; 16], [0; 16]).write();
+    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &wrong), None);
+    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &wrong[..20]), None);
     assert_eq!((listener.state(), listener.deadline(now)), (State::Listening, None));
-    let mut dialler = Connection::dial(now, &options(), [5; 16], [0; 16], 77);
+    let mut dialler = Connection::connect(now, &options(), [5; 16], [0; 16], 77);
     dialler.poll(now, 1);
-    assert_eq!(says(&mut dialler, now, &Header::new(Kind::Accept, 77), &wrong), None);
+    assert_eq!(answer_to(&mut dialler, now, &Header::new(Kind::Accept, 77), &wrong), None);
     assert_eq!(dialler.state(), State::Opening);
 }
 
 #[test]
-fn of_two_openers_the_second_is_told_that_it_is_late() {
+fn the_second_of_two_openers_is_refused() {
     let now = Instant(0);
     let mut listener = Connection::listen(&options(), [5; 16], [0; 16]);
-    let terms = Terms::of(&options(), [5; 16], [0; 16]).write();
-    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &terms), Some((Kind::Accept, 77)));
-    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 78), &terms), Some((Kind::Refuse, 78)));
-    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &terms), Some((Kind::Accept, 77)));
-    // Who is about to close may still have to say that it was open.
+    let parameters = ConnectParameters::new(&options(), [5; 16], [0; 16]).write();
+    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
+    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 78), &parameters), Some((Kind::Refuse, 78)));
+    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
+    // An end that is about to close may still have to confirm that it was open.
     listener.send(10);
     listener.close(now);
-    assert_eq!(says(&mut listener, now, &Header::new(Kind::Open, 77), &terms), Some((Kind::Accept, 77)));
+    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
 }
 
 #[test]
-fn what_is_handed_over_before_it_is_open_leaves_when_it_is() {
-    let mut script = dials();
+fn data_written_before_it_is_open_leaves_afterwards() {
+    let mut script = connecting();
     script.path.send(0, 1500);
     script.end(0).finish();
     script.end(1).send(10);
@@ -143,7 +143,7 @@ fn the_end_of_a_stream_is_as_reliable_as_its_data() {
 }
 
 #[test]
-fn closing_waits_for_what_was_sent_and_is_said_until_it_is_heard() {
+fn closing_waits_for_sent_data_and_is_repeated() {
     let mut script = Script::open(options());
     script.lose(&[">0.0:1", ">Close", "<Closed"]);
     script.path.send(0, 2000);
@@ -161,7 +161,7 @@ fn closing_waits_for_what_was_sent_and_is_said_until_it_is_heard() {
     assert_eq!((script.until(73), script.state(0)), (trace.map(Into::into).to_vec(), State::Closing));
     assert_eq!(script.until(2000), [] as [&str; 0]);
     assert_eq!((script.state(0), script.state(1)), (State::Closed, State::Closed));
-    assert!(script.end(1).closed_by_the_peer() && !script.end(0).closed_by_the_peer());
+    assert!(script.end(1).closed_by_peer() && !script.end(0).closed_by_peer());
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn both_close_at_once() {
 }
 
 #[test]
-fn whoever_closes_waits_a_second_for_the_last_word() {
+fn the_closing_side_waits_a_second_for_the_answer() {
     let mut script = Script::open(options());
     script.lose(&[ALL]);
     script.close(0);
@@ -185,7 +185,7 @@ fn whoever_closes_waits_a_second_for_the_last_word() {
 }
 
 #[test]
-fn closing_with_data_that_nobody_acknowledges_fails_after_the_patience() {
+fn closing_with_unacknowledged_data_fails_after_the_patience() {
     let mut script = Script::open(Options { patience: Duration(45 * MS), ..options() });
     script.lose(&[ALL]);
     script.path.send(0, 1000);
@@ -198,14 +198,14 @@ fn closing_with_data_that_nobody_acknowledges_fails_after_the_patience() {
 
 #[test]
 fn an_opening_that_is_given_up_is_taken_back() {
-    let mut script = dials();
+    let mut script = connecting();
     script.lose(&["<Accept"]);
     script.until(5);
     script.close(0);
     assert_eq!(script.until(2000), ["5 -> Close", "6 <- Closed"]);
     assert_eq!((script.state(0), script.state(1)), (State::Closed, State::Closed));
-    // Where nobody listens, it is not said for ever.
-    let mut script = dials();
+    // Without a listener the repetition ends.
+    let mut script = connecting();
     script.lose(&[ALL]);
     script.until(5);
     script.close(0);
@@ -215,8 +215,8 @@ fn an_opening_that_is_given_up_is_taken_back() {
 }
 
 #[test]
-fn whoever_closes_says_what_has_arrived() {
-    // The answer to the last blast is lost, and nobody is there any more to answer it again.
+fn a_close_reports_what_has_arrived() {
+    // The answer to the last blast is lost, and the peer is gone.
     let mut script = Script::open(options());
     script.lose(&["<0.0", "<1.0"]);
     script.path.send(0, 2000);
@@ -239,16 +239,16 @@ fn whoever_closes_says_what_has_arrived() {
 }
 
 #[test]
-fn an_answer_goes_before_the_word_that_it_is_closed() {
+fn answers_leave_before_closed() {
     let now = Instant(0);
     let mut end = Connection::listen(&options(), [5; 16], [0; 16]);
-    let terms = Terms::of(&options(), [5; 16], [0; 16]).write();
-    assert_eq!(says(&mut end, now, &Header::new(Kind::Open, 77), &terms), Some((Kind::Accept, 77)));
-    end.handle(now, &Header { flags: ASK, length: 10, ..Header::new(Kind::Data, 77) }, &[], 10);
+    let parameters = ConnectParameters::new(&options(), [5; 16], [0; 16]).write();
+    assert_eq!(answer_to(&mut end, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
+    end.handle(now, &Header { flags: ACK_REQUEST, length: 10, ..Header::new(Kind::Data, 77) }, &[], 10);
     end.close(now);
-    let said = [(); 3].map(|()| match end.poll(now, 1) {
+    let answer = [(); 3].map(|()| match end.poll(now, 1) {
         Some(Output::Control(header, _)) => Some((header.kind, header.start)),
         _ => None,
     });
-    assert_eq!(said, [Some((Kind::Answer, options().buffer)), Some((Kind::Close, 10)), None]);
+    assert_eq!(answer, [Some((Kind::Answer, options().buffer)), Some((Kind::Close, 10)), None]);
 }

@@ -14,14 +14,14 @@ fn untaken(options: Options) -> Script {
 }
 
 #[test]
-fn a_receiver_without_buffers_is_asked_again_and_nothing_is_lost() {
+fn a_receiver_without_buffers_is_probed_and_nothing_is_lost() {
     let mut script = untaken(Options { buffer: 4000, ..fixed(Strategy::Selective, 4) });
     script.path.send(0, 10_000);
     let trace =
         ["0 -> 0.0 0 1 2 3?", "1 <- 0.0 all", "7 -> Probe", "8 <- limit 4000", "17 -> Probe", "18 <- limit 4000"];
     assert_eq!(script.until(36), trace);
     assert_eq!(script.until(37), ["37 -> Probe"]);
-    // Half of the buffer is worth being told.
+    // Half of the buffer is worth a limit.
     script.path.ends[1].connection.consume(1000);
     assert_eq!(script.until(38), ["38 <- limit 5000"]);
     assert_eq!(script.until(40), ["39 -> 1.0 0?", "40 <- 1.0 all"]);
@@ -47,7 +47,7 @@ fn a_receiver_without_buffers_is_asked_again_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_limit_that_was_told_in_vain_is_asked_for() {
+fn a_lost_limit_is_probed() {
     let mut script = untaken(Options { buffer: 2000, ..fixed(Strategy::Full, 2) });
     script.path.send(0, 3000);
     assert_eq!(script.until(4), ["0 -> 0.0 0 1?", "1 <- 0.0 all"]);
@@ -67,7 +67,7 @@ fn a_blast_that_fits_partly_waits_for_room_while_others_are_on_their_way() {
 }
 
 #[test]
-fn a_fixed_interval_counts_from_the_packet_that_asks_and_never_changes() {
+fn a_fixed_interval_counts_from_the_requesting_packet() {
     let mut script = Script::open(fixed(Strategy::Selective, 2));
     script.lose(&[ALL]);
     script.path.send(0, 2000);
@@ -87,7 +87,7 @@ fn an_interval_that_measures_doubles_in_silence() {
 }
 
 #[test]
-fn an_interval_shorter_than_the_round_trip_repeats_in_vain_but_ends() {
+fn an_interval_shorter_than_the_round_trip_ends_too() {
     for strategy in [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
         let interval = Interval::Fixed(Duration(MS / 2));
         let mut script = Script::open(Options { interval, ..fixed(strategy, 4) });
@@ -118,7 +118,7 @@ fn a_sender_gives_up_when_nothing_was_answered_for_its_patience() {
         script.path.send(0, 6000);
         assert_eq!(script.until(2).len(), 3);
         script.lose(&[ALL]);
-        // What was asked at 2 ms is answered by nobody.
+        // The request of 2 ms is never answered.
         assert_eq!((script.until(46).len(), script.state(0)), (5, State::Open), "{strategy:?}");
         assert_eq!((script.until(47).len(), script.state(0)), (0, SILENT), "{strategy:?}");
         let now = script.path.now;
@@ -148,7 +148,7 @@ fn an_answer_within_its_patience_keeps_a_sender_waiting() {
 }
 
 #[test]
-fn a_blocked_sender_gives_up_its_patience_after_a_question_nobody_answered() {
+fn a_blocked_sender_gives_up_after_an_unanswered_probe() {
     let mut script = untaken(Options { buffer: 2000, patience: Duration(45 * MS), ..fixed(Strategy::Selective, 2) });
     script.path.send(0, 3000);
     script.until(10);
@@ -168,7 +168,7 @@ fn a_receiver_in_the_middle_of_a_blast_gives_up_too() {
     assert_eq!(script.state(1), State::Open);
     script.until(46);
     assert_eq!(script.state(1), SILENT);
-    // Nothing is under way: nothing is owed, and nobody is given up.
+    // Nothing is in flight, so no answer is due and the peer is not given up.
     let mut script = Script::open(Options { patience: Duration(45 * MS), ..fixed(Strategy::Selective, 4) });
     script.path.send(0, 4000);
     script.until(10_000);
@@ -176,14 +176,14 @@ fn a_receiver_in_the_middle_of_a_blast_gives_up_too() {
 }
 
 #[test]
-fn a_receiver_that_hears_no_more_says_so_of_itself() {
-    let hush = Some(Duration(4 * MS));
-    let options = Options { hush, ..fixed(Strategy::Selective, 4) };
+fn a_receiver_reports_missing_packets_by_itself() {
+    let nak_delay = Some(Duration(4 * MS));
+    let options = Options { nak_delay, ..fixed(Strategy::Selective, 4) };
     let mut script = Script::open(options);
     script.path.slot = Duration(MS / 2);
     script.lose(&[">0.0:2", ">0.0:3", "<0.0"]);
     script.path.send(0, 4000);
-    // The second packet arrives after 2 ms; what is said then is lost, and said again after twice as long.
+    // The second packet arrives after 2 ms; the NAK after it is lost, and repeated after twice as long.
     let trace = [
         "0 -> 0.0 0 1 (2) (3?)",
         "6 <- (0.0 missing 2 3)",
@@ -193,11 +193,11 @@ fn a_receiver_that_hears_no_more_says_so_of_itself() {
         "14.5 <- 0.2 all",
     ];
     assert_eq!(script.until(100), trace);
-    assert_eq!(script.end(1).facts().received.hushes, 1);
+    assert_eq!(script.end(1).facts().received.unsolicited_naks, 1);
 }
 
 #[test]
-fn a_path_slower_than_the_hush_makes_nobody_repeat() {
+fn a_slow_path_causes_no_needless_naks() {
     for strategy in [Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
         let mut script =
             Script::open(Options { interval: Interval::Adaptive, ..Options::blast(strategy, 1000, 16_000) });
@@ -205,18 +205,18 @@ fn a_path_slower_than_the_hush_makes_nobody_repeat() {
         script.path.send(0, 48_000);
         script.until(3000);
         assert!(script.path.arrived(0, 48_000), "{strategy:?} {:?}", script.end(0).facts());
-        assert_eq!(script.end(1).facts().received.hushes, 0, "{strategy:?}");
+        assert_eq!(script.end(1).facts().received.unsolicited_naks, 0, "{strategy:?}");
     }
 }
 
 #[test]
-fn what_is_said_unasked_is_no_round_trip() {
+fn an_unsolicited_answer_is_no_round_trip() {
     let mut script =
         Script::open(Options { interval: Interval::Adaptive, ..Options::blast(Strategy::Selective, 1000, 4000) });
     script.path.slot = Duration(MS / 10);
     script.path.send(0, 4000);
     script.until(20);
-    // The receiver speaks after 10 ms, the sender would have after about 6; it is told not to here.
+    // The receiver reports after 10 ms, the sender would repeat after about 6; that is switched off here.
     let before = script.end(0).facts().rtt.map(|(smoothed, ..)| smoothed);
     script.lose(&[">1.0:3", ">1.1:3"]);
     script.path.send(0, 4000);
@@ -224,17 +224,17 @@ fn what_is_said_unasked_is_no_round_trip() {
     assert!(script.path.arrived(0, 8000));
     let after = script.end(0).facts().rtt.map(|(smoothed, ..)| smoothed);
     assert!(before.zip(after).is_some_and(|(before, after)| after.0 < before.0 + MS), "{before:?} {after:?}");
-    assert_eq!(script.end(1).facts().received.hushes, 1);
+    assert_eq!(script.end(1).facts().received.unsolicited_naks, 1);
 }
 
 #[test]
-fn what_is_said_unasked_brings_back_a_lost_question() {
-    let options = Options { hush: Some(Duration(4 * MS)), ..fixed(Strategy::Selective, 4) };
+fn an_unsolicited_answer_replaces_a_lost_request() {
+    let options = Options { nak_delay: Some(Duration(4 * MS)), ..fixed(Strategy::Selective, 4) };
     let mut script = Script::open(options);
     script.path.slot = Duration(MS / 2);
     script.lose(&[">0.0:1", ">0.0:3"]);
     script.path.send(0, 4000);
-    // Packets 0 and 2 come 1 ms after each other; 4 ms of silence are told.
+    // Packets 0 and 2 come 1 ms after each other; 4 ms of silence are reported.
     let trace = ["0 -> 0.0 0 (1) 2 (3?)", "6.5 <- 0.0 missing 1 3", "8 -> 0.1 1 3?", "10 <- 0.1 all"];
     assert_eq!(script.until(100), trace);
 }

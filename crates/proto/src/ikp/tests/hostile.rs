@@ -1,4 +1,4 @@
-//! Peers that say anything: no panic, nothing outside of what was granted, nothing without bound, and who is honest is served.
+//! Peers that send anything: no panic, nothing beyond the grants, nothing unbounded, and honest peers are served.
 
 use crate::blast::{Header, Kind};
 use crate::ikp::client::State;
@@ -27,7 +27,7 @@ fn header() -> impl Strategy<Value = Header> {
     let start = prop_oneof![
         (0_u64..6000).prop_map(|at| 1 << 32 | at),
         0_u64..6000,
-        Just(Options::v().fitted()).prop_map(|options| crate::ikp::options::Terms::of(&options).pack()),
+        Just(Options::v().fitted()).prop_map(|options| crate::ikp::options::ClientParameters::of(&options).pack()),
         any::<u64>()
     ];
     let index = prop_oneof![0_u16..8, Just(32), any::<u16>()];
@@ -46,7 +46,7 @@ fn packets() -> impl Strategy<Value = Vec<(Header, Vec<u8>, u64)>> {
     prop::collection::vec((header(), body, 0_u64..30_000_000), 0..60)
 }
 
-/// What a machine has to say now; far less than a hostile peer could ask for.
+/// The output of a machine now; far less than a hostile peer could request.
 fn drain(mut poll: impl FnMut() -> Option<Output>) -> Vec<Output> {
     let said: Vec<_> = core::iter::from_fn(&mut poll).take(10_000).collect();
     assert!(said.len() < 10_000);
@@ -57,7 +57,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_between_them_holds(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_exchange_keeps_the_invariants(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         crate::ikp::fuzzing::packets(&bytes);
     }
 }
@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn no_client_makes_a_server_go_beyond_what_it_asked_for(packets in packets(), to: bool) {
+    fn no_client_makes_a_server_exceed_its_requests(packets in packets(), to: bool) {
         let mut server = Server::new(&Options::v(), 7);
         let mut honest = Client::new(&Options::v(), 7, 0);
         let mut now = Instant(1);
@@ -135,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn who_is_honest_is_served_among_strangers(packets in packets()) {
+    fn honest_clients_are_served_among_strangers(packets in packets()) {
         let mut server = Server::new(&Options::v(), 9);
         let mut client = Client::new(&Options::v(), 9, 0);
         let mut now = Instant(1);

@@ -46,7 +46,7 @@ fn script(below: &mut impl FnMut(u64) -> u64, grants: Grants, room: u32) -> Vec<
 fn one(options: Options, seed: Seed) {
     let mut draw = seed.generator();
     let mut below = move |n: u64| draw.next_u64() % n;
-    let [loss, double, late] = [below(30), below(15), below(30)];
+    let [loss, back_off, late] = [below(30), below(15), below(30)];
     let base = 20_000 + below(2_000_000);
     let jitter = 1 + below(5 * base);
     let fixed = below(3) == 0;
@@ -59,7 +59,7 @@ fn one(options: Options, seed: Seed) {
         if fate(100) < loss {
             return Vec::new();
         }
-        let copies = if fate(100) < double { 2 } else { 1 };
+        let copies = if fate(100) < back_off { 2 } else { 1 };
         (0..copies).map(|_| Duration(base + if fate(100) < late { fate(jitter) } else { 0 })).collect()
     };
     // Numbers wrap in every schedule.
@@ -71,11 +71,11 @@ fn one(options: Options, seed: Seed) {
         world.send(below(u64::from(options.room()) + 1) as u32, grants);
         world.finish(400_000);
         assert_eq!(world.client.state(), State::Idle);
-        assert!(world.is_right(), "{options:?} {grants:?} {:?} {:?}", world.script, world.client.seen());
+        assert!(world.is_right(), "{options:?} {grants:?} {:?} {:?}", world.script, world.client.counters());
         let deliveries = world.deliveries[&world.transaction];
         assert!(if options.once { deliveries == 1 } else { deliveries >= 1 });
     }
-    assert_eq!((world.client.seen().violations, world.server.seen().violations), (0, 0));
+    assert_eq!((world.client.counters().violations, world.server.counters().violations), (0, 0));
     assert!(world.now < START + Duration(3_600_000_000_000), "it took {}", world.now - START);
 }
 
@@ -112,7 +112,7 @@ fn several_blasts_of_a_move_are_on_their_way() {
 
 #[test]
 fn repeated_deliveries_do_happen() {
-    // Otherwise the tests above would say nothing of at-least-once.
+    // Otherwise the tests above would not test at-least-once.
     let mut replies = 0;
     let hand = move |side: usize, _: &Header| {
         replies += u32::from(side == 1);

@@ -1,4 +1,4 @@
-//! Packet by packet: what is said when, as the protocol is described. Times in us; the path takes 100.
+//! Packet by packet: which packet leaves when, as the protocol is described. Times in us; the path takes 100.
 
 use super::world::{Act, START, World};
 use crate::blast::{Header, Interval, Kind};
@@ -14,7 +14,8 @@ fn fixed(options: Options) -> Options {
     Options { interval, patience: Duration(20_000_000), ..options }
 }
 
-/// What is said until the message has come to an end, on a path that loses what `loses` says of the nth packet (from 0).
+/// All packets until the message has ended, on a path that loses the nth packet (from 0) if `loses` returns true for
+/// it.
 fn said(options: Options, message: u32, grants: Grants, script: &[Act], lost: &[usize]) -> Vec<String> {
     let mut world = world(options, lost.to_vec());
     world.script = script.to_vec();
@@ -64,7 +65,7 @@ fn a_lost_send_is_sent_again() {
 }
 
 #[test]
-fn a_lost_reply_is_said_again_where_duplicates_are_suppressed() {
+fn a_lost_reply_is_repeated_where_duplicates_are_suppressed() {
     let mut world = world(fixed(Options::once()), alloc::vec![1]);
     world.script = alloc::vec![REPLY];
     world.send(32, NONE);
@@ -78,7 +79,7 @@ fn a_lost_reply_is_said_again_where_duplicates_are_suppressed() {
             "5100 <- Reply 1 round 1 +32"
         ]
     );
-    assert_eq!((world.deliveries[&1], world.server.seen().repeated), (1, 1));
+    assert_eq!((world.deliveries[&1], world.server.counters().repeated), (1, 1));
 }
 
 #[test]
@@ -97,7 +98,7 @@ fn a_message_that_is_worked_on_is_pending() {
 }
 
 #[test]
-fn a_pending_message_is_asked_about_less_and_less_often() {
+fn a_pending_message_is_repeated_less_and_less_often() {
     let sends = said(
         Options { patience: Duration(4_000_000_000), ..Options::v() },
         32,
@@ -127,7 +128,7 @@ fn a_move_to_is_a_blast_and_one_answer() {
 }
 
 #[test]
-fn what_is_lost_of_a_move_to_is_sent_again_from_the_first_packet_missing() {
+fn a_move_to_is_resent_from_the_first_missing_packet() {
     let grants = Grants { readable: 0, writable: 3000 };
     assert_eq!(
         said(fixed(Options::v()), 32, grants, &[Act::To(0, 3000), REPLY], &[2]),
@@ -146,7 +147,7 @@ fn what_is_lost_of_a_move_to_is_sent_again_from_the_first_packet_missing() {
 }
 
 #[test]
-fn a_move_from_is_asked_for_and_comes_as_a_blast() {
+fn a_move_from_is_requested_and_comes_as_a_blast() {
     let grants = Grants { readable: 4000, writable: 0 };
     assert_eq!(
         said(fixed(Options::v()), 1056, grants, &[Act::From(1000, 2000), Act::From(0, 1000), REPLY], &[]),
@@ -164,9 +165,9 @@ fn a_move_from_is_asked_for_and_comes_as_a_blast() {
 }
 
 #[test]
-fn a_lost_question_is_asked_again_and_a_lost_answer_is_none_of_the_next_ranges() {
+fn lost_requests_are_repeated_and_late_answers_ignored() {
     let grants = Grants { readable: 4000, writable: 0 };
-    // Lost: the first question, and the answer to the first range.
+    // Lost: the first request, and the answer to the first range.
     assert_eq!(
         said(fixed(Options::v()), 1056, grants, &[Act::From(0, 1000), Act::From(3000, 1000), REPLY], &[1, 6]),
         [
@@ -250,12 +251,12 @@ fn old_packets_are_of_no_transaction() {
         assert!(world.is_right());
     }
     assert!(world.deliveries.values().all(|times| *times == 1));
-    assert!(world.client.seen().stale > 20 && world.server.seen().stale > 20);
-    assert_eq!((world.client.seen().violations, world.server.seen().violations), (0, 0));
+    assert!(world.client.counters().stale > 20 && world.server.counters().stale > 20);
+    assert_eq!((world.client.counters().violations, world.server.counters().violations), (0, 0));
 }
 
 #[test]
-fn nothing_moves_beyond_what_was_granted() {
+fn nothing_moves_beyond_the_grants() {
     use crate::ikp::server::Mistake;
     let mut world = world(fixed(Options::v()), Vec::new());
     world.send(32, Grants { readable: 100, writable: 200 });
@@ -273,5 +274,5 @@ fn nothing_moves_beyond_what_was_granted() {
     let reply = Header { blast: 1, length: 10, start: 195, ..Header::new(Kind::Reply, 7) };
     world.put(1, &reply, &[9; 10]);
     world.step();
-    assert_eq!((world.client.seen().violations, world.client.state()), (3, State::Sending));
+    assert_eq!((world.client.counters().violations, world.client.state()), (3, State::Sending));
 }

@@ -202,10 +202,10 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
                 self.memory[at as usize..at as usize + payload.len()].copy_from_slice(payload);
             }
             client::Arrival::Reply { message, offset, data } => {
-                let (told, bytes) = payload.split_at(message as usize);
+                let (text, bytes) = payload.split_at(message as usize);
                 assert_eq!(bytes.len(), data as usize);
                 self.memory[offset as usize..(offset + data) as usize].copy_from_slice(bytes);
-                self.replied = Some(told.first().map_or(1, |byte| u64::from(*byte)));
+                self.replied = Some(text.first().map_or(1, |byte| u64::from(*byte)));
             }
             client::Arrival::Nothing | client::Arrival::Refused => {}
         }
@@ -233,9 +233,9 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
         let count = self.deliveries.entry(message.transaction).or_default();
         *count += 1;
         assert_eq!(payload.len() as u32, message.bytes + message.carried);
-        let (told, carried) = payload.split_at(message.bytes as usize);
-        assert!(told.iter().enumerate().all(|(at, byte)| *byte == at as u8));
-        assert!(carried.iter().zip(0..).all(|(seen, at)| *seen == byte(message.transaction, 0, at)));
+        let (text, carried) = payload.split_at(message.bytes as usize);
+        assert!(text.iter().enumerate().all(|(at, byte)| *byte == at as u8));
+        assert!(carried.iter().zip(0..).all(|(counters, at)| *counters == byte(message.transaction, 0, at)));
         self.process = Process {
             acts: self.scripts[&message.transaction].iter().copied().collect(),
             message: Some(message),

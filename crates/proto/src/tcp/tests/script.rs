@@ -1,4 +1,5 @@
-//! One end with a script instead of a peer: the test says what arrives and when, and reads what leaves as lines of a trace.
+//! One end with a script instead of a peer: the test defines what arrives and when, and reads the output as lines of a
+//! trace.
 //!
 //! A line is `ms first:end(bytes) ack n`, with numbers counted from each side's SYN; `F`, `S`, `R` before it are flags.
 

@@ -36,7 +36,7 @@ fn a_lost_syn_leaves_again_after_one_three_and_seven_seconds() {
     let mut script = Script::dials(Options::default(), 1000);
     assert_eq!(script.until(7000), ["0 S 0:0(0)", "1000 S 0:0(0)", "3000 S 0:0(0)", "7000 S 0:0(0)"]);
     script.until(130_000);
-    assert!(script.end.is_broken());
+    assert!(script.end.broken);
     assert_eq!(script.end.receive(script.now(), 1), Received::Broken);
 }
 
@@ -65,7 +65,7 @@ fn nagle_holds_a_small_segment_until_the_one_before_is_acknowledged() {
 }
 
 #[test]
-fn nagle_lets_go_of_what_a_write_without_room_has_handed_over() {
+fn a_write_without_room_overrides_nagle() {
     let mut script = Script::open(Options { send_buffer: Some(250), ..Options::default() }, 20, 65_535);
     script.end.send(script.now(), 100);
     assert_eq!(script.until(20), ["20 1:101(100) ack 1"]);
@@ -74,7 +74,7 @@ fn nagle_lets_go_of_what_a_write_without_room_has_handed_over() {
 }
 
 #[test]
-fn three_selective_acknowledgements_bring_back_what_is_missing() {
+fn three_selective_acknowledgements_cause_a_retransmission() {
     let mut script = sending(10);
     script.until(20);
     script.ack(40, 1, &[(at(1), at(2))]);
@@ -90,12 +90,12 @@ fn three_selective_acknowledgements_bring_back_what_is_missing() {
 }
 
 #[test]
-fn a_window_that_shrinks_lets_leave_in_proportion_to_what_arrives() {
+fn a_shrinking_window_sends_in_proportion_to_arrivals() {
     let mut script = Script::open(Options { congestion: Algorithm::Reno, ..Options::default() }, 20, 65_535);
     script.end.send(script.now(), u64::from(20 * FULL));
     script.until(20);
-    // The first is lost, nine arrive: two let new segments leave, the third the lost one, then one leaves for every two until
-    // as many are on their way as may.
+    // The first is lost, nine arrive: two cause new segments, the third the retransmission, then one leaves for every
+    // two until the window is full.
     let mut left = Vec::new();
     for n in 1..10 {
         script.ack(40 + u64::from(n), 1, &[(at(1), at(n + 1))]);
@@ -111,7 +111,7 @@ fn the_last_segment_is_sent_again_after_two_round_trips() {
     script.ack(40, at(2), &[]);
     // One segment is out: two round trips and the longest that its acknowledgement may be delayed, or the time-out.
     assert_eq!(script.until(300), [format!("260 {}:{}({FULL}) ack 1", at(2), at(3))]);
-    // It is acknowledged: a loss was repaired that nothing else tells of, so the window shrinks.
+    // It is acknowledged: the probe repaired a loss that no acknowledgement shows, so the window shrinks.
     script.ack(280, at(3), &[]);
     assert_eq!(script.end.facts(script.now()).threshold, 7);
 }
@@ -129,7 +129,7 @@ fn time_outs_double() {
 }
 
 #[test]
-fn a_closed_window_is_asked_again_and_again() {
+fn a_closed_window_is_probed_again_and_again() {
     let mut script = Script::open(Options::default(), 20, 2 * FULL as u16);
     script.end.send(script.now(), u64::from(4 * FULL));
     assert_eq!(script.until(20), full(20, 0, 2));
@@ -162,7 +162,7 @@ fn a_single_segment_is_acknowledged_after_40_ms_and_two_at_once() {
 }
 
 #[test]
-fn a_gap_is_told_at_once_and_so_is_its_end() {
+fn a_gap_and_its_end_are_acknowledged_at_once() {
     let mut script = open();
     script.data(30, at(1), FULL, 1, NONE);
     assert_eq!(script.until(30), [format!("30 1:1(0) ack 1 sack {}:{}", at(1), at(2))]);
@@ -200,7 +200,7 @@ fn a_lost_fin_leaves_again() {
 }
 
 #[test]
-fn a_reset_breaks_it_and_what_arrived_can_still_be_taken() {
+fn after_a_reset_received_data_can_still_be_read() {
     let mut script = open();
     script.data(30, 1, 10, 1, NONE);
     script.data(31, 11, 0, 1, Flags::RST);
@@ -211,14 +211,14 @@ fn a_reset_breaks_it_and_what_arrived_can_still_be_taken() {
 }
 
 #[test]
-fn a_reset_that_is_only_near_is_questioned() {
+fn an_inexact_reset_is_challenged() {
     let mut script = open();
     script.data(30, 100, 0, 1, Flags::RST);
     assert_eq!((script.until(30), script.state()), (["30 1:1(0) ack 1".to_string()].to_vec(), State::Established));
 }
 
 #[test]
-fn breaking_off_tells_the_peer() {
+fn an_abort_resets_the_peer() {
     let mut script = open();
     script.end.abort();
     assert_eq!(script.until(20), ["20 R 1:1(0)"]);
@@ -226,7 +226,7 @@ fn breaking_off_tells_the_peer() {
 }
 
 #[test]
-fn after_a_pause_slow_start_begins_anew() {
+fn after_a_pause_slow_start_begins_again() {
     let mut script = sending(30);
     script.until(20);
     script.ack(40, at(10), &[]);
@@ -240,10 +240,10 @@ fn after_a_pause_slow_start_begins_anew() {
 }
 
 #[test]
-fn silence_is_given_up_when_that_was_asked_for() {
+fn a_silent_peer_is_given_up_with_a_timeout() {
     let timeout = Some(Duration(3000 * MS));
     let mut script = Script::open(Options { timeout, ..Options::default() }, 20, 1000);
     assert_eq!(script.until(3019), [] as [&str; 0]);
     assert_eq!(script.until(3020), ["3020 R 1:1(0)"]);
-    assert!(script.end.is_broken());
+    assert!(script.end.broken);
 }

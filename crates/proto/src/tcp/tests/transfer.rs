@@ -1,4 +1,4 @@
-//! Whole transfers: what is sent arrives, once and in order, whatever the path does, and they always end.
+//! Whole transfers: everything sent arrives, once and in order, on any path, and every transfer ends.
 
 use super::path::{Fate, Path};
 use crate::tcp::{Algorithm, Options, State};

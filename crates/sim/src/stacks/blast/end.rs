@@ -13,7 +13,7 @@ use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
 use stackline_events::Keyword;
-use stackline_proto::blast::told::Teller;
+use stackline_proto::blast::trace::Tracer;
 use stackline_proto::blast::{Arrival, Connection, Failure as Broken, Options, Output, State};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -118,7 +118,7 @@ pub(crate) struct End {
     alarm: Cell<Option<Instant>>,
     machine: RefCell<Machine>,
     /// While the run is traced.
-    teller: RefCell<Option<Teller>>,
+    tracer: RefCell<Option<Tracer>>,
 }
 
 impl fmt::Debug for End {
@@ -155,7 +155,7 @@ impl End {
             blocked: Cell::new(false),
             alarm: Cell::new(None),
             machine: RefCell::new(machine),
-            teller: RefCell::default(),
+            tracer: RefCell::default(),
         }
     }
 
@@ -176,7 +176,7 @@ impl End {
     pub(super) fn arrived(self: &Rc<Self>, datagram: &Datagram, executor: &Executor) {
         let Some(arrived) = self.wire.read(datagram) else { return };
         if executor.log.is_some() {
-            self.teller.borrow_mut().get_or_insert_default().arrived(&arrived.header);
+            self.tracer.borrow_mut().get_or_insert_default().arrived(&arrived.header);
         }
         let mut machine = self.machine.borrow_mut();
         let before = machine.seen();
@@ -222,13 +222,13 @@ impl End {
             let output = machine.connection.poll(now, 1);
             if let (Some(log), Some(output)) = (&executor.log, &output) {
                 let packet = machine.connection.options().packet;
-                let mut teller = self.teller.borrow_mut();
+                let mut tracer = self.tracer.borrow_mut();
                 let tell = |told| log.blast((self.wire.pair, self.side), now, told);
-                teller.get_or_insert_default().leaves(output, packet, tell);
+                tracer.get_or_insert_default().leaves(output, packet, tell);
             }
             match output {
                 Some(Output::Run(run)) => {
-                    machine.between = run.asks;
+                    machine.between = run.requests_ack;
                     self.send(self.wire.data_at(&run.header(0, 0), run.span(0)), executor);
                 }
                 Some(Output::Control(header, body)) => self.send(self.wire.control(&header, body), executor),

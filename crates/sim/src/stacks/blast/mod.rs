@@ -130,7 +130,7 @@ impl BlastPair {
 
     fn dial(&self, executor: &Executor) -> Rc<End> {
         let number = self.dialled.replace(self.dialled.get() + 1);
-        let connection = Connection::dial(executor.now(), &self.options, self.token, [0; 16], number);
+        let connection = Connection::connect(executor.now(), &self.options, self.token, [0; 16], number);
         let end = self.end(Side::Initiator, number, connection);
         end.touch(executor);
         end

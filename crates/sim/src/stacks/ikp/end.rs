@@ -12,7 +12,7 @@ use stackline_core::record::Transport;
 use stackline_core::time::Instant;
 use stackline_events::{Keyword, Value};
 use stackline_proto::blast::Kind;
-use stackline_proto::blast::told::{Teller, Told};
+use stackline_proto::blast::trace::{Event, Tracer};
 use stackline_proto::ikp::client::{self, State};
 use stackline_proto::ikp::server::{self, Message, Mistake, Progress};
 use stackline_proto::ikp::stack::{Answer, Verb};
@@ -78,7 +78,7 @@ pub(crate) struct End {
     machine: RefCell<Machine>,
     /// While the run is traced: the message that left last, and what is known of moves.
     said: Cell<Option<u32>>,
-    teller: RefCell<Option<Teller>>,
+    tracer: RefCell<Option<Tracer>>,
 }
 
 static SEND: Keyword = Keyword::new("IKP_SEND");
@@ -112,7 +112,7 @@ impl End {
             alarm: Cell::new(None),
             machine: RefCell::new(machine),
             said: Cell::new(None),
-            teller: RefCell::default(),
+            tracer: RefCell::default(),
         }
     }
 
@@ -223,10 +223,10 @@ impl End {
         let end = (self.wire.pair, self.side);
         let (header, keyword, cause) = match output {
             Output::Run(run) => {
-                let mut teller = self.teller.borrow_mut();
+                let mut tracer = self.tracer.borrow_mut();
                 // A move has places in a segment, not in a stream.
-                let tell = |told: Told| log.blast(end, now, Told { offset: None, ..told });
-                return teller.get_or_insert_default().run(run.packets(), tell);
+                let tell = |event: Event| log.blast(end, now, Event { offset: None, ..event });
+                return tracer.get_or_insert_default().run(run.packets(), tell);
             }
             Output::Control(header, _) if header.kind == Kind::Pending => (header, &PENDING, "asked"),
             Output::Control(..) => return,
@@ -294,7 +294,7 @@ impl End {
     pub(super) fn transport(&self) -> Option<Transport> {
         let machine = self.machine.borrow();
         let Role::Client(client) = &machine.role else { return None };
-        let (seen, patience) = (client.seen(), client.patience());
+        let (seen, patience) = (client.counters(), client.rtt());
         Some(Transport {
             retransmits: seen.repeated,
             rtt_s: patience.smoothed().unwrap_or_default().seconds(),

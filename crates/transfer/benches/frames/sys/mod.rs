@@ -62,7 +62,7 @@ impl Bare {
     }
 }
 
-/// Messages of many frames: what stands before the payload, and the payload in the memory where it belongs.
+/// Messages of many frames: prefix, and payload in place.
 pub(crate) struct Many {
     fronts: Vec<[u8; 64]>,
     vectors: Vec<[libc::iovec; 2]>,

@@ -28,7 +28,7 @@ pub(super) struct Across {
     pub(super) now: Instant,
     wakes: Vec<[Option<Instant>; 2]>,
     order: u64,
-    agenda: BinaryHeap<Reverse<(Instant, u64, usize)>>,
+    events: BinaryHeap<Reverse<(Instant, u64, usize)>>,
     things: Vec<Option<(usize, What)>>,
     free: Vec<usize>,
 }
@@ -41,7 +41,7 @@ impl Across {
             now: Instant(1),
             wakes: Vec::new(),
             order: 0,
-            agenda: BinaryHeap::new(),
+            events: BinaryHeap::new(),
             things: Vec::new(),
             free: Vec::new(),
         }
@@ -88,7 +88,7 @@ impl Across {
             self.things.len() - 1
         });
         self.things[place] = Some((flow, what));
-        self.agenda.push(Reverse((at, self.order, place)));
+        self.events.push(Reverse((at, self.order, place)));
     }
 
     fn wake(&mut self, flow: usize, end: usize, at: Option<Instant>) {
@@ -150,10 +150,10 @@ impl Across {
     /// For so many seconds.
     pub(super) fn run(&mut self, seconds: f64) {
         let until = self.now + Duration::from_seconds(seconds);
-        while let Some(&Reverse((at, _, place))) = self.agenda.peek()
+        while let Some(&Reverse((at, _, place))) = self.events.peek()
             && at <= until
         {
-            self.agenda.pop();
+            self.events.pop();
             self.now = at;
             self.free.push(place);
             if let Some((flow, what)) = self.things[place].take() {

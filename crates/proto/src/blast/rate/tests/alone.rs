@@ -59,7 +59,7 @@ fn random_loss_that_breaks_tcp_slows_it_little() {
 }
 
 #[test]
-fn it_starts_within_some_round_trips_and_drains_what_was_too_much() {
+fn it_starts_within_some_round_trips_and_drains_the_excess() {
     let mut across = across(Link::new(100.0, 20.0, 1.0));
     across.run(0.3);
     assert!(shares(&mut across, 0.2)[0] > 0.7);
@@ -115,7 +115,7 @@ fn a_local_network_with_a_slow_scheduler_does_not_collapse_it() {
 }
 
 #[test]
-fn a_longer_route_is_believed_in_time() {
+fn a_longer_route_is_accepted_in_time() {
     let mut across = across(Link::new(50.0, 20.0, 2.0));
     across.run(3.0);
     across.link.delay = Duration(30 * MS);
@@ -150,7 +150,7 @@ fn the_users_rate_is_a_ceiling() {
 }
 
 #[test]
-fn silence_slows_it_down_once_a_round_trip_and_one_lost_question_does_not() {
+fn silence_slows_it_down_and_one_lost_request_does_not() {
     let mut rate = Rate::new(1500, None);
     let mut now = Instant(5_000 * MS);
     for round in 1..=8_u64 {

@@ -35,18 +35,18 @@ impl Blasts {
     /// With as many blasts in flight and as much buffer as the stack has by default; `left` bytes are to be sent.
     pub(super) fn new(now: Instant, pacing: Pacing, left: u64) -> Self {
         let options = Options { pacing, buffer: 4 << 20, ..Options::usual(Strategy::Selective, DATA) };
-        let dialling = Connection::dial(now, &options, [5; 16], [1; 16], 77);
+        let dialling = Connection::connect(now, &options, [5; 16], [1; 16], 77);
         Self { ends: [dialling, Connection::listen(&options, [5; 16], [2; 16])], left }
     }
 
     /// Bytes that arrived.
     pub(super) fn arrived(&self) -> u64 {
-        self.ends[1].receiver().seen().packets * u64::from(DATA)
+        self.ends[1].receiver().counters().packets * u64::from(DATA)
     }
 
     /// Packets that were sent again, and all.
     pub(super) fn sent(&self) -> (u64, u64) {
-        let sent = self.ends[0].sender().seen();
+        let sent = self.ends[0].sender().counters();
         (sent.repeated, sent.packets)
     }
 
@@ -55,7 +55,7 @@ impl Blasts {
         self.ends[0].sender().rate()
     }
 
-    /// What leaves that end now, and when to ask it again.
+    /// Packets that this end sends now, and its next deadline.
     pub(super) fn poll(&mut self, now: Instant, end: usize) -> (Vec<Packet>, Option<Instant>) {
         let connection = &mut self.ends[end];
         if end == 0 && connection.state() == State::Open && self.left > 0 {

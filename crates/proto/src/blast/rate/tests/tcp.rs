@@ -19,7 +19,7 @@ impl Tcp {
         Self { ends, got: 0, stopped: false }
     }
 
-    /// Segments that leave that end now, and when to ask it again.
+    /// Segments that this end sends now, and its next deadline.
     pub(super) fn poll(&mut self, now: Instant, end: usize) -> (Vec<Segment>, Option<Instant>) {
         if end == 0 && !self.stopped && self.ends[0].has_room() {
             self.ends[0].send(now, 64 << 20);

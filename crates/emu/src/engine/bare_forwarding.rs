@@ -1,0 +1,58 @@
+//! The least work a data path can do on this machine: frames received on one port are sent on the other. Benchmarks of
+//! the emulator compare with it; nothing else uses it.
+
+use super::header::VIRTIO;
+use super::probe::probe;
+use super::receive_batch::ReceiveBatch;
+use super::{Options, buffer::Buffer};
+use crate::sys::packet;
+use crate::sys::packet_wait::{Clock, Waiter, read};
+use crate::veth_port::VethPort;
+use stackline_core::time::Duration;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+const STOP: u64 = u64::MAX;
+
+/// Forwards between two ports until `stop` is readable; returns the number of frames and the processor time used.
+pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, Duration)> {
+    let begin = read(Clock::Thread);
+    let mut total = 0;
+    let mut waiter = Waiter::new()?;
+    probe(ports, &waiter, &Options { stamps: false, ..Options::default() })?;
+    for (token, port) in (0..).zip(ports) {
+        waiter.add(port.socket.as_fd(), token)?;
+    }
+    waiter.add(stop, STOP)?;
+    let mut batch = ReceiveBatch::new();
+    let mut frames: Vec<(Buffer, usize)> = Vec::with_capacity(packet::BATCH);
+    loop {
+        waiter.wait(None)?;
+        for token in waiter.ready_tokens() {
+            if token == STOP {
+                return Ok((total, Duration(read(Clock::Thread) - begin)));
+            }
+            let from = token as usize;
+            let Ok(count) = batch.receive(ports[from].socket.as_fd(), true) else { continue };
+            total += count as u64;
+            frames
+                .extend((0..count).filter_map(|slot| batch.take(slot)).map(|arrived| (arrived.buffer, arrived.length)));
+            pass(&mut frames, &ports[1 - from])?;
+        }
+    }
+}
+
+fn pass(frames: &mut Vec<(Buffer, usize)>, to: &VethPort) -> io::Result<()> {
+    for (frame, _) in frames.iter_mut() {
+        frame[VIRTIO..VIRTIO + 6].copy_from_slice(&to.host_mac);
+    }
+    while !frames.is_empty() {
+        match packet::send(to.socket.as_fd(), frames.iter().map(|(frame, length)| &frame[..*length])) {
+            Ok(sent) => drop(frames.drain(..sent)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => drop(frames.remove(0)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! The loop: wait, receive, forward, send.
+
+use super::buffer;
+use super::frame::Frame;
+use super::handle::Restart;
+use super::header;
+use super::receive_batch::{ReceiveBatch, ReceivedFrame};
+use super::statistics::{Foreign, count};
+use super::{Arrival, Engine, Report};
+use crate::sys::packet;
+use crate::sys::packet_wait::{Schedule, schedule, set_schedule, set_timer_slack};
+use stackline_core::time::Instant;
+use stackline_net::Packet;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Tokens of descriptors that are no sockets.
+const STOP: u64 = u64::MAX;
+const WAKEUP: u64 = u64::MAX - 1;
+
+/// How long to wait before a full socket is tried again, in ns.
+const AGAIN: u64 = 50_000;
+
+/// Why a wait ended.
+#[derive(Default)]
+struct WakeReason {
+    stop: bool,
+    wakeup: bool,
+}
+
+/// Requested niceness: before all ordinary threads.
+const NICE: i32 = -10;
+/// Requested time slice, in ns: threads with a short slice run sooner.
+const TURN: u64 = 100_000;
+
+/// Raises the priority of this thread as far as permitted; returns a description. Not real-time scheduling: a spinning
+/// thread would be throttled for a part of every second.
+fn raise_priority(before: Option<Schedule>) -> String {
+    let Some(before) = before.filter(|before| before.policy == 0) else {
+        return "scheduled as the thread was".into();
+    };
+    let candidates = [(NICE, TURN), (before.nice, TURN), (NICE, 0)];
+    let granted = candidates.into_iter().find(|(nice, turn)| {
+        let nice = before.nice.min(*nice);
+        set_schedule(before.with(nice, *turn)).is_ok()
+    });
+    match granted {
+        Some((NICE, TURN)) => format!("scheduled with niceness {NICE} and turns of 100 us"),
+        Some((_, TURN)) => format!("scheduled with turns of 100 us (without the right to niceness {NICE})"),
+        Some(_) => format!("scheduled with niceness {NICE}"),
+        None => "scheduled like every other thread: nothing better was granted".into(),
+    }
+}
+
+impl Engine {
+    /// Forwards frames until `stop` is readable.
+    pub fn run(&mut self, stop: BorrowedFd<'_>) -> io::Result<Report> {
+        let slack = set_timer_slack(1);
+        let before = schedule();
+        self.mechanisms.descriptions.push(raise_priority(before.as_ref().ok().copied()));
+        self.waiter.add(stop, STOP)?;
+        self.waiter.add(self.handle.wakeup(), WAKEUP)?;
+        let ended = self.serve();
+        let forgotten = self.waiter.remove(stop).and(self.waiter.remove(self.handle.wakeup()));
+        set_timer_slack(slack);
+        if let Ok(before) = before {
+            // Lowering the priority is always permitted.
+            let _ = set_schedule(before);
+        }
+        let report = self.collect_drops().map(|()| self.report());
+        self.mechanisms.descriptions.pop();
+        self.handle.end(report.as_ref().ok().cloned());
+        ended.and(forgotten).and(report)
+    }
+
+    fn serve(&mut self) -> io::Result<()> {
+        let mut batch = ReceiveBatch::new();
+        let restart = self.handle.take_restart().unwrap_or(Restart { seed: self.seed, record: None });
+        self.restart(restart, &mut batch)?;
+        self.handle.begin();
+        loop {
+            let reason = self.wait()?;
+            if reason.wakeup {
+                self.handle_requests(&mut batch)?;
+            }
+            if reason.stop {
+                return Ok(());
+            }
+            self.round(&mut batch)?;
+        }
+    }
+
+    fn handle_requests(&mut self, batch: &mut ReceiveBatch) -> io::Result<()> {
+        let handle = self.handle.clone();
+        let (restart, number) = handle.take_requests();
+        if let Some(restart) = restart {
+            self.restart(restart, batch)?;
+            self.ready.clear();
+        }
+        self.collect_drops()?;
+        handle.answer(number, self.report());
+        Ok(())
+    }
+
+    /// Waits for frames, or until shortly before the next departure.
+    fn wait(&mut self) -> io::Result<WakeReason> {
+        let timeout = self.timeout();
+        self.waiter.wait(timeout)?;
+        let mut reason = WakeReason::default();
+        self.ready.clear();
+        for token in self.waiter.ready_tokens() {
+            match token {
+                STOP => reason.stop = true,
+                WAKEUP => reason.wakeup = true,
+                queue => self.ready.push(queue as u32),
+            }
+        }
+        Ok(reason)
+    }
+
+    /// How long it may sleep, in ns; no limit when nothing is in transit.
+    fn timeout(&self) -> Option<u64> {
+        let due = self.machine.deadline().map(|(due, _)| due.since(self.origin.now()).0);
+        let due = due.map(|ns| match self.mechanisms.spins {
+            true => ns.saturating_sub(self.options.spin.0),
+            false => ns,
+        });
+        let again = self.blocked.then_some(AGAIN);
+        due.into_iter().chain(again).min()
+    }
+
+    fn round(&mut self, batch: &mut ReceiveBatch) -> io::Result<()> {
+        for turn in 0..self.ready.len() {
+            self.receive(self.ready[turn], batch)?;
+        }
+        if self.ready.len() > 1 {
+            // By number too: only the stable sort, which allocates, keeps the order of equal instants.
+            self.arrivals.sort_unstable_by_key(|arrival| (arrival.at, arrival.number));
+        }
+        self.forward();
+        self.send();
+        Ok(())
+    }
+
+    /// Receives a batch of frames from a host's socket.
+    fn receive(&mut self, queue: u32, batch: &mut ReceiveBatch) -> io::Result<()> {
+        let from = &self.queues[queue as usize];
+        let count = match batch.receive(from.socket(), from.header) {
+            Ok(count) => count,
+            Err(error) => return self.unreadable(error),
+        };
+        let (now, believed) = self.origin.compare();
+        for slot in 0..count {
+            match batch.take(slot) {
+                Some(arrived) => self.accept_frame(queue, arrived, now, believed),
+                None => self.statistics.count_foreign(Foreign::TooLong),
+            }
+        }
+        Ok(())
+    }
+
+    fn unreadable(&mut self, error: io::Error) -> io::Result<()> {
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EINTR) => Ok(()),
+            // One frame of a kind that the virtio-net header cannot describe, or its interface going down.
+            Some(libc::EINVAL | libc::ENETDOWN) => {
+                self.statistics.count_foreign(Foreign::Unreadable);
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    fn accept_frame(&mut self, queue: u32, arrived: ReceivedFrame, now: Instant, believed: bool) {
+        let ReceivedFrame { buffer, length, stamp } = arrived;
+        let at = match stamp.filter(|_| believed) {
+            Some(stamp) => match self.origin.instant(stamp) {
+                Some(at) => at.min(now),
+                None => return self.statistics.count_foreign(Foreign::SentEarlier),
+            },
+            None => now,
+        };
+        if stamp.is_some() && believed {
+            self.statistics.waited.record(now.since(at).0);
+        }
+        let header = match header::read(&buffer[..length]) {
+            Ok(header) => header,
+            Err(unsupported) => return self.statistics.count_foreign(unsupported.into()),
+        };
+        let Some(to) = self.queue_of(header.to) else { return self.statistics.count_foreign(Foreign::UnknownHost) };
+        count(&mut self.statistics.received, header.segments);
+        if buffer::taken() > self.options.memory {
+            self.statistics.lost.memory += 1;
+            return;
+        }
+        let packet = Packet {
+            number: 0,
+            from: self.queues[queue as usize].port.node,
+            to: self.queues[to as usize].port.node,
+            flow: header.flow,
+            ecn: header.ecn,
+            segments: header.segments,
+            payload: Frame::new(buffer, length, &header),
+        };
+        self.arrivals.push(Arrival { at, number: self.arrivals.len() as u32, packet });
+    }
+
+    /// Passes received frames through the machine, each at its instant, up to now.
+    fn forward(&mut self) {
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        for Arrival { at, packet, .. } in arrivals.drain(..) {
+            // Otherwise packets due before would meet packets that came after.
+            self.deliver(at);
+            self.floor = self.floor.max(at);
+            self.machine.handle(self.floor, packet);
+        }
+        self.arrivals = arrivals;
+        self.deliver(self.origin.now());
+    }
+
+    /// Moves what is due by then to the transmit queues.
+    fn deliver(&mut self, until: Instant) {
+        while let Some(delivery) = self.machine.poll(until) {
+            self.floor = self.floor.max(delivery.due);
+            let Packet { to, segments, payload, .. } = delivery.packet;
+            let Some(&queue) = self.of_node.get(to.0 as usize) else { continue };
+            if self.queues[queue as usize].put(delivery.due, segments, payload) {
+                self.outgoing.push(queue);
+            }
+        }
+    }
+
+    /// Sends what is due, on each queue that has something.
+    fn send(&mut self) {
+        let Self { queues, outgoing, origin, statistics, .. } = self;
+        outgoing.retain(|queue| !queues[*queue as usize].send(origin, statistics));
+        self.blocked = !self.outgoing.is_empty();
+    }
+
+    /// Collects the sockets' counts of dropped frames.
+    fn collect_drops(&mut self) -> io::Result<()> {
+        for queue in &self.queues {
+            self.statistics.lost.unread += packet::take_drops(queue.socket())?;
+        }
+        Ok(())
+    }
+}

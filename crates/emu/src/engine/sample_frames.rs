@@ -1,0 +1,111 @@
+//! Frames for tests, and a plain segmentation of trains by the kernel's rules, to compare cuts with.
+
+use super::header::{GSO_ECN, GSO_TCP, GSO_UDP, NETWORK, VIRTIO, word};
+
+fn train(protocol: u8, kind: u8, full: u16, transport: &[u8], checksum: u16, data: usize) -> Vec<u8> {
+    let mut frame = vec![1, kind];
+    let headers = 14 + 20 + transport.len() as u16;
+    for value in [headers, full, 34, checksum] {
+        frame.extend(value.to_ne_bytes());
+    }
+    frame.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
+    let total = (20 + transport.len() + data) as u16;
+    frame.extend([0x45, 0x02]);
+    frame.extend(total.to_be_bytes());
+    frame.extend([0xff, 0xfe, 0x40, 0, 64, protocol, 0, 0, 10, 71, 0, 1, 10, 71, 0, 2]);
+    let sum = checksum_of(&frame[NETWORK..NETWORK + 20]);
+    frame[NETWORK + 10..NETWORK + 12].copy_from_slice(&sum.to_be_bytes());
+    frame.extend(transport);
+    frame.extend((0..data).map(|i| (i * 7 + i / 256) as u8));
+    let pseudo = !checksum_of(&pseudo_header(&frame[NETWORK..]));
+    let at = NETWORK + 20 + usize::from(checksum);
+    frame[at..at + 2].copy_from_slice(&pseudo.to_be_bytes());
+    frame
+}
+
+/// A train with timestamps in its header, CWR on its first and PSH, FIN on its last segment.
+pub(crate) fn tcp_train(full: u16, data: usize) -> Vec<u8> {
+    let mut header = vec![0x13, 0x89, 0x1f, 0x90, 0xff, 0xff, 0xf0, 0, 1, 2, 3, 4, 0x80, 0x99, 1, 0, 0, 0, 0, 0];
+    header.extend([1, 1, 8, 10, 9, 9, 9, 9, 8, 8, 8, 8]);
+    train(6, GSO_TCP | GSO_ECN, full, &header, 16, data)
+}
+
+/// A train of datagrams.
+pub(crate) fn udp_train(full: u16, data: usize) -> Vec<u8> {
+    let length = (8 + data) as u16;
+    let mut header = vec![0x13, 0x89, 0x1f, 0x90];
+    header.extend(length.to_be_bytes());
+    header.extend([0, 0]);
+    train(17, GSO_UDP, full, &header, 6, data)
+}
+
+fn checksum_of(bytes: &[u8]) -> u16 {
+    let mut sum: u64 = bytes.chunks(2).map(|c| u64::from(c[0]) << 8 | c.get(1).map_or(0, |b| u64::from(*b))).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+fn pseudo_header(packet: &[u8]) -> Vec<u8> {
+    let mut bytes = packet[12..20].to_vec();
+    bytes.extend([0, packet[9]]);
+    bytes.extend((word(packet, 2) - 20).to_be_bytes());
+    bytes
+}
+
+/// The packet as it is on the wire: checksum computed where it was left open, without virtio-net and Ethernet header.
+pub(crate) fn finish(frame: &[u8]) -> Vec<u8> {
+    let mut packet = frame[NETWORK..].to_vec();
+    assert_eq!(checksum_of(&packet[..20]), 0, "sum of the IPv4 header");
+    if frame[0] & 1 != 0 {
+        let own = |at: usize| usize::from(u16::from_ne_bytes([frame[at], frame[at + 1]]));
+        let start = own(6) + VIRTIO - NETWORK;
+        let sum = checksum_of(&packet[start..]);
+        packet[start + own(8)..start + own(8) + 2].copy_from_slice(&sum.to_be_bytes());
+        let mut all = pseudo_header(&packet);
+        all.extend(&packet[start..]);
+        assert_eq!(checksum_of(&all), 0, "sum of the whole segment");
+    }
+    packet
+}
+
+/// Every segment of a train as it is on the wire.
+pub(crate) fn segment(frame: &[u8]) -> Vec<Vec<u8>> {
+    let tcp = frame[NETWORK + 9] == 6;
+    let headers = NETWORK + 20 + if tcp { 32 } else { 8 };
+    let full = usize::from(u16::from_ne_bytes([frame[4], frame[5]]));
+    let data = &frame[headers..];
+    if frame[1] == 0 || data.len() <= full {
+        return vec![finish(frame)];
+    }
+    let pieces: Vec<&[u8]> = data.chunks(full).collect();
+    let one = |(index, piece): (usize, &&[u8])| {
+        let mut packet = frame[NETWORK..headers].to_vec();
+        packet.extend(*piece);
+        let total = packet.len() as u16;
+        packet[2..4].copy_from_slice(&total.to_be_bytes());
+        let identification = word(&packet, 4).wrapping_add(index as u16);
+        packet[4..6].copy_from_slice(&identification.to_be_bytes());
+        packet[10..12].fill(0);
+        let sum = checksum_of(&packet[..20]);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        let checksum = if tcp {
+            let sequence = u32::from_be_bytes([packet[24], packet[25], packet[26], packet[27]]);
+            packet[24..28].copy_from_slice(&sequence.wrapping_add((index * full) as u32).to_be_bytes());
+            packet[33] &= if index + 1 < pieces.len() { !0x09 } else { 0xff };
+            packet[33] &= if index > 0 { !0x80 } else { 0xff };
+            36
+        } else {
+            packet[24..26].copy_from_slice(&(total - 20).to_be_bytes());
+            26
+        };
+        packet[checksum..checksum + 2].fill(0);
+        let mut all = pseudo_header(&packet);
+        all.extend(&packet[20..]);
+        let sum = checksum_of(&all);
+        packet[checksum..checksum + 2].copy_from_slice(&sum.to_be_bytes());
+        packet
+    };
+    pieces.iter().enumerate().map(one).collect()
+}

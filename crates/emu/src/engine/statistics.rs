@@ -1,0 +1,133 @@
+//! Counters and histograms of the data path: no allocation, a few additions a frame.
+
+use super::header::Unsupported;
+use super::report::{Lost, Spread, Traffic};
+use hdrhistogram::Histogram;
+use stackline_core::time::Duration;
+use stackline_net::Segments;
+use std::io;
+
+/// Why a frame does not belong to this network; in the order of [`FOREIGN`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Foreign {
+    NotIpv4,
+    Malformed,
+    Segmentation,
+    UnknownHost,
+    TooLong,
+    Unreadable,
+    Refused,
+    SentEarlier,
+}
+
+const FOREIGN: [&str; 8] = [
+    "not IPv4",
+    "malformed",
+    "a kind of segmentation that is not carried",
+    "for no host of this network",
+    "longer than any packet",
+    "the kernel cannot hand it over",
+    "the receiving interface does not take it",
+    "sent before the network was set going",
+];
+
+impl From<Unsupported> for Foreign {
+    fn from(unsupported: Unsupported) -> Self {
+        match unsupported {
+            Unsupported::NotIpv4 => Self::NotIpv4,
+            Unsupported::Malformed => Self::Malformed,
+            Unsupported::Segmentation => Self::Segmentation,
+        }
+    }
+}
+
+/// Times in a histogram, the exact maximum, and the number above a bound.
+pub(crate) struct Times {
+    histogram: Histogram<u64>,
+    max: u64,
+    bound: u64,
+    above: u64,
+}
+
+/// Longest time the histogram resolves, in ns: a minute.
+const LONGEST: u64 = 60_000_000_000;
+
+impl Times {
+    fn new(bound: Duration) -> io::Result<Self> {
+        let histogram = Histogram::new_with_bounds(1, LONGEST, 2).map_err(io::Error::other)?;
+        Ok(Self { histogram, max: 0, bound: bound.0, above: 0 })
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, ns: u64) {
+        self.histogram.saturating_record(ns);
+        self.max = self.max.max(ns);
+        self.above += u64::from(ns > self.bound);
+    }
+
+    fn clear(&mut self) {
+        self.histogram.reset();
+        self.max = 0;
+        self.above = 0;
+    }
+
+    /// Number above the bound.
+    pub(crate) const fn above(&self) -> u64 {
+        self.above
+    }
+
+    pub(crate) fn spread(&self) -> Spread {
+        let at = |quantile| Duration(self.histogram.value_at_quantile(quantile).min(self.max));
+        Spread { count: self.histogram.len(), p50: at(0.5), p99: at(0.99), p999: at(0.999), max: Duration(self.max) }
+    }
+}
+
+/// Everything that is counted.
+pub(crate) struct Statistics {
+    pub(crate) received: Traffic,
+    pub(crate) sent: Traffic,
+    foreign: [u64; FOREIGN.len()],
+    pub(crate) lost: Lost,
+    pub(crate) lateness: Times,
+    pub(crate) waited: Times,
+}
+
+impl Statistics {
+    /// All zero; departures later than `tolerable` are counted.
+    pub(crate) fn new(tolerable: Duration) -> io::Result<Self> {
+        Ok(Self {
+            received: Traffic::default(),
+            sent: Traffic::default(),
+            foreign: [0; FOREIGN.len()],
+            lost: Lost::default(),
+            lateness: Times::new(tolerable)?,
+            waited: Times::new(Duration(u64::MAX))?,
+        })
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.received = Traffic::default();
+        self.sent = Traffic::default();
+        self.foreign = [0; FOREIGN.len()];
+        self.lost = Lost::default();
+        self.lateness.clear();
+        self.waited.clear();
+    }
+
+    pub(crate) fn count_foreign(&mut self, why: Foreign) {
+        self.foreign[why as usize] += 1;
+    }
+
+    /// Foreign frames by reason, with packets between hosts without a path; without zeros.
+    pub(crate) fn foreign(&self, without_path: u64) -> Vec<(String, u64)> {
+        let all = FOREIGN.into_iter().zip(self.foreign).chain([("no path between its hosts", without_path)]);
+        all.filter(|(_, count)| *count > 0).map(|(why, count)| (why.into(), count)).collect()
+    }
+}
+
+/// Counts a frame.
+pub(crate) const fn count(traffic: &mut Traffic, segments: Segments) {
+    traffic.frames += 1;
+    traffic.packets += segments.count as u64;
+    traffic.bytes += segments.bytes();
+}

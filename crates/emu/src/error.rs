@@ -1,0 +1,59 @@
+//! The error of this crate, which is `core`'s, and what a refusal of the machine becomes.
+//!
+//! It lists the kernel settings that forbid namespaces, so that an error names the one in force.
+
+use std::fs;
+use std::io;
+
+pub use stackline_core::error::{Blame, Error, Result};
+
+/// The machine cannot do it; the simulated world needs nothing of it.
+pub(crate) fn environment(message: impl Into<String>) -> Error {
+    Error::environment(message).hint("`--in simulated` needs nothing of the machine")
+}
+
+/// A failed system call.
+pub(crate) fn call(what: &str, error: impl Into<io::Error>) -> Error {
+    environment(format!("{what} failed: {}", error.into()))
+}
+
+/// Namespaces that cannot be made, with the setting that forbids them if one is found.
+pub(crate) fn namespaces(what: &str, error: impl Into<io::Error>) -> Error {
+    let error = error.into();
+    let Some(setting) = SETTINGS.iter().find(|setting| setting.forbids()) else {
+        let reason = "perhaps a container or a security policy forbids it";
+        return environment(format!("an emulated network needs {what}, which failed: {error} ({reason})"));
+    };
+    let message = format!("an emulated network needs {what}, which {} forbids", setting.assignment());
+    let hint = format!("`--in simulated` needs nothing of the machine; or allow it: sysctl -w {}", setting.remedy);
+    Error::environment(message).hint(hint)
+}
+
+/// A setting of the kernel that forbids namespaces when it has that value.
+struct Setting {
+    name: &'static str,
+    forbidding: &'static str,
+    remedy: &'static str,
+}
+
+const SETTINGS: [Setting; 4] = [
+    Setting { name: "kernel.unprivileged_userns_clone", forbidding: "0", remedy: "kernel.unprivileged_userns_clone=1" },
+    Setting {
+        name: "kernel.apparmor_restrict_unprivileged_userns",
+        forbidding: "1",
+        remedy: "kernel.apparmor_restrict_unprivileged_userns=0",
+    },
+    Setting { name: "user.max_user_namespaces", forbidding: "0", remedy: "user.max_user_namespaces=10000" },
+    Setting { name: "user.max_net_namespaces", forbidding: "0", remedy: "user.max_net_namespaces=10000" },
+];
+
+impl Setting {
+    fn forbids(&self) -> bool {
+        let value = fs::read_to_string(format!("/proc/sys/{}", self.name.replace('.', "/")));
+        value.is_ok_and(|value| value.trim() == self.forbidding)
+    }
+
+    fn assignment(&self) -> String {
+        format!("sysctl {}={}", self.name, self.forbidding)
+    }
+}

@@ -1,0 +1,91 @@
+//! The largest packet each host may send, to each other host and at all. Computed from the network's paths.
+//!
+//! A host whose paths differ has an interface for the largest and routes for the others, as if every path's MTU had been
+//! discovered: the modelled routers send no ICMP messages.
+
+use stackline_core::network as plan;
+use stackline_core::random::Seed;
+use stackline_net::{Network, Node, Payload};
+
+/// Largest packet of IPv4, in bytes.
+const MOST: u64 = 65535;
+
+/// The MTUs of one host, in bytes of the network layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathMtus {
+    /// MTU of its interface: the largest packet from or to any host.
+    pub(crate) interface: u32,
+    /// To hosts not named below: the smallest of its paths' MTUs.
+    pub(crate) route: u32,
+    /// Hosts that larger packets may go to, by index in the network, with their MTU.
+    pub(crate) larger: Vec<(u32, u32)>,
+}
+
+/// The MTUs of each host, in the order of the network.
+pub(crate) fn path_mtus(network: &plan::Network) -> Vec<PathMtus> {
+    let hosts = network.hosts.len() as u32;
+    let first = network.links.first().map_or(plan::DEFAULT_MTU, plan::Link::mtu);
+    if network.links.iter().all(|link| link.mtu() == first) {
+        let mtu = first.min(MOST) as u32;
+        return vec![PathMtus { interface: mtu, route: mtu, larger: Vec::new() }; hosts as usize];
+    }
+    let machine = Network::<Nothing>::new(network, Seed::root(0), ());
+    let mtu = |from, to| machine.path(Node(from), Node(to), 0).map(|path| path.mtu.min(MOST) as u32);
+    (0..hosts).map(|host| mtus(host, hosts, &mtu)).collect()
+}
+
+fn mtus(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> PathMtus {
+    let others = || (0..hosts).filter(|other| *other != host);
+    let there: Vec<(u32, u32)> = others().filter_map(|other| Some((other, mtu(host, other)?))).collect();
+    let back = others().filter_map(|other| mtu(other, host));
+    let route = there.iter().map(|(_, mtu)| *mtu).min().unwrap_or(plan::DEFAULT_MTU as u32);
+    let interface = there.iter().map(|(_, mtu)| *mtu).chain(back).max().unwrap_or(route);
+    let larger = there.into_iter().filter(|(_, mtu)| *mtu > route).collect();
+    PathMtus { interface, route, larger }
+}
+
+/// Only paths are computed, nothing is sent.
+struct Nothing;
+
+impl Payload for Nothing {
+    fn split(&mut self, _at: u32) -> Self {
+        Self
+    }
+
+    fn mark(&mut self) {}
+
+    fn again(&self) -> Self {
+        Self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plan::{Host, Link};
+
+    fn network(mtus: &[u64]) -> plan::Network {
+        let hosts = (0..mtus.len()).map(|i| Host { name: format!("h{i}"), ..Host::default() }).collect();
+        let link = |(i, mtu): (usize, &u64)| Link {
+            ends: (format!("h{i}"), "s".into()),
+            mtu_bytes: Some(*mtu),
+            ..Link::default()
+        };
+        let switches = vec![plan::Switch { name: "s".into(), ..plan::Switch::default() }];
+        let links = mtus.iter().enumerate().map(link).collect();
+        plan::Network { name: "n".into(), hosts, switches, links }
+    }
+
+    #[test]
+    fn one_mtu_needs_no_routes() {
+        let all = path_mtus(&network(&[9000, 9000, 9000]));
+        assert_eq!(all, vec![PathMtus { interface: 9000, route: 9000, larger: Vec::new() }; 3]);
+    }
+
+    #[test]
+    fn each_pair_has_its_own_mtu() {
+        let mtu = |from: u32, to: u32| [9000, 9000, 1500].get(from.max(to) as usize).copied();
+        assert_eq!(mtus(0, 3, &mtu), PathMtus { interface: 9000, route: 1500, larger: vec![(1, 9000)] });
+        assert_eq!(mtus(2, 3, &mtu), PathMtus { interface: 1500, route: 1500, larger: Vec::new() });
+    }
+}

@@ -1,0 +1,171 @@
+//! Builds an emulated network's hosts: a network namespace each, connected to this process by a veth pair.
+//!
+//! ```text
+//! host's namespace   eth0  10.71.x.y/32, default via 169.254.71.1
+//!                     |
+//! central namespace  port N: a packet socket receives what the host sends, and sends what it is to receive
+//! ```
+//! Nothing of it has a name outside this process: everything is gone when the process ends.
+
+use crate::error::{self, Error, Result};
+use crate::namespace;
+use crate::path_mtu::{self, PathMtus};
+use crate::rtnl::{Batch, Refused, Rtnl};
+use crate::sys::raw;
+use crate::veth_port::{self, VethPort};
+use crate::wiring::{self, Pair};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use stackline_core::network::Network;
+use stackline_net::Node;
+use std::fs::File;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
+use std::sync::Mutex;
+use std::thread;
+
+/// File descriptors needed beside those of the hosts.
+const SPARE_FILES: u64 = 64;
+
+/// The hosts of a network; they exist as long as this value.
+#[derive(Debug)]
+pub struct Testbed {
+    /// The user namespace that owns the hosts, if there is one.
+    pub user: Option<File>,
+    /// In the order of the network.
+    pub hosts: Vec<Host>,
+}
+
+/// One host.
+#[derive(Debug)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Its network namespace.
+    pub net: File,
+}
+
+/// Makes the hosts and their ports. The process must have one thread; it leaves the machine's network for good.
+pub fn build(network: &Network) -> Result<(Testbed, Vec<VethPort>)> {
+    crate::CAPABILITIES.accepts(network)?;
+    check_limits(network.hosts.len())?;
+    let path_mtus = path_mtu::path_mtus(network);
+    let user = namespace::unshare_network()?;
+    set_up_central_namespace()?;
+    let nets = hosts(&path_mtus, marks(network))?;
+    let ports = (0..).zip(&path_mtus).map(|(number, mtus)| port(number, mtus)).collect::<Result<Vec<_>>>()?;
+    let hosts = network.hosts.iter().zip(&ports).zip(nets);
+    let hosts = hosts.map(|((host, port), net)| Host { name: host.name.clone(), address: port.address, net });
+    Ok((Testbed { user, hosts: hosts.collect() }, ports))
+}
+
+/// Moves this process to a network namespace with nothing but loopback, for measurements between two threads. Called at
+/// the start of the process, while it has one thread.
+pub fn isolate() -> Result<()> {
+    namespace::unshare_network()?;
+    set_up_central_namespace()
+}
+
+/// Whether any queue marks packets instead of dropping them.
+fn marks(network: &Network) -> bool {
+    let of_links = network.links.iter().map(|link| &link.queue);
+    let of_switches = network.switches.iter().map(|switch| &switch.queue);
+    of_links.chain(of_switches).flatten().any(|queue| queue.ecn)
+}
+
+/// Checks that there are addresses and file descriptors for so many hosts.
+fn check_limits(hosts: usize) -> Result<()> {
+    let wanted = 2 * hosts as u64 + SPARE_FILES;
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| error::call("reading the limit of open files", e))?;
+    if limit.1 < wanted {
+        let message = format!("{hosts} emulated hosts need {wanted} file descriptors, the limit is {}", limit.1);
+        return Err(error::environment(message).hint(format!("`ulimit -Hn {wanted}`, or `--in simulated`")));
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, limit.0.max(wanted), limit.1)
+        .map_err(|e| error::call("raising the limit of files", e))
+}
+
+fn set_up_central_namespace() -> Result<()> {
+    let failed = |error| error::call("setting up the central namespace", error);
+    namespace::disable_ipv6().map_err(failed)?;
+    let mut batch = Batch::default();
+    wiring::loopback(&mut batch);
+    Rtnl::open().map_err(failed)?.carry_out(batch).map_err(refused)
+}
+
+/// The hosts' namespaces with their interfaces. The kernel mostly waits, so several are made at once.
+fn hosts(path_mtus: &[PathMtus], ecn: bool) -> Result<Vec<File>> {
+    let namespace = namespace::current().map_err(|error| error::call("opening the central namespace", error))?;
+    let at_once = thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+    let next = Mutex::new((0..).zip(path_mtus));
+    let made = Mutex::new(Vec::new());
+    let make = || -> Result<()> {
+        // In the central namespace, where the thread still is.
+        let central = Rtnl::open().map_err(|error| error::call("opening rtnetlink", error))?;
+        loop {
+            let Some((number, mtus)) = next.lock().ok().and_then(|mut next| next.next()) else { return Ok(()) };
+            let net = host(number, mtus, &namespace, &central, ecn)?;
+            if let Ok(mut made) = made.lock() {
+                made.push((number, net));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..at_once.min(path_mtus.len())).map(|_| scope.spawn(make)).collect();
+        let panicked = |_| Err(Error::measurement("a thread that makes hosts panicked"));
+        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(panicked))
+    })?;
+    let mut made = made.into_inner().unwrap_or_default();
+    made.sort_by_key(|(number, _)| *number);
+    Ok(made.into_iter().map(|(_, net)| net).collect())
+}
+
+fn host(number: u32, mtus: &PathMtus, namespace: &File, central: &Rtnl, ecn: bool) -> Result<File> {
+    let net =
+        namespace::new_network().map_err(|error| error::namespaces("a network namespace for each host", error))?;
+    let failed = |error: io::Error| error::call("setting up a host's namespace", error);
+    namespace::disable_ipv6().map_err(failed)?;
+    namespace::allow_ping();
+    if ecn {
+        namespace::enable_ecn().map_err(failed)?;
+    }
+    let pair = Pair { number, address: veth_port::address(number), mtus, central: namespace.as_raw_fd() };
+    let rtnl = Rtnl::open().map_err(failed)?;
+    let mut batch = Batch::default();
+    wiring::loopback(&mut batch);
+    pair.make(&mut batch);
+    rtnl.carry_out(batch).map_err(refused)?;
+    let mut batch = Batch::default();
+    wiring::central(number, &mut batch);
+    central.carry_out(batch).map_err(refused)?;
+    let mut batch = Batch::default();
+    pair.open(&mut batch);
+    rtnl.carry_out(batch).map_err(refused)?;
+    Ok(net)
+}
+
+fn port(number: u32, mtus: &PathMtus) -> Result<VethPort> {
+    let socket = raw::packet_socket(wiring::central_index(number)).map_err(|error| match error.raw_os_error() {
+        Some(libc::EAFNOSUPPORT) => error::environment("this kernel has no packet sockets (CONFIG_PACKET)"),
+        _ => error::call("opening a packet socket", error),
+    })?;
+    Ok(VethPort {
+        node: Node(number),
+        socket,
+        host_mac: wiring::host_mac(number),
+        gateway_mac: wiring::GATEWAY_MAC,
+        address: veth_port::address(number),
+        mtu: mtus.interface,
+    })
+}
+
+fn refused(refused: Refused) -> Error {
+    match refused.error.raw_os_error() {
+        Some(libc::EOPNOTSUPP) if refused.what == wiring::VETH => {
+            error::environment("this kernel has no virtual Ethernet pairs (CONFIG_VETH)")
+        }
+        _ => error::call(refused.what, refused.error),
+    }
+}

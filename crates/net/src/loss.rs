@@ -1,0 +1,247 @@
+//! Which packets a link loses. It is called once for each packet (or cell), in the order of departure, and draws as
+//! often for a large packet as for a small one: the same sequence of packets loses the same ones in every world.
+
+use crate::bernoulli;
+use crate::tap::Reason;
+use alloc::vec::Vec;
+use stackline_core::network::Loss;
+use stackline_core::random::{Generator, Seed};
+
+/// The loss process of one direction of a link.
+#[derive(Clone, Debug)]
+pub struct LossProcess {
+    kind: Kind,
+    generator: Generator,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    None,
+    Independent(f64),
+    BitErrors(BitErrors),
+    GilbertElliott(GilbertElliott),
+    List(List),
+    Every { nth: u64, left: u64 },
+}
+
+impl LossProcess {
+    /// In its first state; everything it draws comes from the seed.
+    #[must_use]
+    pub fn new(loss: &Loss, seed: Seed) -> Self {
+        let kind = match loss {
+            Loss::None | Loss::Every(0) => Kind::None,
+            Loss::Independent(probability) => Kind::Independent(*probability),
+            Loss::BitErrors(rate) => Kind::BitErrors(BitErrors::new(*rate)),
+            Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => Kind::GilbertElliott(GilbertElliott {
+                bad: false,
+                leave: [*to_bad, *to_good],
+                lose: [*loss_good, *loss_bad],
+            }),
+            Loss::List(numbers) => Kind::List(List { numbers: numbers.clone(), next: 0, passed: 0 }),
+            Loss::Every(nth) => Kind::Every { nth: *nth, left: *nth },
+        };
+        Self { kind, generator: seed.generator() }
+    }
+
+    /// Whether it never loses anything, so that it need not be called.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        matches!(self.kind, Kind::None)
+    }
+
+    /// Whether the next packet, of so many bytes, is lost, and how.
+    #[inline]
+    pub fn lost(&mut self, bytes: u64) -> Option<Reason> {
+        let generator = &mut self.generator;
+        let (lost, reason) = match &mut self.kind {
+            Kind::None => return None,
+            Kind::Independent(probability) => (bernoulli::draw(*probability, generator), Reason::Lost),
+            Kind::BitErrors(errors) => (bernoulli::draw(errors.of(bytes), generator), Reason::BitError),
+            Kind::GilbertElliott(states) => (states.lost(generator), Reason::Lost),
+            Kind::List(list) => (list.lost(), Reason::Lost),
+            Kind::Every { nth, left } => (every(*nth, left), Reason::Lost),
+        };
+        lost.then_some(reason)
+    }
+}
+
+/// Counts down to the next loss.
+const fn every(nth: u64, left: &mut u64) -> bool {
+    *left -= 1;
+    let lost = *left == 0;
+    if lost {
+        *left = nth;
+    }
+    lost
+}
+
+/// The probability that a packet has a wrong bit.
+#[derive(Clone, Debug)]
+struct BitErrors {
+    /// Logarithm of the probability that a bit is correct.
+    right: f64,
+    /// Size and probability of the last packet: most are of one size.
+    bytes: u64,
+    probability: f64,
+}
+
+impl BitErrors {
+    fn new(rate: f64) -> Self {
+        Self { right: libm::log1p(-rate), bytes: 0, probability: 0.0 }
+    }
+
+    fn of(&mut self, bytes: u64) -> f64 {
+        if bytes != self.bytes {
+            self.bytes = bytes;
+            // 1 - (1 - rate)^bits, without losing a small rate in the 1.
+            self.probability = if bytes == 0 { 0.0 } else { -libm::expm1(self.right * (bytes as f64 * 8.0)) };
+        }
+        self.probability
+    }
+}
+
+/// A good and a bad state.
+#[derive(Clone, Debug)]
+struct GilbertElliott {
+    bad: bool,
+    /// Probability of leaving the good and the bad state.
+    leave: [f64; 2],
+    /// Probability of a loss in them.
+    lose: [f64; 2],
+}
+
+impl GilbertElliott {
+    /// Draws twice: for the packet, then for the state of the next one.
+    fn lost(&mut self, generator: &mut Generator) -> bool {
+        let state = usize::from(self.bad);
+        let lost = bernoulli::draw(self.lose[state], generator);
+        self.bad ^= bernoulli::draw(self.leave[state], generator);
+        lost
+    }
+}
+
+/// Packets of given numbers.
+#[derive(Clone, Debug)]
+struct List {
+    /// Ascending.
+    numbers: Vec<u64>,
+    /// Place of the next of them.
+    next: usize,
+    /// Packets so far.
+    passed: u64,
+}
+
+impl List {
+    fn lost(&mut self) -> bool {
+        self.passed += 1;
+        let before = self.next;
+        while self.numbers.get(self.next).is_some_and(|number| *number <= self.passed) {
+            self.next += 1;
+        }
+        self.next > before && self.numbers[self.next - 1] == self.passed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn lost(loss: &Loss, seed: u64, packets: usize, bytes: u64) -> Vec<bool> {
+        let mut process = LossProcess::new(loss, Seed::root(seed));
+        (0..packets).map(|_| process.lost(bytes).is_some()).collect()
+    }
+
+    /// Whether `many` of `n` are within four standard deviations of a binomial distribution.
+    fn plausible(many: usize, n: usize, p: f64) -> bool {
+        let (mean, variance) = (n as f64 * p, n as f64 * p * (1.0 - p));
+        (many as f64 - mean).powi(2) <= 16.0 * variance
+    }
+
+    fn count(lost: &[bool]) -> usize {
+        lost.iter().filter(|lost| **lost).count()
+    }
+
+    #[test]
+    fn independent_losses_have_the_given_rate() {
+        for (seed, p) in [(1, 0.5), (2, 0.1), (3, 0.01), (4, 1e-4)] {
+            let lost = lost(&Loss::Independent(p), seed, 200_000, 1500);
+            assert!(plausible(count(&lost), 200_000, p), "{p}: {}", count(&lost));
+            // After a loss the next one is as likely as ever.
+            let after = lost.windows(2).filter(|pair| pair[0]).map(|pair| pair[1]);
+            let (again, n) = after.fold((0, 0), |(again, n), lost| (again + usize::from(lost), n + 1));
+            assert!(plausible(again, n, p), "{p}: {again} of {n}");
+        }
+        assert_eq!(count(&lost(&Loss::Independent(1.0), 1, 1000, 1500)), 1000);
+        assert_eq!(count(&lost(&Loss::Independent(0.0), 1, 1000, 1500)), 0);
+    }
+
+    #[test]
+    fn the_same_packets_are_lost_whatever_their_size() {
+        let loss = Loss::Independent(0.1);
+        assert_eq!(lost(&loss, 7, 1000, 40), lost(&loss, 7, 1000, 64_000));
+        assert_ne!(lost(&loss, 7, 1000, 40), lost(&loss, 8, 1000, 40));
+    }
+
+    #[test]
+    fn a_packet_is_lost_when_one_of_its_bits_is_wrong() {
+        let mut errors = BitErrors::new(1e-5);
+        assert!((errors.of(1500) - (1.0 - (1.0_f64 - 1e-5).powi(12_000))).abs() < 1e-12);
+        assert_eq!(errors.of(0), 0.0);
+        assert!((BitErrors::new(1e-15).of(53) / 424e-15 - 1.0).abs() < 1e-9, "small rates are not rounded away");
+        assert_eq!(BitErrors::new(1.0).of(1), 1.0);
+        assert_eq!(BitErrors::new(0.0).of(u64::MAX), 0.0);
+        for bytes in [53, 1500, 9000] {
+            let lost = lost(&Loss::BitErrors(1e-5), bytes, 100_000, bytes);
+            assert!(plausible(count(&lost), 100_000, errors.of(bytes)), "{bytes}: {}", count(&lost));
+        }
+        assert_eq!(LossProcess::new(&Loss::BitErrors(1.0), Seed::root(1)).lost(1), Some(Reason::BitError));
+    }
+
+    #[test]
+    fn bursts_of_gilbert_elliott_have_geometric_lengths() {
+        let (to_bad, to_good) = (0.02, 0.25);
+        let loss = Loss::GilbertElliott { to_bad, to_good, loss_good: 0.0, loss_bad: 1.0 };
+        let lost = lost(&loss, 11, 400_000, 1500);
+        // The share of losses is that of the bad state, here with the variance of a correlated sequence.
+        let share = count(&lost) as f64 / 400_000.0;
+        assert!((share - to_bad / (to_bad + to_good)).abs() < 0.003, "{share}");
+        // Chi-square over lengths 1 to 15 and more: 15 degrees of freedom, 30.6 is exceeded once in a hundred times.
+        let lengths: Vec<usize> = lost.split(|lost| !lost).map(<[bool]>::len).filter(|length| *length > 0).collect();
+        let mut seen = [0.0; 16];
+        for length in &lengths {
+            seen[length.min(&16) - 1] += 1.0;
+        }
+        let n = lengths.len() as f64;
+        let stay = 1.0 - to_good;
+        let chi_square: f64 = (0..16)
+            .map(|at| {
+                let expected = n * stay.powi(at) * if at == 15 { 1.0 } else { to_good };
+                (seen[at as usize] - expected).powi(2) / expected
+            })
+            .sum();
+        assert!(chi_square < 30.6, "{chi_square} over {n} bursts");
+    }
+
+    #[test]
+    fn gilbert_elliott_begins_in_the_good_state_and_loses_before_it_changes() {
+        let loss = Loss::GilbertElliott { to_bad: 1.0, to_good: 1.0, loss_good: 0.0, loss_bad: 1.0 };
+        assert_eq!(lost(&loss, 1, 6, 1500), [false, true, false, true, false, true]);
+    }
+
+    #[test]
+    fn listed_packets_and_every_nth_are_lost_and_no_other() {
+        let numbers = |lost: Vec<bool>| -> Vec<usize> {
+            lost.iter().enumerate().filter(|(_, lost)| **lost).map(|(at, _)| at + 1).collect()
+        };
+        assert_eq!(numbers(lost(&Loss::List(vec![1, 4, 4, 5, 100]), 1, 20, 1500)), [1, 4, 5]);
+        assert_eq!(numbers(lost(&Loss::Every(7), 1, 22, 1500)), [7, 14, 21]);
+        assert_eq!(count(&lost(&Loss::Every(1), 1, 5, 1500)), 5);
+    }
+
+    #[test]
+    fn a_process_without_loss_is_none() {
+        assert!(LossProcess::new(&Loss::None, Seed::root(1)).is_none());
+        assert!(!LossProcess::new(&Loss::Every(2), Seed::root(1)).is_none());
+    }
+}

@@ -1,0 +1,168 @@
+//! Waiting before a link: computed at arrival, or by slot where the discipline decides at departure.
+
+use super::{Event, Network};
+use crate::direction::{Offer, Span};
+use crate::packet::{Ecn, Payload, Segments};
+use crate::tap::{NetworkEvent, Port, Reason, Tap};
+use stackline_core::time::Instant;
+
+/// The decision for neighbouring segments of a train.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Leaves { mark: bool },
+    Refused(Reason),
+}
+
+impl<P: Payload, T: Tap<P>> Network<P, T> {
+    /// Offers a packet to a queue that decides at arrival: whole if no part of it can be treated differently.
+    #[inline]
+    pub(super) fn queue(&mut self, now: Instant, port: Port, slot: u32) {
+        let Some(flight) = &self.flights[slot as usize] else { return };
+        let (segments, arrival) = (flight.packet.segments, flight.arrival);
+        let arrival = Span { first: now, last: arrival.last.max(now) };
+        match self.directions[port.0 as usize].send_whole(arrival, segments) {
+            Some(departure) => self.depart(now, port, slot, departure, false),
+            None => self.queue_by_segment(now, port, slot, segments, arrival),
+        }
+    }
+
+    /// Each segment is offered when it arrives; neighbours with the same outcome stay together.
+    fn queue_by_segment(&mut self, now: Instant, port: Port, mut slot: u32, segments: Segments, arrival: Span) {
+        let mut run: Option<(Outcome, Span, u32)> = None;
+        for index in 0..segments.count {
+            let at = arrival.at(index, segments.count).max(now);
+            let (outcome, leaves) = self.offer(at, port, slot, segments.bytes_of(index));
+            run = match run {
+                Some((same, span, count)) if same == outcome => Some((same, Span { last: leaves, ..span }, count + 1)),
+                Some((before, span, count)) => {
+                    let Some(rest) = self.cut(slot, count) else { return };
+                    self.settle_run(now, port, slot, before, span);
+                    slot = rest;
+                    Some((outcome, Span { first: leaves, last: leaves }, 1))
+                }
+                None => Some((outcome, Span { first: leaves, last: leaves }, 1)),
+            };
+        }
+        if let Some((outcome, span, _)) = run {
+            self.settle_run(now, port, slot, outcome, span);
+        }
+    }
+
+    fn offer(&mut self, at: Instant, port: Port, slot: u32, bytes: u64) -> (Outcome, Instant) {
+        let can_mark = self.flights[slot as usize].as_ref().is_some_and(|f| f.packet.ecn != Ecn::NotCapable);
+        let direction = &mut self.directions[port.0 as usize];
+        let shared_buffer =
+            direction.shared_buffer.and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer));
+        match direction.offer(at, bytes, can_mark, shared_buffer) {
+            Offer::Leaves(departure, mark) => (Outcome::Leaves { mark }, departure),
+            Offer::Refused(reason) => (Outcome::Refused(reason), at),
+        }
+    }
+
+    fn settle_run(&mut self, now: Instant, port: Port, slot: u32, outcome: Outcome, span: Span) {
+        match outcome {
+            Outcome::Leaves { mark } => self.depart(now, port, slot, span, mark),
+            Outcome::Refused(reason) => self.drop_at(span.last, port, slot, reason),
+        }
+    }
+
+    /// Queues a packet by its slot where the discipline decides at departure.
+    pub(super) fn hold(&mut self, now: Instant, port: Port, slot: u32) {
+        let Some(flight) = &self.flights[slot as usize] else { return };
+        let (flow, bytes) = (flight.packet.flow, flight.packet.bytes());
+        let direction = &mut self.directions[port.0 as usize];
+        if let Some(shared_buffer) =
+            direction.shared_buffer.and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer))
+        {
+            while !shared_buffer.take(now, bytes) {
+                // A queue that drops at its head makes room from its own packets.
+                let Some((oldest, freed)) = direction.displace() else {
+                    self.displaced.push(slot);
+                    break;
+                };
+                shared_buffer.release(now, freed);
+                self.displaced.push(oldest);
+            }
+        }
+        let mut refused = false;
+        while let Some(gone) = self.displaced.pop() {
+            refused |= gone == slot;
+            let reason = if gone == slot { Reason::SharedBufferFull } else { Reason::Displaced };
+            self.drop_at(now, port, gone, reason);
+        }
+        if refused {
+            return;
+        }
+        let direction = &mut self.directions[port.0 as usize];
+        let to_drop = &mut self.to_drop;
+        direction.hold(now, flow, bytes, slot, |slot, reason| to_drop.push((slot, reason)));
+        if T::ON {
+            let backlog = direction.backlog(now);
+            self.emit(now, port, NetworkEvent::Enqueue(backlog), slot);
+        }
+        self.drop_marked_slots(now, port);
+        if !self.directions[port.0 as usize].send_scheduled {
+            self.serve(now, port);
+        }
+    }
+
+    fn drop_marked_slots(&mut self, now: Instant, port: Port) {
+        while let Some((slot, reason)) = self.to_drop.pop() {
+            let bytes = self.flights[slot as usize].as_ref().map_or(0, |flight| flight.packet.bytes());
+            self.release_shared_buffer(now, port, bytes);
+            self.drop_at(now, port, slot, reason);
+        }
+    }
+
+    fn release_shared_buffer(&mut self, at: Instant, port: Port, bytes: u64) {
+        let shared_buffer = self.directions[port.0 as usize].shared_buffer;
+        if let Some(shared_buffer) = shared_buffer.and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer))
+        {
+            shared_buffer.release(at, bytes);
+        }
+    }
+
+    /// Sends the next waiting packet, and schedules the one after it.
+    pub(super) fn serve(&mut self, now: Instant, port: Port) {
+        loop {
+            let direction = &mut self.directions[port.0 as usize];
+            direction.send_scheduled = direction.has_waiting() && direction.free_at > now;
+            if direction.send_scheduled {
+                let free = direction.free_at;
+                return self.events.put(free, Event::Free { port });
+            }
+            let Some(slot) = self.pull(now, port) else { return };
+            let Some(segments) = self.flights[slot as usize].as_ref().map(|flight| flight.packet.segments) else {
+                return;
+            };
+            let departure = self.directions[port.0 as usize].send(now, segments);
+            self.release_shared_buffer(departure.last, port, segments.bytes());
+            self.emit(departure.last, port, NetworkEvent::Dequeue, slot);
+            self.lose_or_travel(port, slot, departure);
+        }
+    }
+
+    /// The next packet that may leave; those before it that waited too long are marked or dropped.
+    fn pull(&mut self, now: Instant, port: Port) -> Option<u32> {
+        let direction = &mut self.directions[port.0 as usize];
+        let (marks, flights, to_drop) = (direction.marks(), &mut self.flights, &mut self.to_drop);
+        let mut marked = 0;
+        let slot = direction.release(now, |slot| {
+            let may = marks && flights[slot as usize].as_mut().is_some_and(|flight| flight.packet.mark());
+            if may {
+                marked += 1;
+            } else {
+                to_drop.push((slot, Reason::CoDel));
+            }
+            may
+        });
+        direction.counters.marked += marked;
+        self.drop_marked_slots(now, port);
+        if marked > 0
+            && let Some(slot) = slot
+        {
+            self.emit(now, port, NetworkEvent::Mark, slot);
+        }
+        slot
+    }
+}

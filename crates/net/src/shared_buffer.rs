@@ -1,0 +1,51 @@
+//! A buffer that all ports of a switch share.
+
+use alloc::collections::BinaryHeap;
+use core::cmp::Reverse;
+use stackline_core::time::Instant;
+
+/// Bytes in use, and when each part becomes free.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedBuffer {
+    limit: u64,
+    used: u64,
+    releases: BinaryHeap<Reverse<(Instant, u64)>>,
+}
+
+impl SharedBuffer {
+    pub(crate) const fn new(limit: u64) -> Self {
+        Self { limit, used: 0, releases: BinaryHeap::new() }
+    }
+
+    /// Takes so many bytes; false when there is no room.
+    pub(crate) fn take(&mut self, now: Instant, bytes: u64) -> bool {
+        self.settle(now);
+        let room = self.used + bytes <= self.limit;
+        if room {
+            self.used += bytes;
+        }
+        room
+    }
+
+    /// Frees what has left by now.
+    fn settle(&mut self, now: Instant) {
+        while let Some(Reverse((at, freed))) = self.releases.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.used -= freed;
+            self.releases.pop();
+        }
+    }
+
+    /// Whether more than half of it is in use.
+    pub(crate) fn half_full(&mut self, now: Instant) -> bool {
+        self.settle(now);
+        self.used > self.limit / 2
+    }
+
+    /// Bytes that were taken become free at that instant.
+    pub(crate) fn release(&mut self, at: Instant, bytes: u64) {
+        self.releases.push(Reverse((at, bytes)));
+    }
+}

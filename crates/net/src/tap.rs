@@ -1,0 +1,155 @@
+//! Network events, where they happen and why: the basis of traces, captures and counters.
+
+use crate::packet::{Node, Packet};
+use core::fmt;
+use stackline_core::time::Instant;
+
+/// One direction of a link, by its place: link `i` of the network has `2 i` (first to second end) and `2 i + 1` (back).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Port(pub u32);
+
+/// Where something happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At the sending end of one direction of a link, or on it.
+    Port(Port),
+    /// At a host.
+    Host(Node),
+}
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// The queue was full.
+    QueueFull,
+    /// The switch's shared buffer was full.
+    SharedBufferFull,
+    /// A newer packet took its place at the head of the queue.
+    Displaced,
+    /// Random early detection, by probability.
+    RedEarly,
+    /// Random early detection, average too long.
+    RedForced,
+    /// It waited too long (CoDel).
+    CoDel,
+    /// Proportional integral controller (PIE).
+    Pie,
+    /// The link lost it.
+    Lost,
+    /// One of its bits was wrong.
+    BitError,
+    /// One of its cells was lost or dropped.
+    CellLost,
+    /// A cell switch discarded the whole frame.
+    EarlyDiscard,
+    /// Larger than the link's MTU.
+    TooLarge,
+    /// The host's interface had no free buffer.
+    InterfaceFull,
+    /// No path leads to its host.
+    NoPath,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::QueueFull,
+        Self::SharedBufferFull,
+        Self::Displaced,
+        Self::RedEarly,
+        Self::RedForced,
+        Self::CoDel,
+        Self::Pie,
+        Self::Lost,
+        Self::BitError,
+        Self::CellLost,
+        Self::EarlyDiscard,
+        Self::TooLarge,
+        Self::InterfaceFull,
+        Self::NoPath,
+    ];
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::QueueFull => "queue full",
+            Self::SharedBufferFull => "switch buffer full",
+            Self::Displaced => "displaced from the head of the queue",
+            Self::RedEarly => "RED, early",
+            Self::RedForced => "RED, average above the maximum",
+            Self::CoDel => "CoDel, stood too long",
+            Self::Pie => "PIE",
+            Self::Lost => "lost on the link",
+            Self::BitError => "bit error on the link",
+            Self::CellLost => "one of its cells was lost",
+            Self::EarlyDiscard => "early packet discard",
+            Self::TooLarge => "larger than the MTU",
+            Self::InterfaceFull => "no free buffer in the host's interface",
+            Self::NoPath => "no path",
+        })
+    }
+}
+
+/// What happened to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkEvent {
+    /// It joined the queue before a link; the queue's bytes including it.
+    Enqueue(u64),
+    /// Its last bit has left the queue.
+    Dequeue,
+    /// It was marked.
+    Mark,
+    /// It was duplicated.
+    Duplicate,
+    /// It was dropped.
+    Drop(Reason),
+    /// It reached its host.
+    Deliver,
+}
+
+/// Receives every network event. `at` may be later than the present for what is already certain (a departure), so sort
+/// a log by `at` before reading it. For several segments in one packet it is the instant of the last.
+pub trait Tap<P> {
+    /// Whether events are recorded at all; false costs nothing.
+    const ON: bool;
+    /// Whether queue lengths are wanted with [`NetworkEvent::Enqueue`] (0 is passed otherwise); they have to be kept.
+    const LENGTHS: bool = true;
+    /// Receives one event.
+    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<P>);
+}
+
+/// No tap.
+impl<P> Tap<P> for () {
+    const ON: bool = false;
+    const LENGTHS: bool = false;
+    fn record(&mut self, _: Instant, _: Place, _: NetworkEvent, _: &Packet<P>) {}
+}
+
+/// What went through one direction of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that left (each segment is one).
+    pub packets: u64,
+    /// Their bytes, network layer.
+    pub bytes: u64,
+    /// Packets marked.
+    pub marked: u64,
+    /// Packets duplicated.
+    pub duplicated: u64,
+    /// Packets dropped or lost, in the order of [`Reason::ALL`].
+    pub drops: [u64; Reason::ALL.len()],
+}
+
+impl Counters {
+    /// Drops and losses by reason, without zeros.
+    pub fn drops_by_reason(&self) -> impl Iterator<Item = (Reason, u64)> {
+        Reason::ALL.into_iter().zip(self.drops).filter(|(_, count)| *count > 0)
+    }
+
+    /// All drops and losses together.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.drops.iter().sum()
+    }
+}

@@ -1,0 +1,170 @@
+//! When the last bit of a packet has gone onto the link: at a constant rate, one that changes in steps, or at the moments
+//! of a recorded trace.
+//!
+//! It holds no packet and waits for nothing: it maps a start to an end. Fractions of a nanosecond are kept while it is
+//! busy, so a long train of packets takes the time of its bytes together, without a rounding error for each packet.
+
+mod schedule;
+mod trace;
+
+use schedule::{BYTE_AT_ONE_BIT_S, Schedule};
+use stackline_core::network::Rate;
+use stackline_core::time::Instant;
+use trace::Trace;
+
+/// The transmitter of one direction of a link.
+#[derive(Clone, Debug)]
+pub struct Transmitter(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Unlimited,
+    Constant(Constant),
+    Schedule(Schedule),
+    Trace(Trace),
+}
+
+impl Transmitter {
+    /// Idle at instant zero.
+    #[must_use]
+    pub fn new(rate: &Rate) -> Self {
+        Self(match rate {
+            Rate::Unlimited => Kind::Unlimited,
+            Rate::Constant(bit_s) => Kind::Constant(Constant::new(*bit_s)),
+            Rate::Schedule(schedule) => Kind::Schedule(Schedule::new(schedule)),
+            Rate::Trace(trace) => Kind::Trace(Trace::new(trace)),
+        })
+    }
+
+    /// When the last of `bytes` charged bytes has gone onto the link if the first may go at `start`, which is not
+    /// before the last instant returned; the greatest instant if they never will.
+    #[inline]
+    pub fn finish(&mut self, start: Instant, bytes: u64) -> Instant {
+        match &mut self.0 {
+            Kind::Unlimited => start,
+            Kind::Constant(constant) => constant.finish(start, bytes),
+            Kind::Schedule(schedule) => schedule.finish(start, bytes),
+            Kind::Trace(trace) => trace.finish(start, bytes),
+        }
+    }
+
+    /// The rate at that instant in bit/s (of a trace its mean); `None` when it is unlimited.
+    #[must_use]
+    pub fn bit_s(&self, at: Instant) -> Option<f64> {
+        match &self.0 {
+            Kind::Unlimited => None,
+            Kind::Constant(constant) => Some(constant.bit_s),
+            Kind::Schedule(schedule) => Some(schedule.bit_s(at)),
+            Kind::Trace(trace) => Some(trace.bit_s()),
+        }
+    }
+}
+
+/// A constant rate: one multiplication a packet, in nanoseconds with 64 binary places.
+#[derive(Clone, Debug)]
+struct Constant {
+    bit_s: f64,
+    /// Time of a byte, rounded down.
+    per_byte: u128,
+    /// The most bytes whose time does not overflow.
+    most: u64,
+    /// When the last bit went.
+    end: u128,
+    /// The same, rounded up, as returned.
+    last_end: u64,
+}
+
+impl Constant {
+    fn new(bit_s: f64) -> Self {
+        // The rate with 30 binary places: exact for whole bit/s, and for all rates from 4 Mbit/s up.
+        let rate = (libm::round(libm::ldexp(bit_s, 30)) as u128).max(1);
+        let per_byte = (u128::from(BYTE_AT_ONE_BIT_S) << (64 + 30)) / rate;
+        let most = u64::try_from(u128::MAX / per_byte.max(1)).unwrap_or(u64::MAX);
+        Self { bit_s, per_byte, most, end: 0, last_end: 0 }
+    }
+
+    #[inline]
+    fn finish(&mut self, start: Instant, bytes: u64) -> Instant {
+        let begin = if start.0 > self.last_end { u128::from(start.0) << 64 } else { self.end };
+        let time = if bytes <= self.most { u128::from(bytes) * self.per_byte } else { u128::MAX };
+        self.end = begin.saturating_add(time);
+        let begun = self.end as u64 != 0;
+        self.last_end = ((self.end >> 64) as u64).saturating_add(u64::from(begun));
+        Instant(self.last_end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use proptest::prelude::*;
+    use stackline_core::network::RateSchedule;
+    use stackline_core::time::Duration;
+
+    fn constant(bit_s: f64) -> Transmitter {
+        Transmitter::new(&Rate::Constant(bit_s))
+    }
+
+    #[test]
+    fn an_unlimited_one_takes_no_time() {
+        let mut free = Transmitter::new(&Rate::Unlimited);
+        assert_eq!(free.finish(Instant(7), u64::MAX), Instant(7));
+        assert_eq!(free.bit_s(Instant(7)), None);
+    }
+
+    #[test]
+    fn a_million_packets_take_the_time_of_their_bytes() {
+        for (bit_s, end) in [(1e9, 12_000_000_000), (1e10, 1_200_000_000), (7e6, 1_714_285_714_286)] {
+            let mut link = constant(bit_s);
+            let last = (0..1_000_000).fold(Instant(0), |at, _| link.finish(at, 1500));
+            assert_eq!(last, Instant(end), "{bit_s} bit/s");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_nanosecond_is_a_whole_one_unless_more_follows() {
+        let mut link = constant(1e12);
+        assert_eq!(link.finish(Instant(0), 53), Instant(1));
+        assert_eq!(link.finish(Instant(1), 53), Instant(1), "0.848 ns for both");
+        assert_eq!(link.finish(Instant(1), 53), Instant(2));
+        assert_eq!(link.finish(Instant(5), 53), Instant(6), "the fraction is forgotten after a pause");
+    }
+
+    #[test]
+    fn an_endless_transmission_ends_at_the_greatest_instant() {
+        let mut link = constant(1e-6);
+        assert_eq!(link.finish(Instant(0), u64::MAX), Instant(u64::MAX));
+        assert_eq!(link.finish(Instant(u64::MAX), 1), Instant(u64::MAX));
+    }
+
+    proptest! {
+        #[test]
+        fn a_busy_link_rounds_once(rate in 1_u64..100_000_000_000, sizes in proptest::collection::vec(1_u64..70_000, 1..50), start in 0_u64..1 << 50) {
+            let mut link = constant(rate as f64);
+            let mut at = Instant(start);
+            let mut total = 0;
+            for bytes in sizes {
+                at = link.finish(at, bytes);
+                total += u128::from(bytes) * u128::from(BYTE_AT_ONE_BIT_S);
+                prop_assert_eq!(u128::from(at.0), u128::from(start) + total.div_ceil(u128::from(rate)));
+            }
+        }
+
+        #[test]
+        fn a_schedule_of_one_step_is_a_constant(rate in 1_u64..100_000_000_000, packets in proptest::collection::vec((0_u64..100_000, 0_u64..70_000), 1..50)) {
+            let steps = vec![(Duration::ZERO, rate as f64)];
+            let repeated = RateSchedule { steps: steps.clone(), period: Some(Duration(77_777)) };
+            let once = RateSchedule { steps, period: None };
+            let mut links = [Rate::Constant(rate as f64), Rate::Schedule(once), Rate::Schedule(repeated)].map(|rate| Transmitter::new(&rate));
+            let mut at = Instant(0);
+            for (pause, bytes) in packets {
+                // Each second packet follows at once.
+                let start = at + Duration(if pause % 2 == 0 { pause } else { 0 });
+                let ends = links.each_mut().map(|link| link.finish(start, bytes));
+                prop_assert_eq!([ends[0]; 3], ends);
+                at = ends[0];
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A blast in flight: its current round, and what of that round has not left yet.
+//!
+//! It knows neither strategy nor deadlines: its [sender](super::sender) decides what a round contains.
+
+use super::bitmap::Bitmap;
+use super::options::Blast;
+use super::run::{Reason, Run};
+use stackline_core::time::Instant;
+
+/// What is left to send of a round.
+#[derive(Clone, Debug)]
+pub(super) enum Unsent {
+    Nothing,
+    /// Everything from here on.
+    From(u32),
+    /// These, from here on.
+    Selected(Bitmap, u32),
+}
+
+/// A blast in flight.
+#[derive(Clone, Debug)]
+pub(super) struct BlastInFlight {
+    pub(super) blast: Blast,
+    pub(super) round: u16,
+    /// Why it is sent.
+    pub(super) reason: Reason,
+    /// NAKs count for rounds from this one on: earlier ones have been answered by sending it.
+    pub(super) valid_from: u16,
+    pub(super) unsent: Unsent,
+    /// The packet that last_packet last.
+    pub(super) last_packet: u32,
+    /// Packets of the round, and when its request left and as which of all requests.
+    pub(super) packets: u32,
+    pub(super) ack_requested_at: Option<(Instant, u64)>,
+    /// Packets that have arrived.
+    pub(super) arrived: u32,
+    pub(super) complete: bool,
+}
+
+impl BlastInFlight {
+    /// A blast of so many packets of which nothing has left.
+    pub(super) const fn new(blast: Blast, packets: u32) -> Self {
+        let (ack_requested_at, unsent) = (None, Unsent::From(0));
+        let reason = Reason::New;
+        Self {
+            blast,
+            round: 0,
+            reason,
+            valid_from: 0,
+            unsent,
+            last_packet: 0,
+            packets,
+            ack_requested_at,
+            arrived: 0,
+            complete: false,
+        }
+    }
+
+    /// Whether an answer to that round of it is waited for.
+    pub(super) fn awaits_answer(&self, round: u16) -> bool {
+        !self.complete && matches!(self.unsent, Unsent::Nothing) && self.round == round
+    }
+
+    /// A new round begins.
+    pub(super) fn begin(&mut self, unsent: Unsent, packets: u32, reason: Reason) {
+        self.reason = reason;
+        self.round = self.round.wrapping_add(1);
+        (self.unsent, self.packets, self.ack_requested_at) = (unsent, packets, None);
+    }
+
+    /// Takes the next packets of the round.
+    pub(super) fn take(&mut self, most: u32, total: u32, connection: u32, packet: u32) -> Run {
+        let (first, count, next) = match &self.unsent {
+            Unsent::Nothing => (0, 0, None),
+            Unsent::From(from) => {
+                let count = most.min(total - from);
+                (*from, count, (from + count < total).then_some(from + count))
+            }
+            Unsent::Selected(bitmap, from) => {
+                let first = bitmap.next(*from, true).unwrap_or(0);
+                let until = bitmap.next(first, false).unwrap_or(total);
+                let count = most.min(until - first);
+                (first, count, bitmap.next(first + count, true))
+            }
+        };
+        match (&mut self.unsent, next) {
+            (Unsent::From(from) | Unsent::Selected(_, from), Some(next)) => *from = next,
+            (unsent, _) => {
+                self.last_packet = first + count - 1;
+                *unsent = Unsent::Nothing;
+            }
+        }
+        let requests_ack = next.is_none();
+        Run {
+            connection,
+            blast: self.blast,
+            round: self.round,
+            first,
+            count,
+            requests_ack,
+            packet,
+            reason: self.reason,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn in_flight() -> BlastInFlight {
+        BlastInFlight::new(Blast { number: 3, start: 5000, length: 950, last: false }, 10)
+    }
+
+    /// First packet, count and whether it requests an answer, of each run of at most `most` packets.
+    fn runs(in_flight: &mut BlastInFlight, most: u32) -> Vec<(u32, u32, bool)> {
+        let mut runs = Vec::new();
+        while !matches!(in_flight.unsent, Unsent::Nothing) {
+            let run = in_flight.take(most, 10, 77, 100);
+            runs.push((run.first, run.count, run.requests_ack));
+        }
+        runs
+    }
+
+    #[test]
+    fn the_last_packet_of_a_round_requests_an_answer() {
+        let mut in_flight = in_flight();
+        assert_eq!(runs(&mut in_flight, 4), [(0, 4, false), (4, 4, false), (8, 2, true)]);
+        assert_eq!(in_flight.last_packet, 9);
+        in_flight.begin(Unsent::From(7), 3, Reason::Missing);
+        assert_eq!(runs(&mut in_flight, 128), [(7, 3, true)]);
+    }
+
+    #[test]
+    fn only_missing_packets_leave() {
+        let mut missing = Bitmap::none(10);
+        for index in [1, 5, 7, 8] {
+            missing.put(index);
+        }
+        let mut in_flight = in_flight();
+        in_flight.begin(Unsent::Selected(missing, 1), 4, Reason::Missing);
+        assert_eq!(runs(&mut in_flight, 128), [(1, 1, false), (5, 1, false), (7, 2, true)]);
+        assert_eq!((in_flight.last_packet, in_flight.round), (8, 1));
+    }
+
+    #[test]
+    fn only_the_round_that_has_left_is_waited_for() {
+        let mut in_flight = in_flight();
+        assert!(!in_flight.awaits_answer(0));
+        runs(&mut in_flight, 128);
+        assert!(in_flight.awaits_answer(0) && !in_flight.awaits_answer(1));
+        in_flight.begin(Unsent::From(0), 10, Reason::Timeout);
+        assert!(!in_flight.awaits_answer(0) && !in_flight.awaits_answer(1));
+        runs(&mut in_flight, 128);
+        assert!(in_flight.awaits_answer(1));
+        in_flight.complete = true;
+        assert!(!in_flight.awaits_answer(1));
+    }
+}

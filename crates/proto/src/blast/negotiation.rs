@@ -1,0 +1,148 @@
+//! The parameters two ends exchange when a connection is opened, and their agreement.
+
+use super::options::Options;
+
+/// Bytes of the parameters in a packet.
+pub const PARAMETERS_BYTES: usize = 56;
+/// The form of everything here.
+const VERSION: u8 = 1;
+
+/// Proves that both ends belong to the same run.
+pub type Token = [u8; 16];
+/// Fresh random bytes of each side, for keys; zeros where nothing is sealed.
+pub type Nonce = [u8; 16];
+
+/// Why a connection is not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refusal {
+    /// Another version of the protocol.
+    Version = 1,
+    /// A different strategy, or different settings of checks.
+    Parameters = 2,
+    /// There is a connection already.
+    Busy = 3,
+}
+
+impl Refusal {
+    /// The reason of that number.
+    #[must_use]
+    pub fn of(number: u8) -> Option<Self> {
+        [Self::Version, Self::Parameters, Self::Busy].into_iter().find(|refusal| *refusal as u8 == number)
+    }
+}
+
+/// The parameters of one side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectParameters {
+    version: u8,
+    /// Proof of belonging.
+    pub token: Token,
+    strategy: u8,
+    checked: bool,
+    packet: u32,
+    size: u32,
+    flight: u32,
+    /// Bytes this side grants.
+    pub buffer: u64,
+    /// Fresh random bytes.
+    pub nonce: Nonce,
+}
+
+impl ConnectParameters {
+    /// What a side with these options offers.
+    #[must_use]
+    pub fn new(options: &Options, token: Token, nonce: Nonce) -> Self {
+        let Options { strategy, packet, size, flight, buffer, checked, .. } = options.fitted();
+        Self { version: VERSION, token, strategy: strategy as u8, checked, packet, size, flight, buffer, nonce }
+    }
+
+    /// What both can do: the smaller of all sizes.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when they are of different kinds.
+    pub fn agree(&self, options: &Options) -> Result<Options, Refusal> {
+        if self.version != VERSION {
+            return Err(Refusal::Version);
+        }
+        if self.strategy != options.strategy as u8 || self.checked != options.checked || self.packet == 0 {
+            return Err(Refusal::Parameters);
+        }
+        let fitted = options.fitted();
+        let agreed = Options {
+            packet: fitted.packet.min(self.packet),
+            size: fitted.size.min(self.size),
+            flight: fitted.flight.min(self.flight),
+            ..fitted
+        };
+        // A blast has to fit into what either grants.
+        let little = Options { buffer: agreed.buffer.min(self.buffer), ..agreed };
+        Ok(Options { buffer: agreed.buffer, ..little.fitted() })
+    }
+
+    /// Their bytes.
+    #[must_use]
+    pub fn write(&self) -> [u8; PARAMETERS_BYTES] {
+        let mut bytes = [0; PARAMETERS_BYTES];
+        bytes[..16].copy_from_slice(&self.token);
+        bytes[16] = self.version;
+        bytes[17] = self.strategy;
+        bytes[18] = u8::from(self.checked);
+        bytes[20..24].copy_from_slice(&self.packet.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.size.to_le_bytes());
+        bytes[28..32].copy_from_slice(&self.flight.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.buffer.to_le_bytes());
+        bytes[40..56].copy_from_slice(&self.nonce);
+        bytes
+    }
+
+    /// The parameters in a packet's body, if it carries this token.
+    #[must_use]
+    pub fn read(bytes: &[u8], token: &Token) -> Option<Self> {
+        let bytes: &[u8; PARAMETERS_BYTES] = bytes.try_into().ok()?;
+        let four = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let sixteen = |at: usize| bytes[at..at + 16].try_into().ok();
+        let shown: Token = sixteen(0)?;
+        (shown == *token).then_some(Self {
+            version: bytes[16],
+            token: shown,
+            strategy: bytes[17],
+            checked: bytes[18] != 0,
+            packet: four(20),
+            size: four(24),
+            flight: four(28),
+            buffer: u64::from(four(32)) | u64::from(four(36)) << 32,
+            nonce: sixteen(40)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blast::options::Strategy;
+
+    #[test]
+    fn both_sides_come_to_the_same() {
+        let one = Options { flight: 4, buffer: 100_000, ..Options::blast(Strategy::Selective, 1440, 1 << 20) };
+        let other = Options { flight: 8, buffer: 1 << 20, ..Options::blast(Strategy::Selective, 8900, 64 << 10) };
+        let (token, nonce) = ([7; 16], [9; 16]);
+        let sent = ConnectParameters::new(&one, token, nonce);
+        let received = ConnectParameters::read(&sent.write(), &token).unwrap();
+        assert_eq!(received, sent);
+        let agreed = received.agree(&other).unwrap();
+        let back = ConnectParameters::new(&other, token, nonce).agree(&one).unwrap();
+        assert_eq!((agreed.packet, agreed.size, agreed.flight), (back.packet, back.size, back.flight));
+        assert_eq!((agreed.packet, agreed.flight, agreed.buffer, back.buffer), (1440, 4, 1 << 20, 100_000));
+    }
+
+    #[test]
+    fn strangers_and_other_kinds_are_turned_away() {
+        let options = Options::saw(1024);
+        let parameters = ConnectParameters::new(&options, [7; 16], [0; 16]);
+        assert_eq!(ConnectParameters::read(&parameters.write(), &[8; 16]), None);
+        assert_eq!(parameters.agree(&Options { strategy: Strategy::Full, ..options }), Err(Refusal::Parameters));
+        let old = ConnectParameters { version: 0, ..parameters };
+        assert_eq!(old.agree(&options), Err(Refusal::Version));
+    }
+}

@@ -1,0 +1,62 @@
+//! What the machines of a client and a server send: plain data.
+
+use super::wire;
+use crate::blast::{self, Header};
+use alloc::vec::Vec;
+
+/// What a machine sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A packet without bytes of the application: a header and what follows it.
+    Control(Header, Vec<u8>),
+    /// A message and the data that travels with it: those of the Send, or of the last Reply.
+    Message(Header),
+    /// Packets of a move.
+    Run(Run),
+}
+
+/// Consecutive packets of a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub(super) run: blast::Run,
+    pub(super) delivery: u16,
+}
+
+impl Run {
+    /// How many packets.
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        self.run.count
+    }
+
+    /// Whether its packets are sent for the first time.
+    pub(super) const fn is_first(&self) -> bool {
+        self.run.round == 0
+    }
+
+    /// The header of its `n`th packet.
+    #[must_use]
+    #[inline]
+    pub fn header(&self, n: u32) -> Header {
+        Header { check: u32::from(self.delivery), ..self.run.header(n, 0) }
+    }
+
+    /// The packets of the blast they are.
+    #[must_use]
+    pub const fn packets(&self) -> &blast::Run {
+        &self.run
+    }
+
+    /// Where in the segment its `n`th packet's bytes are, and how many.
+    #[must_use]
+    #[inline]
+    pub fn span(&self, n: u32) -> (u32, u32) {
+        let (position, bytes) = self.run.span(n);
+        (wire::offset(position), bytes)
+    }
+}
+
+/// A receiver's answer, for the moves of one delivery.
+pub(super) fn answer(header: Header, body: Vec<u8>, delivery: u16) -> Output {
+    Output::Control(Header { length: u32::from(delivery), ..header }, body)
+}

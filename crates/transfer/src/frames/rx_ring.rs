@@ -1,0 +1,115 @@
+//! Received frames: a ring shared with the kernel, and a second socket that receives only frames with the wake flag.
+//!
+//! Whoever sleeps on the ring's own socket is woken for every frame, which costs both ends more than all else. So it sleeps
+//! on the second, whose filter keeps one byte of marked frames and nothing of others.
+
+use super::bpf_filter::{Filter, Keep};
+use super::unusable;
+use crate::sys::frames_ring::{Ring, Slot};
+use crate::sys::{frames, option};
+use socket2::{Domain, Socket, Type};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// Slots for frames that wake.
+const WAKES: usize = 64;
+
+/// Where frames come in.
+pub(super) struct RxRing {
+    socket: Socket,
+    ring: Ring,
+    waker: Socket,
+    wakes: Ring,
+}
+
+/// A packet socket that receives nothing yet.
+pub(crate) fn raw() -> io::Result<Socket> {
+    let socket = unusable::allowed(Socket::new(Domain::PACKET, Type::RAW, None))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+impl RxRing {
+    /// A ring of `slots` slots for frames of up to `room` bytes; it is not bound yet.
+    pub(super) fn new(room: usize, slots: usize) -> io::Result<Self> {
+        let (socket, waker) = (raw()?, raw()?);
+        let ring = Ring::new(socket.as_fd(), room, slots)?;
+        let wakes = Ring::new(waker.as_fd(), 1, WAKES)?;
+        Ok(Self { socket, ring, waker, wakes })
+    }
+
+    /// Binds to an interface and ethertype. The kernel delivers a frame to the socket bound last first: when the waker
+    /// wakes, the frame is in the ring.
+    pub(super) fn bind(&self, interface: i32, ethertype: u16) -> io::Result<()> {
+        frames::bind(self.waker.as_fd(), interface, ethertype)?;
+        frames::bind(self.socket.as_fd(), interface, ethertype)
+    }
+
+    /// From now on only frames of this filter are received.
+    pub(super) fn set_filter(&self, filter: &Filter) -> io::Result<()> {
+        filter.attach(&self.socket, Keep::Whole)?;
+        filter.attach(&self.waker, Keep::Wake)
+    }
+
+    /// From now on nothing is received.
+    pub(super) fn block_all(&self, filter: &Filter) -> io::Result<()> {
+        filter.attach(&self.socket, Keep::Nothing)?;
+        filter.attach(&self.waker, Keep::Nothing)
+    }
+
+    /// The ring's socket, which sends as well.
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The ring.
+    pub(super) const fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// The number of the next frame, if there is one; see [`RxRing::frame`].
+    pub(super) fn take(&mut self) -> Option<usize> {
+        self.ring.take().then(|| self.ring.taken() - 1)
+    }
+
+    /// A frame that was taken and not released.
+    pub(super) fn frame(&self, index: usize) -> Slot<'_> {
+        self.ring.slot(index)
+    }
+
+    /// What was taken is no longer looked at.
+    pub(super) fn release(&mut self) {
+        self.ring.release();
+    }
+
+    /// Frames dropped for lack of room since the last call.
+    pub(super) fn take_lost(&self) -> u64 {
+        frames::take_counts(self.socket()).map_or(0, |[_, dropped]| dropped)
+    }
+
+    /// Sleeps until a frame wakes, at most so long; whether anything woke.
+    pub(super) fn sleep(&mut self, most: Duration) -> io::Result<bool> {
+        let woken = option::ready(self.waker.as_fd(), false, most)?;
+        if woken && self.clear_wakes() == 0 {
+            let error = option::get(self.waker.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)?;
+            return if error == 0 { Ok(true) } else { Err(io::Error::from_raw_os_error(error)) };
+        }
+        Ok(woken)
+    }
+
+    /// What woke before this wakes no more; how many frames that were.
+    pub(super) fn clear_wakes(&mut self) -> usize {
+        while self.wakes.take() {}
+        let frames = self.wakes.taken();
+        self.wakes.release();
+        frames
+    }
+
+    /// Number of pending wake frames, which stay pending.
+    #[cfg(test)]
+    pub(super) fn wakes(&mut self) -> usize {
+        while self.wakes.take() {}
+        self.wakes.taken()
+    }
+}

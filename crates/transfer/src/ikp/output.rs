@@ -1,0 +1,98 @@
+//! What the clients and servers of message passing share: a clock, and packets out through a carrier. It decides nothing of
+//! the protocol.
+
+use super::error::Error;
+use crate::carrier::{self, Carrier, Head, INTERRUPT_INTERVAL_NS, Run};
+use crate::options::Interrupt;
+use crate::train::{self, PACKETS};
+use stackline_core::time::{Duration, Instant};
+use stackline_proto::blast::{HEADER, Header};
+use stackline_proto::ikp;
+use std::io::{self, ErrorKind};
+use std::time;
+
+/// How often an interrupt is checked, which is also the longest wait.
+pub(super) const INTERRUPT_INTERVAL: Duration = Duration(INTERRUPT_INTERVAL_NS);
+
+/// A clock that starts when it is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock(time::Instant);
+
+impl Clock {
+    pub(super) fn start() -> Self {
+        Self(time::Instant::now())
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        Instant(1 + u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX / 2))
+    }
+}
+
+/// Heads of packets, and the interrupt to check while they cannot be sent.
+pub(super) struct Out {
+    heads: Vec<Head>,
+    pub(super) interrupt: Option<Interrupt>,
+}
+
+impl Out {
+    pub(super) fn new(interrupt: Option<Interrupt>) -> Self {
+        Self { heads: vec![Head::EMPTY; PACKETS], interrupt }
+    }
+
+    pub(super) fn check_interrupt(&self) -> Result<(), Error> {
+        let asked = self.interrupt.as_ref().is_some_and(Interrupt::is_asked);
+        if asked { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// One packet.
+    pub(super) fn packet(&mut self, carrier: &mut impl Carrier, header: &Header, payload: &[u8]) -> Result<(), Error> {
+        self.heads[0].0[..HEADER].copy_from_slice(&header.write());
+        let run = Run { head: HEADER, heads: &self.heads[..1], payload, each: payload.len() };
+        self.put(carrier, run)
+    }
+
+    /// Packets of a move whose data this is.
+    pub(super) fn run(&mut self, carrier: &mut impl Carrier, run: &ikp::Run, data: &[u8]) -> Result<(), Error> {
+        let packets = run.count() as usize;
+        for (n, head) in self.heads[..packets].iter_mut().enumerate() {
+            head.0[..HEADER].copy_from_slice(&run.header(n as u32).write());
+        }
+        let each = run.span(0).1 as usize;
+        self.put(carrier, Run { head: HEADER, heads: &self.heads[..packets], payload: data, each })
+    }
+
+    /// What the carrier does not take at once is lost to the protocol, which sends it again; a queue that stays full is
+    /// waited for inside of the carrier.
+    fn put(&self, carrier: &mut impl Carrier, run: Run<'_>) -> Result<(), Error> {
+        let mut gone = 0;
+        for _ in 0..8 {
+            match carrier::send(carrier, run.after(gone)) {
+                Ok(packets) => gone += packets,
+                Err(error) if error.kind() == ErrorKind::Interrupted => self.check_interrupt()?,
+                Err(error) => return Err(Error::of("sending", error)),
+            }
+            if gone == run.heads.len() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Packets of so many bytes of data that go as one.
+pub(super) fn train(carrier: &impl Carrier, packet: u32) -> u32 {
+    let joined = carrier.facts().joined_out;
+    train::joined(packet as usize + HEADER, joined.min(PACKETS)) as u32
+}
+
+/// The part of a segment that a run is about.
+pub(super) fn part(run: &ikp::Run) -> (usize, usize) {
+    let (from, _) = run.span(0);
+    let (last, bytes) = run.span(run.count() - 1);
+    (from as usize, last as usize + bytes as usize)
+}
+
+/// A signal came while packets were waited for.
+pub(super) fn is_interruption(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::Interrupted
+}

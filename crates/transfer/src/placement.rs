@@ -1,0 +1,182 @@
+//! Where the payloads of the packets that just came are, and how one that is not where it belongs gets there.
+//!
+//! Most are where they belong: received straight into the memory posted. The first that is not makes those behind it give
+//! way: they are copied aside before anything is written to a place that one of them may be in.
+
+use crate::carrier::{Carrier, Payload, Place};
+use crate::memory::{self, Posted, Staging};
+use crate::seal::{Seal, Verdict};
+use stackline_proto::blast::wire;
+
+/// Most packets of one read that are received in place.
+const PLACES: usize = 128;
+
+/// Where a payload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    /// In the memory posted, from here on.
+    Posted(usize),
+    /// Copied aside, from here on.
+    Aside(usize),
+    /// In the carrier's memory.
+    Carrier,
+    /// Opened, outside of the carrier's memory.
+    Opened,
+}
+
+/// Places for one read, and what became of its packets.
+#[derive(Debug, Default)]
+pub(crate) struct Placement {
+    pub(crate) places: Vec<Place>,
+    aside: Vec<u8>,
+    /// From which packet on payloads are aside, and how far apart.
+    aside_from: Option<usize>,
+    stride: usize,
+    opened: Vec<u8>,
+    /// Bytes that were moved.
+    pub(crate) moved: u64,
+}
+
+impl Placement {
+    /// Chooses at most `most` places for the next read: where rows of packets of `packet` bytes, by stream position and bytes,
+    /// lie in the memory posted.
+    pub(crate) fn expect(
+        &mut self,
+        posted: &Posted<'_>,
+        rows: impl Iterator<Item = (u64, u64)>,
+        packet: usize,
+        most: usize,
+    ) {
+        self.places.clear();
+        self.aside_from = None;
+        for (mut position, mut bytes) in rows {
+            while bytes > 0 {
+                let Some(at) = posted.place(position) else { return };
+                let row = posted.room(position).min(usize::try_from(bytes).unwrap_or(usize::MAX));
+                // The last one is short where the blast ends, or the memory.
+                let wanted = row.div_ceil(packet).min(most - self.places.len());
+                let place = |n: usize| Place { at: at + n * packet, length: packet.min(row - n * packet) };
+                self.places.extend((0..wanted).map(place));
+                if self.places.len() == most || row % packet > 0 && row as u64 != bytes {
+                    return;
+                }
+                position += row as u64;
+                bytes -= row as u64;
+            }
+        }
+    }
+
+    /// The same for packets by themselves: their stream positions and bytes.
+    pub(crate) fn expect_each(&mut self, posted: &Posted<'_>, packets: impl Iterator<Item = (u64, u32)>) {
+        let rows = packets.map(|(position, bytes)| (position, u64::from(bytes)));
+        self.expect(posted, rows, usize::MAX, PLACES);
+    }
+
+    /// How many of `packets` packets from `index` on are consecutive: full data packets of one blast that requests no
+    /// answer, in consecutive places.
+    pub(crate) fn row<C: Carrier>(&self, carrier: &C, index: usize, packets: usize, packet: usize) -> usize {
+        if self.aside_from.is_some() {
+            return 0;
+        }
+        let Some((&first, places)) = self.places.get(index..).and_then(<[Place]>::split_first) else { return 0 };
+        let head = carrier.packet(index);
+        if head.payload != Payload::Placed(packet) || !wire::begins_row(head.head) {
+            return 0;
+        }
+        let follows = |(n, place): &(usize, &Place)| {
+            let next = carrier.packet(index + n + 1);
+            place.at == first.at + (n + 1) * packet
+                && next.payload == head.payload
+                && wire::follows(head.head, next.head, *n as u16 + 1)
+        };
+        1 + places[..places.len().min(packets - index - 1)].iter().enumerate().take_while(follows).count()
+    }
+
+    /// Where the payload of a packet is now.
+    pub(crate) fn find(&self, payload: Payload<'_>, index: usize) -> At {
+        match (payload, self.aside_from) {
+            (Payload::Here(_), _) => At::Carrier,
+            (Payload::Placed(_), Some(from)) => At::Aside((index - from) * self.stride),
+            (Payload::Placed(_), None) => At::Posted(self.places[index].at),
+        }
+    }
+
+    /// Opens a sealed packet where it is, or a copy of it where that is the carrier's.
+    pub(crate) fn open<C: Carrier>(
+        &mut self,
+        carrier: &C,
+        seal: &mut Seal,
+        index: usize,
+        posted: &mut Posted<'_>,
+    ) -> (Verdict, At) {
+        let packet = carrier.packet(index);
+        let at = self.find(packet.payload, index);
+        let length = packet.payload.length();
+        match (at, packet.payload) {
+            (At::Posted(from), _) => (seal.open(packet.head, &mut posted.into[from..from + length]), at),
+            (At::Aside(from), _) => (seal.open(packet.head, &mut self.aside[from..from + length]), at),
+            (At::Carrier | At::Opened, payload) => {
+                self.opened.clear();
+                if let Payload::Here(bytes) = payload {
+                    self.opened.extend_from_slice(bytes);
+                }
+                (seal.open(packet.head, &mut self.opened), At::Opened)
+            }
+        }
+    }
+
+    /// The payload of a packet.
+    pub(crate) fn payload<'a>(&'a self, payload: Payload<'a>, at: At, posted: &'a Posted<'_>) -> &'a [u8] {
+        match (at, payload) {
+            (At::Posted(from), payload) => &posted.into[from..from + payload.length()],
+            (At::Aside(from), payload) => &self.aside[from..from + payload.length()],
+            (At::Opened, _) => &self.opened,
+            (At::Carrier, Payload::Here(bytes)) => bytes,
+            (At::Carrier, Payload::Placed(_)) => &[],
+        }
+    }
+
+    /// Puts the payload of packet `index` of `packets` where its stream position is.
+    pub(crate) fn put<C: Carrier>(
+        &mut self,
+        carrier: &C,
+        (index, packets): (usize, usize),
+        at: At,
+        position: u64,
+        posted: &mut Posted<'_>,
+        staging: &mut Staging,
+    ) {
+        let payload = carrier.packet(index).payload;
+        let length = payload.length();
+        if let At::Posted(from) = at
+            && posted.place(position) == Some(from)
+            && length <= posted.room(position)
+        {
+            return;
+        }
+        self.moved += length as u64;
+        if self.aside_from.is_none() {
+            self.copy_aside(carrier, index, packets, posted);
+        }
+        match (if matches!(at, At::Posted(_)) { At::Aside(0) } else { at }, payload) {
+            (At::Aside(from), _) => memory::put(posted, staging, position, &self.aside[from..from + length]),
+            (At::Opened, _) => memory::put(posted, staging, position, &self.opened),
+            (_, Payload::Here(bytes)) => memory::put(posted, staging, position, bytes),
+            (_, Payload::Placed(_)) => {}
+        }
+    }
+
+    /// Copies aside what is in places, from packet `index` on.
+    fn copy_aside<C: Carrier>(&mut self, carrier: &C, index: usize, packets: usize, posted: &Posted<'_>) {
+        self.aside_from = Some(index);
+        self.stride = self.places.iter().map(|place| place.length).max().unwrap_or(0);
+        self.aside.resize((packets - index) * self.stride, 0);
+        for later in index..packets {
+            if let Payload::Placed(length) = carrier.packet(later).payload {
+                let from = self.places[later].at;
+                self.aside[(later - index) * self.stride..][..length]
+                    .copy_from_slice(&posted.into[from..from + length]);
+            }
+        }
+    }
+}
