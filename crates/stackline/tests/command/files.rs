@@ -28,14 +28,20 @@ fn files_arrive_byte_for_byte() {
     let forms =
         ["window(n = 4)", "blast(partial, size = 20000)", "blast(checked, sealed, packet = 1000, size = 30000)"];
     let stacks = stacks::with(stacks::which("live", |stack| stack.files), &forms);
+    let mut text = String::new();
+    let mut files = Vec::new();
     // The last are longer than the file, which then starts again.
-    let sizes = [(1000, 100), (4096, 100), (70_001, 7)];
-    for (stack, (size, units)) in stacks.iter().flat_map(|stack| sizes.map(|size| (stack, size))) {
-        for application in ["bulk_get", "bulk_put"] {
-            let text = format!("2 {application} {size}*{units} < file in > file out over {stack}");
-            run(&place, &text).succeeds();
-            assert!(fs::read(place.path("data/out")).unwrap() == expected(&place, size, units), "{text}");
+    for (size, units) in [(1000, 100), (4096, 100), (70_001, 7)] {
+        for (stack, what) in stacks.iter().flat_map(|stack| ["bulk_get", "bulk_put"].map(|what| (stack, what))) {
+            let name = format!("out{}", files.len());
+            let measurement = format!("2 {what} {size}*{units} < file in > file {name} over {stack};\n");
+            text += &measurement;
+            files.push((name, measurement, expected(&place, size, units)));
         }
+    }
+    run(&place, &text).succeeds();
+    for (name, measurement, expected) in files {
+        assert!(fs::read(place.path("data").join(name)).unwrap() == expected, "{measurement}");
     }
 }
 
