@@ -285,7 +285,7 @@ fn every_form_keeps_its_meaning_when_formatted() {
         Ok(())
     });
     held.unwrap_or_else(|broken| panic!("{broken}"));
-assert!(right.get() > 150, "{} of 1000", right.get());
+    assert!(right.get() > 150, "{} of 1000", right.get());
 }
 
 /// A data centre: it would take minutes if any step looked at all the others.

@@ -138,5 +138,5 @@ fn every_text_is_its_measurement() {
         Ok(())
     });
     held.unwrap_or_else(|broken| panic!("{broken}"));
-assert!(right.get() > 90, "{} of 600", right.get());
+    assert!(right.get() > 90, "{} of 600", right.get());
 }

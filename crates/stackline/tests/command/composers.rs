@@ -27,12 +27,15 @@ fn the_load_goes_on_until_the_measured_part_is_done() {
 }
 
 #[test]
-fn total_is_one_row_and_parallel_one_for_each_part_and_all() {
+fn total_is_one_row() {
     let measured = Place::new().measure("2 total: 3 bulk_get 1000*100 | bulk_put 1000*100");
     assert_eq!(measured.len(), 1, "{:?}", parts(&measured));
     assert_eq!(number(&measured[0], "/initiator/received_units"), 2.0 * 300.0);
     assert_eq!(number(&measured[0], "/responder/received_units"), 2.0 * 100.0);
+}
 
+#[test]
+fn parallel_is_a_row_for_each_part_and_one_for_all() {
     let measured = Place::new().measure("2 parallel over tcp, unix: 3 bulk_get 1000*100 | rr 32*100 over udp, unix");
     // Four measurements, each of two parts and their aggregate.
     assert_eq!(measured.len(), 12, "{:?}", parts(&measured));

@@ -123,7 +123,7 @@ fn more_hosts_than_files_may_be_open_go_out_in_order() {
 }
 
 #[test]
-fn hosts_of_one_name_are_told_apart_where_that_is_asked_for() {
+fn hosts_of_one_name_are_kept_apart() {
     let place = Place::new();
     place.write("a.log", "A; localhost; 1; 0\n");
     place.write("b.log", "A; localhost; 2; 0\nA; other; 3; 0\n");

@@ -45,7 +45,7 @@ fn at(way: &[&str], keyword: &str) -> usize {
 }
 
 #[test]
-fn both_ends_of_a_call_name_it_alike_and_its_events_come_in_their_order() {
+fn both_ends_name_a_call_alike() {
     for stack in stacks::all("live") {
         let (index, events) = live(&format!("1 rr 100*20 over {stack};"));
         assert_eq!(index.flows.len(), 1);
@@ -80,7 +80,7 @@ fn both_ends_of_a_transfer_name_its_units_alike() {
 }
 
 #[test]
-fn system_calls_are_told_with_their_place_in_the_stream() {
+fn system_calls_have_their_place_in_the_stream() {
     let (_, events) = live("1 bulk_put 3000*40 over tcp;");
     let bytes = |keyword: &str, host: &str| {
         let mut ranges: Vec<(i64, i64)> = events
@@ -152,7 +152,7 @@ fn measured_elsewhere(start: &str, measurement: &str) -> Option<(Index, Vec<Even
 }
 
 #[test]
-fn a_host_whose_clock_is_ahead_is_set_right_within_the_error_told() {
+fn a_clock_that_is_ahead_is_corrected() {
     for ahead_ns in [5_000_000_000_i64, -70_000_000] {
         let start = format!("export STACKLINE_CLOCK_AHEAD_NS={ahead_ns}\nexec sh -c \"$*\"");
         let (index, events) = elsewhere(&start).unwrap();
@@ -201,7 +201,7 @@ fn a_host_in_a_time_namespace_has_another_clock() {
 }
 
 #[test]
-fn tracing_tells_what_it_cost_and_whose_monitors_are_whose() {
+fn tracing_reports_its_cost() {
     let place = Place::new();
     let told = place.stackline(&["run", "--trace", "-e", "1 rr 100*200;"]);
     told.succeeds();
@@ -229,7 +229,7 @@ fn ranges(events: &[Event], keyword: &str, place: &str) -> Vec<(i64, i64)> {
 }
 
 #[test]
-fn what_an_emulated_network_drops_of_a_stream_is_sent_again_and_arrives() {
+fn bytes_that_an_emulated_network_drops_are_sent_again() {
     let text = format!("{} 1 from a to b bulk_put 1000*150 over tcp across n;", near("loss packets 20"));
     let Some((_, events)) = emulated(&text) else { return };
     let dropped = ranges(&events, "NET_DROP", "x>b");
@@ -254,7 +254,7 @@ fn what_an_emulated_network_drops_of_a_stream_is_sent_again_and_arrives() {
 }
 
 #[test]
-fn a_datagram_that_an_emulated_network_drops_is_the_unit_that_never_arrives() {
+fn a_dropped_datagram_is_the_missing_unit() {
     let text = format!("{} 1 from a to b bulk_put 1000*60 over udp across n;", near("loss packets 15"));
     let Some((_, events)) = emulated(&text) else { return };
     let units = |keyword: &str| -> BTreeSet<i64> {
@@ -267,7 +267,7 @@ fn a_datagram_that_an_emulated_network_drops_is_the_unit_that_never_arrives() {
 }
 
 #[test]
-fn packets_of_an_emulated_network_are_between_the_operations_they_belong_to() {
+fn packets_are_between_the_operations_they_belong_to() {
     // A path of Multipath TCP numbers bytes of its own, and messages of `ikp` are no stream.
     let unnumbered = |stack: &Stack| ["mptcp", "ikp"].contains(&stack.name.as_str());
     let numbered = |stack: &Stack| stack.reliable && !stack.one_host && !unnumbered(stack);

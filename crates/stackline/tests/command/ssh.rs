@@ -50,7 +50,7 @@ fn a_shell_that_only_babbles() {
 }
 
 #[test]
-fn what_ssh_says_is_told() {
+fn what_ssh_says_is_reported() {
     for (ssh, code, words, hint) in [
         (
             "echo 'me@127.0.0.1: Permission denied (publickey,password).' >&2; exit 255",

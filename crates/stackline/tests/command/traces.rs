@@ -90,7 +90,7 @@ fn every_byte_of_a_unit_is_sent_and_delivered() {
 
 /// The machines of `proto::blast` tell the same of themselves when real datagrams carry them.
 #[test]
-fn blasts_are_told_in_the_live_world_too() {
+fn blasts_are_recorded_in_the_live_world_too() {
     let (_, events) = traced_in("live", "1 bulk_put 5000*30 over blast", "1");
     let units = ranges(&events, &["APP_SEND"], 0);
     assert_eq!(units.len(), 30, "{events:?}");
@@ -170,7 +170,7 @@ fn results_agree_with_what_was_traced() {
 
 /// Ten packets of 1000 bytes and more, each 5 ms of copying at either end: the processors are what holds them up.
 #[test]
-fn a_processor_that_copies_is_told_to_be_busy() {
+fn a_processor_that_copies_is_busy() {
     let slow = pair("").replace("host a, b;", "host a, b { copy 5 ms per packet; }");
     let (_, events) = traced(&format!("{slow} 1 from a to b bulk_put 1000*60 over udp across n;"), "7");
     let of = |event: &&Event| event.keyword == "CPU_USE" && event.host == "a";

@@ -21,7 +21,7 @@ fn lines_of_text_and_of_json() {
 }
 
 #[test]
-fn ctrl_c_ends_it_and_what_was_seen_is_kept() {
+fn ctrl_c_keeps_what_was_recorded() {
     let place = Place::new();
     let watching = place.start(&mut place.command(&["watch", "--keep", "night", "--host", "khons"]));
     // Its run directory is there before anything is watched, so the signal may come that early too.
