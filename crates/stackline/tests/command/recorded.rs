@@ -1,8 +1,7 @@
 //! Traced runs of real programs: on loopback, on hosts whose clocks differ, on emulated networks.
 
 use crate::support::events::{field, range, referred};
-use crate::support::stacks::{self, Stack};
-use crate::support::{Place, SSH, pair, program, skip, until};
+use crate::support::{Place, SSH, pair, program, skip, stacks, until};
 use nix::sys::signal::Signal;
 use stackline_core::trace::Index;
 use stackline_events::text::Event;
@@ -268,10 +267,7 @@ fn a_dropped_datagram_is_the_missing_unit() {
 
 #[test]
 fn packets_are_between_the_operations_they_belong_to() {
-    // A path of Multipath TCP numbers bytes of its own, and messages of `ikp` are no stream.
-    let unnumbered = |stack: &Stack| ["mptcp", "ikp"].contains(&stack.name.as_str());
-    let numbered = |stack: &Stack| stack.reliable && !stack.one_host && !unnumbered(stack);
-    for stack in stacks::which("emulated", numbered) {
+    for stack in stacks::that_show_their_bytes("emulated") {
         let text = format!("{} 1 from a to b rr 100*10 over {stack} across n;", near(""));
         let Some((index, events)) = emulated(&text) else { return };
         assert_eq!((index.hosts["a"].clock.offset_ns, index.hosts["b"].clock.offset_ns), (0, 0));

@@ -63,10 +63,7 @@ const LOSSY: [&str; 4] = ["", "loss packets 9", "loss 3%", "loss 3% jitter unifo
 
 #[test]
 fn every_byte_of_a_unit_is_sent_and_delivered() {
-    // `ikp` moves messages, which are at no place in a stream.
-    for stack in stacks::which("simulated", |stack| stack.reliable && stack.name != "ikp") {
-        // These libraries do not say which bytes of the stream are in a packet.
-        let silent = ["smoltcp", "quic"].contains(&stack.as_str());
+    for stack in stacks::that_show_their_bytes("simulated") {
         for (loss, seed) in LOSSY.iter().zip(["1", "2", "3", "4"]) {
             let text = format!("{} 1 from a to b bulk_put 700*60 over {stack} across n;", pair(loss));
             let (_, events) = traced(&text, seed);
@@ -76,8 +73,7 @@ fn every_byte_of_a_unit_is_sent_and_delivered() {
             let sent = ranges(&events, &["TCP_SEGMENT", "BLAST_SEND"], 0);
             let delivered = ranges(&events, &["NET_DELIVER"], 0);
             for unit in units {
-                let all = covered(&sent, unit) && covered(&delivered, unit);
-                assert!(silent || all, "{stack} {loss} {unit:?}");
+                assert!(covered(&sent, unit) && covered(&delivered, unit), "{stack} {loss} {unit:?}");
             }
             let ids = |keyword: &str| {
                 let of = events.iter().filter(|event| event.keyword == keyword);
