@@ -73,14 +73,19 @@ fn cases() -> Vec<Case> {
             cases.extend(wrong.into_iter().map(|written| case(written, false)));
         }
         for set in table.exclusive {
-            let pairs = set.iter().enumerate().flat_map(|(at, one)| set[at + 1..].iter().map(move |other| (one, other)));
+            let pairs =
+                set.iter().enumerate().flat_map(|(at, one)| set[at + 1..].iter().map(move |other| (one, other)));
             cases.extend(pairs.map(|(one, other)| case(format!("{one}, {other}"), false)));
         }
         cases
     };
     worlds(|worlds| {
         let of_world = |world: &Available<'_>| {
-            world.stacks.iter().flat_map(|table| of_stack(world.can.world, world.can.networks, table)).collect::<Vec<_>>()
+            world
+                .stacks
+                .iter()
+                .flat_map(|table| of_stack(world.can.world, world.can.networks, table))
+                .collect::<Vec<_>>()
         };
         worlds.iter().flat_map(of_world).collect()
     })

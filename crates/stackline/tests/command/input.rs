@@ -3,7 +3,7 @@
 use crate::support::Place;
 
 #[test]
-fn all_mistakes_of_a_file_are_told_at_once() {
+fn all_mistakes_of_a_file_are_reported_at_once() {
     let place = Place::new();
     let file = place.write(
         "many.stackline",
