@@ -1,12 +1,7 @@
 //! A table of events to a Parquet file and back, batch by batch.
 //!
-//! Every file has the same columns, so that any reader takes all files of a run as one table. They are written and read
-//! here page by page; footers and page headers are the Parquet library's.
+//! Every file has the same columns, so that any reader takes all files of a run as one table.
 
-mod bits;
-mod chunk;
-mod delta;
-mod hybrid;
 mod pages;
 mod reader;
 mod writer;
