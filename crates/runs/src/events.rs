@@ -4,11 +4,11 @@
 //! The columns: `at_ns`, `keyword`, `host`, and for each data field `n1`, `t1`, `n2`, `t2`, ...: a whole number is in `n`, any
 //! other text in `t`, a field that is not there in neither. What a foreign log has beyond 16 fields is in `more`.
 
-mod crowd;
 mod export;
-mod hold;
+mod host_buckets;
 mod import;
 mod intake;
+mod lock;
 mod merge;
 mod merged;
 mod parquet;

@@ -1,6 +1,6 @@
 //! All events of a run in the order of time, however many, a portion at a time.
 
-use super::hold::Scratch;
+use super::lock::Scratch;
 use super::merge::{Input, Source, merge, overlap, reduce};
 use super::{Reader, Wanted, Whole, read_index, whole};
 use crate::Error;

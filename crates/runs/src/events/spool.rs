@@ -2,7 +2,7 @@
 //! recorded is there and can be read.
 
 use super::events_path;
-use super::hold::{Hold, Scratch};
+use super::lock::{EventsLock, Scratch};
 use super::sort::Sorter;
 use crate::{Error, files};
 use stackline_core::trace::HostTrace;
@@ -29,7 +29,7 @@ pub struct Spool {
 #[derive(Debug)]
 pub struct Spooling {
     spool: Spool,
-    hold: Hold,
+    lock: EventsLock,
 }
 
 impl Spool {
@@ -60,7 +60,7 @@ impl Spooling {
     /// # Errors
     /// When another process writes its events, or they cannot be written.
     pub fn of(run: &Path) -> Result<Self, Error> {
-        Ok(Self { spool: Spool::of(run), hold: Hold::of(run)? })
+        Ok(Self { spool: Spool::of(run), lock: EventsLock::of(run)? })
     }
 
     /// As [`Spool::append`].
@@ -79,21 +79,21 @@ impl Spooling {
     pub fn settle(&self) -> Result<BTreeMap<String, Settled>, Error> {
         let mut hosts = BTreeMap::new();
         for tape in tapes(&self.spool.run) {
-            settle(&tape, &self.hold.scratch("tapes")?, &mut hosts)?;
+            settle(&tape, &self.lock.scratch("tapes")?, &mut hosts)?;
         }
         Ok(hosts)
     }
 }
 
 /// Turns the tapes that a killed run left into files.
-pub(super) fn settle_left(run: &Path, hold: &Hold) -> Result<BTreeMap<String, Settled>, Error> {
+pub(super) fn settle_left(run: &Path, lock: &EventsLock) -> Result<BTreeMap<String, Settled>, Error> {
     let mut hosts = BTreeMap::new();
     for tape in tapes(run) {
         if tape.with_extension("parquet").is_file() {
             // It was killed between the two: the file has what is on the tape.
             fs::remove_file(&tape).map_err(|cause| Error::writing(&tape, &cause))?;
         } else {
-            settle(&tape, &hold.scratch("tapes")?, &mut hosts)?;
+            settle(&tape, &lock.scratch("tapes")?, &mut hosts)?;
         }
     }
     Ok(hosts)

@@ -14,7 +14,7 @@ const OPEN: usize = 64;
 
 /// Events of many hosts.
 #[derive(Debug, Default)]
-pub(super) struct Crowd {
+pub(super) struct HostBuckets {
     scratch: PathBuf,
     /// Hosts in the order they were met: their numbers.
     numbers: BTreeMap<String, u32>,
@@ -25,7 +25,7 @@ pub(super) struct Crowd {
     made: usize,
 }
 
-impl Crowd {
+impl HostBuckets {
     /// Of nobody; `scratch` is the beginning of the paths of files it makes.
     pub(super) fn new(scratch: PathBuf) -> Self {
         Self { scratch, ..Self::default() }
@@ -76,7 +76,7 @@ impl Crowd {
 
     fn path(&mut self) -> PathBuf {
         self.made += 1;
-        self.scratch.with_extension(format!("{}.crowd", self.made))
+        self.scratch.with_extension(format!("{}.buckets", self.made))
     }
 
     /// Makes one file of all.
@@ -117,7 +117,7 @@ impl Crowd {
         self.relieve()?;
         let mut inputs = self.inputs()?;
         for (number, name) in self.names.iter().enumerate() {
-            let mut sorter = Sorter::new(self.scratch.with_file_name(format!("crowd-{number}")));
+            let mut sorter = Sorter::new(self.scratch.with_file_name(format!("bucket-{number}")));
             for input in &mut inputs {
                 input.take(number as u32, &self.numbers, |table, rows| {
                     sorter.push(table, rows);

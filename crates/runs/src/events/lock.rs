@@ -9,12 +9,12 @@ const SCRATCH: &str = ".unfinished-";
 
 /// A run's directory of events, for this process alone as long as this lives.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(super) struct EventsLock {
     directory: PathBuf,
     _lock: File,
 }
 
-impl Hold {
+impl EventsLock {
     /// Takes it; makes it where there is none. What a killed process left unfinished goes.
     ///
     /// # Errors
@@ -84,17 +84,17 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         let left = run.path().join("events/.unfinished-1");
         fs::create_dir_all(left.join("more")).unwrap();
-        let hold = Hold::of(run.path()).unwrap();
+        let lock = EventsLock::of(run.path()).unwrap();
         assert!(!left.exists());
-        let error = Hold::of(run.path()).unwrap_err();
+        let error = EventsLock::of(run.path()).unwrap_err();
         assert!(error.message.ends_with("are being written by another process"), "{error}");
         assert!(error.hint.contains("wait"));
-        let scratch = hold.scratch("tapes").unwrap();
+        let scratch = lock.scratch("tapes").unwrap();
         let path = scratch.join("x");
         fs::write(&path, "x").unwrap();
         drop(scratch);
         assert!(!path.parent().unwrap().exists());
-        drop(hold);
-        assert!(Hold::of(run.path()).is_ok());
+        drop(lock);
+        assert!(EventsLock::of(run.path()).is_ok());
     }
 }
