@@ -1,7 +1,7 @@
 //! Writing a run directory while a run goes on, so that whatever kills it, what was done is there.
 //!
-//! `status.json` says "incomplete" from the first moment; every record is journaled as soon as it is there; only
-//! [`RunDirectory::finish`] writes `results.parquet` and says otherwise.
+//! `status.json` has "incomplete" from the first moment; every record is journaled as soon as it is there; only
+//! [`RunDirectory::finish`] writes `results.parquet` and marks the run complete.
 
 use crate::{Error, Run, Status, files, results, run, utc};
 use serde::Serialize;
@@ -91,7 +91,7 @@ impl RunDirectory {
         self.journal.write_all(line.as_bytes()).map_err(|cause| Error::writing(&path, &cause))
     }
 
-    /// Writes `results.parquet`, then says in `status.json` whether the run is complete and why not. A record that
+    /// Writes `results.parquet`, then records in `status.json` whether the run is complete and why not. A record that
     /// [`Self::append`] would refuse is left out, and the run is not complete then.
     ///
     /// # Errors

@@ -89,19 +89,19 @@ struct Whole {
 /// A run that is still being made may turn a tape into its file at any moment: the tape is looked for first, and where there is
 /// one, the file beside it has the same events.
 fn whole(run: &Path) -> Result<Whole, Error> {
-    let (mut tapes, mut told) = (Vec::new(), Vec::new());
+    let (mut tapes, mut covered) = (Vec::new(), Vec::new());
     for path in spool::tapes(run) {
         match spool::read_tape(&path) {
             Ok(tape) => {
                 tapes.push(tape);
-                told.push(path.with_extension("parquet"));
+                covered.push(path.with_extension("parquet"));
             }
             Err(_) if !path.exists() => {}
             Err(error) => return Err(error),
         }
     }
     let mut files = if tapes.is_empty() { event_files(run)? } else { event_files(run).unwrap_or_default() };
-    files.retain(|file| !told.contains(file));
+    files.retain(|file| !covered.contains(file));
     Ok(Whole { files, tapes })
 }
 

@@ -23,7 +23,7 @@ pub struct Run {
     pub records: Vec<RunRecord>,
     /// Whether everything planned was done.
     pub complete: bool,
-    /// Why not, where the run could still say.
+    /// Why not, where the run could record it.
     pub reason: Option<String>,
 }
 

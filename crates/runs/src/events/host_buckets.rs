@@ -26,7 +26,7 @@ pub(super) struct HostBuckets {
 }
 
 impl HostBuckets {
-    /// Of nobody; `scratch` is the beginning of the paths of files it makes.
+    /// Without events; `scratch` is the beginning of the paths of files it makes.
     pub(super) fn new(scratch: PathBuf) -> Self {
         Self { scratch, ..Self::default() }
     }

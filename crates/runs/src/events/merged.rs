@@ -53,7 +53,7 @@ impl Merged {
     ///
     /// # Errors
     /// When a file is damaged, hosts are too many to read them all at once and the directory for temporary files has no room, or
-    /// what `give` says.
+    /// `give` fails.
     pub fn each(mut self, give: impl FnMut(&Table, &[u32]) -> Result<(), Error>) -> Result<(), Error> {
         let mut scratch = None;
         if overlap(&self.files) > self.open {
@@ -66,7 +66,7 @@ impl Merged {
     }
 }
 
-/// A directory that nobody has.
+/// A directory that is not there yet.
 fn temporary() -> PathBuf {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let made = MADE.fetch_add(1, Ordering::Relaxed);

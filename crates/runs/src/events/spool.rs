@@ -25,7 +25,7 @@ pub struct Spool {
     run: PathBuf,
 }
 
-/// All tapes of a run that is being made: as long as this lives, nobody else adds to its events but those who help with it.
+/// All tapes of a run that is being made. While this lives, only a [`Spool`] of the same run adds to its events.
 #[derive(Debug)]
 pub struct Spooling {
     spool: Spool,
@@ -33,13 +33,13 @@ pub struct Spooling {
 }
 
 impl Spool {
-    /// Of that run, for one who helps with it: somebody has a [`Spooling`] of it.
+    /// Of that run. The caller makes sure that a [`Spooling`] of it lives.
     #[must_use]
     pub fn of(run: &Path) -> Self {
         Self { run: run.to_owned() }
     }
 
-    /// Appends a tape that tells all its names itself.
+    /// Appends a tape that holds all its names.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -109,11 +109,11 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// Puts it into what is known of the host.
-    pub fn tell(self, of: &mut HostTrace) {
+    /// Records it in the trace of the host.
+    pub fn record_in(self, of: &mut HostTrace) {
         of.recorded = self.recorded;
         if self.damaged > 0 {
-            // How many there were nobody can say.
+            // How many there were is unknown.
             of.lost += 1;
             of.notes.push(format!("{} bytes of its events are damaged; what was in them is lost", self.damaged));
         }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_has_its_own_name_and_what_is_damaged_is_told() {
+    fn a_host_has_its_own_name_and_damage_is_reported() {
         let run = tempfile::tempdir().unwrap();
         let spool = Spooling::of(run.path()).unwrap();
         spool.append("a b", &of("a b", 1, "x")).unwrap();
@@ -241,7 +241,7 @@ mod tests {
         let settled = spool.settle().unwrap();
         assert_eq!(settled.keys().collect::<Vec<_>>(), ["a b"]);
         let mut host = HostTrace::default();
-        settled["a b"].tell(&mut host);
+        settled["a b"].record_in(&mut host);
         assert_eq!((host.recorded, host.lost), (1, 1));
         assert!(host.notes[0].contains("bytes of its events are damaged"), "{:?}", host.notes);
     }

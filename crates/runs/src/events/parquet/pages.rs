@@ -175,7 +175,7 @@ impl Texts {
     }
 }
 
-/// Those of the dictionary first, then those of pages without one, of which those that nobody needs any more are dropped.
+/// Those of the dictionary first, then those of pages without one, which are dropped when they are no longer needed.
 #[derive(Default)]
 pub(super) struct List {
     texts: Vec<Box<str>>,

@@ -1,4 +1,4 @@
-//! Reads a file of events some rows at a time, only the columns that are asked for.
+//! Reads a file of events some rows at a time, only the wanted columns.
 
 use super::pages::{Pages, Texts};
 use super::{AT, HOST, KEYWORD, MORE, PAGE, number_column, text_column};
@@ -84,7 +84,7 @@ impl Reader {
         u64::try_from(self.file.metadata().file_metadata().num_rows()).unwrap_or(0)
     }
 
-    /// When its first event was and when its last, as the file tells it; all of time where it does not.
+    /// When its first and its last event were, by the statistics of the file; all of time without them.
     #[must_use]
     pub fn span_ns(&self) -> (u64, u64) {
         let whole = (0, u64::MAX);
