@@ -1,7 +1,7 @@
 //! Events of many hosts: kept in files in which each host's are together, and sorted host by host at the end.
 
+use super::parquet::{Reader, Wanted, Writer};
 use super::sort::{Sorter, bytes_of};
-use super::{Reader, Wanted, Writer};
 use crate::Error;
 use stackline_events::Table;
 use std::collections::BTreeMap;

@@ -1,10 +1,11 @@
 //! Takes in events of any hosts in any order and adds them to a run's files, in bounded memory, whole or not at all.
 //!
-//! Events of the first hosts go into a sorter each. Those of further hosts are kept in buckets, host by host, until the end, so that thousands of hosts need no more memory or open files than a few.
+//! Events of the first hosts go into a sorter each. Those of further hosts are kept in buckets, host by host, until the end, so that
+//! thousands of hosts need no more memory or open files than a few.
 
-use super::events_path;
 use super::host_buckets::HostBuckets;
 use super::lock::{EventsLock, Scratch};
+use super::paths::events_path;
 use super::sort::Sorter;
 use super::spool::{Settled, settle_left};
 use crate::{Error, files};

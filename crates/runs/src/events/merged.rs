@@ -1,8 +1,10 @@
 //! All events of a run in the order of time, however many, a portion at a time.
 
+use super::index::read_index;
 use super::lock::Scratch;
 use super::merge::{Input, Source, merge, overlap, reduce};
-use super::{Reader, Wanted, Whole, read_index, whole};
+use super::parquet::{Reader, Wanted};
+use super::whole::{Whole, whole};
 use crate::Error;
 use stackline_core::trace::{Clock, Index};
 use stackline_events::Table;

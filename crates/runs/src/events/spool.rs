@@ -1,8 +1,8 @@
 //! Tapes as they come, `RUN/events/HOST.tape`, until the run is over and they become Parquet: whatever kills a run, what was
 //! recorded is there and can be read.
 
-use super::events_path;
 use super::lock::{EventsLock, Scratch};
+use super::paths::{TAPE, events_path, tapes};
 use super::sort::Sorter;
 use crate::{Error, files};
 use stackline_core::trace::HostTrace;
@@ -15,9 +15,6 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of events that are held back while a tape is sorted.
 const HELD: usize = 64 << 20;
-
-/// What a file of tapes is called behind its host's name.
-pub(super) const TAPE: &str = "tape";
 
 /// Appends tapes of a run's hosts.
 #[derive(Debug)]
@@ -120,15 +117,6 @@ impl Settled {
     }
 }
 
-/// Every file of tapes of a run.
-pub(super) fn tapes(run: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(run.join(files::EVENTS)).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    found.retain(|path| path.extension().is_some_and(|extension| extension == TAPE));
-    found.sort_unstable();
-    found
-}
-
 /// Sorts a tape into the Parquet file beside it, which takes its name when it is whole. Counts what each host has.
 fn settle(tape: &Path, scratch: &Scratch, hosts: &mut BTreeMap<String, Settled>) -> Result<(), Error> {
     let mut sorter = Sorter::new(scratch.join("tape"));
@@ -184,6 +172,7 @@ fn next(pieces: &mut Pieces<File>, path: &Path) -> Result<Option<Table>, Error> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::whole::read_run;
     use super::*;
     use stackline_events::{Value, keyword};
 
@@ -199,17 +188,17 @@ mod tests {
             spool.append("khons", &tape).unwrap();
         }
         assert!(spool.append("", &Tape::default()).is_err());
-        assert_eq!(super::super::read_run(run.path()).unwrap().len(), 2, "readable before the end");
+        assert_eq!(read_run(run.path()).unwrap().len(), 2, "readable before the end");
         let settled = Settled { recorded: 2, damaged: 0 };
         assert_eq!(spool.settle().unwrap(), BTreeMap::from([("khons".to_owned(), settled)]));
-        let table = super::super::read_run(run.path()).unwrap();
+        let table = read_run(run.path()).unwrap();
         let lines: Vec<String> = (0..2).map(|row| table.event(row).to_string()).collect();
         assert_eq!(lines, ["NET_DROP; khons; 0; 3; 3", "APP_SEND; khons; 0; 5; 5"]);
         assert!(tapes(run.path()).is_empty());
         spool.append("khons", &of("khons", 4, "x")).unwrap();
         let settled = Settled { recorded: 3, damaged: 0 };
         assert_eq!(spool.settle().unwrap()["khons"], settled, "what was there stays");
-        assert_eq!(super::super::read_run(run.path()).unwrap().at_ns, [3, 4, 5]);
+        assert_eq!(read_run(run.path()).unwrap().at_ns, [3, 4, 5]);
         assert_eq!(fs::read_dir(run.path().join(files::EVENTS)).unwrap().count(), 1, "nothing else is left");
     }
 
@@ -265,6 +254,6 @@ mod tests {
         spool.append("khons", &of("khons", 1, "x")).unwrap();
         assert!(spool.append("khons", &of("khons", 2, &"y".repeat(4090))).is_err(), "the disk is full");
         spool.append("khons", &of("khons", 3, "z")).unwrap();
-        assert_eq!(super::super::read_run(run.path()).unwrap().at_ns, [1, 3]);
+        assert_eq!(read_run(run.path()).unwrap().at_ns, [1, 3]);
     }
 }

@@ -1,10 +1,10 @@
 //! NetLogger's text form in: one thread reads lines into columns, the calling one keeps them.
 
 use super::chunks::{Chunk, Chunks};
+use super::log::{Log, rename_hosts, unread};
 use super::parser::{self, Met};
-use super::{Log, rename_hosts, unread};
 use crate::Error;
-use crate::events::Intake;
+use crate::events::intake::Intake;
 use stackline_core::trace::Import;
 use stackline_events::Table;
 use std::sync::mpsc::{SyncSender, sync_channel};

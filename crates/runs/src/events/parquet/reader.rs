@@ -1,7 +1,7 @@
 //! Reads a file of events some rows at a time, only the wanted columns.
 
 use super::pages::{Pages, Texts};
-use super::{AT, HOST, KEYWORD, MORE, PAGE, number_column, text_column};
+use super::schema::{AT, HOST, KEYWORD, MORE, PAGE, number_column, text_column};
 use crate::Error;
 use parquet::basic::{Repetition, Type as Physical};
 use parquet::column::reader::ColumnReaderImpl;
@@ -212,7 +212,7 @@ impl Group {
         let rows = self.left.min(PAGE);
         table.at_ns.reserve(rows);
         self.at.read(rows)?;
-        self.at.each(|_, at| table.at_ns.push(at as u64));
+        self.at.each(|_, times| table.at_ns.extend(times.iter().map(|at| *at as u64)));
         let mut names = Names::default();
         self.keyword.required(rows, &mut table.keyword, &mut names)?;
         self.host.required(rows, &mut table.host, &mut names)?;
@@ -224,9 +224,9 @@ impl Group {
             }
             if let Some(numbers) = numbers {
                 numbers.read(rows)?;
-                numbers.each(|row, number| {
-                    column.numbers[row] = number;
-                    column.texts[row] = Column::NUMBER;
+                numbers.each(|row, values| {
+                    column.numbers[row..row + values.len()].copy_from_slice(values);
+                    column.texts[row..row + values.len()].fill(Column::NUMBER);
                 });
             }
             if let Some(texts) = texts {
@@ -269,13 +269,20 @@ where
         if read < rows { Err(ParquetError::General("it ends before its last row".into())) } else { Ok(()) }
     }
 
-    /// Gives every row that has a value, and that.
-    fn each(&self, mut each: impl FnMut(usize, T::T)) {
+    /// Gives every stretch of rows that have a value: its first row, and the values.
+    fn each(&self, mut each: impl FnMut(usize, &[T::T])) {
         if self.levels.len() <= self.values.len() {
-            return self.values.iter().enumerate().for_each(|(row, value)| each(row, *value));
+            return each(0, &self.values);
         }
-        let rows = self.levels.iter().enumerate().filter(|(_, level)| **level > 0);
-        rows.zip(&self.values).for_each(|((row, _), value)| each(row, *value));
+        let (mut row, mut values) = (0, &self.values[..]);
+        for stretch in self.levels.chunk_by(|one, other| one == other) {
+            if stretch[0] > 0 {
+                let (some, rest) = values.split_at(stretch.len());
+                each(row, some);
+                values = rest;
+            }
+            row += stretch.len();
+        }
     }
 }
 
@@ -296,13 +303,15 @@ impl Text {
         let texts = self.texts.lock();
         self.names.clear();
         self.names.resize(texts.len(), u32::MAX);
-        self.values.each(|row, number| {
-            let place = texts.place(number);
-            let name = &mut self.names[place];
-            if *name == u32::MAX {
-                *name = names.number(texts.text(place));
+        self.values.each(|row, numbers| {
+            for (number, row) in numbers.iter().zip(row..) {
+                let place = texts.place(*number);
+                let name = &mut self.names[place];
+                if *name == u32::MAX {
+                    *name = names.number(texts.text(place));
+                }
+                each(row, *name);
             }
-            each(row, *name);
         });
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Files of events written, read back, and damaged.
 
+use super::schema::PAGE;
 use super::*;
 use proptest::prelude::*;
 use stackline_events::{Event, Value};

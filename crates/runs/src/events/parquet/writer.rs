@@ -1,7 +1,7 @@
 //! Writes events that are in the order of time, a row group at a time, through the Parquet library's column writers: numbers as
 //! packed differences, texts with a dictionary, nothing compressed.
 
-use super::{AT, GROUP, PAGE, number_column, schema};
+use super::schema::{AT, GROUP, PAGE, number_column, schema};
 use crate::Error;
 use parquet::basic::Encoding;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
