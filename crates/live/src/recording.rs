@@ -4,13 +4,14 @@
 
 use crate::clock;
 use crate::control::{MOST_TAPES, Recorded};
+use stackline_events::sinks::append;
 use stackline_events::tape::Names;
 use stackline_events::{Keyword, Memory, Recorder, Sink, Tape, Value, recorder};
 use stackline_monitor::clock::{synchronisation, thread_cpu_s};
 use stackline_monitor::{Config, Observed, Ports, Watch};
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What stays in memory, bytes.
@@ -144,11 +145,7 @@ impl Kept {
                 Some(file) => file,
                 none => none.insert(nameless()?),
             };
-            if let Err(error) = file.write_all(bytes) {
-                // What was written of it is written over by the next.
-                let _ = file.seek(SeekFrom::Start(self.bytes - self.memory.len() as u64));
-                return Err(error);
-            }
+            append(file, self.bytes - self.memory.len() as u64, bytes)?;
         }
         // A long one is handed over in pieces of whole records.
         self.tapes.extend(tape.pieces(PIECE as usize).map(|piece| piece.len() as u64));
@@ -161,7 +158,7 @@ impl Kept {
 fn nameless() -> io::Result<File> {
     let name = format!("stackline-events-{}-{:08x}", std::process::id(), getrandom::u32().unwrap_or(0));
     let path = std::env::temp_dir().join(name);
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+    let file = OpenOptions::new().read(true).append(true).create_new(true).open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)
 }

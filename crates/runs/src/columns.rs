@@ -122,18 +122,18 @@ pub const COLUMNS: &[Column] = &[
     real("call_min_s", |r| least(&r.record.calls), "least response time"),
     real("call_max_s", |r| largest(&r.record.calls), "largest response time"),
     ints("call_ns", |r| values(&r.record.calls), "response times seen, in ns, ascending"),
-    ints("call_count", |r| times_seen(&r.record.calls), "how often each of them was seen"),
+    ints("call_count", |r| occurrences(&r.record.calls), "how often each of them was seen"),
     int("connects", |r| counted(&r.record.connects), "connections opened and closed within the measured period"),
     real("connect_mean_s", |r| mean(&r.record.connects), "mean time of connect plus disconnect"),
     real("connect_min_s", |r| least(&r.record.connects), "least of them"),
     real("connect_max_s", |r| largest(&r.record.connects), "largest of them"),
     ints("connect_ns", |r| values(&r.record.connects), "times of connect plus disconnect seen, in ns, ascending"),
-    ints("connect_count", |r| times_seen(&r.record.connects), "how often each of them was seen"),
+    ints("connect_count", |r| occurrences(&r.record.connects), "how often each of them was seen"),
     int("paced", |r| counted(&r.record.lateness), "paced operations"),
     real("lateness_mean_s", |r| mean(&r.record.lateness), "mean of how late they began"),
     real("lateness_max_s", |r| largest(&r.record.lateness), "largest of it"),
     ints("lateness_ns", |r| values(&r.record.lateness), "lateness seen, in ns, ascending"),
-    ints("lateness_count", |r| times_seen(&r.record.lateness), "how often each of them was seen"),
+    ints("lateness_count", |r| occurrences(&r.record.lateness), "how often each of them was seen"),
     real("initiator_user_s", |r| Some(r.record.initiator.usage.user_s), "user CPU seconds of the initiators' threads"),
     real("initiator_system_s", |r| Some(r.record.initiator.usage.system_s), "system CPU seconds"),
     int("initiator_voluntary_switches", |r| whole(r.record.initiator.usage.voluntary_switches), "context switches asked for"),
@@ -254,7 +254,7 @@ fn values(histogram: &Histogram) -> Vec<i64> {
     histogram.counts.iter().filter_map(|(value, _)| whole(*value)).collect()
 }
 
-fn times_seen(histogram: &Histogram) -> Vec<i64> {
+fn occurrences(histogram: &Histogram) -> Vec<i64> {
     histogram.counts.iter().filter_map(|(_, n)| whole(*n)).collect()
 }
 
@@ -286,7 +286,7 @@ fn core(side: &SideRecord) -> Option<i64> {
     side.cpu.and_then(|(_, stop, _)| whole(stop as u64))
 }
 
-/// The sum over both sides of what at least one of them knows.
+/// The sum over both sides of what at least one of them has.
 fn both(row: &Row<'_>, get: fn(&SideRecord) -> Option<u64>) -> Option<i64> {
     let known = [get(&row.record.initiator), get(&row.record.responder)];
     known.into_iter().flatten().reduce(u64::saturating_add).and_then(whole)

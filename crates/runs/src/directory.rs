@@ -1,9 +1,9 @@
 //! Writing a run directory while a run goes on, so that whatever kills it, what was done is there.
 //!
-//! `status.json` says "incomplete" from the first moment; every record is journaled as soon as it is there; only
-//! [`RunDirectory::finish`] writes `results.parquet` and says otherwise.
+//! `status.json` has "incomplete" from the first moment; every record is journaled as soon as it is there; only
+//! [`RunDirectory::finish`] writes `results.parquet` and marks the run complete.
 
-use crate::{Error, Run, Status, files, results, run, utc};
+use crate::{Error, Status, files, results, utc};
 use serde::Serialize;
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
@@ -37,14 +37,6 @@ impl RunDirectory {
         let journal = OpenOptions::new().create_new(true).append(true).open(path.join(files::JOURNAL));
         let journal = journal.map_err(|cause| Error::writing(&path.join(files::JOURNAL), &cause))?;
         Ok(Self { path, status, journal, plan: None })
-    }
-
-    /// Reads a run directory back; see [`Run::open`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn open(path: &Path) -> Result<Run, Error> {
-        run::open(path)
     }
 
     /// Where it is.
@@ -91,7 +83,7 @@ impl RunDirectory {
         self.journal.write_all(line.as_bytes()).map_err(|cause| Error::writing(&path, &cause))
     }
 
-    /// Writes `results.parquet`, then says in `status.json` whether the run is complete and why not. A record that
+    /// Writes `results.parquet`, then records in `status.json` whether the run is complete and why not. A record that
     /// [`Self::append`] would refuse is left out, and the run is not complete then.
     ///
     /// # Errors

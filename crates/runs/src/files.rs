@@ -27,7 +27,7 @@ pub(crate) const EVENTS: &str = "events";
 /// Writes `path` through a temporary file beside it and a rename: a reader sees the old file, or all of the new one.
 ///
 /// # Errors
-/// When it cannot be written, or what `write` says; the old file is there then.
+/// When it cannot be written, or `write` fails; the old file is there then.
 pub fn replace<T, E: From<Error>>(path: &Path, write: impl FnOnce(&mut File) -> Result<T, E>) -> Result<T, E> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".tmp");

@@ -1,7 +1,7 @@
 //! The run directory, its `results.parquet` and its events: the one promised format of what was done and what it yielded.
 //!
-//! It keeps and gives back records exactly; it never measures, summarises or prints. The only clock it knows is the
-//! moment a run started, which the caller passes in.
+//! It keeps and gives back records exactly; it never measures, summarises or prints. It reads no clock: the caller
+//! passes in when a run started.
 //!
 //! | module | one idea |
 //! | --- | --- |

@@ -26,7 +26,7 @@ const NANOSECONDS: u8 = 9;
 /// Bytes a held packet takes beside its own.
 const BESIDE: usize = 96;
 
-/// A place where packets were seen.
+/// A place where packets were captured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
     /// Its name, such as `khons>edge`.
@@ -37,7 +37,7 @@ pub struct Interface {
     pub speed_bit_s: Option<u64>,
 }
 
-/// One packet seen at one place.
+/// One packet captured at one place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capture {
     /// When, in ns since the start of the run.
@@ -237,7 +237,7 @@ fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     [&kind.to_le_bytes(), &length, body, &length].concat()
 }
 
-/// An option; a text longer than its length field can say is cut between two characters.
+/// An option; a text too long for its length field is cut between two characters.
 fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     let mut length = value.len().min(usize::from(u16::MAX));
     while length < value.len() && value[length] & 0xc0 == 0x80 {

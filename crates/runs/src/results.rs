@@ -1,6 +1,6 @@
 //! `results.parquet`: the table of [`crate::columns`] written column by column, and the exact records read back.
 //!
-//! It knows types and levels, never what a column means.
+//! It handles types and levels, never what a column means.
 
 use crate::columns::{COLUMNS, Column, Get, RECORD, Row};
 use crate::{Error, files};

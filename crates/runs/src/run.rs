@@ -1,6 +1,6 @@
 //! Reading a run directory back, complete or not.
 
-use crate::{Error, RunDirectory, Status, files, results};
+use crate::{Error, Status, files, results};
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct Run {
     pub records: Vec<RunRecord>,
     /// Whether everything planned was done.
     pub complete: bool,
-    /// Why not, where the run could still say.
+    /// Why not, where the run could record it.
     pub reason: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl Run {
     /// # Errors
     /// When there is no such directory, it is not one of a run, or a file in it is damaged.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        RunDirectory::open(path)
+        open_under(&runs_root(), path)
     }
 
     /// Reads a directory for its events. One whose events were imported has no plan, no records and perhaps no status: they
@@ -69,10 +69,6 @@ pub fn names(root: &Path) -> Vec<String> {
     let mut names: Vec<String> = runs.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort_unstable();
     names
-}
-
-pub(crate) fn open(path: &Path) -> Result<Run, Error> {
-    open_under(&runs_root(), path)
 }
 
 fn open_under(root: &Path, path: &Path) -> Result<Run, Error> {
@@ -151,6 +147,7 @@ fn optional(path: &Path) -> Result<Option<String>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RunDirectory;
     use std::io::Write;
     use std::time::UNIX_EPOCH;
 

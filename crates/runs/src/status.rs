@@ -4,12 +4,12 @@ use crate::{Error, files};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What `status.json` says.
+/// The content of `status.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// Whether everything planned was done.
     pub complete: bool,
-    /// Why not, where that is known; a run that was killed could not say.
+    /// Why not, where that is known; a run that was killed has no reason.
     pub reason: Option<String>,
     /// The version of stackline that wrote the directory.
     pub stackline: String,

@@ -130,7 +130,7 @@ fn fill(run: &Path, logs: &[Given<'_>], started: SystemTime) -> Result<(Index, T
     }
     let taken = intake.finish()?;
     for (host, settled) in &taken.settled {
-        settled.tell(index.hosts.entry(host.clone()).or_default());
+        settled.record_in(index.hosts.entry(host.clone()).or_default());
     }
     for (host, count) in &taken.hosts {
         index.hosts.entry(host.clone()).or_default().recorded += count;

@@ -165,7 +165,7 @@ impl Sink {
         let (cost_s, absent, notes) = (observed.cost_s.clone(), observed.absent.clone(), observed.notes.clone());
         index.hosts.insert(host, HostTrace { cost_s, absent, notes, ..HostTrace::default() });
         for (host, settled) in spool.settle()? {
-            settled.tell(index.hosts.entry(host).or_default());
+            settled.record_in(index.hosts.entry(host).or_default());
         }
         let path = directory.path().to_path_buf();
         write_index(&path, &index)?;

@@ -1,6 +1,6 @@
 //! A run's events in stackline's own forms, in the order of time.
 
-use super::Merged;
+use super::merged::Merged;
 use crate::Error;
 use stackline_events::{Tape, Value, keyword, text};
 use std::collections::BTreeMap;

@@ -1,50 +1,11 @@
 //! Logs of stackline's own forms into a run's files: NetLogger's text form and the binary form, in bounded memory.
 
 mod chunks;
+mod log;
 mod parser;
 mod tape;
 mod text;
 
+pub use log::{Log, rename_hosts};
 pub use tape::{begins_tape, import_tape};
 pub use text::import_text;
-
-use crate::Error;
-use stackline_events::Table;
-use std::io::Read;
-
-/// A log that is imported.
-pub struct Log<'l> {
-    /// Its bytes.
-    pub bytes: &'l mut (dyn Read + Send),
-    /// What messages call it.
-    pub name: &'l str,
-    /// What its hosts are to be called instead: a name, in which `*` stands for what the log calls them.
-    pub host: Option<&'l str>,
-    /// The present, in ns since 1970; what is later is counted.
-    pub present_ns: u64,
-}
-
-impl std::fmt::Debug for Log<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Log").field("name", &self.name).field("host", &self.host).finish_non_exhaustive()
-    }
-}
-
-/// That a log could not be read.
-fn unread(name: &str, cause: &dyn std::fmt::Display) -> Error {
-    Error::new(format!("cannot read {name}"), "nothing of it was imported; check the file and try again").because(cause)
-}
-
-/// Calls every host of a table as a pattern says, in which `*` is its name.
-pub fn rename_hosts(table: &mut Table, pattern: &str) {
-    let mut numbers = vec![u32::MAX; table.names.len()];
-    for row in 0..table.len() {
-        let host = table.host[row];
-        let known = &mut numbers[host as usize];
-        if *known == u32::MAX {
-            let name = pattern.replace('*', table.names.text(host));
-            *known = table.names.number(&name);
-        }
-        table.host[row] = *known;
-    }
-}

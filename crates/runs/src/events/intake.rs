@@ -1,11 +1,11 @@
 //! Takes in events of any hosts in any order and adds them to a run's files, in bounded memory, whole or not at all.
 //!
-//! Events of the first hosts go straight into a sorter each. Those of further hosts are kept together, host by host, in files of their own until
-//! the end, so that thousands of hosts need no more memory or open files than a few.
+//! Events of the first hosts go into a sorter each. Those of further hosts are kept in buckets, host by host, until the end, so that
+//! thousands of hosts need no more memory or open files than a few.
 
-use super::crowd::Crowd;
-use super::events_path;
-use super::hold::{Hold, Scratch};
+use super::host_buckets::HostBuckets;
+use super::lock::{EventsLock, Scratch};
+use super::paths::events_path;
 use super::sort::Sorter;
 use super::spool::{Settled, settle_left};
 use crate::{Error, files};
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Hosts that have a sorter each.
-const STRAIGHT: usize = 64;
+const SORTERS: usize = 64;
 /// Most hosts of a run: each is a file.
 const MOST: usize = 1 << 12;
 /// Bytes of events that are held back.
@@ -25,15 +25,15 @@ const HELD: usize = 96 << 20;
 #[derive(Debug)]
 pub struct Intake {
     run: PathBuf,
-    hold: Hold,
+    lock: EventsLock,
     scratch: Scratch,
-    straight: BTreeMap<String, Sorter>,
-    crowd: Crowd,
+    sorters: BTreeMap<String, Sorter>,
+    buckets: HostBuckets,
     /// Events that came, by host.
     came: BTreeMap<String, u64>,
     held: usize,
     /// Events of hosts beyond [`MOST`].
-    crowded: u64,
+    beyond: u64,
     /// Events that no run can have, by cause.
     refused: BTreeMap<&'static str, u64>,
 }
@@ -59,18 +59,18 @@ impl Intake {
     }
 
     pub(crate) fn holding(run: &Path, held: usize) -> Result<Self, Error> {
-        let hold = Hold::of(run)?;
-        let scratch = hold.scratch("import")?;
-        let crowd = Crowd::new(scratch.join("crowd"));
+        let lock = EventsLock::of(run)?;
+        let scratch = lock.scratch("import")?;
+        let buckets = HostBuckets::new(scratch.join("buckets"));
         Ok(Self {
             run: run.to_owned(),
-            hold,
+            lock,
             scratch,
-            straight: BTreeMap::new(),
-            crowd,
+            sorters: BTreeMap::new(),
+            buckets,
             came: BTreeMap::new(),
             held,
-            crowded: 0,
+            beyond: 0,
             refused: BTreeMap::new(),
         })
     }
@@ -127,36 +127,36 @@ impl Intake {
     }
 
     fn add(&mut self, table: &Table, host: &str, rows: impl ExactSizeIterator<Item = usize> + Clone) {
-        let known = self.straight.contains_key(host) || self.crowd.has(host);
-        if !known && self.straight.len() + self.crowd.hosts() >= MOST {
-            self.crowded += rows.len() as u64;
+        let known = self.sorters.contains_key(host) || self.buckets.has(host);
+        if !known && self.sorters.len() + self.buckets.hosts() >= MOST {
+            self.beyond += rows.len() as u64;
             return;
         }
         *self.came.entry(host.to_owned()).or_default() += rows.len() as u64;
-        if let Some(sorter) = self.straight.get_mut(host) {
+        if let Some(sorter) = self.sorters.get_mut(host) {
             return sorter.push(table, rows);
         }
-        if self.straight.len() < STRAIGHT {
-            let mut sorter = Sorter::new(self.scratch.join(&format!("host-{}", self.straight.len())));
+        if self.sorters.len() < SORTERS {
+            let mut sorter = Sorter::new(self.scratch.join(&format!("host-{}", self.sorters.len())));
             sorter.push(table, rows);
-            self.straight.insert(host.to_owned(), sorter);
+            self.sorters.insert(host.to_owned(), sorter);
         } else {
-            self.crowd.push(table, host, rows);
+            self.buckets.push(table, host, rows);
         }
     }
 
     /// Sends on what is most, until what is held back is within its bound.
     fn relieve(&mut self) -> Result<(), Error> {
         loop {
-            let sizes = self.straight.values().map(Sorter::bytes);
-            let all = sizes.clone().sum::<usize>() + self.crowd.bytes();
+            let sizes = self.sorters.values().map(Sorter::bytes);
+            let all = sizes.clone().sum::<usize>() + self.buckets.bytes();
             if all <= self.held {
                 return Ok(());
             }
             let most = sizes.max().unwrap_or(0);
-            match self.straight.values_mut().find(|sorter| sorter.bytes() == most) {
-                Some(sorter) if most >= self.crowd.bytes() => sorter.relieve()?,
-                _ => self.crowd.relieve()?,
+            match self.sorters.values_mut().find(|sorter| sorter.bytes() == most) {
+                Some(sorter) if most >= self.buckets.bytes() => sorter.relieve()?,
+                _ => self.buckets.relieve()?,
             }
         }
     }
@@ -167,9 +167,9 @@ impl Intake {
     /// # Errors
     /// When they cannot be written; the run's files are as they were, unless one could be replaced and another not.
     pub fn finish(&mut self) -> Result<Taken, Error> {
-        let settled = settle_left(&self.run, &self.hold)?;
+        let settled = settle_left(&self.run, &self.lock)?;
         let mut ready: Vec<(PathBuf, PathBuf)> = Vec::new();
-        let (straight, crowd) = (std::mem::take(&mut self.straight), std::mem::take(&mut self.crowd));
+        let (sorters, buckets) = (std::mem::take(&mut self.sorters), std::mem::take(&mut self.buckets));
         let mut settle = |host: &str, sorter: Sorter, scratch: &Scratch| {
             let to = events_path(&self.run, host)?;
             let made = scratch.join(&format!("{}.ready", ready.len()));
@@ -178,14 +178,14 @@ impl Intake {
             ready.push((made, to));
             Ok(())
         };
-        for (host, sorter) in straight {
+        for (host, sorter) in sorters {
             settle(&host, sorter, &self.scratch)?;
         }
-        crowd.finish(self.held, |host, sorter| settle(host, sorter, &self.scratch))?;
+        buckets.finish(self.held, |host, sorter| settle(host, sorter, &self.scratch))?;
         for (made, to) in ready {
             fs::rename(&made, &to).map_err(|cause| Error::writing(&to, &cause))?;
         }
-        Ok(Taken { hosts: std::mem::take(&mut self.came), refused: self.crowded, settled })
+        Ok(Taken { hosts: std::mem::take(&mut self.came), refused: self.beyond, settled })
     }
 }
 
@@ -217,8 +217,8 @@ mod tests {
     }
 
     #[test]
-    fn a_few_hosts_and_a_crowd_get_a_file_each() {
-        for (hosts, held) in [(1, 1), (3, 1 << 20), (STRAIGHT + 30, 4000)] {
+    fn few_hosts_and_many_get_a_file_each() {
+        for (hosts, held) in [(1, 1), (3, 1 << 20), (SORTERS + 30, 4000)] {
             let run = tempfile::tempdir().unwrap();
             let mut intake = Intake::holding(run.path(), held).unwrap();
             for part in 0..20 {
@@ -267,7 +267,7 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         let mut intake = Intake::begin(run.path()).unwrap();
         intake.push(&events(MOST + 3, 0, MOST as u64 + 3)).unwrap();
-        assert_eq!((intake.crowded, intake.hosts().len()), (3, MOST));
+        assert_eq!((intake.beyond, intake.hosts().len()), (3, MOST));
     }
 
     #[test]

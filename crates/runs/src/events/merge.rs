@@ -39,7 +39,7 @@ impl Source {
         let reader = Reader::open(path, &Wanted::fields(&[]))?;
         let (mut first_ns, mut last_ns) = reader.span_ns();
         if let Some(clock) = &clock {
-            // A clock that was set back says the same time twice: nothing is known of the order then.
+            // A clock that was set back shows the same time twice, so the order is unknown.
             let set = !clock.steps.is_empty();
             first_ns = if set { 0 } else { clock.reference_ns(first_ns) };
             last_ns = if set { u64::MAX } else { clock.reference_ns(last_ns) };

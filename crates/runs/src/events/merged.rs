@@ -1,8 +1,10 @@
 //! All events of a run in the order of time, however many, a portion at a time.
 
-use super::hold::Scratch;
+use super::index::read_index;
+use super::lock::Scratch;
 use super::merge::{Input, Source, merge, overlap, reduce};
-use super::{Reader, Wanted, Whole, read_index, whole};
+use super::parquet::{Reader, Wanted};
+use super::whole::{Whole, whole};
 use crate::Error;
 use stackline_core::trace::{Clock, Index};
 use stackline_events::Table;
@@ -53,7 +55,7 @@ impl Merged {
     ///
     /// # Errors
     /// When a file is damaged, hosts are too many to read them all at once and the directory for temporary files has no room, or
-    /// what `give` says.
+    /// `give` fails.
     pub fn each(mut self, give: impl FnMut(&Table, &[u32]) -> Result<(), Error>) -> Result<(), Error> {
         let mut scratch = None;
         if overlap(&self.files) > self.open {
@@ -66,7 +68,7 @@ impl Merged {
     }
 }
 
-/// A directory that nobody has.
+/// A directory that is not there yet.
 fn temporary() -> PathBuf {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let made = MADE.fetch_add(1, Ordering::Relaxed);

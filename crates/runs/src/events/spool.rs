@@ -1,8 +1,8 @@
 //! Tapes as they come, `RUN/events/HOST.tape`, until the run is over and they become Parquet: whatever kills a run, what was
 //! recorded is there and can be read.
 
-use super::events_path;
-use super::hold::{Hold, Scratch};
+use super::lock::{EventsLock, Scratch};
+use super::paths::{TAPE, events_path, tapes};
 use super::sort::Sorter;
 use crate::{Error, files};
 use stackline_core::trace::HostTrace;
@@ -16,30 +16,27 @@ use std::path::{Path, PathBuf};
 /// Bytes of events that are held back while a tape is sorted.
 const HELD: usize = 64 << 20;
 
-/// What a file of tapes is called behind its host's name.
-pub(super) const TAPE: &str = "tape";
-
 /// Appends tapes of a run's hosts.
 #[derive(Debug)]
 pub struct Spool {
     run: PathBuf,
 }
 
-/// All tapes of a run that is being made: as long as this lives, nobody else adds to its events but those who help with it.
+/// All tapes of a run that is being made. While this lives, only a [`Spool`] of the same run adds to its events.
 #[derive(Debug)]
 pub struct Spooling {
     spool: Spool,
-    hold: Hold,
+    lock: EventsLock,
 }
 
 impl Spool {
-    /// Of that run, for one who helps with it: somebody has a [`Spooling`] of it.
+    /// Of that run. The caller makes sure that a [`Spooling`] of it lives.
     #[must_use]
     pub fn of(run: &Path) -> Self {
         Self { run: run.to_owned() }
     }
 
-    /// Appends a tape that tells all its names itself.
+    /// Appends a tape that holds all its names.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -60,7 +57,7 @@ impl Spooling {
     /// # Errors
     /// When another process writes its events, or they cannot be written.
     pub fn of(run: &Path) -> Result<Self, Error> {
-        Ok(Self { spool: Spool::of(run), hold: Hold::of(run)? })
+        Ok(Self { spool: Spool::of(run), lock: EventsLock::of(run)? })
     }
 
     /// As [`Spool::append`].
@@ -79,21 +76,21 @@ impl Spooling {
     pub fn settle(&self) -> Result<BTreeMap<String, Settled>, Error> {
         let mut hosts = BTreeMap::new();
         for tape in tapes(&self.spool.run) {
-            settle(&tape, &self.hold.scratch("tapes")?, &mut hosts)?;
+            settle(&tape, &self.lock.scratch("tapes")?, &mut hosts)?;
         }
         Ok(hosts)
     }
 }
 
 /// Turns the tapes that a killed run left into files.
-pub(super) fn settle_left(run: &Path, hold: &Hold) -> Result<BTreeMap<String, Settled>, Error> {
+pub(super) fn settle_left(run: &Path, lock: &EventsLock) -> Result<BTreeMap<String, Settled>, Error> {
     let mut hosts = BTreeMap::new();
     for tape in tapes(run) {
         if tape.with_extension("parquet").is_file() {
             // It was killed between the two: the file has what is on the tape.
             fs::remove_file(&tape).map_err(|cause| Error::writing(&tape, &cause))?;
         } else {
-            settle(&tape, &hold.scratch("tapes")?, &mut hosts)?;
+            settle(&tape, &lock.scratch("tapes")?, &mut hosts)?;
         }
     }
     Ok(hosts)
@@ -109,24 +106,15 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// Puts it into what is known of the host.
-    pub fn tell(self, of: &mut HostTrace) {
+    /// Records it in the trace of the host.
+    pub fn record_in(self, of: &mut HostTrace) {
         of.recorded = self.recorded;
         if self.damaged > 0 {
-            // How many there were nobody can say.
+            // How many there were is unknown.
             of.lost += 1;
             of.notes.push(format!("{} bytes of its events are damaged; what was in them is lost", self.damaged));
         }
     }
-}
-
-/// Every file of tapes of a run.
-pub(super) fn tapes(run: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(run.join(files::EVENTS)).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    found.retain(|path| path.extension().is_some_and(|extension| extension == TAPE));
-    found.sort_unstable();
-    found
 }
 
 /// Sorts a tape into the Parquet file beside it, which takes its name when it is whole. Counts what each host has.
@@ -184,6 +172,7 @@ fn next(pieces: &mut Pieces<File>, path: &Path) -> Result<Option<Table>, Error> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::whole::read_run;
     use super::*;
     use stackline_events::{Value, keyword};
 
@@ -199,17 +188,17 @@ mod tests {
             spool.append("khons", &tape).unwrap();
         }
         assert!(spool.append("", &Tape::default()).is_err());
-        assert_eq!(super::super::read_run(run.path()).unwrap().len(), 2, "readable before the end");
+        assert_eq!(read_run(run.path()).unwrap().len(), 2, "readable before the end");
         let settled = Settled { recorded: 2, damaged: 0 };
         assert_eq!(spool.settle().unwrap(), BTreeMap::from([("khons".to_owned(), settled)]));
-        let table = super::super::read_run(run.path()).unwrap();
+        let table = read_run(run.path()).unwrap();
         let lines: Vec<String> = (0..2).map(|row| table.event(row).to_string()).collect();
         assert_eq!(lines, ["NET_DROP; khons; 0; 3; 3", "APP_SEND; khons; 0; 5; 5"]);
         assert!(tapes(run.path()).is_empty());
         spool.append("khons", &of("khons", 4, "x")).unwrap();
         let settled = Settled { recorded: 3, damaged: 0 };
         assert_eq!(spool.settle().unwrap()["khons"], settled, "what was there stays");
-        assert_eq!(super::super::read_run(run.path()).unwrap().at_ns, [3, 4, 5]);
+        assert_eq!(read_run(run.path()).unwrap().at_ns, [3, 4, 5]);
         assert_eq!(fs::read_dir(run.path().join(files::EVENTS)).unwrap().count(), 1, "nothing else is left");
     }
 
@@ -232,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_has_its_own_name_and_what_is_damaged_is_told() {
+    fn a_host_has_its_own_name_and_damage_is_reported() {
         let run = tempfile::tempdir().unwrap();
         let spool = Spooling::of(run.path()).unwrap();
         spool.append("a b", &of("a b", 1, "x")).unwrap();
@@ -241,7 +230,7 @@ mod tests {
         let settled = spool.settle().unwrap();
         assert_eq!(settled.keys().collect::<Vec<_>>(), ["a b"]);
         let mut host = HostTrace::default();
-        settled["a b"].tell(&mut host);
+        settled["a b"].record_in(&mut host);
         assert_eq!((host.recorded, host.lost), (1, 1));
         assert!(host.notes[0].contains("bytes of its events are damaged"), "{:?}", host.notes);
     }
@@ -265,6 +254,6 @@ mod tests {
         spool.append("khons", &of("khons", 1, "x")).unwrap();
         assert!(spool.append("khons", &of("khons", 2, &"y".repeat(4090))).is_err(), "the disk is full");
         spool.append("khons", &of("khons", 3, "z")).unwrap();
-        assert_eq!(super::super::read_run(run.path()).unwrap().at_ns, [1, 3]);
+        assert_eq!(read_run(run.path()).unwrap().at_ns, [1, 3]);
     }
 }

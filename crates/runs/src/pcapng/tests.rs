@@ -26,7 +26,7 @@ fn ip(data: usize) -> Vec<u8> {
     bytes
 }
 
-fn seen(at_ns: u64, interface: u32, data: usize, comment: &str) -> Capture {
+fn capture(at_ns: u64, interface: u32, data: usize, comment: &str) -> Capture {
     let bytes = ip(data);
     let comments = if comment.is_empty() { vec![] } else { vec![comment.to_owned()] };
     Capture { at_ns, interface, length: bytes.len() as u32, bytes, comments }
@@ -54,7 +54,7 @@ fn blocks(mut bytes: &[u8]) -> Vec<(u32, u32)> {
 
 #[test]
 fn packets_leave_sorted_and_of_one_instant_in_order() {
-    let captures = vec![seen(9, 0, 1, ""), seen(2, 1, 2, "x"), seen(5, 0, 3, ""), seen(2, 0, 4, "")];
+    let captures = vec![capture(9, 0, 1, ""), capture(2, 1, 2, "x"), capture(5, 0, 3, ""), capture(2, 0, 4, "")];
     let (bytes, written) = file(Settings::default(), captures);
     let kinds = [SECTION_HEADER, INTERFACE_DESCRIPTION, INTERFACE_DESCRIPTION].map(|kind| (kind, 0));
     assert_eq!(blocks(&bytes), [&kinds[..], &[2, 2, 5, 9].map(|at| (ENHANCED_PACKET, at))].concat());
@@ -64,10 +64,13 @@ fn packets_leave_sorted_and_of_one_instant_in_order() {
 #[test]
 fn what_is_settled_is_written() {
     let mut writer = Writer::new(Vec::new(), &ports(), Settings::default()).unwrap();
-    [7, 3, 5].into_iter().for_each(|at| writer.put(seen(at, 0, 0, "")).unwrap());
+    [7, 3, 5].into_iter().for_each(|at| writer.put(capture(at, 0, 0, "")).unwrap());
     writer.settle(5).unwrap();
-    assert_eq!(writer.out.iter().len(), file(Settings::default(), vec![seen(3, 0, 0, ""), seen(5, 0, 0, "")]).0.len());
-    writer.put(seen(6, 0, 0, "")).unwrap();
+    assert_eq!(
+        writer.out.iter().len(),
+        file(Settings::default(), vec![capture(3, 0, 0, ""), capture(5, 0, 0, "")]).0.len()
+    );
+    writer.put(capture(6, 0, 0, "")).unwrap();
     let (bytes, written) = writer.finish().unwrap();
     assert_eq!(blocks(&bytes)[3..].iter().map(|block| block.1).collect::<Vec<_>>(), [3, 5, 6, 7]);
     assert_eq!(written.late, 0);
@@ -75,8 +78,8 @@ fn what_is_settled_is_written() {
 
 #[test]
 fn memory_is_bounded_and_what_comes_too_late_is_counted_and_kept() {
-    let settings = Settings { most_held: 2 * weight(&seen(0, 0, 0, "")), ..Settings::default() };
-    let (bytes, written) = file(settings, [40, 30, 20, 10, 50].map(|at| seen(at, 0, 0, "")).to_vec());
+    let settings = Settings { most_held: 2 * weight(&capture(0, 0, 0, "")), ..Settings::default() };
+    let (bytes, written) = file(settings, [40, 30, 20, 10, 50].map(|at| capture(at, 0, 0, "")).to_vec());
     assert_eq!(blocks(&bytes)[3..].iter().map(|block| block.1).collect::<Vec<_>>(), [20, 10, 30, 40, 50]);
     assert_eq!(written, Written { packets: 5, late: 1 });
 }
@@ -84,7 +87,7 @@ fn memory_is_bounded_and_what_comes_too_late_is_counted_and_kept() {
 #[test]
 fn an_interface_that_is_not_there_is_refused() {
     let mut writer = Writer::new(Vec::new(), &ports(), Settings::default()).unwrap();
-    assert_eq!(writer.put(seen(0, 2, 0, "")).unwrap_err().to_string(), "interface 2 of 2 in a capture");
+    assert_eq!(writer.put(capture(0, 2, 0, "")).unwrap_err().to_string(), "interface 2 of 2 in a capture");
 }
 
 #[test]
@@ -95,8 +98,8 @@ fn a_long_comment_is_cut_between_characters() {
     assert_eq!(body.len(), 4 + 65_536);
 }
 
-/// What a program of Wireshark says of a file, and nothing on stderr; `None` when it is not installed.
-fn ask(program: &str, arguments: &[&str], path: &Path) -> Option<String> {
+/// The output of a program of Wireshark for a file, and nothing on stderr; `None` when it is not installed.
+fn run(program: &str, arguments: &[&str], path: &Path) -> Option<String> {
     let output = match Command::new(program).args(arguments).arg(path).output() {
         Ok(output) => output,
         Err(error) => {
@@ -117,9 +120,9 @@ fn tshark_reads_the_same() {
     let path = directory.path().join("a.pcapng");
     let settings = Settings { snaplen: 60, epoch_ns: EPOCH, ..Settings::default() };
     let captures = vec![
-        seen(6_000_000_042, 1, 4, "dropped: queue full"),
-        seen(1, 0, 100, ""),
-        Capture { comments: vec!["one".into(), "two".into()], ..seen(2_500_000_000, 0, 0, "") },
+        capture(6_000_000_042, 1, 4, "dropped: queue full"),
+        capture(1, 0, 100, ""),
+        Capture { comments: vec!["one".into(), "two".into()], ..capture(2_500_000_000, 0, 0, "") },
     ];
     std::fs::write(&path, file(settings, captures).0).unwrap();
     let fields = [
@@ -135,17 +138,17 @@ fn tshark_reads_the_same() {
     let mut arguments = vec!["-n", "-o", "ip.check_checksum:TRUE", "-T", "fields", "-E", "separator=|"];
     fields.iter().for_each(|field| arguments.extend(["-e", field]));
     arguments.push("-r");
-    let Some(read) = ask("tshark", &arguments, &path) else { return };
+    let Some(read) = run("tshark", &arguments, &path) else { return };
     let expected = [
         "1700000000.000000001|khons>edge|128|60||10.71.0.2|54321|1",
         "1700000002.500000000|khons>edge|28|28|one,two|10.71.0.2|54321|1",
         "1700000006.000000042|edge>khons|32|32|dropped: queue full|10.71.0.2|54321|1",
     ];
     assert_eq!(read.lines().collect::<Vec<_>>(), expected);
-    let Some(told) = ask("capinfos", &[], &path) else { return };
+    let Some(output) = run("capinfos", &[], &path) else { return };
     let words =
         ["pcapng", "Raw IP", "nanoseconds (9)", "Name = khons>edge", "Speed = 100000000", "Strict time order:   True"];
     for words in words {
-        assert!(told.contains(words), "no `{words}` in {told}");
+        assert!(output.contains(words), "no `{words}` in {output}");
     }
 }

@@ -106,7 +106,7 @@ impl Tracer {
         // What is kept is what counts: of a host that has no events there, none.
         self.index.hosts.values_mut().for_each(|host| host.recorded = 0);
         for (host, settled) in self.spool.settle()? {
-            settled.tell(self.index.hosts.entry(host).or_default());
+            settled.record_in(self.index.hosts.entry(host).or_default());
         }
         Ok(write_index(&self.directory, &self.index)?)
     }

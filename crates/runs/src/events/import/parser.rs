@@ -8,8 +8,8 @@ use stackline_events::value::canonical;
 use stackline_events::{Table, Value};
 use std::collections::BTreeMap;
 
-/// Mistakes that are told word for word.
-const TOLD: usize = 5;
+/// Mistakes that are reported word for word.
+const REPORTED: usize = 5;
 /// The longest name of a host, in bytes.
 const LONGEST_HOST: usize = 1 << 12;
 const NANOS: u64 = 1_000_000_000;
@@ -33,7 +33,7 @@ impl Met {
     /// Counts the present line as none.
     pub(super) fn refuse(&mut self, cause: &'static str, what: String) {
         *self.refused.entry(cause).or_default() += 1;
-        if self.first.len() < TOLD {
+        if self.first.len() < REPORTED {
             self.first.push((self.lines, what));
         }
     }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_are_counted_by_cause_and_told() {
+    fn wrong_lines_are_counted_by_cause_and_reported() {
         let long = "x".repeat(5000);
         let lines = format!(
             "A; h; 1; 2; 3\n\n# words\nA; h; 1\nA; h; x; 2\nA; h; 1; 1000000000\nA; {long}; 1; 2\nA; h; 9999999999; 0\nA; h; 1; 2\r\n"

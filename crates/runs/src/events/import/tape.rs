@@ -1,8 +1,8 @@
 //! The binary form in.
 
-use super::{Log, rename_hosts, unread};
+use super::log::{Log, rename_hosts, unread};
 use crate::Error;
-use crate::events::Intake;
+use crate::events::intake::Intake;
 use stackline_core::trace::Import;
 use stackline_events::tape::{Pieces, whole};
 use std::io::Read;

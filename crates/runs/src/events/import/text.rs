@@ -1,10 +1,10 @@
 //! NetLogger's text form in: one thread reads lines into columns, the calling one keeps them.
 
 use super::chunks::{Chunk, Chunks};
+use super::log::{Log, rename_hosts, unread};
 use super::parser::{self, Met};
-use super::{Log, rename_hosts, unread};
 use crate::Error;
-use crate::events::Intake;
+use crate::events::intake::Intake;
 use stackline_core::trace::Import;
 use stackline_events::Table;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -60,11 +60,11 @@ fn read(log: Log<'_>, to: &SyncSender<Table>) -> std::io::Result<Import> {
             break;
         }
     }
-    Ok(told(name, bytes, unended, met))
+    Ok(summary(name, bytes, unended, met))
 }
 
 /// What is known of a log after it was read.
-fn told(name: &str, bytes: u64, unended: bool, met: Met) -> Import {
+fn summary(name: &str, bytes: u64, unended: bool, met: Met) -> Import {
     let mut notes: Vec<String> =
         met.first.into_iter().map(|(line, what)| format!("{name}, line {line}, is not an event: {what}")).collect();
     if let Some(line) = met.first_future {

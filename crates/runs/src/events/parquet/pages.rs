@@ -1,112 +1,162 @@
-//! One column of one row group, decoded page by page: the rows that have a value, and their values.
+//! The pages of one column, checked for the Parquet library's column reader, which panics at some that are damaged: here they are an
+//! error. Nothing is decoded here but texts.
+//!
+//! Texts become their numbers in a list, which the library then reads as a column of numbers: a text of a dictionary is decoded
+//! once, not for each row.
 
-use super::delta;
-use super::hybrid::{self, Stretch};
+use bytes::Bytes;
 use parquet::basic::Encoding;
-use parquet::column::page::{Page, PageReader};
+use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result as Parquet};
-use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most rows of a page that is read: larger ones are taken for damage.
-const MOST: usize = 1 << 24;
-
-/// What a column's values are and how they are decoded.
-pub(super) trait Kind {
-    /// One value.
-    type Value: Copy;
-    /// Takes a dictionary of so many values.
-    fn dictionary(&mut self, bytes: &[u8], count: usize) -> Option<()>;
-    /// The value of that number in it.
-    fn look_up(&self, number: u64) -> Option<Self::Value>;
-    /// Adds `count` values that are not of the dictionary; `None` when the encoding is none of this kind or the bytes are not in it.
-    fn plain(&mut self, encoding: Encoding, bytes: &[u8], count: usize, values: &mut Vec<Self::Value>) -> Option<()>;
-    /// Called when no value of an earlier page is used any more.
-    fn forget(&mut self) {}
+/// Pages of a column, checked.
+pub(super) struct Pages {
+    pages: Box<dyn PageReader>,
+    optional: bool,
+    has_dictionary: bool,
+    /// Where the texts go, in a column of texts.
+    texts: Option<Texts>,
 }
 
-/// Whole numbers.
-#[derive(Default)]
-pub(super) struct Numbers(Vec<i64>);
-
-impl Kind for Numbers {
-    type Value = i64;
-
-    fn dictionary(&mut self, bytes: &[u8], count: usize) -> Option<()> {
-        self.0 = plain_numbers(bytes, count)?.collect();
-        Some(())
+impl Pages {
+    /// Of a column of numbers, or of one of texts that go into this list.
+    pub(super) fn new(pages: Box<dyn PageReader>, optional: bool, texts: Option<Texts>) -> Self {
+        Self { pages, optional, has_dictionary: false, texts }
     }
 
-    fn look_up(&self, number: u64) -> Option<i64> {
-        self.0.get(usize::try_from(number).ok()?).copied()
+    fn checked(&mut self, mut page: Page) -> Option<Page> {
+        match &mut page {
+            Page::DictionaryPage { buf, num_values, .. } => {
+                match &self.texts {
+                    Some(texts) => *buf = texts.lock().dictionary(plain(buf, Some(*num_values))?)?,
+                    None => (buf.len() / 8 >= *num_values as usize).then_some(())?,
+                }
+                self.has_dictionary = true;
+            }
+            Page::DataPage { buf, num_values, encoding, def_level_encoding, .. } => {
+                let mut levels = 0..0;
+                if self.optional {
+                    (*def_level_encoding == Encoding::RLE).then_some(())?;
+                    levels = 4..4 + u32::from_le_bytes(*buf.first_chunk()?) as usize;
+                }
+                self.values(encoding, buf, levels, *num_values)?;
+            }
+            Page::DataPageV2 { buf, num_values, encoding, def_levels_byte_len, rep_levels_byte_len, .. } => {
+                let end = def_levels_byte_len.checked_add(*rep_levels_byte_len)?;
+                self.values(encoding, buf, *rep_levels_byte_len as usize..end as usize, *num_values)?;
+            }
+        }
+        Some(page)
     }
 
-    fn plain(&mut self, encoding: Encoding, bytes: &[u8], count: usize, values: &mut Vec<i64>) -> Option<()> {
-        match encoding {
-            Encoding::PLAIN => values.extend(plain_numbers(bytes, count)?),
-            Encoding::DELTA_BINARY_PACKED => delta::decode(bytes, count, values)?,
+    /// Checks the levels of a page and the values behind them.
+    fn values(&self, encoding: &mut Encoding, page: &mut Bytes, levels: Range<usize>, rows: u32) -> Option<()> {
+        runs(page.get(levels.clone())?, 1, rows)?;
+        let levels = levels.end;
+        let values = page.get(levels..)?;
+        match (*encoding, &self.texts) {
+            (Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY, _) => {
+                self.has_dictionary.then_some(())?;
+                let (width, numbers) = values.split_first()?;
+                runs(numbers, *width, rows)?;
+            }
+            (Encoding::PLAIN, None) => {}
+            (Encoding::PLAIN, Some(texts)) => {
+                let numbers = texts.lock().page(plain(values, None)?);
+                *page = [&page[..levels], &numbers].concat().into();
+            }
+            (Encoding::DELTA_BINARY_PACKED, None) => {
+                if differences(values)? == 0 {
+                    // The library counts on a first number there.
+                    (*encoding, *page) = (Encoding::PLAIN, page.slice(..levels));
+                }
+            }
             _ => return None,
         }
         Some(())
     }
 }
 
-fn plain_numbers(bytes: &[u8], count: usize) -> Option<impl Iterator<Item = i64>> {
-    let bytes = bytes.get(..count.checked_mul(8)?)?;
-    Some(bytes.chunks_exact(8).map(|word| word.iter().rev().fold(0, |sum, byte| sum << 8 | i64::from(*byte))))
-}
-
-/// Texts, by their number in a list: those of the dictionary first, then those of the present page.
-#[derive(Default)]
-pub(super) struct Texts {
-    list: Vec<Box<str>>,
-    of_dictionary: usize,
-}
-
-impl Texts {
-    /// The text of a number.
-    pub(super) fn text(&self, number: u32) -> &str {
-        self.list.get(number as usize).map_or("", |text| text)
+impl PageReader for Pages {
+    fn get_next_page(&mut self) -> Parquet<Option<Page>> {
+        let Some(page) = self.pages.get_next_page()? else { return Ok(None) };
+        let encoding = page.encoding();
+        let page = self.checked(page);
+        let failed = || ParquetError::General(format!("a page cannot be read (its encoding is {encoding})"));
+        page.map(Some).ok_or_else(failed)
     }
 
-    /// How many there are at present.
-    pub(super) const fn len(&self) -> usize {
-        self.list.len()
+    fn peek_next_page(&mut self) -> Parquet<Option<PageMetadata>> {
+        self.pages.peek_next_page()
     }
 
-    /// Whether numbers keep their meaning beyond the present page.
-    pub(super) const fn lasts(&self) -> bool {
-        self.list.len() == self.of_dictionary
+    fn skip_next_page(&mut self) -> Parquet<()> {
+        self.pages.skip_next_page()
     }
 }
 
-impl Kind for Texts {
-    type Value = u32;
+impl Iterator for Pages {
+    type Item = Parquet<Page>;
 
-    fn dictionary(&mut self, bytes: &[u8], count: usize) -> Option<()> {
-        self.list = plain_texts(bytes, count)?;
-        self.of_dictionary = self.list.len();
-        Some(())
-    }
-
-    fn look_up(&self, number: u64) -> Option<u32> {
-        u32::try_from(number).ok().filter(|number| (*number as usize) < self.of_dictionary)
-    }
-
-    fn plain(&mut self, encoding: Encoding, bytes: &[u8], count: usize, values: &mut Vec<u32>) -> Option<()> {
-        let texts = (encoding == Encoding::PLAIN).then(|| plain_texts(bytes, count)).flatten()?;
-        values.extend((0..texts.len()).map(|at| (self.list.len() + at) as u32));
-        self.list.extend(texts);
-        Some(())
-    }
-
-    fn forget(&mut self) {
-        self.list.truncate(self.of_dictionary);
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
     }
 }
 
-fn plain_texts(mut bytes: &[u8], count: usize) -> Option<Vec<Box<str>>> {
+/// Walks over runs and packed numbers of so many bits, as far as `count` of them.
+fn runs(mut bytes: &[u8], width: u8, count: u32) -> Option<()> {
+    let (width, mut left) = (u64::from(width), u64::from(count));
+    while left > 0 && !bytes.is_empty() {
+        let head = number(&mut bytes)?;
+        let (count, length) = match head >> 1 {
+            groups if head & 1 == 1 => (groups.checked_mul(8)?, groups.checked_mul(width)?),
+            count => (count, width.div_ceil(8)),
+        };
+        // The last one may be cut where its numbers end.
+        bytes = bytes.get(usize::try_from(length).ok()?..).unwrap_or_default();
+        left = left.saturating_sub(count);
+    }
+    Some(())
+}
+
+/// Walks over packed differences: how many numbers they are.
+fn differences(mut bytes: &[u8]) -> Option<u64> {
+    let (block, parts, count) = (number(&mut bytes)?, number(&mut bytes)?, number(&mut bytes)?);
+    number(&mut bytes)?;
+    (block <= 1 << 20 && (1..=block).contains(&parts)).then_some(())?;
+    let (part, mut left) = (block / parts, count.saturating_sub(1));
+    while left > 0 {
+        number(&mut bytes)?;
+        let (widths, rest) = bytes.split_at_checked(parts as usize)?;
+        bytes = rest;
+        for width in widths.iter().take(left.div_ceil(part) as usize) {
+            bytes = bytes.get((u64::from(*width) * part / 8) as usize..).unwrap_or_default();
+            left = left.saturating_sub(part);
+        }
+    }
+    Some(count)
+}
+
+/// Takes a number off the beginning, of seven bits a byte and ten bytes at most.
+fn number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+/// Texts in a row, each behind its length: so many, or all.
+fn plain(mut bytes: &[u8], count: Option<u32>) -> Option<Vec<Box<str>>> {
     let mut texts = Vec::new();
-    for _ in 0..count {
+    while count.map_or(!bytes.is_empty(), |count| texts.len() < count as usize) {
         let (length, rest) = bytes.split_first_chunk()?;
         let (text, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
         texts.push(std::str::from_utf8(text).ok()?.into());
@@ -115,143 +165,63 @@ fn plain_texts(mut bytes: &[u8], count: usize) -> Option<Vec<Box<str>>> {
     Some(texts)
 }
 
-/// Walks a column of a row group.
-pub(super) struct Pages<K: Kind> {
-    pages: Box<dyn PageReader>,
-    optional: bool,
-    pub(super) kind: K,
-    /// Rows of the present page that are not given yet, and whether they have a value.
-    runs: VecDeque<(bool, usize)>,
-    values: Vec<K::Value>,
-    given: usize,
-}
+/// The texts of a column, shared with who reads it.
+#[derive(Clone, Default)]
+pub(super) struct Texts(Arc<Mutex<List>>);
 
-impl<K: Kind> Pages<K> {
-    /// Of these pages.
-    pub(super) const fn new(pages: Box<dyn PageReader>, optional: bool, kind: K) -> Self {
-        Self { pages, optional, kind, runs: VecDeque::new(), values: Vec::new(), given: 0 }
-    }
-
-    /// Goes over the next rows: `each` gets every stretch of them that have a value, as far as one page goes: the first row of it,
-    /// counted from where this began, and its values. Fewer rows than asked for are damage.
-    pub(super) fn take(
-        &mut self,
-        rows: usize,
-        mut each: impl FnMut(&K, usize, &[K::Value]) -> Parquet<()>,
-    ) -> Parquet<()> {
-        let mut row = 0;
-        while row < rows {
-            let Some((present, left)) = self.runs.front_mut() else {
-                self.next_page()?;
-                continue;
-            };
-            let some = (rows - row).min(*left);
-            if *present {
-                each(&self.kind, row, &self.values[self.given..self.given + some])?;
-                self.given += some;
-            }
-            *left -= some;
-            if *left == 0 {
-                self.runs.pop_front();
-            }
-            row += some;
-        }
-        Ok(())
-    }
-
-    fn next_page(&mut self) -> Parquet<()> {
-        self.values.clear();
-        self.given = 0;
-        self.kind.forget();
-        let page = self.pages.get_next_page()?.ok_or_else(|| damaged("it ends before its last row"))?;
-        let (rows, encoding) = (page.num_values() as usize, page.encoding());
-        if rows > MOST {
-            return Err(damaged("a page is too large"));
-        }
-        match &page {
-            Page::DictionaryPage { buf, .. } => {
-                self.kind.dictionary(buf, rows).ok_or_else(|| damaged("a dictionary cannot be read"))
-            }
-            Page::DataPage { buf, def_level_encoding, .. } => {
-                if !self.optional {
-                    self.runs.push_back((true, rows));
-                    return self.decode(encoding, buf, rows);
-                }
-                let split = (*def_level_encoding == Encoding::RLE).then(|| levels_of(buf)).flatten();
-                let (levels, values) = split.ok_or_else(|| damaged("a page says wrongly which rows it has"))?;
-                let present = self.levels(levels, rows)?;
-                self.decode(encoding, values, present)
-            }
-            Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, .. } => {
-                let wrong = || damaged("a page says wrongly which rows it has");
-                let (_, rest) = buf.split_at_checked(*rep_levels_byte_len as usize).ok_or_else(wrong)?;
-                let (levels, values) = rest.split_at_checked(*def_levels_byte_len as usize).ok_or_else(wrong)?;
-                let present = if self.optional {
-                    self.levels(levels, rows)?
-                } else {
-                    self.runs.push_back((true, rows));
-                    rows
-                };
-                self.decode(encoding, values, present)
-            }
-        }
-    }
-
-    /// Which rows have a value; how many.
-    fn levels(&mut self, bytes: &[u8], rows: usize) -> Parquet<usize> {
-        let runs = &mut self.runs;
-        let mut present = 0;
-        let mut add = |is: bool, count: usize| {
-            present += if is { count } else { 0 };
-            match runs.back_mut() {
-                Some((last, length)) if *last == is => *length += count,
-                _ => runs.push_back((is, count)),
-            }
-        };
-        let done = hybrid::decode(bytes, 1, rows, |stretch| {
-            match stretch {
-                Stretch::Same(value, count) => add(value != 0, count),
-                Stretch::Each(values) => values.iter().for_each(|value| add(*value != 0, 1)),
-            }
-            Some(())
-        });
-        done.map(|()| present).ok_or_else(|| damaged("a page says wrongly which rows it has"))
-    }
-
-    fn decode(&mut self, encoding: Encoding, bytes: &[u8], count: usize) -> Parquet<()> {
-        let done = match encoding {
-            _ if count == 0 => Some(()),
-            Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => self.of_dictionary(bytes, count),
-            other => self.kind.plain(other, bytes, count, &mut self.values),
-        };
-        done.ok_or_else(|| damaged(&format!("a page cannot be read (its encoding is {encoding})")))
-    }
-
-    fn of_dictionary(&mut self, bytes: &[u8], count: usize) -> Option<()> {
-        let (width, bytes) = bytes.split_first()?;
-        let (kind, values) = (&self.kind, &mut self.values);
-        hybrid::decode(bytes, u32::from(*width), count, |stretch| {
-            match stretch {
-                Stretch::Same(number, count) => {
-                    let value = kind.look_up(number)?;
-                    values.resize(values.len() + count, value);
-                }
-                Stretch::Each(numbers) => {
-                    for number in numbers {
-                        values.push(kind.look_up(*number)?);
-                    }
-                }
-            }
-            Some(())
-        })
+impl Texts {
+    pub(super) fn lock(&self) -> MutexGuard<'_, List> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn levels_of(page: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = page.split_first_chunk()?;
-    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
+/// Those of the dictionary first, then those of pages without one, which are dropped when they are no longer needed.
+#[derive(Default)]
+pub(super) struct List {
+    texts: Vec<Box<str>>,
+    of_dictionary: usize,
+    dropped: usize,
+    /// Where those of the last page begin.
+    page: usize,
 }
 
-fn damaged(what: &str) -> ParquetError {
-    ParquetError::General(what.to_owned())
+impl List {
+    fn dictionary(&mut self, texts: Vec<Box<str>>) -> Option<Bytes> {
+        self.texts.is_empty().then_some(())?;
+        (self.of_dictionary, self.page) = (texts.len(), texts.len());
+        self.texts = texts;
+        Some(numbers(0..self.texts.len()))
+    }
+
+    fn page(&mut self, texts: Vec<Box<str>>) -> Bytes {
+        self.page = self.texts.len();
+        self.texts.extend(texts);
+        numbers(self.page + self.dropped..self.texts.len() + self.dropped)
+    }
+
+    /// Drops the texts of all pages before the last, where no value of them is still to come or in use.
+    pub(super) fn forget(&mut self) {
+        self.dropped += self.texts.drain(self.of_dictionary..self.page).count();
+        self.page = self.of_dictionary;
+    }
+
+    /// Where the text of a number is, among [`Self::len`] places.
+    pub(super) fn place(&self, number: i32) -> usize {
+        let number = number as usize;
+        if number < self.of_dictionary { number } else { number - self.dropped }
+    }
+
+    /// The text at a place.
+    pub(super) fn text(&self, place: usize) -> &str {
+        &self.texts[place]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.texts.len()
+    }
+}
+
+/// These numbers as the values of a page.
+fn numbers(range: Range<usize>) -> Bytes {
+    range.flat_map(|number| (number as i32).to_le_bytes()).collect()
 }

@@ -1,17 +1,21 @@
-//! Reads a file of events some rows at a time, only the columns that are asked for.
+//! Reads a file of events some rows at a time, only the wanted columns.
 
-use super::pages::{Numbers, Pages, Texts};
-use super::{AT, HOST, KEYWORD, MORE, PAGE, number_column, text_column};
+use super::pages::{Pages, Texts};
+use super::schema::{AT, HOST, KEYWORD, MORE, PAGE, number_column, text_column};
 use crate::Error;
-use parquet::basic::Type as Physical;
+use parquet::basic::{Repetition, Type as Physical};
+use parquet::column::reader::ColumnReaderImpl;
+use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result as Parquet};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
+use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor, Type};
 use stackline_events::Table;
 use stackline_events::table::{Column, FIELDS, Names};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Which columns are read; time, keyword and host always are.
 #[derive(Clone, Debug)]
@@ -53,10 +57,10 @@ impl std::fmt::Debug for Reader {
 /// The row group that is read at present.
 struct Group {
     left: usize,
-    at: Pages<Numbers>,
+    at: Values<Int64Type>,
     keyword: Text,
     host: Text,
-    fields: Vec<(Option<Pages<Numbers>>, Option<Text>)>,
+    fields: Vec<(Option<Values<Int64Type>>, Option<Text>)>,
     more: Option<Text>,
 }
 
@@ -80,7 +84,7 @@ impl Reader {
         u64::try_from(self.file.metadata().file_metadata().num_rows()).unwrap_or(0)
     }
 
-    /// When its first event was and when its last, as the file tells it; all of time where it does not.
+    /// When its first and its last event were, by the statistics of the file; all of time without them.
     #[must_use]
     pub fn span_ns(&self) -> (u64, u64) {
         let whole = (0, u64::MAX);
@@ -153,25 +157,37 @@ impl Reader {
         })
     }
 
-    fn numbers(&self, group: &dyn RowGroupReader, name: &str) -> Parquet<Option<Pages<Numbers>>> {
-        let Some((at, optional)) = self.column(group, name, Physical::INT64)? else { return Ok(None) };
-        Ok(Some(Pages::new(group.get_column_page_reader(at)?, optional, Numbers::default())))
+    fn numbers(&self, group: &dyn RowGroupReader, name: &str) -> Parquet<Option<Values<Int64Type>>> {
+        let Some((at, column)) = self.column(group, name, Physical::INT64)? else { return Ok(None) };
+        let pages = Pages::new(group.get_column_page_reader(at)?, column.max_def_level() > 0, None);
+        Ok(Some(Values::of(column, pages)))
     }
 
     fn text(&self, group: &dyn RowGroupReader, name: &str) -> Parquet<Option<Text>> {
-        let Some((at, optional)) = self.column(group, name, Physical::BYTE_ARRAY)? else { return Ok(None) };
-        let pages = Pages::new(group.get_column_page_reader(at)?, optional, Texts::default());
-        Ok(Some(Text { pages, names: Vec::new() }))
+        let Some((at, column)) = self.column(group, name, Physical::BYTE_ARRAY)? else { return Ok(None) };
+        let optional = column.max_def_level() > 0;
+        let texts = Texts::default();
+        let pages = Pages::new(group.get_column_page_reader(at)?, optional, Some(texts.clone()));
+        let repetition = if optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        let number = Type::primitive_type_builder(name, Physical::INT32).with_repetition(repetition).build()?;
+        let path = column.path().clone();
+        let column = ColumnDescriptor::new(Arc::new(number), column.max_def_level(), 0, path);
+        Ok(Some(Text { values: Values::of(Arc::new(column), pages), texts, names: Vec::new() }))
     }
 
-    /// Where a column is, and whether rows may lack it; `None` when there is nothing in it.
-    fn column(&self, group: &dyn RowGroupReader, name: &str, kind: Physical) -> Parquet<Option<(usize, bool)>> {
+    /// Where a column is, and what; `None` when there is nothing in it.
+    fn column(
+        &self,
+        group: &dyn RowGroupReader,
+        name: &str,
+        kind: Physical,
+    ) -> Parquet<Option<(usize, ColumnDescPtr)>> {
         let Some(&index) = self.columns.get(name) else { return Ok(None) };
         let column = group.metadata().column(index);
         if column.column_type() != kind {
             return Err(ParquetError::General(format!("its column {name} is of another type")));
         }
-        let described = column.column_descr();
+        let described = column.column_descr_ptr();
         if described.max_rep_level() > 0 || described.max_def_level() > 1 {
             return Err(ParquetError::General(format!("its column {name} is a list")));
         }
@@ -182,7 +198,7 @@ impl Reader {
         }
         let nulls = column.statistics().and_then(|statistics| statistics.null_count_opt());
         let nothing = nulls.is_some_and(|nulls| i64::try_from(nulls).is_ok_and(|nulls| nulls == column.num_values()));
-        Ok((!nothing).then_some((index, described.max_def_level() == 1)))
+        Ok((!nothing).then_some((index, described)))
     }
 }
 
@@ -195,10 +211,8 @@ impl Group {
     fn batch(&mut self, table: &mut Table) -> Parquet<()> {
         let rows = self.left.min(PAGE);
         table.at_ns.reserve(rows);
-        self.at.take(rows, |_, _, values| {
-            table.at_ns.extend(values.iter().map(|at| *at as u64));
-            Ok(())
-        })?;
+        self.at.read(rows)?;
+        self.at.each(|_, times| table.at_ns.extend(times.iter().map(|at| *at as u64)));
         let mut names = Names::default();
         self.keyword.required(rows, &mut table.keyword, &mut names)?;
         self.host.required(rows, &mut table.host, &mut names)?;
@@ -209,11 +223,11 @@ impl Group {
                 column.texts.resize(rows, Column::ABSENT);
             }
             if let Some(numbers) = numbers {
-                numbers.take(rows, |_, row, values| {
+                numbers.read(rows)?;
+                numbers.each(|row, values| {
                     column.numbers[row..row + values.len()].copy_from_slice(values);
                     column.texts[row..row + values.len()].fill(Column::NUMBER);
-                    Ok(())
-                })?;
+                });
             }
             if let Some(texts) = texts {
                 texts.take(rows, &mut names, |row, text| column.texts[row] = text)?;
@@ -224,7 +238,6 @@ impl Group {
             let mut own = Names::default();
             more.take(rows, &mut own, |row, text| texts.push((row as u32, text)))?;
             table.more = texts.into_iter().map(|(row, text)| (row, own.text(text).to_owned())).collect();
-            more.names.clear();
         }
         table.names = names;
         self.left -= rows;
@@ -232,32 +245,75 @@ impl Group {
     }
 }
 
+/// A column.
+struct Values<T: DataType> {
+    from: ColumnReaderImpl<T>,
+    /// Of the rows that were read last, which have a value, and the values.
+    levels: Vec<i16>,
+    values: Vec<T::T>,
+}
+
+impl<T: DataType> Values<T>
+where
+    T::T: Copy,
+{
+    fn of(column: ColumnDescPtr, pages: Pages) -> Self {
+        Self { from: ColumnReaderImpl::new(column, Box::new(pages)), levels: Vec::new(), values: Vec::new() }
+    }
+
+    /// Reads the next rows. Fewer than these are damage.
+    fn read(&mut self, rows: usize) -> Parquet<()> {
+        self.levels.clear();
+        self.values.clear();
+        let (read, ..) = self.from.read_records(rows, Some(&mut self.levels), None, &mut self.values)?;
+        if read < rows { Err(ParquetError::General("it ends before its last row".into())) } else { Ok(()) }
+    }
+
+    /// Gives every stretch of rows that have a value: its first row, and the values.
+    fn each(&self, mut each: impl FnMut(usize, &[T::T])) {
+        if self.levels.len() <= self.values.len() {
+            return each(0, &self.values);
+        }
+        let (mut row, mut values) = (0, &self.values[..]);
+        for stretch in self.levels.chunk_by(|one, other| one == other) {
+            if stretch[0] > 0 {
+                let (some, rest) = values.split_at(stretch.len());
+                each(row, some);
+                values = rest;
+            }
+            row += stretch.len();
+        }
+    }
+}
+
 /// A column of texts.
 struct Text {
-    pages: Pages<Texts>,
-    /// What the column's texts are called in the present batch.
+    /// Their numbers.
+    values: Values<Int32Type>,
+    texts: Texts,
+    /// What they are called in the present batch.
     names: Vec<u32>,
 }
 
 impl Text {
     /// Goes over the next rows: `each` gets every row that has a text and its number in `names`, which are a batch's.
     fn take(&mut self, rows: usize, names: &mut Names, mut each: impl FnMut(usize, u32)) -> Parquet<()> {
-        let known = &mut self.names;
-        known.clear();
-        self.pages.take(rows, |texts, row, values| {
-            if !texts.lasts() {
-                known.clear();
-            }
-            known.resize(texts.len(), u32::MAX);
-            for (at, value) in values.iter().enumerate() {
-                let known = &mut known[*value as usize];
-                if *known == u32::MAX {
-                    *known = names.number(texts.text(*value));
+        self.texts.lock().forget();
+        self.values.read(rows)?;
+        let texts = self.texts.lock();
+        self.names.clear();
+        self.names.resize(texts.len(), u32::MAX);
+        self.values.each(|row, numbers| {
+            for (number, row) in numbers.iter().zip(row..) {
+                let place = texts.place(*number);
+                let name = &mut self.names[place];
+                if *name == u32::MAX {
+                    *name = names.number(texts.text(place));
                 }
-                each(row + at, *known);
+                each(row, *name);
             }
-            Ok(())
-        })
+        });
+        Ok(())
     }
 
     fn required(&mut self, rows: usize, to: &mut Vec<u32>, names: &mut Names) -> Parquet<()> {

@@ -1,17 +1,28 @@
-//! Writes events that are in the order of time, a row group at a time.
+//! Writes events that are in the order of time, a row group at a time, through the Parquet library's column writers: numbers as
+//! packed differences, texts with a dictionary, nothing compressed.
 
-use super::chunk::{self, NONE};
-use super::{GROUP, schema};
+use super::schema::{AT, GROUP, PAGE, number_column, schema};
 use crate::Error;
-use parquet::errors::Result as Parquet;
+use parquet::basic::Encoding;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
+use parquet::errors::{ParquetError, Result as Parquet};
 use parquet::file::metadata::SortingColumn;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::properties::{DeltaBinaryPackedEncoderOptions, EnabledStatistics, WriterProperties};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::ColumnPath;
 use stackline_events::Table;
 use stackline_events::table::{Column, FIELDS, Names};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Rows that are given to the library at once: few enough that their texts stay in the processor's cache.
+const BATCH: usize = 1 << 11;
+
+/// Differences that share a least one, and into how many parts they are cut, each with as many bits a difference as its
+/// largest needs.
+const BLOCK: usize = 128;
+const MINIBLOCKS: usize = 4;
 
 /// A file of events being written.
 pub struct Writer<W: Write + Send> {
@@ -32,14 +43,8 @@ impl<W: Write + Send> Writer<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn new(to: W, path: &Path) -> Result<Self, Error> {
-        let at = SortingColumn { column_idx: 0, descending: false, nulls_first: false };
-        let properties = WriterProperties::builder()
-            .set_created_by(concat!("stackline ", env!("CARGO_PKG_VERSION")).to_owned())
-            .set_sorting_columns(Some(vec![at]))
-            .set_offset_index_disabled(true)
-            .build();
-        let file = schema().and_then(|schema| SerializedFileWriter::new(to, Arc::new(schema), Arc::new(properties)));
-        let file = file.map_err(|cause| Error::writing(path, &cause))?;
+        let begin = || SerializedFileWriter::new(to, Arc::new(schema()?), Arc::new(properties()?));
+        let file = begin().map_err(|cause| Error::writing(path, &cause))?;
         Ok(Self { file, path: path.to_owned(), rows: 0 })
     }
 
@@ -55,37 +60,30 @@ impl<W: Write + Send> Writer<W> {
     }
 
     fn group(&mut self, table: &Table, rows: &[u32]) -> Parquet<()> {
-        let columns = self.file.schema_descr().columns().to_vec();
-        let mut columns = columns.into_iter();
-        let mut column =
-            || columns.next().ok_or_else(|| parquet::errors::ParquetError::General("too few columns".into()));
         let mut group = self.file.next_row_group()?;
         let to = &mut group;
-        chunk::numbers(to, column()?, rows, |row| Some(table.at_ns[row] as i64))?;
-        chunk::texts(to, column()?, rows, &table.names, |row| table.keyword[row])?;
-        chunk::texts(to, column()?, rows, &table.names, |row| table.host[row])?;
+        let mut texts = Texts::of(&table.names);
+        column::<_, Int64Type>(to, rows, |row| Some(table.at_ns[row] as i64))?;
+        column::<_, ByteArrayType>(to, rows, |row| texts.get(table.keyword[row]))?;
+        column::<_, ByteArrayType>(to, rows, |row| texts.get(table.host[row]))?;
         for field in 0..FIELDS {
-            let (of_numbers, of_texts) = (column()?, column()?);
             let data = table.data.get(field).map_or(&[][..], |data| &data.texts);
             if data.contains(&Column::NUMBER) {
-                chunk::numbers(to, of_numbers, rows, |row| table.number(row, field))?;
+                column::<_, Int64Type>(to, rows, |row| table.number(row, field))?;
             } else {
-                chunk::empty(to, of_numbers, rows.len())?;
+                empty::<_, Int64Type>(to, rows.len())?;
             }
             if data.iter().any(|text| *text < Column::ABSENT) {
-                let text = |row: usize| data.get(row).copied().filter(|text| *text < Column::ABSENT).unwrap_or(NONE);
-                chunk::texts(to, of_texts, rows, &table.names, text)?;
+                column::<_, ByteArrayType>(to, rows, |row| texts.get(*data.get(row)?))?;
             } else {
-                chunk::empty(to, of_texts, rows.len())?;
+                empty::<_, ByteArrayType>(to, rows.len())?;
             }
         }
         if table.more.is_empty() {
-            chunk::empty(to, column()?, rows.len())?;
+            empty::<_, ByteArrayType>(to, rows.len())?;
         } else {
-            let mut names = Names::default();
-            let more: Vec<(u32, u32)> = table.more.iter().map(|(row, text)| (*row, names.number(text))).collect();
-            let find = |row: usize| more.binary_search_by_key(&(row as u32), |(row, _)| *row);
-            chunk::texts(to, column()?, rows, &names, |row| find(row).map_or(NONE, |at| more[at].1))?;
+            let find = |row: usize| table.more.binary_search_by_key(&(row as u32), |(row, _)| *row).ok();
+            column::<_, ByteArrayType>(to, rows, |row| Some(table.more[find(row)?].1.as_str().into()))?;
         }
         group.close()?;
         self.rows += rows.len() as u64;
@@ -100,5 +98,74 @@ impl<W: Write + Send> Writer<W> {
         let done = self.file.into_inner();
         let to = done.map_err(|cause| Error::writing(&self.path, &cause))?;
         Ok((to, self.rows))
+    }
+}
+
+fn properties() -> Parquet<WriterProperties> {
+    let at = SortingColumn { column_idx: 0, descending: false, nulls_first: false };
+    let mut properties = WriterProperties::builder()
+        .set_created_by(concat!("stackline ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_sorting_columns(Some(vec![at]))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_data_page_row_count_limit(PAGE)
+        .set_write_batch_size(BATCH)
+        .set_delta_binary_packed_encoder_options(DeltaBinaryPackedEncoderOptions::try_new(BLOCK, MINIBLOCKS)?);
+    for name in std::iter::once(AT.to_owned()).chain((0..FIELDS).map(number_column)) {
+        let column = ColumnPath::from(name);
+        properties = properties
+            .set_column_dictionary_enabled(column.clone(), false)
+            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+    }
+    Ok(properties.build())
+}
+
+/// Writes the next column: `value` gives that of a row, where it has one.
+fn column<W: Write + Send, T: DataType>(
+    to: &mut SerializedRowGroupWriter<'_, W>,
+    rows: &[u32],
+    mut value: impl FnMut(usize) -> Option<T::T>,
+) -> Parquet<()> {
+    let mut column = to.next_column()?.ok_or_else(too_few)?;
+    let (mut values, mut levels) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+    for rows in rows.chunks(BATCH) {
+        values.clear();
+        levels.clear();
+        for &row in rows {
+            let value = value(row as usize);
+            levels.push(i16::from(value.is_some()));
+            values.extend(value);
+        }
+        column.typed::<T>().write_batch(&values, Some(&levels), None)?;
+    }
+    column.close()
+}
+
+/// Writes the next column, in which no row has a value.
+fn empty<W: Write + Send, T: DataType>(to: &mut SerializedRowGroupWriter<'_, W>, rows: usize) -> Parquet<()> {
+    let mut column = to.next_column()?.ok_or_else(too_few)?;
+    column.typed::<T>().write_batch(&[], Some(&vec![0; rows]), None)?;
+    column.close()
+}
+
+fn too_few() -> ParquetError {
+    ParquetError::General("too few columns".into())
+}
+
+/// The texts of a table as the library takes them, each made once.
+struct Texts<'n> {
+    names: &'n Names,
+    made: Vec<Option<ByteArray>>,
+}
+
+impl<'n> Texts<'n> {
+    fn of(names: &'n Names) -> Self {
+        Self { names, made: vec![None; names.len()] }
+    }
+
+    /// The text of that number; `None` when it is the number of none.
+    fn get(&mut self, name: u32) -> Option<ByteArray> {
+        let made = self.made.get_mut(name as usize)?;
+        Some(made.get_or_insert_with(|| self.names.text(name).into()).clone())
     }
 }

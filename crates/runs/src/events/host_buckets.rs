@@ -1,7 +1,7 @@
 //! Events of many hosts: kept in files in which each host's are together, and sorted host by host at the end.
 
+use super::parquet::{Reader, Wanted, Writer};
 use super::sort::{Sorter, bytes_of};
-use super::{Reader, Wanted, Writer};
 use crate::Error;
 use stackline_events::Table;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const OPEN: usize = 64;
 
 /// Events of many hosts.
 #[derive(Debug, Default)]
-pub(super) struct Crowd {
+pub(super) struct HostBuckets {
     scratch: PathBuf,
     /// Hosts in the order they were met: their numbers.
     numbers: BTreeMap<String, u32>,
@@ -25,8 +25,8 @@ pub(super) struct Crowd {
     made: usize,
 }
 
-impl Crowd {
-    /// Of nobody; `scratch` is the beginning of the paths of files it makes.
+impl HostBuckets {
+    /// Without events; `scratch` is the beginning of the paths of files it makes.
     pub(super) fn new(scratch: PathBuf) -> Self {
         Self { scratch, ..Self::default() }
     }
@@ -76,7 +76,7 @@ impl Crowd {
 
     fn path(&mut self) -> PathBuf {
         self.made += 1;
-        self.scratch.with_extension(format!("{}.crowd", self.made))
+        self.scratch.with_extension(format!("{}.buckets", self.made))
     }
 
     /// Makes one file of all.
@@ -117,7 +117,7 @@ impl Crowd {
         self.relieve()?;
         let mut inputs = self.inputs()?;
         for (number, name) in self.names.iter().enumerate() {
-            let mut sorter = Sorter::new(self.scratch.with_file_name(format!("crowd-{number}")));
+            let mut sorter = Sorter::new(self.scratch.with_file_name(format!("bucket-{number}")));
             for input in &mut inputs {
                 input.take(number as u32, &self.numbers, |table, rows| {
                     sorter.push(table, rows);

@@ -1,20 +1,20 @@
-//! Who writes a run's events: one process at a time. Where files lie while they are being made.
+//! The lock of a run's events, so that one process at a time writes them, and directories for unfinished files.
 
 use crate::{Error, files};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
-/// What directories of unfinished files are called in front of what they hold and the number of their process.
+/// The beginning of the names of directories of unfinished files; their kind and the process id follow.
 const SCRATCH: &str = ".unfinished-";
 
 /// A run's directory of events, for this process alone as long as this lives.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(super) struct EventsLock {
     directory: PathBuf,
     _lock: File,
 }
 
-impl Hold {
+impl EventsLock {
     /// Takes it; makes it where there is none. What a killed process left unfinished goes.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl Hold {
                 let message = format!("the events of {} are being written by another process", run.display());
                 return Err(Error::new(message, "wait until that run or import is over, then try again"));
             }
-            // A file system without locks is no reason to keep nothing; nobody knows whose files are left there then.
+            // A file system without locks is no reason to keep nothing. Files that are left there may be in use then.
             Err(TryLockError::Error(_)) => {}
             Ok(()) => remove_left(&directory),
         }
@@ -47,7 +47,7 @@ impl Hold {
 fn remove_left(directory: &Path) {
     let left = fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in left.filter(|entry| entry.file_name().to_string_lossy().starts_with(SCRATCH)) {
-        // What cannot be taken away is in nobody's way.
+        // What cannot be removed does no harm.
         let _ = fs::remove_dir_all(entry.path());
     }
 }
@@ -84,17 +84,17 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         let left = run.path().join("events/.unfinished-1");
         fs::create_dir_all(left.join("more")).unwrap();
-        let hold = Hold::of(run.path()).unwrap();
+        let lock = EventsLock::of(run.path()).unwrap();
         assert!(!left.exists());
-        let error = Hold::of(run.path()).unwrap_err();
+        let error = EventsLock::of(run.path()).unwrap_err();
         assert!(error.message.ends_with("are being written by another process"), "{error}");
         assert!(error.hint.contains("wait"));
-        let scratch = hold.scratch("tapes").unwrap();
+        let scratch = lock.scratch("tapes").unwrap();
         let path = scratch.join("x");
         fs::write(&path, "x").unwrap();
         drop(scratch);
         assert!(!path.parent().unwrap().exists());
-        drop(hold);
-        assert!(Hold::of(run.path()).is_ok());
+        drop(lock);
+        assert!(EventsLock::of(run.path()).is_ok());
     }
 }

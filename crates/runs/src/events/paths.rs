@@ -1,0 +1,86 @@
+//! Where the events of a run lie: a file a host, and tapes that are no such file yet.
+
+use crate::{Error, files};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a file of tapes is called behind its host's name.
+pub(super) const TAPE: &str = "tape";
+
+/// The longest part of a host's name that a file's name takes over, in bytes.
+const LONGEST_NAME: usize = 200;
+
+/// Where the events of a host of a run lie. What of its name is no letter, digit, `_`, `-` or `.`, and a `.` at its beginning, becomes
+/// `%` and two hexadecimal digits; a name that is long then is cut, `~` and a number that hangs on all of it follow.
+///
+/// # Errors
+/// When the name is empty.
+pub fn events_path(run: &Path, host: &str) -> Result<PathBuf, Error> {
+    if host.is_empty() {
+        return Err(Error::new("a host has an empty name", "give it one with `--host NAME=LOG`"));
+    }
+    let mut name = String::new();
+    for (at, byte) in host.bytes().enumerate() {
+        let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || (byte == b'.' && at > 0);
+        if plain {
+            name.push(char::from(byte));
+        } else {
+            name.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    if name.len() > LONGEST_NAME {
+        name.truncate(LONGEST_NAME - 40);
+        name.push_str(&format!("~{:016x}", fnv(host.as_bytes())));
+    }
+    Ok(run.join(files::EVENTS).join(format!("{name}.parquet")))
+}
+
+/// The hash of Fowler, Noll and Vo, 1a, 64 bits.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+/// Every Parquet file of events of a run, by name.
+///
+/// # Errors
+/// When the run has no events at all.
+pub fn event_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = fs::read_dir(run.join(files::EVENTS)).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "parquet"));
+    found.sort_unstable();
+    if found.is_empty() && tapes(run).is_empty() {
+        let message = format!("the run at {} has no events", run.display());
+        return Err(Error::new(message, "`stackline run SPEC --trace` keeps them"));
+    }
+    Ok(found)
+}
+
+/// Every file of tapes of a run.
+pub(super) fn tapes(run: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(run.join(files::EVENTS)).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    found.retain(|path| path.extension().is_some_and(|extension| extension == TAPE));
+    found.sort_unstable();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_one_of_a_file_within_the_directory() {
+        let name = |host: &str| {
+            let path = events_path(Path::new("run"), host).unwrap();
+            assert_eq!(path.parent(), Some(Path::new("run/events")));
+            path.file_name().unwrap().to_str().unwrap().to_owned()
+        };
+        assert_eq!(name("dpss1.lbl.gov"), "dpss1.lbl.gov.parquet");
+        assert_eq!(name("../x"), "%2E.%2Fx.parquet");
+        assert_eq!(name("a b"), "a%20b.parquet");
+        let (long, other) = (name(&"x".repeat(4000)), name(&"x".repeat(4001)));
+        assert!(long != other && long.len() < 255);
+        assert!(events_path(Path::new("run"), "").is_err());
+    }
+}
