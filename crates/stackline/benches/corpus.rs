@@ -64,7 +64,7 @@ fn options() -> Options {
 }
 
 fn wanted(case: &Case, words: &[String]) -> bool {
-    words.iter().all(|word| [&*case.name, case.label, case.world].iter().any(|text| text.contains(word.as_str())))
+    words.iter().all(|word| [&case.name, &case.label, &case.world].iter().any(|text| text.contains(word.as_str())))
 }
 
 fn right(case: &Case, verdict: &Result<Verdict, String>) -> bool {
@@ -90,7 +90,7 @@ fn summary(judged: &[(&Case, Result<Verdict, String>)]) -> ExitCode {
     let mut confusion: BTreeMap<(&str, String), u32> = BTreeMap::new();
     for (case, verdict) in judged {
         let kind = verdict.as_ref().map_or_else(|_| "failed".into(), |verdict| verdict.kind.clone());
-        *confusion.entry((case.label, kind)).or_default() += 1;
+        *confusion.entry((&case.label, kind)).or_default() += 1;
         if let (Ok(verdict), false) = (verdict, right(case, verdict)) {
             eprintln!("{}: {} instead of {}: {}", case.name, verdict.kind, case.label, verdict.sentence);
         }

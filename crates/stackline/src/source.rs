@@ -49,19 +49,22 @@ impl Source {
 
     /// Checks it and reports warnings and errors. The plan, and notes of what was made up for it.
     pub(crate) fn plan(&self, flags: &Text) -> Result<(Plan, Vec<String>)> {
-        let checked = self.checked(&overrides(flags)?);
+        self.report(self.checked(&overrides(flags)?), flags)
+    }
+
+    fn report(&self, checked: Checked, flags: &Text) -> Result<(Plan, Vec<String>)> {
         diagnostics::tell(&checked.diagnostics, self, Some(flags));
         Ok((checked.plan.ok_or_else(|| already_shown(Blame::Input))?, checked.notes))
     }
 
     /// The same for those who want to see what is to be done: without a measurement there is nothing.
     pub(crate) fn work(&self, flags: &Text) -> Result<(Plan, Vec<String>)> {
-        let (plan, notes) = self.plan(flags)?;
-        if plan.measurements.is_empty() {
+        let checked = self.checked(&overrides(flags)?);
+        if checked.plan.as_ref().is_some_and(|plan| plan.measurements.is_empty()) {
             let message = format!("there is nothing to do: the specification ({}) has no measurement", self.name);
             return Err(Error::input(message).hint("write one, such as `10 request_response 32*1000;`"));
         }
-        Ok((plan, notes))
+        self.report(checked, flags)
     }
 
     /// Its declarations alone; warnings are about measurements, so only errors are reported.

@@ -127,15 +127,16 @@ fn number(
     bindings: Bindings<'_>,
 ) -> Result<OptionValue, Diagnostic> {
     let what = format!("the option `{}`", option.name);
+    let bounds = |mistake: Diagnostic| mistake.hint(format!("`{}` takes {}", option.name, kind.values()));
     // Before variables have values only their place is checked.
     let open = matches!(&value.base, Base::Variable(name) if bindings.get(name).is_none());
     match (kind, value.unit) {
         (OptionKind::Bytes(..) | OptionKind::Number(..), _) if open => Ok(OptionValue::Number(1)),
         (OptionKind::Bytes(least, most), Unit::None | Unit::Size(_)) => {
-            Ok(OptionValue::Number(bindings.whole(value, &what, least, most)?))
+            Ok(OptionValue::Number(bindings.whole(value, &what, least, most).map_err(bounds)?))
         }
         (OptionKind::Number(least, most), Unit::None) => {
-            Ok(OptionValue::Number(bindings.whole(value, &what, least, most)?))
+            Ok(OptionValue::Number(bindings.whole(value, &what, least, most).map_err(bounds)?))
         }
         (OptionKind::Time, Unit::None | Unit::Time(_)) => Ok(OptionValue::Seconds(bindings.number(value))),
         _ => Err(wrong(option, item, "needs another kind of value")),

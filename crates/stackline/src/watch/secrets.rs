@@ -104,8 +104,8 @@ mod tests {
         assert_eq!(community(&flags(&[]), ""), "from the environment");
         assert_eq!(community(&flags(&[]), "# comment\n community = from = file \n"), "from = file");
         assert_eq!(community(&flags(&["--community", "flag"]), "community = x"), "flag");
-        let error = access_with(&flags(&[]), "", |_| None).unwrap_err().to_string();
-        assert!(error.contains("hint: ") && error.contains("STACKLINE_SNMP_COMMUNITY"), "{error}");
+        let error = access_with(&flags(&[]), "", |_| None).unwrap_err();
+        assert!(error.hint.as_ref().is_some_and(|hint| hint.contains("STACKLINE_SNMP_COMMUNITY")), "{error:?}");
     }
 
     #[test]

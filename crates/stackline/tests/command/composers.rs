@@ -1,7 +1,10 @@
 //! Parts together, limits, and application types of one's own.
 
-use crate::support::{Place, number, skip};
+use crate::support::{Place, number, stacks};
 use serde_json::Value;
+
+/// Datagrams by the dozen in one call, and a server that may meet a call twice.
+const FORMS: [&str; 3] = ["udp(batch = 16)", "udp(gso)", "ikp(duplicates = allowed)"];
 
 fn parts(measured: &[Value]) -> Vec<&str> {
     measured.iter().map(|m| m["part"].as_str().unwrap()).collect()
@@ -9,7 +12,7 @@ fn parts(measured: &[Value]) -> Vec<&str> {
 
 #[test]
 fn the_load_goes_on_until_the_measured_part_is_done() {
-    for stack in ["tcp", "unix", "udp", "ikp"] {
+    for stack in stacks::all("live") {
         let measured = Place::new().measure(&format!(
             "2 background: rr 32*500 constant(200 us) | 2 bulk_get 1024*10 over {stack} | rr 100*5 over {stack}; \
              1 priority background over {stack}: bulk_put 1000*5000 | rr 32*10"
@@ -24,12 +27,15 @@ fn the_load_goes_on_until_the_measured_part_is_done() {
 }
 
 #[test]
-fn total_is_one_row_and_parallel_one_for_each_part_and_all() {
+fn total_is_one_row() {
     let measured = Place::new().measure("2 total: 3 bulk_get 1000*100 | bulk_put 1000*100");
     assert_eq!(measured.len(), 1, "{:?}", parts(&measured));
     assert_eq!(number(&measured[0], "/initiator/received_units"), 2.0 * 300.0);
     assert_eq!(number(&measured[0], "/responder/received_units"), 2.0 * 100.0);
+}
 
+#[test]
+fn parallel_is_a_row_for_each_part_and_one_for_all() {
     let measured = Place::new().measure("2 parallel over tcp, unix: 3 bulk_get 1000*100 | rr 32*100 over udp, unix");
     // Four measurements, each of two parts and their aggregate.
     assert_eq!(measured.len(), 12, "{:?}", parts(&measured));
@@ -51,14 +57,7 @@ fn three_hosts_one_of_them_loaded_by_two() {
 
 #[test]
 fn a_time_limit_ends_every_application_type_over_every_stack() {
-    let mptcp = std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|text| text.trim() == "1");
-    if !mptcp {
-        skip("mptcp: the kernel lacks it or it is switched off");
-    }
-    for stack in ["tcp", "unix", "mptcp", "udp", "udp(batch = 16)", "udp(gso)", "ikp", "ikp(duplicates = allowed)"] {
-        if stack == "mptcp" && !mptcp {
-            continue;
-        }
+    for stack in stacks::with(stacks::all("live"), &FORMS) {
         let place = Place::new();
         let started = std::time::Instant::now();
         let measured = place.measure(&format!(
@@ -113,9 +112,13 @@ fn an_application_type_of_ones_own() {
         let json = place.stackline(&["run", "--json", "--files", "data", "-e", text]).json();
         json["measurements"].as_array().unwrap().clone()
     };
-    let mut measured = run(&text("ReadFile(1000);", "< file in constant(100 us) over tcp, unix"));
-    measured.extend(run(&text("", "constant(100 us) over udp, udp(gso), tcp(receive = truncate)")));
-    assert_eq!(measured.len(), 5);
+    let with_files = stacks::which("live", |stack| stack.files);
+    let others = stacks::with(stacks::which("live", |stack| !stack.files), &FORMS);
+    let others = stacks::with(others, &["tcp(receive = truncate)"]);
+    let mut measured =
+        run(&text("ReadFile(1000);", &format!("< file in constant(100 us) over {}", with_files.join(", "))));
+    measured.extend(run(&text("", &format!("constant(100 us) over {}", others.join(", ")))));
+    assert_eq!(measured.len(), with_files.len() + others.len());
     for m in &measured {
         assert_eq!(number(m, "/response_s/n"), 40.0, "{m}");
         assert_eq!(number(m, "/initiator/sent_units"), 2.0 * 20.0 * 6.0);
@@ -140,7 +143,8 @@ fn a_procedure_that_writes_a_file() {
 
 #[test]
 fn a_paced_stream_keeps_its_pace() {
-    let measured = Place::new().measure("1 stream 160*100 constant(1 ms) over tcp, udp, unix");
+    let measured =
+        Place::new().measure(&format!("1 stream 160*100 constant(1 ms) over {}", stacks::all("live").join(", ")));
     for m in &measured {
         assert!(number(m, "/elapsed_s/mean") >= 0.1, "{m}");
         assert_eq!(number(m, "/lateness_s/n"), 100.0, "{m}");
@@ -149,7 +153,8 @@ fn a_paced_stream_keeps_its_pace() {
 
 #[test]
 fn response_times_count_from_the_intended_moment() {
-    let measured = Place::new().measure("1 rr 32*100 constant(1 ms) constant(5 ms) over tcp, unix, udp");
+    let over = stacks::all("live").join(", ");
+    let measured = Place::new().measure(&format!("1 rr 32*100 constant(1 ms) constant(5 ms) over {over}"));
     for m in &measured {
         // Each call is 4 ms later than the one before: 100 of them wait 0.2 s on average.
         assert!(number(m, "/response_s/mean") > 0.15, "{m}");

@@ -1,6 +1,6 @@
 //! Agents and coordinators that are killed, stopped or interrupted in the middle of it.
 
-use crate::support::Place;
+use crate::support::{Place, stacks};
 use nix::sys::signal::Signal;
 
 /// Short runs, so that some are finished, and so many that there is a middle.
@@ -8,12 +8,10 @@ const LONG: &str = "100000 rr 32*200 over ";
 
 #[test]
 fn an_agent_that_is_killed() {
-    for (stack, which, host) in [
-        ("tcp", 0, "(local initiator)"),
-        ("tcp", 1, "(local responder)"),
-        ("udp", 0, "initiator"),
-        ("udp", 1, "responder"),
-    ] {
+    let hosts = [(0, "(local initiator)"), (1, "(local responder)")];
+    for (stack, (which, host)) in
+        stacks::all("live").into_iter().flat_map(|stack| hosts.map(|host| (stack.clone(), host)))
+    {
         let place = Place::new();
         let started = place.running(&format!("{LONG}{stack}"));
         started.has_kept(3).agents(2)[which].signal(Signal::SIGKILL);
@@ -28,8 +26,9 @@ fn an_agent_that_is_killed() {
 
 #[test]
 fn an_agent_that_is_killed_within_a_long_run() {
+    let stacks = stacks::with(stacks::all("live"), &["udp(batch = 16)", "saw(packet = 500)"]);
     for (application, which) in [("bulk_get", 0), ("bulk_get", 1), ("bulk_put", 0), ("bulk_put", 1)] {
-        for stack in ["unix", "udp(batch = 16)", "blast", "saw(packet = 500)"] {
+        for stack in &stacks {
             let place = Place::new();
             let started = place.running(&format!("1 rr 32*10; 1 {application} 1000*1000000000 over {stack}"));
             started.has_kept(1).agents(2)[which].signal(Signal::SIGKILL);
@@ -56,14 +55,11 @@ fn an_interruption() {
 fn an_interruption_within_a_long_run() {
     let waits = "procedure idle { initiator { ConnectRequest; StartMeasurement; Delay(constant(1000)); StopMeasurement; \
                  DisconnectRequest; } responder { AwaitConnectIndication; AwaitDisconnectIndication; } } 1 idle 1*1";
-    for measurement in [
-        "1 bulk_get 1000*1000000000 over unix",
-        "1 bulk_put 1000*1000000000 over udp(gso)",
-        "1 bulk_put 1000*1000000000 over blast",
-        "1 bulk_get 1000*1000000000 over window(sealed)",
-        "1 rr 32*10 constant(1000)",
-        waits,
-    ] {
+    let stacks = stacks::with(stacks::all("live"), &["udp(gso)", "window(sealed)"]);
+    let bulk =
+        |what: &str| stacks.iter().map(|stack| format!("1 {what} 1000*1000000000 over {stack}")).collect::<Vec<_>>();
+    let idle = ["1 rr 32*10 constant(1000)".to_owned(), waits.to_owned()];
+    for measurement in [&bulk("bulk_get")[..], &bulk("bulk_put"), &idle].concat() {
         let place = Place::new();
         let started = place.running(&format!("1 rr 32*10; {measurement}"));
         started.has_kept(1).process().signal(Signal::SIGINT);

@@ -3,7 +3,7 @@
 //! Where namespaces are forbidden each test says so and ends. Every network here has a name of its own, so that no two
 //! tests share one.
 
-use crate::support::{Place, Process, program, skip, until};
+use crate::support::{Place, Process, program, said, skip};
 use nix::sys::signal::Signal;
 use stackline_core::network::{Host, Link, Network, Rate};
 use stackline_core::random::Seed;
@@ -61,15 +61,6 @@ impl Net {
         out.read_line(&mut line).unwrap();
         Started { child, out, line: line.trim().to_string() }
     }
-
-    /// The process that emulates it.
-    fn emulator(&self) -> Process {
-        let emulates = |process: &Process| {
-            let line = fs::read(format!("/proc/{}/cmdline", process.0)).unwrap_or_default();
-            line.split(|byte| *byte == 0).nth(1) == Some(b"emulate")
-        };
-        until("there is an emulator", || self.place.processes().into_iter().find(emulates))
-    }
 }
 
 struct Started {
@@ -98,10 +89,6 @@ impl Drop for Started {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)).trim().into()
 }
 
 /// What the program printed: a machine with much else to do has a note about that on stderr.
@@ -301,7 +288,7 @@ fn kill_9_leaves_nothing() {
     started.process().signal(Signal::SIGKILL);
     net.place.empties();
     let started = net.start("khons", &["sh", "-c", "echo ready; sleep 1000"]);
-    net.emulator().signal(Signal::SIGKILL);
+    net.place.emulator().signal(Signal::SIGKILL);
     let (code, _, told) = started.finish();
     assert_eq!(code, Some(1));
     assert!(told.starts_with("error: the emulator of the network ended"), "{told}");
@@ -312,14 +299,14 @@ fn kill_9_leaves_nothing() {
 fn a_network_stays_while_somebody_is_there() {
     let Some(net) = Net::pair("stays") else { return };
     let first = net.start("khons", &["sh", "-c", "readlink /proc/self/ns/net; sleep 1000"]);
-    let emulator = net.emulator();
+    let emulator = net.place.emulator();
     let second = net.start("udjat", &["sh", "-c", "echo ready; sleep 1000"]);
     first.process().signal(Signal::SIGKILL);
     first.finish();
-    assert_eq!(net.emulator(), emulator, "it has outlived the one who started it");
+    assert_eq!(net.place.emulator(), emulator, "it has outlived the one who started it");
     let third = net.start("khons", &["readlink", "/proc/self/ns/net"]);
     assert_eq!(third.finish().0, Some(0));
-    assert_eq!(net.emulator(), emulator);
+    assert_eq!(net.place.emulator(), emulator);
     second.process().signal(Signal::SIGKILL);
     second.finish();
     net.place.empties();

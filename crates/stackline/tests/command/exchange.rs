@@ -1,6 +1,6 @@
 //! Logs of events in, events of a run out.
 
-use crate::support::{Place, events_of};
+use crate::support::{Place, events};
 use std::fs;
 use std::process::Command;
 
@@ -22,7 +22,7 @@ fn a_log_becomes_a_run_that_is_sorted_and_says_what_it_left_out() {
     let run = place.kept().0;
     assert!(run.to_str().unwrap().ends_with("-first-try"));
     let lines = ["DPSS_START_WRITE; dpss1; 9; 1", "DPSS_START_WRITE; dpss1; 10; 500; 7; 1; 0; 49152; a b"];
-    assert_eq!(events_of(&run.join("events/dpss1.parquet")), lines);
+    assert_eq!(events::lines(&run.join("events/dpss1.parquet")), lines);
     let index: serde_json::Value = serde_json::from_slice(&fs::read(run.join("events/index.json")).unwrap()).unwrap();
     assert_eq!(index["imports"][0]["refused"]["cut short"], 1);
     assert_eq!(index["hosts"]["dpss1"]["recorded"], 2);
@@ -123,7 +123,7 @@ fn more_hosts_than_files_may_be_open_go_out_in_order() {
 }
 
 #[test]
-fn hosts_of_one_name_are_told_apart_where_that_is_asked_for() {
+fn hosts_of_one_name_are_kept_apart() {
     let place = Place::new();
     place.write("a.log", "A; localhost; 1; 0\n");
     place.write("b.log", "A; localhost; 2; 0\nA; other; 3; 0\n");
@@ -152,8 +152,8 @@ fn a_run_takes_more_from_standard_input() {
     let mut more = place.start(&mut place.command(&["import", "-", "--into", run.to_str().unwrap()]));
     more.say(b"A; h; 1; 0\nA; ../../etc/passwd; 3; 0\n");
     more.finish().succeeds();
-    assert_eq!(events_of(&run.join("events/h.parquet")), ["A; h; 1; 0", "A; h; 2; 0"]);
-    assert_eq!(events_of(&run.join("events/%2E.%2F..%2Fetc%2Fpasswd.parquet")), ["A; ../../etc/passwd; 3; 0"]);
+    assert_eq!(events::lines(&run.join("events/h.parquet")), ["A; h; 1; 0", "A; h; 2; 0"]);
+    assert_eq!(events::lines(&run.join("events/%2E.%2F..%2Fetc%2Fpasswd.parquet")), ["A; ../../etc/passwd; 3; 0"]);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn where_there_is_no_room_nothing_is_half_written() {
     let run = place.kept().0;
     let into = format!("--into {}", run.display());
     place.finish(&mut limited(&place, &into)).fails(3, &["cannot write", "File too large"]).hints("disk");
-    assert_eq!(events_of(&run.join("events/h.parquet")), ["A; h; 2; 0"]);
+    assert_eq!(events::lines(&run.join("events/h.parquet")), ["A; h; 2; 0"]);
     let left: Vec<_> = fs::read_dir(run.join("events")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
     place.finish(&mut limited(&place, "")).fails(3, &["cannot write"]);

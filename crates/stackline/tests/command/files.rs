@@ -1,6 +1,6 @@
 //! FILE ends: byte for byte, and only inside the one directory an agent was given.
 
-use crate::support::{Finished, Place, noise, skip};
+use crate::support::{Finished, Place, noise, skip, stacks};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -15,15 +15,6 @@ fn run(place: &Place, text: &str) -> Finished {
     place.stackline(&["run", "--files", "data", "-e", text])
 }
 
-/// Stacks that receive out of order and send again.
-const BLASTS: [&str; 5] = [
-    "saw",
-    "window(n = 4)",
-    "blast(partial, size = 20000)",
-    "blast(checked, sealed, packet = 1000, size = 30000)",
-    "ikp",
-];
-
 /// What `units` units of `size` bytes from `data/in` are: the file again and again.
 fn expected(place: &Place, size: usize, units: usize) -> Vec<u8> {
     let file = fs::read(place.path("data/in")).unwrap();
@@ -33,16 +24,24 @@ fn expected(place: &Place, size: usize, units: usize) -> Vec<u8> {
 #[test]
 fn files_arrive_byte_for_byte() {
     let place = place();
-    // The last is longer than the file, which then starts again.
-    for (stack, size, units) in [("tcp", 1000, 100), ("unix", 1000, 100), ("tcp", 4096, 100), ("unix", 70_001, 7)]
-        .into_iter()
-        .chain(BLASTS.map(|stack| (stack, 4096, 100)))
-    {
-        for application in ["bulk_get", "bulk_put"] {
-            let text = format!("2 {application} {size}*{units} < file in > file out over {stack}");
-            run(&place, &text).succeeds();
-            assert!(fs::read(place.path("data/out")).unwrap() == expected(&place, size, units), "{text}");
+    // Blasts of which the last is short, and packets that are checked and sealed.
+    let forms =
+        ["window(n = 4)", "blast(partial, size = 20000)", "blast(checked, sealed, packet = 1000, size = 30000)"];
+    let stacks = stacks::with(stacks::which("live", |stack| stack.files), &forms);
+    let mut text = String::new();
+    let mut files = Vec::new();
+    // The last are longer than the file, which then starts again.
+    for (size, units) in [(1000, 100), (4096, 100), (70_001, 7)] {
+        for (stack, what) in stacks.iter().flat_map(|stack| ["bulk_get", "bulk_put"].map(|what| (stack, what))) {
+            let name = format!("out{}", files.len());
+            let measurement = format!("2 {what} {size}*{units} < file in > file {name} over {stack};\n");
+            text += &measurement;
+            files.push((name, measurement, expected(&place, size, units)));
         }
+    }
+    run(&place, &text).succeeds();
+    for (name, measurement, expected) in files {
+        assert!(fs::read(place.path("data").join(name)).unwrap() == expected, "{measurement}");
     }
 }
 

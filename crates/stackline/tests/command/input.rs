@@ -3,7 +3,7 @@
 use crate::support::Place;
 
 #[test]
-fn all_mistakes_of_a_file_are_told_at_once() {
+fn all_mistakes_of_a_file_are_reported_at_once() {
     let place = Place::new();
     let file = place.write(
         "many.stackline",
@@ -92,7 +92,7 @@ fn the_live_world_makes_no_network() {
     let place = Place::new();
     let told =
         place.run("network wan { host a, b; link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 32*10 across wan in live;");
-    told.fails(2, &["the live world has no network `wan`"]).hints("`in simulated` (or `--in simulated`) computes it");
+    told.mistakes(&["the live world has no network `wan`"]).hints("`in simulated` (or `--in simulated`) computes it");
     assert!(place.runs().is_empty());
 }
 
@@ -176,5 +176,5 @@ fn a_drawn_size_beyond_all_memory() {
 #[test]
 fn an_option_beyond_what_a_socket_takes() {
     let told = Place::new().run("1 rr 32*10 over tcp(send_buffer = 1 TB)");
-    told.fails(2, &["the option send_buffer of tcp"]);
+    told.mistakes(&["the option `send_buffer` may be at most 1073741824"]).hints("1 B to 1 GiB");
 }

@@ -99,7 +99,7 @@ fn two_kept_runs_are_compared() {
 }
 
 #[test]
-fn a_run_keeps_what_it_was_asked_and_where() {
+fn a_run_keeps_its_specification_and_environment() {
     let place = Place::new();
     let text = "# kept as it is\n2 rr 32*10;\n";
     place.write("mine.stackline", text);

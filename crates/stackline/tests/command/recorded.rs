@@ -1,29 +1,16 @@
 //! Traced runs of real programs: on loopback, on hosts whose clocks differ, on emulated networks.
 
-use crate::support::{Place, program, skip, until};
+use crate::support::events::{field, range, referred};
+use crate::support::{Place, SSH, pair, program, skip, stacks, until};
 use nix::sys::signal::Signal;
 use stackline_core::trace::Index;
 use stackline_events::text::Event;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::process::Command;
-
-/// Events and index of a run directory, in reference time and its order.
-fn kept(run: &Path) -> (Index, Vec<Event>) {
-    let index = stackline_runs::events::read_index(run).unwrap().unwrap();
-    let table = stackline_runs::events::read_run(run).unwrap();
-    let mut events: Vec<Event> = (0..table.len()).map(|row| table.event(row)).collect();
-    for event in &mut events {
-        let clock = index.hosts.get(&event.host).map(|host| &host.clock);
-        event.at_ns = clock.map_or(event.at_ns, |clock| clock.reference_ns(event.at_ns));
-    }
-    events.sort_by_key(|event| event.at_ns);
-    (index, events)
-}
 
 fn traced(place: &Place, command: &mut Command) -> (Index, Vec<Event>) {
     place.finish(command).succeeds();
-    kept(&place.kept().0)
+    referred(&place.kept().0)
 }
 
 fn live(text: &str) -> (Index, Vec<Event>) {
@@ -39,12 +26,7 @@ fn emulated(text: &str) -> Option<(Index, Vec<Event>)> {
         return None;
     }
     told.succeeds();
-    Some(kept(&place.kept().0))
-}
-
-fn field(event: &Event, name: &str) -> Option<i64> {
-    let place = stackline_events::catalogue::find(&event.keyword)?.field(name)?;
-    event.data.get(place)?.parse().ok()
+    Some(referred(&place.kept().0))
 }
 
 /// The keywords of each unit's events of the application, in the order of time, by unit.
@@ -61,11 +43,9 @@ fn at(way: &[&str], keyword: &str) -> usize {
     way.iter().position(|met| *met == keyword).unwrap_or_else(|| panic!("{keyword} is not among {way:?}"))
 }
 
-const STACKS: [&str; 7] = ["tcp", "unix", "udp", "saw", "window", "blast", "ikp"];
-
 #[test]
-fn both_ends_of_a_call_name_it_alike_and_its_events_come_in_their_order() {
-    for stack in STACKS {
+fn both_ends_name_a_call_alike() {
+    for stack in stacks::all("live") {
         let (index, events) = live(&format!("1 rr 100*20 over {stack};"));
         assert_eq!(index.flows.len(), 1);
         let ways = ways(&events);
@@ -80,7 +60,7 @@ fn both_ends_of_a_call_name_it_alike_and_its_events_come_in_their_order() {
 
 #[test]
 fn both_ends_of_a_transfer_name_its_units_alike() {
-    for stack in STACKS {
+    for stack in stacks::all("live") {
         for (transfer, from, to) in [("bulk_put", "initiator", "responder"), ("bulk_get", "responder", "initiator")] {
             let (_, events) = live(&format!("1 {transfer} 1000*30 over {stack};"));
             let units = |keyword: &str, host: &str| -> BTreeMap<i64, Option<i64>> {
@@ -99,7 +79,7 @@ fn both_ends_of_a_transfer_name_its_units_alike() {
 }
 
 #[test]
-fn system_calls_are_told_with_their_place_in_the_stream() {
+fn system_calls_have_their_place_in_the_stream() {
     let (_, events) = live("1 bulk_put 3000*40 over tcp;");
     let bytes = |keyword: &str, host: &str| {
         let mut ranges: Vec<(i64, i64)> = events
@@ -145,13 +125,10 @@ fn what_a_killed_run_recorded_can_be_read() {
     running.process().signal(Signal::SIGKILL);
     drop(running);
     place.empties();
-    let (index, events) = kept(&first);
+    let (index, events) = referred(&first);
     assert_eq!(index.runs.len(), 1);
     assert_eq!(ways(&events).len(), 7);
 }
-
-/// Drops ssh's options and the destination.
-const HERE: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\n";
 
 /// One call after the other to a host whose agent is started so; its clock as it is told.
 fn elsewhere(start: &str) -> Option<(Index, Vec<Event>)> {
@@ -160,7 +137,7 @@ fn elsewhere(start: &str) -> Option<(Index, Vec<Event>)> {
 
 fn measured_elsewhere(start: &str, measurement: &str) -> Option<(Index, Vec<Event>)> {
     let place = Place::new();
-    let ssh = place.script("ssh", &format!("{HERE}{start}"));
+    let ssh = place.script("ssh", &format!("{SSH}{start}"));
     let text = format!("host far via ssh \"127.0.0.1\"; {measurement};");
     let mut command = place.command(&["run", "--trace", "-e", &text]);
     command.env("STACKLINE_SSH", ssh).env("STACKLINE_REMOTE", program());
@@ -170,11 +147,11 @@ fn measured_elsewhere(start: &str, measurement: &str) -> Option<(Index, Vec<Even
         return None;
     }
     told.succeeds();
-    Some(kept(&place.kept().0))
+    Some(referred(&place.kept().0))
 }
 
 #[test]
-fn a_host_whose_clock_is_ahead_is_set_right_within_the_error_told() {
+fn a_clock_that_is_ahead_is_corrected() {
     for ahead_ns in [5_000_000_000_i64, -70_000_000] {
         let start = format!("export STACKLINE_CLOCK_AHEAD_NS={ahead_ns}\nexec sh -c \"$*\"");
         let (index, events) = elsewhere(&start).unwrap();
@@ -223,11 +200,11 @@ fn a_host_in_a_time_namespace_has_another_clock() {
 }
 
 #[test]
-fn tracing_tells_what_it_cost_and_whose_monitors_are_whose() {
+fn tracing_reports_its_cost() {
     let place = Place::new();
     let told = place.stackline(&["run", "--trace", "-e", "1 rr 100*200;"]);
     told.succeeds();
-    let (index, _) = kept(&place.kept().0);
+    let (index, _) = referred(&place.kept().0);
     for host in ["initiator", "responder"] {
         let trace = &index.hosts[host];
         assert!(trace.recorded > 1000 && trace.lost == 0, "{trace:?}");
@@ -237,22 +214,22 @@ fn tracing_tells_what_it_cost_and_whose_monitors_are_whose() {
     assert!(index.hosts["responder"].absent["monitors"].contains("initiator"));
 }
 
-const PAIR: &str = "network n { host a, b; switch x; link a - x 10 Mbit/s 1 ms; link x - b 10 Mbit/s 1 ms LOSS; }";
+/// The hosts of [`pair`] nearer to each other.
+fn near(loss: &str) -> String {
+    pair(loss).replace("4 ms", "1 ms").replace("6 ms", "1 ms")
+}
 
 /// Ranges of stream 0 that those events tell of at a place.
 fn ranges(events: &[Event], keyword: &str, place: &str) -> Vec<(i64, i64)> {
     let of = |event: &&Event| {
         event.keyword == keyword && field(event, "stream") == Some(0) && event.data.get(4).is_some_and(|p| p == place)
     };
-    let range = |event: &Event| Some((field(event, "offset")?, field(event, "bytes")?));
-    let found = events.iter().filter(of).filter_map(range);
-    found.map(|(offset, bytes)| (offset, offset + bytes)).collect()
+    events.iter().filter(of).filter_map(range).collect()
 }
 
 #[test]
-fn what_an_emulated_network_drops_of_a_stream_is_sent_again_and_arrives() {
-    let text =
-        format!("{} 1 from a to b bulk_put 1000*150 over tcp across n;", PAIR.replace("LOSS", "loss packets 20"));
+fn bytes_that_an_emulated_network_drops_are_sent_again() {
+    let text = format!("{} 1 from a to b bulk_put 1000*150 over tcp across n;", near("loss packets 20"));
     let Some((_, events)) = emulated(&text) else { return };
     let dropped = ranges(&events, "NET_DROP", "x>b");
     assert!(!dropped.is_empty());
@@ -276,8 +253,8 @@ fn what_an_emulated_network_drops_of_a_stream_is_sent_again_and_arrives() {
 }
 
 #[test]
-fn a_datagram_that_an_emulated_network_drops_is_the_unit_that_never_arrives() {
-    let text = format!("{} 1 from a to b bulk_put 1000*60 over udp across n;", PAIR.replace("LOSS", "loss packets 15"));
+fn a_dropped_datagram_is_the_missing_unit() {
+    let text = format!("{} 1 from a to b bulk_put 1000*60 over udp across n;", near("loss packets 15"));
     let Some((_, events)) = emulated(&text) else { return };
     let units = |keyword: &str| -> BTreeSet<i64> {
         events.iter().filter(|event| event.keyword == keyword).filter_map(|event| field(event, "unit")).collect()
@@ -289,9 +266,9 @@ fn a_datagram_that_an_emulated_network_drops_is_the_unit_that_never_arrives() {
 }
 
 #[test]
-fn packets_of_an_emulated_network_are_between_the_operations_they_belong_to() {
-    for stack in ["tcp", "blast"] {
-        let text = format!("{} 1 from a to b rr 100*10 over {stack} across n;", PAIR.replace("LOSS", ""));
+fn packets_are_between_the_operations_they_belong_to() {
+    for stack in stacks::that_show_their_bytes("emulated") {
+        let text = format!("{} 1 from a to b rr 100*10 over {stack} across n;", near(""));
         let Some((index, events)) = emulated(&text) else { return };
         assert_eq!((index.hosts["a"].clock.offset_ns, index.hosts["b"].clock.offset_ns), (0, 0));
         for call in events.iter().filter(|event| event.keyword == "APP_CALL") {

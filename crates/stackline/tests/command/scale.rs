@@ -19,5 +19,7 @@ fn a_thousand_pairs_take_little_memory() {
     let json = started.finish().json();
     assert_eq!(number(&json, "/measurements/0/response_s/n"), 2.0 * 1000.0 * 100.0);
     assert_eq!(peaks.len(), 3, "{peaks:?}");
-    assert!(peaks.values().sum::<u64>() < 200 << 20, "{peaks:?}");
+    // Optimised, 113 MB; without, each step of an endpoint has a frame of its own on its thread's stack.
+    let most = if cfg!(debug_assertions) { 300 } else { 150 };
+    assert!(peaks.values().sum::<u64>() < most << 20, "{peaks:?}");
 }

@@ -1,9 +1,7 @@
 //! The simulated world by its command: exact, repeatable, recorded, refused where it has to be.
 
-use crate::support::{Place, events_of, number};
+use crate::support::{Place, events, number, pair, stacks};
 use serde_json::Value;
-
-const PAIR: &str = "network n { host a, b; switch x; link a - x 10 Mbit/s 4 ms; link x - b 10 Mbit/s 6 ms; }";
 
 fn environment(place: &Place) -> Value {
     let text = std::fs::read_to_string(place.kept().0.join("environment.json")).unwrap();
@@ -13,7 +11,7 @@ fn environment(place: &Place) -> Value {
 #[test]
 fn response_times_are_those_of_the_arithmetic() {
     let place = Place::new();
-    let json = place.json(&format!("{PAIR} 2 from a to b rr 100*50 over udp across n in simulated;"));
+    let json = place.json(&format!("{} 2 from a to b rr 100*50 over udp across n in simulated;", pair("")));
     let measured = &json["measurements"][0];
     // 128 bytes on four links of 10 Mbit/s, and 20 ms of propagation.
     let expected = 4.0 * 128.0 * 8.0 / 10e6 + 0.02;
@@ -26,7 +24,7 @@ fn response_times_are_those_of_the_arithmetic() {
 
 #[test]
 fn the_same_seed_goes_the_same_way() {
-    let lossy = PAIR.replace("6 ms;", "6 ms loss 2% jitter uniform(0, 0.002) reordering;");
+    let lossy = pair("loss 2% jitter uniform(0, 0.002) reordering");
     let text = format!("{lossy} 3 from a to b bulk_put 1000*200 over tcp, udp across n;");
     let digest = |seed: &str| {
         let place = Place::new();
@@ -40,16 +38,18 @@ fn the_same_seed_goes_the_same_way() {
 }
 
 #[test]
-fn one_specification_runs_over_every_way_to_move_data() {
-    let lossy = PAIR.replace("6 ms;", "6 ms loss 0.5% jitter uniform(0, 0.002) reordering duplicate 1%;");
-    let stacks = "saw, window, blast(full), blast(full_nak), blast(partial), blast(selective), tcp";
+fn every_application_type_runs_over_every_stack() {
+    let lossy = pair("loss 0.5% jitter uniform(0, 0.002) reordering duplicate 1%");
+    // Forms of `blast`: each has a strategy of its own.
+    let forms = ["blast(full)", "blast(full_nak)", "blast(partial)", "blast(selective)"];
+    let stacks = stacks::with(stacks::all("simulated"), &forms);
+    let over = stacks.join(", ");
     let types = ["bulk_put 10000*20", "bulk_get 10000*20", "rr 32, 4000*20", "connect_disconnect 0*5"];
-    let measurements = types.map(|what| format!("2 from a to b {what} over {stacks} across n;"));
+    let measurements = types.map(|what| format!("2 from a to b {what} over {over} across n;"));
     let text = format!("{lossy} {}", measurements.join(" "));
     let place = Place::new();
     place.stackline(&["run", "-e", &text, "--in", "simulated", "--check-determinism"]).succeeds();
-    let journal = std::fs::read_to_string(place.kept().0.join("runs.jsonl")).unwrap();
-    assert_eq!(journal.lines().count(), 2 * 7 * 4);
+    assert_eq!(place.kept().journal(), 2 * stacks.len() * types.len());
     let told = place.stackline(&["stacks", "blast", "--in", "simulated"]);
     let told = &told.succeeds().out;
     assert!(told.contains("selective") && told.contains("AwaitStartBulkGet") && !told.contains("carrier"), "{told}");
@@ -68,7 +68,7 @@ fn every_example_runs() {
 
 #[test]
 fn many_seeds_are_many_runs_in_the_order_of_the_seeds() {
-    let lossy = PAIR.replace("6 ms;", "6 ms loss 5%;");
+    let lossy = pair("loss 5%");
     let text = format!("{lossy} 2 from a to b bulk_put 1000*100 over udp across n;");
     let lost = |arguments: &[&str]| {
         let place = Place::new();
@@ -94,10 +94,10 @@ fn many_seeds_are_many_runs_in_the_order_of_the_seeds() {
 #[test]
 fn what_happens_in_the_network_is_kept() {
     let place = Place::new();
-    let text = format!("{PAIR} 1 from a to b rr 100*2 over udp across n in simulated;");
+    let text = format!("{} 1 from a to b rr 100*2 over udp across n in simulated;", pair(""));
     place.stackline(&["run", "-e", &text, "--trace", "--capture", "x>b"]).succeeds();
     let kept = place.kept().0;
-    let events = |host: &str| events_of(&kept.join("events").join(format!("{host}.parquet")));
+    let events = |host: &str| events::lines(&kept.join("events").join(format!("{host}.parquet")));
     let first = events("a").into_iter().find(|line| line.starts_with("NET_")).unwrap();
     assert!(first.starts_with("NET_ENQUEUE; a; 0; 0; ; ; ; ; a>x; a>b; "), "{first}");
     for (keyword, host) in [("NET_ENQUEUE", "a"), ("NET_DEQUEUE", "x"), ("NET_DELIVER", "b")] {
@@ -116,7 +116,8 @@ fn a_network_is_made_up_for_those_who_name_none() {
     told.succeeds();
     assert!(told.out.contains("no network was named: each host has a link of 1.00 Gbit/s"), "{}", told.out);
     // The only one declared is taken.
-    let told = place.stackline(&["run", "-e", &format!("{PAIR} 1 rr 32*10 over udp"), "--in", "simulated", "--json"]);
+    let told =
+        place.stackline(&["run", "-e", &format!("{} 1 rr 32*10 over udp", pair("")), "--in", "simulated", "--json"]);
     assert!(number(&told.json(), "/measurements/0/response_s/mean") > 0.02);
 }
 
@@ -141,7 +142,7 @@ fn what_this_world_alone_can_do_is_refused_elsewhere() {
 #[test]
 fn a_port_that_is_not_there() {
     let place = Place::new();
-    let text = format!("{PAIR} 1 from a to b rr 100*2 over udp across n in simulated;");
+    let text = format!("{} 1 from a to b rr 100*2 over udp across n in simulated;", pair(""));
     let told = place.stackline(&["run", "-e", &text, "--capture", "a>b"]);
     assert_eq!(told.status.code(), Some(2), "{}", told.err);
     assert!(

@@ -1,6 +1,6 @@
 //! Agents on other hosts, through a program that stands in for ssh, and through a private sshd where one can be had.
 
-use crate::support::{Place, number, program, skip, until};
+use crate::support::{Place, SSH, number, program, skip, until};
 use nix::sys::signal::Signal;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -9,9 +9,6 @@ use std::process::{Child, Command, Stdio};
 
 const BOTH: &str = "host a via ssh \"me@127.0.0.1\"; host b via ssh \"127.0.0.1\";\n";
 const ONE: &str = "host b via ssh \"me@127.0.0.1\"; 2 to b rr 32*10;";
-
-/// Drops ssh's options and the destination, and runs what is left by the shell, as sshd does.
-const HERE: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\n";
 
 fn with(place: &Place, ssh: &str, specification: &str) -> Command {
     let ssh = place.script("ssh", ssh);
@@ -31,7 +28,7 @@ fn both_ends_elsewhere() {
          2 from b rr 32*10; 1 from c to b bulk_put 1000*50 < file \"in file\";",
         files.display()
     );
-    let measured = place.finish(&mut with(&place, &format!("{HERE}exec sh -c \"$*\""), &text)).json();
+    let measured = place.finish(&mut with(&place, &format!("{SSH}exec sh -c \"$*\""), &text)).json();
     assert_eq!(number(&measured, "/measurements/0/response_s/n"), 300.0);
     assert_eq!(measured["measurements"].as_array().unwrap().len(), 6);
     assert_eq!(measured["measurements"][0]["from"], "a");
@@ -41,7 +38,7 @@ fn both_ends_elsewhere() {
 fn a_banner_before_the_agent_speaks() {
     let place = Place::new();
     let banner = "echo 'Welcome to b!'; echo '{\"not\": \"for us\"}'; echo\n";
-    let told = place.finish(&mut with(&place, &format!("{HERE}{banner}exec sh -c \"$*\""), ONE));
+    let told = place.finish(&mut with(&place, &format!("{SSH}{banner}exec sh -c \"$*\""), ONE));
     assert_eq!(number(&told.json(), "/measurements/0/runs"), 2.0);
 }
 
@@ -53,7 +50,7 @@ fn a_shell_that_only_babbles() {
 }
 
 #[test]
-fn what_ssh_says_is_told() {
+fn what_ssh_says_is_reported() {
     for (ssh, code, words, hint) in [
         (
             "echo 'me@127.0.0.1: Permission denied (publickey,password).' >&2; exit 255",

@@ -3,13 +3,16 @@
 //! Every process started in a [`Place`], and every agent these start, has the place's path in its environment: that is how
 //! they are found, and how a process left behind is noticed.
 
+pub(crate) mod events;
+pub(crate) mod stacks;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -111,11 +114,24 @@ impl Place {
         processes(&self.path("runs"))
     }
 
+    /// The process that emulates a network.
+    pub(crate) fn emulator(&self) -> Process {
+        until("there is an emulator", || self.processes().into_iter().find(|process| process.is("emulate")))
+    }
+
     /// Waits until no process of this place is left.
     pub(crate) fn empties(&self) {
         until("every process is gone", || self.processes().is_empty().then_some(()));
     }
 }
+
+/// Two hosts, `a` and `b`, 10 ms apart with a switch `x` between them, and what the link behind it does besides.
+pub(crate) fn pair(loss: &str) -> String {
+    format!("network n {{ host a, b; switch x; link a - x 10 Mbit/s 4 ms; link x - b 10 Mbit/s 6 ms {loss}; }}")
+}
+
+/// An ssh that drops its options and the destination; the shell runs what is left, as sshd does.
+pub(crate) const SSH: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\n";
 
 pub(crate) fn program() -> &'static str {
     env!("CARGO_BIN_EXE_stackline")
@@ -158,8 +174,8 @@ impl Process {
         self.text("status")?.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
     }
 
-    fn is_agent(self) -> bool {
-        self.text("cmdline").is_some_and(|line| line.split('\0').nth(1) == Some("agent"))
+    fn is(self, command: &str) -> bool {
+        self.text("cmdline").is_some_and(|line| line.split('\0').nth(1) == Some(command))
     }
 
     /// The most memory it has had, in bytes.
@@ -212,7 +228,7 @@ impl Started {
     pub(crate) fn agents(&self, n: usize) -> Vec<Process> {
         until("the agents are there", || {
             let children = processes(&self.runs).into_iter().filter(|p| p.parent() == Some(self.process().0));
-            let agents: Vec<Process> = children.filter(|p| p.is_agent()).collect();
+            let agents: Vec<Process> = children.filter(|p| p.is("agent")).collect();
             (agents.len() == n).then_some(agents)
         })
     }
@@ -328,6 +344,11 @@ pub(crate) fn number(value: &Value, path: &str) -> f64 {
     value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path} in {value}"))
 }
 
+/// What a program printed on both its streams.
+pub(crate) fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)).trim().into()
+}
+
 /// Says why a test cannot be done here.
 pub(crate) fn skip(why: &str) {
     eprintln!("skipped: {why}");
@@ -341,10 +362,4 @@ pub(crate) fn noise(length: usize, seed: u64) -> Vec<u8> {
         (state >> 56) as u8
     };
     (0..length).map(|_| next()).collect()
-}
-
-/// The events of a file of a run, in the text form.
-pub(crate) fn events_of(path: &Path) -> Vec<String> {
-    let table = stackline_runs::events::read_table(path).unwrap();
-    (0..table.len()).map(|row| table.event(row).to_string()).collect()
 }

@@ -2,12 +2,11 @@
 //!
 //! `UPDATE_GOLDEN=1` writes the logs anew.
 
-use crate::support::{Place, number};
+use crate::support::events::{events, field, range};
+use crate::support::{Place, number, pair, stacks};
 use stackline_events::text::Event;
 use std::collections::BTreeMap;
 use std::path::Path;
-
-const PAIR: &str = "network n { host a, b; switch x; link a - x 10 Mbit/s 4 ms; link x - b 10 Mbit/s 6 ms LOSS; }";
 
 /// Runs it traced, simulated.
 fn traced(text: &str, seed: &str) -> (Place, Vec<Event>) {
@@ -17,59 +16,33 @@ fn traced(text: &str, seed: &str) -> (Place, Vec<Event>) {
 fn traced_in(world: &str, text: &str, seed: &str) -> (Place, Vec<Event>) {
     let place = Place::new();
     place.stackline(&["run", "-e", text, "--in", world, "--trace", "--seed", seed]).succeeds();
-    let table = stackline_runs::events::read_run(&place.kept().0).unwrap();
-    let mut events: Vec<Event> = (0..table.len()).map(|row| table.event(row)).collect();
-    events.sort_by_key(|event| event.at_ns);
+    let events = events(&place.kept().0);
     (place, events)
 }
 
-fn golden(name: &str, text: &str) {
-    let (_, events) = traced(text, "7");
-    let log: String = events.iter().map(|event| format!("{event}\n")).collect();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/traces").join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, &log).unwrap();
+#[test]
+fn small_runs_have_the_logs_that_are_kept() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/traces");
+    for (name, loss, what) in [
+        ("two-calls.txt", "", "rr 100*2 over tcp"),
+        ("put-with-a-loss.txt", "loss packets 6", "bulk_put 1000*12 over tcp"),
+        ("blast-with-a-nak.txt", "loss packets 6", "bulk_put 1000*6 over blast(selective)"),
+        ("datagrams.txt", "loss packets 17", "bulk_put 1000*4 over udp"),
+    ] {
+        let (_, events) = traced(&format!("{} 1 from a to b {what} across n;", pair(loss)), "7");
+        let log: String = events.iter().map(|event| format!("{event}\n")).collect();
+        let path = directory.join(name);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, &log).unwrap();
+        }
+        let expected = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(log == expected, "{name} differs; it is now:\n{log}");
     }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(log == expected, "{name} differs; it is now:\n{log}");
-}
-
-#[test]
-fn two_calls_over_tcp() {
-    golden("two-calls.txt", &format!("{} 1 from a to b rr 100*2 over tcp across n;", PAIR.replace("LOSS", "")));
-}
-
-#[test]
-fn a_put_over_tcp_that_loses_one_segment() {
-    let lossy = PAIR.replace("LOSS", "loss packets 6");
-    golden("put-with-a-loss.txt", &format!("{lossy} 1 from a to b bulk_put 1000*12 over tcp across n;"));
-}
-
-#[test]
-fn a_blast_whose_receiver_says_what_is_missing() {
-    let lossy = PAIR.replace("LOSS", "loss packets 6");
-    golden("blast-with-a-nak.txt", &format!("{lossy} 1 from a to b bulk_put 1000*6 over blast(selective) across n;"));
-}
-
-#[test]
-fn datagrams_one_of_which_is_lost() {
-    let lossy = PAIR.replace("LOSS", "loss packets 17");
-    golden("datagrams.txt", &format!("{lossy} 1 from a to b bulk_put 1000*4 over udp across n;"));
-}
-
-/// A number among the data of an event.
-fn field(event: &Event, name: &str) -> Option<i64> {
-    let place = stackline_events::catalogue::find(&event.keyword)?.field(name)?;
-    event.data.get(place)?.parse().ok()
 }
 
 /// The ranges of a stream that events of that keyword tell of, one behind the other.
 fn ranges(events: &[Event], keywords: &[&str], stream: i64) -> Vec<(i64, i64)> {
     let of = |event: &&Event| keywords.contains(&event.keyword.as_str()) && field(event, "stream") == Some(stream);
-    let range = |event: &Event| {
-        let offset = field(event, "offset")?;
-        Some((offset, offset + field(event, "bytes")?))
-    };
     let mut ranges: Vec<(i64, i64)> = events.iter().filter(of).filter_map(range).collect();
     ranges.sort_unstable();
     ranges.dedup();
@@ -90,15 +63,14 @@ const LOSSY: [&str; 4] = ["", "loss packets 9", "loss 3%", "loss 3% jitter unifo
 
 #[test]
 fn every_byte_of_a_unit_is_sent_and_delivered() {
-    let stacks = [("tcp", "TCP_SEGMENT"), ("blast", "BLAST_SEND"), ("window", "BLAST_SEND"), ("saw", "BLAST_SEND")];
-    for (stack, sends) in stacks {
+    for stack in stacks::that_show_their_bytes("simulated") {
         for (loss, seed) in LOSSY.iter().zip(["1", "2", "3", "4"]) {
-            let text = format!("{} 1 from a to b bulk_put 700*60 over {stack} across n;", PAIR.replace("LOSS", loss));
+            let text = format!("{} 1 from a to b bulk_put 700*60 over {stack} across n;", pair(loss));
             let (_, events) = traced(&text, seed);
             let units = ranges(&events, &["APP_SEND"], 0);
             assert_eq!(units.len(), 60, "{stack} {loss}");
             assert_eq!(ranges(&events, &["APP_RECEIVED"], 0), units, "{stack} {loss}");
-            let sent = ranges(&events, &[sends], 0);
+            let sent = ranges(&events, &["TCP_SEGMENT", "BLAST_SEND"], 0);
             let delivered = ranges(&events, &["NET_DELIVER"], 0);
             for unit in units {
                 assert!(covered(&sent, unit) && covered(&delivered, unit), "{stack} {loss} {unit:?}");
@@ -114,7 +86,7 @@ fn every_byte_of_a_unit_is_sent_and_delivered() {
 
 /// The machines of `proto::blast` tell the same of themselves when real datagrams carry them.
 #[test]
-fn blasts_are_told_in_the_live_world_too() {
+fn blasts_are_recorded_in_the_live_world_too() {
     let (_, events) = traced_in("live", "1 bulk_put 5000*30 over blast", "1");
     let units = ranges(&events, &["APP_SEND"], 0);
     assert_eq!(units.len(), 30, "{events:?}");
@@ -127,7 +99,7 @@ fn blasts_are_told_in_the_live_world_too() {
 /// What is dropped of a TCP stream is sent again with the very bytes, and arrives.
 #[test]
 fn what_is_dropped_is_sent_again() {
-    let text = format!("{} 1 from a to b bulk_put 1400*200 over tcp across n;", PAIR.replace("LOSS", "loss 4%"));
+    let text = format!("{} 1 from a to b bulk_put 1400*200 over tcp across n;", pair("loss 4%"));
     let (_, events) = traced(&text, "5");
     let dropped = ranges(&events, &["NET_DROP"], 0);
     assert!(dropped.len() > 3, "{dropped:?}");
@@ -140,11 +112,10 @@ fn what_is_dropped_is_sent_again() {
 
 /// One program that uses every stack.
 fn every_stack(loss: &str) -> String {
-    let stacks = ["tcp", "smoltcp", "quic", "udp", "saw", "window", "blast", "ikp"];
-    let puts = stacks.map(|stack| format!("1 from a to b bulk_put 900*30 over {stack} across n;\n"));
-    let gets = stacks.map(|stack| format!("1 from a to b bulk_get 900*30 over {stack} across n;\n"));
-    let calls = stacks.map(|stack| format!("1 from a to b rr 100*20 over {stack} across n;\n"));
-    format!("{}\n{}{}{}", PAIR.replace("LOSS", loss), puts.concat(), gets.concat(), calls.concat())
+    let over = stacks::all("simulated").join(", ");
+    let types = ["bulk_put 900*30", "bulk_get 900*30", "rr 100*20"];
+    let measurements = types.map(|what| format!("1 from a to b {what} over {over} across n;\n"));
+    format!("{}\n{}", pair(loss), measurements.concat())
 }
 
 #[test]
@@ -171,15 +142,16 @@ fn tracing_changes_nothing_and_repeats_itself() {
         assert!(events.iter().any(|event| event.keyword == keyword), "no {keyword}");
     }
     // Both ends of every flow tell of the same units: what was sent came, or its loss is known.
+    let stacks = stacks::all("simulated").len();
     let count = |keyword: &str| events.iter().filter(|event| event.keyword == keyword).count();
-    assert_eq!((count("APP_CALL"), count("APP_RESPONSE") + count("APP_LOST")), (160, 160));
-    assert_eq!(count("APP_SEND"), 2 * 8 * 30);
-    assert!(count("APP_RECEIVED") <= count("APP_SEND") && count("APP_RECEIVED") > 2 * 8 * 30 - 20);
+    assert_eq!((count("APP_CALL"), count("APP_RESPONSE") + count("APP_LOST")), (stacks * 20, stacks * 20));
+    assert_eq!(count("APP_SEND"), 2 * stacks * 30);
+    assert!(count("APP_RECEIVED") <= count("APP_SEND") && count("APP_RECEIVED") > 2 * stacks * 30 - 20);
 }
 
 #[test]
 fn results_agree_with_what_was_traced() {
-    let text = format!("{} 1 from a to b rr 100*25 over tcp across n in simulated;", PAIR.replace("LOSS", "loss 2%"));
+    let text = format!("{} 1 from a to b rr 100*25 over tcp across n in simulated;", pair("loss 2%"));
     let (place, events) = traced(&text, "3");
     let mut calls: BTreeMap<i64, Vec<u64>> = BTreeMap::new();
     for event in events.iter().filter(|event| matches!(event.keyword.as_str(), "APP_CALL" | "APP_RESPONSE")) {
@@ -194,8 +166,8 @@ fn results_agree_with_what_was_traced() {
 
 /// Ten packets of 1000 bytes and more, each 5 ms of copying at either end: the processors are what holds them up.
 #[test]
-fn a_processor_that_copies_is_told_to_be_busy() {
-    let slow = PAIR.replace("LOSS", "").replace("host a, b;", "host a, b { copy 5 ms per packet; }");
+fn a_processor_that_copies_is_busy() {
+    let slow = pair("").replace("host a, b;", "host a, b { copy 5 ms per packet; }");
     let (_, events) = traced(&format!("{slow} 1 from a to b bulk_put 1000*60 over udp across n;"), "7");
     let of = |event: &&Event| event.keyword == "CPU_USE" && event.host == "a";
     let shares: Vec<i64> = events.iter().filter(of).filter_map(|event| field(event, "system_ppm")).collect();
@@ -205,8 +177,8 @@ fn a_processor_that_copies_is_told_to_be_busy() {
 
 #[test]
 fn a_host_with_a_wrong_clock_stamps_with_it() {
-    let wrong = PAIR.replace("LOSS", "").replace("host a, b;", "host a; host b { clock behind 3 ms; }");
-    let (_, right) = traced(&format!("{} 1 from a to b rr 100*2 over tcp across n;", PAIR.replace("LOSS", "")), "7");
+    let wrong = pair("").replace("host a, b;", "host a; host b { clock behind 3 ms; }");
+    let (_, right) = traced(&format!("{} 1 from a to b rr 100*2 over tcp across n;", pair("")), "7");
     let (_, wrong) = traced(&format!("{wrong} 1 from a to b rr 100*2 over tcp across n;"), "7");
     let at = |events: &[Event], host: &str| {
         let of = events.iter().filter(|event| event.host == host);

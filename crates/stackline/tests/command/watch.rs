@@ -1,10 +1,10 @@
 //! `watch`: its forms, its end, and what it tells of an emulated network that loses packets.
 
-use crate::support::{Place, program, skip};
+use crate::support::{Place, program, said, skip};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::io::BufRead as _;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 #[test]
 fn lines_of_text_and_of_json() {
@@ -21,7 +21,7 @@ fn lines_of_text_and_of_json() {
 }
 
 #[test]
-fn ctrl_c_ends_it_and_what_was_seen_is_kept() {
+fn ctrl_c_keeps_what_was_recorded() {
     let place = Place::new();
     let watching = place.start(&mut place.command(&["watch", "--keep", "night", "--host", "khons"]));
     // Its run directory is there before anything is watched, so the signal may come that early too.
@@ -64,10 +64,6 @@ import socket, struct, sys
 s = socket.create_connection((sys.argv[1], 5001)); s.sendall(bytes(4_000_000)); s.shutdown(1); s.recv(1)
 print(struct.unpack_from('I', s.getsockopt(6, 11, 104), 100)[0])
 ";
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-}
 
 #[test]
 fn retransmissions_on_a_lossy_network_are_the_senders_alone() {

@@ -1,11 +1,9 @@
 //! One specification in several worlds: what has to be the same is the same.
 
-use crate::support::{Place, events_of, number, skip, until};
+use crate::support::{Place, events, number, pair, skip};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-const PAIR: &str = "network n { host a, b; switch x; link a - x 10 Mbit/s 4 ms; link x - b 10 Mbit/s 6 ms LOSS; }";
 
 /// Whether no network can be emulated here, with the reason told.
 fn forbidden() -> bool {
@@ -34,7 +32,7 @@ fn the_same_packets_are_lost() {
     if forbidden() {
         return;
     }
-    let lossy = PAIR.replace("LOSS", "loss 3%");
+    let lossy = pair("loss 3%");
     let text = format!("{lossy} 2 from a to b bulk_put 1000*200 over udp across n;");
     for seed in ["1", "7"] {
         let place = Place::new();
@@ -51,7 +49,7 @@ fn nothing_is_faster_than_its_path() {
         return;
     }
     let place = Place::new();
-    let plain = PAIR.replace("LOSS", "");
+    let plain = pair("");
     let text = format!("{plain} 2 from a to b rr 100*10 over udp, tcp across n;");
     let json = place.stackline(&["run", "--json", "-e", &text, "--in", "emulated"]).json();
     for (index, headers) in [(0, 28.0), (1, 52.0)] {
@@ -77,13 +75,14 @@ fn both_keep_what_happens_in_the_network() {
     if forbidden() {
         return;
     }
-    let lossy = PAIR.replace("LOSS", "loss packets 3");
+    let lossy = pair("loss packets 3");
     let text = format!("{lossy} 1 from a to b bulk_put 1000*20 over udp across n;");
     let drops = |world: &str| {
         let place = Place::new();
         measured(&place, &text, world, &["--trace", "--capture", "x>b"]);
         let kept = place.kept().0;
-        let events = ["b", "x"].map(|host| events_of(&kept.join("events").join(format!("{host}.parquet")))).concat();
+        let events =
+            ["b", "x"].map(|host| events::lines(&kept.join("events").join(format!("{host}.parquet")))).concat();
         let capture = std::fs::read(kept.join("captures/n.1.1.pcapng")).unwrap();
         assert!(String::from_utf8_lossy(&capture).contains("dropped: lost on the link"), "{world}");
         let drops = events.iter().filter(|line| line.starts_with("NET_DROP"));
@@ -106,7 +105,7 @@ fn a_stack_of_one_host_has_none_to_speak_with() {
         return;
     }
     let place = Place::new();
-    let text = format!("{} 1 from a to b rr 100*10 over unix across n;", PAIR.replace("LOSS", ""));
+    let text = format!("{} 1 from a to b rr 100*10 over unix across n;", pair(""));
     let told = place.stackline(&["run", "-e", &text, "--in", "emulated"]);
     assert_eq!(told.status.code(), Some(2), "{}{}", told.out, told.err);
 }
@@ -117,14 +116,9 @@ fn a_killed_emulator_ends_the_run() {
         return;
     }
     let place = Place::new();
-    let text = format!("{} 1 from a to b rr 100*100000 over udp across n in emulated;", PAIR.replace("LOSS", ""));
+    let text = format!("{} 1 from a to b rr 100*100000 over udp across n in emulated;", pair(""));
     let run = place.running(&text);
-    let emulator = until("an emulator", || {
-        place.processes().into_iter().find(|process| {
-            let line = std::fs::read(format!("/proc/{}/cmdline", process.0)).unwrap_or_default();
-            line.split(|byte| *byte == 0).nth(1) == Some(b"emulate")
-        })
-    });
+    let emulator = place.emulator();
     run.agents(2);
     std::thread::sleep(std::time::Duration::from_millis(300));
     emulator.signal(Signal::SIGKILL);
@@ -153,30 +147,27 @@ fn what_a_world_cannot_obey_is_refused_first() {
     let network = "network n { host a, b; link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 1*1 across n;\n";
     let wrong = "network n { host a; host b { clock fast 9 ppm; } link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 1*1 across n;\n";
     for (world, network, row, message) in [
-        ("simulated", network, "1 from a to b rr 1*1 on cpu 0 across n", "line 3: a simulated host has no cores"),
+        ("simulated", network, "1 from a to b rr 1*1 on cpu 0 across n", "a simulated host has no cores"),
         (
             "simulated",
             network,
             "1 priority background across n: from a to b rr 1*1 | from a to b rr 1*1",
             "has no processor",
         ),
-        ("simulated", network, "1 from a to a rr 1*1 across n", "line 3: the host a would send to itself"),
-        ("simulated", network, "1 from b rr 1*1", "line 3: the host b would send to itself"),
+        ("simulated", network, "1 from a to a rr 1*1 across n", "the host a would send to itself"),
+        ("simulated", network, "1 from b rr 1*1", "the host b would send to itself"),
         ("simulated", network, "1 from a to b bulk_get 1*1 < virtual memory across n", "are not simulated"),
-        ("emulated", network, "1 from a to a rr 1*1 across n", "line 3: the host a would send to itself"),
-        (
-            "emulated",
-            network,
-            "1 from a to b rr 1*1 over unix across n",
-            "line 3: the stack `unix` works within one host",
-        ),
-        ("emulated", wrong, "", "line 2: host b of network n has a clock of its own"),
+        ("emulated", network, "1 from a to a rr 1*1 across n", "the host a would send to itself"),
+        ("emulated", network, "1 from a to b rr 1*1 over unix across n", "the stack `unix` works within one host"),
+        ("emulated", wrong, "", "host b of network n has a clock of its own"),
     ] {
         let text = format!("{network}{row}");
         for command in ["check", "plan", "run"] {
             let place = Place::new();
             let told = place.stackline(&[command, "-e", &text, "--in", world]);
-            told.fails(2, &[message]).hints("");
+            told.mistakes(&[message]).hints("");
+            let line = text.trim_end().lines().count();
+            assert!(told.err.contains(&format!("expression:{line}:")), "{}", told.err);
             assert!(!place.path("runs").exists(), "{command} {row}");
         }
     }
@@ -188,7 +179,7 @@ fn a_network_that_loses_all_is_no_firewall() {
         return;
     }
     let place = Place::new();
-    let text = format!("{} 1 from a to b rr 100*10 over udp across n;", PAIR.replace("LOSS", "loss 100%"));
+    let text = format!("{} 1 from a to b rr 100*10 over udp across n;", pair("loss 100%"));
     let told = place.stackline(&["run", "-e", &text, "--in", "emulated"]);
     assert!(told.err.contains("hint: the network loses every packet"), "{}", told.err);
     assert!(!told.err.contains("firewall"), "{}", told.err);

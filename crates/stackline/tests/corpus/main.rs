@@ -20,7 +20,7 @@ fn quick() -> Vec<Case> {
 }
 
 #[test]
-fn planted_causes_are_named_and_the_healthy_are_left_alone() {
+fn runs_are_diagnosed_as_they_were_planted() {
     let directory = tempfile::tempdir().unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_stackline"));
     let (mut wrong, mut proved) = (Vec::new(), 0);
