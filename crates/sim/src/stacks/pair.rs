@@ -13,12 +13,15 @@ use stackline_core::time::Instant;
 use stackline_net::{Node, Packet};
 use std::rc::Rc;
 
+/// Makes a pair: its route, the stack with its options, its seed, and whether every connection introduces itself.
+pub(crate) type MakePair = fn(Route, &plan::Stack, u64, bool) -> Result<Rc<dyn Pair>>;
+
 /// A simulated stack.
 pub(crate) struct Stack {
     /// What it is.
     pub(crate) table: &'static StackTable,
-    /// Makes a pair: its route, the stack with its options, its seed, and whether every connection introduces itself.
-    pub(crate) pair: fn(Route, &plan::Stack, u64, bool) -> Result<Rc<dyn Pair>>,
+    /// What makes its pairs.
+    pub(crate) pair: MakePair,
 }
 
 /// Where the two endpoints of a pair are.

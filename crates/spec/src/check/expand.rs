@@ -2,7 +2,7 @@
 
 use super::evaluate::Bindings;
 use super::names::{across, effective, over};
-use super::world::Origin;
+use super::world::{Origin, WrittenPart};
 use super::{Checker, Instead, series, stack};
 use crate::diagnostic::{Diagnostic, Report, Span};
 use crate::names::application_key;
@@ -200,7 +200,7 @@ impl Checker<'_> {
         &mut self,
         specification: &Specification,
         chosen: &Chosen<'_>,
-    ) -> Option<(Measurement, Vec<(usize, Option<Span>)>)> {
+    ) -> Option<(Measurement, Vec<WrittenPart>)> {
         let first = specification.parts.first()?;
         let before = self.report.errors();
         let head = self.heads(specification, chosen.bindings);

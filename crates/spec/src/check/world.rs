@@ -20,9 +20,12 @@ use stackline_core::routes;
 pub(crate) struct Origin {
     /// Which item of the text.
     pub(crate) item: usize,
-    /// For each of its parts: which part of the item, and where its stack is written.
-    pub(crate) parts: Vec<(usize, Option<Span>)>,
+    /// Its parts.
+    pub(crate) parts: Vec<WrittenPart>,
 }
+
+/// Which part of the item it is, and where its stack is written.
+pub(crate) type WrittenPart = (usize, Option<Span>);
 
 impl Checker<'_> {
     /// Reports what no world can do; of a specification, the first measurement that has any of it.
