@@ -15,7 +15,6 @@ use stackline_core::time::Instant;
 use stackline_events::unit::{self, Direction};
 use stackline_events::{Tape, Tapes};
 use stackline_net::{NetworkEvent, Node, Packet, Place, Port, Tap};
-use stackline_report::topology::port_name;
 use stackline_runs::pcapng::{Settings, Written};
 use std::borrow::Cow;
 use std::fs::File;
@@ -112,7 +111,7 @@ impl Names {
         let node =
             |name: &str| (0..).zip(&nodes).find(|(_, node)| *node == name).map_or(u32::MAX, |(number, _)| number);
         let directions = network.links.iter().flat_map(|link| [node(&link.ends.0), node(&link.ends.1)]);
-        let ports = (0..).zip(directions).map(|(port, sender)| (port_name(network, port).unwrap_or_default(), sender));
+        let ports = (0..).zip(directions).map(|(port, sender)| (network.port_name(port).unwrap_or_default(), sender));
         let ports = ports.collect();
         // Of thousands of hosts there are more ways than are worth keeping.
         let hosts = if network.hosts.len() <= 256 { network.hosts.len() } else { 0 };

@@ -12,7 +12,6 @@ use stackline_core::record::{NetworkRecord, PortRecord};
 use stackline_core::time::{Duration, Instant};
 use stackline_events::Tapes;
 use stackline_net::{Counters, Node};
-use stackline_report::topology::port_name;
 use stackline_sim::{Limits, Outcome, Scene, Trace};
 
 /// Ports without drops that a record keeps.
@@ -136,7 +135,7 @@ pub(super) fn made(network: &Network, outcome: Outcome) -> Made {
 /// What went through the network's ports.
 fn record(network: &Network, ports: &[Counters]) -> NetworkRecord {
     let port = |(index, counters): (u32, &Counters)| PortRecord {
-        name: port_name(network, index).unwrap_or_default(),
+        name: network.port_name(index).unwrap_or_default(),
         packets: counters.packets,
         bytes: counters.bytes,
         marked: counters.marked,

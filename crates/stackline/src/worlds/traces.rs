@@ -9,7 +9,6 @@ use stackline_core::course::Turn;
 use stackline_core::network::Network;
 use stackline_events::Tape;
 use stackline_net::Port;
-use stackline_report::topology::port_name;
 use stackline_runs::events::Spool;
 use stackline_runs::pcapng::Settings;
 use std::path::{Path, PathBuf};
@@ -100,8 +99,7 @@ impl Traces {
         if self.capture.iter().any(|name| name == "all") {
             return Ok(None);
         }
-        let known: Vec<(Port, String)> =
-            (0..).map_while(|port| Some((Port(port), port_name(network, port)?))).collect();
+        let known: Vec<(Port, String)> = (0..).map_while(|port| Some((Port(port), network.port_name(port)?))).collect();
         let chosen = self.capture.iter().map(|name| {
             let found = known.iter().find(|(_, port)| port == name).map(|(port, _)| *port);
             let names: Vec<&str> = known.iter().take(12).map(|(_, name)| name.as_str()).collect();
