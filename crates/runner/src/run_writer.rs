@@ -1,37 +1,43 @@
-//! Keeps what a run yields as it comes, shows progress on a terminal, decides whether an interval is narrow enough.
+//! Keeps what a run yields as it comes, reports progress, decides whether an interval is narrow enough.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value, json};
 use stackline_core::course::Turn;
 use stackline_core::plan::{Plan, Warmup, World};
 use stackline_core::record::RunRecord;
 use stackline_runs::RunDirectory;
-use std::io::{IsTerminal, stderr};
 use std::path::Path;
 
-/// Told of every run.
-pub(crate) struct Keeper<'p> {
+/// Who shows how far the runs are.
+pub trait Progress {
+    /// A run is about to begin.
+    fn begin(&mut self, turn: &Turn<'_>);
+    /// A run that counts is done.
+    fn advance(&mut self);
+    /// All runs are made, or will not be.
+    fn finish(&mut self);
+}
+
+/// Writes one run directory.
+pub struct RunWriter<'p> {
     plan: &'p Plan,
     directory: RunDirectory,
     records: Vec<RunRecord>,
-    bar: ProgressBar,
+    progress: Box<dyn Progress>,
     /// The first thing that could not be kept.
     trouble: Option<stackline_runs::Error>,
 }
 
-impl<'p> Keeper<'p> {
-    pub(crate) fn new(plan: &'p Plan, directory: RunDirectory) -> Self {
-        let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
-        let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(runs), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} runs  {wide_msg}") {
-            bar.set_style(style);
-        }
-        Self { plan, directory, records: Vec::new(), bar, trouble: None }
+impl std::fmt::Debug for RunWriter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunWriter").field("directory", &self.directory).finish_non_exhaustive()
     }
+}
 
-    pub(crate) fn path(&self) -> String {
-        self.directory.path().display().to_string()
+impl<'p> RunWriter<'p> {
+    /// Of the runs of that plan.
+    #[must_use]
+    pub fn new(plan: &'p Plan, directory: RunDirectory, progress: Box<dyn Progress>) -> Self {
+        Self { plan, directory, records: Vec::new(), progress, trouble: None }
     }
 
     /// Writes what is known of each world.
@@ -52,22 +58,25 @@ impl<'p> Keeper<'p> {
         })
     }
 
-    /// Where the run is kept.
-    pub(crate) fn directory(&self) -> &Path {
+    /// The run directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Closes the run directory.
-    pub(crate) fn finish(self, complete: bool, reason: Option<&str>) -> Result<Vec<RunRecord>, stackline_runs::Error> {
-        self.bar.finish_and_clear();
+    /// Closes the run directory and gives all records.
+    ///
+    /// # Errors
+    /// The first thing that could not be kept.
+    pub fn finish(mut self, complete: bool, reason: Option<&str>) -> Result<Vec<RunRecord>, stackline_runs::Error> {
+        self.progress.finish();
         self.directory.finish(&self.records, complete, reason)?;
         self.trouble.map_or(Ok(self.records), Err)
     }
 
     /// A run is about to begin.
-    pub(crate) fn begins(&mut self, turn: &Turn<'_>) {
-        let text = &turn.measurement.text;
-        self.bar.set_message(if turn.counted { text.clone() } else { format!("warm-up: {text}") });
+    pub(crate) fn begin(&mut self, turn: &Turn<'_>) {
+        self.progress.begin(turn);
     }
 
     /// A run is done: one record a part.
@@ -79,16 +88,15 @@ impl<'p> Keeper<'p> {
         }
         self.records.extend_from_slice(records);
         if records.iter().any(|record| !record.warmup) {
-            self.bar.inc(1);
+            self.progress.advance();
         }
     }
 
-    /// Whether a measurement that repeats `until` an interval has enough runs.
+    /// Whether a measurement that repeats `until` an interval has enough runs. It is the latest: its records are the last.
     pub(crate) fn enough(&self, measurement: usize) -> bool {
         self.plan.measurements.get(measurement).is_none_or(|plan| {
-            let records: Vec<RunRecord> =
-                self.records.iter().filter(|r| r.measurement == measurement).cloned().collect();
-            stackline_analyze::interval_reached(plan, &records)
+            let others = self.records.iter().rposition(|record| record.measurement != measurement);
+            stackline_analyze::interval_reached(plan, &self.records[others.map_or(0, |last| last + 1)..])
         })
     }
 }

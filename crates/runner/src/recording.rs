@@ -1,11 +1,10 @@
 //! Which runs are recorded event by event or packet by packet, and in which files of the run directory.
 
-use super::tracing::Tracing;
-use crate::exit::Error;
-use crate::tap::frames::FlowAt;
-use crate::tap::{Recorder, Stamp, Streams};
+use crate::tap::{FlowAt, Recorder, Stamp, Streams};
+use crate::tracing::Tracing;
 use serde::{Deserialize, Serialize};
 use stackline_core::course::Turn;
+use stackline_core::error::Error;
 use stackline_core::network::Network;
 use stackline_events::Tape;
 use stackline_net::Port;
@@ -13,15 +12,15 @@ use stackline_runs::events::Spool;
 use stackline_runs::pcapng::Settings;
 use std::path::{Path, PathBuf};
 
-/// What the command line asked to be recorded.
+/// What is to be recorded.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Traces {
+pub struct Traces {
     /// The run directory.
-    pub(crate) directory: PathBuf,
+    pub directory: PathBuf,
     /// Events of everything, everywhere.
-    pub(crate) trace: bool,
+    pub trace: bool,
     /// Ports whose packets are captured, as `khons>edge`, or `all`.
-    pub(crate) capture: Vec<String>,
+    pub capture: Vec<String>,
 }
 
 /// What is recorded of one run, and where. Plain data: an emulator's process is sent it.

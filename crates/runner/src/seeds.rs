@@ -2,10 +2,10 @@
 //!
 //! Runs of one seed are made in order by one thread; what comes out does not depend on how many there are.
 
-use super::simulated::{made, network_of, scene};
-use crate::exit::{Blame, Error};
-use crate::observer::Keeper;
+use crate::run_writer::RunWriter;
+use crate::worlds::simulated::{made, network_of, scene};
 use stackline_core::course::Course;
+use stackline_core::error::{Blame, Error};
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
 use std::ops::RangeInclusive;
@@ -14,35 +14,35 @@ use std::sync::mpsc::channel;
 
 type Yield = Result<Vec<Vec<RunRecord>>, Error>;
 
-/// Makes all runs under all seeds, told to the keeper in the order of the seeds; runs are numbered on from seed to seed.
+/// Makes all runs under all seeds and hands them to the writer in the order of the seeds; runs are numbered on from seed to seed.
 ///
 /// # Errors
 /// The first [`Error`] in that order.
-pub(crate) fn carry_out(
+pub fn make_runs_of_seeds(
     plan: &Plan,
     seeds: RangeInclusive<u64>,
     interrupted: &AtomicBool,
-    keeper: &mut Keeper<'_>,
+    writer: &mut RunWriter<'_>,
 ) -> Result<(), Error> {
     let (first, last) = (*seeds.start(), *seeds.end());
     let next = AtomicU64::new(first);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let stop = AtomicBool::new(false);
-    let (tell, told) = channel::<(u64, Yield)>();
+    let (sender, receiver) = channel::<(u64, Yield)>();
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            let (tell, next, stop) = (tell.clone(), &next, &stop);
+            let (sender, next, stop) = (sender.clone(), &next, &stop);
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) && !interrupted.load(Ordering::Relaxed) {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed > last || tell.send((seed, one_seed(plan, seed))).is_err() {
+                    if seed > last || sender.send((seed, one_seed(plan, seed))).is_err() {
                         return;
                     }
                 }
             });
         }
-        drop(tell);
-        let result = in_order(first, told.iter(), |seed, made| keep(seed - first, made, keeper));
+        drop(sender);
+        let result = in_order(first, receiver.iter(), |seed, made| keep(seed - first, made, writer));
         stop.store(true, Ordering::Relaxed);
         result?;
         if interrupted.load(Ordering::Relaxed) {
@@ -55,11 +55,11 @@ pub(crate) fn carry_out(
 /// Hands on what comes in any order in the order of its numbers.
 fn in_order(
     mut next: u64,
-    told: impl Iterator<Item = (u64, Yield)>,
+    yields: impl Iterator<Item = (u64, Yield)>,
     mut keep: impl FnMut(u64, Vec<Vec<RunRecord>>),
 ) -> Result<(), Error> {
     let mut early = std::collections::BTreeMap::new();
-    for (seed, made) in told {
+    for (seed, made) in yields {
         early.insert(seed, made);
         while let Some(made) = early.remove(&next) {
             keep(next, made.map_err(|fault| fault.within(&format!("seed {next}")))?);
@@ -82,13 +82,13 @@ fn one_seed(plan: &Plan, seed: u64) -> Yield {
     Ok(all)
 }
 
-fn keep(seeds_before: u64, made: Vec<Vec<RunRecord>>, keeper: &mut Keeper<'_>) {
+fn keep(seeds_before: u64, made: Vec<Vec<RunRecord>>, writer: &mut RunWriter<'_>) {
     for mut records in made {
         for record in &mut records {
-            let runs = keeper.runs_of(record.measurement, record.warmup);
+            let runs = writer.runs_of(record.measurement, record.warmup);
             let before = u64::from(runs) * seeds_before;
             record.run = record.run.saturating_add(u32::try_from(before).unwrap_or(u32::MAX));
         }
-        keeper.done(&records);
+        writer.done(&records);
     }
 }

@@ -1,11 +1,13 @@
 //! The simulated world: virtual time, exact and repeatable.
 
-use super::traces::{spooled, unkept};
-use super::{Made, Place, Traced, Traces, Tracing, clocks};
-use crate::exit::Error;
+use super::clocks;
+use crate::backend::{Backend, RunOutput};
+use crate::recording::{Traces, spooled, unkept};
 use crate::tap::{Stamp, Streams};
+use crate::tracing::{Traced, Tracing};
 use serde_json::{Value, json};
 use stackline_core::course::Turn;
+use stackline_core::error::Error;
 use stackline_core::network::Network;
 use stackline_core::plan::Plan;
 use stackline_core::record::{NetworkRecord, PortRecord};
@@ -60,8 +62,8 @@ impl<'p> Simulated<'p> {
     }
 }
 
-impl Place for Simulated<'_> {
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Error> {
+impl Backend for Simulated<'_> {
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
         let network = network_of(self.plan, turn)?;
         let scene = scene(network, turn);
         let outcome = match self.traces.of(network, turn, tracing.as_deref())? {
@@ -127,9 +129,9 @@ fn traced(network: &Network, turn: &Turn<'_>, tracing: &Tracing, end: Instant) -
 }
 
 /// What a run yielded, in the records that every world makes.
-pub(super) fn made(network: &Network, outcome: Outcome) -> Made {
+pub(crate) fn made(network: &Network, outcome: Outcome) -> RunOutput {
     let took = Duration(outcome.virtual_time.0);
-    Made { records: outcome.records, took }.across(&record(network, &outcome.ports))
+    RunOutput { records: outcome.records, took }.across(&record(network, &outcome.ports))
 }
 
 /// What went through the network's ports.
@@ -146,7 +148,7 @@ fn record(network: &Network, ports: &[Counters]) -> NetworkRecord {
 }
 
 /// The network of a measurement.
-pub(super) fn network_of<'p>(plan: &'p Plan, turn: &Turn<'_>) -> Result<&'p Network, Error> {
+pub(crate) fn network_of<'p>(plan: &'p Plan, turn: &Turn<'_>) -> Result<&'p Network, Error> {
     let name = turn.measurement.across.as_deref().unwrap_or_default();
     let missing = || Error::input(format!("line {}: there is no network `{name}`", turn.measurement.line));
     plan.networks.iter().find(|network| network.name == name).ok_or_else(missing)

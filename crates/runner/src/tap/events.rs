@@ -1,6 +1,7 @@
 //! What happens in a network as events: on the tape of the host or switch it happened at, in that node's own clock.
 
-use super::{Identity, Names, Streams, Wire};
+use super::names::Names;
+use super::packet::{Identity, Streams, Wire};
 use serde::{Deserialize, Serialize};
 use stackline_core::network::{Clock, Network};
 use stackline_core::time::Instant;
@@ -109,9 +110,9 @@ impl Events {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Recorder;
-    use super::super::testing::{FIRST, SECOND, network, packet};
     use super::*;
+    use crate::tap::Recorder;
+    use crate::tap::testing::{FIRST, SECOND, network, packet};
     use stackline_core::time::Duration;
     use stackline_events::tapes::Kept;
     use stackline_events::{Table, text::Event};

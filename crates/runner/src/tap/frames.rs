@@ -4,7 +4,7 @@
 //! A flow is known by its responder's address and port. TCP's offset 0 is the byte behind a SYN; a sequence number is the one
 //! nearest to what was seen last, so that it goes on beyond 2^32, and back for a retransmission.
 
-use super::Range;
+use super::range::Range;
 use serde::{Deserialize, Serialize};
 use stackline_events::unit::{Direction, Numbering};
 use stackline_proto::blast::wire::SEAL;

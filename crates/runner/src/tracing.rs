@@ -1,7 +1,7 @@
 //! What `--trace` keeps of a run directory: the events that worlds hand over, which flow is whose, whose clock is how wrong.
 
-use crate::exit::Error;
 use stackline_core::course::Turn;
+use stackline_core::error::Error;
 use stackline_core::trace::{HostTrace, Index, RunSpan};
 use stackline_core::units;
 use stackline_events::{Keyword, Tape, Value};

@@ -3,14 +3,14 @@
 
 use super::live::{machines, made, traced};
 use super::simulated::{BUSIEST, network_of};
-use super::traces::Recording;
-use super::{Ground, Made, Place, Traces, Tracing};
-use crate::exit::Error;
-use crate::tap::frames::{Carries, FlowAt, Frames};
-use crate::tap::{Recorder, Stamp, Streams};
+use crate::backend::{Backend, RunContext, RunOutput};
+use crate::recording::{Recording, Traces};
+use crate::tap::{Carries, FlowAt, Frames, Recorder, Stamp, Streams};
+use crate::tracing::Tracing;
 use serde_json::{Map, Value, json};
 use stackline_core::catalogue::PacketContent;
 use stackline_core::course::Turn;
+use stackline_core::error::Error;
 use stackline_core::network::Network;
 use stackline_core::plan::{HostPlan, Measurement, Part, Plan, Via, World};
 use stackline_core::program::{self, Call};
@@ -45,28 +45,28 @@ struct Scene<'p> {
 
 impl<'p> Emulated<'p> {
     /// Makes the networks and starts agents on those of their hosts that have something to do.
-    pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Error> {
-        let plan = ground.plan;
+    pub(crate) fn open(context: &RunContext<'p>) -> Result<Self, Error> {
+        let plan = context.plan;
         let wanted = |network: &&Network| {
             plan.measurements.iter().any(|m| m.world == World::Emulated && m.across.as_deref() == Some(&network.name))
         };
         let networks = plan.networks.iter().filter(wanted);
         let networks = networks
-            .map(|network| Ok((network.name.as_str(), Scene::open(ground, network)?)))
+            .map(|network| Ok((network.name.as_str(), Scene::open(context, network)?)))
             .collect::<Result<_, Error>>()?;
-        Ok(Self { plan, networks, traces: ground.traces.clone() })
+        Ok(Self { plan, networks, traces: context.traces.clone() })
     }
 }
 
 impl<'p> Scene<'p> {
-    fn open(ground: &Ground<'p>, network: &Network) -> Result<Self, Error> {
-        let seed = Seed::root(ground.plan.seed);
-        let emulation = Emulation::private(&ground.launcher.program, network, seed, &Options::default())?;
-        let mut launcher = ground.launcher.clone();
+    fn open(context: &RunContext<'p>, network: &Network) -> Result<Self, Error> {
+        let seed = Seed::root(context.plan.seed);
+        let emulation = Emulation::private(&context.launcher.program, network, seed, &Options::default())?;
+        let mut launcher = context.launcher.clone();
         let here = |measurement: &Measurement| {
             measurement.world == World::Emulated && measurement.across.as_deref() == Some(&network.name)
         };
-        let mut hosts = hosts(ground.plan, here);
+        let mut hosts = hosts(context.plan, here);
         for (name, host) in &mut hosts {
             let seat = emulation
                 .host(name)
@@ -74,8 +74,8 @@ impl<'p> Scene<'p> {
             *host = HostPlan { via: Via::Local, address: Some(seat.address.to_string()), ..host.clone() };
             launcher.within.insert(name.clone(), (seat.user.clone(), seat.net.clone()));
         }
-        let (coordinator, agents) = Coordinator::start(hosts, &launcher, ground.interrupted)?;
-        watch(&emulation, Arc::clone(ground.interrupted))?;
+        let (coordinator, agents) = Coordinator::start(hosts, &launcher, context.interrupted)?;
+        watch(&emulation, Arc::clone(context.interrupted))?;
         Ok(Self { coordinator, agents, emulation, report: None })
     }
 }
@@ -88,7 +88,7 @@ impl Scene<'_> {
         recording: Option<Recording>,
         tracing: Option<&mut Tracing>,
         directory: &Path,
-    ) -> Result<(Made, Report), Error> {
+    ) -> Result<(RunOutput, Report), Error> {
         let seed = turn.seed.child("network");
         let asked = recording.as_ref().map(serde_json::to_value).transpose();
         let asked = asked.map_err(|e| Error::measurement(format!("what to record cannot be told: {e}")))?;
@@ -163,8 +163,8 @@ fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Erro
     Ok(())
 }
 
-impl Place for Emulated<'_> {
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Error> {
+impl Backend for Emulated<'_> {
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
         let network = network_of(self.plan, turn)?;
         let missing = || Error::environment(format!("network {} is not emulated", network.name));
         let scene = self.networks.get_mut(network.name.as_str()).ok_or_else(missing)?;
@@ -235,7 +235,7 @@ fn record(name: &str, report: &Report) -> NetworkRecord {
 ///
 /// # Errors
 /// One sentence, when a file cannot be made.
-pub(crate) fn recorders(network: &Network, asked: &Value) -> Result<Box<dyn Record>, String> {
+pub fn recorders(network: &Network, asked: &Value) -> Result<Box<dyn Record>, String> {
     let asked: Recording =
         serde_json::from_value(asked.clone()).map_err(|e| format!("what to record is unclear: {e}"))?;
     let (flows, ahead_ns) = asked.real.clone().unwrap_or_default();

@@ -1,10 +1,11 @@
 //! The live world: agents on real hosts.
 
-use super::traces::{spooled, unkept};
-use super::{Ground, Made, Place, Traced, Traces, Tracing};
-use crate::exit::Error;
+use crate::backend::{Backend, RunContext, RunOutput};
+use crate::recording::{Traces, spooled, unkept};
+use crate::tracing::{Traced, Tracing};
 use serde_json::{Map, Value, json};
 use stackline_core::course::Turn;
+use stackline_core::error::Error;
 use stackline_core::plan::World;
 use stackline_core::record::WakeUp;
 use stackline_core::time::Duration;
@@ -22,15 +23,15 @@ pub(crate) struct Live<'p> {
 
 impl<'p> Live<'p> {
     /// Starts the agents.
-    pub(crate) fn open(ground: &Ground<'p>) -> Result<Self, Error> {
-        let hosts = hosts(ground.plan, |measurement| measurement.world == World::Live);
-        let (coordinator, agents) = Coordinator::start(hosts, &ground.launcher, ground.interrupted)?;
-        Ok(Self { coordinator, agents, traces: ground.traces.clone() })
+    pub(crate) fn open(context: &RunContext<'p>) -> Result<Self, Error> {
+        let hosts = hosts(context.plan, |measurement| measurement.world == World::Live);
+        let (coordinator, agents) = Coordinator::start(hosts, &context.launcher, context.interrupted)?;
+        Ok(Self { coordinator, agents, traces: context.traces.clone() })
     }
 }
 
-impl Place for Live<'_> {
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Error> {
+impl Backend for Live<'_> {
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
         match tracing {
             None => made(&mut self.coordinator, turn),
             Some(tracing) => traced(&mut self.coordinator, turn, tracing, &self.traces.directory),
@@ -51,10 +52,10 @@ impl Place for Live<'_> {
 }
 
 /// One run by agents, with the real time it took.
-pub(super) fn made(coordinator: &mut Coordinator<'_>, turn: &Turn<'_>) -> Result<Made, Error> {
+pub(super) fn made(coordinator: &mut Coordinator<'_>, turn: &Turn<'_>) -> Result<RunOutput, Error> {
     let begun = Instant::now();
     let records = coordinator.make(turn)?;
-    Ok(Made { records, took: Duration::from_seconds(begun.elapsed().as_secs_f64()) })
+    Ok(RunOutput { records, took: Duration::from_seconds(begun.elapsed().as_secs_f64()) })
 }
 
 /// The same, recorded.
@@ -63,14 +64,14 @@ pub(super) fn traced(
     turn: &Turn<'_>,
     tracing: &mut Tracing,
     directory: &Path,
-) -> Result<Made, Error> {
+) -> Result<RunOutput, Error> {
     let begun = Instant::now();
     let mut keep = spooled(directory);
     let (records, traced) = coordinator.make_traced(turn, (&tracing.flows, &tracing.ports), &mut keep);
     let took = Duration::from_seconds(begun.elapsed().as_secs_f64());
     tracing.traced = Traced { span_ns: traced.span_ns, hosts: traced.hosts };
     let records = records?;
-    traced.unkept.map_or(Ok(Made { records, took }), |cause| Err(unkept(cause)))
+    traced.unkept.map_or(Ok(RunOutput { records, took }), |cause| Err(unkept(cause)))
 }
 
 /// What the agents' machines are, what they did before and, once all is done, after.

@@ -1,6 +1,7 @@
 //! Packets that leave chosen ports of a network, or are dropped before them, as pcapng. It never changes what happens.
 
-use super::{Identity, Names, Wire};
+use super::names::Names;
+use super::packet::{Identity, Wire};
 use stackline_core::network::{Network, Rate};
 use stackline_core::time::Instant;
 use stackline_net::{NetworkEvent, Packet, Place, Port, Reason};
@@ -140,8 +141,8 @@ fn rates(network: &Network) -> impl Iterator<Item = Option<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{FIRST, SECOND, network, packet};
     use super::*;
+    use crate::tap::testing::{FIRST, SECOND, network, packet};
     use stackline_net::Segments;
 
     #[test]
