@@ -1,15 +1,16 @@
 //! Which runs are recorded event by event or packet by packet, and in which files of the run directory.
 
-use crate::tap::{FlowAt, Recorder, Stamp, Streams};
+use crate::tap::{Recorder, Stamp, Streams};
 use crate::tracing::Tracing;
 use serde::{Deserialize, Serialize};
 use stackline_core::course::Turn;
 use stackline_core::error::Error;
 use stackline_core::network::Network;
+use stackline_dissect::frames::FlowAt;
+use stackline_dissect::pcapng::Settings;
 use stackline_events::Tape;
 use stackline_net::Port;
 use stackline_runs::events::Spool;
-use stackline_runs::pcapng::Settings;
 use std::path::{Path, PathBuf};
 
 /// What is to be recorded.

@@ -14,6 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("net", &["core"]),
     ("model", &["core"]),
     ("proto", &["core"]),
+    ("dissect", &["proto", "events"]),
     ("endpoint", &["core"]),
     ("sim", &["core", "net", "proto", "endpoint", "events"]),
     ("emu", &["core", "net"]),
@@ -23,9 +24,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("events", &[]),
     ("runs", &["core", "events"]),
     ("analyze", &["core", "events", "model"]),
-    ("exchange", &["core", "events", "analyze"]),
+    ("exchange", &["core", "events", "analyze", "dissect"]),
     ("report", &["core", "events", "analyze"]),
-    ("runner", &["core", "net", "proto", "sim", "emu", "live", "events", "runs", "analyze"]),
+    ("runner", &["core", "net", "dissect", "sim", "emu", "live", "events", "runs", "analyze"]),
     (
         "stackline",
         &[

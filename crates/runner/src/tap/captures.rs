@@ -4,8 +4,8 @@ use super::names::Names;
 use super::packet::{Identity, Wire};
 use stackline_core::network::{Network, Rate};
 use stackline_core::time::Instant;
+use stackline_dissect::pcapng::{Capture, Interface, Settings, Writer, Written};
 use stackline_net::{NetworkEvent, Packet, Place, Port, Reason};
-use stackline_runs::pcapng::{Capture, Interface, Settings, Writer, Written};
 use std::fs::File;
 use std::io::{self, BufWriter};
 

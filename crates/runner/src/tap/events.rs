@@ -94,7 +94,7 @@ impl Events {
         ];
         let (known, at_ns) = (values.len() - usize::from(more.is_none()), self.stamp.at_ns(node, at));
         self.tapes.push(node as usize, keyword.id(), at_ns, &values[..known]);
-        if range.seen_before && matches!(what, NetworkEvent::Enqueue(_)) && node == packet.from.0 {
+        if range.repeated && matches!(what, NetworkEvent::Enqueue(_)) && node == packet.from.0 {
             self.tapes.push(node as usize, AGAIN.id(), at_ns, &values[..values.len() - 1]);
         }
     }

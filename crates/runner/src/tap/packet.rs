@@ -1,12 +1,11 @@
 //! What is read of a packet: its bytes, which bytes of which stream it carries, what tells it from the others.
 
-use super::frames::Frames;
-use super::range::Range;
+use stackline_dissect::frames::{Frames, Range};
 use stackline_events::unit::{self, Direction};
 use stackline_net::{Node, Packet};
 use std::borrow::Cow;
 
-/// What has to be known beside a packet to tell its range.
+/// What has to be known beside a packet to find its range.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Streams {
     /// The flow of the simulator's first pair; the others follow.
@@ -58,8 +57,8 @@ impl Wire for stackline_sim::Datagram {
             stream: Some(unit::stream(flow, direction)),
             offset: carried.offset,
             bytes: Some(carried.bytes),
-            // The simulated protocols tell themselves what they send again.
-            seen_before: false,
+            // The simulated protocols emit themselves what they send again.
+            repeated: false,
         })
     }
 }

@@ -8,9 +8,9 @@ use super::names::Names;
 use super::packet::{Streams, Wire};
 use stackline_core::network::Network;
 use stackline_core::time::Instant;
+use stackline_dissect::pcapng::{Settings, Written};
 use stackline_events::{Tape, Tapes};
 use stackline_net::{NetworkEvent, Packet, Place, Port, Tap};
-use stackline_runs::pcapng::{Settings, Written};
 use std::fs::File;
 use std::io;
 

@@ -1,8 +1,8 @@
 //! A network and packets for the tests beside it.
 
 use super::packet::{Streams, Wire};
-use super::range::Range;
 use stackline_core::network::{Host, Link, Network, Rate, Switch};
+use stackline_dissect::frames::Range;
 use stackline_net::{Ecn, Node, Packet, Place, Port, Segments};
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
 //! Packets as pcapng (draft-ietf-opsawg-pcapng), for tshark and Wireshark: a section header, one interface description a
-//! port, enhanced packet blocks with nanoseconds and comments. Little-endian, written only, never read.
+//! port, enhanced packet blocks with nanoseconds and comments. Little-endian.
 //!
 //! Model time runs ahead of itself: a departure is known when the packet arrives. So packets are held until [`Writer::settle`]
 //! says that nothing earlier can come, and leave sorted by time. What is held is bounded: above [`Settings::most_held`] bytes the

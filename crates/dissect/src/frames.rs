@@ -1,10 +1,8 @@
 //! Which bytes of which stream a real program's packet carries: from its IPv4, TCP and UDP headers, and those of our own stacks
-//! over UDP. What is foreign, cut short or says nothing of a stream is nothing.
-//!
-//! A flow is known by its responder's address and port. TCP's offset 0 is the byte behind a SYN; a sequence number is the one
-//! nearest to what was seen last, so that it goes on beyond 2^32, and back for a retransmission.
+//! over UDP. What is foreign, cut short or says nothing of a stream is nothing. A flow is known by its responder's address and
+//! port.
 
-use super::range::Range;
+use crate::position::Position;
 use serde::{Deserialize, Serialize};
 use stackline_events::unit::{Direction, Numbering};
 use stackline_proto::blast::wire::SEAL;
@@ -14,13 +12,28 @@ use stackline_proto::datagram::{NUMBER, NUMBERS};
 use std::collections::{BTreeMap, HashMap};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+/// Which bytes of which stream a packet carries, as far as it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// The data unit, where its number is in the packet itself.
+    pub unit: Option<i64>,
+    /// See [`stackline_events::unit::stream`].
+    pub stream: Option<i64>,
+    /// Of its first byte of data, counted from the first byte after connecting.
+    pub offset: Option<u64>,
+    /// Bytes of data.
+    pub bytes: Option<u64>,
+    /// Whether packets with some of them were there before: at its host's own port that means that they are sent again.
+    pub repeated: bool,
+}
+
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const SYN: u8 = 2;
 
-/// How a flow's packets tell where they belong.
+/// How a flow's packets say where they belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Carries {
+pub enum Carries {
     /// TCP's sequence numbers.
     Stream,
     /// Datagrams that are data units and begin with their numbers, from 0 on one connection.
@@ -35,50 +48,46 @@ pub(crate) enum Carries {
         /// Whether they are encrypted.
         sealed: bool,
     },
-    /// Nothing that a packet would tell.
+    /// Nothing that a packet would say.
     Nothing,
 }
 
 /// A flow, and how its packets are known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FlowAt {
+pub struct FlowAt {
     /// Where its responder listens.
-    pub(crate) responder: SocketAddrV4,
+    pub responder: SocketAddrV4,
     /// Its number.
-    pub(crate) flow: u32,
-    pub(crate) carries: Carries,
+    pub flow: u32,
+    /// How its packets say where they belong.
+    pub carries: Carries,
 }
 
-/// What was seen of one direction of a connection.
-#[derive(Clone, Copy, Debug, Default)]
-struct Seen {
-    /// The sequence number of offset 0.
-    first: u32,
-    /// The farthest offset.
-    farthest: u64,
-    /// Bytes of a blast's packet but the last.
-    packet: u64,
-}
+/// Who sends and who receives.
+type Ends = (SocketAddrV4, SocketAddrV4);
 
 /// The flows of a run, and how far each connection has come.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Frames {
+pub struct Frames {
     flows: BTreeMap<SocketAddrV4, (u32, Carries)>,
-    seen: HashMap<(SocketAddrV4, SocketAddrV4), Seen>,
+    streams: HashMap<Ends, Position>,
+    /// Bytes of a blast's packet but the last.
+    blasts: HashMap<Ends, u64>,
 }
 
-/// Connections that are remembered: whoever opens more is told no offsets.
+/// Connections that are remembered: there are no offsets of further ones.
 const MOST_CONNECTIONS: usize = 1 << 20;
 
 impl Frames {
     /// Of those flows.
-    pub(crate) fn new(flows: &[FlowAt]) -> Self {
+    #[must_use]
+    pub fn new(flows: &[FlowAt]) -> Self {
         let flows = flows.iter().map(|at| (at.responder, (at.flow, at.carries))).collect();
-        Self { flows, seen: HashMap::new() }
+        Self { flows, streams: HashMap::new(), blasts: HashMap::new() }
     }
 
     /// The range of a packet of `segments`, from its IPv4 header on.
-    pub(super) fn range(&mut self, packet: &[u8], segments: u32) -> Option<Range> {
+    pub fn range(&mut self, packet: &[u8], segments: u32) -> Option<Range> {
         let Datagram { protocol, ends: (from, to), data } = Datagram::read(packet)?;
         let (flow, carries, way) = match (self.flows.get(&to), self.flows.get(&from)) {
             (Some((flow, carries)), _) => (*flow, *carries, Direction::There),
@@ -102,14 +111,16 @@ impl Frames {
         Some(Range { unit, stream: Some(stackline_events::unit::stream(flow, way)), ..range })
     }
 
-    fn of_stream(&mut self, ends: (SocketAddrV4, SocketAddrV4), segment: &[u8]) -> Option<Told> {
+    fn of_stream(&mut self, ends: Ends, segment: &[u8]) -> Option<Dissected> {
         let header = segment.first_chunk::<20>()?;
         let sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
         let data = segment.get(usize::from(header[12] >> 4) * 4..)?;
         if header[13] & SYN != 0 {
             let first = sequence.wrapping_add(1);
-            if self.seen.get(&ends).is_none_or(|seen| seen.first != first) && self.seen.len() < MOST_CONNECTIONS {
-                self.seen.insert(ends, Seen { first, ..Seen::default() });
+            if self.streams.get(&ends).is_none_or(|position| !position.begins_at(first))
+                && self.streams.len() < MOST_CONNECTIONS
+            {
+                self.streams.insert(ends, Position::new(first));
             }
             return None;
         }
@@ -117,41 +128,34 @@ impl Frames {
             return None;
         }
         let bytes = Some(data.len() as u64);
-        let Some(seen) = self.seen.get_mut(&ends) else { return Some((None, Range { bytes, ..Range::default() })) };
-        #[expect(clippy::cast_possible_truncation, reason = "sequence numbers go round")]
-        let expected = seen.first.wrapping_add(seen.farthest as u32);
-        let behind = i64::from(sequence.wrapping_sub(expected).cast_signed());
-        let offset = seen.farthest.checked_add_signed(behind)?;
-        let seen_before = offset < seen.farthest;
-        seen.farthest = seen.farthest.max(offset + data.len() as u64);
-        Some((None, Range { offset: Some(offset), bytes, seen_before, ..Range::default() }))
+        let Some(position) = self.streams.get_mut(&ends) else {
+            return Some((None, Range { bytes, ..Range::default() }));
+        };
+        let offset = position.offset(sequence)?;
+        let repeated = offset < position.farthest();
+        position.advance(offset + data.len() as u64);
+        Some((None, Range { offset: Some(offset), bytes, repeated, ..Range::default() }))
     }
 
-    fn of_blast(
-        &mut self,
-        ends: (SocketAddrV4, SocketAddrV4),
-        data: &[u8],
-        segments: u32,
-        sealed: bool,
-    ) -> Option<Told> {
+    fn of_blast(&mut self, ends: Ends, data: &[u8], segments: u32, sealed: bool) -> Option<Dissected> {
         let header = Header::read(data).filter(|header| header.kind == Kind::Data)?;
         let head = HEADER + if sealed { SEAL } else { 0 };
         let heads = head * segments.max(1) as usize;
         let bytes = data.len().checked_sub(heads)? as u64;
         let each = bytes.div_ceil(u64::from(segments.max(1)));
-        if self.seen.len() >= MOST_CONNECTIONS && !self.seen.contains_key(&ends) {
+        if self.blasts.len() >= MOST_CONNECTIONS && !self.blasts.contains_key(&ends) {
             return None;
         }
-        let seen = self.seen.entry(ends).or_default();
-        seen.packet = seen.packet.max(each);
-        let within = u64::from(header.index) * seen.packet;
+        let packet = self.blasts.entry(ends).or_default();
+        *packet = each.max(*packet);
+        let within = u64::from(header.index) * *packet;
         let offset = (within < u64::from(header.length).max(1)).then_some(header.start + within);
         Some((None, Range { offset, bytes: Some(bytes), ..Range::default() }))
     }
 }
 
 /// The direction, number and numbering of a unit, and what else is known.
-type Told = (Option<(Direction, u64, bool)>, Range);
+type Dissected = (Option<(Direction, u64, bool)>, Range);
 
 /// The number in a datagram that is data, and its bytes.
 fn of_unit(data: &[u8], segments: u32) -> Option<(Option<u64>, Range)> {
@@ -167,7 +171,7 @@ fn of_unit(data: &[u8], segments: u32) -> Option<(Option<u64>, Range)> {
 /// What of an IPv4 packet is behind its ports: TCP's from the header on, UDP's data.
 struct Datagram<'p> {
     protocol: u8,
-    ends: (SocketAddrV4, SocketAddrV4),
+    ends: Ends,
     data: &'p [u8],
 }
 
@@ -238,7 +242,7 @@ mod tests {
         assert_eq!(frames.range(&tcp(CLIENT, SERVER, first.wrapping_sub(1), SYN, 0), 1), None);
         let mut at = |sequence: u32, data| {
             let range = frames.range(&tcp(CLIENT, SERVER, sequence, 16, data), 1)?;
-            assert_eq!(range.seen_before, sequence == first.wrapping_add(500));
+            assert_eq!(range.repeated, sequence == first.wrapping_add(500));
             Some((range.stream, range.offset, range.bytes))
         };
         let there = Some(10);
@@ -262,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_tell_their_units() {
+    fn datagrams_name_their_units() {
         let unit = |number: u64| stackline_events::unit::unit(5, number);
         let mut data = 41_u64.to_le_bytes().to_vec();
         data.extend([0; 50]);
@@ -281,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn blasts_tell_their_place_in_the_stream() {
+    fn blasts_name_their_place_in_the_stream() {
         let mut frames = frames(Carries::Blasts { sealed: false });
         let mut at = |kind, index, data: usize, segments: u32| {
             let header = Header { start: 5000, length: 2500, index, ..Header::new(kind, 9) };
