@@ -9,7 +9,7 @@ mod diagnostics;
 mod exit;
 mod export;
 mod flags;
-mod forms;
+mod formats;
 mod import;
 mod lifelines;
 mod loaded;

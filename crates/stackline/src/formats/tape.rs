@@ -1,6 +1,6 @@
 //! stackline's binary form, as its clients write it.
 
-use super::{Exporter, Importer};
+use super::format::{Exporter, Importer};
 use stackline_runs::events::{Merged, begins_tape, export_tape, import_tape};
 
 pub(super) const FROM: Importer = Importer {

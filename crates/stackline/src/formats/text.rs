@@ -1,6 +1,6 @@
 //! NetLogger's lines: `KEYWORD; host; seconds; nanoseconds; data; ...`
 
-use super::{Exporter, Importer};
+use super::format::{Exporter, Importer};
 use stackline_runs::events::{Merged, export_text, import_text};
 
 /// Anything may be text: what is none of its lines is counted.

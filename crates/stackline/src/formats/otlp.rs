@@ -1,6 +1,6 @@
 //! Spans of OpenTelemetry: protobuf or JSON in, both out.
 
-use super::{Exporter, Importer, take, unread, unwritten, whole};
+use super::format::{Exporter, Importer, take, unread, unwritten, whole};
 use crate::exit::Result;
 use crate::loaded::Loaded;
 use stackline_exchange::otlp::{self, messages::TracesData};

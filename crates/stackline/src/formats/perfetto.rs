@@ -1,6 +1,6 @@
 //! A trace for Perfetto's viewer: an archive of a file a host and the manifest that relates them.
 
-use super::{Exporter, unwritten};
+use super::format::{Exporter, unwritten};
 use crate::exit::Result;
 use crate::loaded::Loaded;
 use stackline_exchange::perfetto::{MANIFEST, files};

@@ -1,14 +1,4 @@
-//! The forms events come in and go out in: each is one file with a table row or two.
-//!
-//! To add one: a file under `forms/` with an [`Importer`] or an [`Exporter`], a line in [`FROM`] or [`TO`], and for what goes out a
-//! flag of its own in `flags::Export` that [`Exporter::flag`] finds.
-
-mod capture;
-mod otlp;
-mod perfetto;
-mod qlog;
-mod tape;
-mod text;
+//! What a format of events is, and what all that are read or written have in common.
 
 use crate::exit::{Error, Result};
 use crate::flags;
@@ -19,7 +9,7 @@ use stackline_runs::events::{Intake, Log, rename_hosts};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// A form that is read.
+/// A format that is read.
 pub(crate) struct Importer {
     /// Its name, as `--as` takes it.
     pub(crate) name: &'static str,
@@ -33,10 +23,10 @@ pub(crate) struct Importer {
 #[derive(Default)]
 pub(crate) struct Shared {
     /// Connections of the run and of captures so far.
-    connections: Option<stackline_exchange::capture::Options>,
+    pub(super) connections: Option<stackline_exchange::capture::Options>,
 }
 
-/// A form that is written.
+/// A format that is written.
 pub(crate) struct Exporter {
     /// Where it was asked for: `None`, standard output, or a file.
     pub(crate) flag: fn(&flags::Export) -> Option<&Option<PathBuf>>,
@@ -44,16 +34,16 @@ pub(crate) struct Exporter {
     pub(crate) export: fn(&Path, bool, &mut dyn Write) -> Result<u64>,
 }
 
-/// Puts what another tool's file gave into a run, and says what became of it.
-fn take(form: &str, log: &Log<'_>, bytes: u64, imported: Imported, into: &mut Intake) -> Result<Import> {
-    let mut import = Import { source: log.name.to_owned(), form: form.to_owned(), bytes, ..Import::default() };
+/// Puts what another tool's file gave into a run, and reports what became of it.
+pub(super) fn take(format: &str, log: &Log<'_>, bytes: u64, imported: Imported, into: &mut Intake) -> Result<Import> {
+    let mut import = Import { source: log.name.to_owned(), form: format.to_owned(), bytes, ..Import::default() };
     put(log, imported.table, into, &mut import)?;
-    tell(imported.mistakes, &mut import);
+    report(imported.mistakes, &mut import);
     Ok(import)
 }
 
 /// Some events of it.
-fn put(log: &Log<'_>, mut table: Table, into: &mut Intake, import: &mut Import) -> Result<()> {
+pub(super) fn put(log: &Log<'_>, mut table: Table, into: &mut Intake, import: &mut Import) -> Result<()> {
     if let Some(host) = log.host {
         rename_hosts(&mut table, host);
     }
@@ -62,7 +52,7 @@ fn put(log: &Log<'_>, mut table: Table, into: &mut Intake, import: &mut Import) 
 }
 
 /// What could not be read.
-fn tell((count, words): (u64, Vec<String>), import: &mut Import) {
+pub(super) fn report((count, words): (u64, Vec<String>), import: &mut Import) {
     if count > 0 {
         import.refused.insert("not read".to_owned(), count);
     }
@@ -73,7 +63,7 @@ fn tell((count, words): (u64, Vec<String>), import: &mut Import) {
 const LARGEST: u64 = 1 << 30;
 
 /// All of it.
-fn whole(log: &mut Log<'_>) -> Result<Vec<u8>> {
+pub(super) fn whole(log: &mut Log<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let unread = |cause| {
         Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check the file and who may read it")
@@ -86,19 +76,13 @@ fn whole(log: &mut Log<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn unread(log: &Log<'_>, cause: &stackline_exchange::Error) -> Error {
+pub(super) fn unread(log: &Log<'_>, cause: &stackline_exchange::Error) -> Error {
     Error::input(format!("{} cannot be imported: {cause}", log.name)).hint("`--as FORM` says what it is")
 }
 
-fn unwritten(cause: impl std::fmt::Display) -> Error {
+pub(super) fn unwritten(cause: impl std::fmt::Display) -> Error {
     Error::environment(format!("the events cannot be written: {cause}")).hint("check that the disk is not full")
 }
 
 /// Bytes at the beginning of a log that say what it is.
 pub(crate) const LOOKED_AT: usize = 4096;
-
-/// Every form that is read; the first that recognises a log reads it.
-pub(crate) const FROM: &[Importer] = &[tape::FROM, capture::FROM, qlog::FROM, otlp::FROM, text::FROM];
-
-/// Every form that is written.
-pub(crate) const TO: &[Exporter] = &[text::TO, tape::TO, otlp::PROTOBUF, otlp::JSON, perfetto::TO];

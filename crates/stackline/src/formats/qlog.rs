@@ -1,6 +1,6 @@
 //! What a QUIC stack logs of itself.
 
-use super::{Importer, take, unread, whole};
+use super::format::{Importer, take, unread, whole};
 use stackline_exchange::qlog;
 
 pub(super) const FROM: Importer = Importer {

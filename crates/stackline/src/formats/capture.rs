@@ -1,6 +1,6 @@
 //! Captures, pcapng and pcap. Connections that a run's own events name are found by their addresses and ports.
 
-use super::{Importer, Shared, put, tell, unread};
+use super::format::{Importer, Shared, put, report, unread};
 use crate::exit::Result;
 use stackline_core::trace::Import;
 use stackline_events::Table;
@@ -38,7 +38,7 @@ fn import(log: Log<'_>, into: &mut Intake, shared: &mut Shared) -> Result<Import
             put(&log, table, into, &mut import)?;
         }
         let (mistakes, connections) = reader.finish();
-        tell(mistakes, &mut import);
+        report(mistakes, &mut import);
         shared.connections = Some(connections);
     }
     import.bytes = count;
