@@ -79,7 +79,7 @@ impl Connections {
 
     /// The id of a stream that begins; `again`: these ends had a connection before, which is another.
     fn id(&mut self, ends: Ends, again: bool) -> i64 {
-        // Whoever is seen first in a connection counts as its initiator.
+        // Whoever sends first in a connection counts as its initiator.
         let back = (ends.1, ends.0);
         let initiator = self.open.get(&back).map(|other| other.id).filter(|id| id & 1 == 0);
         let known = self.known.get(&ends).copied().filter(|_| !again);

@@ -258,7 +258,7 @@ mod tests {
             assert_eq!(at(sequence, 100), Some((there, Some(offset), Some(100))));
             offset += 1 << 29;
         }
-        // The other way nobody has seen the beginning.
+        // The other way the beginning is unknown.
         let range = frames.range(&tcp(SERVER, CLIENT, 77, 16, 10), 1).unwrap();
         assert_eq!((range.stream, range.offset, range.bytes), (Some(11), None, Some(10)));
         let stranger = SocketAddrV4::new(*SERVER.ip(), 80);

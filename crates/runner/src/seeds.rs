@@ -3,7 +3,7 @@
 //! Runs of one seed are made in order by one thread; what comes out does not depend on how many there are.
 
 use crate::run_writer::RunWriter;
-use crate::worlds::simulated::{made, network_of, scene};
+use crate::worlds::simulated::{network_of, output, scene};
 use stackline_core::course::Course;
 use stackline_core::error::{Blame, Error};
 use stackline_core::plan::Plan;
@@ -75,9 +75,9 @@ fn one_seed(plan: &Plan, seed: u64) -> Yield {
     while let Some(turn) = course.next(|_| true) {
         let network = network_of(plan, &turn)?;
         let (outcome, ()) = stackline_sim::carry_out(&scene(network, &turn), ())?;
-        let made = made(network, outcome);
-        course.took(made.took);
-        all.push(made.records);
+        let output = output(network, outcome);
+        course.took(output.took);
+        all.push(output.records);
     }
     Ok(all)
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Whose events those of stackline itself are.
 pub(crate) const COORDINATOR: &str = "stackline";
-/// What lies between two runs in virtual time, so that they can be told apart.
+/// What lies between two runs in virtual time, so that they can be distinguished.
 const BETWEEN_NS: u64 = 1_000_000;
 
 /// What a world needs to trace one run.

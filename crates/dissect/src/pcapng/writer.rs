@@ -26,7 +26,7 @@ const NANOSECONDS: u8 = 9;
 /// Bytes a held packet takes beside its own.
 const BESIDE: usize = 96;
 
-/// A place where packets were seen.
+/// A place where packets were captured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
     /// Its name, such as `khons>edge`.
@@ -37,7 +37,7 @@ pub struct Interface {
     pub speed_bit_s: Option<u64>,
 }
 
-/// One packet seen at one place.
+/// One packet at one place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capture {
     /// When, in ns since the start of the run.

@@ -9,7 +9,7 @@ use stackline_net::{NetworkEvent, Packet, Place, Port, Reason};
 use std::fs::File;
 use std::io::{self, BufWriter};
 
-/// How many happenings lie between two looks at what may be written.
+/// How many events lie between two writes of what may be written.
 const SETTLE_EVERY: u32 = 4096;
 
 /// Packets that leave chosen ports, or are dropped before them.
@@ -18,10 +18,10 @@ pub(super) struct Captures {
     writer: Writer<BufWriter<File>>,
     /// The interface of each port that is captured.
     interfaces: Vec<Option<u32>>,
-    /// The newest packet of each interface: what the link does to it is told behind its departure.
+    /// The newest packet of each interface: what the link does to it is reported behind its departure.
     newest: Vec<Option<(Identity, Capture)>>,
     snaplen: usize,
-    /// Happenings since what was captured was last settled.
+    /// Events since what was captured was last settled.
     unsettled: u32,
     fault: Option<io::Error>,
 }
@@ -53,11 +53,11 @@ impl Captures {
         Ok(Self { writer, interfaces, newest, snaplen, unsettled: 0, fault: None })
     }
 
-    /// One happening.
-    pub(super) fn see<P: Wire>(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<P>) {
+    /// One event.
+    pub(super) fn record<P: Wire>(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<P>) {
         self.keep(at, place, what, packet);
         self.unsettled += 1;
-        // These are told when they happen, so nothing earlier happens any more.
+        // These are reported when they happen, so nothing earlier happens any more.
         let present = matches!(what, NetworkEvent::Enqueue(_) | NetworkEvent::Deliver);
         if present && self.unsettled >= SETTLE_EVERY {
             self.unsettled = 0;
@@ -106,7 +106,7 @@ impl Captures {
             self.write(before);
         }
         if self.fault.is_none() {
-            // What happens at that very instant may still be told.
+            // What happens at that very instant may still be reported.
             self.fault = self.writer.settle(until.0.saturating_sub(1)).err();
         }
     }
@@ -152,15 +152,15 @@ mod tests {
         let file = File::create(&path).unwrap();
         let settings = Settings { snaplen: 40, ..Settings::default() };
         let mut captures = Captures::new(&Names::of(&network()), &network(), Some(&[Port(2)]), file, settings).unwrap();
-        captures.see(Instant(5), SECOND, NetworkEvent::Dequeue, &packet(1));
-        captures.see(Instant(5), SECOND, NetworkEvent::Drop(Reason::Lost), &packet(1));
+        captures.record(Instant(5), SECOND, NetworkEvent::Dequeue, &packet(1));
+        captures.record(Instant(5), SECOND, NetworkEvent::Drop(Reason::Lost), &packet(1));
         let part = Packet { segments: Segments::one(500), ..packet(1) };
-        captures.see(Instant(5), SECOND, NetworkEvent::Drop(Reason::BitError), &part);
-        captures.see(Instant(5), FIRST, NetworkEvent::Dequeue, &packet(2));
-        captures.see(Instant(9), SECOND, NetworkEvent::Dequeue, &packet(2));
-        captures.see(Instant(7), SECOND, NetworkEvent::Drop(Reason::QueueFull), &packet(3));
+        captures.record(Instant(5), SECOND, NetworkEvent::Drop(Reason::BitError), &part);
+        captures.record(Instant(5), FIRST, NetworkEvent::Dequeue, &packet(2));
+        captures.record(Instant(9), SECOND, NetworkEvent::Dequeue, &packet(2));
+        captures.record(Instant(7), SECOND, NetworkEvent::Drop(Reason::QueueFull), &packet(3));
         captures.settle(Instant(7));
-        captures.see(Instant(8), SECOND, NetworkEvent::Dequeue, &packet(4));
+        captures.record(Instant(8), SECOND, NetworkEvent::Dequeue, &packet(4));
         assert_eq!(captures.finish().unwrap(), Written { packets: 4, late: 0 });
         let bytes = std::fs::read(&path).unwrap();
         let text = String::from_utf8_lossy(&bytes);

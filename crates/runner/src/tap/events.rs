@@ -54,8 +54,8 @@ impl Events {
         self.stamp.origin_ns = origin_ns;
     }
 
-    /// One happening.
-    pub(super) fn see<P: Wire>(
+    /// One event.
+    pub(super) fn record<P: Wire>(
         &mut self,
         names: &Names,
         at: Instant,
@@ -118,14 +118,14 @@ mod tests {
     use stackline_events::{Table, text::Event};
     use stackline_net::{Node, Port, Reason, Tap};
 
-    /// Tells it of these, in that order, and gives the events, node by node.
-    fn recorded(stamp: Stamp, happenings: &[(u64, Place, NetworkEvent, u64)]) -> Vec<String> {
+    /// Reports these, in that order, and gives the events, node by node.
+    fn recorded(stamp: Stamp, happened: &[(u64, Place, NetworkEvent, u64)]) -> Vec<String> {
         let kept = Kept::default();
         let into = kept.clone();
         let network = network();
         let put = move |host: &str, tape: &_| into.put(host, tape);
         let mut recorder = Recorder::new(&network).events(put, stamp, Streams::default());
-        for (at, place, what, number) in happenings {
+        for (at, place, what, number) in happened {
             recorder.record(Instant(*at), *place, *what, &packet(*number));
         }
         recorder.finish().unwrap();
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn events_are_kept_by_node_and_carry_their_data() {
-        let happenings = [
+        let happened = [
             (10, FIRST, NetworkEvent::Enqueue(3000), 1),
             (120_010, FIRST, NetworkEvent::Dequeue, 1),
             (20, SECOND, NetworkEvent::Drop(Reason::QueueFull), 2),
@@ -153,16 +153,16 @@ mod tests {
             "NET_MARK; udjat; 0; 120010; ; 3; 9000; 1460; udjat>edge; khons>udjat; 7; 9; 1; 1500",
             "NET_DELIVER; udjat; 1; 1; ; 3; 1000; 1460; udjat; khons>udjat; 7; 1; 1; 1500",
         ];
-        assert_eq!(recorded(Stamp::default(), &happenings), expected);
+        assert_eq!(recorded(Stamp::default(), &happened), expected);
     }
 
     #[test]
     fn a_host_stamps_with_its_own_clock_and_a_switch_with_the_right_one() {
         let slow = Clock { offset_ns: -700, steps: vec![(Duration(500), 50)], ..Clock::default() };
         let stamp = Stamp { origin_ns: 1000, clocks: vec![slow] };
-        let happenings =
+        let happened =
             [(200, FIRST), (600, FIRST), (600, SECOND)].map(|(at, place)| (at, place, NetworkEvent::Dequeue, 1));
-        let lines = recorded(stamp, &happenings);
+        let lines = recorded(stamp, &happened);
         let times: Vec<&str> = lines.iter().filter_map(|line| line.split("; ").nth(3)).collect();
         assert_eq!(times, ["1600", "500", "950"]);
     }

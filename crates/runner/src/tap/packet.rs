@@ -1,4 +1,4 @@
-//! What is read of a packet: its bytes, which bytes of which stream it carries, what tells it from the others.
+//! What is read of a packet: its bytes, which bytes of which stream it carries, what distinguishes it from the others.
 
 use stackline_dissect::frames::{Frames, Range};
 use stackline_events::unit::{self, Direction};
@@ -63,7 +63,7 @@ impl Wire for stackline_sim::Datagram {
     }
 }
 
-/// What tells a packet from the others.
+/// What distinguishes a packet from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) from: u32,

@@ -82,10 +82,10 @@ impl<P: Wire> Tap<P> for Recorder {
 
     fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<P>) {
         if let Some(events) = &mut self.events {
-            events.see(&self.names, at, place, what, packet);
+            events.record(&self.names, at, place, what, packet);
         }
         if let Some(captures) = &mut self.captures {
-            captures.see(at, place, what, packet);
+            captures.record(at, place, what, packet);
         }
     }
 }

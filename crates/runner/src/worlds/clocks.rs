@@ -1,5 +1,5 @@
 //! What exchanges over a simulated control channel find of the clocks of a simulated run's hosts. The truth is in the
-//! specification; whoever reads a run is told no more than a coordinator could have found.
+//! specification; whoever reads a run gets no more than a coordinator could have found.
 
 use stackline_core::network::{Clock as Truth, Network};
 use stackline_core::offset::Offset;
@@ -21,11 +21,11 @@ const WAY: (u64, u64) = (50_000, 100_000);
 /// What is known of each host whose clock is not right: nothing more has to be known of the others.
 pub(super) fn known(network: &Network, zero_ns: u64, end: Instant, seed: Seed) -> BTreeMap<String, HostTrace> {
     let wrong = network.hosts.iter().filter(|host| host.clock != Truth::default());
-    let told = wrong.map(|host| {
+    let known = wrong.map(|host| {
         let clock = compared(&host.clock, zero_ns, end, seed.child(&host.name));
         (host.name.clone(), HostTrace { clock, ..HostTrace::default() })
     });
-    told.collect()
+    known.collect()
 }
 
 fn compared(truth: &Truth, zero_ns: u64, end: Instant, seed: Seed) -> Clock {
@@ -41,15 +41,15 @@ fn compared(truth: &Truth, zero_ns: u64, end: Instant, seed: Seed) -> Clock {
     Clock { exchanges, ..offset.clock().unwrap_or_default() }
 }
 
-/// One that is asked at a true moment.
-fn exchange(truth: &Truth, zero_ns: u64, asked: Instant, seed: Seed) -> Exchange {
+/// One that begins at a true moment.
+fn exchange(truth: &Truth, zero_ns: u64, sent: Instant, seed: Seed) -> Exchange {
     let way = |name: &str| Duration(WAY.0 + seed.child(name).0 % WAY.1);
-    let heard = asked + way("there");
+    let heard = sent + way("there");
     let answered = heard + Duration(1_000);
     let returned = answered + way("back");
     let theirs = |at: Instant| u64::try_from((i128::from(zero_ns) + truth.reading_ns(at)).max(0)).unwrap_or(u64::MAX);
     Exchange {
-        asked_ns: zero_ns + asked.0,
+        asked_ns: zero_ns + sent.0,
         heard_ns: theirs(heard),
         answered_ns: theirs(answered),
         returned_ns: zero_ns + returned.0,
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_clock_is_found_within_the_error_told() {
+    fn a_wrong_clock_is_found_within_its_stated_error() {
         let truth = Truth { offset_ns: -3_000_000, drift_ppm: 40.0, steps: vec![] };
         let clock = found(truth.clone(), 20).unwrap();
         let error = clock.error_ns.unwrap();
@@ -78,13 +78,13 @@ mod tests {
         for at in [0, 1, 7, 20].map(|s| Instant(s * 1_000_000_000)) {
             let reads = u64::try_from(5_000_000_000 + truth.reading_ns(at)).unwrap();
             let wrong = clock.reference_ns(reads).abs_diff(5_000_000_000 + at.0);
-            assert!(wrong <= error, "{wrong} ns off at {at}, {error} ns told");
+            assert!(wrong <= error, "{wrong} ns off at {at}, {error} ns stated");
         }
-        assert!(clock.offset_ns != truth.offset_ns, "nobody is told the truth");
+        assert!(clock.offset_ns != truth.offset_ns, "nobody gets the truth");
     }
 
     #[test]
-    fn a_clock_that_is_set_has_a_step_and_a_right_one_nothing_to_tell() {
+    fn a_clock_that_is_set_has_a_step_and_a_right_one_nothing() {
         let set = Truth { steps: vec![(Duration(4_500_000_000), 2_000_000)], ..Truth::default() };
         let steps = found(set, 20).unwrap().steps;
         assert_eq!(steps.len(), 1, "{steps:?}");

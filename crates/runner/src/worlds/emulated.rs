@@ -1,7 +1,7 @@
 //! The emulated world: real stacks of real processes, each host in a network of its own, the network between them in
 //! real time.
 
-use super::live::{machines, made, traced};
+use super::live::{machines, run, run_traced};
 use super::simulated::{BUSIEST, network_of};
 use crate::backend::{Backend, RunContext, RunOutput};
 use crate::recording::{Recording, Traces};
@@ -91,19 +91,19 @@ impl Scene<'_> {
         directory: &Path,
     ) -> Result<(RunOutput, Report), Error> {
         let seed = turn.seed.child("network");
-        let asked = recording.as_ref().map(serde_json::to_value).transpose();
-        let asked = asked.map_err(|e| Error::measurement(format!("what to record cannot be told: {e}")))?;
-        self.emulation.restart(seed, asked)?;
-        let made = match tracing {
-            None => made(&mut self.coordinator, turn),
-            Some(tracing) => traced(&mut self.coordinator, turn, tracing, directory),
+        let request = recording.as_ref().map(serde_json::to_value).transpose();
+        let request = request.map_err(|e| Error::measurement(format!("what to record cannot be told: {e}")))?;
+        self.emulation.restart(seed, request)?;
+        let output = match tracing {
+            None => run(&mut self.coordinator, turn),
+            Some(tracing) => run_traced(&mut self.coordinator, turn, tracing, directory),
         };
         let report = self.emulation.report();
         // What was recorded is finished, also of a run that failed.
         let finished = recording.map_or(Ok(()), |_| self.emulation.restart(seed, None));
-        let made = made.map_err(through_the_network)?;
+        let output = output.map_err(through_the_network)?;
         finished?;
-        Ok((made, report?))
+        Ok((output, report?))
     }
 
     /// Chooses where the responders of a traced run listen, so that their packets are known.
@@ -130,7 +130,7 @@ impl Scene<'_> {
 const FIRST_PORT: u16 = 10_000;
 const PORTS: u32 = 12_000;
 
-/// How a part's packets tell where they belong.
+/// How a part's packets say where they belong.
 fn carries(part: &Part) -> Carries {
     let calls = |call: &Call| matches!(call, Call::RpcCall(..) | Call::RpcAwaitCallInd(_));
     let steps = &part.procedure.initiator;
@@ -175,7 +175,7 @@ impl Backend for Emulated<'_> {
             recording.real = Some((scene.flows(turn, tracing), ahead_of_monotonic_ns()));
         }
         let directory = &self.traces.directory;
-        let (made, report) = scene.run(turn, recording, tracing, directory).map_err(|fault| {
+        let (output, report) = scene.run(turn, recording, tracing, directory).map_err(|fault| {
             if !stackline_emu::client::is_gone(scene.emulation.lease()) {
                 return fault;
             }
@@ -185,7 +185,7 @@ impl Backend for Emulated<'_> {
         })?;
         let record = record(&network.name, &report);
         scene.report = Some(report);
-        Ok(made.across(&record))
+        Ok(output.across(&record))
     }
 
     fn environment(&mut self, done: bool) -> Value {
@@ -236,12 +236,12 @@ fn record(name: &str, report: &Report) -> NetworkRecord {
 ///
 /// # Errors
 /// One sentence, when a file cannot be made.
-pub fn recorders(network: &Network, asked: &Value) -> Result<Box<dyn Record>, String> {
-    let asked: Recording =
-        serde_json::from_value(asked.clone()).map_err(|e| format!("what to record is unclear: {e}"))?;
-    let (flows, ahead_ns) = asked.real.clone().unwrap_or_default();
+pub fn recorders(network: &Network, request: &Value) -> Result<Box<dyn Record>, String> {
+    let recording: Recording =
+        serde_json::from_value(request.clone()).map_err(|e| format!("what to record is unclear: {e}"))?;
+    let (flows, ahead_ns) = recording.real.clone().unwrap_or_default();
     let streams = Streams { frames: Frames::new(&flows), ..Streams::default() };
-    let recorder = asked.recorder(network, Stamp::default(), streams).map_err(|fault| fault.message)?;
+    let recorder = recording.recorder(network, Stamp::default(), streams).map_err(|fault| fault.message)?;
     Ok(Box::new(Recorded(recorder, ahead_ns)))
 }
 

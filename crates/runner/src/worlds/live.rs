@@ -33,8 +33,8 @@ impl<'p> Live<'p> {
 impl Backend for Live<'_> {
     fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
         match tracing {
-            None => made(&mut self.coordinator, turn),
-            Some(tracing) => traced(&mut self.coordinator, turn, tracing, &self.traces.directory),
+            None => run(&mut self.coordinator, turn),
+            Some(tracing) => run_traced(&mut self.coordinator, turn, tracing, &self.traces.directory),
         }
     }
 
@@ -52,14 +52,14 @@ impl Backend for Live<'_> {
 }
 
 /// One run by agents, with the real time it took.
-pub(super) fn made(coordinator: &mut Coordinator<'_>, turn: &Turn<'_>) -> Result<RunOutput, Error> {
+pub(super) fn run(coordinator: &mut Coordinator<'_>, turn: &Turn<'_>) -> Result<RunOutput, Error> {
     let begun = Instant::now();
     let records = coordinator.make(turn)?;
     Ok(RunOutput { records, took: Duration::from_seconds(begun.elapsed().as_secs_f64()) })
 }
 
 /// The same, recorded.
-pub(super) fn traced(
+pub(super) fn run_traced(
     coordinator: &mut Coordinator<'_>,
     turn: &Turn<'_>,
     tracing: &mut Tracing,

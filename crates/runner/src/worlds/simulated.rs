@@ -69,13 +69,13 @@ impl Backend for Simulated<'_> {
         let outcome = match self.traces.of(network, turn, tracing.as_deref())? {
             Some(recording) => {
                 let (stamp, streams) =
-                    tracing.as_deref().map(|tracing| told(network, turn, tracing)).unwrap_or_default();
+                    tracing.as_deref().map(|tracing| stamp_and_streams(network, turn, tracing)).unwrap_or_default();
                 let recorder = recording.recorder(network, stamp, streams)?;
-                let made = match tracing.as_deref() {
+                let simulated = match tracing.as_deref() {
                     Some(tracing) => stackline_sim::trace(&scene, recorder, self.trace(network, tracing)),
                     None => stackline_sim::carry_out(&scene, recorder),
                 };
-                let (outcome, recorder) = made?;
+                let (outcome, recorder) = simulated?;
                 recorder.finish().map_err(unkept)?;
                 outcome
             }
@@ -90,7 +90,7 @@ impl Backend for Simulated<'_> {
         if let Some(tracing) = tracing {
             tracing.traced = traced(network, turn, tracing, outcome.virtual_time);
         }
-        Ok(made(network, outcome))
+        Ok(output(network, outcome))
     }
 
     fn environment(&mut self, _: bool) -> Value {
@@ -105,7 +105,7 @@ impl Backend for Simulated<'_> {
 }
 
 /// How the network's events are stamped, and which flows its pairs are.
-fn told(network: &Network, turn: &Turn<'_>, tracing: &Tracing) -> (Stamp, Streams) {
+fn stamp_and_streams(network: &Network, turn: &Turn<'_>, tracing: &Tracing) -> (Stamp, Streams) {
     let node = |name: Option<&String>| {
         let at = name.and_then(|name| network.hosts.iter().position(|host| host.name == *name));
         Node(u32::try_from(at.unwrap_or(0)).unwrap_or(u32::MAX))
@@ -129,7 +129,7 @@ fn traced(network: &Network, turn: &Turn<'_>, tracing: &Tracing, end: Instant) -
 }
 
 /// What a run yielded, in the records that every world makes.
-pub(crate) fn made(network: &Network, outcome: Outcome) -> RunOutput {
+pub(crate) fn output(network: &Network, outcome: Outcome) -> RunOutput {
     let took = Duration(outcome.virtual_time.0);
     RunOutput { records: outcome.records, took }.across(&record(network, &outcome.ports))
 }
