@@ -43,7 +43,7 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     notes.extend(known.notes);
     notes.extend(diagnosed(flags, &plan, &header.run));
     show(flags, &plan, &records, &header, notes)?;
-    failed.map_or(Ok(Exit::Done), |fault| Err(fault.into()))
+    failed.map_or(Ok(Exit::Done), Err)
 }
 
 /// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is told.
