@@ -5,6 +5,7 @@
 
 use crate::distribution::Distribution;
 use crate::time::{Duration, Instant};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,14 @@ impl Network {
     #[must_use]
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == name)
+    }
+
+    /// The name of a port: `khons>edge` is the direction of their link that leads from the one to the other. Links have two
+    /// ports each, in their order.
+    #[must_use]
+    pub fn port_name(&self, port: u32) -> Option<String> {
+        let (first, second) = &self.links.get(port as usize / 2)?.ends;
+        Some(if port.is_multiple_of(2) { format!("{first}>{second}") } else { format!("{second}>{first}") })
     }
 }
 

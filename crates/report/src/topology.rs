@@ -258,7 +258,7 @@ pub fn topology_json(network: &Network, ways: &[Way]) -> Value {
         object!({
             "from": name(pair.way.from),
             "to": name(pair.way.to),
-            "ports": pair.way.ports.as_ref().map(|ports| ports.iter().map(|port| port_name(network, *port)).collect::<Vec<_>>()),
+            "ports": pair.way.ports.as_ref().map(|ports| ports.iter().map(|port| network.port_name(*port)).collect::<Vec<_>>()),
             "hops": there.map(|offer| offer.hops),
             "delay_s": there.map(|offer| offer.delay.seconds()),
             "rate_bit_s": there.and_then(|offer| offer.rate_bit_s),
@@ -273,13 +273,6 @@ pub fn topology_json(network: &Network, ways: &[Way]) -> Value {
         "addresses": addresses,
         "paths": pairs(network, ways).iter().map(path).collect::<Vec<_>>(),
     })
-}
-
-/// `khons>edge`, the direction of a link that leads from the one to the other.
-#[must_use]
-pub fn port_name(network: &Network, port: u32) -> Option<String> {
-    let (first, second) = &network.links.get(port as usize / 2)?.ends;
-    Some(if port.is_multiple_of(2) { format!("{first}>{second}") } else { format!("{second}>{first}") })
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@
 //! | [`columns`] | the table of columns of `results.parquet` |
 //! | [`results`] | that table to Parquet and back |
 //! | [`events`] | files of events: Parquet, one a host, sorted by time; import and export |
-//! | [`pcapng`] | packets for tshark and Wireshark |
 //! | [`status`] | whether a run is complete |
 //! | [`error`] | one sentence, a cause and a hint |
 
@@ -19,7 +18,6 @@ pub mod directory;
 pub mod error;
 pub mod events;
 mod files;
-pub mod pcapng;
 pub mod results;
 pub mod run;
 pub mod status;

@@ -2,7 +2,7 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::forms::{self, FROM, LOOKED_AT, Shared};
+use crate::formats::{self, FROM, LOOKED_AT, Shared};
 use crate::output;
 use stackline_core::trace::{Import, Index};
 use stackline_runs::events::{Intake, Log, Taken, read_index, write_index};
@@ -54,17 +54,17 @@ struct Given<'f> {
     /// Which file it is, however it is called; nothing of stdin.
     file: Option<PathBuf>,
     host: Option<&'f str>,
-    form: Option<&'static forms::Importer>,
+    format: Option<&'static formats::Importer>,
 }
 
 fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
-    let form = match &flags.form {
+    let format = match &flags.form {
         None => None,
         Some(name) => {
-            let names: Vec<&str> = FROM.iter().map(|form| form.name).collect();
+            let names: Vec<&str> = FROM.iter().map(|format| format.name).collect();
             let unknown =
                 || Error::input(format!("there is no form {name}")).hint(format!("there are {}", names.join(", ")));
-            Some(FROM.iter().find(|form| form.name == name).ok_or_else(unknown)?)
+            Some(FROM.iter().find(|format| format.name == name).ok_or_else(unknown)?)
         }
     };
     let mut hosts: BTreeMap<&str, &str> = BTreeMap::new();
@@ -83,7 +83,7 @@ fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
         let name = path.display().to_string();
         // What cannot be found, as a pipe of a shell, is told when it is opened.
         let file = (path.as_os_str() != "-").then(|| fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
-        Given { path, host: hosts.get(&name[..]).copied(), name, file, form }
+        Given { path, host: hosts.get(&name[..]).copied(), name, file, format }
     });
     let given: Vec<Given<'_>> = given.collect();
     for (index, log) in given.iter().enumerate() {
@@ -166,11 +166,12 @@ fn read(
     }
     let mut first = Vec::new();
     file.by_ref().take(LOOKED_AT as u64).read_to_end(&mut first).map_err(unread)?;
-    let found = FROM.iter().find(|form| (form.recognises)(&log.name, &first));
-    let form = log.form.or(found).ok_or_else(|| Error::input(format!("{} is in no known form", log.name)))?;
+    let found = FROM.iter().find(|format| (format.recognises)(&log.name, &first));
+    let format = log.format.or(found).ok_or_else(|| Error::input(format!("{} is in no known form", log.name)))?;
     let mut bytes = Cursor::new(first).chain(file);
     let present_ns = u64::try_from(present.as_nanos()).unwrap_or(u64::MAX);
-    let import = (form.import)(Log { bytes: &mut bytes, name: &log.name, host: log.host, present_ns }, intake, shared)?;
+    let import =
+        (format.import)(Log { bytes: &mut bytes, name: &log.name, host: log.host, present_ns }, intake, shared)?;
     Ok(Import { path, ..import })
 }
 

@@ -1,18 +1,18 @@
 //! `stackline run`: check, start agents, carry out, keep, show.
 
 use crate::diagnose;
-use crate::exit::{Blame, Error, Exit, Result};
+use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::flags::Seeds;
-use crate::observer::Keeper;
 use crate::output;
+use crate::progress::Bar;
 use crate::source::Source;
-use crate::worlds::{Ground, Traces, Worlds, seeds};
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::{RunRecord, WakeUp};
 use stackline_core::units;
 use stackline_live::launch::Launcher;
 use stackline_report::{Header, TableOptions};
+use stackline_runner::{RunContext, RunWriter, Traces, make_runs, make_runs_of_seeds};
 use stackline_runs::{RunDirectory, runs_root};
 use std::io::{IsTerminal, stdout};
 use std::path::Path;
@@ -26,11 +26,11 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     let (plan, mut notes) = source.work(&flags.text)?;
     only_simulated(flags, &plan)?;
     let directory = open(flags, &source, &plan)?;
-    let mut keeper = Keeper::new(&plan, directory);
-    let path = keeper.path();
-    let (failed, known) = carry_out(flags, &plan, &mut keeper);
+    let mut writer = RunWriter::new(&plan, directory, Box::new(Bar::new(&plan)));
+    let path = writer.path().display().to_string();
+    let (failed, known) = carry_out(flags, &plan, &mut writer);
     let reason = failed.as_ref().map(|fault| fault.message.clone());
-    let records = keeper.finish(failed.is_none(), reason.as_deref())?;
+    let records = writer.finish(failed.is_none(), reason.as_deref())?;
     let header = Header {
         stackline: env!("CARGO_PKG_VERSION").into(),
         run: path,
@@ -43,7 +43,7 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     notes.extend(known.notes);
     notes.extend(diagnosed(flags, &plan, &header.run));
     show(flags, &plan, &records, &header, notes)?;
-    failed.map_or(Ok(Exit::Done), |fault| Err(fault.into()))
+    failed.map_or(Ok(Exit::Done), Err)
 }
 
 /// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is told.
@@ -99,34 +99,25 @@ struct Known {
 }
 
 /// Makes all runs; what went wrong, and what is known.
-fn carry_out(flags: &flags::Run, plan: &Plan, keeper: &mut Keeper<'_>) -> (Option<Error>, Known) {
+fn carry_out(flags: &flags::Run, plan: &Plan, writer: &mut RunWriter<'_>) -> (Option<Error>, Known) {
     let interrupted = Arc::new(AtomicBool::new(false));
     if let Err(fault) = listen_for_ctrl_c(&interrupted) {
         return (Some(fault), Known::default());
     }
     if let Some(Seeds(seeds)) = &flags.seeds {
         let note = format!("seeds {} to {}, each with its own runs", seeds.start(), seeds.end());
-        let failed = seeds::carry_out(plan, seeds.clone(), &interrupted, keeper).err();
+        let failed = make_runs_of_seeds(plan, seeds.clone(), &interrupted, writer).err();
         return (failed, Known { notes: vec![note], ..Known::default() });
     }
-    let mut worlds = match ground(flags, plan, &interrupted, keeper).and_then(|ground| Worlds::open(&ground)) {
-        Ok(worlds) => worlds,
+    let outcome = match context(flags, plan, &interrupted, writer.path()) {
+        Ok(context) => make_runs(&context, writer),
         Err(fault) => return (Some(fault), Known::default()),
     };
-    keeper.environment(worlds.environment(false));
-    let failed = worlds.carry_out(keeper).err();
-    let (failed, note) = match worlds.finish() {
-        Ok(note) => (failed, note),
-        Err(fault) => (failed.or(Some(fault)), None),
-    };
-    if failed.as_ref().is_none_or(|fault| fault.blame != Blame::Interrupted) {
-        keeper.environment(worlds.environment(true));
-    }
-    let mut notes: Vec<String> = note.into_iter().collect();
-    if let Some((runs, digest)) = worlds.digest().filter(|_| flags.check_determinism && failed.is_none()) {
+    let mut notes: Vec<String> = outcome.tracing_cost.into_iter().collect();
+    if let Some((runs, digest)) = outcome.digest.filter(|_| flags.check_determinism && outcome.failed.is_none()) {
         notes.push(format!("{runs} runs were made twice and went the same way: digest {digest:016x}"));
     }
-    (failed, Known { wake_up: worlds.wake_up(), notes })
+    (outcome.failed, Known { wake_up: outcome.wake_up, notes })
 }
 
 /// The flag is up from the first Ctrl-C or SIGTERM on.
@@ -136,23 +127,19 @@ pub(crate) fn listen_for_ctrl_c(interrupted: &Arc<AtomicBool>) -> std::result::R
         .map_err(|e| Error::environment(format!("Ctrl-C cannot be handled: {e}")))
 }
 
-fn ground<'p>(
+fn context<'p>(
     flags: &flags::Run,
     plan: &'p Plan,
     interrupted: &'p Arc<AtomicBool>,
-    keeper: &Keeper<'_>,
-) -> std::result::Result<Ground<'p>, Error> {
+    directory: &Path,
+) -> std::result::Result<RunContext<'p>, Error> {
     let program =
         std::env::current_exe().map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
-    Ok(Ground {
+    Ok(RunContext {
         plan,
         launcher: Launcher::new(program, flags.files.clone()),
         interrupted,
-        traces: Traces {
-            directory: keeper.directory().to_path_buf(),
-            trace: flags.trace,
-            capture: flags.capture.clone(),
-        },
+        traces: Traces { directory: directory.to_path_buf(), trace: flags.trace, capture: flags.capture.clone() },
         twice: flags.check_determinism,
     })
 }

@@ -14,6 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("net", &["core"]),
     ("model", &["core"]),
     ("proto", &["core"]),
+    ("dissect", &["proto", "events"]),
     ("endpoint", &["core"]),
     ("sim", &["core", "net", "proto", "endpoint", "events"]),
     ("emu", &["core", "net"]),
@@ -23,13 +24,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("events", &[]),
     ("runs", &["core", "events"]),
     ("analyze", &["core", "events", "model"]),
-    ("exchange", &["core", "events", "analyze"]),
+    ("exchange", &["core", "events", "analyze", "dissect"]),
     ("report", &["core", "events", "analyze"]),
+    ("runner", &["core", "net", "dissect", "sim", "emu", "live", "events", "runs", "analyze"]),
     (
         "stackline",
         &[
             "core", "spec", "net", "proto", "transfer", "model", "sim", "emu", "monitor", "live", "events", "runs",
-            "analyze", "exchange", "report",
+            "runner", "analyze", "exchange", "report",
         ],
     ),
 ];

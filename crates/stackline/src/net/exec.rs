@@ -75,7 +75,7 @@ fn unknown(host: &str, networks: &[&Network]) -> Error {
 /// Emulates a network until the last who wants it has gone. What is refused is told by the client.
 pub(crate) fn emulate(flags: &flags::Emulate) -> Result {
     let door = if flags.shared { ClientChannel::Socket } else { ClientChannel::Pipe };
-    server::serve(door, &crate::worlds::recorders).map_err(|error| already_shown(error.blame))?;
+    server::serve(door, &stackline_runner::recorders).map_err(|error| already_shown(error.blame))?;
     Ok(Exit::Done)
 }
 

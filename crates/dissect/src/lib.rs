@@ -1,0 +1,17 @@
+//! Bytes of a packet to protocol, stream, offset and unit; files of packets both ways.
+//!
+//! It opens no file and decides nothing: what is foreign, cut short or says nothing of a stream is nothing.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`pcapng`] | files of packets: written as pcapng, read as pcapng and pcap |
+//! | [`segment`] | a packet of any link to its TCP segment |
+//! | [`connections`] | streams and offsets of all connections of a capture, and what came again |
+//! | [`frames`] | IPv4 packets of flows that are known beforehand, ours over UDP among them, to streams, offsets and units |
+//! | `position` | sequence numbers of one way of a connection to offsets |
+
+pub mod connections;
+pub mod frames;
+pub mod pcapng;
+mod position;
+pub mod segment;

@@ -1,0 +1,179 @@
+//! Packets of a capture, pcapng or pcap, however long it is, one at a time.
+
+use crate::segment::{self, Segment};
+use pcap_parser::traits::PcapReaderIterator;
+use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
+use std::io::Read;
+
+/// Room for the largest block that is read.
+const LARGEST_BLOCK: usize = 4 << 20;
+
+/// One packet of a capture.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'p> {
+    /// How many there were up to it.
+    pub number: u64,
+    /// The name of its interface.
+    pub interface: &'p str,
+    /// When, in ns since 1970.
+    pub at_ns: u64,
+    /// Its bytes from the link layer on, perhaps not all.
+    bytes: &'p [u8],
+    /// Bytes it had on the wire.
+    length: u64,
+    link: Linktype,
+}
+
+impl Packet<'_> {
+    /// Its TCP segment, where it is one.
+    #[must_use]
+    pub fn segment(&self) -> Option<Segment> {
+        segment::of_packet(self.link, self.bytes, self.length)
+    }
+}
+
+/// What a block yields: a packet, or what is wrong with it, in words.
+pub type Item<'p> = Result<Packet<'p>, String>;
+
+/// Reads a capture.
+pub struct Reader<'r> {
+    from: Box<dyn PcapReaderIterator + Send + 'r>,
+    blocks: Blocks,
+}
+
+impl std::fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("blocks", &self.blocks).finish_non_exhaustive()
+    }
+}
+
+impl<'r> Reader<'r> {
+    /// Reads its beginning.
+    ///
+    /// # Errors
+    /// Why it does not begin as a capture, in words.
+    pub fn open(from: impl Read + Send + 'r) -> Result<Self, &'static str> {
+        let from = create_reader(1 << 16, from).map_err(|cause| describe(&cause))?;
+        Ok(Self { from, blocks: Blocks::default() })
+    }
+
+    /// Packets so far, also those that could not be read.
+    #[must_use]
+    pub const fn packets(&self) -> u64 {
+        self.blocks.packets
+    }
+
+    /// One block, or more bytes of it.
+    ///
+    /// # Errors
+    /// The end of the capture is `None`; what is wrong, in words, ends it as well.
+    pub fn step(&mut self, mut take: impl FnMut(Item<'_>)) -> Result<(), Option<&'static str>> {
+        let length = match self.from.next() {
+            Ok((length, block)) => {
+                self.blocks.block(&block, &mut take);
+                Some(length)
+            }
+            Err(PcapError::Eof) => return Err(None),
+            Err(PcapError::Incomplete(_)) => None,
+            Err(cause) => return Err(Some(describe(&cause))),
+        };
+        match length {
+            Some(length) => {
+                self.from.consume(length);
+                Ok(())
+            }
+            None => more(&mut *self.from).map_err(Some),
+        }
+    }
+}
+
+/// Reads more of a block that is not there whole.
+fn more(reader: &mut dyn PcapReaderIterator) -> Result<(), &'static str> {
+    if reader.reader_exhausted() {
+        return Err("its last block is cut off");
+    }
+    let has = reader.data().len();
+    if has >= LARGEST_BLOCK {
+        return Err("a block is larger than 4 MiB");
+    }
+    reader.grow((2 * has).max(1 << 17));
+    reader.refill().map_err(|cause| describe(&cause))
+}
+
+const fn describe<I>(cause: &PcapError<I>) -> &'static str {
+    match cause {
+        PcapError::Eof => "it is empty",
+        PcapError::UnexpectedEof => "it ends too early",
+        PcapError::HeaderNotRecognized => "it begins with no known header",
+        PcapError::ReadError => "the system cannot read it",
+        _ => "a block is damaged",
+    }
+}
+
+/// One interface of a capture.
+#[derive(Debug)]
+struct Interface {
+    name: String,
+    link: Linktype,
+    /// Units of time in a second, and seconds to add.
+    resolution: u64,
+    offset_s: i64,
+}
+
+/// What earlier blocks say of later ones.
+#[derive(Debug, Default)]
+struct Blocks {
+    interfaces: Vec<Interface>,
+    packets: u64,
+}
+
+impl Blocks {
+    fn block(&mut self, block: &PcapBlockOwned<'_>, take: &mut impl FnMut(Item<'_>)) {
+        match block {
+            PcapBlockOwned::LegacyHeader(header) => {
+                let resolution = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
+                self.interface("capture", header.network, resolution, 0);
+            }
+            PcapBlockOwned::Legacy(packet) => {
+                let time = u64::from(packet.ts_sec) * self.interfaces.first().map_or(1, |one| one.resolution);
+                take(self.packet(0, time + u64::from(packet.ts_usec), packet.data, packet.origlen));
+            }
+            PcapBlockOwned::NG(Block::SectionHeader(_)) => self.interfaces.clear(),
+            PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
+                let name = interface.options.iter().find(|option| option.code == pcap_parser::OptionCode::IfName);
+                let name = name.map(|option| String::from_utf8_lossy(&option.value).trim_end_matches('\0').to_owned());
+                let name = name.unwrap_or_else(|| format!("interface{}", self.interfaces.len()));
+                let resolution = interface.ts_resolution().unwrap_or(1_000_000);
+                self.interface(&name, interface.linktype, resolution, interface.if_tsoffset);
+            }
+            PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
+                let time = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+                let data = packet.data.get(..packet.caplen as usize).unwrap_or(packet.data);
+                take(self.packet(packet.if_id as usize, time, data, packet.origlen));
+            }
+            PcapBlockOwned::NG(Block::SimplePacket(_)) => take(Err("a simple packet block has no time".to_owned())),
+            PcapBlockOwned::NG(_) => {}
+        }
+    }
+
+    fn interface(&mut self, name: &str, link: Linktype, resolution: u64, offset_s: i64) {
+        let name: String = name.chars().take(100).collect();
+        self.interfaces.push(Interface { name, link, resolution: resolution.max(1), offset_s });
+    }
+
+    fn packet<'p>(&'p mut self, interface: usize, time: u64, bytes: &'p [u8], length: u32) -> Item<'p> {
+        self.packets += 1;
+        let number = self.packets;
+        let interface = self.interfaces.get(interface);
+        let interface = interface.ok_or_else(|| format!("packet {number} is of an interface that was not told"))?;
+        let at_ns = nanoseconds(time, interface.resolution, interface.offset_s);
+        let at_ns = at_ns.ok_or_else(|| format!("the time of packet {number} is none"))?;
+        Ok(Packet { number, interface: &interface.name, at_ns, bytes, length: length.into(), link: interface.link })
+    }
+}
+
+/// Time in an interface's units as ns.
+fn nanoseconds(time: u64, resolution: u64, offset_s: i64) -> Option<u64> {
+    let ns = u128::from(time) * 1_000_000_000 / u128::from(resolution);
+    u64::try_from(i128::try_from(ns).ok()? + i128::from(offset_s) * 1_000_000_000).ok()
+}

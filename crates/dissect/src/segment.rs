@@ -1,0 +1,59 @@
+//! A captured packet of any kind of link to its TCP segment.
+
+use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
+use pcap_parser::Linktype;
+use std::net::SocketAddr;
+
+/// Linux cooked, second version.
+const LINUX_SLL2: Linktype = Linktype(276);
+
+/// A TCP segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Who sends and who receives.
+    pub ends: (SocketAddr, SocketAddr),
+    /// The sequence number of its first byte.
+    pub sequence: u32,
+    /// Of data, also where the capture cut the packet.
+    pub bytes: u64,
+    /// Whether it opens the stream.
+    pub syn: bool,
+    /// Of the packet from the network layer's header on.
+    pub length: u64,
+}
+
+/// That of a packet of which those bytes were captured, and which had that length.
+pub(crate) fn of_packet(link: Linktype, data: &[u8], length: u64) -> Option<Segment> {
+    let packet = match link {
+        Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok()?,
+        Linktype::LINUX_SLL => LaxSlicedPacket::from_ip(data.get(16..)?).ok()?,
+        LINUX_SLL2 => LaxSlicedPacket::from_ip(data.get(20..)?).ok()?,
+        Linktype::NULL | Linktype::LOOP => LaxSlicedPacket::from_ip(data.get(4..)?).ok()?,
+        Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => LaxSlicedPacket::from_ip(data).ok()?,
+        _ => return None,
+    };
+    let Some(TransportSlice::Tcp(tcp)) = &packet.transport else { return None };
+    let (from, to, ip_header, total) = match packet.net.as_ref()? {
+        LaxNetSlice::Ipv4(ip) => {
+            let header = ip.header();
+            let (from, to) = (header.source_addr().into(), header.destination_addr().into());
+            (from, to, header.slice().len(), u64::from(header.total_len()))
+        }
+        LaxNetSlice::Ipv6(ip) => {
+            let header = ip.header();
+            let (from, to) = (header.source_addr().into(), header.destination_addr().into());
+            let payload = u64::from(header.payload_length());
+            (from, to, 40 + ip.extensions().slice().len(), if payload == 0 { 0 } else { 40 + payload })
+        }
+        LaxNetSlice::Arp(_) => return None,
+    };
+    let headers = (ip_header + tcp.header_slice().len()) as u64;
+    let bytes = if total == 0 {
+        // Segments that offload joined into more than the header can say.
+        length.saturating_sub((data.len() - tcp.payload().len()) as u64)
+    } else {
+        total.saturating_sub(headers)
+    };
+    let ends = (SocketAddr::new(from, tcp.source_port()), SocketAddr::new(to, tcp.destination_port()));
+    Some(Segment { ends, sequence: tcp.sequence_number(), bytes, syn: tcp.syn(), length: headers + bytes })
+}

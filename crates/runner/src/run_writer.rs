@@ -1,0 +1,102 @@
+//! Keeps what a run yields as it comes, reports progress, decides whether an interval is narrow enough.
+
+use serde_json::{Map, Value, json};
+use stackline_core::course::Turn;
+use stackline_core::plan::{Plan, Warmup, World};
+use stackline_core::record::RunRecord;
+use stackline_runs::RunDirectory;
+use std::path::Path;
+
+/// Who shows how far the runs are.
+pub trait Progress {
+    /// A run is about to begin.
+    fn begin(&mut self, turn: &Turn<'_>);
+    /// A run that counts is done.
+    fn advance(&mut self);
+    /// All runs are made, or will not be.
+    fn finish(&mut self);
+}
+
+/// Writes one run directory.
+pub struct RunWriter<'p> {
+    plan: &'p Plan,
+    directory: RunDirectory,
+    records: Vec<RunRecord>,
+    progress: Box<dyn Progress>,
+    /// The first thing that could not be kept.
+    trouble: Option<stackline_runs::Error>,
+}
+
+impl std::fmt::Debug for RunWriter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunWriter").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}
+
+impl<'p> RunWriter<'p> {
+    /// Of the runs of that plan.
+    #[must_use]
+    pub fn new(plan: &'p Plan, directory: RunDirectory, progress: Box<dyn Progress>) -> Self {
+        Self { plan, directory, records: Vec::new(), progress, trouble: None }
+    }
+
+    /// Writes what is known of each world.
+    pub(crate) fn environment(&mut self, worlds: Vec<(World, Value)>) {
+        let worlds: Map<String, Value> = worlds.into_iter().map(|(world, known)| (world.to_string(), known)).collect();
+        let environment = json!({"stackline": env!("CARGO_PKG_VERSION"), "worlds": worlds});
+        if let Err(error) = self.directory.write_environment(&environment) {
+            self.trouble.get_or_insert(error);
+        }
+    }
+
+    /// Counted runs, or warm-up runs, that one seed makes of a measurement.
+    pub(crate) fn runs_of(&self, measurement: usize, warmup: bool) -> u32 {
+        self.plan.measurements.get(measurement).map_or(0, |plan| match plan.warmup {
+            Warmup::Runs(runs) if warmup => runs,
+            Warmup::Time(_) if warmup => 0,
+            _ => plan.runs,
+        })
+    }
+
+    /// The run directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Closes the run directory and gives all records.
+    ///
+    /// # Errors
+    /// The first thing that could not be kept.
+    pub fn finish(mut self, complete: bool, reason: Option<&str>) -> Result<Vec<RunRecord>, stackline_runs::Error> {
+        self.progress.finish();
+        self.directory.finish(&self.records, complete, reason)?;
+        self.trouble.map_or(Ok(self.records), Err)
+    }
+
+    /// A run is about to begin.
+    pub(crate) fn begin(&mut self, turn: &Turn<'_>) {
+        self.progress.begin(turn);
+    }
+
+    /// A run is done: one record a part.
+    pub(crate) fn done(&mut self, records: &[RunRecord]) {
+        for record in records {
+            if let Err(error) = self.directory.append(record) {
+                self.trouble.get_or_insert(error);
+            }
+        }
+        self.records.extend_from_slice(records);
+        if records.iter().any(|record| !record.warmup) {
+            self.progress.advance();
+        }
+    }
+
+    /// Whether a measurement that repeats `until` an interval has enough runs. It is the latest: its records are the last.
+    pub(crate) fn enough(&self, measurement: usize) -> bool {
+        self.plan.measurements.get(measurement).is_none_or(|plan| {
+            let others = self.records.iter().rposition(|record| record.measurement != measurement);
+            stackline_analyze::interval_reached(plan, &self.records[others.map_or(0, |last| last + 1)..])
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! Many seeds at once: every simulated run of a plan under each of them, spread over the cores.
+//!
+//! Runs of one seed are made in order by one thread; what comes out does not depend on how many there are.
+
+use crate::run_writer::RunWriter;
+use crate::worlds::simulated::{network_of, output, scene};
+use stackline_core::course::Course;
+use stackline_core::error::{Blame, Error};
+use stackline_core::plan::Plan;
+use stackline_core::record::RunRecord;
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+
+type Yield = Result<Vec<Vec<RunRecord>>, Error>;
+
+/// Makes all runs under all seeds and hands them to the writer in the order of the seeds; runs are numbered on from seed to seed.
+///
+/// # Errors
+/// The first [`Error`] in that order.
+pub fn make_runs_of_seeds(
+    plan: &Plan,
+    seeds: RangeInclusive<u64>,
+    interrupted: &AtomicBool,
+    writer: &mut RunWriter<'_>,
+) -> Result<(), Error> {
+    let (first, last) = (*seeds.start(), *seeds.end());
+    let next = AtomicU64::new(first);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let stop = AtomicBool::new(false);
+    let (sender, receiver) = channel::<(u64, Yield)>();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (sender, next, stop) = (sender.clone(), &next, &stop);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) && !interrupted.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed > last || sender.send((seed, one_seed(plan, seed))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let result = in_order(first, receiver.iter(), |seed, made| keep(seed - first, made, writer));
+        stop.store(true, Ordering::Relaxed);
+        result?;
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(Error::new(Blame::Interrupted, "interrupted"));
+        }
+        Ok(())
+    })
+}
+
+/// Hands on what comes in any order in the order of its numbers.
+fn in_order(
+    mut next: u64,
+    yields: impl Iterator<Item = (u64, Yield)>,
+    mut keep: impl FnMut(u64, Vec<Vec<RunRecord>>),
+) -> Result<(), Error> {
+    let mut early = std::collections::BTreeMap::new();
+    for (seed, made) in yields {
+        early.insert(seed, made);
+        while let Some(made) = early.remove(&next) {
+            keep(next, made.map_err(|fault| fault.within(&format!("seed {next}")))?);
+            next += 1;
+        }
+    }
+    Ok(())
+}
+
+fn one_seed(plan: &Plan, seed: u64) -> Yield {
+    let mut course = Course::new(plan, seed);
+    let mut all = Vec::new();
+    while let Some(turn) = course.next(|_| true) {
+        let network = network_of(plan, &turn)?;
+        let (outcome, ()) = stackline_sim::carry_out(&scene(network, &turn), ())?;
+        let output = output(network, outcome);
+        course.took(output.took);
+        all.push(output.records);
+    }
+    Ok(all)
+}
+
+fn keep(seeds_before: u64, made: Vec<Vec<RunRecord>>, writer: &mut RunWriter<'_>) {
+    for mut records in made {
+        for record in &mut records {
+            let runs = writer.runs_of(record.measurement, record.warmup);
+            let before = u64::from(runs) * seeds_before;
+            record.run = record.run.saturating_add(u32::try_from(before).unwrap_or(u32::MAX));
+        }
+        writer.done(&records);
+    }
+}

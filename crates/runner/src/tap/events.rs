@@ -1,0 +1,169 @@
+//! What happens in a network as events: on the tape of the host or switch it happened at, in that node's own clock.
+
+use super::names::Names;
+use super::packet::{Identity, Streams, Wire};
+use serde::{Deserialize, Serialize};
+use stackline_core::network::{Clock, Network};
+use stackline_core::time::Instant;
+use stackline_events::{Keyword, Tapes, Value};
+use stackline_net::{NetworkEvent, Packet, Place};
+
+static ENQUEUE: Keyword = Keyword::new("NET_ENQUEUE");
+static DEQUEUE: Keyword = Keyword::new("NET_DEQUEUE");
+static MARK: Keyword = Keyword::new("NET_MARK");
+static DUPLICATE: Keyword = Keyword::new("NET_DUPLICATE");
+static AGAIN: Keyword = Keyword::new("NET_AGAIN");
+static DROP: Keyword = Keyword::new("NET_DROP");
+static DELIVER: Keyword = Keyword::new("NET_DELIVER");
+
+/// How instants of a network become times of events.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Stamp {
+    /// What a right clock reads at the network's beginning, ns.
+    pub(crate) origin_ns: u64,
+    /// The clocks of its nodes, by number; those that are not there are right.
+    pub(crate) clocks: Vec<Clock>,
+}
+
+impl Stamp {
+    /// That of a simulated network, whose hosts have clocks of their own.
+    pub(crate) fn simulated(network: &Network, origin_ns: u64) -> Self {
+        Self { origin_ns, clocks: network.hosts.iter().map(|host| host.clock.clone()).collect() }
+    }
+
+    fn at_ns(&self, node: u32, at: Instant) -> u64 {
+        let reading = self.clocks.get(node as usize).map_or(i128::from(at.0), |clock| clock.reading_ns(at));
+        u64::try_from((i128::from(self.origin_ns) + reading).max(0)).unwrap_or(u64::MAX)
+    }
+}
+
+/// Events of one network.
+#[derive(Debug)]
+pub(super) struct Events {
+    tapes: Tapes,
+    stamp: Stamp,
+    streams: Streams,
+}
+
+impl Events {
+    pub(super) const fn new(tapes: Tapes, stamp: Stamp, streams: Streams) -> Self {
+        Self { tapes, stamp, streams }
+    }
+
+    pub(super) const fn begin(&mut self, origin_ns: u64) {
+        self.stamp.origin_ns = origin_ns;
+    }
+
+    /// One event.
+    pub(super) fn record<P: Wire>(
+        &mut self,
+        names: &Names,
+        at: Instant,
+        place: Place,
+        what: NetworkEvent,
+        packet: &Packet<P>,
+    ) {
+        let (node, place) = names.place(place);
+        let range = P::range(packet, &mut self.streams).unwrap_or_default();
+        let Identity { flow, number, .. } = Identity::of(packet);
+        let way = names.way(packet.from, packet.to);
+        let reason;
+        let (keyword, more) = match what {
+            NetworkEvent::Enqueue(queued) => (&ENQUEUE, Some(queued.into())),
+            NetworkEvent::Dequeue => (&DEQUEUE, None),
+            NetworkEvent::Mark => (&MARK, None),
+            NetworkEvent::Duplicate => (&DUPLICATE, None),
+            NetworkEvent::Drop(why) => {
+                reason = why.to_string();
+                (&DROP, Some(Value::Text(&reason)))
+            }
+            NetworkEvent::Deliver => (&DELIVER, None),
+        };
+        let values = [
+            range.unit.into(),
+            range.stream.into(),
+            range.offset.into(),
+            range.bytes.into(),
+            Value::Text(place),
+            Value::Text(&way),
+            flow.into(),
+            number.into(),
+            packet.segments.count.into(),
+            packet.bytes().into(),
+            more.unwrap_or_default(),
+        ];
+        let (known, at_ns) = (values.len() - usize::from(more.is_none()), self.stamp.at_ns(node, at));
+        self.tapes.push(node as usize, keyword.id(), at_ns, &values[..known]);
+        if range.repeated && matches!(what, NetworkEvent::Enqueue(_)) && node == packet.from.0 {
+            self.tapes.push(node as usize, AGAIN.id(), at_ns, &values[..values.len() - 1]);
+        }
+    }
+
+    /// Hands on what is left.
+    ///
+    /// # Errors
+    /// Why something could not be kept.
+    pub(super) fn finish(self) -> Result<(), String> {
+        self.tapes.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tap::Recorder;
+    use crate::tap::testing::{FIRST, SECOND, network, packet};
+    use stackline_core::time::Duration;
+    use stackline_events::tapes::Kept;
+    use stackline_events::{Table, text::Event};
+    use stackline_net::{Node, Port, Reason, Tap};
+
+    /// Reports these, in that order, and gives the events, node by node.
+    fn recorded(stamp: Stamp, happened: &[(u64, Place, NetworkEvent, u64)]) -> Vec<String> {
+        let kept = Kept::default();
+        let into = kept.clone();
+        let network = network();
+        let put = move |host: &str, tape: &_| into.put(host, tape);
+        let mut recorder = Recorder::new(&network).events(put, stamp, Streams::default());
+        for (at, place, what, number) in happened {
+            recorder.record(Instant(*at), *place, *what, &packet(*number));
+        }
+        recorder.finish().unwrap();
+        let lines = |tape: &stackline_events::Tape| {
+            let mut table = Table::default();
+            table.push_tape(tape);
+            (0..table.len()).map(|row| Event::to_string(&table.event(row))).collect::<Vec<_>>()
+        };
+        kept.tapes().values().flat_map(lines).collect()
+    }
+
+    #[test]
+    fn events_are_kept_by_node_and_carry_their_data() {
+        let happened = [
+            (10, FIRST, NetworkEvent::Enqueue(3000), 1),
+            (120_010, FIRST, NetworkEvent::Dequeue, 1),
+            (20, SECOND, NetworkEvent::Drop(Reason::QueueFull), 2),
+            (120_010, Place::Port(Port(3)), NetworkEvent::Mark, 9),
+            (1_000_000_001, Place::Host(Node(1)), NetworkEvent::Deliver, 1),
+        ];
+        let expected = [
+            "NET_DROP; edge; 0; 20; ; 3; 2000; 1460; edge>udjat; khons>udjat; 7; 2; 1; 1500; queue full",
+            "NET_ENQUEUE; khons; 0; 10; ; 3; 1000; 1460; khons>edge; khons>udjat; 7; 1; 1; 1500; 3000",
+            "NET_DEQUEUE; khons; 0; 120010; ; 3; 1000; 1460; khons>edge; khons>udjat; 7; 1; 1; 1500",
+            "NET_MARK; udjat; 0; 120010; ; 3; 9000; 1460; udjat>edge; khons>udjat; 7; 9; 1; 1500",
+            "NET_DELIVER; udjat; 1; 1; ; 3; 1000; 1460; udjat; khons>udjat; 7; 1; 1; 1500",
+        ];
+        assert_eq!(recorded(Stamp::default(), &happened), expected);
+    }
+
+    #[test]
+    fn a_host_stamps_with_its_own_clock_and_a_switch_with_the_right_one() {
+        let slow = Clock { offset_ns: -700, steps: vec![(Duration(500), 50)], ..Clock::default() };
+        let stamp = Stamp { origin_ns: 1000, clocks: vec![slow] };
+        let happened =
+            [(200, FIRST), (600, FIRST), (600, SECOND)].map(|(at, place)| (at, place, NetworkEvent::Dequeue, 1));
+        let lines = recorded(stamp, &happened);
+        let times: Vec<&str> = lines.iter().filter_map(|line| line.split("; ").nth(3)).collect();
+        assert_eq!(times, ["1600", "500", "950"]);
+    }
+}

@@ -1,0 +1,125 @@
+//! What `--trace` keeps of a run directory: the events that worlds hand over, which flow is whose, whose clock is how wrong.
+
+use stackline_core::course::Turn;
+use stackline_core::error::Error;
+use stackline_core::trace::{HostTrace, Index, RunSpan};
+use stackline_core::units;
+use stackline_events::{Keyword, Tape, Value};
+use stackline_runs::events::{Spooling, write_index};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Whose events those of stackline itself are.
+pub(crate) const COORDINATOR: &str = "stackline";
+/// What lies between two runs in virtual time, so that they can be distinguished.
+const BETWEEN_NS: u64 = 1_000_000;
+
+/// What a world needs to trace one run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tracing {
+    /// The first flow of each part.
+    pub(crate) flows: Vec<u32>,
+    /// Where virtual time begins, ns.
+    pub(crate) origin_ns: u64,
+    /// Where the responders of each part listen, from the first replica on, where the world chooses.
+    pub(crate) ports: Vec<u16>,
+    /// What the world traced: also of a run that failed.
+    pub(crate) traced: Traced,
+}
+
+/// What a world traced of one run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Traced {
+    /// When it began and was over, in the reference's time, ns.
+    pub(crate) span_ns: (u64, u64),
+    /// What is known of each host: the latest counts, with those of runs before summed in.
+    pub(crate) hosts: BTreeMap<String, HostTrace>,
+}
+
+/// Collects what is traced.
+#[derive(Debug)]
+pub(crate) struct Tracer {
+    directory: PathBuf,
+    spool: Spooling,
+    index: Index,
+}
+
+impl Tracer {
+    /// Into that run directory.
+    ///
+    /// # Errors
+    /// When its events cannot be written.
+    pub(crate) fn new(directory: &Path) -> Result<Self, Error> {
+        Ok(Self { directory: directory.to_owned(), spool: Spooling::of(directory)?, index: Index::default() })
+    }
+
+    /// A run is about to be made.
+    pub(crate) fn begin(&mut self, turn: &Turn<'_>) -> Tracing {
+        let origin_ns = self.index.runs.last().map_or(0, |run| run.to_ns + BETWEEN_NS);
+        Tracing { flows: self.index.begin(turn), origin_ns, ..Tracing::default() }
+    }
+
+    /// A run was made.
+    ///
+    /// # Errors
+    /// When its events cannot be written.
+    pub(crate) fn done(&mut self, turn: &Turn<'_>, traced: Traced) -> Result<(), Error> {
+        let (from_ns, to_ns) = traced.span_ns;
+        if to_ns == 0 {
+            // It did not come so far.
+            return Ok(());
+        }
+        let (measurement, run, warmup) = (turn.index, turn.run, !turn.counted);
+        self.index.runs.push(RunSpan { measurement, run, warmup, from_ns, to_ns });
+        self.spool.append(COORDINATOR, &marks(turn, traced.span_ns))?;
+        for (host, trace) in traced.hosts {
+            let before = self.index.hosts.remove(&host).unwrap_or_default();
+            self.index.hosts.insert(host, before.then(trace));
+        }
+        Ok(write_index(&self.directory, &self.index)?)
+    }
+
+    /// What tracing cost on all hosts together, for people.
+    pub(crate) fn note(&self) -> Option<String> {
+        let hosts = self.index.hosts.values();
+        let recorded: u64 = hosts.clone().map(|host| host.recorded).sum();
+        let lost: u64 = hosts.clone().map(|host| host.lost).sum();
+        let mut cost_s: BTreeMap<&str, f64> = BTreeMap::new();
+        for (what, seconds) in hosts.flat_map(|host| &host.cost_s) {
+            *cost_s.entry(what).or_default() += seconds;
+        }
+        if cost_s.is_empty() {
+            return None;
+        }
+        let costs: Vec<String> =
+            cost_s.iter().map(|(what, seconds)| format!("{} of CPU for {what}", units::time(*seconds))).collect();
+        let lost = if lost > 0 { format!(", {lost} more were lost") } else { String::new() };
+        Some(format!("tracing cost {}; {recorded} events{lost}", costs.join(", ")))
+    }
+
+    /// All runs are made; `reference` is the host whose time is meant.
+    ///
+    /// # Errors
+    /// When the events cannot be written.
+    pub(crate) fn finish(mut self, reference: &str) -> Result<(), Error> {
+        self.index.reference = reference.to_owned();
+        // What is kept is what counts: of a host that has no events there, none.
+        self.index.hosts.values_mut().for_each(|host| host.recorded = 0);
+        for (host, settled) in self.spool.settle()? {
+            settled.record_in(self.index.hosts.entry(host).or_default());
+        }
+        Ok(write_index(&self.directory, &self.index)?)
+    }
+}
+
+/// Where a run begins and ends.
+fn marks(turn: &Turn<'_>, span_ns: (u64, u64)) -> Tape {
+    static START: Keyword = Keyword::new("RUN_START");
+    static STOP: Keyword = Keyword::new("RUN_STOP");
+    let mut tape = Tape::default();
+    tape.host(COORDINATOR);
+    let data = [Value::from(turn.index), Value::from(turn.run), Value::from(!turn.counted)];
+    tape.push(START.id(), span_ns.0, &data);
+    tape.push(STOP.id(), span_ns.1, &data);
+    tape
+}

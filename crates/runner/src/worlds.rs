@@ -1,0 +1,106 @@
+//! Which world makes which run of a plan. Each is opened before the first run, so that what it cannot do is an error at once.
+
+mod clocks;
+mod emulated;
+mod live;
+pub(crate) mod simulated;
+
+use crate::backend::{Backend, RunContext};
+use crate::run_writer::RunWriter;
+use crate::tracing::{COORDINATOR, Tracer};
+use emulated::Emulated;
+pub use emulated::recorders;
+use live::Live;
+use serde_json::Value;
+use simulated::Simulated;
+use stackline_core::course::Course;
+use stackline_core::error::Error;
+use stackline_core::plan::{Plan, World};
+use stackline_core::record::WakeUp;
+
+/// Every world that a plan needs.
+pub(crate) struct Worlds<'p> {
+    plan: &'p Plan,
+    tracer: Option<Tracer>,
+    live: Option<Live<'p>>,
+    emulated: Option<Emulated<'p>>,
+    simulated: Option<Simulated<'p>>,
+}
+
+impl<'p> Worlds<'p> {
+    /// Opens them.
+    ///
+    /// # Errors
+    /// An [`Error`] that says which cannot be had and why.
+    pub(crate) fn open(context: &RunContext<'p>) -> Result<Self, Error> {
+        let wants = |world| context.plan.measurements.iter().any(|measurement| measurement.world == world);
+        let live = wants(World::Live).then(|| Live::open(context)).transpose()?;
+        let emulated = wants(World::Emulated).then(|| Emulated::open(context)).transpose()?;
+        let simulated = wants(World::Simulated);
+        let simulated = simulated.then(|| Simulated::new(context.plan, context.traces.clone(), context.twice));
+        let tracer = context.traces.trace.then(|| Tracer::new(&context.traces.directory));
+        let tracer = tracer.transpose()?;
+        Ok(Self { plan: context.plan, tracer, live, emulated, simulated })
+    }
+
+    /// Makes all runs and hands each to the writer.
+    ///
+    /// # Errors
+    /// The first [`Error`]; what was done before has been kept.
+    pub(crate) fn make_runs(&mut self, writer: &mut RunWriter<'_>) -> Result<(), Error> {
+        let mut course = Course::new(self.plan, self.plan.seed);
+        while let Some(turn) = course.next(|measurement| writer.enough(measurement)) {
+            writer.begin(&turn);
+            let mut tracing = self.tracer.as_mut().map(|tracer| tracer.begin(&turn));
+            let output = self.backend(turn.measurement.world)?.make(&turn, tracing.as_mut());
+            let kept = match (&mut self.tracer, tracing) {
+                (Some(tracer), Some(tracing)) => tracer.done(&turn, tracing.traced),
+                _ => Ok(()),
+            };
+            let output = output?;
+            kept?;
+            course.took(output.took);
+            writer.done(&output.records);
+        }
+        Ok(())
+    }
+
+    /// Keeps what was traced, however the runs ended; what that cost, for people.
+    ///
+    /// # Errors
+    /// An [`Error`] when it cannot be written.
+    pub(crate) fn finish(&mut self) -> Result<Option<String>, Error> {
+        let Some(tracer) = self.tracer.take() else { return Ok(None) };
+        let worlds = [World::Live, World::Emulated, World::Simulated];
+        let reference = worlds.into_iter().find_map(|world| self.backend(world).ok()?.reference());
+        let note = tracer.note();
+        tracer.finish(reference.as_deref().unwrap_or(COORDINATOR))?;
+        Ok(note)
+    }
+
+    fn backend(&mut self, world: World) -> Result<&mut dyn Backend, Error> {
+        let backend: Option<&mut dyn Backend> = match world {
+            World::Live => self.live.as_mut().map(|world| world as &mut dyn Backend),
+            World::Simulated => self.simulated.as_mut().map(|world| world as &mut dyn Backend),
+            World::Emulated => self.emulated.as_mut().map(|world| world as &mut dyn Backend),
+        };
+        backend.ok_or_else(|| Error::environment(format!("the {world} world is not open")))
+    }
+
+    /// What is known of each world.
+    pub(crate) fn environment(&mut self, done: bool) -> Vec<(World, Value)> {
+        let worlds = [World::Live, World::Emulated, World::Simulated];
+        worlds.into_iter().filter_map(|world| Some((world, self.backend(world).ok()?.environment(done)))).collect()
+    }
+
+    /// How many simulated runs there were, and the digest of all their events.
+    pub(crate) fn digest(&self) -> Option<(u64, u64)> {
+        self.simulated.as_ref().map(Simulated::digest)
+    }
+
+    /// What waking a core costs where programs really run.
+    pub(crate) fn wake_up(&self) -> Option<WakeUp> {
+        let live = self.live.as_ref().and_then(Backend::wake_up);
+        live.or_else(|| self.emulated.as_ref().and_then(Backend::wake_up))
+    }
+}

@@ -1,0 +1,263 @@
+//! The emulated world: real stacks of real processes, each host in a network of its own, the network between them in
+//! real time.
+
+use super::live::{machines, run, run_traced};
+use super::simulated::{BUSIEST, network_of};
+use crate::backend::{Backend, RunContext, RunOutput};
+use crate::recording::{Recording, Traces};
+use crate::tap::{Recorder, Stamp, Streams};
+use crate::tracing::Tracing;
+use serde_json::{Map, Value, json};
+use stackline_core::catalogue::PacketContent;
+use stackline_core::course::Turn;
+use stackline_core::error::Error;
+use stackline_core::network::Network;
+use stackline_core::plan::{HostPlan, Measurement, Part, Plan, Via, World};
+use stackline_core::program::{self, Call};
+use stackline_core::random::Seed;
+use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord, WakeUp};
+use stackline_core::time::Instant;
+use stackline_dissect::frames::{Carries, FlowAt, Frames};
+use stackline_emu::client::Emulation;
+use stackline_emu::engine::{Options, Port, Record, Report};
+use stackline_live::clock::ahead_of_monotonic_ns;
+use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
+use stackline_net::{NetworkEvent, Packet, Tap};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddrV4};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The networks of a plan that are emulated, by name.
+pub(crate) struct Emulated<'p> {
+    plan: &'p Plan,
+    networks: BTreeMap<&'p str, Scene<'p>>,
+    traces: Traces,
+}
+
+/// One network with agents on its hosts. The agents go before the network does.
+struct Scene<'p> {
+    coordinator: Coordinator<'p>,
+    agents: AgentsReport,
+    emulation: Emulation,
+    report: Option<Report>,
+}
+
+impl<'p> Emulated<'p> {
+    /// Makes the networks and starts agents on those of their hosts that have something to do.
+    pub(crate) fn open(context: &RunContext<'p>) -> Result<Self, Error> {
+        let plan = context.plan;
+        let wanted = |network: &&Network| {
+            plan.measurements.iter().any(|m| m.world == World::Emulated && m.across.as_deref() == Some(&network.name))
+        };
+        let networks = plan.networks.iter().filter(wanted);
+        let networks = networks
+            .map(|network| Ok((network.name.as_str(), Scene::open(context, network)?)))
+            .collect::<Result<_, Error>>()?;
+        Ok(Self { plan, networks, traces: context.traces.clone() })
+    }
+}
+
+impl<'p> Scene<'p> {
+    fn open(context: &RunContext<'p>, network: &Network) -> Result<Self, Error> {
+        let seed = Seed::root(context.plan.seed);
+        let emulation = Emulation::private(&context.launcher.program, network, seed, &Options::default())?;
+        let mut launcher = context.launcher.clone();
+        let here = |measurement: &Measurement| {
+            measurement.world == World::Emulated && measurement.across.as_deref() == Some(&network.name)
+        };
+        let mut hosts = hosts(context.plan, here);
+        for (name, host) in &mut hosts {
+            let seat = emulation
+                .host(name)
+                .ok_or_else(|| Error::input(format!("network {} has no host {name}", network.name)))?;
+            *host = HostPlan { via: Via::Local, address: Some(seat.address.to_string()), ..host.clone() };
+            launcher.within.insert(name.clone(), (seat.user.clone(), seat.net.clone()));
+        }
+        let (coordinator, agents) = Coordinator::start(hosts, &launcher, context.interrupted)?;
+        watch(&emulation, Arc::clone(context.interrupted))?;
+        Ok(Self { coordinator, agents, emulation, report: None })
+    }
+}
+
+impl Scene<'_> {
+    /// One run on a fresh network of its own seed.
+    fn run(
+        &mut self,
+        turn: &Turn<'_>,
+        recording: Option<Recording>,
+        tracing: Option<&mut Tracing>,
+        directory: &Path,
+    ) -> Result<(RunOutput, Report), Error> {
+        let seed = turn.seed.child("network");
+        let request = recording.as_ref().map(serde_json::to_value).transpose();
+        let request = request.map_err(|e| Error::measurement(format!("what to record cannot be told: {e}")))?;
+        self.emulation.restart(seed, request)?;
+        let output = match tracing {
+            None => run(&mut self.coordinator, turn),
+            Some(tracing) => run_traced(&mut self.coordinator, turn, tracing, directory),
+        };
+        let report = self.emulation.report();
+        // What was recorded is finished, also of a run that failed.
+        let finished = recording.map_or(Ok(()), |_| self.emulation.restart(seed, None));
+        let output = output.map_err(through_the_network)?;
+        finished?;
+        Ok((output, report?))
+    }
+
+    /// Chooses where the responders of a traced run listen, so that their packets are known.
+    fn flows(&self, turn: &Turn<'_>, tracing: &mut Tracing) -> Vec<FlowAt> {
+        let mut flows = Vec::new();
+        tracing.ports.clear();
+        for (part, first) in turn.measurement.parts.iter().zip(&tracing.flows) {
+            let chosen = FIRST_PORT + u16::try_from(first % PORTS).unwrap_or(0);
+            let port = part.stack.number("port").and_then(|port| u16::try_from(port).ok()).unwrap_or(chosen);
+            tracing.ports.push(port);
+            let seat = part.to.as_ref().and_then(|to| self.emulation.host(to));
+            let Some(IpAddr::V4(address)) = seat.map(|seat| seat.address.into()) else { continue };
+            let carries = carries(part);
+            flows.extend((0..part.replicas).filter_map(|replica| {
+                let port = port.checked_add(u16::try_from(replica).ok()?)?;
+                Some(FlowAt { responder: SocketAddrV4::new(address, port), flow: first + replica, carries })
+            }));
+        }
+        flows
+    }
+}
+
+/// Ports of responders in traced runs: below those that a kernel gives to who connects. Flows use them in turn.
+const FIRST_PORT: u16 = 10_000;
+const PORTS: u32 = 12_000;
+
+/// How a part's packets say where they belong.
+fn carries(part: &Part) -> Carries {
+    let calls = |call: &Call| matches!(call, Call::RpcCall(..) | Call::RpcAwaitCallInd(_));
+    let steps = &part.procedure.initiator;
+    match part.stack.facts.packets {
+        PacketContent::Stream => Carries::Stream,
+        // Each connection numbers its units from the beginning.
+        PacketContent::Datagrams if program::repeats_connections(steps) => Carries::Nothing,
+        PacketContent::Datagrams if program::any(steps, &calls) => Carries::Calls,
+        PacketContent::Datagrams => Carries::Units { both_ways: program::both_ways(steps) },
+        PacketContent::Blasts => Carries::Blasts { sealed: part.stack.flag("sealed") },
+        PacketContent::Unknown => Carries::Nothing,
+    }
+}
+
+/// Nothing but the network lies between two hosts here: what a firewall would do elsewhere is its own doing.
+fn through_the_network(fault: Error) -> Error {
+    if fault.hint.as_deref().is_some_and(|hint| hint.contains("a firewall")) {
+        return fault.hint("the network loses every packet, or takes longer than the stack waits");
+    }
+    fault
+}
+
+/// Interrupts what goes on when the emulator ends: nothing would arrive any more.
+fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Error> {
+    let watched = emulation.lease().try_clone_to_owned();
+    let watched = watched.map_err(|e| Error::environment(format!("the emulator cannot be watched: {e}")))?;
+    std::thread::spawn(move || {
+        stackline_emu::client::wait_until_gone(&watched);
+        interrupted.store(true, Ordering::Relaxed);
+    });
+    Ok(())
+}
+
+impl Backend for Emulated<'_> {
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
+        let network = network_of(self.plan, turn)?;
+        let missing = || Error::environment(format!("network {} is not emulated", network.name));
+        let scene = self.networks.get_mut(network.name.as_str()).ok_or_else(missing)?;
+        let mut tracing = tracing;
+        let mut recording = self.traces.of(network, turn, tracing.as_deref())?;
+        if let (Some(recording), Some(tracing)) = (&mut recording, tracing.as_deref_mut()) {
+            recording.real = Some((scene.flows(turn, tracing), ahead_of_monotonic_ns()));
+        }
+        let directory = &self.traces.directory;
+        let (output, report) = scene.run(turn, recording, tracing, directory).map_err(|fault| {
+            if !stackline_emu::client::is_gone(scene.emulation.lease()) {
+                return fault;
+            }
+            let (line, name) = (turn.measurement.line, &network.name);
+            Error::measurement(format!("line {line}: the emulator of network {name} ended in the middle of a run"))
+                .hint("it was killed, or the machine ran out of memory")
+        })?;
+        let record = record(&network.name, &report);
+        scene.report = Some(report);
+        Ok(output.across(&record))
+    }
+
+    fn environment(&mut self, done: bool) -> Value {
+        let networks = self.networks.iter_mut().map(|(name, scene)| {
+            let hosts = machines(&mut scene.coordinator, &scene.agents, done);
+            let report = scene.report.clone().or_else(|| scene.emulation.report().ok());
+            let (mechanisms, round_trip) =
+                report.map_or((Vec::new(), None), |report| (report.mechanisms, report.round_trip));
+            let known = json!({"mechanisms": mechanisms, "calibration": {"round_trip": round_trip}, "hosts": hosts});
+            ((*name).to_string(), known)
+        });
+        json!({"networks": networks.collect::<Map<String, Value>>()})
+    }
+
+    fn reference(&self) -> Option<String> {
+        self.networks.values().find_map(|scene| scene.coordinator.same_clock()).map(str::to_owned)
+    }
+
+    fn wake_up(&self) -> Option<WakeUp> {
+        self.networks.values().find_map(|scene| scene.agents.wake_up.values().next().copied())
+    }
+}
+
+fn record(name: &str, report: &Report) -> NetworkRecord {
+    let port = |port: &Port| PortRecord {
+        name: format!("{}>{}", port.ends.0, port.ends.1),
+        packets: port.packets,
+        bytes: port.bytes,
+        marked: port.marked,
+        duplicated: port.duplicated,
+        drops: port.drops.iter().cloned().collect(),
+    };
+    let emulation = EmulationRecord {
+        departures: report.lateness.count,
+        lateness_p50_ns: report.lateness.p50.0,
+        lateness_p99_ns: report.lateness.p99.0,
+        lateness_max_ns: report.lateness.max.0,
+        lost: report.lost.all(),
+        cpu_share: report.cpu,
+        round_trip_ns: report.round_trip.map(|trip| trip.p50.0),
+        overload: report.overload.clone(),
+    };
+    let ports = report.ports.iter().map(port).collect();
+    NetworkRecord { emulation: Some(emulation), ..NetworkRecord::notable(name, ports, BUSIEST) }
+}
+
+/// Makes the recorder that a client of the emulator's process asked for.
+///
+/// # Errors
+/// One sentence, when a file cannot be made.
+pub fn recorders(network: &Network, request: &Value) -> Result<Box<dyn Record>, String> {
+    let recording: Recording =
+        serde_json::from_value(request.clone()).map_err(|e| format!("what to record is unclear: {e}"))?;
+    let (flows, ahead_ns) = recording.real.clone().unwrap_or_default();
+    let streams = Streams { frames: Frames::new(&flows), ..Streams::default() };
+    let recorder = recording.recorder(network, Stamp::default(), streams).map_err(|fault| fault.message)?;
+    Ok(Box::new(Recorded(recorder, ahead_ns)))
+}
+
+/// A recorder in the emulator's process, and how far the time of events is ahead of the monotonic clock, ns.
+struct Recorded(Recorder, i64);
+
+impl Record for Recorded {
+    fn begin(&mut self, monotonic_ns: u64) {
+        self.0.begin(monotonic_ns.saturating_add_signed(self.1));
+    }
+
+    fn record(&mut self, at: Instant, place: stackline_net::Place, what: NetworkEvent, packet: &Packet<&[u8]>) {
+        self.0.record(at, place, what, packet);
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), String> {
+        self.0.finish().map(drop)
+    }
+}

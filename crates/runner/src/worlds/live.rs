@@ -1,0 +1,94 @@
+//! The live world: agents on real hosts.
+
+use crate::backend::{Backend, RunContext, RunOutput};
+use crate::recording::{Traces, spooled, unkept};
+use crate::tracing::{Traced, Tracing};
+use serde_json::{Map, Value, json};
+use stackline_core::course::Turn;
+use stackline_core::error::Error;
+use stackline_core::plan::World;
+use stackline_core::record::WakeUp;
+use stackline_core::time::Duration;
+use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+/// Agents, and what is known of their machines.
+pub(crate) struct Live<'p> {
+    coordinator: Coordinator<'p>,
+    agents: AgentsReport,
+    traces: Traces,
+}
+
+impl<'p> Live<'p> {
+    /// Starts the agents.
+    pub(crate) fn open(context: &RunContext<'p>) -> Result<Self, Error> {
+        let hosts = hosts(context.plan, |measurement| measurement.world == World::Live);
+        let (coordinator, agents) = Coordinator::start(hosts, &context.launcher, context.interrupted)?;
+        Ok(Self { coordinator, agents, traces: context.traces.clone() })
+    }
+}
+
+impl Backend for Live<'_> {
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
+        match tracing {
+            None => run(&mut self.coordinator, turn),
+            Some(tracing) => run_traced(&mut self.coordinator, turn, tracing, &self.traces.directory),
+        }
+    }
+
+    fn reference(&self) -> Option<String> {
+        self.coordinator.same_clock().map(str::to_owned)
+    }
+
+    fn environment(&mut self, done: bool) -> Value {
+        json!({ "hosts": machines(&mut self.coordinator, &self.agents, done) })
+    }
+
+    fn wake_up(&self) -> Option<WakeUp> {
+        self.agents.wake_up.values().next().copied()
+    }
+}
+
+/// One run by agents, with the real time it took.
+pub(super) fn run(coordinator: &mut Coordinator<'_>, turn: &Turn<'_>) -> Result<RunOutput, Error> {
+    let begun = Instant::now();
+    let records = coordinator.make(turn)?;
+    Ok(RunOutput { records, took: Duration::from_seconds(begun.elapsed().as_secs_f64()) })
+}
+
+/// The same, recorded.
+pub(super) fn run_traced(
+    coordinator: &mut Coordinator<'_>,
+    turn: &Turn<'_>,
+    tracing: &mut Tracing,
+    directory: &Path,
+) -> Result<RunOutput, Error> {
+    let begun = Instant::now();
+    let mut keep = spooled(directory);
+    let (records, traced) = coordinator.make_traced(turn, (&tracing.flows, &tracing.ports), &mut keep);
+    let took = Duration::from_seconds(begun.elapsed().as_secs_f64());
+    tracing.traced = Traced { span_ns: traced.span_ns, hosts: traced.hosts };
+    let records = records?;
+    traced.unkept.map_or(Ok(RunOutput { records, took }), |cause| Err(unkept(cause)))
+}
+
+/// What the agents' machines are, what they did before and, once all is done, after.
+pub(super) fn machines(coordinator: &mut Coordinator<'_>, agents: &AgentsReport, done: bool) -> Map<String, Value> {
+    // After a failure an agent may be gone; the environment then lacks its end and says so by null.
+    let after = if done { coordinator.samples().unwrap_or_default() } else { BTreeMap::new() };
+    let machine = |name: &String| {
+        let (hello, fixed) = agents.hosts.get(name)?;
+        let state = |sample: Option<&Value>| sample.map_or(Value::Null, |s| s["state"].clone());
+        let (before, later) = (state(agents.before.get(name)), state(after.get(name)));
+        let change = after.get(name).map_or(Value::Null, |s| s["since"].clone());
+        Some(json!({
+            "agent": {"version": hello.version, "pid": hello.pid, "machine": hello.machine},
+            "static": fixed,
+            "dynamic": {"before": before, "after": later, "during": change},
+            "wake_up": agents.wake_up.get(name),
+        }))
+    };
+    agents.hosts.keys().filter_map(|name| Some((name.clone(), machine(name)?))).collect()
+}

@@ -1,0 +1,161 @@
+//! The simulated world: virtual time, exact and repeatable.
+
+use super::clocks;
+use crate::backend::{Backend, RunOutput};
+use crate::recording::{Traces, spooled, unkept};
+use crate::tap::{Stamp, Streams};
+use crate::tracing::{Traced, Tracing};
+use serde_json::{Value, json};
+use stackline_core::course::Turn;
+use stackline_core::error::Error;
+use stackline_core::network::Network;
+use stackline_core::plan::Plan;
+use stackline_core::record::{NetworkRecord, PortRecord};
+use stackline_core::time::{Duration, Instant};
+use stackline_events::Tapes;
+use stackline_net::{Counters, Node};
+use stackline_sim::{Limits, Outcome, Scene, Trace};
+
+/// Ports without drops that a record keeps.
+pub(super) const BUSIEST: usize = 8;
+
+/// Simulated runs of a plan.
+pub(crate) struct Simulated<'p> {
+    plan: &'p Plan,
+    traces: Traces,
+    /// Every run is made twice and has to go the same way.
+    twice: bool,
+    events: u64,
+    /// The digests of all runs, rolled into one.
+    digest: u64,
+    runs: u64,
+}
+
+impl<'p> Simulated<'p> {
+    pub(crate) const fn new(plan: &'p Plan, traces: Traces, twice: bool) -> Self {
+        Self { plan, traces, twice, events: 0, digest: 0, runs: 0 }
+    }
+
+    /// What all runs came to: how many, and their digest.
+    pub(crate) const fn digest(&self) -> (u64, u64) {
+        (self.runs, self.digest)
+    }
+
+    /// Where the events of endpoints and protocol machines go.
+    fn trace(&self, network: &Network, tracing: &Tracing) -> Trace {
+        let hosts = network.hosts.iter().map(|host| host.name.clone());
+        let tapes = Tapes::new(hosts, spooled(&self.traces.directory));
+        Trace { flows: tracing.flows.clone(), zero_ns: zero(network, tracing), tapes }
+    }
+
+    fn same_again(scene: &Scene<'_>, first: &Outcome) -> Result<(), Error> {
+        let (second, ()) = stackline_sim::carry_out(scene, ())?;
+        if (second.digest, second.events) == (first.digest, first.events) {
+            return Ok(());
+        }
+        let (a, b) = ((first.events, first.digest), (second.events, second.digest));
+        Err(Error::measurement(format!(
+            "line {}: run {} went another way the second time: {} events with digest {:016x}, then {} with {:016x}",
+            scene.measurement.line, scene.run, a.0, a.1, b.0, b.1
+        ))
+        .hint("this is a bug in stackline; the specification and the seed reproduce it"))
+    }
+}
+
+impl Backend for Simulated<'_> {
+    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
+        let network = network_of(self.plan, turn)?;
+        let scene = scene(network, turn);
+        let outcome = match self.traces.of(network, turn, tracing.as_deref())? {
+            Some(recording) => {
+                let (stamp, streams) =
+                    tracing.as_deref().map(|tracing| stamp_and_streams(network, turn, tracing)).unwrap_or_default();
+                let recorder = recording.recorder(network, stamp, streams)?;
+                let simulated = match tracing.as_deref() {
+                    Some(tracing) => stackline_sim::trace(&scene, recorder, self.trace(network, tracing)),
+                    None => stackline_sim::carry_out(&scene, recorder),
+                };
+                let (outcome, recorder) = simulated?;
+                recorder.finish().map_err(unkept)?;
+                outcome
+            }
+            None => stackline_sim::carry_out(&scene, ())?.0,
+        };
+        if self.twice {
+            Self::same_again(&scene, &outcome)?;
+        }
+        self.runs += 1;
+        self.events += outcome.events;
+        self.digest = self.digest.rotate_left(5).wrapping_mul(0x0100_0000_01b3) ^ outcome.digest;
+        if let Some(tracing) = tracing {
+            tracing.traced = traced(network, turn, tracing, outcome.virtual_time);
+        }
+        Ok(output(network, outcome))
+    }
+
+    fn environment(&mut self, _: bool) -> Value {
+        json!({
+            "mechanisms": ["virtual time", "net: the network model", "tcp: proto, as Linux", "smoltcp", "quic: quinn-proto", "saw, window, blast: proto"],
+            "runs": self.runs,
+            "events": self.events,
+            "digest": format!("{:016x}", self.digest),
+            "made_twice": self.twice,
+        })
+    }
+}
+
+/// How the network's events are stamped, and which flows its pairs are.
+fn stamp_and_streams(network: &Network, turn: &Turn<'_>, tracing: &Tracing) -> (Stamp, Streams) {
+    let node = |name: Option<&String>| {
+        let at = name.and_then(|name| network.hosts.iter().position(|host| host.name == *name));
+        Node(u32::try_from(at.unwrap_or(0)).unwrap_or(u32::MAX))
+    };
+    let parts = turn.measurement.parts.iter();
+    let initiators = parts.flat_map(|part| (0..part.replicas).map(move |_| node(part.from.as_ref()))).collect();
+    let first = tracing.flows.first().copied().unwrap_or(0);
+    (Stamp::simulated(network, zero(network, tracing)), Streams { first, initiators, ..Streams::default() })
+}
+
+/// What a right clock reads at the run's beginning: late enough that none reads less than the run's origin, ns.
+fn zero(network: &Network, tracing: &Tracing) -> u64 {
+    tracing.origin_ns + network.hosts.iter().map(|host| host.clock.behind_ns()).max().unwrap_or(0)
+}
+
+/// What was traced, beside the events that are in the run directory already.
+fn traced(network: &Network, turn: &Turn<'_>, tracing: &Tracing, end: Instant) -> Traced {
+    let zero = zero(network, tracing);
+    let hosts = clocks::known(network, zero, end, turn.seed.child("control"));
+    Traced { span_ns: (zero, zero + end.0), hosts }
+}
+
+/// What a run yielded, in the records that every world makes.
+pub(crate) fn output(network: &Network, outcome: Outcome) -> RunOutput {
+    let took = Duration(outcome.virtual_time.0);
+    RunOutput { records: outcome.records, took }.across(&record(network, &outcome.ports))
+}
+
+/// What went through the network's ports.
+fn record(network: &Network, ports: &[Counters]) -> NetworkRecord {
+    let port = |(index, counters): (u32, &Counters)| PortRecord {
+        name: network.port_name(index).unwrap_or_default(),
+        packets: counters.packets,
+        bytes: counters.bytes,
+        marked: counters.marked,
+        duplicated: counters.duplicated,
+        drops: counters.drops_by_reason().map(|(reason, count)| (reason.to_string(), count)).collect(),
+    };
+    NetworkRecord::notable(&network.name, (0..).zip(ports).map(port).collect(), BUSIEST)
+}
+
+/// The network of a measurement.
+pub(crate) fn network_of<'p>(plan: &'p Plan, turn: &Turn<'_>) -> Result<&'p Network, Error> {
+    let name = turn.measurement.across.as_deref().unwrap_or_default();
+    let missing = || Error::input(format!("line {}: there is no network `{name}`", turn.measurement.line));
+    plan.networks.iter().find(|network| network.name == name).ok_or_else(missing)
+}
+
+pub(crate) const fn scene<'s>(network: &'s Network, turn: &Turn<'s>) -> Scene<'s> {
+    let (measurement, index, run) = (turn.measurement, turn.index, turn.run);
+    let limits = Limits { virtual_time: Duration(86_400_000_000_000), steps_an_instant: 4_000_000 };
+    Scene { network, measurement, index, run, warmup: !turn.counted, seed: turn.seed, limits }
+}

@@ -1,0 +1,88 @@
+//! What a format of events is, and what all that are read or written have in common.
+
+use crate::exit::{Error, Result};
+use crate::flags;
+use stackline_core::trace::Import;
+use stackline_events::Table;
+use stackline_exchange::Imported;
+use stackline_runs::events::{Intake, Log, rename_hosts};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// A format that is read.
+pub(crate) struct Importer {
+    /// Its name, as `--as` takes it.
+    pub(crate) name: &'static str,
+    /// Whether a log looks like it: its name and its first bytes, [`LOOKED_AT`] of them where there are so many.
+    pub(crate) recognises: fn(&str, &[u8]) -> bool,
+    /// Reads all of a log into a run. What in it is no event is counted and ends nothing.
+    pub(crate) import: fn(Log<'_>, &mut Intake, &mut Shared) -> Result<Import>,
+}
+
+/// What logs that are imported together know of one another.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// Connections of the run and of captures so far.
+    pub(super) connections: Option<stackline_exchange::capture::Options>,
+}
+
+/// A format that is written.
+pub(crate) struct Exporter {
+    /// Where it was asked for: `None`, standard output, or a file.
+    pub(crate) flag: fn(&flags::Export) -> Option<&Option<PathBuf>>,
+    /// Writes a run's events; in the reference's time when that is asked for. How many.
+    pub(crate) export: fn(&Path, bool, &mut dyn Write) -> Result<u64>,
+}
+
+/// Puts what another tool's file gave into a run, and reports what became of it.
+pub(super) fn take(format: &str, log: &Log<'_>, bytes: u64, imported: Imported, into: &mut Intake) -> Result<Import> {
+    let mut import = Import { source: log.name.to_owned(), form: format.to_owned(), bytes, ..Import::default() };
+    put(log, imported.table, into, &mut import)?;
+    report(imported.mistakes, &mut import);
+    Ok(import)
+}
+
+/// Some events of it.
+pub(super) fn put(log: &Log<'_>, mut table: Table, into: &mut Intake, import: &mut Import) -> Result<()> {
+    if let Some(host) = log.host {
+        rename_hosts(&mut table, host);
+    }
+    import.events += table.len() as u64;
+    Ok(into.push(&table)?)
+}
+
+/// What could not be read.
+pub(super) fn report((count, words): (u64, Vec<String>), import: &mut Import) {
+    if count > 0 {
+        import.refused.insert("not read".to_owned(), count);
+    }
+    import.notes.extend(words.into_iter().map(|what| format!("{}: {what}", import.source)));
+}
+
+/// Another tool's file, which is read whole: most of it.
+const LARGEST: u64 = 1 << 30;
+
+/// All of it.
+pub(super) fn whole(log: &mut Log<'_>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let unread = |cause| {
+        Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check the file and who may read it")
+    };
+    log.bytes.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unread)?;
+    if bytes.len() as u64 > LARGEST {
+        let what = format!("{} is larger than 1 GiB, the most that is read of this form", log.name);
+        return Err(Error::input(what).hint("import it in parts; the text form and captures have no such limit"));
+    }
+    Ok(bytes)
+}
+
+pub(super) fn unread(log: &Log<'_>, cause: &stackline_exchange::Error) -> Error {
+    Error::input(format!("{} cannot be imported: {cause}", log.name)).hint("`--as FORM` says what it is")
+}
+
+pub(super) fn unwritten(cause: impl std::fmt::Display) -> Error {
+    Error::environment(format!("the events cannot be written: {cause}")).hint("check that the disk is not full")
+}
+
+/// Bytes at the beginning of a log that say what it is.
+pub(crate) const LOOKED_AT: usize = 4096;

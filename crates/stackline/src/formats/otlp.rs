@@ -1,0 +1,48 @@
+//! Spans of OpenTelemetry: protobuf or JSON in, both out.
+
+use super::format::{Exporter, Importer, take, unread, unwritten, whole};
+use crate::exit::Result;
+use crate::loaded::Loaded;
+use stackline_exchange::otlp::{self, messages::TracesData};
+use std::path::Path;
+
+/// JSON says so in its first object; protobuf cannot be told from anything, so its name has to.
+pub(super) const FROM: Importer = Importer {
+    name: "otlp",
+    recognises: |name, first| {
+        let json =
+            first.trim_ascii_start().starts_with(b"{") && first.windows(15).any(|some| some == b"\"resourceSpans\"");
+        json || name.ends_with(".otlp")
+    },
+    import: |mut log, into, _| {
+        let bytes = whole(&mut log)?;
+        let read = otlp::read(&bytes).map_err(|cause| unread(&log, &cause))?;
+        take("otlp", &log, bytes.len() as u64, read, into)
+    },
+};
+
+pub(super) const PROTOBUF: Exporter = Exporter {
+    flag: |flags| flags.otlp.as_ref(),
+    export: |run, _, to| {
+        let (data, count) = spans(run)?;
+        to.write_all(&otlp::protobuf(&data)).map_err(unwritten)?;
+        Ok(count)
+    },
+};
+
+pub(super) const JSON: Exporter = Exporter {
+    flag: |flags| flags.otlp_json.as_ref(),
+    export: |run, _, to| {
+        let (data, count) = spans(run)?;
+        let text = otlp::json(&data).map_err(unwritten)?;
+        writeln!(to, "{text}").map_err(unwritten)?;
+        Ok(count)
+    },
+};
+
+/// Lifelines as spans, and how many events are on them.
+fn spans(run: &Path) -> Result<(TracesData, u64)> {
+    let loaded = Loaded::open(run)?;
+    let data = otlp::spans(&loaded.lifelines, &loaded.events);
+    Ok((data, loaded.lifelines.passages.len() as u64))
+}

@@ -1,0 +1,15 @@
+//! stackline's binary form, as its clients write it.
+
+use super::format::{Exporter, Importer};
+use stackline_runs::events::{Merged, begins_tape, export_tape, import_tape};
+
+pub(super) const FROM: Importer = Importer {
+    name: "tape",
+    recognises: |_, first| begins_tape(first),
+    import: |log, into, _| Ok(import_tape(log, into)?),
+};
+
+pub(super) const TO: Exporter = Exporter {
+    flag: |flags| flags.tape.as_ref(),
+    export: |run, reference, to| Ok(export_tape(Merged::of(run, reference)?, to)?),
+};

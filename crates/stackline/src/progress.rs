@@ -1,0 +1,38 @@
+//! How far a command's runs are, as a bar on a terminal; elsewhere nothing.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use stackline_core::course::Turn;
+use stackline_core::plan::Plan;
+use stackline_runner::Progress;
+use std::io::{IsTerminal, stderr};
+
+/// A bar with the measurement beside it.
+pub(crate) struct Bar(ProgressBar);
+
+impl Bar {
+    /// Of all counted runs of a plan.
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
+        let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(runs), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} runs  {wide_msg}") {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+}
+
+impl Progress for Bar {
+    fn begin(&mut self, turn: &Turn<'_>) {
+        let text = &turn.measurement.text;
+        self.0.set_message(if turn.counted { text.clone() } else { format!("warm-up: {text}") });
+    }
+
+    fn advance(&mut self) {
+        self.0.inc(1);
+    }
+
+    fn finish(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
