@@ -25,11 +25,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("analyze", &["core", "events", "model"]),
     ("exchange", &["core", "events", "analyze"]),
     ("report", &["core", "events", "analyze"]),
+    ("papers", &["core", "net", "proto"]),
     (
         "stackline",
         &[
             "core", "spec", "net", "proto", "transfer", "model", "sim", "emu", "monitor", "live", "events", "runs",
-            "analyze", "exchange", "report",
+            "analyze", "exchange", "report", "papers",
         ],
     ),
 ];

@@ -15,7 +15,7 @@ use super::profile::{Host, Profiles};
 use crate::exit::{Exit, Result};
 use crate::flags;
 use crate::output;
-use stackline_model::blast::{Costs, Strategy};
+use stackline_papers::blast::formulas::{Costs, Strategy};
 use stackline_report::paper::{Exhibit, Paper, Row};
 
 /// D of Figures 5 and 6.

@@ -2,8 +2,8 @@
 
 use crate::exit::{Error, Result};
 use stackline_core::network::{Network, Rate};
-use stackline_model::blast::Costs;
-use stackline_model::blast::costs::Sizes;
+use stackline_papers::blast::formulas::Costs;
+use stackline_papers::blast::formulas::costs::Sizes;
 use stackline_spec::{Context, Overrides};
 
 /// Two SUN workstations with 3-Com interfaces, as networks.

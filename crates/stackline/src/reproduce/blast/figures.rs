@@ -3,8 +3,8 @@
 use super::tables::{error_free, way};
 use super::{Case, Hosts, Line, PACKETS, Quantity, Sheet, Way};
 use crate::reproduce::profile::Host;
-use stackline_model::blast::expected::{self, Curve as Mean};
-use stackline_model::blast::{Costs, Lossy, Protocol, Strategy, deviation};
+use stackline_papers::blast::formulas::expected::{self, Curve as Mean};
+use stackline_papers::blast::formulas::{Costs, Lossy, Protocol, Strategy, deviation};
 use stackline_report::paper::{Printed, Row};
 
 /// N of Figure 4.

@@ -3,7 +3,7 @@
 use super::Sheet;
 use crate::reproduce::here::{Here, Standalone};
 use stackline_core::units::time;
-use stackline_model::blast::Protocol;
+use stackline_papers::blast::formulas::Protocol;
 use stackline_report::paper::{Measured, Row};
 
 /// Fills in what was measured, and says where it was not, and why.

@@ -3,8 +3,8 @@
 use super::{Case, Hosts, Line, Quantity, Sheet, Way};
 use crate::reproduce::here::NUMBERS;
 use crate::reproduce::profile::Host;
-use stackline_model::blast::elapsed::{sliding_window_printed, utilisation, utilisation_limit};
-use stackline_model::blast::{Costs, Protocol, Strategy, naive};
+use stackline_papers::blast::formulas::elapsed::{sliding_window_printed, utilisation, utilisation_limit};
+use stackline_papers::blast::formulas::{Costs, Protocol, Strategy, naive};
 use stackline_report::paper::{Printed, Row};
 
 /// The last row of Table 2.

@@ -67,7 +67,7 @@ pub fn crossing(packets: u32, saw: Curve, full: Curve) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blast::close;
+    use crate::blast::formulas::close;
 
     const ONE: f64 = 5.87e-3;
     const ALL: f64 = 172.82e-3;

@@ -7,8 +7,6 @@
 //! To(1) + Tr, until it is answered; the answer says what is missing, and that is sent as a blast of its own.
 
 use super::{Costs, Protocol, any_lost};
-use alloc::vec;
-use alloc::vec::Vec;
 
 /// What is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

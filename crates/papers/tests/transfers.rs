@@ -1,4 +1,4 @@
-//! Transfers on bare machines against the formulas of Zwaenepoel 1985 (`stackline-model`).
+//! Transfers on bare machines against the formulas of Zwaenepoel 1985 (`blast::formulas`).
 #![allow(clippy::unwrap_used, reason = "what a helper cannot do fails the test")]
 
 #[path = "common/suns.rs"]
@@ -7,9 +7,9 @@ mod suns;
 use stackline_core::network::{Interface, Loss, Network};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
-use stackline_model::blast::{Lossy, Moments, Protocol};
+use stackline_papers::blast::formulas::{Lossy, Moments, Protocol};
+use stackline_papers::blast::transfers::{Enough, Experiment, Statistics};
 use stackline_proto::blast::{Options, Strategy};
-use stackline_sim::transfers::{Enough, Experiment, Statistics};
 use suns::{ANSWER, DATA, STANDALONE, STRATEGIES, V_KERNEL, costs, experiment, suns, whole};
 
 #[test]

@@ -1,7 +1,7 @@
 //! Transfers on bare machines under loss, as precisely as the paper's claims want it: mean within 1 percent and standard
 //! deviation within 5 percent of the model's exact ones, over at least 10,000 transfers. It fails where they are not.
 //!
-//! `cargo bench -p stackline-sim --bench transfers` takes some seconds; everything it prints but the last column is the same
+//! `cargo bench -p stackline-papers --bench transfers` takes some seconds; everything it prints but the last column is the same
 //! each time.
 
 #[path = "../tests/common/suns.rs"]
@@ -11,9 +11,9 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
-use stackline_model::blast::{Lossy, Moments, Protocol};
+use stackline_papers::blast::formulas::{Lossy, Moments, Protocol};
+use stackline_papers::blast::transfers::Enough;
 use stackline_proto::blast::Options;
-use stackline_sim::transfers::Enough;
 use suns::{DATA, STRATEGIES, V_KERNEL, costs, experiment, suns, whole};
 
 const PACKETS: u32 = 64;

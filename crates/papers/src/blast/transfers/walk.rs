@@ -2,7 +2,7 @@
 //! from a machine to an interface. It draws nothing: whoever asks for it says of each packet that arrives whether it is lost.
 
 use super::Experiment;
-use crate::error::{Error, Result};
+use stackline_core::error::{Error, Result};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Ecn, Network, Packet, Payload, Segments};

@@ -3,9 +3,9 @@
 
 use stackline_core::network::{Host, Interface, Link, Network, Rate};
 use stackline_core::time::Duration;
-use stackline_model::blast::{self as model, Costs};
+use stackline_papers::blast::formulas::{self as model, Costs};
+use stackline_papers::blast::transfers::Experiment;
 use stackline_proto::blast::{Options, Strategy};
-use stackline_sim::transfers::Experiment;
 
 pub(crate) const DATA: u32 = 1024;
 pub(crate) const ANSWER: u32 = 64;

@@ -55,7 +55,7 @@ pub fn full_nak_low_loss(packets: u32, error_free: f64, interval: f64, pn: f64) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blast::close;
+    use crate::blast::formulas::close;
 
     const ALL: f64 = 172.82e-3;
 

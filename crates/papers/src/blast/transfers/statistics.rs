@@ -3,7 +3,7 @@
 use super::Experiment;
 use super::gaps::Gaps;
 use super::walk::{Transfer, walk};
-use crate::error::{Error, Result};
+use stackline_core::error::{Error, Result};
 use stackline_core::random::Seed;
 use std::collections::BTreeMap;
 

@@ -1,13 +1,13 @@
 //! Tables 1 and 2 of Zwaenepoel 1985 as they are today: the stand-alone programs over a virtual link, beside what the
 //! paper's formulas give for the machines of then.
 //!
-//! `cargo run --release -p stackline-transfer --example standalone [RUNS [SENDER RECEIVER]]`: without interfaces, in a
+//! `cargo run --release -p stackline-papers --example standalone [RUNS [SENDER RECEIVER]]`: without interfaces, in a
 //! network of its own, for which no rights are needed where users may make namespaces.
 
-#[path = "../benches/room/mod.rs"]
+#[path = "../../transfer/benches/room/mod.rs"]
 mod room;
 
-use stackline_model::blast::{Costs as Then, Protocol};
+use stackline_papers::blast::formulas::{Costs as Then, Protocol};
 use stackline_transfer::standalone::{Costs, Elapsed, Program, Sample, Setup, costs, elapsed};
 use std::error::Error;
 use std::process::ExitCode;

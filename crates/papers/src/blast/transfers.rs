@@ -27,7 +27,7 @@ mod walk;
 pub use statistics::{Enough, Statistics};
 pub use walk::Transfer;
 
-use crate::error::{Error, Result};
+use stackline_core::error::{Error, Result};
 use stackline_core::network::{Loss, Network};
 use stackline_core::time::Duration;
 use stackline_net::Node;
