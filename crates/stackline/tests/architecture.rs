@@ -25,12 +25,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("analyze", &["core", "events", "model"]),
     ("exchange", &["core", "events", "analyze"]),
     ("report", &["core", "events", "analyze"]),
-    ("papers", &["core", "net", "proto"]),
+    ("papers", &["core", "spec", "net", "proto", "emu", "transfer", "report"]),
     (
         "stackline",
         &[
-            "core", "spec", "net", "proto", "transfer", "model", "sim", "emu", "monitor", "live", "events", "runs",
-            "analyze", "exchange", "report", "papers",
+            "core", "spec", "net", "proto", "model", "sim", "emu", "monitor", "live", "events", "runs", "analyze",
+            "exchange", "report", "papers",
         ],
     ),
 ];

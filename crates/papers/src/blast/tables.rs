@@ -1,11 +1,11 @@
 //! Section 2.1 and Tables 1 to 3: transfers without an error.
 
-use super::{Case, Hosts, Line, Quantity, Sheet, Way};
-use crate::reproduce::here::NUMBERS;
-use crate::reproduce::profile::Host;
-use stackline_papers::blast::formulas::elapsed::{sliding_window_printed, utilisation, utilisation_limit};
-use stackline_papers::blast::formulas::{Costs, Protocol, Strategy, naive};
-use stackline_report::paper::{Printed, Row};
+use super::case::{Case, Hosts, Line, Method, NUMBERS, Sheet};
+use super::formulas::elapsed::{sliding_window_printed, utilisation, utilisation_limit};
+use super::formulas::{Costs, Protocol, Strategy, naive};
+use super::printed::printed;
+use super::profile::Host;
+use stackline_report::paper::Row;
 
 /// The last row of Table 2.
 pub(super) const OBSERVED: &str = "Observed elapsed time";
@@ -16,29 +16,23 @@ pub(super) fn sheets(hosts: &Hosts) -> Vec<Sheet> {
 }
 
 /// What moves the packets of a protocol without an error, and on which host.
-pub(super) const fn way(protocol: Protocol) -> (Way, Host) {
+pub(super) const fn method(protocol: Protocol) -> (Method, Host) {
     match protocol {
-        Protocol::StopAndWait => (Way::StopAndWait, Host::Standalone),
-        Protocol::SlidingWindow => (Way::SlidingWindow, Host::Standalone),
-        Protocol::Blast => (Way::Blast(Strategy::Full), Host::Standalone),
-        Protocol::DoubleBuffered => (Way::Blast(Strategy::Full), Host::StandaloneDouble),
+        Protocol::StopAndWait => (Method::StopAndWait, Host::Standalone),
+        Protocol::SlidingWindow => (Method::SlidingWindow, Host::Standalone),
+        Protocol::Blast => (Method::Blast(Strategy::Full), Host::Standalone),
+        Protocol::DoubleBuffered => (Method::Blast(Strategy::Full), Host::StandaloneDouble),
     }
-}
-
-/// A transfer without an error.
-pub(super) const fn error_free(way: Way, host: Host, packets: u32) -> Case {
-    // An answer that is never late needs no interval; one second is beyond all of these.
-    Case { host, way, packets, loss: 0.0, interval: 1.0, quantity: Quantity::Mean }
 }
 
 /// Section 2.1: 64 kilobytes when only the network takes time.
 fn alone() -> Sheet {
     let costs = &Costs::NETWORK;
-    let row = |subject: &str, text, formula: fn(&Costs, u32) -> f64, printed| Line {
+    let row = |subject: &str, formula: fn(&Costs, u32) -> f64| Line {
         row: Row {
             subject: subject.into(),
             packets: Some(64),
-            printed: Some(Printed::Here(text, printed)),
+            printed: Some(printed("Section 2.1", subject, Some(64))),
             formula: Some(formula(costs, 64)),
             ..Row::default()
         },
@@ -50,9 +44,9 @@ fn alone() -> Sheet {
         subject: "protocol",
         digits: 3,
         lines: vec![
-            row(Protocol::StopAndWait.name(), "57.024", naive::stop_and_wait, 57.024e-3),
-            row(Protocol::SlidingWindow.name(), "55.764", naive::sliding_window, 55.764e-3),
-            row(Protocol::Blast.name(), "52.551", naive::blast, 52.551e-3),
+            row(Protocol::StopAndWait.name(), naive::stop_and_wait),
+            row(Protocol::SlidingWindow.name(), naive::sliding_window),
+            row(Protocol::Blast.name(), naive::blast),
         ],
         notes: Vec::new(),
     }
@@ -62,23 +56,20 @@ fn alone() -> Sheet {
 fn table_1(hosts: &Hosts) -> Sheet {
     let protocols = [Protocol::StopAndWait, Protocol::SlidingWindow, Protocol::Blast];
     let line = |(protocol, packets): (Protocol, u32)| {
-        let (way, host) = way(protocol);
+        let (method, host) = method(protocol);
         let formula = protocol.elapsed(&Costs::STANDALONE, packets);
-        let printed = sliding_window_printed(&Costs::STANDALONE, packets);
+        let as_printed = sliding_window_printed(&Costs::STANDALONE, packets);
         let short = protocol == Protocol::SlidingWindow && packets == 1;
         let row = Row {
             subject: protocol.name().into(),
             packets: Some(packets),
-            printed: Some(match (protocol, packets) {
-                (Protocol::StopAndWait, 1) => Printed::Here("4.08", 4.08e-3),
-                _ => Printed::Lost,
-            }),
-            as_printed: short.then_some(printed),
+            printed: Some(printed("Table 1", protocol.name(), Some(packets))),
+            as_printed: short.then_some(as_printed),
             formula: Some(formula),
             profile: Some(protocol.elapsed(&hosts.standalone, packets)),
             ..Row::default()
         };
-        Line { row, case: Some(error_free(way, host, packets)) }
+        Line { row, case: Some(Case::error_free(method, host, packets)) }
     };
     let cases = protocols.into_iter().flat_map(|protocol| NUMBERS.map(|packets| (protocol, packets)));
     Sheet {
@@ -115,14 +106,13 @@ fn utilisations() -> String {
 
 /// Table 2: what one reliable exchange is made of.
 fn table_2(hosts: &Hosts) -> Sheet {
-    let printed = ["1.35", "0.82", "1.35", "0.17", "0.05", "0.17"];
     let paper = Costs::STANDALONE.breakdown();
-    let steps = paper.iter().zip(hosts.standalone.breakdown()).zip(printed);
+    let steps = paper.iter().zip(hosts.standalone.breakdown());
     let mut lines: Vec<Line> = steps
-        .map(|((paper, profile), printed)| Line {
+        .map(|(paper, profile)| Line {
             row: Row {
                 subject: paper.what.into(),
-                printed: Some(Printed::Here(printed, paper.time_s)),
+                printed: Some(printed("Table 2", paper.what, None)),
                 profile: Some(profile.time_s),
                 ..Row::default()
             },
@@ -132,20 +122,20 @@ fn table_2(hosts: &Hosts) -> Sheet {
     let sum = Protocol::StopAndWait.elapsed(&Costs::STANDALONE, 1);
     let total = Row {
         subject: "Total".into(),
-        printed: Some(Printed::Here("3.91", 3.91e-3)),
+        printed: Some(printed("Table 2", "Total", None)),
         formula: Some(sum),
         profile: Some(hosts.standalone.breakdown().iter().map(|step| step.time_s).sum()),
         ..Row::default()
     };
     let observed = Row {
         subject: OBSERVED.into(),
-        printed: Some(Printed::Here("4.08", 4.08e-3)),
+        printed: Some(printed("Table 2", OBSERVED, None)),
         formula: Some(sum),
         profile: Some(Protocol::StopAndWait.elapsed(&hosts.standalone, 1)),
         ..Row::default()
     };
     lines.push(Line { row: total, case: None });
-    lines.push(Line { row: observed, case: Some(error_free(Way::StopAndWait, Host::Standalone, 1)) });
+    lines.push(Line { row: observed, case: Some(Case::error_free(Method::StopAndWait, Host::Standalone, 1)) });
     let copying: f64 = paper.iter().filter(|step| step.copying).map(|step| step.time_s).sum();
     let share = |part: f64| format!("{:.0} %", 100.0 * part / 4.08e-3);
     Sheet {
@@ -168,16 +158,12 @@ fn table_3(hosts: &Hosts) -> Sheet {
         let row = Row {
             subject: "MoveTo".into(),
             packets: Some(packets),
-            printed: Some(match packets {
-                1 => Printed::Here("5.9", 5.9e-3),
-                64 => Printed::Here("173", 173e-3),
-                _ => Printed::Lost,
-            }),
+            printed: Some(printed("Table 3", "MoveTo", Some(packets))),
             formula: Some(Protocol::Blast.elapsed(&Costs::V_KERNEL, packets)),
             profile: Some(Protocol::Blast.elapsed(&hosts.kernel, packets)),
             ..Row::default()
         };
-        Line { row, case: Some(error_free(Way::Blast(Strategy::Full), Host::Kernel, packets)) }
+        Line { row, case: Some(Case::error_free(Method::Blast(Strategy::Full), Host::Kernel, packets)) }
     };
     Sheet {
         name: "Table 3",

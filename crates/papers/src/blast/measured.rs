@@ -1,21 +1,22 @@
-//! The column `here` and what has to be said of it, from what was measured on this machine.
+//! The column `here` and its notes, from what was measured on this machine.
 
-use super::Sheet;
-use crate::reproduce::here::{Here, Standalone};
+use super::case::Sheet;
+use super::formulas::Protocol;
+use super::measure::{Measurements, Standalone};
+use super::tables::OBSERVED;
 use stackline_core::units::time;
-use stackline_papers::blast::formulas::Protocol;
 use stackline_report::paper::{Measured, Row};
 
 /// Fills in what was measured, and says where it was not, and why.
-pub(super) fn fill(sheets: &mut [Sheet], here: &Here) {
+pub(super) fn fill(sheets: &mut [Sheet], measurements: &Measurements) {
     for sheet in sheets {
-        match (sheet.name, &here.standalone, &here.moves) {
+        match (sheet.name, &measurements.standalone, &measurements.moves) {
             ("Table 1", Ok(standalone), _) => {
                 rows(sheet, |row| find(standalone, &row.subject, row.packets?));
                 sheet.notes.push(ratios(standalone));
             }
             ("Table 2", Ok(standalone), _) => {
-                rows(sheet, |row| (row.subject == super::tables::OBSERVED).then_some(standalone.observed));
+                rows(sheet, |row| (row.subject == OBSERVED).then_some(standalone.observed));
                 sheet.notes.push(parts(standalone));
             }
             ("Table 3", _, Ok(moves)) => {

@@ -1,16 +1,17 @@
 //! Figures 4 to 6 as rows: elapsed time against N, expected time and standard deviation against the loss probability.
 
-use super::tables::{error_free, way};
-use super::{Case, Hosts, Line, PACKETS, Quantity, Sheet, Way};
-use crate::reproduce::profile::Host;
-use stackline_papers::blast::formulas::expected::{self, Curve as Mean};
-use stackline_papers::blast::formulas::{Costs, Lossy, Protocol, Strategy, deviation};
+use super::case::{Case, Hosts, Line, Method, PACKETS, Quantity, Sheet};
+use super::formulas::expected::{self, Curve as Mean};
+use super::formulas::{Costs, Lossy, Protocol, Strategy, deviation};
+use super::profile::Host;
+use super::tables::method;
 use stackline_report::paper::{Printed, Row};
 
 /// N of Figure 4.
 const NUMBERS: [u32; 6] = [1, 8, 16, 32, 48, 64];
 /// pn of Figures 5 and 6.
 const LOSSES: [f64; 4] = [1e-5, 1e-4, 1e-3, 1e-2];
+
 /// All three.
 pub(super) fn sheets(hosts: &Hosts) -> Vec<Sheet> {
     vec![figure_4(hosts), figure_5(hosts), figure_6(hosts)]
@@ -18,7 +19,7 @@ pub(super) fn sheets(hosts: &Hosts) -> Vec<Sheet> {
 
 fn figure_4(hosts: &Hosts) -> Sheet {
     let line = |(protocol, packets): (Protocol, u32)| {
-        let (way, host) = way(protocol);
+        let (method, host) = method(protocol);
         let costs = match host {
             Host::StandaloneDouble => &hosts.standalone_double,
             Host::Standalone | Host::Kernel => &hosts.standalone,
@@ -31,7 +32,7 @@ fn figure_4(hosts: &Hosts) -> Sheet {
             profile: Some(protocol.elapsed(costs, packets)),
             ..Row::default()
         };
-        Line { row, case: Some(error_free(way, host, packets)) }
+        Line { row, case: Some(Case::error_free(method, host, packets)) }
     };
     let cases = Protocol::ALL.into_iter().flat_map(|protocol| NUMBERS.map(|packets| (protocol, packets)));
     Sheet {
@@ -98,11 +99,11 @@ fn figure_5(hosts: &Hosts) -> Sheet {
             profile: curve.time(&hosts.kernel, loss),
             ..Row::default()
         };
-        let way = match curve.protocol {
-            Protocol::StopAndWait => Way::StopAndWait,
-            _ => Way::Blast(Strategy::Full),
+        let method = match curve.protocol {
+            Protocol::StopAndWait => Method::StopAndWait,
+            _ => Method::Blast(Strategy::Full),
         };
-        let case = Case { host: Host::Kernel, way, packets: PACKETS, loss, interval, quantity: Quantity::Mean };
+        let case = Case { host: Host::Kernel, method, packets: PACKETS, loss, interval, quantity: Quantity::Mean };
         Line { row, case: Some(case) }
     };
     let cases = Expected::ALL.into_iter().flat_map(|curve| LOSSES.map(|loss| (curve, loss)));
@@ -171,8 +172,8 @@ fn figure_6(hosts: &Hosts) -> Sheet {
             profile: deviation(strategy, &hosts.kernel, factor, loss),
             ..Row::default()
         };
-        let way = Way::Blast(strategy);
-        let case = Case { host: Host::Kernel, way, packets: PACKETS, loss, interval, quantity: Quantity::Deviation };
+        let method = Method::Blast(strategy);
+        let case = Case { host: Host::Kernel, method, packets: PACKETS, loss, interval, quantity: Quantity::Deviation };
         Line { row, case: Some(case) }
     };
     let cases = INTERVALS.into_iter().flat_map(|factor| {

@@ -1,13 +1,13 @@
 //! The host profiles of a paper: networks in the language, and the costs that their hosts and links stand for.
 
-use crate::exit::{Error, Result};
+use super::formulas::Costs;
+use super::formulas::costs::Sizes;
+use stackline_core::error::{Error, Result};
 use stackline_core::network::{Network, Rate};
-use stackline_papers::blast::formulas::Costs;
-use stackline_papers::blast::formulas::costs::Sizes;
 use stackline_spec::{Context, Overrides};
 
 /// Two SUN workstations with 3-Com interfaces, as networks.
-pub(super) const TEXT: &str = include_str!("../../profiles/sun.stackline");
+pub(super) const TEXT: &str = include_str!("../../data/blast.stackline");
 
 /// The profiles by what they are.
 pub(super) struct Profiles {

@@ -1,21 +1,18 @@
-//! The column `here`: the paper's programs on this machine, in a process of its own that leaves the machine's network.
+//! The paper's programs on this machine, in a process of its own that leaves the machine's network.
 //!
 //! Table 1 is three busy-waiting programs on raw frames, Table 3 is MoveTo over UDP; both between two threads, over the
 //! loopback interface of a network that nobody else uses. What cannot be measured has its reason in its place.
 
-use crate::exit::{Exit, Result};
-use crate::{flags, output};
+use super::case::NUMBERS;
 use serde::{Deserialize, Serialize};
+use stackline_core::error::{Error, Result};
 use stackline_emu::testbed;
 use stackline_report::paper::Measured;
 use stackline_transfer::ikp::{self, Client, Segments, Server};
 use stackline_transfer::standalone::{self, Program, Sample, Setup};
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
-/// N of Tables 1 and 3.
-pub(super) const NUMBERS: [u32; 4] = [1, 4, 16, 64];
 /// Bytes of a packet.
 const PACKET: usize = standalone::DATA;
 /// The one interface there is.
@@ -23,7 +20,7 @@ const LOOPBACK: &str = "lo";
 
 /// What was measured, or why not.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Here {
+pub(super) struct Measurements {
     pub(super) standalone: std::result::Result<Standalone, String>,
     pub(super) moves: std::result::Result<Vec<(u32, Measured)>, String>,
 }
@@ -39,42 +36,40 @@ pub(super) struct Standalone {
     pub(super) observed: Measured,
 }
 
-impl Here {
+impl Measurements {
+    /// What the measuring process printed, or why it printed nothing.
+    pub(super) fn read(output: std::result::Result<&[u8], &String>) -> Self {
+        output.map_or_else(
+            |reason| Self::none(reason),
+            |output| {
+                serde_json::from_slice(output).unwrap_or_else(|error| {
+                    Self::none(&format!("what the measuring process said is not understood: {error}"))
+                })
+            },
+        )
+    }
+
     /// Why nothing at all was measured.
     fn none(reason: &str) -> Self {
         Self { standalone: Err(reason.into()), moves: Err(reason.into()) }
     }
 }
 
-/// Measures in another process.
-pub(super) fn here(runs: u32) -> Here {
-    let child = std::env::current_exe().and_then(|program| {
-        let runs = runs.to_string();
-        Command::new(program).args(["measure", "--runs", &runs]).stdin(Stdio::null()).stderr(Stdio::null()).output()
-    });
-    match child {
-        Ok(child) if child.status.success() => serde_json::from_slice(&child.stdout)
-            .unwrap_or_else(|error| Here::none(&format!("what the measuring process said is not understood: {error}"))),
-        Ok(child) => Here::none(&format!("the measuring process ended with {}", child.status)),
-        Err(error) => Here::none(&format!("the measuring process cannot be started: {error}")),
-    }
-}
-
-/// `stackline measure`: that process. It has one thread yet.
-pub(crate) fn measure(flags: &flags::Measure) -> Result {
-    let runs = flags.runs.max(1);
-    let here = match testbed::isolate() {
-        Ok(()) => Here {
+/// Runs the programs so often. It leaves the network of this process.
+pub(super) fn measure(runs: u32) -> Result<serde_json::Value> {
+    let runs = runs.max(1);
+    let measurements = match testbed::isolate() {
+        Ok(()) => Measurements {
             standalone: standalone(runs).map_err(|halt| halt.to_string()),
             moves: moves(runs).map_err(|error| error.to_string()),
         },
         Err(refusal) => {
             let hint = refusal.hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
-            Here::none(&format!("{}{hint}", refusal.message))
+            Measurements::none(&format!("{}{hint}", refusal.message))
         }
     };
-    output::json(&here, false)?;
-    Ok(Exit::Done)
+    serde_json::to_value(measurements)
+        .map_err(|error| Error::measurement(format!("the times cannot be written as JSON: {error}")))
 }
 
 fn standalone(runs: u32) -> std::result::Result<Standalone, standalone::Halt> {

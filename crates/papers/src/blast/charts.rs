@@ -1,7 +1,7 @@
 //! Figures 4 to 6 as pictures: the formulas with the paper's costs as lines, what was simulated as points.
 
 use super::figures::{Expected, INTERVALS, deviation, multiple};
-use stackline_papers::blast::formulas::{Costs, Protocol, Strategy};
+use super::formulas::{Costs, Protocol, Strategy};
 use stackline_report::chart::{Axis, Chart, Curve, Scale};
 use stackline_report::paper::{Paper, Row};
 
