@@ -15,9 +15,9 @@ pub struct Paper {
     pub profile: &'static str,
     /// Makes its tables and figures again.
     pub reproduce: fn(&Settings<'_>) -> Result<Reproduction>,
-    /// Runs its programs on this machine, so often, and gives their times as JSON. It leaves the machine's network, so
-    /// the process has one thread and does nothing else.
-    pub measure: fn(u32) -> Result<serde_json::Value>,
+    /// Runs its programs on this machine, so often, and gives their times as JSON; nothing where it has none. It may leave
+    /// the machine's network, so its process has one thread and does nothing else.
+    pub measure: Option<fn(u32) -> Result<serde_json::Value>>,
 }
 
 /// How a paper is made again.

@@ -22,7 +22,9 @@ pub(crate) fn reproduce(flags: &flags::Reproduce) -> Result {
 
 /// `stackline measure`: the process that measures. It has one thread yet.
 pub(crate) fn measure(flags: &flags::Measure) -> Result {
-    output::json(&(find(&flags.paper)?.measure)(flags.runs)?, false)?;
+    let paper = find(&flags.paper)?;
+    let measure = paper.measure.ok_or_else(|| Error::input(format!("{} has no programs to measure", paper.name)))?;
+    output::json(&measure(flags.runs)?, false)?;
     Ok(Exit::Done)
 }
 
@@ -48,7 +50,7 @@ fn list(flags: &flags::Reproduce) -> Result {
 /// Makes a paper again and prints it.
 fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
     flags.pictures.as_deref().map_or(Ok(()), directory)?;
-    let measured = (flags.runs > 0).then(|| measured(paper, flags.runs));
+    let measured = (flags.runs > 0 && paper.measure.is_some()).then(|| measured(paper, flags.runs));
     let bar = bar();
     let progress = |done: usize, all: usize| {
         bar.set_length(all as u64);

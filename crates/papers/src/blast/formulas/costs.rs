@@ -84,7 +84,7 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blast::formulas::close;
+    use crate::blast::formulas::testing::close;
 
     #[test]
     fn the_sum_of_table_2() {

@@ -3,7 +3,7 @@
 //! To(D) and Tr in seconds; pc = 1 - (1 - pn)^(D+1). `None` unless 0 <= pn < 1. All four strategies are in
 //! [`exact`](super::exact).
 
-use super::any_lost;
+use super::loss::any_lost;
 
 /// The chance that an attempt fails, where some succeed.
 fn failing(packets: u32, pn: f64) -> Option<f64> {
@@ -55,7 +55,7 @@ pub fn full_nak_low_loss(packets: u32, error_free: f64, interval: f64, pn: f64) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blast::formulas::close;
+    use crate::blast::formulas::testing::close;
 
     const ALL: f64 = 172.82e-3;
 

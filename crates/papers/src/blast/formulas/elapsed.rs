@@ -3,7 +3,7 @@
 //! The processors copy and do nothing else meanwhile; an interface has one buffer for sending, or two. The paper leaves
 //! the latency out here; it is counted where [`Costs::latency`] is not zero. Nothing takes no time.
 
-use super::Costs;
+use super::costs::Costs;
 
 /// What Figure 4 draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

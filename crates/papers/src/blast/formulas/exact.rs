@@ -6,7 +6,9 @@
 //! all is sent again. With partial and selective retransmission the last packet is repeated alone, each time after
 //! To(1) + Tr, until it is answered; the answer says what is missing, and that is sent as a blast of its own.
 
-use super::{Costs, Protocol, any_lost};
+use super::costs::Costs;
+use super::elapsed::Protocol;
+use super::loss::any_lost;
 
 /// What is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +63,7 @@ pub struct Moments {
     pub sd: f64,
 }
 
-/// A mean and a variance on the way.
+/// A mean and a variance, before the root is taken.
 #[derive(Clone, Copy, Default)]
 struct Spread {
     mean: f64,
@@ -139,11 +141,11 @@ impl Lossy {
         repeated(error_free, error_free + self.interval, any_lost(self.loss, self.packets + 1)?)
     }
 
-    /// Each failure costs To(D) where it was told and To(D) + Tr where it was not.
+    /// Each failure costs To(D) where it was reported and To(D) + Tr where it was not.
     fn full_nak(&self) -> Option<Spread> {
         let (error_free, silent) = (self.error_free(self.packets), any_lost(self.loss, 2)?);
-        let told = (1.0 - silent) * any_lost(self.loss, self.packets - 1)?;
-        let (fails, succeeds) = (silent + told, 1.0 - silent - told);
+        let reported = (1.0 - silent) * any_lost(self.loss, self.packets - 1)?;
+        let (fails, succeeds) = (silent + reported, 1.0 - silent - reported);
         if fails <= 0.0 {
             return Some(Spread { mean: error_free, variance: 0.0 });
         }

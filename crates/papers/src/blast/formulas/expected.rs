@@ -3,7 +3,7 @@
 //! To(D) is the time of D packets without an error, Tr how long the sender waits in vain before it sends again: an
 //! attempt that fails takes To + Tr. `None` unless 0 <= pn < 1: where everything is lost nothing ends.
 
-use super::any_lost;
+use super::loss::any_lost;
 
 /// The probability that the first `failures` attempts fail and the next succeeds: s(i+1) = pc^i (1 - pc). An attempt
 /// is one data packet and its acknowledgement where `packets` is 1, else `packets` of data and one acknowledgement.
@@ -67,7 +67,7 @@ pub fn crossing(packets: u32, saw: Curve, full: Curve) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blast::formulas::close;
+    use crate::blast::formulas::testing::close;
 
     const ONE: f64 = 5.87e-3;
     const ALL: f64 = 172.82e-3;
@@ -76,9 +76,9 @@ mod tests {
     fn probabilities_add_up_to_the_mean() {
         let (mut chance, mut mean) = (0.0, 0.0);
         for failures in 0..200 {
-            let here = success_after(failures, 1e-3, 64).unwrap();
-            chance += here;
-            mean += here * elapsed_after(failures, ALL, 10.0 * ALL);
+            let probability = success_after(failures, 1e-3, 64).unwrap();
+            chance += probability;
+            mean += probability * elapsed_after(failures, ALL, 10.0 * ALL);
         }
         assert!(close(chance, 1.0, 1e-12));
         assert!(close(mean, blast(64, ALL, 10.0 * ALL, 1e-3).unwrap(), 1e-12));

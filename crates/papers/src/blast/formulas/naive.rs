@@ -1,7 +1,7 @@
 //! Times when only the network takes time and copying is free (section 2.1). The three differ by a tenth at most, which
 //! is why the paper looks further.
 
-use super::Costs;
+use super::costs::Costs;
 
 /// Stop-and-wait: N (T + Ta + 2 tau).
 #[must_use]

@@ -1,6 +1,6 @@
 //! Mean and standard deviation of many transfers under loss.
 
-use super::Experiment;
+use super::experiment::Experiment;
 use super::gaps::Gaps;
 use super::walk::{Transfer, walk};
 use stackline_core::error::{Error, Result};

@@ -1,12 +1,12 @@
 //! One transfer, packet by packet: two machines, the network between their hosts, and the two processors that move packets
 //! from a machine to an interface. It draws nothing: whoever asks for it says of each packet that arrives whether it is lost.
 
-use super::Experiment;
+use super::experiment::Experiment;
 use stackline_core::error::{Error, Result};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{Ecn, Network, Packet, Payload, Segments};
-use stackline_proto::blast::{Header, Receiver, Sender};
+use stackline_net::{Ecn, Network, Node, Packet, Payload, Segments};
+use stackline_proto::blast::{Header, Interval, Options, Pacing, Receiver, Sender};
 
 /// Steps at one instant, after which nothing will ever move on.
 const STEPS_AN_INSTANT: u32 = 1 << 20;
@@ -24,6 +24,35 @@ pub struct Transfer {
     pub answers: u64,
     /// Packets that had arrived by then, lost ones included.
     pub arrivals: u64,
+}
+
+impl<'n> Experiment<'n> {
+    /// One transfer of which nothing is lost: exact.
+    ///
+    /// # Errors
+    /// An [`Error`] when the transfer does not end: no path, packets larger than its MTU, an interface whose buffers
+    /// overflow each time.
+    pub fn error_free(&self) -> Result<Transfer> {
+        // Sent again and again without a loss, it never ends.
+        walk(self, 1000 + 16 * u64::from(self.packets), || false)
+    }
+
+    /// The same with the paper's retransmission interval: an answer is waited for To(1) + `interval`, To(1) being the
+    /// error-free time of a single packet; the receiver only speaks when asked, and nothing is paced. What the model calls
+    /// Tr is `interval`.
+    ///
+    /// # Errors
+    /// See [`Experiment::error_free`].
+    pub fn waiting(self, interval: Duration) -> Result<Self> {
+        let single = Self { packets: 1, ..self }.error_free()?.elapsed;
+        let options = Options {
+            interval: Interval::Fixed(single + interval),
+            nak_delay: None,
+            pacing: Pacing::Off,
+            ..self.options
+        };
+        Ok(Self { options, ..self })
+    }
 }
 
 /// What travels.
@@ -106,7 +135,7 @@ impl Walk<'_> {
         }
     }
 
-    fn send(&mut self, [from, to]: [stackline_net::Node; 2], bytes: u32, payload: Carried) {
+    fn send(&mut self, [from, to]: [Node; 2], bytes: u32, payload: Carried) {
         let segments = Segments::one(bytes);
         let packet = Packet { number: 0, from, to, flow: 0, ecn: Ecn::NotCapable, segments, payload };
         self.network.handle(self.now, packet);

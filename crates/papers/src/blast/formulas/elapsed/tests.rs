@@ -1,7 +1,7 @@
 //! Times of error-free transfers against the paper, and against two hosts event by event.
 
 use super::*;
-use crate::blast::formulas::close;
+use crate::blast::formulas::testing::close;
 use proptest::prelude::*;
 
 fn ms(protocol: Protocol, costs: &Costs, packets: u32) -> f64 {

@@ -1,7 +1,8 @@
 //! The four strategies against two simulations, and against the forms of the paper where they hold.
 
 use super::*;
-use crate::blast::formulas::{close, deviation, expected};
+use crate::blast::formulas::testing::close;
+use crate::blast::formulas::{deviation, expected};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 use stackline_core::distribution::Distribution;
 use stackline_core::random::{Generator, Seed};
