@@ -35,18 +35,18 @@ fn main() {
     }
 }
 
-fn row(name: &str, options: &Options, about: &Lossy, exact: &Option<Moments>) {
-    let (network, interval) = (suns(V_KERNEL, 1), Duration::from_seconds(about.interval));
+fn row(name: &str, options: &Options, lossy: &Lossy, exact: &Option<Moments>) {
+    let (network, interval) = (suns(V_KERNEL, 1), Duration::from_seconds(lossy.interval));
     let before = cpu_seconds();
     let experiment = experiment(&network, options, PACKETS).waiting(interval).expect("it ends without a loss");
-    let found = experiment.under_loss(about.loss, Seed::root(1985), Enough::default()).expect("it ends");
+    let found = experiment.under_loss(lossy.loss, Seed::root(1985), Enough::default()).expect("it ends");
     let cpu = cpu_seconds() - before;
     let exact = exact.expect("the model has it");
     let [mean, sd] = [found.mean_s / exact.mean, found.sd_s / exact.sd];
     println!(
         "{name:<10} {:>7} {:>5.0} {:>11} {:>8} {:>9.3} {mean:>7.4} {:>9.3} {sd:>7.4} {cpu:>6.2}",
-        about.loss,
-        about.interval / Protocol::Blast.elapsed(&about.costs, PACKETS),
+        lossy.loss,
+        lossy.interval / Protocol::Blast.elapsed(&lossy.costs, PACKETS),
         found.transfers,
         found.walked,
         1e3 * found.mean_s,

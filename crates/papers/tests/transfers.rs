@@ -82,8 +82,8 @@ fn under_loss(loss: f64, intervals: &[f64]) {
         let interval = intervals * Protocol::Blast.elapsed(&costs, 64);
         let exact = Lossy { costs, double_buffered: false, packets: 64, interval, loss };
         let found = |options| {
-            let about = experiment(&network, &options, 64).waiting(Duration::from_seconds(interval)).unwrap();
-            about.under_loss(loss, seed, ENOUGH).unwrap()
+            let waiting = experiment(&network, &options, 64).waiting(Duration::from_seconds(interval)).unwrap();
+            waiting.under_loss(loss, seed, ENOUGH).unwrap()
         };
         for (strategy, modelled) in STRATEGIES {
             let what = format!("{} {loss} {intervals}", modelled.name());
@@ -114,9 +114,9 @@ fn means_and_deviations_where_much_is_lost() {
 fn counting_is_walking() {
     // What is drawn by gaps and counted is what is found by walking all transfers, one loss after the other.
     let network = suns(V_KERNEL, 1);
-    let about = experiment(&network, &whole(Strategy::Selective, 16), 16).waiting(Duration(50_000_000)).unwrap();
+    let waiting = experiment(&network, &whole(Strategy::Selective, 16), 16).waiting(Duration(50_000_000)).unwrap();
     let few = Enough { least: 20_000, precision: 1.0, most: 20_000 };
-    let [one, other, third] = [1, 1, 2].map(|seed| about.under_loss(0.02, Seed::root(seed), few).unwrap());
+    let [one, other, third] = [1, 1, 2].map(|seed| waiting.under_loss(0.02, Seed::root(seed), few).unwrap());
     assert_eq!(one, other);
     assert_ne!(one, third);
     assert!(one.walked < one.transfers / 4, "{one:?}");
@@ -128,9 +128,9 @@ fn counting_is_walking() {
 fn what_is_no_experiment_is_refused() {
     let network = suns(V_KERNEL, 1);
     let options = Options::saw(DATA);
-    let about = experiment(&network, &options, 4);
+    let four = experiment(&network, &options, 4);
     for loss in [1.0, -0.1, f64::NAN] {
-        assert!(about.under_loss(loss, Seed::root(1), ENOUGH).unwrap_err().hint.is_some());
+        assert!(four.under_loss(loss, Seed::root(1), ENOUGH).unwrap_err().hint.is_some());
     }
     let refused = |network: &Network| Experiment::new(network, &options, 4, ANSWER).unwrap_err();
     let mut lossy = network.clone();

@@ -59,10 +59,10 @@ fn ratios(standalone: &Standalone) -> String {
 
 fn parts(standalone: &Standalone) -> String {
     let sum: f64 = standalone.parts.iter().map(|part| part.median).sum();
-    let [send, take, answer, heard] = standalone.parts.map(|part| time(part.median));
+    let [send_data, take_data, send_ack, take_ack] = standalone.parts.map(|part| time(part.median));
     format!(
-        "Here copying into the interface and transmitting are one call: {send} for data, {answer} for the ack; copying out \
-         takes {take} and {heard}. Together {}, with a reading of the clock in each.",
+        "Here copying into the interface and transmitting are one call: {send_data} for data, {send_ack} for the ack; copying out \
+         takes {take_data} and {take_ack}. Together {}, with a reading of the clock in each.",
         time(sum)
     )
 }

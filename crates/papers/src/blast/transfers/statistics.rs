@@ -93,7 +93,7 @@ impl Experiment<'_> {
         }
         let error_free = self.error_free()?;
         let mut many = Many {
-            about: self,
+            experiment: self,
             gaps: Gaps::new(loss, seed.child("loss")),
             error_free,
             single: BTreeMap::new(),
@@ -118,7 +118,7 @@ impl Experiment<'_> {
 
 /// Transfers one after the other.
 struct Many<'m> {
-    about: &'m Experiment<'m>,
+    experiment: &'m Experiment<'m>,
     gaps: Gaps,
     error_free: Transfer,
     /// What transfers were that lost one packet only: the one of that place.
@@ -159,7 +159,7 @@ impl Many<'_> {
             }
             _ => {
                 let (mut losses, gaps) = (0_u32, &mut self.gaps);
-                let transfer = walk(self.about, u64::MAX, || {
+                let transfer = walk(self.experiment, u64::MAX, || {
                     let lost = gaps.lost();
                     losses += u32::from(lost);
                     lost

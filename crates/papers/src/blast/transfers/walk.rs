@@ -77,7 +77,7 @@ impl Payload for Carried {
 
 /// A transfer that goes on.
 struct Walk<'w> {
-    about: &'w Experiment<'w>,
+    experiment: &'w Experiment<'w>,
     network: Network<Carried>,
     sender: Sender,
     receiver: Receiver,
@@ -90,14 +90,14 @@ struct Walk<'w> {
 
 /// Carries out one transfer; `lost` is asked once for each packet that arrives, in their order. It is given up when it has
 /// not ended after `most` data packets.
-pub(super) fn walk(about: &Experiment<'_>, most: u64, mut lost: impl FnMut() -> bool) -> Result<Transfer> {
-    let mut sender = Sender::new(&about.options, CONNECTION, about.options.buffer);
-    sender.send(u64::from(about.packets) * u64::from(about.options.packet));
+pub(super) fn walk(experiment: &Experiment<'_>, most: u64, mut lost: impl FnMut() -> bool) -> Result<Transfer> {
+    let mut sender = Sender::new(&experiment.options, CONNECTION, experiment.options.buffer);
+    sender.send(u64::from(experiment.packets) * u64::from(experiment.options.packet));
     let mut walk = Walk {
-        about,
-        network: Network::new(about.network, Seed::root(0), ()),
+        experiment,
+        network: Network::new(experiment.network, Seed::root(0), ()),
         sender,
-        receiver: Receiver::new(&about.options, CONNECTION),
+        receiver: Receiver::new(&experiment.options, CONNECTION),
         now: Instant(0),
         steps: 0,
         most,
@@ -120,7 +120,7 @@ pub(super) fn walk(about: &Experiment<'_>, most: u64, mut lost: impl FnMut() -> 
 impl Walk<'_> {
     /// Each processor takes from its machine what its interface can begin to copy now.
     fn hand_over(&mut self) {
-        let [from, to] = self.about.hosts;
+        let [from, to] = self.experiment.hosts;
         while self.network.begins(self.now, from) <= self.now
             && let Some(run) = self.sender.poll(self.now, 1)
         {
@@ -131,7 +131,7 @@ impl Walk<'_> {
             && let Some((header, body)) = self.receiver.poll(self.now)
         {
             self.answers += 1;
-            self.send([to, from], self.about.answer, Carried::Answer(header, body));
+            self.send([to, from], self.experiment.answer, Carried::Answer(header, body));
         }
     }
 
@@ -143,7 +143,7 @@ impl Walk<'_> {
 
     /// On to the next moment at which something can happen.
     fn go_on(&mut self) -> Result<()> {
-        let [from, to] = self.about.hosts.map(|host| self.network.begins(self.now, host));
+        let [from, to] = self.experiment.hosts.map(|host| self.network.begins(self.now, host));
         let sends = self.sender.deadline(self.now).map(|(at, _)| at.max(from));
         let answers = self.receiver.deadline(self.now).map(|at| at.max(to));
         let moves = self.network.deadline().map(|(at, _)| at);
