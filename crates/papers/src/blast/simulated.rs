@@ -123,8 +123,7 @@ fn simulate(case: &Case, profiles: &Profiles, settings: &Settings<'_>) -> Result
         precision: settings.precision,
         ..Enough::default()
     };
-    let found = Experiment::new(network, &case.options(), case.packets, answer)
+    Experiment::new(network, &case.options(), case.packets, answer)
         .and_then(|experiment| experiment.waiting(Duration::from_seconds(case.interval)))
-        .and_then(|experiment| experiment.under_loss(case.loss, case.seed(settings.seed), enough));
-    found.map_err(Error::from)
+        .and_then(|experiment| experiment.under_loss(case.loss, case.seed(settings.seed), enough))
 }
