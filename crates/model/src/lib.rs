@@ -10,7 +10,6 @@
 //! | [`mean`] | long-run means of distributions, rates and losses |
 //! | [`overhead`] | what headers, frames and cells take |
 //! | [`pipe`] | bandwidth-delay product, windows, buffers, queues |
-//! | [`blast`] | large transfers over a local network: Zwaenepoel 1985, as printed and exactly |
 //! | [`loss`] | throughput under loss: Mathis, CUBIC, PFTK |
 //! | [`start`] | slow start, round by round |
 //! | [`response`] | packets over hops, one after another |
@@ -23,7 +22,6 @@
 
 extern crate alloc;
 
-pub mod blast;
 pub mod loss;
 pub mod mean;
 pub mod overhead;

@@ -17,7 +17,6 @@
 //! | `datagram` | what travels |
 //! | `trace` | events of endpoints and machines, when they are wanted |
 //! | `digest` | the digest of all network events |
-//! | [`transfers`] | experiments with the bare machines of `proto::blast` |
 
 mod clock;
 mod context;
@@ -30,7 +29,6 @@ mod job;
 mod records;
 mod stacks;
 mod trace;
-pub mod transfers;
 mod units;
 mod world;
 

@@ -554,6 +554,8 @@ pub(crate) struct Reproduce {
 
 #[derive(Args, Debug)]
 pub(crate) struct Measure {
+    /// The paper
+    pub(crate) paper: String,
     /// Transfers of each kind
     #[arg(long)]
     pub(crate) runs: u32,

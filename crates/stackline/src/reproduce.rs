@@ -1,43 +1,38 @@
 //! `stackline reproduce`: the tables and figures of a paper, beside what was printed.
 
-mod blast;
-mod here;
-mod pictures;
-mod profile;
-
 use crate::exit::{Error, Exit, Result};
-use crate::flags;
-use crate::output;
-pub(crate) use here::measure;
-
-/// A paper whose experiments can be made again.
-struct Known {
-    name: &'static str,
-    title: &'static str,
-    reproduce: fn(&flags::Reproduce) -> Result,
-    /// Its host profiles, in the language.
-    profile: &'static str,
-}
-
-const PAPERS: [Known; 1] = [Known {
-    name: "blast",
-    title: "Zwaenepoel 1985, Protocols for large data transfers over local networks: Tables 1 to 3, Figures 4 to 6",
-    reproduce: blast::reproduce,
-    profile: profile::TEXT,
-}];
+use crate::{flags, output};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use stackline_papers::{PAPERS, Paper, Settings};
+use stackline_report::Chart;
+use std::io::{IsTerminal, stderr};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Lists the papers, or makes one again.
 pub(crate) fn reproduce(flags: &flags::Reproduce) -> Result {
     let Some(name) = &flags.paper else { return list(flags) };
-    let known = PAPERS.iter().find(|paper| paper.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
-        let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-        Error::input(format!("there is no paper named {name}")).hint(format!("there are: {}", names.join(", ")))
-    })?;
+    let paper = find(name)?;
     if flags.profile {
-        output::print(known.profile)?;
+        output::print(paper.profile)?;
         return Ok(Exit::Done);
     }
-    (known.reproduce)(flags)
+    again(paper, flags)
+}
+
+/// `stackline measure`: the process that measures. It has one thread yet.
+pub(crate) fn measure(flags: &flags::Measure) -> Result {
+    let paper = find(&flags.paper)?;
+    let measure = paper.measure.ok_or_else(|| Error::input(format!("{} has no programs to measure", paper.name)))?;
+    output::json(&measure(flags.runs)?, false)?;
+    Ok(Exit::Done)
+}
+
+fn find(name: &str) -> Result<&'static Paper> {
+    PAPERS.iter().find(|paper| paper.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
+        let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
+        Error::input(format!("there is no paper named {name}")).hint(format!("there are: {}", names.join(", ")))
+    })
 }
 
 /// What there is to reproduce.
@@ -50,4 +45,78 @@ fn list(flags: &flags::Reproduce) -> Result {
         output::print(&(lines.collect::<String>() + "\n`stackline reproduce PAPER` makes one again.\n"))?;
     }
     Ok(Exit::Done)
+}
+
+/// Makes a paper again and prints it.
+fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
+    flags.pictures.as_deref().map_or(Ok(()), directory)?;
+    let measured = (flags.runs > 0 && paper.measure.is_some()).then(|| measured(paper, flags.runs));
+    let bar = bar();
+    let progress = |done: usize, all: usize| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    };
+    let made = (paper.reproduce)(&Settings {
+        seed: flags.seed,
+        transfers: flags.transfers,
+        precision: flags.precision / 100.0,
+        measured,
+        progress: &progress,
+    });
+    bar.finish_and_clear();
+    let made = made?;
+    let drawn = flags.pictures.as_deref().map_or(Ok(Vec::new()), |directory| write(directory, &made.charts))?;
+    if flags.json {
+        let mut json = stackline_report::paper_json(&made.tables);
+        json["pictures"] = drawn.into();
+        json["seed"] = flags.seed.into();
+        output::json(&json, false)?;
+    } else {
+        let drawn = drawn.into_iter().map(|picture| picture + "\n");
+        output::print(&(stackline_report::paper(&made.tables) + &drawn.collect::<String>()))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What the measuring process prints, or why there is nothing.
+fn measured(paper: &Paper, runs: u32) -> Result<Vec<u8>, String> {
+    let program = std::env::current_exe();
+    let child = program.and_then(|program| {
+        let arguments = ["measure", paper.name, "--runs", &runs.to_string()];
+        Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output()
+    });
+    match child {
+        Ok(child) if child.status.success() => Ok(child.stdout),
+        Ok(child) => Err(format!("the measuring process ended with {}", child.status)),
+        Err(error) => Err(format!("the measuring process cannot be started: {error}")),
+    }
+}
+
+fn bar() -> ProgressBar {
+    let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(None, target);
+    if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} simulations") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Makes the directory that pictures go into, at once, so that nothing is computed in vain.
+fn directory(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(|error| not_written(path, &error))
+}
+
+/// Writes each chart into the directory; the paths of the files.
+fn write(directory: &Path, charts: &[(&str, Chart)]) -> Result<Vec<String>> {
+    let each = charts.iter().map(|(name, chart)| {
+        let path = directory.join(name);
+        std::fs::write(&path, stackline_report::chart(chart)).map_err(|error| not_written(&path, &error))?;
+        Ok(path.display().to_string())
+    });
+    each.collect()
+}
+
+fn not_written(path: &Path, error: &std::io::Error) -> Error {
+    Error::environment(format!("{} cannot be written: {error}", path.display()))
+        .hint("--pictures takes a directory that you may write to")
 }

@@ -27,11 +27,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("exchange", &["core", "events", "analyze", "dissect"]),
     ("report", &["core", "events", "analyze"]),
     ("runner", &["core", "net", "dissect", "sim", "emu", "live", "events", "runs", "analyze"]),
+    ("papers", &["core", "spec", "net", "proto", "emu", "transfer", "report"]),
     (
         "stackline",
         &[
-            "core", "spec", "net", "proto", "transfer", "model", "sim", "emu", "monitor", "live", "events", "runs",
-            "runner", "analyze", "exchange", "report",
+            "core", "spec", "net", "proto", "model", "sim", "emu", "monitor", "live", "events", "runs", "runner",
+            "analyze", "exchange", "report", "papers",
         ],
     ),
 ];

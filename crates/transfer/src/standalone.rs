@@ -12,7 +12,7 @@
 //! end's memory, most of the time on the sender's processor: C and T of the paper are one figure, so that a sliding window
 //! and a blast overlap sending and receiving as then, with other shares. The order of the three and their ratios are what to
 //! look at; the times are another machine's. The caller brings the network: its own thread's network namespace, in which it
-//! may open packet sockets (`examples/standalone` makes one, without any rights, in a process of its own).
+//! may open packet sockets (the example of `stackline-papers` makes one, without any rights, in a process of its own).
 
 mod cost;
 mod halt;

@@ -1,11 +1,9 @@
 //! Raw Ethernet frames over a veth pair at an MTU of 1500: the carrier beside bare loops of `sendmmsg` and `recvmmsg`, and
-//! beside `send` and `recv`; bulk by a channel; then the order of 1985, by the stand-alone programs and by channels. A B A
-//! B in one run, medians printed. `cargo bench -p stackline-transfer --bench frames`, on a quiet machine; in a network of
+//! beside `send` and `recv`; bulk by a channel. A B A B in one run, medians printed. `cargo bench -p stackline-transfer --bench frames`, on a quiet machine; in a network of
 //! its own, for which no rights are needed where users may make namespaces; a number as argument is how many rounds.
 
 mod bulk;
 mod flood;
-mod order;
 #[path = "../room/mod.rs"]
 mod room;
 mod sys;
@@ -28,7 +26,6 @@ fn main() -> Result<ExitCode, Failure> {
     }
     floods(rounds)?;
     bulk::row(rounds)?;
-    order::table(rounds)?;
     Ok(ExitCode::SUCCESS)
 }
 

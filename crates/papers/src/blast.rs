@@ -1,0 +1,40 @@
+//! Zwaenepoel 1985, *Protocols for large data transfers over local networks*: Tables 1 to 3 and Figures 4 to 6, and the naive
+//! times of section 2.1 that lead to them.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`formulas`] | every formula of the paper, and the exact forms beside them |
+//! | [`transfers`] | experiments with the bare machines of `proto::blast` |
+//! | `printed` | the numbers that survived of its tables |
+//! | `profile` | its hosts as networks of the language, and what they cost |
+//! | `case` | what a row asks to be simulated; rows before their columns are filled in |
+//! | `tables`, `figures` | the rows: printed and formula |
+//! | `simulated` | the column `simulated` |
+//! | `measure` | its programs on this machine |
+//! | `measured` | the column `here` |
+//! | `charts` | Figures 4 to 6 as pictures |
+//! | `reproduce` | all of it together |
+
+mod case;
+mod charts;
+mod figures;
+pub mod formulas;
+mod measure;
+mod measured;
+mod printed;
+mod profile;
+mod reproduce;
+mod simulated;
+mod tables;
+pub mod transfers;
+
+use crate::paper::Paper;
+
+/// Its line in the list of papers.
+pub const PAPER: Paper = Paper {
+    name: "blast",
+    title: "Zwaenepoel 1985, Protocols for large data transfers over local networks: Tables 1 to 3, Figures 4 to 6",
+    profile: profile::TEXT,
+    reproduce: reproduce::reproduce,
+    measure: Some(measure::measure),
+};

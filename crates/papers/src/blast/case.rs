@@ -1,0 +1,92 @@
+//! What a row asks to be simulated, and rows and exhibits before all of their columns are filled in.
+
+use super::formulas::{Costs, Strategy};
+use super::profile::{Host, Profiles};
+use stackline_core::error::Result;
+use stackline_report::paper::{Exhibit, Row};
+
+/// N of Tables 1 and 3.
+pub(super) const NUMBERS: [u32; 4] = [1, 4, 16, 64];
+/// D of Figures 5 and 6.
+pub(super) const PACKETS: u32 = 64;
+
+/// How packets are moved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Method {
+    StopAndWait,
+    SlidingWindow,
+    Blast(Strategy),
+}
+
+/// Which figure of many transfers is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quantity {
+    Mean,
+    Deviation,
+}
+
+/// Something to simulate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Case {
+    pub(super) host: Host,
+    pub(super) method: Method,
+    pub(super) packets: u32,
+    pub(super) loss: f64,
+    /// Tr in seconds.
+    pub(super) interval: f64,
+    pub(super) quantity: Quantity,
+}
+
+impl Case {
+    /// A transfer without an error.
+    pub(super) const fn error_free(method: Method, host: Host, packets: u32) -> Self {
+        // An answer that is never late needs no interval; one second is beyond all of these.
+        Self { host, method, packets, loss: 0.0, interval: 1.0, quantity: Quantity::Mean }
+    }
+}
+
+/// A row, and what it asks to be simulated.
+pub(super) struct Line {
+    pub(super) row: Row,
+    pub(super) case: Option<Case>,
+}
+
+/// A table or a figure with its lines.
+pub(super) struct Sheet {
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    pub(super) subject: &'static str,
+    pub(super) digits: usize,
+    pub(super) lines: Vec<Line>,
+    pub(super) notes: Vec<String>,
+}
+
+impl From<Sheet> for Exhibit {
+    fn from(sheet: Sheet) -> Self {
+        Self {
+            name: sheet.name.into(),
+            title: sheet.title.into(),
+            subject: sheet.subject,
+            digits: sheet.digits,
+            rows: sheet.lines.into_iter().map(|line| line.row).collect(),
+            notes: sheet.notes,
+        }
+    }
+}
+
+/// The costs of the host profiles.
+pub(super) struct Hosts {
+    pub(super) standalone: Costs,
+    pub(super) standalone_double: Costs,
+    pub(super) kernel: Costs,
+}
+
+impl Hosts {
+    pub(super) fn of(profiles: &Profiles) -> Result<Self> {
+        Ok(Self {
+            standalone: profiles.costs(Host::Standalone)?,
+            standalone_double: profiles.costs(Host::StandaloneDouble)?,
+            kernel: profiles.costs(Host::Kernel)?,
+        })
+    }
+}

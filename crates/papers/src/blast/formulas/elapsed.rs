@@ -1,0 +1,121 @@
+//! Times of error-free transfers with copying, and what of them the network is used (section 2.1.3).
+//!
+//! The processors copy and do nothing else meanwhile; an interface has one buffer for sending, or two. The paper leaves
+//! the latency out here; it is counted where [`Costs::latency`] is not zero. Nothing takes no time.
+
+use super::costs::Costs;
+
+/// What Figure 4 draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Each packet waits for the acknowledgement of the last.
+    StopAndWait,
+    /// The window never closes, each packet is acknowledged.
+    SlidingWindow,
+    /// All packets, one acknowledgement; one send buffer.
+    Blast,
+    /// The same; a packet is copied into one buffer while the other is sent.
+    DoubleBuffered,
+}
+
+impl Protocol {
+    /// All of them, the slowest first.
+    pub const ALL: [Self; 4] = [Self::StopAndWait, Self::SlidingWindow, Self::Blast, Self::DoubleBuffered];
+
+    /// What people call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::StopAndWait => "stop-and-wait",
+            Self::SlidingWindow => "sliding window",
+            Self::Blast => "blast",
+            Self::DoubleBuffered => "blast, double-buffered",
+        }
+    }
+
+    /// To(N): the time of `packets` without an error.
+    #[must_use]
+    pub fn elapsed(self, costs: &Costs, packets: u32) -> f64 {
+        match self {
+            Self::StopAndWait => stop_and_wait(costs, packets),
+            Self::SlidingWindow => sliding_window(costs, packets),
+            Self::Blast => blast(costs, packets),
+            Self::DoubleBuffered => double_buffered(costs, packets),
+        }
+    }
+}
+
+/// T_SAW = N (2 C + 2 Ca + T + Ta): nothing goes on side by side. The line is lost in what is left of the paper and was
+/// restored from Figure 3 and Table 2.
+#[must_use]
+pub fn stop_and_wait(costs: &Costs, packets: u32) -> f64 {
+    let Costs { copy_data, copy_ack, send_data, send_ack, latency } = *costs;
+    f64::from(packets) * (2.0 * copy_data + 2.0 * copy_ack + send_data + send_ack + 2.0 * latency)
+}
+
+/// T_SW = N (C + Ca + T) + C + Ta, as printed. It is short by Ca at N = 1; see [`sliding_window`].
+#[must_use]
+pub fn sliding_window_printed(costs: &Costs, packets: u32) -> f64 {
+    let Costs { copy_data, copy_ack, send_data, send_ack, latency } = *costs;
+    if packets == 0 {
+        return 0.0;
+    }
+    f64::from(packets) * (copy_data + copy_ack + send_data) + copy_data + send_ack + 2.0 * latency
+}
+
+/// T_SW with the one acknowledgement of a single packet counted at both ends (+ Ca at N = 1). Exact where an
+/// acknowledgement is there before the packet after the next has left: Ca + Ta + 2 tau <= T.
+#[must_use]
+pub fn sliding_window(costs: &Costs, packets: u32) -> f64 {
+    let single = if packets == 1 { costs.copy_ack } else { 0.0 };
+    sliding_window_printed(costs, packets) + single
+}
+
+/// T_B = N (C + T) + C + 2 Ca + Ta: the sender copies and sends in turn, the receiver copies while the next is copied.
+#[must_use]
+pub fn blast(costs: &Costs, packets: u32) -> f64 {
+    if packets == 0 {
+        return 0.0;
+    }
+    f64::from(packets) * (costs.copy_data + costs.send_data) + end_of_blast(costs)
+}
+
+/// T_dbl = N C + T + C + 2 Ca + Ta where T <= C, else N T + 2 C + 2 Ca + Ta: copying or the network, whichever takes
+/// longer, goes on all the time. Both are the same where T = C, and a third buffer would gain nothing.
+#[must_use]
+pub fn double_buffered(costs: &Costs, packets: u32) -> f64 {
+    let Costs { copy_data, send_data, .. } = *costs;
+    let more = match packets {
+        0 => return 0.0,
+        packets => f64::from(packets - 1) * copy_data.max(send_data),
+    };
+    more + copy_data + send_data + end_of_blast(costs)
+}
+
+/// From where the last data packet has left: it is copied out, its acknowledgement copied in, sent and copied out.
+fn end_of_blast(costs: &Costs) -> f64 {
+    costs.copy_data + 2.0 * costs.copy_ack + costs.send_ack + 2.0 * costs.latency
+}
+
+/// u = (N T + Ta) / time: the share of a blast's time in which the network is used, 0 to 1. For [`Protocol::Blast`] it
+/// is the printed u_n = (N T + Ta) / (N T + Ta + N C + C + 2 Ca); 0 where nothing is sent or nothing takes time.
+#[must_use]
+pub fn utilisation(protocol: Protocol, costs: &Costs, packets: u32) -> f64 {
+    let acks = match protocol {
+        Protocol::StopAndWait | Protocol::SlidingWindow => packets,
+        Protocol::Blast | Protocol::DoubleBuffered => packets.min(1),
+    };
+    let used = f64::from(packets) * costs.send_data + f64::from(acks) * costs.send_ack;
+    let all = protocol.elapsed(costs, packets);
+    if all > 0.0 { (used / all).min(1.0) } else { 0.0 }
+}
+
+/// What [`utilisation`] of a single-buffered blast comes to when N grows: T / (T + C); 0 where neither takes time.
+#[must_use]
+pub fn utilisation_limit(costs: &Costs) -> f64 {
+    let all = costs.send_data + costs.copy_data;
+    if all > 0.0 { costs.send_data / all } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! The paper's programs on this machine, in a process of its own that leaves the machine's network.
+//!
+//! Table 1 is three busy-waiting programs on raw frames, Table 3 is MoveTo over UDP; both between two threads, over the
+//! loopback interface of a network that nobody else uses. What cannot be measured has its reason in its place.
+
+use super::case::NUMBERS;
+use serde::{Deserialize, Serialize};
+use stackline_core::error::{Error, Result};
+use stackline_emu::testbed;
+use stackline_report::paper::Measured;
+use stackline_transfer::ikp::{self, Client, Segments, Server};
+use stackline_transfer::standalone::{self, Program, Sample, Setup};
+use std::thread;
+use std::time::Instant;
+
+/// Bytes of a packet.
+const PACKET: usize = standalone::DATA;
+/// The one interface there is.
+const LOOPBACK: &str = "lo";
+
+/// What was measured, or why not.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Measurements {
+    pub(super) standalone: std::result::Result<Standalone, String>,
+    pub(super) moves: std::result::Result<Vec<(u32, Measured)>, String>,
+}
+
+/// Tables 1 and 2.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Standalone {
+    /// A program's name, packets, times.
+    pub(super) elapsed: Vec<(String, u32, Measured)>,
+    /// One packet and its acknowledgement: sending and taking data, sending and taking the acknowledgement.
+    pub(super) parts: [Measured; 4],
+    /// The same as a whole, with no clock read in between.
+    pub(super) observed: Measured,
+}
+
+impl Measurements {
+    /// What the measuring process printed, or why it printed nothing.
+    pub(super) fn read(output: std::result::Result<&[u8], &String>) -> Self {
+        output.map_or_else(
+            |reason| Self::none(reason),
+            |output| {
+                serde_json::from_slice(output).unwrap_or_else(|error| {
+                    Self::none(&format!("what the measuring process said is not understood: {error}"))
+                })
+            },
+        )
+    }
+
+    /// Why nothing at all was measured.
+    fn none(reason: &str) -> Self {
+        Self { standalone: Err(reason.into()), moves: Err(reason.into()) }
+    }
+}
+
+/// Runs the programs so often. It leaves the network of this process.
+pub(super) fn measure(runs: u32) -> Result<serde_json::Value> {
+    let runs = runs.max(1);
+    let measurements = match testbed::isolate() {
+        Ok(()) => Measurements {
+            standalone: standalone(runs).map_err(|halt| halt.to_string()),
+            moves: moves(runs).map_err(|error| error.to_string()),
+        },
+        Err(refusal) => {
+            let hint = refusal.hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
+            Measurements::none(&format!("{}{hint}", refusal.message))
+        }
+    };
+    serde_json::to_value(measurements)
+        .map_err(|error| Error::measurement(format!("the times cannot be written as JSON: {error}")))
+}
+
+fn standalone(runs: u32) -> std::result::Result<Standalone, standalone::Halt> {
+    let setup = |packets| Setup::new(LOOPBACK, LOOPBACK, packets, runs);
+    let mut elapsed = Vec::new();
+    for packets in NUMBERS {
+        let found = standalone::elapsed(&setup(packets))?;
+        let each = Program::ALL.into_iter().zip(found.all());
+        elapsed.extend(each.map(|(program, sample)| (program.name().to_owned(), packets, measured(sample))));
+    }
+    let costs = standalone::costs(&setup(1))?;
+    let parts = [costs.send_data, costs.take_data, costs.send_acknowledgement, costs.take_acknowledgement];
+    Ok(Standalone { elapsed, parts: parts.map(|part| measured(&part)), observed: measured(&costs.observed) })
+}
+
+const fn measured(sample: &Sample) -> Measured {
+    let Sample { n, mean, sd, min, median, max } = *sample;
+    Measured { n, mean, sd, min, median, max }
+}
+
+/// MoveTo of so many packets into the memory of a client that waits for its reply, timed where it is called.
+fn moves(runs: u32) -> std::result::Result<Vec<(u32, Measured)>, ikp::Error> {
+    let options = ikp::Options::default();
+    let mut server = Server::bind(([127, 0, 0, 1], 0).into(), &options)?;
+    let address = server.local()?;
+    thread::scope(|scope| {
+        let client = scope.spawn(move || {
+            let mut memory = vec![0; NUMBERS[NUMBERS.len() - 1] as usize * PACKET];
+            let mut client = Client::connect(address, &ikp::Options::default())?;
+            client.send(&[], Segments::writable(&mut memory), &mut [])
+        });
+        let mut request = server.receive()?;
+        let mut found = Vec::new();
+        for packets in NUMBERS {
+            let data = vec![7; packets as usize * PACKET];
+            let mut times = Vec::new();
+            for _ in 0..runs + standalone::WARM_UP {
+                let begin = Instant::now();
+                request.move_to(0, &data)?;
+                times.push(begin.elapsed().as_secs_f64());
+            }
+            found.push((packets, measured(&Sample::of(times.split_off(standalone::WARM_UP as usize)))));
+        }
+        request.reply(&[])?;
+        client.join().unwrap_or(Err(ikp::Error::Gone))?;
+        Ok(found)
+    })
+}

@@ -1,0 +1,100 @@
+//! The host profiles of a paper: networks in the language, and the costs that their hosts and links stand for.
+
+use super::formulas::Costs;
+use super::formulas::costs::Sizes;
+use stackline_core::error::{Error, Result};
+use stackline_core::network::{Network, Rate};
+use stackline_spec::{Context, Overrides};
+
+/// Two SUN workstations with 3-Com interfaces, as networks.
+pub(super) const TEXT: &str = include_str!("../../data/blast.stackline");
+
+/// The profiles by what they are.
+pub(super) struct Profiles {
+    networks: Vec<Network>,
+}
+
+/// What a pair of hosts runs, and how many send buffers their interfaces have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Host {
+    /// Programs without an operating system, one send buffer.
+    Standalone,
+    /// The same with two.
+    StandaloneDouble,
+    /// The V kernel, one send buffer.
+    Kernel,
+}
+
+impl Host {
+    /// The network of the text.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Standalone => "sun",
+            Self::StandaloneDouble => "sun_double",
+            Self::Kernel => "sun_kernel",
+        }
+    }
+}
+
+impl Profiles {
+    /// Reads the text.
+    pub(super) fn read() -> Result<Self> {
+        let none = |_: &str| Err("a profile names no files".to_owned());
+        let context = Context { worlds: &[], read_file: &none };
+        let overrides = Overrides { declarations_only: true, ..Overrides::default() };
+        let plan = stackline_spec::check(TEXT, &context, &overrides).plan;
+        let plan = plan.ok_or_else(|| Error::measurement("the host profiles of the paper are not right"))?;
+        Ok(Self { networks: plan.networks })
+    }
+
+    /// The network of a host.
+    pub(super) fn network(&self, host: Host) -> Result<&Network> {
+        let found = self.networks.iter().find(|network| network.name == host.name());
+        found.ok_or_else(|| Error::measurement(format!("there is no host profile {}", host.name())))
+    }
+
+    /// C, Ca, T, Ta and the latency of a host, to the nanosecond, as the network model charges them.
+    pub(super) fn costs(&self, host: Host) -> Result<Costs> {
+        let network = self.network(host)?;
+        let (Some(first), [link]) = (network.hosts.first(), &network.links[..]) else {
+            return Err(Error::measurement(format!("the host profile {} is no pair of hosts", host.name())));
+        };
+        let Rate::Constant(rate) = link.rate else {
+            return Err(Error::measurement(format!("the host profile {} has no constant rate", host.name())));
+        };
+        let copying = &first.interface;
+        let (packet, byte) = (copying.copy_per_packet.seconds(), copying.copy_ns_per_byte / 1e9);
+        let Costs { copy_data, copy_ack, send_data, send_ack, latency } =
+            Costs::from_sizes(Sizes::PAPER, rate, packet, byte, link.delay.seconds());
+        let [copy_data, copy_ack, send_data, send_ack, latency] =
+            [copy_data, copy_ack, send_data, send_ack, latency].map(|seconds| (seconds * 1e9).round() / 1e9);
+        Ok(Costs { copy_data, copy_ack, send_data, send_ack, latency })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_profiles_have_the_papers_costs() {
+        let profiles = Profiles::read().unwrap();
+        let paper = [
+            (Host::Standalone, Costs::STANDALONE, true),
+            (Host::StandaloneDouble, Costs::STANDALONE, false),
+            (Host::Kernel, Costs::V_KERNEL, true),
+        ];
+        for (host, printed, single_buffered) in paper {
+            let costs = profiles.costs(host).unwrap();
+            assert_eq!((costs.copy_data, costs.copy_ack), (printed.copy_data, printed.copy_ack));
+            assert_eq!((costs.send_data, costs.send_ack, costs.latency), (819.2e-6, 51.2e-6, 10e-6));
+            let network = profiles.network(host).unwrap();
+            assert!(network.hosts.iter().all(|host| host.interface.single_buffered == single_buffered));
+        }
+    }
+
+    #[test]
+    fn the_text_is_in_the_usual_form() {
+        assert_eq!(stackline_spec::format(TEXT).unwrap(), TEXT);
+    }
+}

@@ -1,0 +1,46 @@
+//! The paper made again. A line is built with what was printed and what the formulas give; the columns `here` and
+//! `simulated` are filled in afterwards.
+
+use super::case::Hosts;
+use super::formulas::Costs;
+use super::measure::Measurements;
+use super::profile::Profiles;
+use super::{charts, figures, measured, simulated, tables};
+use crate::paper::{Reproduction, Settings};
+use stackline_core::error::Result;
+use stackline_report::paper::{Exhibit, Paper};
+
+/// All columns of all exhibits, and the figures.
+pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
+    let profiles = Profiles::read()?;
+    let hosts = Hosts::of(&profiles)?;
+    let mut sheets = tables::sheets(&hosts);
+    sheets.extend(figures::sheets(&hosts));
+    if let Some(output) = &settings.measured {
+        measured::fill(&mut sheets, &Measurements::read(output.as_deref()));
+    }
+    simulated::fill(sheets.iter_mut().flat_map(|sheet| &mut sheet.lines), &profiles, settings)?;
+    let tables = Paper {
+        name: "blast".into(),
+        title: "Zwaenepoel 1985: Protocols for large data transfers over local networks".into(),
+        notes: vec![costs(&hosts), format!("What is drawn hangs on the seed {}.", settings.seed)],
+        exhibits: sheets.into_iter().map(Exhibit::from).collect(),
+    };
+    Ok(Reproduction { charts: charts::charts(&tables).into(), tables })
+}
+
+/// What the profiles cost, in one sentence.
+fn costs(hosts: &Hosts) -> String {
+    let ms = |seconds: f64| format!("{} ms", (seconds * 1e7).round() / 1e4);
+    let Costs { copy_data, copy_ack, send_data, send_ack, latency } = hosts.standalone;
+    format!(
+        "Host profiles (--profile prints them): C {}, Ca {}, T {}, Ta {}, latency {}; in the V kernel C {}, Ca {}.",
+        ms(copy_data),
+        ms(copy_ack),
+        ms(send_data),
+        ms(send_ack),
+        ms(latency),
+        ms(hosts.kernel.copy_data),
+        ms(hosts.kernel.copy_ack)
+    )
+}

@@ -1,0 +1,129 @@
+//! The column `simulated`: the protocol machines on the hosts of a profile, in virtual time.
+//!
+//! Each different transfer is simulated once, however many lines ask for it, and several at a time. What is drawn hangs on
+//! the seed and on the transfer alone, so neither the order nor the number of cores changes a figure.
+
+use super::case::{Case, Line, Method, Quantity};
+use super::formulas::Strategy;
+use super::profile::Profiles;
+use super::transfers::{Enough, Experiment, Statistics};
+use crate::paper::Settings;
+use stackline_core::error::{Error, Result};
+use stackline_core::random::Seed;
+use stackline_core::time::Duration;
+use stackline_proto::blast::{self as machine, Options};
+use stackline_report::paper::Simulated;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Simulates what the lines ask for, and fills it in.
+pub(super) fn fill<'l>(
+    lines: impl Iterator<Item = &'l mut Line>,
+    profiles: &Profiles,
+    settings: &Settings<'_>,
+) -> Result<()> {
+    let mut lines: Vec<&mut Line> = lines.filter(|line| line.case.is_some()).collect();
+    let mut transfers: Vec<Case> = Vec::new();
+    for case in lines.iter().filter_map(|line| line.case) {
+        if !transfers.iter().any(|other| other.same_transfers(&case)) {
+            transfers.push(case);
+        }
+    }
+    // The lossy ones take longest: with them first, no core is left with one at the end.
+    transfers.sort_by(|a, b| b.loss.total_cmp(&a.loss));
+    let found = all(&transfers, profiles, settings)?;
+    for line in &mut lines {
+        let Some(case) = line.case else { continue };
+        let statistics = transfers.iter().zip(&found).find(|(other, _)| other.same_transfers(&case));
+        line.row.simulated = statistics.map(|(_, statistics)| figure(&case, statistics));
+    }
+    Ok(())
+}
+
+impl Case {
+    /// Whether both are about the same transfers, whatever figure of them is asked for.
+    fn same_transfers(&self, other: &Self) -> bool {
+        Self { quantity: other.quantity, ..*self } == *other
+    }
+
+    /// The machines' options: packets of the paper's size, all of them in one blast or in flight.
+    fn options(&self) -> Options {
+        let (packet, _) = Experiment::PAPER;
+        let strategy = match self.method {
+            Method::StopAndWait => return Options::saw(packet),
+            Method::SlidingWindow => return Options::window(packet, self.packets),
+            Method::Blast(Strategy::Full) => machine::Strategy::Full,
+            Method::Blast(Strategy::FullNak) => machine::Strategy::FullNak,
+            Method::Blast(Strategy::Partial) => machine::Strategy::Partial,
+            Method::Blast(Strategy::Selective) => machine::Strategy::Selective,
+        };
+        let size = self.packets * packet;
+        Options { buffer: u64::from(size), ..Options::blast(strategy, packet, size) }
+    }
+
+    /// Where its randomness hangs: by what it is, not by its place in a table.
+    fn seed(&self, root: u64) -> Seed {
+        let method = match self.method {
+            Method::StopAndWait => "saw",
+            Method::SlidingWindow => "window",
+            Method::Blast(strategy) => strategy.name(),
+        };
+        Seed::root(root)
+            .child(method)
+            .index(u64::from(self.packets))
+            .index(self.loss.to_bits())
+            .index(self.interval.to_bits())
+    }
+}
+
+/// The figure that is asked for.
+fn figure(case: &Case, found: &Statistics) -> Simulated {
+    let drawn = case.loss > 0.0;
+    let (seconds, error) = match case.quantity {
+        Quantity::Mean => (found.mean_s, found.mean_error_s),
+        Quantity::Deviation => (found.sd_s, found.sd_error_s),
+    };
+    Simulated { seconds, error: drawn.then_some(error), transfers: if drawn { found.transfers } else { 1 } }
+}
+
+/// All of them, on all cores.
+fn all(cases: &[Case], profiles: &Profiles, settings: &Settings<'_>) -> Result<Vec<Statistics>> {
+    let found: Mutex<Vec<Option<Result<Statistics>>>> = Mutex::new(cases.iter().map(|_| None).collect());
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    (settings.progress)(0, cases.len());
+    let work = || {
+        while let Some((at, case)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, cases.get(at)?)))
+        {
+            let one = simulate(case, profiles, settings);
+            if let Ok(mut found) = found.lock() {
+                found[at] = Some(one);
+            }
+            (settings.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, cases.len());
+        }
+    };
+    thread::scope(|scope| {
+        let others = thread::available_parallelism().map_or(1, usize::from).min(cases.len()).saturating_sub(1);
+        (0..others).for_each(|_| {
+            scope.spawn(work);
+        });
+        work();
+    });
+    let lost = || Error::measurement("a simulation ended without a result");
+    let found = found.into_inner().map_err(|_| lost())?;
+    found.into_iter().map(|one| one.ok_or_else(lost)?).collect()
+}
+
+fn simulate(case: &Case, profiles: &Profiles, settings: &Settings<'_>) -> Result<Statistics> {
+    let (_, answer) = Experiment::PAPER;
+    let network = profiles.network(case.host)?;
+    let enough = Enough {
+        least: if case.loss > 0.0 { settings.transfers } else { 1 },
+        precision: settings.precision,
+        ..Enough::default()
+    };
+    Experiment::new(network, &case.options(), case.packets, answer)
+        .and_then(|experiment| experiment.waiting(Duration::from_seconds(case.interval)))
+        .and_then(|experiment| experiment.under_loss(case.loss, case.seed(settings.seed), enough))
+}

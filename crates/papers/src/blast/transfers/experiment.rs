@@ -1,0 +1,57 @@
+//! Two hosts, and what one transfers to the other.
+
+use stackline_core::error::{Error, Result};
+use stackline_core::network::{Loss, Network};
+use stackline_core::time::Duration;
+use stackline_net::Node;
+use stackline_proto::blast::Options;
+
+/// Two hosts, and what one transfers to the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment<'n> {
+    pub(super) network: &'n Network,
+    pub(super) hosts: [Node; 2],
+    pub(super) options: Options,
+    pub(super) packets: u32,
+    pub(super) answer: u32,
+}
+
+impl<'n> Experiment<'n> {
+    /// The paper's packets: 1024 bytes of data, answers of 64.
+    pub const PAPER: (u32, u32) = (1024, 64);
+
+    /// Transfers of `packets` packets from the network's first host to its last one. Data packets have
+    /// [`Options::packet`] bytes on the wire, answers `answer`. What the receiver grants is a buffer for everything, and the
+    /// sender never gives up: these are the paper's assumptions.
+    ///
+    /// # Errors
+    /// An [`Error`] when there are no two hosts, when the network loses, doubles or delays at random by itself, or when a
+    /// transfer is empty.
+    pub fn new(network: &'n Network, options: &Options, packets: u32, answer: u32) -> Result<Self> {
+        let last = u32::try_from(network.hosts.len()).unwrap_or(u32::MAX).saturating_sub(1);
+        if last == 0 {
+            return Err(Error::input(format!("the network {} has no two hosts", network.name))
+                .hint("a transfer goes from its first host to its last one"));
+        }
+        if let Some(link) =
+            network.links.iter().find(|link| link.loss != Loss::None || link.jitter.is_some() || link.duplicate > 0.0)
+        {
+            return Err(Error::input(format!("the link {} - {} is not free of chance", link.ends.0, link.ends.1))
+                .hint("leave loss, jitter and duplication out of the network: loss is what the experiment varies"));
+        }
+        if packets == 0 || answer == 0 {
+            return Err(Error::input("a transfer has at least one packet, and an answer at least one byte")
+                .hint("the paper's have 64 packets of 1024 bytes, and answers of 64"));
+        }
+        let total = u64::from(packets) * u64::from(options.packet);
+        let patience = Duration(u64::MAX / 4);
+        let options = Options { buffer: total.max(options.buffer), patience, checked: false, ..*options };
+        Ok(Self { network, hosts: [Node(0), Node(last)], options: options.fitted(), packets, answer })
+    }
+
+    /// What is in force.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+}

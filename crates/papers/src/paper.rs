@@ -1,0 +1,44 @@
+//! What the command needs to know of a paper, and what a paper gets from the command.
+
+use stackline_core::error::Result;
+use stackline_report::chart::Chart;
+use stackline_report::paper::Paper as Tables;
+
+/// A paper whose experiments can be made again.
+#[derive(Clone, Copy, Debug)]
+pub struct Paper {
+    /// What the command calls it.
+    pub name: &'static str,
+    /// Author, year and title, and which of its tables and figures there are.
+    pub title: &'static str,
+    /// Its host profiles, as networks of the language.
+    pub profile: &'static str,
+    /// Makes its tables and figures again.
+    pub reproduce: fn(&Settings<'_>) -> Result<Reproduction>,
+    /// Runs its programs on this machine, so often, and gives their times as JSON; nothing where it has none. It may leave
+    /// the machine's network, so its process has one thread and does nothing else.
+    pub measure: Option<fn(u32) -> Result<serde_json::Value>>,
+}
+
+/// How a paper is made again.
+pub struct Settings<'a> {
+    /// Root of the randomness of what is simulated.
+    pub seed: u64,
+    /// Least transfers of each simulation that hangs on chance.
+    pub transfers: u64,
+    /// The largest standard error of a standard deviation, as a share of it.
+    pub precision: f64,
+    /// What [`Paper::measure`] printed in a process of its own, or why it did not; nothing where it was not started.
+    pub measured: Option<std::result::Result<Vec<u8>, String>>,
+    /// Gets the number of simulations that are done and of all of them.
+    pub progress: &'a (dyn Fn(usize, usize) + Sync),
+}
+
+/// A paper made again.
+#[derive(Clone, Debug)]
+pub struct Reproduction {
+    /// Its tables and figures as rows.
+    pub tables: Tables,
+    /// Its figures as charts, by file name.
+    pub charts: Vec<(&'static str, Chart)>,
+}
