@@ -8,6 +8,7 @@ mod blast;
 mod byte_stream;
 mod ikp;
 mod linux_tcp;
+mod packet_wire;
 pub(crate) mod pair;
 mod quic;
 mod segments;

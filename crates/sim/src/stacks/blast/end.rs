@@ -2,9 +2,9 @@
 //! looked at again. It decides nothing of the protocol.
 
 use super::super::byte_stream::Got;
+use super::super::packet_wire::Wire;
 use super::super::send_credit::SendCredit;
 use super::super::time_accounting::{Held, TimeAccount};
-use super::wire::Wire;
 use crate::datagram::Datagram;
 use crate::error::Error;
 use crate::executor::{ConnectionEnd, Executor, Timer};

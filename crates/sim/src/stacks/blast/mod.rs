@@ -5,11 +5,11 @@
 
 mod end;
 mod transfers;
-pub(super) mod wire;
 
 use end::End;
 use transfers::Transfers;
 
+use super::packet_wire::{self as wire, BELOW, Wire};
 use super::pair::{Pair, Route, Stack, same};
 use super::send_credit::SendCredit;
 use crate::context::Context;
@@ -29,7 +29,6 @@ use stackline_proto::datagram::Token;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use wire::{BELOW, Wire};
 
 // There is no processor that could wait in two ways, no port that could be taken, and everything that travels is an IPv4
 // packet: the options that say so are left out.

@@ -1,7 +1,7 @@
 //! One end of a connection: the machine of `proto::ikp`, what its application says, and when it is looked at again. It
 //! decides nothing of the protocol.
 
-use super::super::blast::wire::Wire;
+use super::super::packet_wire::Wire;
 use super::super::send_credit::SendCredit;
 use crate::datagram::Datagram;
 use crate::error::{Error, Result};

@@ -9,7 +9,7 @@ mod end;
 use calls::Calls;
 use end::End;
 
-use super::blast::wire::{self, BELOW, Wire};
+use super::packet_wire::{self as wire, BELOW, Wire};
 use super::pair::{Pair, Route, Stack, same};
 use super::send_credit::SendCredit;
 use crate::context::Context;
