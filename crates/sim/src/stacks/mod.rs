@@ -8,6 +8,8 @@ mod blast;
 mod byte_stream;
 mod ikp;
 mod linux_tcp;
+mod packet_end;
+mod packet_pair;
 mod packet_wire;
 pub(crate) mod pair;
 mod quic;

@@ -4,6 +4,7 @@
 use super::pair::Route;
 use super::send_credit::SendCredit;
 use crate::datagram::{Body, Datagram, UDP, ipv4};
+use stackline_core::program::Side;
 use stackline_net::{Ecn, Node, Packet, Segments};
 use stackline_proto::blast::wire::{HEADER, Header};
 use stackline_proto::datagram::Token;
@@ -25,6 +26,8 @@ const DO_NOT_FRAGMENT: u16 = 1 << 14;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wire {
     pub(super) pair: u32,
+    /// Of which side what leaves is.
+    pub(super) side: Side,
     pub(super) nodes: [Node; 2],
     pub(super) ports: [u16; 2],
     /// Bytes behind each packet.
@@ -62,9 +65,10 @@ impl Wire {
     /// Those of the initiator and the responder of a pair.
     pub(super) fn both(route: &Route, seal: u32) -> [Self; 2] {
         let ports = PORTS.map(|first| (first + route.pair % PORT_RANGE) as u16);
-        [[0, 1], [1, 0]].map(|[near, far]| {
+        [Side::Initiator, Side::Responder].map(|side| {
+            let (near, far) = (side.index(), side.other().index());
             let (nodes, ports) = ([route.nodes[near], route.nodes[far]], [ports[near], ports[far]]);
-            Self { pair: route.pair, nodes, ports, seal }
+            Self { pair: route.pair, side, nodes, ports, seal }
         })
     }
 
@@ -125,7 +129,7 @@ mod tests {
     #[test]
     fn what_is_sent_is_read_and_as_long_as_it_says() {
         for seal in [0, SEAL as u32] {
-            let wire = Wire { pair: 3, nodes: [Node(0), Node(1)], ports: [40_000, 4000], seal };
+            let wire = Wire { pair: 3, side: Side::Initiator, nodes: [Node(0), Node(1)], ports: [40_000, 4000], seal };
             let header = Header { blast: 7, ..Header::new(Kind::Answer, 5) };
             for body in [vec![], vec![1, 2, 3]] {
                 let packet = wire.control(&header, body.clone());
