@@ -69,7 +69,7 @@ pub struct Conversation {
     peer_sent: Option<u64>,
     greeted: bool,
     started: bool,
-    /// The peer's present transfer is over; the own is, and the peer knows it.
+    /// The peer's present transfer is over; the own is, and the peer has answered that.
     ended: bool,
     end_sent: bool,
     closed: bool,

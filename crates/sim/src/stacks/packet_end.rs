@@ -13,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-/// The machine of one end, and what its application has asked for.
+/// The machine of one end, and what its application wants of it.
 pub(super) trait Machine: 'static {
     /// What its application has to learn of when it changes while packets are sent.
     type State: PartialEq;

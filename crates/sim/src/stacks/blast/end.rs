@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 static INFO: Keyword = Keyword::new("BLAST_INFO");
 
-/// What is asked of a connection together, handed to its machine no sooner than it can be cut into whole blasts: at a time
+/// What a connection is to send together, handed to its machine no sooner than it can be cut into whole blasts: at a time
 /// limit what has not been handed over stays.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stretch {
