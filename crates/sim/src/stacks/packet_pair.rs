@@ -44,13 +44,16 @@ pub(super) trait Protocol: Sized + 'static {
     ) -> Result<Self::Service>;
 }
 
+/// Those of one side.
+type Ends<M> = RefCell<Vec<Rc<End<M>>>>;
+
 /// The connections of a pair.
 pub(super) struct PacketPair<P: Protocol> {
     pub(super) protocol: P,
     route: Route,
     wires: [Wire; 2],
     credits: [Rc<SendCredit>; 2],
-    ends: [RefCell<Vec<Rc<End<P::Machine>>>>; 2],
+    ends: [Ends<P::Machine>; 2],
     /// Connections that came and were not accepted yet.
     backlog: RefCell<VecDeque<Rc<End<P::Machine>>>>,
     /// How many connections the initiator has opened, and how many have reached the responder.

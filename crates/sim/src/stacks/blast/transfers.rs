@@ -53,7 +53,7 @@ impl Transfers {
 
     /// Why it goes no further.
     fn lost(&self, when: &str) -> Error {
-        self.end.broken().map_or_else(|| vanished(when), |error| error)
+        self.end.broken().unwrap_or_else(|| vanished(when))
     }
 
     /// Waits until the peer has everything.
