@@ -1,8 +1,9 @@
 //! The operations of the language over datagrams, in every world: numbered data units, control messages, timeouts.
 //!
-//! It defines the format of what is sent and counts what arrives; waiting is left to the worlds.
+//! It defines the format of what is sent and is a pure machine for each end; sockets and waiting are left to the worlds.
 
 pub mod control;
+pub mod conversation;
 pub mod sequence;
 
 use stackline_core::time::Duration;

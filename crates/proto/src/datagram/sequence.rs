@@ -6,13 +6,13 @@ use alloc::boxed::Box;
 /// Numbers the bitmap holds.
 const WINDOW: u64 = 1 << 16;
 /// Numbers this far behind the highest are distinguished; a word of the bitmap is cleared at a time.
-const TOLD_APART: u64 = WINDOW - 64;
+const DISTINGUISHED: u64 = WINDOW - 64;
 const WORDS: usize = (WINDOW / 64) as usize;
 
 /// What has arrived so far.
 #[derive(Debug)]
 pub struct Sequence {
-    seen: Box<[u64; WORDS]>,
+    arrived: Box<[u64; WORDS]>,
     /// One more than the highest number that arrived.
     next: u64,
     /// Different numbers that arrived.
@@ -31,7 +31,7 @@ impl Sequence {
     /// Nothing yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { seen: Box::new([0; WORDS]), next: 0, unique: 0, duplicated: 0, reordered: 0 }
+        Self { arrived: Box::new([0; WORDS]), next: 0, unique: 0, duplicated: 0, reordered: 0 }
     }
 
     /// A datagram of that number arrived. True when it had not arrived before.
@@ -39,8 +39,8 @@ impl Sequence {
     pub fn arrived(&mut self, number: u64) -> bool {
         if number == self.next {
             // In order: the rest of this word still has the bits of a window ago.
-            let seen = &mut self.seen[word(number)];
-            *seen = (*seen & (bit(number) - 1)) | bit(number);
+            let word = &mut self.arrived[word(number)];
+            *word = (*word & (bit(number) - 1)) | bit(number);
             self.next = number + 1;
             self.unique += 1;
             return true;
@@ -48,17 +48,17 @@ impl Sequence {
         if number > self.next {
             self.clear(self.next, number);
             self.next = number + 1;
-        } else if self.next - number > TOLD_APART {
-            // Too late to tell whether it is new: it stays lost.
+        } else if self.next - number > DISTINGUISHED {
+            // Too late to find out whether it is new: it stays lost.
             self.reordered += 1;
             return false;
-        } else if self.seen[word(number)] & bit(number) != 0 {
+        } else if self.arrived[word(number)] & bit(number) != 0 {
             self.duplicated += 1;
             return false;
         } else {
             self.reordered += 1;
         }
-        self.seen[word(number)] |= bit(number);
+        self.arrived[word(number)] |= bit(number);
         self.unique += 1;
         true
     }
@@ -67,11 +67,11 @@ impl Sequence {
     #[inline]
     fn clear(&mut self, from: u64, to: u64) {
         if to - from >= WINDOW {
-            self.seen.fill(0);
+            self.arrived.fill(0);
             return;
         }
         for number in from..=to {
-            self.seen[word(number)] &= !bit(number);
+            self.arrived[word(number)] &= !bit(number);
         }
     }
 

@@ -3,7 +3,7 @@
 //! A segment travels as its fields; its bytes are made for captures only.
 
 use super::byte_stream::Got;
-use super::tcp_wire::{MAPPING, Wire};
+use super::tcp_wire::{DELAYED_ACK, MAPPING, MSS, NODELAY, TIMEOUT, Wire};
 use crate::datagram::Datagram;
 use crate::executor::Executor;
 use crate::trace::Log;
@@ -23,12 +23,7 @@ pub(super) const TABLE: StackTable = StackTable {
     summary: "TCP over IPv4 in virtual time, with the algorithms of Linux",
     files: false,
     options: &[
-        OptionTable::new(
-            "nodelay",
-            OptionKind::Flag,
-            "off: Nagle's algorithm holds small segments back",
-            "every data unit leaves at once",
-        ),
+        NODELAY,
         OptionTable::new(
             "congestion",
             OptionKind::Word(&["cubic", "reno"]),
@@ -47,24 +42,9 @@ pub(super) const TABLE: StackTable = StackTable {
             "what the reader needs, from 64 KiB to 6 MiB",
             "bytes a receiver offers as its window",
         ),
-        OptionTable::new(
-            "mss",
-            OptionKind::Number(88, 65_483),
-            "from the path's MTU",
-            "largest segment in bytes, with its options",
-        ),
-        OptionTable::new(
-            "delayed_ack",
-            OptionKind::Time,
-            "40 ms after the first 16 segments with data",
-            "how long the acknowledgement of a single segment waits for company; 0 s: not at all",
-        ),
-        OptionTable::new(
-            "timeout",
-            OptionKind::Time,
-            "none",
-            "a connection that hears nothing for so long is given up, also an idle one",
-        ),
+        MSS,
+        DELAYED_ACK,
+        TIMEOUT,
     ],
     mapping: MAPPING,
     facts: StackFacts {
@@ -129,7 +109,7 @@ impl Machine {
         self.connection.readable() > 0
     }
 
-    /// Whether the application is told that there is room: when a third of the buffer is free.
+    /// Whether the application learns that there is room: when a third of the buffer is free.
     pub(super) fn has_room(&self) -> bool {
         self.connection.has_room()
     }
@@ -149,18 +129,18 @@ impl Machine {
             leaving.push(packet(wire, wire.connection, segment, place));
         }
         if let Some(log) = &executor.log {
-            self.tell(wire, log, now);
+            self.emit(wire, log, now);
         }
         self.connection.deadline().map(|(at, _)| at)
     }
 
-    /// Puts what the machine has told on the log.
-    fn tell(&mut self, wire: &Wire, log: &Log, now: Instant) {
+    /// Puts the machine's events on the log.
+    fn emit(&mut self, wire: &Wire, log: &Log, now: Instant) {
         let (stream, host) = log.stream(wire.pair, wire.side);
         let back = log.stream(wire.pair, wire.side.other()).0;
-        for told in self.connection.take_events() {
+        for event in self.connection.take_events() {
             let place = |offset: u64, bytes: Option<u64>| [Value::Absent, stream.into(), offset.into(), bytes.into()];
-            match told {
+            match event {
                 Event::Sent { offset, bytes } => log.put(host, now, &SEGMENT, &place(offset, Some(bytes))),
                 Event::Again { offset, bytes, reason } => {
                     let [unit, stream, offset, bytes] = place(offset, Some(bytes));
@@ -183,7 +163,7 @@ impl Machine {
         }
     }
 
-    /// What the connection tells of itself, where it is one.
+    /// What the connection reports of itself, where it is one.
     pub(super) fn facts(&self, now: Instant) -> Option<Facts> {
         let lives = !matches!(self.connection.state(), State::Closed | State::Listen | State::TimeWait);
         lives.then(|| self.connection.facts(now))

@@ -11,7 +11,7 @@
 
 use super::byte_stream::Got;
 use super::segments::{ACK, FIN, Fields, RST, Segments};
-use super::tcp_wire::{MAPPING, Wire};
+use super::tcp_wire::{DELAYED_ACK, MAPPING, MSS, NODELAY, TIMEOUT, Wire};
 use crate::datagram::{Body, Datagram, TCP, ipv4};
 use crate::executor::Executor;
 use smoltcp::iface::{Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet};
@@ -35,12 +35,7 @@ pub(super) const TABLE: StackTable = StackTable {
     summary: "TCP over IPv4 in virtual time, the library smoltcp",
     files: false,
     options: &[
-        OptionTable::new(
-            "nodelay",
-            OptionKind::Flag,
-            "off: Nagle's algorithm holds small segments back",
-            "every data unit leaves at once",
-        ),
+        NODELAY,
         OptionTable::new(
             "congestion",
             OptionKind::Word(&["cubic", "reno", "none"]),
@@ -54,24 +49,9 @@ pub(super) const TABLE: StackTable = StackTable {
             "bytes a sender may have handed over that are not acknowledged",
         ),
         OptionTable::new("receive_buffer", OptionKind::BUFFER, "4 MiB", "bytes a receiver offers as its window"),
-        OptionTable::new(
-            "mss",
-            OptionKind::Number(88, 65_483),
-            "from the path's MTU",
-            "largest segment in bytes, with its options",
-        ),
-        OptionTable::new(
-            "delayed_ack",
-            OptionKind::Time,
-            "40 ms after the first 16 segments with data",
-            "how long the acknowledgement of a single segment waits for company; 0 s: not at all",
-        ),
-        OptionTable::new(
-            "timeout",
-            OptionKind::Time,
-            "none",
-            "a connection that hears nothing for so long is given up, also an idle one",
-        ),
+        MSS,
+        DELAYED_ACK,
+        TIMEOUT,
     ],
     mapping: MAPPING,
     unreported: (
@@ -89,7 +69,7 @@ const DELAYED_ACK_S: f64 = 0.04;
 const QUICK: u32 = 16;
 
 thread_local! {
-    /// What the timestamp option tells: the virtual time in ms.
+    /// What the timestamp option contains: the virtual time in ms.
     static MILLISECONDS: Cell<u32> = const { Cell::new(0) };
 }
 

@@ -1,7 +1,7 @@
-//! What both TCP machines share: who sends to whom, and what operations become.
+//! What both TCP machines share: who sends to whom, what operations become, and options.
 
 use crate::datagram::Datagram;
-use stackline_core::catalogue::Mapping;
+use stackline_core::catalogue::{Mapping, OptionKind, OptionTable};
 use stackline_core::program::Side;
 use stackline_net::{Ecn, Node, Packet, Segments as Sizes};
 
@@ -28,6 +28,35 @@ pub(super) const MAPPING: &[Mapping] = &[
     Mapping { operation: "DisconnectRequest", services: "FIN (RST when there are bytes nobody has taken)" },
     Mapping { operation: "AwaitDisconnectIndication", services: "FIN from the peer, then the own" },
 ];
+
+/// Whether Nagle's algorithm is off.
+pub(super) const NODELAY: OptionTable = OptionTable::new(
+    "nodelay",
+    OptionKind::Flag,
+    "off: Nagle's algorithm holds small segments back",
+    "every data unit leaves at once",
+);
+/// The largest segment.
+pub(super) const MSS: OptionTable = OptionTable::new(
+    "mss",
+    OptionKind::Number(88, 65_483),
+    "from the path's MTU",
+    "largest segment in bytes, with its options",
+);
+/// How long an acknowledgement is delayed.
+pub(super) const DELAYED_ACK: OptionTable = OptionTable::new(
+    "delayed_ack",
+    OptionKind::Time,
+    "40 ms after the first 16 segments with data",
+    "how long the acknowledgement of a single segment waits for company; 0 s: not at all",
+);
+/// When a silent connection is given up.
+pub(super) const TIMEOUT: OptionTable = OptionTable::new(
+    "timeout",
+    OptionKind::Time,
+    "none",
+    "a connection that hears nothing for so long is given up, also an idle one",
+);
 
 /// Who sends to whom.
 #[derive(Clone, Copy, Debug)]

@@ -11,15 +11,12 @@ use crate::sys::socket::{self, RecvFlags, SendFlags};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use stackline_core::record::Losses;
-use stackline_core::time::{Duration as Span, Instant};
+use stackline_core::time::Instant;
 use stackline_endpoint::Bulk;
 use stackline_events::{recorder, scope};
-use stackline_proto::datagram::Token;
 use stackline_proto::datagram::control::{ANSWER, CONTROL, Control, read_control, write_control};
-use stackline_proto::datagram::sequence::Sequence;
-use stackline_proto::datagram::{
-    COUNT_BITS, COUNT_MASK, FAREWELL, FIRST_REPEAT, LAST_REPEAT, NUMBER, NUMBERS, PATIENCE,
-};
+use stackline_proto::datagram::conversation::{Conversation, Step, Unit};
+use stackline_proto::datagram::{NUMBER, Token};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
@@ -41,33 +38,12 @@ pub(super) struct Datagrams {
     outgoing: Option<Batch>,
     incoming: Option<Batch>,
     joined: Vec<u8>,
-    next_number: u64,
-    sequence: Sequence,
-    received_bytes: u64,
-    /// Data units that arrived and were not asked for yet.
-    ahead: u64,
-    /// First bytes of the last data unit: a call's number. How many there are.
-    head: [u8; NUMBER],
-    head_bytes: usize,
-    /// Numbers of those ahead, and of the one taken last, while a run is traced.
+    conversation: Conversation,
+    /// Numbers of the data units ahead, and of the one taken last, while a run is traced.
     numbers: VecDeque<u64>,
     number: Option<u64>,
-    calling: bool,
-    lost_calls: u64,
-    /// Bulk transfers begun, also the peer's; ENDs of earlier ones say nothing.
-    transfer: u64,
-    /// How many units the peer says it sent, in all transfers.
-    peer_sent: Option<u64>,
-    /// The peer's present transfer is over.
-    ended: bool,
-    end_sent: bool,
     /// Units went one at a time though more were to go at once.
     singly: bool,
-    greeted: bool,
-    started: bool,
-    bye: bool,
-    /// The last answer that came.
-    answered: Option<u8>,
 }
 
 impl Datagrams {
@@ -79,25 +55,10 @@ impl Datagrams {
             joined: if wire.gro { vec![0; 1 << 16] } else { Vec::new() },
             wire: wire.clone(),
             token: *token,
-            next_number: 0,
-            sequence: Sequence::new(),
-            received_bytes: 0,
-            ahead: 0,
-            head: [0; NUMBER],
-            head_bytes: 0,
+            conversation: Conversation::new(),
             numbers: VecDeque::new(),
             number: None,
-            calling: false,
-            lost_calls: 0,
-            transfer: 0,
-            peer_sent: None,
-            ended: false,
-            end_sent: false,
             singly: false,
-            greeted: false,
-            started: false,
-            bye: false,
-            answered: None,
         }
     }
 
@@ -105,21 +66,23 @@ impl Datagrams {
 
     /// Answers the HELLO that was taken elsewhere.
     pub(super) fn greet(&mut self) -> Result<()> {
-        self.greeted = true;
-        self.answer(Control::Hello)
+        self.conversation.greet();
+        self.send_control(Control::Hello as u8 | ANSWER, 0)
     }
 
     /// Waits for HELLO.
     pub(super) fn await_hello(&mut self, buffers: &mut Buffers) -> Result<()> {
-        while !self.greeted {
+        while !self.conversation.is_greeted() {
             self.take(buffers)?;
+            // What came before was meant for an earlier connection.
+            self.numbers.clear();
         }
         Ok(())
     }
 
     /// Sends HELLO until it is answered.
     pub(super) fn say_hello(&mut self, buffers: &mut Buffers) -> Result<()> {
-        self.exchange(Control::Hello, 0, buffers)
+        self.exchange(Control::Hello, buffers)
     }
 
     fn send_control(&self, kind: u8, value: u64) -> Result<()> {
@@ -133,53 +96,45 @@ impl Datagrams {
         }
     }
 
-    fn answer(&self, kind: Control) -> Result<()> {
-        self.send_control(kind as u8 | ANSWER, 0)
-    }
-
-    /// Sends control until it is answered: soon again at first, since a transfer's clock waits for its END.
-    fn exchange(&mut self, kind: Control, value: u64, buffers: &mut Buffers) -> Result<()> {
-        let patience = if kind == Control::Bye { FAREWELL } else { PATIENCE };
-        let give_up = clock::now() + patience;
-        let mut repeat = FIRST_REPEAT;
-        self.answered = None;
-        while clock::now() < give_up {
-            self.send_control(kind as u8, value)?;
-            if self.answered_by(kind, clock::now() + repeat, buffers)? {
-                return Ok(());
+    /// Sends control until it is answered.
+    fn exchange(&mut self, kind: Control, buffers: &mut Buffers) -> Result<()> {
+        self.conversation.request(clock::now(), kind);
+        let mut repeated = false;
+        loop {
+            match self.conversation.poll(clock::now()) {
+                Step::Send(kind, value) => {
+                    if std::mem::replace(&mut repeated, true) {
+                        buffers.flags.interrupted()?;
+                    }
+                    self.send_control(kind, value)?;
+                }
+                Step::Wait => {}
+                Step::Answered => return Ok(()),
+                Step::GivenUp => {
+                    buffers.flags.interrupted()?;
+                    return Err(Fault::measurement("the peer does not answer any more")
+                        .hint("it ended, or the network lost every control datagram for seconds"));
+                }
             }
-            repeat = Span((repeat.0 * 2).min(LAST_REPEAT.0));
+            self.await_control(buffers)?;
         }
-        Err(Fault::measurement("the peer does not answer any more")
-            .hint("it ended, or the network lost every control datagram for seconds"))
     }
 
-    fn answered_by(&mut self, kind: Control, until: Instant, buffers: &mut Buffers) -> Result<bool> {
-        let (ahead, transfer) = (self.ahead, self.transfer);
-        while clock::now() < until {
+    /// Takes what has arrived by the deadline of the control that was sent.
+    fn await_control(&mut self, buffers: &mut Buffers) -> Result<()> {
+        if let Some(until) = self.conversation.deadline() {
             self.wait_readable(until);
-            match self.take_once(RecvFlags::DONTWAIT, buffers) {
-                Ok(()) => {}
-                Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => {}
-                    io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
-                    io::ErrorKind::ConnectionRefused => self.bye |= kind != Control::Hello,
-                    _ => return Err(fault::io("recv", &error)),
-                },
-            }
-            // What can only follow an answer says as much as the answer, which may have been lost.
-            let followed = match kind {
-                Control::Hello => false,
-                Control::Start => self.ahead > ahead || self.ended || self.bye,
-                Control::End => self.transfer > transfer || self.bye,
-                Control::Bye => self.bye,
-            };
-            if self.answered == Some(kind as u8) || followed {
-                return Ok(true);
-            }
         }
-        buffers.flags.interrupted()?;
-        Ok(false)
+        let Err(error) = self.take_once(RecvFlags::DONTWAIT, buffers) else { return Ok(()) };
+        match error.kind() {
+            io::ErrorKind::WouldBlock => Ok(()),
+            io::ErrorKind::Interrupted => buffers.flags.interrupted(),
+            io::ErrorKind::ConnectionRefused => {
+                self.conversation.refused();
+                Ok(())
+            }
+            _ => Err(fault::io("recv", &error)),
+        }
     }
 
     /// Sleeps until a datagram is there, a signal comes or the moment has come.
@@ -192,40 +147,6 @@ impl Datagrams {
         let mut watched = [PollFd::new(self.wire.socket.as_fd(), PollFlags::POLLIN)];
         // Whatever woke it, the caller looks.
         let _ = ppoll(&mut watched, Some(timeout), None);
-    }
-
-    fn control_arrived(&mut self, kind: u8, value: u64) {
-        if kind & ANSWER != 0 {
-            self.answered = Some(kind & !ANSWER);
-            return;
-        }
-        let Some(kind) = Control::of(kind) else { return };
-        match kind {
-            Control::Hello => {
-                if !std::mem::replace(&mut self.greeted, true) {
-                    // What came before was meant for an earlier connection.
-                    (self.started, self.ended, self.bye, self.peer_sent, self.transfer) =
-                        (false, false, false, None, 0);
-                    (self.ahead, self.received_bytes, self.sequence) = (0, 0, Sequence::new());
-                    self.numbers.clear();
-                }
-            }
-            // The number tells a new transfer from a repeated START of the present one.
-            Control::Start if value > self.transfer => {
-                (self.started, self.ended, self.end_sent, self.transfer) = (true, false, false, value);
-            }
-            Control::Start => {}
-            Control::End if value >> COUNT_BITS == self.transfer => {
-                (self.ended, self.peer_sent) = (true, Some(value & COUNT_MASK));
-            }
-            Control::End => {}
-            Control::Bye => {
-                self.bye = true;
-                self.peer_sent = self.peer_sent.or(Some(value).filter(|sent| *sent > 0));
-            }
-        }
-        // An answer that cannot be sent is as good as lost: the peer repeats.
-        let _ = self.answer(kind);
     }
 
     // --- what arrives ---
@@ -248,7 +169,7 @@ impl Datagrams {
                     io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                     // The peer's socket is gone: its BYE or our answer was lost.
                     io::ErrorKind::ConnectionRefused => {
-                        self.bye = true;
+                        self.conversation.refused();
                         return Ok(());
                     }
                     _ => return Err(fault::io("recv", &error)),
@@ -304,24 +225,14 @@ impl Datagrams {
         if bytes.len() == CONTROL
             && let Some((kind, value)) = read_control(bytes, &self.token)
         {
-            self.control_arrived(kind, value);
-        } else if self.calling {
-            let n = bytes.len().min(NUMBER);
-            self.head[..n].copy_from_slice(&bytes[..n]);
-            self.head_bytes = n;
-            self.ahead += 1;
-        } else if let Some(number) = bytes.first_chunk::<NUMBER>() {
-            let number = u64::from_le_bytes(*number) % NUMBERS;
-            if self.sequence.arrived(number) {
-                if recorder::on() {
-                    self.numbers.push_back(number);
-                }
-                self.ahead += 1;
-                self.received_bytes += bytes.len() as u64;
+            if let Some(answer) = self.conversation.handle_control(kind, value) {
+                // An answer that cannot be sent is as good as lost: the peer repeats.
+                let _ = self.send_control(answer, 0);
             }
-        } else {
-            self.ahead += 1;
-            self.received_bytes += bytes.len() as u64;
+        } else if let Unit::Numbered(number) = self.conversation.handle_unit(bytes, bytes.len() as u64)
+            && recorder::on()
+        {
+            self.numbers.push_back(number);
         }
     }
 
@@ -338,8 +249,8 @@ impl Datagrams {
     #[inline]
     fn send_one(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
         let unit = buffers.source.outgoing(bytes).map_err(|e| fault::io("reading the source", &e))?;
-        Self::stamp(unit, self.next_number);
-        self.next_number += 1;
+        Self::stamp(unit, self.conversation.next_number());
+        self.conversation.sent(1);
         loop {
             match send(&self.wire.socket, unit) {
                 Ok(_) => return Ok(()),
@@ -358,7 +269,7 @@ impl Datagrams {
                     .hint("a smaller `batch`"));
             }
             for index in 0..n {
-                Self::stamp(&mut batch.slot(index)[..bytes], self.next_number + index as u64);
+                Self::stamp(&mut batch.slot(index)[..bytes], self.conversation.next_number() + index as u64);
             }
             let mut sent = 0;
             let went = scope::sending(n * bytes, || {
@@ -367,7 +278,7 @@ impl Datagrams {
             });
             match went {
                 Ok(_) => {
-                    self.next_number += sent as u64;
+                    self.conversation.sent(sent as u64);
                     done += sent as u64;
                 }
                 Err(error) => went_wrong(&error, bytes, &buffers.flags)?,
@@ -383,12 +294,12 @@ impl Datagrams {
             let n = (times - done).min(most) as usize;
             let run = buffers.source.outgoing(n * bytes).map_err(|e| fault::io("reading the source", &e))?;
             for (index, unit) in run.chunks_exact_mut(bytes).enumerate() {
-                Self::stamp(unit, self.next_number + index as u64);
+                Self::stamp(unit, self.conversation.next_number() + index as u64);
             }
             let segmented = || send_segmented(self.wire.socket.as_fd(), run, bytes as u16);
             match scope::sending(n * bytes, segmented) {
                 Ok(_) => {
-                    self.next_number += n as u64;
+                    self.conversation.sent(n as u64);
                     done += n as u64;
                 }
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP)) => {
@@ -408,11 +319,6 @@ impl Datagrams {
         self.outgoing = Some(Batch::new(SEGMENTS, LARGEST_DATAGRAM));
     }
 
-    fn next_call_number(&mut self) -> u64 {
-        self.next_number = (self.next_number + 1) % NUMBERS;
-        self.next_number
-    }
-
     /// Waits for the answer that carries `number` in its first `n` bytes; false after the timeout.
     fn await_answer(&mut self, number: u64, n: usize, since: Instant, buffers: &mut Buffers) -> Result<bool> {
         let flags = self.wire.receive_flags();
@@ -420,9 +326,7 @@ impl Datagrams {
         loop {
             match self.take_once(flags, buffers) {
                 Ok(()) => {
-                    let right = self.ahead > 0 && self.head[..n] == number.to_le_bytes()[..n];
-                    self.ahead = 0;
-                    if right {
+                    if self.conversation.take_answer(number, n) {
                         return Ok(true);
                     }
                 }
@@ -493,11 +397,10 @@ impl Connection for Datagrams {
     }
 
     fn receive(&mut self, _: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
-        while self.ahead < times && !self.ended && !self.bye {
+        while !self.conversation.has_units(times) {
             self.take(buffers)?;
         }
-        let units = self.ahead.min(times);
-        self.ahead -= units;
+        let units = self.conversation.take_units(times);
         if recorder::on() && units > 0 {
             self.number = self.numbers.drain(..self.numbers.len().min(units as usize)).next_back();
         }
@@ -505,12 +408,11 @@ impl Connection for Datagrams {
     }
 
     fn closed(&self) -> bool {
-        self.bye
+        self.conversation.is_closed()
     }
 
     fn call(&mut self, request: usize, response: usize, since: Instant, buffers: &mut Buffers) -> Result<bool> {
-        self.calling = true;
-        let number = self.next_call_number();
+        let number = self.conversation.call();
         let unit = buffers.source.outgoing(request).map_err(|e| fault::io("reading the source", &e))?;
         Self::stamp(unit, number);
         loop {
@@ -520,25 +422,27 @@ impl Connection for Datagrams {
             }
         }
         let answered = self.await_answer(number, NUMBER.min(request).min(response), since, buffers)?;
-        self.lost_calls += u64::from(!answered);
+        if !answered {
+            self.conversation.call_lost();
+        }
         Ok(answered)
     }
 
     fn await_call(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<bool> {
-        self.calling = true;
+        self.conversation.await_call();
         Ok(self.receive(bytes, 1, buffers)? == 1)
     }
 
     fn reply(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
         let unit = buffers.source.outgoing(bytes).map_err(|e| fault::io("reading the source", &e))?;
         let n = bytes.min(NUMBER);
-        unit[..n].copy_from_slice(&self.head[..n]);
+        unit[..n].copy_from_slice(&self.conversation.head()[..n]);
         loop {
             match send(&self.wire.socket, unit) {
                 Ok(_) => return Ok(()),
                 // The caller has given up and gone.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    self.bye = true;
+                    self.conversation.refused();
                     return Ok(());
                 }
                 Err(error) => went_wrong(&error, bytes, &buffers.flags)?,
@@ -547,16 +451,14 @@ impl Connection for Datagrams {
     }
 
     fn start_bulk(&mut self, _: Bulk, buffers: &mut Buffers) -> Result<()> {
-        self.transfer += 1;
-        (self.ended, self.end_sent) = (false, false);
-        self.exchange(Control::Start, self.transfer, buffers)
+        self.exchange(Control::Start, buffers)
     }
 
     fn await_start_bulk(&mut self, _: Bulk, buffers: &mut Buffers) -> Result<bool> {
-        while !self.started && !self.bye {
+        while !self.conversation.has_started() {
             self.take(buffers)?;
         }
-        Ok(std::mem::take(&mut self.started))
+        Ok(self.conversation.take_started())
     }
 
     fn stop_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<()> {
@@ -574,24 +476,19 @@ impl Connection for Datagrams {
     }
 
     fn end_stream(&mut self, buffers: &mut Buffers) -> Result<()> {
-        if !self.end_sent {
-            let sent = self.next_number & COUNT_MASK;
-            self.exchange(Control::End, (self.transfer << COUNT_BITS) | sent, buffers)?;
-            self.end_sent = true;
-        }
-        Ok(())
+        if self.conversation.end_sent() { Ok(()) } else { self.exchange(Control::End, buffers) }
     }
 
     fn disconnect(mut self: Box<Self>, buffers: &mut Buffers) -> Result<()> {
         // The last answer may be lost for good when the peer has closed its socket: that is a disconnect as well.
-        match self.exchange(Control::Bye, if self.calling { 0 } else { self.next_number }, buffers) {
+        match self.exchange(Control::Bye, buffers) {
             Err(fault) if fault.blame == fault::Blame::Interrupted => Err(fault),
             _ => Ok(()),
         }
     }
 
     fn await_disconnect(&mut self, buffers: &mut Buffers) -> Result<()> {
-        while !self.bye {
+        while !self.conversation.is_closed() {
             self.take(buffers)?;
         }
         Ok(())
@@ -616,15 +513,11 @@ impl Connection for Datagrams {
     }
 
     fn losses(&self) -> Option<Losses> {
-        match self.peer_sent {
-            _ if self.calling => Some(Losses { lost: self.lost_calls, ..Losses::default() }),
-            Some(sent) => Some(self.sequence.losses(sent)),
-            None => None,
-        }
+        self.conversation.losses()
     }
 
     fn received_bytes(&self) -> Option<u64> {
-        (!self.calling).then_some(self.received_bytes)
+        self.conversation.received_bytes()
     }
 
     fn together(&self, bytes: usize) -> u64 {
@@ -636,16 +529,16 @@ impl Connection for Datagrams {
     }
 
     fn number(&self) -> Option<(u64, u32)> {
-        if !self.calling {
+        if !self.conversation.is_calling() {
             return self.number.map(|number| (number, u64::BITS));
         }
         // Calls are numbered from 1.
-        let bits = 8 * self.head_bytes.min(NUMBER) as u32;
-        (bits > 0).then(|| (u64::from_le_bytes(self.head).wrapping_sub(1), bits))
+        let bits = 8 * self.conversation.head_bytes() as u32;
+        (bits > 0).then(|| (u64::from_le_bytes(*self.conversation.head()).wrapping_sub(1), bits))
     }
 
     fn peer_sent(&self) -> Option<u64> {
-        self.peer_sent
+        self.conversation.peer_sent()
     }
 
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
@@ -666,7 +559,7 @@ impl Connection for Datagrams {
 
 impl Datagrams {
     fn await_end(&mut self, buffers: &mut Buffers) -> Result<()> {
-        while !self.ended && !self.bye {
+        while !self.conversation.has_ended() {
             self.take(buffers)?;
         }
         Ok(())

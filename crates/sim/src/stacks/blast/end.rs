@@ -1,27 +1,25 @@
-//! One end of a connection: the machine of `proto::blast`, what its application has handed over and taken, and when it is
-//! looked at again. It decides nothing of the protocol.
+//! One end of a connection: the machine of `proto::blast`, and what its application has handed over and taken. It decides
+//! nothing of the protocol.
 
 use super::super::byte_stream::Got;
-use super::super::send_credit::SendCredit;
+use super::super::packet_end::{self, Machine as _};
+use super::super::packet_wire::{Arrived, Wire};
 use super::super::time_accounting::{Held, TimeAccount};
-use super::wire::Wire;
 use crate::datagram::Datagram;
 use crate::error::Error;
-use crate::executor::{ConnectionEnd, Executor, Timer};
+use crate::executor::Executor;
 use crate::trace::{Info, Log};
-use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
 use stackline_events::Keyword;
+use stackline_net::Packet;
 use stackline_proto::blast::trace::Tracer;
 use stackline_proto::blast::{Arrival, Connection, Failure as Broken, Options, Output, State};
-use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::rc::Rc;
 
 static INFO: Keyword = Keyword::new("BLAST_INFO");
 
-/// What is asked of a connection together, handed to its machine no sooner than it can be cut into whole blasts: at a time
+/// What a connection is to send together, handed to its machine no sooner than it can be cut into whole blasts: at a time
 /// limit what has not been handed over stays.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stretch {
@@ -29,7 +27,8 @@ struct Stretch {
     left: u64,
 }
 
-struct Machine {
+/// The machine of one end, and its application.
+pub(super) struct Machine {
     connection: Connection,
     stretch: Stretch,
     /// Whether the last packet sent was the last of its round: the next may be the first of a blast.
@@ -39,11 +38,26 @@ struct Machine {
     /// When data units were handed over, and how many, while the run is traced.
     handed: Option<Vec<(Instant, u64)>>,
     spent: TimeAccount,
-    /// What it told of itself last, while the run is traced, and the bytes that had arrived then.
-    looked: (Info, u64),
+    /// What was recorded last, and the bytes that had arrived then.
+    recorded: (Info, u64),
+    /// While the run is traced.
+    tracer: Option<Tracer>,
 }
 
 impl Machine {
+    pub(super) fn new(connection: Connection) -> Self {
+        Self {
+            connection,
+            stretch: Stretch::default(),
+            between: true,
+            taken: 0,
+            handed: None,
+            spent: TimeAccount::default(),
+            recorded: Default::default(),
+            tracer: None,
+        }
+    }
+
     /// Hands over what the next blast can take.
     fn top_up(&mut self, now: Instant) {
         let Stretch { unit, left } = self.stretch;
@@ -56,19 +70,6 @@ impl Machine {
         self.stretch.left -= units;
         if let Some(handed) = &mut self.handed {
             handed.push((now, units));
-        }
-    }
-
-    /// Books its time, once everything has left that may.
-    fn account(&mut self, now: Instant) {
-        let sender = self.connection.sender();
-        let held = if sender.waits_for_grant() { Held::ReceiveWindow } else { Held::Network };
-        let idle = sender.is_idle();
-        if !idle || self.spent.is_busy() {
-            self.spent.turn(held, now);
-        }
-        if idle {
-            self.spent.end();
         }
     }
 
@@ -92,158 +93,92 @@ impl Machine {
     }
 
     /// What an application may wait for.
-    fn seen(&self) -> (State, u64, bool, bool) {
+    fn awaited(&self) -> (State, u64, bool, bool) {
         let (sender, receiver) = (self.connection.sender(), self.connection.receiver());
         (self.connection.state(), receiver.delivered(), receiver.ended(), sender.is_idle())
     }
+}
 
-    const fn is_over(&self) -> bool {
+impl packet_end::Machine for Machine {
+    type State = State;
+
+    fn state(&self) -> State {
+        self.connection.state()
+    }
+
+    fn handle(&mut self, arrived: &Arrived<'_>, executor: &Executor) -> bool {
+        if executor.log.is_some() {
+            self.tracer.get_or_insert_default().arrived(&arrived.header);
+        }
+        let before = self.awaited();
+        let came = self.connection.handle(executor.now(), &arrived.header, arrived.body, arrived.payload);
+        if let Arrival::Place { check: Some(check), .. } = came {
+            // Nothing in a simulated network spoils a byte.
+            self.connection.checked(check.blast.number, true);
+        }
+        self.awaited() != before
+    }
+
+    fn deadline(&mut self, now: Instant) -> Option<Instant> {
+        self.top_up(now);
+        self.connection.deadline(now).map(|(at, _)| at)
+    }
+
+    fn poll(&mut self, wire: &Wire, executor: &Executor) -> Option<Packet<Datagram>> {
+        let now = executor.now();
+        let output = self.connection.poll(now, 1)?;
+        if let Some(log) = &executor.log {
+            let packet = self.connection.options().packet;
+            let emit = |event| log.blast((wire.pair, wire.side), now, event);
+            self.tracer.get_or_insert_default().leaves(&output, packet, emit);
+        }
+        Some(match output {
+            Output::Run(run) => {
+                self.between = run.requests_ack;
+                wire.data_at(&run.header(0, 0), run.span(0))
+            }
+            Output::Control(header, body) => wire.control(&header, body),
+        })
+    }
+
+    /// Accounts its time.
+    fn sent(&mut self, now: Instant) {
+        let sender = self.connection.sender();
+        let held = if sender.waits_for_grant() { Held::ReceiveWindow } else { Held::Network };
+        let idle = sender.is_idle();
+        if !idle || self.spent.is_busy() {
+            self.spent.turn(held, now);
+        }
+        if idle {
+            self.spent.end();
+        }
+    }
+
+    fn abandon(&mut self, now: Instant) {
+        self.connection.close(now);
+    }
+
+    fn is_over(&self) -> bool {
         matches!(self.connection.state(), State::Closed | State::Failed(_))
+    }
+
+    /// Records it when something is under way or has happened.
+    fn sample(&mut self, wire: &Wire, at: Instant, log: &Log) -> bool {
+        let now = (self.info(at), self.connection.receiver().delivered());
+        let before = std::mem::replace(&mut self.recorded, now);
+        let records = self.spent.is_busy() || now.0.acked_bytes != before.0.acked_bytes || now.1 != before.1;
+        if records {
+            log.info(&INFO, (wire.pair, wire.side), at, &before.0, &now.0);
+        }
+        records
     }
 }
 
 /// One end of a connection.
-pub(crate) struct End {
-    touched: Cell<bool>,
-    wire: Wire,
-    side: Side,
-    number: u32,
-    endpoint: u32,
-    credit: Rc<SendCredit>,
-    /// The application has let go of it.
-    orphan: Cell<bool>,
-    /// Something waits for room in the host's interface.
-    blocked: Cell<bool>,
-    /// The earliest timer that has not come yet.
-    alarm: Cell<Option<Instant>>,
-    machine: RefCell<Machine>,
-    /// While the run is traced.
-    tracer: RefCell<Option<Tracer>>,
-}
+pub(super) type End = packet_end::End<Machine>;
 
-impl fmt::Debug for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} of connection {} of pair {}", self.side, self.number, self.wire.pair)
-    }
-}
-
+/// The application's side.
 impl End {
-    pub(super) fn new(
-        wire: Wire,
-        credit: &Rc<SendCredit>,
-        (side, endpoint): (Side, u32),
-        number: u32,
-        connection: Connection,
-    ) -> Self {
-        let machine = Machine {
-            connection,
-            stretch: Stretch::default(),
-            between: true,
-            taken: 0,
-            handed: None,
-            spent: TimeAccount::default(),
-            looked: Default::default(),
-        };
-        Self {
-            touched: Cell::new(false),
-            wire,
-            side,
-            number,
-            endpoint,
-            credit: Rc::clone(credit),
-            orphan: Cell::new(false),
-            blocked: Cell::new(false),
-            alarm: Cell::new(None),
-            machine: RefCell::new(machine),
-            tracer: RefCell::default(),
-        }
-    }
-
-    pub(super) const fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// There may be something to send.
-    pub(super) fn touch(self: &Rc<Self>, executor: &Executor) {
-        if !self.touched.replace(true) {
-            let end: Rc<Self> = Rc::clone(self);
-            executor.touch(end);
-        }
-    }
-
-    // --- the network's side ---
-
-    pub(super) fn arrived(self: &Rc<Self>, datagram: &Datagram, executor: &Executor) {
-        let Some(arrived) = self.wire.read(datagram) else { return };
-        if executor.log.is_some() {
-            self.tracer.borrow_mut().get_or_insert_default().arrived(&arrived.header);
-        }
-        let mut machine = self.machine.borrow_mut();
-        let before = machine.seen();
-        let came = machine.connection.handle(executor.now(), &arrived.header, arrived.body, arrived.payload);
-        if let Arrival::Place { check: Some(check), .. } = came {
-            // Nothing in a simulated network spoils a byte.
-            machine.connection.checked(check.blast.number, true);
-        }
-        self.touch(executor);
-        if machine.seen() != before {
-            executor.wake(self.endpoint);
-        }
-    }
-
-    pub(super) fn rang(self: &Rc<Self>, executor: &Executor) {
-        if self.alarm.get().is_some_and(|alarm| alarm <= executor.now()) {
-            self.alarm.set(None);
-        }
-        self.touch(executor);
-    }
-
-    /// There may be room in the host's interface.
-    pub(super) fn departed(self: &Rc<Self>, executor: &Executor) {
-        if self.blocked.get() {
-            self.touch(executor);
-        }
-    }
-
-    /// When it wants to be looked at again.
-    fn send_all(&self, machine: &mut Machine, executor: &Executor) -> Option<Instant> {
-        let now = executor.now();
-        loop {
-            machine.top_up(now);
-            let next = machine.connection.deadline(now).map(|(at, _)| at);
-            let wants = next.is_some_and(|at| at <= now);
-            let room = if wants { self.credit.room(executor) } else { Ok(()) };
-            self.blocked.set(room.is_err());
-            match room {
-                Err(when) => return when,
-                Ok(()) if !wants => return next,
-                Ok(()) => {}
-            }
-            let output = machine.connection.poll(now, 1);
-            if let (Some(log), Some(output)) = (&executor.log, &output) {
-                let packet = machine.connection.options().packet;
-                let mut tracer = self.tracer.borrow_mut();
-                let tell = |told| log.blast((self.wire.pair, self.side), now, told);
-                tracer.get_or_insert_default().leaves(output, packet, tell);
-            }
-            match output {
-                Some(Output::Run(run)) => {
-                    machine.between = run.requests_ack;
-                    self.send(self.wire.data_at(&run.header(0, 0), run.span(0)), executor);
-                }
-                Some(Output::Control(header, body)) => self.send(self.wire.control(&header, body), executor),
-                None => return machine.connection.deadline(now).map(|(at, _)| at),
-            }
-        }
-    }
-
-    fn send(&self, packet: stackline_net::Packet<Datagram>, executor: &Executor) {
-        self.credit.handed(packet.bytes());
-        executor.send(packet);
-    }
-
-    // --- the application's side ---
-
     /// Whether the connection came about; nothing while that is not known.
     pub(super) fn answered(&self) -> Option<bool> {
         match self.machine.borrow().connection.state() {
@@ -329,12 +264,6 @@ impl End {
         self.machine.borrow().is_over()
     }
 
-    /// The application lets go of it.
-    pub(super) fn abandon(self: &Rc<Self>, executor: &Executor) {
-        self.orphan.set(true);
-        self.close(executor);
-    }
-
     /// Why it broke, where it did.
     pub(super) fn broken(&self) -> Option<Error> {
         let machine = self.machine.borrow();
@@ -350,18 +279,6 @@ impl End {
 
     pub(super) fn options(&self) -> Options {
         *self.machine.borrow().connection.options()
-    }
-
-    /// Tells of itself when something is under way or has happened; whether it did.
-    pub(super) fn sample(&self, at: Instant, log: &Log) -> bool {
-        let mut machine = self.machine.borrow_mut();
-        let now = (machine.info(at), machine.connection.receiver().delivered());
-        let before = std::mem::replace(&mut machine.looked, now);
-        let tells = machine.spent.is_busy() || now.0.acked_bytes != before.0.acked_bytes || now.1 != before.1;
-        if tells {
-            log.info(&INFO, (self.pair(), self.side), at, &before.0, &now.0);
-        }
-        tells
     }
 
     pub(super) fn transport(&self, now: Instant) -> Transport {
@@ -380,40 +297,5 @@ impl End {
             bytes_acked: Some(facts.sent.acknowledged),
             bytes_received: machine.connection.receiver().delivered(),
         }
-    }
-}
-
-impl ConnectionEnd for End {
-    fn pair(&self) -> u32 {
-        self.wire.pair
-    }
-
-    fn side(&self) -> Side {
-        self.side
-    }
-
-    fn untouch(&self) {
-        self.touched.set(false);
-    }
-
-    fn flush(&self, executor: &Executor) {
-        let mut machine = self.machine.borrow_mut();
-        let state = machine.connection.state();
-        let next = self.send_all(&mut machine, executor);
-        machine.account(executor.now());
-        if machine.connection.state() != state {
-            // It was given up: whoever waits for it has to know.
-            executor.wake(self.endpoint);
-        }
-        if let Some(next) = next
-            && self.alarm.get().is_none_or(|alarm| next < alarm)
-        {
-            self.alarm.set(Some(next));
-            executor.set_timer(next, Timer::End { pair: self.wire.pair, connection: self.number, side: self.side });
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.orphan.get() && !self.blocked.get() && self.machine.borrow().is_over()
     }
 }

@@ -2,7 +2,7 @@
 //! taken out of the stream.
 
 use super::super::byte_stream::Got;
-use super::{BlastPair, End};
+use super::{Blast, End, Machine, PacketPair};
 use crate::context::Context;
 use crate::error::{Error, Result, vanished};
 use crate::executor::Executor;
@@ -11,13 +11,14 @@ use crate::units::Units;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
 use stackline_endpoint::{Bulk, Service};
+use stackline_proto::blast::Connection;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// An open connection.
 #[derive(Debug)]
 pub(super) struct Transfers {
-    pair: Rc<BlastPair>,
+    pair: Rc<PacketPair<Blast>>,
     end: Rc<End>,
     context: Rc<Context>,
 }
@@ -29,24 +30,21 @@ impl Drop for Transfers {
 }
 
 impl Transfers {
-    fn new(pair: &Rc<BlastPair>, end: Rc<End>, context: &Rc<Context>) -> Self {
+    pub(super) fn new(pair: &Rc<PacketPair<Blast>>, end: Rc<End>, context: &Rc<Context>) -> Self {
         context.trace(|line, _| line.carries_streams());
         Self { pair: Rc::clone(pair), end, context: Rc::clone(context) }
     }
 
     /// Asks for a connection until it is accepted.
-    pub(super) async fn connect(pair: &Rc<BlastPair>, context: &Rc<Context>) -> Result<Self> {
-        let connection = Self::new(pair, pair.dial(&context.executor), context);
+    pub(super) async fn connect(pair: &Rc<PacketPair<Blast>>, context: &Rc<Context>) -> Result<Self> {
+        let Blast { options, token, .. } = &pair.protocol;
+        let connect = |number| Connection::connect(context.now(), options, *token, [0; 16], number);
+        let connection = Self::new(pair, pair.open(|number| Machine::new(connect(number))), context);
+        connection.end.touch(&context.executor);
         match context.until("its connection to be answered", || connection.end.answered()).await? {
             true => Ok(connection),
             false => Err(connection.lost("before it was open")),
         }
-    }
-
-    /// Waits for one.
-    pub(super) async fn accept(pair: &Rc<BlastPair>, context: &Rc<Context>) -> Result<Self> {
-        let end = context.until("a connection", || pair.accept()).await?;
-        Ok(Self::new(pair, end, context))
     }
 
     fn executor(&self) -> &Executor {
@@ -207,6 +205,6 @@ impl Service for Transfers {
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
-        self.pair.settings(&self.end.options())
+        self.pair.protocol.settings(&self.end.options())
     }
 }

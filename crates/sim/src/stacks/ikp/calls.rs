@@ -2,7 +2,7 @@
 //! next message (`proto::ikp::stack` has the table).
 
 use super::end::Come;
-use super::{End, IkpPair};
+use super::{End, Ikp, Machine, PacketPair, Role};
 use crate::context::Context;
 use crate::error::{Error, Result, vanished};
 use crate::executor::{ConnectionEnd, Executor};
@@ -11,9 +11,9 @@ use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
 use stackline_endpoint::{Bulk, Service};
-use stackline_proto::ikp::Grants;
 use stackline_proto::ikp::server::Mistake;
 use stackline_proto::ikp::stack::{Answer, Verb};
+use stackline_proto::ikp::{Client, Grants};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -28,7 +28,7 @@ struct Answered {
 /// An open connection.
 #[derive(Debug)]
 pub(super) struct Calls {
-    pair: Rc<IkpPair>,
+    pair: Rc<PacketPair<Ikp>>,
     end: Rc<End>,
     context: Rc<Context>,
     /// Of the initiator's last message.
@@ -36,7 +36,7 @@ pub(super) struct Calls {
     /// The peer has said that no more comes; it has closed the connection.
     over: bool,
     closed: bool,
-    /// A message that has been looked at, and a call whose response is awaited.
+    /// A message that no operation has taken yet, and a call whose response is awaited.
     waits: Option<Come>,
     call: Option<Come>,
     last: Answered,
@@ -49,25 +49,26 @@ impl Drop for Calls {
 }
 
 impl Calls {
-    fn new(pair: &Rc<IkpPair>, end: Rc<End>, context: &Rc<Context>) -> Self {
+    fn new(pair: &Rc<PacketPair<Ikp>>, end: Rc<End>, context: &Rc<Context>) -> Self {
         let last = Answered { number: 0, moved: 0, answer: Answer::Done };
         let (pair, context) = (Rc::clone(pair), Rc::clone(context));
         Self { pair, end, context, number: 0, over: false, closed: false, waits: None, call: None, last }
     }
 
     /// Shows the token until it is replied to.
-    pub(super) async fn connect(pair: &Rc<IkpPair>, context: &Rc<Context>) -> Result<Self> {
-        let calls = Self::new(pair, pair.dial(), context);
-        calls.end.ask(&Verb::connect(&pair.token), Grants::default(), &context.executor);
+    pub(super) async fn connect(pair: &Rc<PacketPair<Ikp>>, context: &Rc<Context>) -> Result<Self> {
+        let client = |number| Role::Client(Box::new(Client::new(&pair.protocol.options, number, 0)));
+        let calls = Self::new(pair, pair.open(|number| Machine::new(client(number))), context);
+        calls.end.ask(&Verb::connect(&pair.protocol.token), Grants::default(), &context.executor);
         calls.answered("its connection to be answered").await?;
         Ok(calls)
     }
 
     /// Waits for who shows it.
-    pub(super) async fn accept(pair: &Rc<IkpPair>, context: &Rc<Context>) -> Result<Self> {
-        let end = context.until("a connection", || pair.accept()).await?;
+    pub(super) async fn accept(pair: &Rc<PacketPair<Ikp>>, end: Rc<End>, context: &Rc<Context>) -> Result<Self> {
         let calls = Self::new(pair, end, context);
-        let first = calls.end.take().filter(|come| come.verb == Verb::Connect && calls.end.token() == pair.token);
+        let first =
+            calls.end.take().filter(|come| come.verb == Verb::Connect && calls.end.token() == pair.protocol.token);
         let first = first.ok_or_else(|| vanished("before it was open"))?;
         calls.end.reply(&first.message, Answer::Done, 0, &context.executor).map_err(mistake)?;
         Ok(calls)
@@ -314,7 +315,7 @@ impl Service for Calls {
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
-        self.pair.settings()
+        self.pair.protocol.settings()
     }
 
     /// The first message says it.

@@ -9,15 +9,12 @@ use crate::error::{Error, Result, vanished};
 use crate::trace::{Coming, Leaving};
 use stackline_core::error::Blame;
 use stackline_core::program::Side;
-use stackline_core::time::{Duration, Instant};
+use stackline_core::time::Instant;
 use stackline_endpoint::{Bulk, Facts, Service};
+use stackline_proto::datagram::NUMBER;
 use stackline_proto::datagram::control::{ANSWER, Control, write_control};
-use stackline_proto::datagram::sequence::Sequence;
-use stackline_proto::datagram::{
-    COUNT_BITS, COUNT_MASK, FAREWELL, FIRST_REPEAT, LAST_REPEAT, Losses, NUMBER, NUMBERS, PATIENCE,
-};
+use stackline_proto::datagram::conversation::{Conversation, Step, Unit};
 use std::collections::{BTreeMap, VecDeque};
-use std::mem;
 use std::rc::Rc;
 
 /// A conversation in datagrams.
@@ -26,27 +23,7 @@ pub(super) struct Datagrams {
     pair: Rc<UdpPair>,
     side: Side,
     context: Rc<Context>,
-    next_number: u64,
-    sequence: Sequence,
-    received_bytes: u64,
-    /// Data units that arrived and were not asked for yet.
-    ahead: u64,
-    /// First bytes of the last data unit: a call's number.
-    head: [u8; NUMBER],
-    calling: bool,
-    lost_calls: u64,
-    /// Bulk transfers begun, also the peer's; ENDs of earlier ones say nothing.
-    transfer: u64,
-    /// How many units the peer says it sent, in all transfers.
-    peer_sent: Option<u64>,
-    /// The peer's present transfer is over.
-    ended: bool,
-    end_sent: bool,
-    greeted: bool,
-    started: bool,
-    bye: bool,
-    /// The last answer that came.
-    answered: Option<u8>,
+    conversation: Conversation,
     /// Numbers and sizes of the data units ahead, while the run is traced.
     numbers: VecDeque<(u64, u64)>,
 }
@@ -57,21 +34,7 @@ impl Datagrams {
             pair: Rc::clone(pair),
             side,
             context: Rc::clone(context),
-            next_number: 0,
-            sequence: Sequence::default(),
-            received_bytes: 0,
-            ahead: 0,
-            head: [0; NUMBER],
-            calling: false,
-            lost_calls: 0,
-            transfer: 0,
-            peer_sent: None,
-            ended: false,
-            end_sent: false,
-            greeted: false,
-            started: false,
-            bye: false,
-            answered: None,
+            conversation: Conversation::new(),
             numbers: VecDeque::new(),
         }
     }
@@ -79,7 +42,7 @@ impl Datagrams {
     /// Says HELLO until it is answered.
     pub(super) async fn connect(pair: &Rc<UdpPair>, context: &Rc<Context>) -> Result<Self> {
         let mut connection = Self::new(pair, Side::Initiator, context);
-        connection.exchange(Control::Hello, 0).await?;
+        connection.exchange(Control::Hello).await?;
         Ok(connection)
     }
 
@@ -91,11 +54,13 @@ impl Datagrams {
             let socket = connection.socket();
             while context.until("a HELLO", || socket.take()).await? != hello {}
             socket.clear();
-            connection.greeted = true;
-            connection.answer(Control::Hello);
+            connection.conversation.greet();
+            connection.send_control(Control::Hello as u8 | ANSWER, 0);
         }
-        while !connection.greeted {
+        while !connection.conversation.is_greeted() {
             connection.take("a HELLO").await?;
+            // What came before was meant for an earlier connection.
+            connection.numbers.clear();
         }
         Ok(connection)
     }
@@ -111,84 +76,28 @@ impl Datagrams {
         self.socket().send(Body::Control(bytes), None, &self.context.executor);
     }
 
-    fn answer(&self, kind: Control) {
-        self.send_control(kind as u8 | ANSWER, 0);
-    }
-
-    /// Sends control until it is answered: soon again at first, since a transfer's clock waits for its END.
-    async fn exchange(&mut self, kind: Control, value: u64) -> Result<()> {
-        let patience = if kind == Control::Bye { FAREWELL } else { PATIENCE };
-        let give_up = self.context.now() + patience;
-        let mut repeat = FIRST_REPEAT;
-        self.answered = None;
-        while self.context.now() < give_up {
-            self.send_control(kind as u8, value);
-            if self.answered_by(kind, self.context.now() + repeat).await? {
-                return Ok(());
-            }
-            repeat = Duration((repeat.0 * 2).min(LAST_REPEAT.0));
-        }
-        Err(Error::measurement("the peer does not answer any more")
-            .hint("it ended, or the network lost every control datagram for seconds"))
-    }
-
-    async fn answered_by(&mut self, kind: Control, until: Instant) -> Result<bool> {
-        let (ahead, transfer) = (self.ahead, self.transfer);
+    /// Sends control until it is answered.
+    async fn exchange(&mut self, kind: Control) -> Result<()> {
+        self.conversation.request(self.context.now(), kind);
         loop {
+            match self.conversation.poll(self.context.now()) {
+                Step::Send(kind, value) => self.send_control(kind, value),
+                Step::Wait => {}
+                Step::Answered => return Ok(()),
+                Step::GivenUp => {
+                    return Err(Error::measurement("the peer does not answer any more")
+                        .hint("it ended, or the network lost every control datagram for seconds"));
+                }
+            }
+            let until = self.conversation.deadline().unwrap_or_else(|| self.context.now());
             let received = {
                 let socket = self.socket();
                 self.context.until_or(words(kind), until, || socket.take()).await?
             };
-            let Some(received) = received else { return Ok(false) };
-            if received == Received::Refused {
-                self.bye |= kind != Control::Hello;
-            } else {
+            if let Some(received) = received {
                 self.arrived(received);
             }
-            // What can only follow an answer says as much as the answer, which may have been lost.
-            let followed = match kind {
-                Control::Hello => false,
-                Control::Start => self.ahead > ahead || self.ended || self.bye,
-                Control::End => self.transfer > transfer || self.bye,
-                Control::Bye => self.bye,
-            };
-            if self.answered == Some(kind as u8) || followed {
-                return Ok(true);
-            }
         }
-    }
-
-    fn control_arrived(&mut self, kind: u8, value: u64) {
-        if kind & ANSWER != 0 {
-            self.answered = Some(kind & !ANSWER);
-            return;
-        }
-        let Some(kind) = Control::of(kind) else { return };
-        match kind {
-            Control::Hello => {
-                if !mem::replace(&mut self.greeted, true) {
-                    // What came before was meant for an earlier connection.
-                    (self.started, self.ended, self.bye, self.peer_sent, self.transfer) =
-                        (false, false, false, None, 0);
-                    (self.ahead, self.received_bytes, self.sequence) = (0, 0, Sequence::default());
-                    self.numbers.clear();
-                }
-            }
-            // The number tells a new transfer from a repeated START of the present one.
-            Control::Start if value > self.transfer => {
-                (self.started, self.ended, self.end_sent, self.transfer) = (true, false, false, value);
-            }
-            Control::Start => {}
-            Control::End if value >> COUNT_BITS == self.transfer => {
-                (self.ended, self.peer_sent) = (true, Some(value & COUNT_MASK));
-            }
-            Control::End => {}
-            Control::Bye => {
-                self.bye = true;
-                self.peer_sent = self.peer_sent.or(Some(value).filter(|sent| *sent > 0));
-            }
-        }
-        self.answer(kind);
     }
 
     // --- what arrives ---
@@ -205,34 +114,32 @@ impl Datagrams {
 
     fn arrived(&mut self, received: Received) {
         match received {
-            Received::Control { kind, value } => self.control_arrived(kind, value),
-            // The peer's socket is gone: its BYE or our answer was lost.
-            Received::Refused => self.bye = true,
-            Received::Unit { number, bytes } if self.calling => {
-                let n = (bytes as usize).min(NUMBER);
-                self.head[..n].copy_from_slice(&number.to_le_bytes()[..n]);
-                self.ahead += 1;
-                self.note(number.saturating_sub(1), bytes);
+            Received::Control { kind, value } => {
+                if let Some(answer) = self.conversation.handle_control(kind, value) {
+                    self.send_control(answer, 0);
+                }
             }
+            Received::Refused => self.conversation.refused(),
             Received::Unit { number, bytes } => {
-                if (bytes as usize) < NUMBER || self.sequence.arrived(number % NUMBERS) {
-                    self.ahead += 1;
-                    self.received_bytes += u64::from(bytes);
-                    self.note(number, bytes);
+                let head = number.to_le_bytes();
+                match self.conversation.handle_unit(&head[..NUMBER.min(bytes as usize)], u64::from(bytes)) {
+                    Unit::Call => self.note(number.saturating_sub(1), bytes),
+                    Unit::Numbered(_) | Unit::Unnumbered => self.note(number, bytes),
+                    Unit::Repeated => {}
                 }
             }
         }
     }
 
-    /// Keeps what a trace tells of a data unit that arrived.
+    /// Keeps what a trace records of a data unit that arrived.
     fn note(&mut self, number: u64, bytes: u32) {
         if self.context.is_traced() {
             self.numbers.push_back((number, u64::from(bytes)));
         }
     }
 
-    /// Tells of data units that are taken.
-    fn tell(&mut self, units: u64, what: Coming) {
+    /// Records data units that are taken.
+    fn emit(&mut self, units: u64, what: Coming) {
         let units = usize::try_from(units).unwrap_or(usize::MAX).min(self.numbers.len());
         for (number, bytes) in self.numbers.drain(..units) {
             self.context.trace(|line, at| line.comes(at, what, bytes, Some(number)));
@@ -265,22 +172,20 @@ impl Datagrams {
 
     /// Takes so many units, or calls one at a time, of so many bytes each.
     async fn receive_units(&mut self, bytes: u64, times: u64, what: Coming) -> Result<u64> {
-        let mut told = self.ahead.min(times);
-        self.tell(told, what);
+        let mut emitted = self.conversation.units(times);
+        self.emit(emitted, what);
         let mut awaited = None;
-        while self.ahead < times && !self.ended && !self.bye {
+        while !self.conversation.has_units(times) {
             // What comes may be control: the next unit is waited for once.
-            if awaited.replace(told) != Some(told) {
+            if awaited.replace(emitted) != Some(emitted) {
                 self.context.trace(|line, at| line.awaits(at, bytes));
             }
             self.take("a data unit").await?;
-            let more = self.ahead.min(times) - told;
-            self.tell(more, what);
-            told += more;
+            let units = self.conversation.units(times);
+            self.emit(units - emitted, what);
+            emitted = units;
         }
-        let units = self.ahead.min(times);
-        self.ahead -= units;
-        Ok(units)
+        Ok(self.conversation.take_units(times))
     }
 
     /// Waits for the answer that carries `number` in its first `n` bytes; false after the timeout.
@@ -295,17 +200,15 @@ impl Datagrams {
                 Some(Received::Refused) => return Err(vanished("while a call waited for its answer")),
                 Some(received) => self.arrived(received),
             }
-            let right = self.ahead > 0 && self.head[..n] == number.to_le_bytes()[..n];
-            self.ahead = 0;
             self.numbers.clear();
-            if right {
+            if self.conversation.take_answer(number, n) {
                 return Ok(true);
             }
         }
     }
 
     async fn await_end(&mut self) -> Result<()> {
-        while !self.ended && !self.bye {
+        while !self.conversation.has_ended() {
             self.take("the bulk transfer to end").await?;
         }
         Ok(())
@@ -318,8 +221,8 @@ impl Service for Datagrams {
             if self.context.job.flags.limit() && times > 1 {
                 return Ok(done);
             }
-            let number = self.next_number;
-            self.next_number += 1;
+            let number = self.conversation.next_number();
+            self.conversation.sent(1);
             self.send_unit(Leaving::Unit, number, bytes).await?;
         }
         Ok(times)
@@ -330,13 +233,11 @@ impl Service for Datagrams {
     }
 
     fn is_closed(&self) -> bool {
-        self.bye
+        self.conversation.is_closed()
     }
 
     async fn call(&mut self, request: u64, response: u64, since: Instant) -> Result<bool> {
-        self.calling = true;
-        self.next_number = (self.next_number + 1) % NUMBERS;
-        let number = self.next_number;
+        let number = self.conversation.call();
         self.send_unit(Leaving::Call, number, request).await?;
         let n = NUMBER.min(request as usize).min(response as usize);
         let answered = self.await_answer(number, n, since + self.pair.timeout).await?;
@@ -344,36 +245,34 @@ impl Service for Datagrams {
             self.context.trace(|line, at| line.comes(at, Coming::Response, response, None));
         } else {
             self.context.trace(|line, at| line.lost(at, request));
+            self.conversation.call_lost();
         }
-        self.lost_calls += u64::from(!answered);
         Ok(answered)
     }
 
     async fn await_call(&mut self, bytes: u64) -> Result<bool> {
-        self.calling = true;
+        self.conversation.await_call();
         Ok(self.receive_units(bytes, 1, Coming::Call).await? == 1)
     }
 
     async fn reply(&mut self, bytes: u64) -> Result<()> {
         if !self.pair.peer_is_there(self.side) {
             // The caller has given up and gone.
-            self.bye = true;
+            self.conversation.refused();
             return Ok(());
         }
-        self.send_unit(Leaving::Reply, u64::from_le_bytes(self.head), bytes).await
+        self.send_unit(Leaving::Reply, u64::from_le_bytes(*self.conversation.head()), bytes).await
     }
 
     async fn start_bulk(&mut self, _way: Bulk) -> Result<()> {
-        self.transfer += 1;
-        (self.ended, self.end_sent) = (false, false);
-        self.exchange(Control::Start, self.transfer).await
+        self.exchange(Control::Start).await
     }
 
     async fn await_start_bulk(&mut self, _way: Bulk) -> Result<bool> {
-        while !self.started && !self.bye {
+        while !self.conversation.has_started() {
             self.take("a bulk transfer to start").await?;
         }
-        Ok(mem::take(&mut self.started))
+        Ok(self.conversation.take_started())
     }
 
     async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
@@ -391,25 +290,19 @@ impl Service for Datagrams {
     }
 
     async fn end_stream(&mut self) -> Result<()> {
-        if !self.end_sent {
-            let sent = self.next_number & COUNT_MASK;
-            self.exchange(Control::End, (self.transfer << COUNT_BITS) | sent).await?;
-            self.end_sent = true;
-        }
-        Ok(())
+        if self.conversation.end_sent() { Ok(()) } else { self.exchange(Control::End).await }
     }
 
     async fn disconnect(mut self) -> Result<()> {
         // The last answer may be lost for good when the peer has closed its socket: that is a disconnect as well.
-        let sent = if self.calling { 0 } else { self.next_number };
-        match self.exchange(Control::Bye, sent).await {
+        match self.exchange(Control::Bye).await {
             Err(error) if error.blame == Blame::Interrupted => Err(error),
             _ => Ok(()),
         }
     }
 
     async fn await_disconnect(&mut self) -> Result<()> {
-        while !self.bye {
+        while !self.conversation.is_closed() {
             self.take("the peer to disconnect").await?;
         }
         Ok(())
@@ -422,10 +315,7 @@ impl Service for Datagrams {
     }
 
     fn facts(&self) -> Facts {
-        let losses = match self.peer_sent {
-            _ if self.calling => Some(Losses { lost: self.lost_calls, ..Losses::default() }),
-            sent => sent.map(|sent| self.sequence.losses(sent)),
-        };
-        Facts { losses, received_bytes: (!self.calling).then_some(self.received_bytes), ..Facts::default() }
+        let conversation = &self.conversation;
+        Facts { losses: conversation.losses(), received_bytes: conversation.received_bytes(), ..Facts::default() }
     }
 }

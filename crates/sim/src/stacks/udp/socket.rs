@@ -93,7 +93,7 @@ impl Socket {
 
     // --- what leaves ---
 
-    /// See [`Outlet::room`].
+    /// See [`SendCredit::room`].
     pub(super) fn room(&self, executor: &Executor) -> Result<(), Option<Instant>> {
         self.credit.room(executor)
     }
@@ -195,7 +195,7 @@ impl Socket {
         }
     }
 
-    /// The host tells that nobody listens any more: ICMP port unreachable, with the first 28 bytes of what came.
+    /// The host reports that nobody listens any more: ICMP port unreachable, with the first 28 bytes of what came.
     fn refuse(&self, received: Received, executor: &Executor) {
         if received != Received::Refused {
             let mut header = [0; HEADER];

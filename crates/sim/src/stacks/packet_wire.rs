@@ -1,16 +1,17 @@
 //! How a packet of the protocol travels: behind an IPv4 and a UDP header, its own header as it is on every carrier, then
 //! what it carries. Data is counted and not carried, as nobody reads it; what a seal would add is counted as well.
 
-use super::super::pair::Route;
-use super::super::send_credit::SendCredit;
+use super::pair::Route;
+use super::send_credit::SendCredit;
 use crate::datagram::{Body, Datagram, UDP, ipv4};
+use stackline_core::program::Side;
 use stackline_net::{Ecn, Node, Packet, Segments};
 use stackline_proto::blast::wire::{HEADER, Header};
 use stackline_proto::datagram::Token;
 use std::rc::Rc;
 
 /// IP and UDP headers.
-pub(in crate::stacks) const BELOW: usize = 28;
+pub(super) const BELOW: usize = 28;
 /// What of a socket may wait in its host's interface, as Linux sets it out.
 const SEND_BUFFER: u64 = 212_992;
 /// Largest packet of the network layer.
@@ -23,36 +24,38 @@ const DO_NOT_FRAGMENT: u16 = 1 << 14;
 
 /// Who sends to whom.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::stacks) struct Wire {
-    pub(in crate::stacks) pair: u32,
-    pub(in crate::stacks) nodes: [Node; 2],
-    pub(in crate::stacks) ports: [u16; 2],
+pub(super) struct Wire {
+    pub(super) pair: u32,
+    /// Of which side what leaves is.
+    pub(super) side: Side,
+    pub(super) nodes: [Node; 2],
+    pub(super) ports: [u16; 2],
     /// Bytes behind each packet.
-    pub(in crate::stacks) seal: u32,
+    pub(super) seal: u32,
 }
 
 /// What has arrived.
 #[derive(Debug)]
-pub(in crate::stacks) struct Arrived<'d> {
-    pub(in crate::stacks) header: Header,
+pub(super) struct Arrived<'d> {
+    pub(super) header: Header,
     /// What follows the header of a packet without data.
-    pub(in crate::stacks) body: &'d [u8],
+    pub(super) body: &'d [u8],
     /// How many bytes follow.
-    pub(in crate::stacks) payload: usize,
+    pub(super) payload: usize,
 }
 
 /// Bytes of data that a packet of a pair can carry behind so many bytes of headers and what else it has to hold.
-pub(in crate::stacks) fn room(route: &Route, headers: u64) -> u32 {
+pub(super) fn room(route: &Route, headers: u64) -> u32 {
     u32::try_from(route.mtu.min(LARGEST_PACKET).saturating_sub(headers)).unwrap_or(0)
 }
 
 /// What waits at each side for its host's interface.
-pub(in crate::stacks) fn credits(route: &Route) -> [Rc<SendCredit>; 2] {
+pub(super) fn credits(route: &Route) -> [Rc<SendCredit>; 2] {
     route.rooms.map(|room| Rc::new(SendCredit::new(room.min(SEND_BUFFER))))
 }
 
 /// Proof that packets are of one run.
-pub(in crate::stacks) fn token(seed: u64) -> Token {
+pub(super) fn token(seed: u64) -> Token {
     let mut token = Token::default();
     token[..8].copy_from_slice(&seed.to_le_bytes());
     token
@@ -60,28 +63,29 @@ pub(in crate::stacks) fn token(seed: u64) -> Token {
 
 impl Wire {
     /// Those of the initiator and the responder of a pair.
-    pub(in crate::stacks) fn both(route: &Route, seal: u32) -> [Self; 2] {
+    pub(super) fn both(route: &Route, seal: u32) -> [Self; 2] {
         let ports = PORTS.map(|first| (first + route.pair % PORT_RANGE) as u16);
-        [[0, 1], [1, 0]].map(|[near, far]| {
+        [Side::Initiator, Side::Responder].map(|side| {
+            let (near, far) = (side.index(), side.other().index());
             let (nodes, ports) = ([route.nodes[near], route.nodes[far]], [ports[near], ports[far]]);
-            Self { pair: route.pair, nodes, ports, seal }
+            Self { pair: route.pair, side, nodes, ports, seal }
         })
     }
 
     /// A packet with so many bytes of data.
-    pub(in crate::stacks) fn data(&self, header: &Header, bytes: u32) -> Packet<Datagram> {
+    pub(super) fn data(&self, header: &Header, bytes: u32) -> Packet<Datagram> {
         self.packet(header, bytes, Body::Zeros(bytes + self.seal))
     }
 
     /// The same with data that begins at that place of the stream.
-    pub(in crate::stacks) fn data_at(&self, header: &Header, (place, bytes): (u64, u32)) -> Packet<Datagram> {
+    pub(super) fn data_at(&self, header: &Header, (place, bytes): (u64, u32)) -> Packet<Datagram> {
         let mut packet = self.data(header, bytes);
         packet.payload = packet.payload.at(place, bytes);
         packet
     }
 
     /// A packet without data.
-    pub(in crate::stacks) fn control(&self, header: &Header, mut body: Vec<u8>) -> Packet<Datagram> {
+    pub(super) fn control(&self, header: &Header, mut body: Vec<u8>) -> Packet<Datagram> {
         let bytes = body.len() as u32;
         if body.is_empty() {
             return self.data(header, 0);
@@ -105,7 +109,7 @@ impl Wire {
     }
 
     /// What is in a packet that has arrived.
-    pub(in crate::stacks) fn read<'d>(&self, datagram: &'d Datagram) -> Option<Arrived<'d>> {
+    pub(super) fn read<'d>(&self, datagram: &'d Datagram) -> Option<Arrived<'d>> {
         let header = Header::read(datagram.header().get(BELOW..)?)?;
         let payload = datagram.carried().checked_sub(self.seal as usize)?;
         let body = match datagram.body() {
@@ -125,7 +129,7 @@ mod tests {
     #[test]
     fn what_is_sent_is_read_and_as_long_as_it_says() {
         for seal in [0, SEAL as u32] {
-            let wire = Wire { pair: 3, nodes: [Node(0), Node(1)], ports: [40_000, 4000], seal };
+            let wire = Wire { pair: 3, side: Side::Initiator, nodes: [Node(0), Node(1)], ports: [40_000, 4000], seal };
             let header = Header { blast: 7, ..Header::new(Kind::Answer, 5) };
             for body in [vec![], vec![1, 2, 3]] {
                 let packet = wire.control(&header, body.clone());

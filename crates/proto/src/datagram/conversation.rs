@@ -1,0 +1,568 @@
+//! One end of a conversation in datagrams, without a clock and without a socket: what was sent, numbered, answered, ended
+//! and lost, what a control datagram changes, and when control is repeated.
+//!
+//! Time is an argument. The worlds keep their sockets, their buffers and how they wait.
+
+use super::control::{ANSWER, Control};
+use super::sequence::Sequence;
+use super::{COUNT_BITS, COUNT_MASK, FAREWELL, FIRST_REPEAT, LAST_REPEAT, Losses, NUMBER, NUMBERS, PATIENCE};
+use stackline_core::time::{Duration, Instant};
+
+/// Control that is repeated until it is answered.
+#[derive(Debug)]
+struct Request {
+    kind: Control,
+    value: u64,
+    give_up: Instant,
+    /// When it leaves again, and how long after that.
+    next: Instant,
+    repeat: Duration,
+    sent: bool,
+    answered: bool,
+    /// Data units ahead and the transfer when it was made: what exceeds them can only follow an answer.
+    ahead: u64,
+    transfer: u64,
+}
+
+/// What to do about control that waits for its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Send a control datagram of that kind and value, then wait until the deadline or for a datagram.
+    Send(u8, u64),
+    /// Wait until the deadline or for a datagram.
+    Wait,
+    /// It was answered.
+    Answered,
+    /// The peer does not answer.
+    GivenUp,
+}
+
+/// What a data unit is that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A call, or the answer to one.
+    Call,
+    /// A data unit of that number.
+    Numbered(u64),
+    /// One too short for a number.
+    Unnumbered,
+    /// A duplicate, or too late to be counted.
+    Repeated,
+}
+
+/// One end of a conversation.
+#[derive(Debug, Default)]
+pub struct Conversation {
+    next_number: u64,
+    sequence: Sequence,
+    received_bytes: u64,
+    /// Data units that arrived and were not taken yet.
+    ahead: u64,
+    /// First bytes of the last call or answer, its number, and how many there are.
+    head: [u8; NUMBER],
+    head_bytes: usize,
+    calling: bool,
+    lost_calls: u64,
+    /// Bulk transfers begun, also the peer's; ENDs of earlier ones say nothing.
+    transfer: u64,
+    /// How many units the peer says it sent, in all transfers.
+    peer_sent: Option<u64>,
+    greeted: bool,
+    started: bool,
+    /// The peer's present transfer is over; the own is, and the peer has answered that.
+    ended: bool,
+    end_sent: bool,
+    closed: bool,
+    request: Option<Request>,
+}
+
+impl Conversation {
+    /// One in which nothing was sent and nothing has arrived.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    // --- control ---
+
+    /// The peer's HELLO has arrived elsewhere; it is to be answered.
+    pub const fn greet(&mut self) {
+        self.greeted = true;
+    }
+
+    /// Begins to send control until it is answered. START begins a transfer.
+    pub fn request(&mut self, now: Instant, kind: Control) {
+        let value = match kind {
+            Control::Hello => 0,
+            Control::Start => {
+                self.transfer += 1;
+                (self.ended, self.end_sent) = (false, false);
+                self.transfer
+            }
+            Control::End => (self.transfer << COUNT_BITS) | (self.next_number & COUNT_MASK),
+            Control::Bye if self.calling => 0,
+            Control::Bye => self.next_number,
+        };
+        let patience = if kind == Control::Bye { FAREWELL } else { PATIENCE };
+        self.request = Some(Request {
+            kind,
+            value,
+            give_up: now + patience,
+            next: now,
+            repeat: FIRST_REPEAT,
+            sent: false,
+            answered: false,
+            ahead: self.ahead,
+            transfer: self.transfer,
+        });
+    }
+
+    /// What to do about the control that was requested: soon again at first, since a transfer's clock waits for its END.
+    pub fn poll(&mut self, now: Instant) -> Step {
+        let answered = self.is_answered();
+        let Some(request) = &mut self.request else { return Step::Answered };
+        if request.sent && answered {
+            self.end_sent |= request.kind == Control::End;
+            self.request = None;
+            return Step::Answered;
+        }
+        if now < request.next {
+            return Step::Wait;
+        }
+        if now >= request.give_up {
+            self.request = None;
+            return Step::GivenUp;
+        }
+        request.sent = true;
+        request.next = now + request.repeat;
+        request.repeat = Duration((request.repeat.0 * 2).min(LAST_REPEAT.0));
+        Step::Send(request.kind as u8, request.value)
+    }
+
+    /// When the control that was requested leaves again or is given up.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.request.as_ref().map(|request| request.next)
+    }
+
+    /// Whether the request was answered. What can only follow an answer says as much as the answer, which may have been
+    /// lost.
+    fn is_answered(&self) -> bool {
+        let Some(request) = &self.request else { return true };
+        request.answered
+            || match request.kind {
+                Control::Hello => false,
+                Control::Start => self.ahead > request.ahead || self.ended || self.closed,
+                Control::End => self.transfer > request.transfer || self.closed,
+                Control::Bye => self.closed,
+            }
+    }
+
+    /// A control datagram arrived. The kind of the answer that it gets.
+    pub fn handle_control(&mut self, kind: u8, value: u64) -> Option<u8> {
+        if kind & ANSWER != 0 {
+            if let Some(request) = &mut self.request {
+                request.answered |= request.sent && request.kind as u8 == kind & !ANSWER;
+            }
+            return None;
+        }
+        let kind = Control::of(kind)?;
+        match kind {
+            Control::Hello if self.greeted => {}
+            // What came before was meant for an earlier connection.
+            Control::Hello => {
+                self.greeted = true;
+                (self.started, self.ended, self.closed, self.peer_sent, self.transfer) = (false, false, false, None, 0);
+                (self.ahead, self.received_bytes, self.sequence) = (0, 0, Sequence::new());
+            }
+            // The number distinguishes a new transfer from a repeated START of the present one.
+            Control::Start if value > self.transfer => {
+                (self.started, self.ended, self.end_sent, self.transfer) = (true, false, false, value);
+            }
+            Control::End if value >> COUNT_BITS == self.transfer => {
+                (self.ended, self.peer_sent) = (true, Some(value & COUNT_MASK));
+            }
+            Control::Start | Control::End => {}
+            Control::Bye => {
+                self.closed = true;
+                self.peer_sent = self.peer_sent.or(Some(value).filter(|sent| *sent > 0));
+            }
+        }
+        Some(kind as u8 | ANSWER)
+    }
+
+    /// The peer's socket is gone: its BYE or the answer to it was lost. Before HELLO is answered it may not be there yet.
+    pub fn refused(&mut self) {
+        self.closed |= self.request.as_ref().is_none_or(|request| request.kind != Control::Hello);
+    }
+
+    // --- data units ---
+
+    /// A data unit of so many bytes arrived; `head` is what it begins with, 8 bytes or all of it.
+    #[inline]
+    pub fn handle_unit(&mut self, head: &[u8], bytes: u64) -> Unit {
+        if self.calling {
+            self.head_bytes = head.len().min(NUMBER);
+            self.head[..self.head_bytes].copy_from_slice(&head[..self.head_bytes]);
+            self.ahead += 1;
+            return Unit::Call;
+        }
+        let unit = match head.first_chunk::<NUMBER>() {
+            Some(number) => Unit::Numbered(u64::from_le_bytes(*number) % NUMBERS),
+            None => Unit::Unnumbered,
+        };
+        if let Unit::Numbered(number) = unit
+            && !self.sequence.arrived(number)
+        {
+            return Unit::Repeated;
+        }
+        self.ahead += 1;
+        self.received_bytes += bytes;
+        unit
+    }
+
+    /// Whether so many data units have arrived, or no more of them come.
+    #[inline]
+    #[must_use]
+    pub const fn has_units(&self, units: u64) -> bool {
+        self.ahead >= units || self.has_ended()
+    }
+
+    /// How many of so many data units have arrived.
+    #[inline]
+    #[must_use]
+    pub fn units(&self, units: u64) -> u64 {
+        self.ahead.min(units)
+    }
+
+    /// Takes at most so many data units. How many it took.
+    #[inline]
+    pub fn take_units(&mut self, units: u64) -> u64 {
+        let units = self.units(units);
+        self.ahead -= units;
+        units
+    }
+
+    /// The number of the next data unit to be sent.
+    #[inline]
+    #[must_use]
+    pub const fn next_number(&self) -> u64 {
+        self.next_number
+    }
+
+    /// So many data units were sent.
+    #[inline]
+    pub const fn sent(&mut self, units: u64) {
+        self.next_number += units;
+    }
+
+    // --- calls ---
+
+    /// Begins a call. Its number: calls are numbered from 1.
+    #[inline]
+    pub const fn call(&mut self) -> u64 {
+        self.calling = true;
+        self.next_number = (self.next_number + 1) % NUMBERS;
+        self.next_number
+    }
+
+    /// What arrives from now on are calls.
+    #[inline]
+    pub const fn await_call(&mut self) {
+        self.calling = true;
+    }
+
+    /// Takes what has arrived. Whether its first `bytes` bytes are those of the number.
+    #[inline]
+    pub fn take_answer(&mut self, number: u64, bytes: usize) -> bool {
+        core::mem::take(&mut self.ahead) > 0 && self.head[..bytes] == number.to_le_bytes()[..bytes]
+    }
+
+    /// A call got no answer.
+    pub const fn call_lost(&mut self) {
+        self.lost_calls += 1;
+    }
+
+    /// The first bytes of the last call or answer.
+    #[inline]
+    #[must_use]
+    pub const fn head(&self) -> &[u8; NUMBER] {
+        &self.head
+    }
+
+    /// How many of them arrived.
+    #[must_use]
+    pub const fn head_bytes(&self) -> usize {
+        self.head_bytes
+    }
+
+    // --- what is known ---
+
+    /// Whether it consists of calls.
+    #[must_use]
+    pub const fn is_calling(&self) -> bool {
+        self.calling
+    }
+
+    /// Whether the peer has said HELLO.
+    #[must_use]
+    pub const fn is_greeted(&self) -> bool {
+        self.greeted
+    }
+
+    /// Whether the peer has closed the conversation.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Whether the peer has begun a transfer or closed the conversation.
+    #[must_use]
+    pub const fn has_started(&self) -> bool {
+        self.started || self.closed
+    }
+
+    /// Whether the peer has begun a transfer, once for each.
+    pub const fn take_started(&mut self) -> bool {
+        core::mem::replace(&mut self.started, false)
+    }
+
+    /// Whether the peer's transfer is over.
+    #[inline]
+    #[must_use]
+    pub const fn has_ended(&self) -> bool {
+        self.ended || self.closed
+    }
+
+    /// Whether the peer has answered the END of this end's transfer.
+    #[must_use]
+    pub const fn end_sent(&self) -> bool {
+        self.end_sent
+    }
+
+    /// How many data units the peer says it sent.
+    #[must_use]
+    pub const fn peer_sent(&self) -> Option<u64> {
+        self.peer_sent
+    }
+
+    /// What was lost, as far as it is known.
+    #[must_use]
+    pub fn losses(&self) -> Option<Losses> {
+        if self.calling {
+            return Some(Losses { lost: self.lost_calls, ..Losses::default() });
+        }
+        self.peer_sent.map(|sent| self.sequence.losses(sent))
+    }
+
+    /// Bytes of the data units that arrived; none are counted where calls are.
+    #[must_use]
+    pub fn received_bytes(&self) -> Option<u64> {
+        (!self.calling).then_some(self.received_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    /// A conversation with a request made at zero, and sent.
+    fn asking(kind: Control) -> Conversation {
+        let mut end = Conversation::new();
+        end.request(Instant(0), kind);
+        assert!(matches!(end.poll(Instant(0)), Step::Send(sent, _) if sent == kind as u8));
+        end
+    }
+
+    /// When an end without a peer sends control, and when it gives up.
+    fn alone(kind: Control) -> (Vec<u64>, u64) {
+        let mut end = asking(kind);
+        let mut sent = alloc::vec![0];
+        loop {
+            let now = end.deadline().unwrap();
+            match end.poll(now) {
+                Step::Send(..) => sent.push(now.0),
+                Step::GivenUp => return (sent, now.0),
+                step => panic!("{step:?}"),
+            }
+        }
+    }
+
+    fn unit(end: &mut Conversation, number: u64) -> Unit {
+        end.handle_unit(&number.to_le_bytes(), 100)
+    }
+
+    #[test]
+    fn control_is_repeated_at_doubled_intervals_and_given_up() {
+        let (sent, given_up) = alone(Control::Start);
+        assert_eq!(sent[..5], [0, 200_000, 600_000, 1_400_000, 3_000_000]);
+        let longest = sent.windows(2).map(|pair| pair[1] - pair[0]).max();
+        assert_eq!(longest, Some(LAST_REPEAT.0));
+        assert!((PATIENCE.0..PATIENCE.0 + LAST_REPEAT.0).contains(&given_up));
+        let (_, given_up) = alone(Control::Bye);
+        assert!((FAREWELL.0..FAREWELL.0 + LAST_REPEAT.0).contains(&given_up));
+    }
+
+    #[test]
+    fn control_is_not_repeated_before_its_time_nor_after_its_answer() {
+        let mut end = asking(Control::Hello);
+        assert_eq!((end.poll(Instant(199_999)), end.deadline()), (Step::Wait, Some(Instant(200_000))));
+        assert_eq!(end.handle_control(Control::Start as u8 | ANSWER, 0), None);
+        assert_eq!(end.poll(Instant(199_999)), Step::Wait);
+        assert_eq!(end.handle_control(Control::Hello as u8 | ANSWER, 0), None);
+        assert_eq!((end.poll(Instant(199_999)), end.deadline()), (Step::Answered, None));
+    }
+
+    #[test]
+    fn what_can_only_follow_an_answer_is_one() {
+        let mut end = asking(Control::Start);
+        unit(&mut end, 0);
+        assert_eq!(end.poll(Instant(1)), Step::Answered);
+        let mut end = asking(Control::End);
+        end.handle_control(Control::Start as u8, 1);
+        assert_eq!(end.poll(Instant(1)), Step::Answered);
+        let mut end = asking(Control::Bye);
+        end.handle_control(Control::Bye as u8, 0);
+        assert_eq!(end.poll(Instant(1)), Step::Answered);
+        let mut end = asking(Control::Hello);
+        unit(&mut end, 0);
+        assert_eq!(end.poll(Instant(1)), Step::Wait);
+    }
+
+    #[test]
+    fn a_peer_that_has_closed_gets_one_end_and_one_bye() {
+        let mut end = Conversation::new();
+        end.handle_control(Control::Bye as u8, 0);
+        for kind in [Control::End, Control::Bye] {
+            end.request(Instant(0), kind);
+            assert!(matches!(end.poll(Instant(0)), Step::Send(..)));
+            assert_eq!(end.poll(Instant(200_000)), Step::Answered);
+        }
+        assert!(end.end_sent());
+    }
+
+    #[test]
+    fn every_control_is_answered_and_a_repeated_one_changes_nothing() {
+        let mut end = Conversation::new();
+        for kind in [Control::Hello, Control::Start, Control::End, Control::Bye] {
+            for _ in 0..2 {
+                let value = if kind == Control::End { (1 << COUNT_BITS) | 7 } else { 1 };
+                assert_eq!(end.handle_control(kind as u8, value), Some(kind as u8 | ANSWER));
+            }
+            assert_eq!(end.take_started(), kind == Control::Start);
+        }
+        assert_eq!((end.peer_sent(), end.is_closed(), end.handle_control(9, 0)), (Some(7), true, None));
+    }
+
+    #[test]
+    fn the_end_of_an_earlier_transfer_ends_no_later_one() {
+        let mut end = Conversation::new();
+        end.handle_control(Control::Start as u8, 2);
+        end.handle_control(Control::End as u8, (1 << COUNT_BITS) | 5);
+        assert_eq!((end.has_ended(), end.peer_sent()), (false, None));
+        end.handle_control(Control::End as u8, (2 << COUNT_BITS) | 9);
+        assert_eq!((end.has_ended(), end.peer_sent()), (true, Some(9)));
+    }
+
+    #[test]
+    fn the_first_hello_forgets_what_came_before_it() {
+        let mut end = Conversation::new();
+        unit(&mut end, 3);
+        end.handle_control(Control::Bye as u8, 4);
+        end.handle_control(Control::Hello as u8, 0);
+        assert_eq!((end.units(9), end.received_bytes(), end.is_closed(), end.losses()), (0, Some(0), false, None));
+        unit(&mut end, 0);
+        end.handle_control(Control::Hello as u8, 0);
+        assert_eq!(end.units(9), 1);
+    }
+
+    #[test]
+    fn a_refusal_closes_unless_hello_waits_for_its_answer() {
+        let mut end = asking(Control::Hello);
+        end.refused();
+        assert!(!end.is_closed());
+        end.handle_control(Control::Hello as u8 | ANSWER, 0);
+        assert_eq!(end.poll(Instant(1)), Step::Answered);
+        end.refused();
+        assert!(end.is_closed());
+    }
+
+    #[test]
+    fn units_are_counted_once_and_taken_as_they_are_wanted() {
+        let mut end = Conversation::new();
+        let kinds = [0, 2, 2, 1].map(|number| unit(&mut end, number));
+        assert_eq!(kinds, [Unit::Numbered(0), Unit::Numbered(2), Unit::Repeated, Unit::Numbered(1)]);
+        assert_eq!(end.handle_unit(&[1, 2], 2), Unit::Unnumbered);
+        assert_eq!((end.received_bytes(), end.has_units(4), end.has_units(5)), (Some(302), true, false));
+        assert_eq!((end.take_units(3), end.take_units(3)), (3, 1));
+        end.handle_control(Control::Bye as u8, 4);
+        assert_eq!(end.losses(), Some(Losses { lost: 1, duplicated: 1, reordered: 1 }));
+    }
+
+    #[test]
+    fn only_the_answer_to_the_present_call_is_taken() {
+        let mut end = Conversation::new();
+        let first = end.call();
+        end.call_lost();
+        let second = end.call();
+        assert_eq!((first, second), (1, 2));
+        assert!(!end.take_answer(second, NUMBER));
+        unit(&mut end, first);
+        assert!(!end.take_answer(second, NUMBER));
+        unit(&mut end, second);
+        assert!(end.take_answer(second, NUMBER) && !end.take_answer(second, NUMBER));
+        assert_eq!((end.losses().map(|losses| losses.lost), end.received_bytes()), (Some(1), None));
+        // Of a short one as many bytes as there are.
+        end.handle_unit(&[2, 0, 0], 3);
+        assert!(end.head_bytes() == 3 && end.take_answer(second, 3));
+    }
+
+    /// Sends control over a network that takes a moment and loses what `lost` says, each way. Whether it was answered.
+    fn exchange(ends: (&mut Conversation, &mut Conversation), kind: Control, lost: &mut impl FnMut() -> bool) -> bool {
+        let (near, far) = ends;
+        let mut now = Instant(0);
+        near.request(now, kind);
+        loop {
+            match near.poll(now) {
+                Step::Send(kind, value) if !lost() => match far.handle_control(kind, value) {
+                    Some(answer) if !lost() => assert_eq!(near.handle_control(answer, 0), None),
+                    _ => now = near.deadline().unwrap(),
+                },
+                Step::Send(..) => now = near.deadline().unwrap(),
+                Step::Wait => panic!("nothing has come"),
+                Step::Answered => return true,
+                Step::GivenUp => return false,
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_the_network_loses_is_counted(units in proptest::collection::vec(any::<bool>(), 0..200), control in any::<u64>()) {
+            // The last two of eight control datagrams arrive: a request and its answer.
+            let mut turn = 0;
+            let mut lost = || {
+                turn += 1;
+                turn % 8 < 6 && control >> (turn % 64) & 1 > 0
+            };
+            let (mut near, mut far) = (Conversation::new(), Conversation::new());
+            prop_assert!(exchange((&mut near, &mut far), Control::Hello, &mut lost));
+            prop_assert!(exchange((&mut near, &mut far), Control::Start, &mut lost));
+            prop_assert!(far.take_started());
+            for arrives in &units {
+                if *arrives {
+                    unit(&mut far, near.next_number());
+                }
+                near.sent(1);
+            }
+            prop_assert!(exchange((&mut near, &mut far), Control::End, &mut lost));
+            prop_assert!(near.end_sent() && far.has_ended() && !far.is_closed());
+            prop_assert!(exchange((&mut near, &mut far), Control::Bye, &mut lost));
+            let missing = units.iter().filter(|arrives| !**arrives).count() as u64;
+            prop_assert_eq!(far.losses(), Some(Losses { lost: missing, ..Losses::default() }));
+            prop_assert_eq!(far.take_units(u64::MAX), units.len() as u64 - missing);
+        }
+    }
+}

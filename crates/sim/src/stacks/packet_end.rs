@@ -1,0 +1,181 @@
+//! One end of a connection whose machine sends packets by itself: what it waits for and when it is polled again. It decides
+//! nothing of the protocol.
+
+use super::packet_wire::{Arrived, Wire};
+use super::send_credit::SendCredit;
+use crate::datagram::Datagram;
+use crate::executor::{ConnectionEnd, Executor, Timer};
+use crate::trace::Log;
+use stackline_core::program::Side;
+use stackline_core::time::Instant;
+use stackline_net::Packet;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+/// The machine of one end, and what its application wants of it.
+pub(super) trait Machine: 'static {
+    /// What its application has to learn of when it changes while packets are sent.
+    type State: PartialEq;
+
+    fn state(&self) -> Self::State;
+    /// Takes a packet. Whether its application has to be woken.
+    fn handle(&mut self, arrived: &Arrived<'_>, executor: &Executor) -> bool;
+    /// When it has something to do, as far as it is known.
+    fn deadline(&mut self, now: Instant) -> Option<Instant>;
+    /// The next packet that leaves now.
+    fn poll(&mut self, wire: &Wire, executor: &Executor) -> Option<Packet<Datagram>>;
+    /// Everything has left that may.
+    fn sent(&mut self, _now: Instant) {}
+    /// Its application lets go of it.
+    fn abandon(&mut self, now: Instant);
+    /// Nothing more leaves once its application has let go of it.
+    fn is_over(&self) -> bool;
+    /// Records how it is, when there is something to record. Whether there was.
+    fn sample(&mut self, _wire: &Wire, _at: Instant, _log: &Log) -> bool {
+        false
+    }
+}
+
+/// One end of a connection.
+pub(super) struct End<M> {
+    touched: Cell<bool>,
+    wire: Wire,
+    number: u32,
+    endpoint: u32,
+    credit: Rc<SendCredit>,
+    /// The application has let go of it.
+    orphan: Cell<bool>,
+    /// Something waits for room in the host's interface.
+    blocked: Cell<bool>,
+    /// The earliest timer that has not come yet.
+    alarm: Cell<Option<Instant>>,
+    pub(super) machine: RefCell<M>,
+}
+
+impl<M> fmt::Debug for End<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} of connection {} of pair {}", self.wire.side, self.number, self.wire.pair)
+    }
+}
+
+impl<M: Machine> End<M> {
+    /// That end of the connection of that number, for an endpoint.
+    pub(super) fn new(wire: Wire, credit: &Rc<SendCredit>, endpoint: u32, number: u32, machine: M) -> Self {
+        Self {
+            touched: Cell::new(false),
+            wire,
+            number,
+            endpoint,
+            credit: Rc::clone(credit),
+            orphan: Cell::new(false),
+            blocked: Cell::new(false),
+            alarm: Cell::new(None),
+            machine: RefCell::new(machine),
+        }
+    }
+
+    pub(super) const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// There may be something to send.
+    pub(super) fn touch(self: &Rc<Self>, executor: &Executor) {
+        if !self.touched.replace(true) {
+            let end: Rc<Self> = Rc::clone(self);
+            executor.touch(end);
+        }
+    }
+
+    pub(super) fn arrived(self: &Rc<Self>, datagram: &Datagram, executor: &Executor) {
+        let Some(arrived) = self.wire.read(datagram) else { return };
+        let wakes = self.machine.borrow_mut().handle(&arrived, executor);
+        self.touch(executor);
+        if wakes {
+            executor.wake(self.endpoint);
+        }
+    }
+
+    /// Its timer came.
+    pub(super) fn rang(self: &Rc<Self>, executor: &Executor) {
+        if self.alarm.get().is_some_and(|alarm| alarm <= executor.now()) {
+            self.alarm.set(None);
+        }
+        self.touch(executor);
+    }
+
+    /// There may be room in the host's interface.
+    pub(super) fn departed(self: &Rc<Self>, executor: &Executor) {
+        if self.blocked.get() {
+            self.touch(executor);
+        }
+    }
+
+    /// The application lets go of it.
+    pub(super) fn abandon(self: &Rc<Self>, executor: &Executor) {
+        self.orphan.set(true);
+        self.machine.borrow_mut().abandon(executor.now());
+        self.touch(executor);
+    }
+
+    /// Records how it is. Whether there was something to record.
+    pub(super) fn sample(&self, at: Instant, log: &Log) -> bool {
+        self.machine.borrow_mut().sample(&self.wire, at, log)
+    }
+
+    /// Sends what may leave. When it has something to do again.
+    fn send_all(&self, machine: &mut M, executor: &Executor) -> Option<Instant> {
+        let now = executor.now();
+        loop {
+            let next = machine.deadline(now);
+            let wants = next.is_some_and(|at| at <= now);
+            let room = if wants { self.credit.room(executor) } else { Ok(()) };
+            self.blocked.set(room.is_err());
+            match room {
+                Err(when) => return when,
+                Ok(()) if !wants => return next,
+                Ok(()) => {}
+            }
+            let Some(packet) = machine.poll(&self.wire, executor) else {
+                return machine.deadline(now).filter(|at| *at > now);
+            };
+            self.credit.handed(packet.bytes());
+            executor.send(packet);
+        }
+    }
+}
+
+impl<M: Machine> ConnectionEnd for End<M> {
+    fn pair(&self) -> u32 {
+        self.wire.pair
+    }
+
+    fn side(&self) -> Side {
+        self.wire.side
+    }
+
+    fn untouch(&self) {
+        self.touched.set(false);
+    }
+
+    fn flush(&self, executor: &Executor) {
+        let mut machine = self.machine.borrow_mut();
+        let state = machine.state();
+        let next = self.send_all(&mut machine, executor);
+        machine.sent(executor.now());
+        if machine.state() != state {
+            // It was given up: whoever waits for it has to know.
+            executor.wake(self.endpoint);
+        }
+        if let Some(next) = next
+            && self.alarm.get().is_none_or(|alarm| next < alarm)
+        {
+            self.alarm.set(Some(next));
+            executor.set_timer(next, Timer::End { pair: self.pair(), connection: self.number, side: self.side() });
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.orphan.get() && !self.blocked.get() && self.machine.borrow().is_over()
+    }
+}
