@@ -17,6 +17,7 @@
 //! | [`error`] | the one error that reaches a user |
 //! | [`routes`] | the way packets take through it |
 //! | [`catalogue`] | what a stack is and what a world can do |
+//! | [`stack`] | a stack and its options, as a plan has them |
 //! | [`record`] | what one run yielded |
 //! | [`trace`] | what is known about a run's events |
 //! | [`offset`] | how far another host's clock is ahead, from exchanges of time stamps |
@@ -37,6 +38,7 @@ pub mod program;
 pub mod random;
 pub mod record;
 pub mod routes;
+pub mod stack;
 pub mod time;
 pub mod trace;
 pub mod units;

@@ -167,6 +167,21 @@ pub const OPERATIONS: &[(&str, Takes, Option<Side>)] = &[
 ];
 
 impl Call {
+    /// The sizes it has as its arguments.
+    #[must_use]
+    pub const fn sizes(&self) -> [Option<SizeArgument>; 2] {
+        match self {
+            Self::DataRequest(size)
+            | Self::AwaitDataIndication(size)
+            | Self::RpcAwaitCallInd(size)
+            | Self::RpcReturn(size)
+            | Self::ReadFile(size)
+            | Self::WriteFile(size) => [Some(*size), None],
+            Self::RpcCall(request, response) => [Some(*request), Some(*response)],
+            _ => [None, None],
+        }
+    }
+
     /// The name in the language.
     #[must_use]
     pub const fn name(&self) -> &'static str {
