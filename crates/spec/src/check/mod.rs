@@ -16,15 +16,15 @@ mod procedure;
 mod series;
 mod settle;
 mod stack;
+mod step;
 mod text;
 mod trace;
 mod world;
 
-use crate::Context;
+use crate::context::{Context, Overrides, PRELUDE};
 use crate::diagnostic::{Diagnostic, Origin, Report, Span};
 use crate::layout::Marked;
 use crate::tree::{HostItem, Item, NetworkItem, ProcedureItem, Readable, StackItem, Tree, Value, Word};
-use crate::{Overrides, PRELUDE};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::rc::Rc;
