@@ -16,6 +16,7 @@
 //! | --- | --- |
 //! | [`recorder`] | start here: [`event!`], the threads' rings, the thread that drains them |
 //! | [`setting`] | where events go by the environment, `STACKLINE_EVENTS` |
+//! | [`sink`] | where drained records go |
 //! | [`sinks`] | files of the binary form and of the text form |
 //! | [`catalogue`] | every keyword of stackline, what its data are |
 //! | [`unit`] | ids of data units, streams and flows |
@@ -37,6 +38,7 @@ pub mod recorder;
 mod ring;
 pub mod scope;
 pub mod setting;
+pub mod sink;
 pub mod sinks;
 mod sys;
 pub mod table;
@@ -48,7 +50,8 @@ pub mod unit;
 pub mod value;
 
 pub use keyword::Keyword;
-pub use recorder::{Memory, Recorder, Sink, Totals};
+pub use recorder::Recorder;
+pub use sink::{Memory, Sink, Totals};
 pub use sinks::{TapeFile, TextFile};
 pub use table::Table;
 pub use tape::{Record, Tape};

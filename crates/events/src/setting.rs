@@ -2,7 +2,8 @@
 //!
 //! `%p` in the path stands for the process's number, for programs that start others with the same environment.
 
-use crate::recorder::{Recorder, Sink};
+use crate::recorder::Recorder;
+use crate::sink::Sink;
 use crate::sinks::{TapeFile, TextFile};
 use std::io;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@
 //! A file is one process's by a lock, which belongs to every copy of the descriptor: it is given back in so many words, and a
 //! process that was forked off lets go of its copies.
 
-use crate::recorder::Sink;
+use crate::sink::Sink;
 use crate::sys;
 use crate::tape::{self, Tape};
 use crate::text;

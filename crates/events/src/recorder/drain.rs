@@ -1,9 +1,10 @@
 //! The thread that drains: takes what the rings hold, turns ticks into ns, hands tapes to the sink, counts what is lost.
 
-use super::{STRAY, Sink, Totals, rings};
+use super::state::{STRAY, rings};
 use crate::Keyword;
 use crate::clock::{self, Anchors};
 use crate::ring::Ring;
+use crate::sink::{Sink, Totals};
 use crate::tape::Tape;
 use crate::value::Value;
 use std::sync::Arc;
