@@ -1,6 +1,6 @@
 //! Results on stdout, words on stderr. A reader that has seen enough (`| head`) is no error.
 
-use crate::exit::{Error, Result};
+use stackline_core::error::{Error, Result};
 use std::fmt::Display;
 use std::io::{ErrorKind, Write, stderr, stdout};
 
