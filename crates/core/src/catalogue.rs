@@ -28,7 +28,7 @@ pub enum OptionKind {
     Time,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A name the system knows, such as a congestion control.
+    /// A name that the system resolves, such as a congestion control.
     Name,
 }
 

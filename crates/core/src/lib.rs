@@ -12,7 +12,7 @@
 //! | [`program`] | a benchmark procedure, compiled: steps and operations |
 //! | [`cursor`] | walks a program and yields the next operation |
 //! | [`plan`] | what will be done, as plain data |
-//! | [`course`] | which run of a plan comes next, with which seed |
+//! | [`schedule`] | which run of a plan comes next, with which seed |
 //! | [`network`] | a declared network, as plain data |
 //! | [`error`] | the one error that reaches a user |
 //! | [`routes`] | the way packets take through it |
@@ -27,7 +27,6 @@
 extern crate alloc;
 
 pub mod catalogue;
-pub mod course;
 pub mod cursor;
 pub mod distribution;
 pub mod error;
@@ -38,6 +37,7 @@ pub mod program;
 pub mod random;
 pub mod record;
 pub mod routes;
+pub mod schedule;
 pub mod stack;
 pub mod time;
 pub mod trace;

@@ -1,7 +1,7 @@
 //! What will be done, as plain data: `spec` makes it, `stackline plan` prints it, a world carries it out.
 //!
 //! A sweep and a list of stacks are already multiplied out: one [`Measurement`] is one row of results (or several
-//! parts of one). Nothing here knows how a thing is done.
+//! parts of one). Nothing in it says how a thing is done.
 
 use crate::distribution::Distribution;
 use crate::network::Network;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::stack::Stack;
 
-/// Everything one specification asks for.
+/// All that one specification says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Root of all randomness, unless the command line gives another.

@@ -81,7 +81,7 @@ pub enum Call {
     DisconnectRequest,
     /// Waits until the peer closes it.
     AwaitDisconnectIndication,
-    /// Asks the peer to send in bulk.
+    /// Requests that the peer sends in bulk.
     StartBulkGet,
     /// Waits for that.
     AwaitStartBulkGet,
@@ -259,7 +259,7 @@ pub fn repeats_connections(steps: &[Step]) -> bool {
     steps.iter().any(|step| matches!(step, Step::Repeat(_, body) if any(body, &connects)))
 }
 
-/// Whether data units begin at either end, seen from one of them; a call and its response begin at the initiator.
+/// Whether data units begin at either end, from the view of one of them; a call and its response begin at the initiator.
 #[must_use]
 pub fn both_ways(steps: &[Step]) -> bool {
     let sends = |call: &Call| matches!(call, Call::DataRequest(_) | Call::RpcCall(..));

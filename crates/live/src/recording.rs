@@ -55,9 +55,9 @@ impl Recording {
         cost_s.insert("drain".into(), kept.drain_s);
         #[expect(clippy::cast_precision_loss, reason = "events of one run")]
         cost_s.insert("endpoints".into(), totals.recorded as f64 * emission_ns / 1e9);
-        let fault = totals.fault.or(sink_error).or_else(|| watched.as_ref().err().map(ToString::to_string));
-        if let Some(fault) = fault {
-            notes.push(format!("events were not kept: {fault}"));
+        let failure = totals.fault.or(sink_error).or_else(|| watched.as_ref().err().map(ToString::to_string));
+        if let Some(failure) = failure {
+            notes.push(format!("events were not kept: {failure}"));
         }
         let recorded = Recorded {
             recorded: totals.recorded + handed_over + watched.unwrap_or(0),
@@ -166,7 +166,7 @@ fn nameless() -> io::Result<File> {
     Ok(file)
 }
 
-/// What was recorded, piece by piece. Each tells its names itself: other tapes may come between two of them.
+/// What was recorded, piece by piece. Each defines its names itself: other tapes may come between two of them.
 #[derive(Default)]
 pub(crate) struct Pieces {
     kept: Kept,
@@ -259,8 +259,8 @@ mod tests {
         assert_eq!((recorded.recorded, recorded.lost), (1, 0));
         assert!((recorded.cost_s["endpoints"] - 30e-9).abs() < 1e-12 && recorded.cost_s["drain"] > 0.0);
         let tape = Tape::from_bytes(pieces.next().unwrap());
-        let told: Vec<_> = tape.records().map(|record| (record.host, record.keyword)).collect();
-        assert_eq!(told, [("khons", "RECORDING_TEST")]);
+        let recorded: Vec<_> = tape.records().map(|record| (record.host, record.keyword)).collect();
+        assert_eq!(recorded, [("khons", "RECORDING_TEST")]);
         assert!(pieces.next().unwrap().is_empty());
     }
 
@@ -286,9 +286,9 @@ mod tests {
                 break;
             }
             assert!(piece.len() as u64 <= PIECE + 1_000);
-            let told = times(piece);
-            assert!(!told.is_empty(), "each tells its names itself");
-            taken.extend(told);
+            let stamps = times(piece);
+            assert!(!stamps.is_empty(), "each defines its names itself");
+            taken.extend(stamps);
         }
         assert!(taken == times(all));
     }

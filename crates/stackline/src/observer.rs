@@ -2,9 +2,9 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value, json};
-use stackline_core::course::Turn;
 use stackline_core::plan::{Plan, Warmup, World};
 use stackline_core::record::RunRecord;
+use stackline_core::schedule::ScheduledRun;
 use stackline_runs::RunDirectory;
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
@@ -65,7 +65,7 @@ impl<'p> Keeper<'p> {
     }
 
     /// A run is about to begin.
-    pub(crate) fn begins(&mut self, turn: &Turn<'_>) {
+    pub(crate) fn begins(&mut self, turn: &ScheduledRun<'_>) {
         let text = &turn.measurement.text;
         self.bar.set_message(if turn.counted { text.clone() } else { format!("warm-up: {text}") });
     }

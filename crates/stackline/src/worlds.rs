@@ -15,9 +15,9 @@ pub(crate) use emulated::recorders;
 use live::Live;
 use serde_json::Value;
 use simulated::Simulated;
-use stackline_core::course::{Course, Turn};
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::{NetworkRecord, RunRecord, WakeUp};
+use stackline_core::schedule::{Schedule, ScheduledRun};
 use stackline_core::time::Duration;
 use stackline_live::launch::Launcher;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Made {
 /// A place where runs are made.
 trait Place {
     /// Makes one run, traced when it is told how.
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Error>;
+    fn make(&mut self, turn: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Error>;
     /// The host in whose time traced runs are.
     fn reference(&self) -> Option<String> {
         None
@@ -100,8 +100,8 @@ impl<'p> Worlds<'p> {
     /// # Errors
     /// The first [`Error`]; what was done before has been kept.
     pub(crate) fn carry_out(&mut self, keeper: &mut Keeper<'_>) -> Result<(), Error> {
-        let mut course = Course::new(self.plan, self.plan.seed);
-        while let Some(turn) = course.next(|measurement| keeper.enough(measurement)) {
+        let mut schedule = Schedule::new(self.plan, self.plan.seed);
+        while let Some(turn) = schedule.next(|measurement| keeper.enough(measurement)) {
             keeper.begins(&turn);
             let mut tracing = self.tracer.as_mut().map(|tracer| tracer.begin(&turn));
             let made = self.place(turn.measurement.world)?.make(&turn, tracing.as_mut());
@@ -111,7 +111,7 @@ impl<'p> Worlds<'p> {
             };
             let made = made?;
             kept?;
-            course.took(made.took);
+            schedule.took(made.took);
             keeper.done(&made.records);
         }
         Ok(())

@@ -4,9 +4,9 @@ use super::traces::{spooled, unkept};
 use super::{Ground, Made, Place, Traced, Traces, Tracing};
 use crate::exit::Error;
 use serde_json::{Map, Value, json};
-use stackline_core::course::Turn;
 use stackline_core::plan::World;
 use stackline_core::record::WakeUp;
+use stackline_core::schedule::ScheduledRun;
 use stackline_core::time::Duration;
 use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ impl<'p> Live<'p> {
 }
 
 impl Place for Live<'_> {
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Error> {
+    fn make(&mut self, turn: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Error> {
         match tracing {
             None => made(&mut self.coordinator, turn),
             Some(tracing) => traced(&mut self.coordinator, turn, tracing, &self.traces.directory),
@@ -51,7 +51,7 @@ impl Place for Live<'_> {
 }
 
 /// One run by agents, with the real time it took.
-pub(super) fn made(coordinator: &mut Coordinator<'_>, turn: &Turn<'_>) -> Result<Made, Error> {
+pub(super) fn made(coordinator: &mut Coordinator<'_>, turn: &ScheduledRun<'_>) -> Result<Made, Error> {
     let begun = Instant::now();
     let records = coordinator.make(turn)?;
     Ok(Made { records, took: Duration::from_seconds(begun.elapsed().as_secs_f64()) })
@@ -60,7 +60,7 @@ pub(super) fn made(coordinator: &mut Coordinator<'_>, turn: &Turn<'_>) -> Result
 /// The same, recorded.
 pub(super) fn traced(
     coordinator: &mut Coordinator<'_>,
-    turn: &Turn<'_>,
+    turn: &ScheduledRun<'_>,
     tracing: &mut Tracing,
     directory: &Path,
 ) -> Result<Made, Error> {

@@ -5,9 +5,9 @@
 use super::simulated::{made, network_of, scene};
 use crate::exit::{Blame, Error};
 use crate::observer::Keeper;
-use stackline_core::course::Course;
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
+use stackline_core::schedule::Schedule;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -70,13 +70,13 @@ fn in_order(
 }
 
 fn one_seed(plan: &Plan, seed: u64) -> Yield {
-    let mut course = Course::new(plan, seed);
+    let mut schedule = Schedule::new(plan, seed);
     let mut all = Vec::new();
-    while let Some(turn) = course.next(|_| true) {
+    while let Some(turn) = schedule.next(|_| true) {
         let network = network_of(plan, &turn)?;
         let (outcome, ()) = stackline_sim::carry_out(&scene(network, &turn), ())?;
         let made = made(network, outcome);
-        course.took(made.took);
+        schedule.took(made.took);
         all.push(made.records);
     }
     Ok(all)

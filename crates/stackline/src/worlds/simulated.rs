@@ -5,10 +5,10 @@ use super::{Made, Place, Traced, Traces, Tracing, clocks};
 use crate::exit::Error;
 use crate::tap::{Stamp, Streams};
 use serde_json::{Value, json};
-use stackline_core::course::Turn;
 use stackline_core::network::Network;
 use stackline_core::plan::Plan;
 use stackline_core::record::{NetworkRecord, PortRecord};
+use stackline_core::schedule::ScheduledRun;
 use stackline_core::time::{Duration, Instant};
 use stackline_events::Tapes;
 use stackline_net::{Counters, Node};
@@ -62,7 +62,7 @@ impl<'p> Simulated<'p> {
 }
 
 impl Place for Simulated<'_> {
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Error> {
+    fn make(&mut self, turn: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<Made, Error> {
         let network = network_of(self.plan, turn)?;
         let scene = scene(network, turn);
         let outcome = match self.traces.of(network, turn, tracing.as_deref())? {
@@ -104,7 +104,7 @@ impl Place for Simulated<'_> {
 }
 
 /// How the network's events are stamped, and which flows its pairs are.
-fn told(network: &Network, turn: &Turn<'_>, tracing: &Tracing) -> (Stamp, Streams) {
+fn told(network: &Network, turn: &ScheduledRun<'_>, tracing: &Tracing) -> (Stamp, Streams) {
     let node = |name: Option<&String>| {
         let at = name.and_then(|name| network.hosts.iter().position(|host| host.name == *name));
         Node(u32::try_from(at.unwrap_or(0)).unwrap_or(u32::MAX))
@@ -121,7 +121,7 @@ fn zero(network: &Network, tracing: &Tracing) -> u64 {
 }
 
 /// What was traced, beside the events that are in the run directory already.
-fn traced(network: &Network, turn: &Turn<'_>, tracing: &Tracing, end: Instant) -> Traced {
+fn traced(network: &Network, turn: &ScheduledRun<'_>, tracing: &Tracing, end: Instant) -> Traced {
     let zero = zero(network, tracing);
     let hosts = clocks::known(network, zero, end, turn.seed.child("control"));
     Traced { span_ns: (zero, zero + end.0), hosts }
@@ -147,13 +147,13 @@ fn record(network: &Network, ports: &[Counters]) -> NetworkRecord {
 }
 
 /// The network of a measurement.
-pub(super) fn network_of<'p>(plan: &'p Plan, turn: &Turn<'_>) -> Result<&'p Network, Error> {
+pub(super) fn network_of<'p>(plan: &'p Plan, turn: &ScheduledRun<'_>) -> Result<&'p Network, Error> {
     let name = turn.measurement.across.as_deref().unwrap_or_default();
     let missing = || Error::input(format!("line {}: there is no network `{name}`", turn.measurement.line));
     plan.networks.iter().find(|network| network.name == name).ok_or_else(missing)
 }
 
-pub(crate) const fn scene<'s>(network: &'s Network, turn: &Turn<'s>) -> Scene<'s> {
+pub(crate) const fn scene<'s>(network: &'s Network, turn: &ScheduledRun<'s>) -> Scene<'s> {
     let (measurement, index, run) = (turn.measurement, turn.index, turn.run);
     let limits = Limits { virtual_time: Duration(86_400_000_000_000), steps_an_instant: 4_000_000 };
     Scene { network, measurement, index, run, warmup: !turn.counted, seed: turn.seed, limits }

@@ -5,8 +5,8 @@ use crate::exit::Error;
 use crate::tap::frames::FlowAt;
 use crate::tap::{Recorder, Stamp, Streams};
 use serde::{Deserialize, Serialize};
-use stackline_core::course::Turn;
 use stackline_core::network::Network;
+use stackline_core::schedule::ScheduledRun;
 use stackline_events::Tape;
 use stackline_net::Port;
 use stackline_report::topology::port_name;
@@ -78,7 +78,7 @@ impl Traces {
     pub(crate) fn of(
         &self,
         network: &Network,
-        turn: &Turn<'_>,
+        turn: &ScheduledRun<'_>,
         tracing: Option<&Tracing>,
     ) -> Result<Option<Recording>, Error> {
         let capture = !self.capture.is_empty() && turn.counted;
