@@ -21,7 +21,7 @@
 //! | [`catalogue`] | every keyword of stackline, what its data are |
 //! | [`unit`] | ids of data units, streams and flows |
 //! | [`traceparent`] | ids that travel with a request |
-//! | [`scope`] | what the calling thread works for; system calls told with it |
+//! | [`scope`] | what the calling thread works for; events of system calls carry it |
 //! | [`value`] | one data field |
 //! | [`keyword`] | names as numbers |
 //! | [`tape`] | records one after the other: the binary form |

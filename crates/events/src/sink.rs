@@ -9,7 +9,7 @@ pub trait Sink: Send {
     /// Takes records; they are gone when it returns.
     ///
     /// # Errors
-    /// When they cannot be kept: the recorder goes on counting and tells at its end.
+    /// When they cannot be kept: the recorder goes on counting and reports it at its end.
     fn take(&mut self, tape: &Tape) -> io::Result<()>;
 }
 
@@ -24,7 +24,7 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
 pub struct Memory(Arc<Mutex<Vec<u8>>>);
 
 impl Memory {
-    /// What was kept so far, which is then forgotten here, but for the names: the next tape tells them again.
+    /// What was kept so far, which is then dropped, but for the names: the next tape defines them again.
     #[must_use]
     pub fn tape(&self) -> Tape {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

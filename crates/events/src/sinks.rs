@@ -45,7 +45,7 @@ struct Whole {
 impl Whole {
     /// Opens or makes it, for this process alone.
     fn open(path: &Path) -> io::Result<Self> {
-        // Held, so that a fork finds either no file or one that it knows of.
+        // Held, so that a fork finds either no file or one on the list.
         let mut open = held();
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
         match file.try_lock() {
@@ -131,7 +131,7 @@ pub struct TextFile {
     file: Whole,
     batch: Vec<u8>,
     lines: text::Lines,
-    /// The tape tells its host and names only once.
+    /// The tape defines its host and names only once.
     names: tape::Names,
 }
 

@@ -19,7 +19,7 @@ pub const MOST_VALUES: usize = 16;
 /// Longest text of one value, in bytes; a longer one is cut at the last character that fits.
 pub const LONGEST_TEXT: usize = 1 << 12;
 
-/// Most names of keywords that a tape tells; one more ends it.
+/// Most names of keywords that a tape defines; one more ends it.
 pub const MOST_NAMES: usize = 1 << 16;
 
 /// Gives a number its name: number, name.
@@ -101,12 +101,12 @@ impl Tape {
     #[inline]
     fn define(&mut self, id: u32) {
         if !self.defined.get(id as usize).is_some_and(|defined| *defined) {
-            self.tell(id);
+            self.write_definition(id);
         }
     }
 
     #[cold]
-    fn tell(&mut self, id: u32) {
+    fn write_definition(&mut self, id: u32) {
         let name = keyword::name(id).unwrap_or(UNKNOWN);
         self.write(DEFINE, 0, &[Value::Number(i64::from(id)), Value::Text(name)]);
         if self.defined.len() <= id as usize {
@@ -146,12 +146,12 @@ impl Tape {
         Self { bytes, defined: Vec::new() }
     }
 
-    /// Forgets the records, but not which names it has told.
+    /// Forgets the records, but not which names it has defined.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
 
-    /// Begins anew, for a reader that has seen nothing: forgets the records, and tells the host and every name again.
+    /// Begins anew, for a new reader: forgets the records, and defines the host and every name again.
     pub fn begin_again(&mut self, host: &str) {
         self.bytes.clear();
         self.defined.clear();

@@ -1,7 +1,7 @@
 //! Tapes of several hosts, handed on whenever one is long: as many events as there are take no more memory than so many
 //! tapes.
 //!
-//! Each tape that is handed on tells its names and its host itself, so whoever takes them may mix them with others.
+//! Each tape that is handed on defines its names and its host itself, so whoever takes them may mix them with others.
 
 use crate::tape::Tape;
 use crate::value::Value;

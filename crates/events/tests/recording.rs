@@ -91,8 +91,8 @@ fn what_is_lost_is_told() {
     go.store(true, Ordering::Release);
     let totals = recorder.stop();
     assert!(totals.lost > 0 && totals.recorded + totals.lost == emitted, "{totals:?}");
-    let told = events(&kept.tape()).into_iter().filter(|(keyword, _)| keyword == "EVENTS_LOST");
-    assert_eq!(told.map(|(_, count)| count as u64).sum::<u64>(), totals.lost);
+    let lost = events(&kept.tape()).into_iter().filter(|(keyword, _)| keyword == "EVENTS_LOST");
+    assert_eq!(lost.map(|(_, count)| count as u64).sum::<u64>(), totals.lost);
 }
 
 #[test]
@@ -108,25 +108,25 @@ fn a_full_disk_costs_events_but_nothing_else() {
     let _alone = alone();
     let kept = Memory::default();
     let recorder = Recorder::start("khons", Full(3, kept.clone())).unwrap();
-    let (mut emitted, mut seen) = (0, Vec::new());
+    let (mut emitted, mut arrived) = (0, Vec::new());
     // Until the sink has kept something.
-    while !seen.iter().any(|(_, keyword, _)| keyword == "APP_SEND") {
+    while !arrived.iter().any(|(_, keyword, _)| keyword == "APP_SEND") {
         event!("APP_SEND", emitted);
         emitted += 1;
-        seen.extend(told(&kept.tape()));
+        arrived.extend(records(&kept.tape()));
         std::thread::yield_now();
     }
     let totals = recorder.stop();
-    seen.extend(told(&kept.tape()));
+    arrived.extend(records(&kept.tape()));
     assert!(totals.fault.is_some() && totals.lost > 0, "{totals:?}");
     assert_eq!(totals.recorded + totals.lost, emitted);
-    assert!(seen.iter().all(|(host, _, _)| host == "khons"), "host and names were told again");
-    let lost = seen.iter().filter(|(_, keyword, _)| keyword == "EVENTS_LOST").map(|(_, _, count)| *count as u64);
+    assert!(arrived.iter().all(|(host, _, _)| host == "khons"), "host and names were defined again");
+    let lost = arrived.iter().filter(|(_, keyword, _)| keyword == "EVENTS_LOST").map(|(_, _, count)| *count as u64);
     assert_eq!(lost.sum::<u64>(), totals.lost);
 }
 
 /// Host, keyword and first number of every event of a tape.
-fn told(tape: &Tape) -> Vec<(String, String, i64)> {
+fn records(tape: &Tape) -> Vec<(String, String, i64)> {
     let events = events(tape).into_iter().zip(tape.records());
     events.map(|((keyword, number), record)| (record.host.to_owned(), keyword, number)).collect()
 }

@@ -30,10 +30,10 @@ pub(super) struct Drain {
     tape: Tape,
     /// Records on the tape, but for those that say what was lost.
     on_tape: u64,
-    /// Records lost that the sink does not know of.
-    untold: u64,
-    /// Those of them that the tape tells of.
-    told: u64,
+    /// Records lost that were not reported to the sink.
+    unreported: u64,
+    /// Those of them that the tape reports.
+    reported: u64,
     rings: Vec<Arc<Ring>>,
     ready: Vec<(bool, u64)>,
     words: Vec<u64>,
@@ -57,8 +57,8 @@ impl Drain {
             anchors,
             tape,
             on_tape: 0,
-            untold: 0,
-            told: 0,
+            unreported: 0,
+            reported: 0,
             rings,
             ready,
             words,
@@ -123,14 +123,14 @@ impl Drain {
 
     fn lose(&mut self, count: u64) {
         self.totals.lost += count;
-        self.untold += count;
+        self.unreported += count;
     }
 
     fn tell_lost(&mut self) {
         static LOST: Keyword = Keyword::new("EVENTS_LOST");
-        if self.untold > 0 {
-            self.tape.push(LOST.id(), clock::now_ns(), &[Value::from(self.untold)]);
-            self.told = self.untold;
+        if self.unreported > 0 {
+            self.tape.push(LOST.id(), clock::now_ns(), &[Value::from(self.unreported)]);
+            self.reported = self.unreported;
         }
     }
 
@@ -141,7 +141,7 @@ impl Drain {
         match self.sink.take(&self.tape) {
             Ok(()) => {
                 self.totals.recorded += self.on_tape;
-                self.untold -= self.told;
+                self.unreported -= self.reported;
                 self.tape.clear();
             }
             Err(error) => {
@@ -150,6 +150,6 @@ impl Drain {
                 self.tape.begin_again(&self.host);
             }
         }
-        (self.on_tape, self.told) = (0, 0);
+        (self.on_tape, self.reported) = (0, 0);
     }
 }

@@ -11,7 +11,7 @@ use std::io::{self, BufRead, BufReader, Read};
 
 impl Tape {
     /// Shows every record, in order: its keyword, host, time in ns and values. Unlike [`Tape::records`] it allocates nothing
-    /// for each, and goes on with the names of tapes before: a recorder tells a name and its host only once.
+    /// for each, and goes on with the names of tapes before: a recorder defines a name and its host only once.
     pub fn each(&self, names: &mut Names, mut show: impl FnMut(&str, &str, u64, &[Value<'_>])) {
         let (mut rest, mut values) = (self.bytes.as_slice(), Vec::with_capacity(MOST_VALUES));
         while let Some((keyword, at_ns)) = names.0.event(&mut rest, &mut values) {
@@ -26,7 +26,7 @@ impl Tape {
     }
 }
 
-/// What the tapes of one recorder told so far.
+/// What the tapes of one recorder defined so far.
 #[derive(Clone, Debug, Default)]
 pub struct Names(Known<Box<str>>);
 

@@ -182,8 +182,8 @@ proptest! {
             .map(|at_ns| Record { keyword: "APP_SEND", host: "khons", at_ns, values: values.clone() });
         prop_assert_eq!(tape.records().collect::<Vec<_>>(), expected);
         let mut shown = 0;
-        tape.each(&mut Names::default(), |keyword, host, _, seen| {
-            shown += usize::from((keyword, host, seen) == ("APP_SEND", "khons", &values[..]));
+        tape.each(&mut Names::default(), |keyword, host, _, read| {
+            shown += usize::from((keyword, host, read) == ("APP_SEND", "khons", &values[..]));
         });
         prop_assert_eq!((shown, whole(tape.bytes()).unwrap()), (2, Some(tape.bytes().len() as u64)));
     }
