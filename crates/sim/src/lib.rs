@@ -111,7 +111,7 @@ pub struct Outcome {
     pub ports: Vec<Counters>,
 }
 
-/// Carries out one run. `tap` is told of everything that happens in the network, and given back.
+/// Carries out one run. `tap` receives every event of the network, and is given back.
 ///
 /// # Errors
 /// An [`Error`] when a host, stack, option or construct is not simulated, when nothing can happen any more, or when the
