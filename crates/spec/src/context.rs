@@ -39,7 +39,7 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// Cores of initiators and responders, for every part.
     pub cpu: Option<(usize, usize)>,
-    /// Whether only the declarations matter: then nothing is settled, and no world is asked what it can do.
+    /// Whether only the declarations matter: then nothing is settled, and no world's capabilities are checked.
     pub declarations_only: bool,
 }
 

@@ -426,7 +426,7 @@ network wan { host a, b; lnk a - b 1 Mbit/s 1 ms; link a - b 1 Mbit/s 1 KiB; }
 
 /// The messages of all errors, in the order of the text.
 #[track_caller]
-fn tells(text: &str, expected: &[&str]) {
+fn reports(text: &str, expected: &[&str]) {
     let result = checked(text);
     let list: Vec<&str> = result.diagnostics.iter().map(|d| d.message.as_str()).collect();
     assert_eq!(list, expected, "{text}");
@@ -440,10 +440,10 @@ fn a_mistake_of_grammar_hides_no_other_in_its_specification() {
         "error: there is no application type `bulkget` [bulkget] expected an application type / did you mean `bulk_get`?",
     );
     let text = "10 bulkget 32*1 ovr tcp";
-    tells(text, &["there is no application type `bulkget`", "unexpected `ovr`"]);
+    reports(text, &["there is no application type `bulkget`", "unexpected `ovr`"]);
     let list = shown(text, &checked(text).diagnostics);
     assert!(list.contains("did you mean `bulk_get`?") && list.contains("did you mean `over`?"), "{list}");
-    tells(
+    reports(
         "10 parallel: rr 32* | bulkget 1*1 | rr 1*1 over tpc in simulted | stram 1*1",
         &[
             "unexpected `|`",
@@ -453,7 +453,7 @@ fn a_mistake_of_grammar_hides_no_other_in_its_specification() {
             "there is no application type `stram`",
         ],
     );
-    tells(
+    reports(
         "0 from a rr 0*0 ovr tcp",
         &[
             "the number of runs has to be at least 1",
@@ -463,14 +463,14 @@ fn a_mistake_of_grammar_hides_no_other_in_its_specification() {
             "unexpected `ovr`",
         ],
     );
-    tells("10 paralel: bulkget 1*1", &["there is no composer `paralel`", "there is no application type `bulkget`"]);
-    tells("10 parallel bulk_get 1*1 over tpc", &["unexpected `bulk_get`", "there is no stack `tpc`"]);
-    tells("10 parallel ovr tcp: rr 1*1 over tpc", &["unexpected `ovr`", "there is no stack `tpc`"]);
-    tells(
+    reports("10 paralel: bulkget 1*1", &["there is no composer `paralel`", "there is no application type `bulkget`"]);
+    reports("10 parallel bulk_get 1*1 over tpc", &["unexpected `bulk_get`", "there is no stack `tpc`"]);
+    reports("10 parallel ovr tcp: rr 1*1 over tpc", &["unexpected `ovr`", "there is no stack `tpc`"]);
+    reports(
         "10 rr 32*1\n10 rr 1*1 over tpc; 1 bulkget 1*1",
         &["unexpected `10`", "there is no stack `tpc`", "there is no application type `bulkget`"],
     );
-    tells(
+    reports(
         "10 bulkget N*1 ovr tcp; N = 1, M; 1 rr 1*1 over tpc",
         &["there is no application type `bulkget`", "unexpected `ovr`", "unexpected `M`", "there is no stack `tpc`"],
     );
@@ -480,14 +480,14 @@ fn a_mistake_of_grammar_hides_no_other_in_its_specification() {
 fn what_could_not_be_read_is_not_guessed_at() {
     let network = "network w { host a, b; link a - b 1 Mbit/s 1 ms; }";
     // The network, the world, the count and the values may stand in what was not read.
-    tells(&format!("{network} 1 from a to b rr 1*1 ovr tcp across w in simulated"), &["unexpected `ovr`"]);
-    tells(&format!("{network} 1 from a to b rr 1*1 across w ovr tcp in simulated"), &["unexpected `ovr`"]);
-    tells("1 rr 32 kib*5", &["unexpected `kib`"]);
-    tells("1 rr 32*, 5", &["unexpected `,`"]);
-    tells("1 rr N*1 ovr tcp, N = 1, 2", &["unexpected `ovr`"]);
-    tells("1 rr N*1; N = 1, x 2;", &["unexpected `x`"]);
-    tells("1 background: rr 1*1 ovr tcp | rr 1", &["unexpected `ovr`"]);
-    tells("1 background: rr 1*1 ovr tcp", &["unexpected `ovr`"]);
+    reports(&format!("{network} 1 from a to b rr 1*1 ovr tcp across w in simulated"), &["unexpected `ovr`"]);
+    reports(&format!("{network} 1 from a to b rr 1*1 across w ovr tcp in simulated"), &["unexpected `ovr`"]);
+    reports("1 rr 32 kib*5", &["unexpected `kib`"]);
+    reports("1 rr 32*, 5", &["unexpected `,`"]);
+    reports("1 rr N*1 ovr tcp, N = 1, 2", &["unexpected `ovr`"]);
+    reports("1 rr N*1; N = 1, x 2;", &["unexpected `x`"]);
+    reports("1 background: rr 1*1 ovr tcp | rr 1", &["unexpected `ovr`"]);
+    reports("1 background: rr 1*1 ovr tcp", &["unexpected `ovr`"]);
 }
 
 #[test]
@@ -495,7 +495,7 @@ fn a_mistake_in_the_header_of_a_procedure_stays_there() {
     let sides = "initiator { ConnectRequest; StartMeasurement; Pace(t); StopMeasurement; DisconnectRequest; } \
                  responder { AwaitConnectIndication; AwaitDisconnectIndication; } }\n10 twice 1*1 over tpc;";
     let header = |header: &str, mistake: &str| {
-        tells(&format!("procedure {header} {sides}"), &[mistake, "there is no stack `tpc`"]);
+        reports(&format!("procedure {header} {sides}"), &[mistake, "there is no stack `tpc`"]);
     };
     header("twice(2) {", "unexpected `2`");
     header("twice(t {", "unexpected `{`");
@@ -506,16 +506,16 @@ fn a_mistake_in_the_header_of_a_procedure_stays_there() {
     header("twice(t)\n", "unexpected `initiator`");
     header("twice = 3 {", "unexpected `=`");
     let sides = sides.replace("twice", "rr");
-    tells(&format!("procedure 2 {{ {sides}"), &["unexpected `2`", "there is no stack `tpc`"]);
-    tells(&format!("procedure {{ {sides}"), &["unexpected `{`", "there is no stack `tpc`"]);
+    reports(&format!("procedure 2 {{ {sides}"), &["unexpected `2`", "there is no stack `tpc`"]);
+    reports(&format!("procedure {{ {sides}"), &["unexpected `{`", "there is no stack `tpc`"]);
     // What is in the sides comes out too.
-    tells(
+    reports(
         "procedure twice(2) { initiator { ConnectRequst; } responder { Wait; } }",
         &["unexpected `2`", "there is no operation `ConnectRequst`", "there is no operation `Wait`"],
     );
     // Braces of something else are left alone.
-    tells("procedure twice;\n10 rr 1*1 over tpc;", &["unexpected `;`", "there is no stack `tpc`"]);
-    tells(
+    reports("procedure twice;\n10 rr 1*1 over tpc;", &["unexpected `;`", "there is no stack `tpc`"]);
+    reports(
         "procedure twice(\nnetwork w { host a, a; }",
         &["unexpected `network`", "`a` is declared twice in this network"],
     );

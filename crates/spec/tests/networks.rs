@@ -368,7 +368,7 @@ fn most_networks_of_the_property_have_a_plan() {
     assert!(right.count() > 30);
 }
 
-/// A data centre: it would take minutes if any step looked at all the others.
+/// A data centre: it would take minutes if any step visited all the others.
 #[test]
 fn twenty_thousand_hosts() {
     const HOSTS: usize = 20_000;

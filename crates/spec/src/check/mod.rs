@@ -324,7 +324,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What the text and the command line leave open is settled, then each measurement's world is asked.
+    /// What the text and the command line leave open is settled, then each measurement is judged against its world.
     fn finish(mut self, tree: &Tree) -> (Plan, Option<String>) {
         self.plan.hosts = core::mem::take(&mut self.hosts);
         if let Some(seed) = self.overrides.seed {
