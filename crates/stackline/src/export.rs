@@ -25,7 +25,7 @@ pub(crate) fn export(flags: &flags::Export) -> Result {
     Ok(Exit::Done)
 }
 
-/// A reader that has seen enough is no error.
+/// A reader that stops early is no error.
 fn to_stdout(form: &Exporter, run: &Path, reference: bool) -> Result<()> {
     let mut out = Watched { to: stdout().lock(), closed: false };
     match (form.export)(run, reference, &mut out) {

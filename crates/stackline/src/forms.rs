@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Importer {
     /// Its name, as `--as` takes it.
     pub(crate) name: &'static str,
-    /// Whether a log looks like it: its name and its first bytes, [`LOOKED_AT`] of them where there are so many.
+    /// Whether a log is of this format, by its name and its first bytes, [`SNIFFED`] of them where there are so many.
     pub(crate) recognises: fn(&str, &[u8]) -> bool,
     /// Reads all of a log into a run. What in it is no event is counted and ends nothing.
     pub(crate) import: fn(Log<'_>, &mut Intake, &mut Shared) -> Result<Import>,
@@ -38,9 +38,9 @@ pub(crate) struct Shared {
 
 /// A form that is written.
 pub(crate) struct Exporter {
-    /// Where it was asked for: `None`, standard output, or a file.
+    /// Where it goes: `None`, standard output, or a file.
     pub(crate) flag: fn(&flags::Export) -> Option<&Option<PathBuf>>,
-    /// Writes a run's events; in the reference's time when that is asked for. How many.
+    /// Writes a run's events; in the reference's time on request. Returns how many.
     pub(crate) export: fn(&Path, bool, &mut dyn Write) -> Result<u64>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Exporter {
 fn take(form: &str, log: &Log<'_>, bytes: u64, imported: Imported, into: &mut Intake) -> Result<Import> {
     let mut import = Import { source: log.name.to_owned(), form: form.to_owned(), bytes, ..Import::default() };
     put(log, imported.table, into, &mut import)?;
-    tell(imported.mistakes, &mut import);
+    report(imported.mistakes, &mut import);
     Ok(import)
 }
 
@@ -62,7 +62,7 @@ fn put(log: &Log<'_>, mut table: Table, into: &mut Intake, import: &mut Import) 
 }
 
 /// What could not be read.
-fn tell((count, words): (u64, Vec<String>), import: &mut Import) {
+fn report((count, words): (u64, Vec<String>), import: &mut Import) {
     if count > 0 {
         import.refused.insert("not read".to_owned(), count);
     }
@@ -95,7 +95,7 @@ fn unwritten(cause: impl std::fmt::Display) -> Error {
 }
 
 /// Bytes at the beginning of a log that say what it is.
-pub(crate) const LOOKED_AT: usize = 4096;
+pub(crate) const SNIFFED: usize = 4096;
 
 /// Every form that is read; the first that recognises a log reads it.
 pub(crate) const FROM: &[Importer] = &[tape::FROM, capture::FROM, qlog::FROM, otlp::FROM, text::FROM];

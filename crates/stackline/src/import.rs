@@ -2,7 +2,7 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::forms::{self, FROM, LOOKED_AT, Shared};
+use crate::forms::{self, FROM, SNIFFED, Shared};
 use crate::output;
 use stackline_core::trace::{Import, Index};
 use stackline_runs::events::{Intake, Log, Taken, read_index, write_index};
@@ -14,7 +14,7 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What is later than the present by more is told: clocks of other machines may be a little ahead.
+/// What is later than the present by more is reported: clocks of other machines may be a little ahead.
 const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads logs into a run.
@@ -43,7 +43,7 @@ pub(crate) fn import(flags: &flags::Import) -> Result {
             return Err(error);
         }
     };
-    tell(flags, &run, &index, &taken, &imports)?;
+    report(flags, &run, &index, &taken, &imports)?;
     Ok(Exit::Done)
 }
 
@@ -81,7 +81,7 @@ fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
     }
     let given = flags.logs.iter().map(|path| {
         let name = path.display().to_string();
-        // What cannot be found, as a pipe of a shell, is told when it is opened.
+        // What cannot be found, as a pipe of a shell, is reported when it is opened.
         let file = (path.as_os_str() != "-").then(|| fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
         Given { path, host: hosts.get(&name[..]).copied(), name, file, form }
     });
@@ -98,7 +98,7 @@ fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
     Ok(given)
 }
 
-/// What the run is called: as asked, or after its first log.
+/// The name of the run: the one that is given, or after its first log.
 fn name(flags: &flags::Import) -> String {
     let stem = || flags.logs.first().and_then(|log| log.file_stem()).filter(|stem| *stem != "-");
     flags
@@ -165,7 +165,7 @@ fn read(
         }
     }
     let mut first = Vec::new();
-    file.by_ref().take(LOOKED_AT as u64).read_to_end(&mut first).map_err(unread)?;
+    file.by_ref().take(SNIFFED as u64).read_to_end(&mut first).map_err(unread)?;
     let found = FROM.iter().find(|form| (form.recognises)(&log.name, &first));
     let form = log.form.or(found).ok_or_else(|| Error::input(format!("{} is in no known form", log.name)))?;
     let mut bytes = Cursor::new(first).chain(file);
@@ -174,7 +174,7 @@ fn read(
     Ok(Import { path, ..import })
 }
 
-fn tell(flags: &flags::Import, run: &PathBuf, index: &Index, taken: &Taken, imports: &[Import]) -> Result<()> {
+fn report(flags: &flags::Import, run: &PathBuf, index: &Index, taken: &Taken, imports: &[Import]) -> Result<()> {
     for note in imports.iter().flat_map(|import| &import.notes) {
         output::say(&format_args!("warning: {note}"));
     }

@@ -46,7 +46,7 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     failed.map_or(Ok(Exit::Done), |fault| Err(fault.into()))
 }
 
-/// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is told.
+/// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is reported.
 fn diagnosed(flags: &flags::Run, plan: &Plan, run: &str) -> Option<String> {
     if !flags.trace {
         return None;

@@ -1,6 +1,6 @@
 //! Captures, pcapng and pcap. Connections that a run's own events name are found by their addresses and ports.
 
-use super::{Importer, Shared, put, tell, unread};
+use super::{Importer, Shared, put, report, unread};
 use crate::exit::Result;
 use stackline_core::trace::Import;
 use stackline_events::Table;
@@ -38,14 +38,14 @@ fn import(log: Log<'_>, into: &mut Intake, shared: &mut Shared) -> Result<Import
             put(&log, table, into, &mut import)?;
         }
         let (mistakes, connections) = reader.finish();
-        tell(mistakes, &mut import);
+        report(mistakes, &mut import);
         shared.connections = Some(connections);
     }
     import.bytes = count;
     Ok(import)
 }
 
-/// What a run knows of its connections: who was connected to whom on which stream, and which flows are taken.
+/// What a run has of its connections: who was connected to whom on which stream, and which flows are taken.
 fn known(run: &Path) -> Result<Options> {
     const FIELDS: [usize; 3] = [1, 4, 5];
     let mut options = Options::default();
