@@ -226,7 +226,7 @@ impl StackTable {
         for (name, value) in &stack.options {
             let Some(option) = self.option(name) else {
                 let known: Vec<&str> = self.options.iter().map(|option| option.name).collect();
-                let message = format!("the stack `{}` has no option `{name}` here", self.name);
+                let message = format!("the stack `{}` has no option `{name}`", self.name);
                 return Err(Error::input(message).hint(format!("its options are {}", known.join(", "))));
             };
             if !option.kind.takes(value) {
@@ -293,7 +293,7 @@ impl Capabilities {
         let hosts = network.hosts.len();
         if hosts > self.most_hosts {
             let message = format!("an {world} network has at most {} hosts, `{name}` has {hosts}", self.most_hosts);
-            return Err(Error::input(message).hint("`--in simulated` has no such bound"));
+            return Err(Error::input(message).hint("`--in simulated` has no such limit"));
         }
         if let Some(link) = network.links.iter().find(|link| link.mtu() < self.least_link_mtu) {
             let ((a, b), mtu, least) = (&link.ends, link.mtu(), self.least_link_mtu);
@@ -305,7 +305,7 @@ impl Capabilities {
             let host = &host.name;
             let message =
                 format!("host {host} of network {name} has a clock of its own, which an {world} host cannot have");
-            return Err(Error::input(message).hint("--in simulated gives hosts clocks that are wrong"));
+            return Err(Error::input(message).hint("`--in simulated` gives hosts clocks of their own"));
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ enum Event {
 /// Serves the coordinator at the other end of `input` and `output` until it says so or the pipe closes.
 ///
 /// # Errors
-/// A [`Error`] when what arrives is no message, or the pipe breaks.
+/// An [`Error`] when what arrives is no message, or the pipe breaks.
 pub fn serve(input: impl Read + Send + 'static, output: impl Write, directory: Option<&Path>) -> Result<()> {
     shift_clock();
     system::make_interruptible().map_err(|e| Error::environment(format!("signals cannot be handled: {e}")))?;

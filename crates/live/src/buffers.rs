@@ -143,7 +143,7 @@ impl Buffers {
     /// Opens both ends; `unit` is the size, in bytes, that buffers are made for (they grow when a larger one comes).
     ///
     /// # Errors
-    /// A [`Error`] when a file cannot be had.
+    /// An [`Error`] when a file cannot be had.
     pub fn new(flags: Arc<Flags>, files: &Files, source: &Access, destination: &Access, unit: usize) -> Result<Self> {
         let source = match source {
             Access::Memory => Place::Memory(filled(unit)),

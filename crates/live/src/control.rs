@@ -58,7 +58,7 @@ impl Task {
     /// their bounds, so that no answer to a message takes more memory than the host has.
     ///
     /// # Errors
-    /// A [`Error`] naming what is not.
+    /// An [`Error`] naming what is not.
     pub fn check(&self) -> Result<()> {
         let refuse = |what: String| Err(Error::input(format!("this agent cannot do that: {what}")));
         let table = stacks::named(&self.stack.name)?.table();
@@ -280,7 +280,7 @@ pub fn write<M: Serialize>(to: &mut impl Write, message: &M) -> std::io::Result<
 /// Reads one message; `None` at the end of the stream.
 ///
 /// # Errors
-/// A [`Error`] for a line that is too long or no message.
+/// An [`Error`] for a line that is too long or no message.
 pub fn read<M: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<M>> {
     let mut line = Vec::new();
     let got = from.take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(|e| error::io("reading a message", &e))?;
@@ -292,7 +292,7 @@ pub fn read<M: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<M>> {
     }
     serde_json::from_slice(&line).map(Some).map_err(|e| {
         let shown: String = String::from_utf8_lossy(&line).chars().take(60).collect();
-        Error::measurement(format!("this is no control message: {} ({e})", shown.trim_end().escape_debug()))
+        Error::measurement(format!("not a control message: {} ({e})", shown.trim_end().escape_debug()))
             .hint("`stackline agent` speaks with `stackline run` only; both have to be of the same version")
     })
 }
@@ -317,7 +317,7 @@ pub fn read_from_agent(from: &mut impl BufRead) -> Result<Option<FromAgent>> {
         Some(FromAgent::Clock { returned_ns, .. }) => *returned_ns = clock::now_ns(),
         Some(FromAgent::Tape { length, bytes }) => {
             if *length > LONGEST_TAPE {
-                return Err(Error::measurement("an agent wants to hand over a piece of more than 256 MiB of events"));
+                return Err(Error::measurement("an agent sent a piece of more than 256 MiB of events"));
             }
             // What is not there takes no memory.
             let got = from.take(*length).read_to_end(bytes).map_err(|e| error::io("reading events", &e))?;

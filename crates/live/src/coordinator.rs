@@ -71,7 +71,7 @@ impl<'p> Coordinator<'p> {
     /// Starts an agent for every host and queries what its machine is.
     ///
     /// # Errors
-    /// A [`Error`] naming the host that has no agent.
+    /// An [`Error`] naming the host that has no agent.
     pub fn start(
         hosts: BTreeMap<String, HostPlan>,
         launcher: &Launcher,
@@ -134,7 +134,7 @@ impl<'p> Coordinator<'p> {
         let missing: Vec<&str> =
             self.agents.keys().map(String::as_str).filter(|name| !self.hellos.contains_key(*name)).collect();
         Error::environment(format!("no agent answers on {} within {} s", missing.join(", "), LOGIN.as_secs()))
-            .hint("`ssh DESTINATION stackline agent` has to start at once and without a question")
+            .hint("`ssh DESTINATION stackline agent` has to start at once and without a prompt")
     }
 
     fn unless_interrupted(&self) -> Result<()> {
@@ -163,7 +163,7 @@ impl<'p> Coordinator<'p> {
     /// What every host does now, and did since the last time.
     ///
     /// # Errors
-    /// A [`Error`] when an agent is gone.
+    /// An [`Error`] when an agent is gone.
     pub fn samples(&mut self) -> Result<BTreeMap<String, serde_json::Value>> {
         self.ask_machines(&ToAgent::Sample, |m| if let FromAgent::Sample(v) = m { Some(v) } else { None })
     }

@@ -22,7 +22,7 @@ impl Files {
     /// Opens a file to read data units from.
     ///
     /// # Errors
-    /// A [`Error`] when it is not permitted, missing, unreadable, empty or not a plain file.
+    /// An [`Error`] when it is not permitted, missing, unreadable, empty or not a plain file.
     pub fn source(&self, name: &str) -> Result<(File, u64)> {
         let file = self.open(name, OFlag::O_RDONLY)?;
         let length = plain(&file, name)?;
@@ -35,7 +35,7 @@ impl Files {
     /// Opens, creates or empties a file to write data units to.
     ///
     /// # Errors
-    /// A [`Error`] when it is not permitted or cannot be written.
+    /// An [`Error`] when it is not permitted or cannot be written.
     pub fn destination(&self, name: &str) -> Result<File> {
         let file = self.open(name, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC)?;
         plain(&file, name)?;

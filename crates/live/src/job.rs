@@ -59,7 +59,7 @@ impl Job {
     /// Creates the responders; their addresses and everything else are reported later.
     ///
     /// # Errors
-    /// A [`Error`] when the stack is unknown or a thread is not to be had.
+    /// An [`Error`] when the stack is unknown or a thread is not to be had.
     pub fn listen(task: Task, files: &Files, notify: Notify) -> Result<Self> {
         Self::start(task, &[], files, notify)
     }
@@ -70,7 +70,7 @@ impl Job {
     /// As for `listen`; a refused connection is reported later.
     pub fn connect(task: Task, addresses: &[String], files: &Files, notify: Notify) -> Result<Self> {
         if addresses.len() != task.work.replicas as usize {
-            return Err(Error::measurement("there is not one address for each replica"));
+            return Err(Error::measurement("the number of addresses differs from the number of replicas"));
         }
         Self::start(task, addresses, files, notify)
     }
@@ -238,7 +238,7 @@ impl Thread {
             notify(JobEvent::Observed(Box::new(result.unwrap_or_else(bug))));
         };
         std::thread::Builder::new().name("endpoint".into()).stack_size(THREAD_STACK).spawn(work).map_err(|e| {
-            Error::environment(format!("thread {replica} of the part is not to be had: {e}"))
+            Error::environment(format!("thread {replica} of the part cannot be started: {e}"))
                 .hint("fewer replicas, or a higher limit of processes (ulimit -u)")
         })
     }

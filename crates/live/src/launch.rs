@@ -70,7 +70,7 @@ impl Launcher {
     /// Starts the agent of a host; its greeting is the first of its output.
     ///
     /// # Errors
-    /// A [`Error`] when the program cannot be started.
+    /// An [`Error`] when the program cannot be started.
     pub fn start(&self, name: &str, host: &HostPlan) -> Result<Agent> {
         let mut command = self.command(name, host);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -188,7 +188,7 @@ impl Agent {
     /// Judges the greeting that came, or the end of the output that came instead.
     ///
     /// # Errors
-    /// A [`Error`] that says why there is no agent: ssh's own words, or another version.
+    /// An [`Error`] that says why there is no agent: ssh's own words, or another version.
     pub fn greeted(&mut self, hello: Option<&Hello>) -> Result<()> {
         match hello {
             None => Err(self.not_started()),
@@ -217,7 +217,7 @@ impl Agent {
                     Error::environment(format!("no agent on {destination} (host {}){status}{said}", self.name));
                 match said {
                     s if s.contains("Permission denied") || s.contains("password") => {
-                        failure.hint("ssh must log in without asking: give this user a key there (ssh-copy-id), or an agent that holds it")
+                        failure.hint("ssh must log in without a prompt: give this user a key there (ssh-copy-id), or an agent that holds it")
                     }
                     s if s.contains("not found") || s.contains("No such file") => {
                         failure.hint("stackline has to be installed there, in the PATH of a non-interactive shell; or set STACKLINE_REMOTE to its path")
@@ -268,7 +268,7 @@ impl Agent {
     /// Sends one message.
     ///
     /// # Errors
-    /// A [`Error`] that says what became of the agent.
+    /// An [`Error`] that says what became of the agent.
     pub fn send(&mut self, message: &ToAgent) -> Result<()> {
         let written = self.input.as_mut().map(|input| control::write(input, message));
         if matches!(written, Some(Ok(()))) { Ok(()) } else { Err(self.died()) }

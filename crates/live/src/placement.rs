@@ -11,7 +11,7 @@ use stackline_core::record::WakeUp;
 /// Pins the calling thread to one core.
 ///
 /// # Errors
-/// A [`Error`] when the host has no such core or does not permit it.
+/// An [`Error`] when the host has no such core or does not permit it.
 pub fn pin(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
     let refused = |why: String| {

@@ -177,7 +177,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     fn not_for_ever(&self, at: Instant) -> Result<()> {
         if self.steps > self.scene.limits.steps_an_instant {
             return Err(Error::measurement(format!("time stands still at {at} s"))
-                .hint("something sends and sends that no link, buffer or pace slows down: give a link a rate"));
+                .hint("an endpoint sends without end, and no link, buffer or pace slows it down: give a link a rate"));
         }
         Ok(())
     }
@@ -307,7 +307,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             ))
             .hint("a time limit ends it earlier")
         } else {
-            Error::measurement(format!("nothing can happen any more at {} s: {words}", self.executor.now())).hint(
+            Error::measurement(format!("the run is deadlocked at {} s: {words}", self.executor.now())).hint(
                 "the two sides of the procedure wait for each other, or a datagram was lost that one of them waits for",
             )
         }

@@ -271,7 +271,7 @@ fn sweeps() {
     );
     mentions("10 rr N*10; N = 1; N = 2", "the variable `N` is given twice");
     mentions("10 rr N*10; N = 1 ... 100000", "a sweep has more than 10000 values");
-    mentions("10 rr N*M; N = 1 ... 1000; M = 1 ... 1000", "asks for more than 10000 measurements");
+    mentions("10 rr N*M; N = 1 ... 1000; M = 1 ... 1000", "has more than 10000 measurements");
     mentions("N = 1, 2; 10 rr N*10", "belongs to no specification");
     mentions("10 rr over*10; over = 1", "unexpected");
     mentions("10 rr N*10; N = 1, M", "unexpected `M`");
@@ -570,7 +570,7 @@ fn a_host_of_the_command_line_that_the_text_does_not_name() {
 fn hostile_texts_are_refused_quickly() {
     let start = std::time::Instant::now();
     let many = "10 rr 1*1, ".repeat(20_000);
-    mentions(&many, "asks for more than 10000 measurements");
+    mentions(&many, "has more than 10000 measurements");
     for piece in [
         "{",
         "(",

@@ -76,7 +76,7 @@ const LARGEST: u64 = 1 << 30;
 fn whole(log: &mut Log<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let unread = |cause| {
-        Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check the file and who may read it")
+        Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check the file and its permissions")
     };
     log.bytes.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unread)?;
     if bytes.len() as u64 > LARGEST {
@@ -87,7 +87,7 @@ fn whole(log: &mut Log<'_>) -> Result<Vec<u8>> {
 }
 
 fn unread(log: &Log<'_>, cause: &stackline_exchange::Error) -> Error {
-    Error::input(format!("{} cannot be imported: {cause}", log.name)).hint("`--as FORM` says what it is")
+    Error::input(format!("{} cannot be imported: {cause}", log.name)).hint("name its format with `--as FORM`")
 }
 
 fn unwritten(cause: impl std::fmt::Display) -> Error {

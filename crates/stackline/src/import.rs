@@ -70,12 +70,11 @@ fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
     let mut hosts: BTreeMap<&str, &str> = BTreeMap::new();
     for host in &flags.host {
         let parts = host.split_once('=').filter(|(name, log)| !name.is_empty() && !log.is_empty());
-        let (name, log) = parts.ok_or_else(|| {
-            Error::input(format!("--host {host} does not say whose log which is")).hint("write --host NAME=LOG")
-        })?;
+        let (name, log) =
+            parts.ok_or_else(|| Error::input(format!("--host {host} names no log")).hint("write --host NAME=LOG"))?;
         if !flags.logs.iter().any(|given| given.as_os_str() == log) {
-            return Err(Error::input(format!("--host {host}: {log} is none of the logs that are imported"))
-                .hint("write the log as it stands among the others"));
+            return Err(Error::input(format!("--host {host}: {log} is not one of the logs to import"))
+                .hint("write the log's path as it stands on the command line"));
         }
         hosts.insert(log, name);
     }
@@ -92,7 +91,9 @@ fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
                 true => format!("{} is given twice", log.name),
                 false => format!("{} and {} are one file", other.name, log.name),
             };
-            return Err(Error::input(message).hint("events of one log twice are no longer one unit's; give it once"));
+            return Err(
+                Error::input(message).hint("events of a log that is given twice would count twice; give it once")
+            );
         }
     }
     Ok(given)
@@ -150,7 +151,7 @@ fn read(
     (intake, shared): (&mut Intake, &mut Shared),
 ) -> Result<Import> {
     let unread = |cause: std::io::Error| {
-        Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check its name and who may read it")
+        Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check its name and permissions")
     };
     let stdin = log.path.as_os_str() == "-";
     let mut file: Box<dyn Read + Send> =
@@ -161,7 +162,7 @@ fn read(
         let again = index.imports.iter().any(|import| import.path == path && import.bytes == length);
         if again {
             return Err(Error::input(format!("{} is in this run already", log.name))
-                .hint("events of one log twice are no longer one unit's; import it into a run of its own"));
+                .hint("events of a log that is imported twice would count twice; import it into a run of its own"));
         }
     }
     let mut first = Vec::new();

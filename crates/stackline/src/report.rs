@@ -38,7 +38,7 @@ fn pictures(flags: &flags::Report, loaded: &Loaded) -> Result {
     let wanted = Wanted { origin_ns, from_ns, to_ns, units: flags.units.clone() };
     let picture = picture(lifelines, &wanted).ok_or_else(|| {
         let hint = "times count from the first event, as on the page; `stackline lifelines RUN` names units";
-        Error::input("no lifeline is wanted and in that time").hint(hint)
+        Error::input("no requested lifeline is in that time").hint(hint)
     })?;
     if picture.lines < picture.of_lines {
         let (lines, of) = (picture.lines, picture.of_lines);

@@ -77,7 +77,7 @@ fn only_simulated(flags: &flags::Run, plan: &Plan) -> Result<()> {
     let live = plan.measurements.iter().find(|measurement| measurement.world == World::Live);
     if let (Some(measurement), true) = (live, !flags.capture.is_empty()) {
         let what = format!("line {}: the live world has no modelled network to capture", measurement.line);
-        return Err(Error::input(what).hint("--in simulated and --in emulated have"));
+        return Err(Error::input(what).hint("`--in simulated` and `--in emulated` have one"));
     }
     Ok(())
 }
@@ -124,7 +124,7 @@ fn carry_out(flags: &flags::Run, plan: &Plan, keeper: &mut Keeper<'_>) -> (Optio
     }
     let mut notes: Vec<String> = note.into_iter().collect();
     if let Some((runs, digest)) = worlds.digest().filter(|_| flags.check_determinism && failed.is_none()) {
-        notes.push(format!("{runs} runs were made twice and went the same way: digest {digest:016x}"));
+        notes.push(format!("{runs} runs were made twice with equal results: digest {digest:016x}"));
     }
     (failed, Known { wake_up: worlds.wake_up(), notes })
 }
@@ -142,8 +142,8 @@ fn ground<'p>(
     interrupted: &'p Arc<AtomicBool>,
     keeper: &Keeper<'_>,
 ) -> std::result::Result<Ground<'p>, Error> {
-    let program =
-        std::env::current_exe().map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
+    let program = std::env::current_exe()
+        .map_err(|e| Error::environment(format!("this program's own file cannot be found: {e}")))?;
     Ok(Ground {
         plan,
         launcher: Launcher::new(program, flags.files.clone()),

@@ -81,7 +81,7 @@ fn what_the_form_does_not_know_yet_is_passed_over_or_ends_it() {
 }
 
 #[test]
-fn a_tape_that_tells_more_names_than_it_may_ends_in_whatever_order_they_come() {
+fn a_tape_with_too_many_names_ends_at_the_last_allowed() {
     let first = keyword::FIRST as usize;
     for most in [MOST_NAMES, MOST_NAMES + 1] {
         let mut tape = Tape::default();

@@ -49,7 +49,7 @@ impl Coordinator<'_> {
     /// Makes one run: one record a part.
     ///
     /// # Errors
-    /// A [`Error`] that names the measurement.
+    /// An [`Error`] that names the measurement.
     pub fn make(&mut self, turn: &ScheduledRun<'_>) -> Result<Vec<RunRecord>> {
         let mut jobs = Jobs::new();
         let measurement = turn.measurement;

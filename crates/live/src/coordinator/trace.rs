@@ -119,7 +119,7 @@ impl Coordinator<'_> {
             let other = network.as_ref().and_then(|network| watched.get(network)).cloned();
             let trace = traces.entry(shown(&host).to_owned()).or_default();
             if let Some(other) = &other {
-                let reason = format!("it is the machine of {other}, whose monitors are its too");
+                let reason = format!("it shares a machine with {other}, whose monitors cover both");
                 trace.absent.insert("monitors".into(), reason);
             } else if let Some(network) = network {
                 watched.insert(network, shown(&host).to_owned());
@@ -152,7 +152,7 @@ impl Coordinator<'_> {
             }
             taken += bytes.len() as u64;
             if taken > MOST_BYTES {
-                return Err(Error::measurement(format!("the agent of host {host} hands over events without end")));
+                return Err(Error::measurement(format!("the agent of host {host} sends events without end")));
             }
             if unkept.is_none() {
                 *unkept = keep(shown(host), &Tape::from_bytes(bytes)).err();

@@ -53,7 +53,7 @@ impl Protocol for Blast {
             return Ok(Box::new(FrameConnector::new(parameters, address, self.0.name)?));
         }
         let found = ip::resolve(address)?.as_socket();
-        let peer = found.ok_or_else(|| Error::environment(format!("{address} is no address of a host")))?;
+        let peer = found.ok_or_else(|| Error::environment(format!("{address} is not the address of a host")))?;
         Ok(Box::new(BlastConnector {
             peer,
             options: options(parameters)?,
@@ -380,7 +380,7 @@ impl<C: Carrier> Connection for TracedConnection<C> {
         }
         if facts.connection.received.violations > 0 {
             let n = facts.connection.received.violations;
-            notes.push(format!("{n} packets broke what was agreed and were dropped"));
+            notes.push(format!("{n} packets violated the negotiated parameters and were dropped"));
         }
         notes
     }
@@ -393,8 +393,10 @@ fn from_transfer(error: transfer::Error) -> Error {
         transfer::Error::Interrupted => Error::interrupted(),
         transfer::Error::Options(what) => Error::input(what),
         transfer::Error::Io(what, error) => error::io(what, &error),
-        transfer::Error::Silent(patience) => Error::measurement(format!("the peer has said nothing for {patience}"))
-            .hint("its procedure was busy elsewhere for so long (raise the option `patience`), or the path is gone"),
+        transfer::Error::Silent(patience) => {
+            Error::measurement(format!("nothing arrived from the peer for {patience}"))
+                .hint("its procedure was busy elsewhere for so long (raise the option `patience`), or the path is gone")
+        }
         error => Error::measurement(error.to_string()),
     }
 }

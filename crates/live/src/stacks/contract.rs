@@ -36,12 +36,12 @@ pub trait Protocol: Sync {
     /// Opens the responder's end.
     ///
     /// # Errors
-    /// A [`Error`] when the system refuses.
+    /// An [`Error`] when the system refuses.
     fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>>;
     /// Prepares the initiator's end; `address` is the listener's.
     ///
     /// # Errors
-    /// A [`Error`] when the address makes no sense.
+    /// An [`Error`] when the address makes no sense.
     fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>>;
 }
 
@@ -52,7 +52,7 @@ pub trait Listener: Send {
     /// `AwaitConnectIndication`.
     ///
     /// # Errors
-    /// A [`Error`]; strangers are turned away and are no error.
+    /// An [`Error`]; strangers are turned away and are no error.
     fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>>;
 }
 
@@ -61,7 +61,7 @@ pub trait Connector: Send {
     /// `ConnectRequest`.
     ///
     /// # Errors
-    /// A [`Error`] when nobody answers or the peer refuses.
+    /// An [`Error`] when nobody answers or the peer refuses.
     fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>>;
 }
 
@@ -70,7 +70,7 @@ pub trait Connection: Send {
     /// `DataRequest`, `times` times. Returns how many were sent: fewer when the limit flag came up in between.
     ///
     /// # Errors
-    /// A [`Error`] when the peer is gone or the job was ended.
+    /// An [`Error`] when the peer is gone or the job was ended.
     fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64>;
     /// `AwaitDataIndication`, `times` times. Returns how many arrived: fewer when the peer ended its stream.
     ///

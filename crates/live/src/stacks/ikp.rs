@@ -52,7 +52,7 @@ impl Protocol for Ikp {
 
     fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>> {
         let found = ip::resolve(address)?.as_socket();
-        let peer = found.ok_or_else(|| Error::environment(format!("{address} is no address of a host")))?;
+        let peer = found.ok_or_else(|| Error::environment(format!("{address} is not the address of a host")))?;
         Ok(Box::new(IkpConnector {
             peer,
             options: options(parameters)?,
@@ -142,7 +142,7 @@ impl Connector for IkpConnector {
         let mut reply = [0; 1];
         match client.send(&Verb::connect(&self.token), Segments::none(), &mut reply) {
             Ok(bytes) if Answer::read(&reply[..bytes]) == Some(Answer::Done) => {}
-            Ok(_) => return Err(Error::measurement("the peer's first reply makes no sense")),
+            Ok(_) => return Err(Error::measurement("the peer's first reply is malformed")),
             Err(ikp::Error::Nobody) => {
                 return Err(ip::unreachable(&self.shown, &io::ErrorKind::ConnectionRefused.into()));
             }
@@ -172,7 +172,7 @@ fn from_transfer(error: ikp::Error) -> Error {
         ikp::Error::Interrupted => Error::interrupted(),
         ikp::Error::Packet { .. } => Error::input(error.to_string()),
         ikp::Error::Io(what, error) => error::io(what, &error),
-        ikp::Error::Silent(patience) => Error::measurement(format!("the peer has said nothing for {patience}"))
+        ikp::Error::Silent(patience) => Error::measurement(format!("nothing arrived from the peer for {patience}"))
             .hint("its procedure was busy elsewhere for so long (raise the option `patience`), or the path is gone"),
         error => Error::measurement(error.to_string()),
     }

@@ -31,7 +31,7 @@ pub fn find(name: &str) -> Option<&'static dyn Protocol> {
 /// The stack of that name.
 ///
 /// # Errors
-/// A [`Error`] when there is none.
+/// An [`Error`] when there is none.
 pub fn named(name: &str) -> Result<&'static dyn Protocol> {
     let failure =
         || Error::input(format!("this agent has no stack named {name}")).hint("`stackline stacks` lists them");

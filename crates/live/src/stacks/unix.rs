@@ -95,7 +95,7 @@ impl Protocol for Unix {
 
 fn abstract_address(name: &str) -> Result<SockAddr> {
     SockAddr::unix(format!("\0{name}"))
-        .map_err(|e| Error::environment(format!("the name @{name} does not serve as a socket: {e}")))
+        .map_err(|e| Error::environment(format!("the name @{name} cannot be a socket's address: {e}")))
 }
 
 struct UnixListener {

@@ -168,7 +168,7 @@ impl Flow<'_> {
             );
         }
         if let Congestion::Other(name) = &s.transport.congestion {
-            all.push(format!("no form here knows how {name} reacts to losses and small buffers: it is taken not to"));
+            all.push(format!("no closed form covers how {name} reacts to losses and small buffers: none is assumed"));
         }
         if limits.named.iter().any(|(name, value)| *name == "loss" && value.is_some()) {
             let timeouts = if s.transport.selective {

@@ -319,7 +319,7 @@ impl Checker<'_> {
             }
         }
         if !any && self.report.errors() == 0 {
-            let diagnostic = Diagnostic::warning(Span::default(), "nothing is measured here", "");
+            let diagnostic = Diagnostic::warning(Span::default(), "the specification has no measurement", "");
             self.report.push(diagnostic.hint("write a specification such as `10 bulk_get 1024*1000;`"));
         }
     }

@@ -30,7 +30,7 @@ fn a_log_becomes_a_run_that_is_sorted_and_says_what_it_left_out() {
 }
 
 #[test]
-fn what_went_in_comes_out_in_the_order_of_time_in_every_form() {
+fn exports_are_in_the_order_of_time_in_every_form() {
     let place = Place::new();
     place.write("a.log", LOG);
     place.stackline(&["import", "a.log"]).succeeds();
@@ -123,7 +123,7 @@ fn more_hosts_than_files_may_be_open_go_out_in_order() {
 }
 
 #[test]
-fn hosts_of_one_name_are_told_apart_where_that_is_asked_for() {
+fn hosts_of_one_name_stay_apart_on_request() {
     let place = Place::new();
     place.write("a.log", "A; localhost; 1; 0\n");
     place.write("b.log", "A; localhost; 2; 0\nA; other; 3; 0\n");
@@ -137,7 +137,7 @@ fn hosts_of_one_name_are_told_apart_where_that_is_asked_for() {
         .json();
     let hosts: Vec<&String> = json["hosts"].as_object().unwrap().keys().collect();
     assert_eq!(hosts, ["localhost-rack2", "other-rack2", "rack1"]);
-    place.stackline(&["import", "a.log", "--host", "x=c.log"]).fails(2, &["c.log is none of the logs"]);
+    place.stackline(&["import", "a.log", "--host", "x=c.log"]).fails(2, &["c.log is not one of the logs"]);
     place.stackline(&["import", "a.log", "--as", "xml"]).fails(2, &["no form xml"]).hints("text");
     place.stackline(&["import", "nowhere.log"]).fails(2, &["nowhere.log cannot be read"]);
     assert_eq!(place.runs().len(), 2, "what failed left no run");

@@ -33,12 +33,12 @@ fn live(text: &str) -> (Index, Vec<Event>) {
 
 fn emulated(text: &str) -> Option<(Index, Vec<Event>)> {
     let place = Place::new();
-    let told = place.stackline(&["run", "--trace", "--in", "emulated", "-e", text]);
-    if told.status.code() == Some(3) {
-        skip(&told.err);
+    let output = place.stackline(&["run", "--trace", "--in", "emulated", "-e", text]);
+    if output.status.code() == Some(3) {
+        skip(&output.err);
         return None;
     }
-    told.succeeds();
+    output.succeeds();
     Some(kept(&place.kept().0))
 }
 
@@ -64,7 +64,7 @@ fn at(way: &[&str], keyword: &str) -> usize {
 const STACKS: [&str; 7] = ["tcp", "unix", "udp", "saw", "window", "blast", "ikp"];
 
 #[test]
-fn both_ends_of_a_call_name_it_alike_and_its_events_come_in_their_order() {
+fn both_ends_of_a_call_use_one_id() {
     for stack in STACKS {
         let (index, events) = live(&format!("1 rr 100*20 over {stack};"));
         assert_eq!(index.flows.len(), 1);
@@ -99,7 +99,7 @@ fn both_ends_of_a_transfer_name_its_units_alike() {
 }
 
 #[test]
-fn system_calls_are_told_with_their_place_in_the_stream() {
+fn system_calls_have_their_offset_in_the_stream() {
     let (_, events) = live("1 bulk_put 3000*40 over tcp;");
     let bytes = |keyword: &str, host: &str| {
         let mut ranges: Vec<(i64, i64)> = events
@@ -153,7 +153,7 @@ fn what_a_killed_run_recorded_can_be_read() {
 /// Drops ssh's options and the destination.
 const HERE: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\n";
 
-/// One call after the other to a host whose agent is started so; its clock as it is told.
+/// One call after the other to a host whose agent is started so; its clock as it is reported.
 fn elsewhere(start: &str) -> Option<(Index, Vec<Event>)> {
     measured_elsewhere(start, "2 to far rr 100*10")
 }
@@ -164,17 +164,17 @@ fn measured_elsewhere(start: &str, measurement: &str) -> Option<(Index, Vec<Even
     let text = format!("host far via ssh \"127.0.0.1\"; {measurement};");
     let mut command = place.command(&["run", "--trace", "-e", &text]);
     command.env("STACKLINE_SSH", ssh).env("STACKLINE_REMOTE", program());
-    let told = place.finish(&mut command);
-    if told.status.code() == Some(3) {
-        skip(&told.err);
+    let output = place.finish(&mut command);
+    if output.status.code() == Some(3) {
+        skip(&output.err);
         return None;
     }
-    told.succeeds();
+    output.succeeds();
     Some(kept(&place.kept().0))
 }
 
 #[test]
-fn a_host_whose_clock_is_ahead_is_set_right_within_the_error_told() {
+fn a_clock_that_is_ahead_is_corrected_within_its_error() {
     for ahead_ns in [5_000_000_000_i64, -70_000_000] {
         let start = format!("export STACKLINE_CLOCK_AHEAD_NS={ahead_ns}\nexec sh -c \"$*\"");
         let (index, events) = elsewhere(&start).unwrap();
@@ -223,10 +223,10 @@ fn a_host_in_a_time_namespace_has_another_clock() {
 }
 
 #[test]
-fn tracing_tells_what_it_cost_and_whose_monitors_are_whose() {
+fn tracing_reports_its_cost_and_the_host_of_each_monitor() {
     let place = Place::new();
-    let told = place.stackline(&["run", "--trace", "-e", "1 rr 100*200;"]);
-    told.succeeds();
+    let output = place.stackline(&["run", "--trace", "-e", "1 rr 100*200;"]);
+    output.succeeds();
     let (index, _) = kept(&place.kept().0);
     for host in ["initiator", "responder"] {
         let trace = &index.hosts[host];
@@ -239,7 +239,7 @@ fn tracing_tells_what_it_cost_and_whose_monitors_are_whose() {
 
 const PAIR: &str = "network n { host a, b; switch x; link a - x 10 Mbit/s 1 ms; link x - b 10 Mbit/s 1 ms LOSS; }";
 
-/// Ranges of stream 0 that those events tell of at a place.
+/// Ranges of stream 0 that those events report at a place.
 fn ranges(events: &[Event], keyword: &str, place: &str) -> Vec<(i64, i64)> {
     let of = |event: &&Event| {
         event.keyword == keyword && field(event, "stream") == Some(0) && event.data.get(4).is_some_and(|p| p == place)
@@ -250,7 +250,7 @@ fn ranges(events: &[Event], keyword: &str, place: &str) -> Vec<(i64, i64)> {
 }
 
 #[test]
-fn what_an_emulated_network_drops_of_a_stream_is_sent_again_and_arrives() {
+fn a_dropped_part_of_a_stream_is_sent_again() {
     let text =
         format!("{} 1 from a to b bulk_put 1000*150 over tcp across n;", PAIR.replace("LOSS", "loss packets 20"));
     let Some((_, events)) = emulated(&text) else { return };
@@ -261,10 +261,10 @@ fn what_an_emulated_network_drops_of_a_stream_is_sent_again_and_arrives() {
     for (from, to) in dropped {
         let crosses = |(start, end): &&(i64, i64)| *start < to && from < *end;
         assert!(sent.iter().filter(crosses).count() > 1, "{from}..{to} is sent again");
-        assert!(again.iter().any(|range| crosses(&range)), "{from}..{to} is told to be sent again");
+        assert!(again.iter().any(|range| crosses(&range)), "{from}..{to} is reported as sent again");
         assert!(arrived.iter().any(|range| crosses(&range)), "{from}..{to} arrives");
     }
-    // The bytes of every unit are told to arrive at the host, in whichever packets.
+    // The bytes of every unit are reported to arrive at the host, in whichever packets.
     let received: Vec<&Event> = events.iter().filter(|event| event.keyword == "APP_RECEIVED").collect();
     assert_eq!(received.len(), 150);
     for event in received {
@@ -276,7 +276,7 @@ fn what_an_emulated_network_drops_of_a_stream_is_sent_again_and_arrives() {
 }
 
 #[test]
-fn a_datagram_that_an_emulated_network_drops_is_the_unit_that_never_arrives() {
+fn a_dropped_datagram_is_the_unit_that_never_arrives() {
     let text = format!("{} 1 from a to b bulk_put 1000*60 over udp across n;", PAIR.replace("LOSS", "loss packets 15"));
     let Some((_, events)) = emulated(&text) else { return };
     let units = |keyword: &str| -> BTreeSet<i64> {
@@ -289,7 +289,7 @@ fn a_datagram_that_an_emulated_network_drops_is_the_unit_that_never_arrives() {
 }
 
 #[test]
-fn packets_of_an_emulated_network_are_between_the_operations_they_belong_to() {
+fn emulated_packets_lie_between_their_operations() {
     for stack in ["tcp", "blast"] {
         let text = format!("{} 1 from a to b rr 100*10 over {stack} across n;", PAIR.replace("LOSS", ""));
         let Some((index, events)) = emulated(&text) else { return };

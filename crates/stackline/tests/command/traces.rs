@@ -63,7 +63,7 @@ fn field(event: &Event, name: &str) -> Option<i64> {
     event.data.get(place)?.parse().ok()
 }
 
-/// The ranges of a stream that events of that keyword tell of, one behind the other.
+/// The ranges of a stream that events of that keyword name, one behind the other.
 fn ranges(events: &[Event], keywords: &[&str], stream: i64) -> Vec<(i64, i64)> {
     let of = |event: &&Event| keywords.contains(&event.keyword.as_str()) && field(event, "stream") == Some(stream);
     let range = |event: &Event| {
@@ -112,7 +112,7 @@ fn every_byte_of_a_unit_is_sent_and_delivered() {
     }
 }
 
-/// The machines of `proto::blast` tell the same of themselves when real datagrams carry them.
+/// The machines of `proto::blast` emit the same events when real datagrams carry them.
 #[test]
 fn blasts_are_told_in_the_live_world_too() {
     let (_, events) = traced_in("live", "1 bulk_put 5000*30 over blast", "1");
@@ -164,13 +164,13 @@ fn tracing_changes_nothing_and_repeats_itself() {
     assert_eq!(digest(&plain), digest(&first));
     assert_eq!(digest(&plain), digest(&second));
     assert!(events == again, "the same seed, the same events");
-    // Every protocol machine told of itself.
+    // Every protocol machine emitted events.
     for keyword in
         ["BLAST_RETRANSMIT", "IKP_SEND", "IKP_RETRANSMIT", "QUIC_LOST", "TCP_INFO", "QUIC_INFO", "BLAST_INFO"]
     {
         assert!(events.iter().any(|event| event.keyword == keyword), "no {keyword}");
     }
-    // Both ends of every flow tell of the same units: what was sent came, or its loss is known.
+    // Both ends of every flow name the same units: what was sent came, or its loss is known.
     let count = |keyword: &str| events.iter().filter(|event| event.keyword == keyword).count();
     assert_eq!((count("APP_CALL"), count("APP_RESPONSE") + count("APP_LOST")), (160, 160));
     assert_eq!(count("APP_SEND"), 2 * 8 * 30);
@@ -188,13 +188,13 @@ fn results_agree_with_what_was_traced() {
     assert_eq!(calls.len(), 25);
     let longest = calls.values().map(|at| at[1] - at[0]).max().unwrap();
     let json = place.stackline(&["run", "-e", &text, "--seed", "3", "--json"]).json();
-    let told = number(&json, "/measurements/0/response_s/max");
-    assert!((longest as f64 / 1e9 - told).abs() < 1e-9, "{longest} ns, {told} s");
+    let output = number(&json, "/measurements/0/response_s/max");
+    assert!((longest as f64 / 1e9 - output).abs() < 1e-9, "{longest} ns, {output} s");
 }
 
 /// Ten packets of 1000 bytes and more, each 5 ms of copying at either end: the processors are what holds them up.
 #[test]
-fn a_processor_that_copies_is_told_to_be_busy() {
+fn a_processor_that_copies_is_reported_busy() {
     let slow = PAIR.replace("LOSS", "").replace("host a, b;", "host a, b { copy 5 ms per packet; }");
     let (_, events) = traced(&format!("{slow} 1 from a to b bulk_put 1000*60 over udp across n;"), "7");
     let of = |event: &&Event| event.keyword == "CPU_USE" && event.host == "a";

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const PAIR: &str = "network n { host a, b; switch x; link a - x 10 Mbit/s 4 ms; link x - b 10 Mbit/s 6 ms LOSS; }";
 
-/// Whether no network can be emulated here, with the reason told.
+/// Whether no network can be emulated here, with the reason output.
 fn forbidden() -> bool {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let place = Place::new();
@@ -107,8 +107,8 @@ fn a_stack_of_one_host_has_none_to_speak_with() {
     }
     let place = Place::new();
     let text = format!("{} 1 from a to b rr 100*10 over unix across n;", PAIR.replace("LOSS", ""));
-    let told = place.stackline(&["run", "-e", &text, "--in", "emulated"]);
-    assert_eq!(told.status.code(), Some(2), "{}{}", told.out, told.err);
+    let output = place.stackline(&["run", "-e", &text, "--in", "emulated"]);
+    assert_eq!(output.status.code(), Some(2), "{}{}", output.out, output.err);
 }
 
 #[test]
@@ -128,9 +128,9 @@ fn a_killed_emulator_ends_the_run() {
     run.agents(2);
     std::thread::sleep(std::time::Duration::from_millis(300));
     emulator.signal(Signal::SIGKILL);
-    let told = run.finish();
-    assert_eq!(told.status.code(), Some(1), "{}{}", told.out, told.err);
-    assert!(told.err.contains("the emulator of network n ended in the middle of a run"), "{}", told.err);
+    let output = run.finish();
+    assert_eq!(output.status.code(), Some(1), "{}{}", output.out, output.err);
+    assert!(output.err.contains("the emulator of network n ended in the middle of a run"), "{}", output.err);
 }
 
 #[test]
@@ -138,10 +138,10 @@ fn an_emulated_host_has_the_machines_clock() {
     let place = Place::new();
     let text =
         "network n { host a; host b { clock ahead 5 ms; } link a - b 1 Mbit/s 1 ms; } 1 from a to b rr 1*1 across n";
-    let told = place.stackline(&["run", "-e", text, "--in", "emulated"]);
-    assert_eq!(told.status.code(), Some(2), "{}", told.err);
-    assert!(told.err.contains("host b of network n has a clock of its own"), "{}", told.err);
-    told.hints("--in simulated");
+    let output = place.stackline(&["run", "-e", text, "--in", "emulated"]);
+    assert_eq!(output.status.code(), Some(2), "{}", output.err);
+    assert!(output.err.contains("host b of network n has a clock of its own"), "{}", output.err);
+    output.hints("--in simulated");
     place.stackline(&["run", "-e", text, "--in", "simulated"]).succeeds();
     let declared = "network n { host a; host b { clock ahead 5 ms; } link a - b 1 Mbit/s 1 ms; }";
     place.stackline(&["net", "exec", "-e", declared, "a", "--", "true"]).fails(2, &["a clock of its own"]);
@@ -175,8 +175,8 @@ fn what_a_world_cannot_obey_is_refused_first() {
         let text = format!("{network}{row}");
         for command in ["check", "plan", "run"] {
             let place = Place::new();
-            let told = place.stackline(&[command, "-e", &text, "--in", world]);
-            told.fails(2, &[message]).hints("");
+            let output = place.stackline(&[command, "-e", &text, "--in", world]);
+            output.fails(2, &[message]).hints("");
             assert!(!place.path("runs").exists(), "{command} {row}");
         }
     }
@@ -189,7 +189,7 @@ fn a_network_that_loses_all_is_no_firewall() {
     }
     let place = Place::new();
     let text = format!("{} 1 from a to b rr 100*10 over udp across n;", PAIR.replace("LOSS", "loss 100%"));
-    let told = place.stackline(&["run", "-e", &text, "--in", "emulated"]);
-    assert!(told.err.contains("hint: the network loses every packet"), "{}", told.err);
-    assert!(!told.err.contains("firewall"), "{}", told.err);
+    let output = place.stackline(&["run", "-e", &text, "--in", "emulated"]);
+    assert!(output.err.contains("hint: the network loses every packet"), "{}", output.err);
+    assert!(!output.err.contains("firewall"), "{}", output.err);
 }

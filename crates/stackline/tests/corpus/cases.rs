@@ -1,7 +1,7 @@
 //! The labelled corpus: specifications with one planted cause each and the kind of finding that names it, and healthy ones.
 //!
 //! Several sizes, rates, delays, stacks and seeds stand for a cause. Cases that are `held` were never looked at while the
-//! thresholds of findings were chosen; their figure is told beside the others'.
+//! thresholds of findings were chosen; their figure is printed beside the others'.
 
 #[path = "elsewhere.rs"]
 mod elsewhere;

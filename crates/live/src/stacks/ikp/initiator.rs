@@ -31,7 +31,7 @@ impl Initiator {
         let mut reply = [0; 1];
         let bytes = self.client.send(&verb.message(self.number), segments, &mut reply).map_err(from_transfer)?;
         let answer = Answer::read(&reply[..bytes]);
-        answer.ok_or_else(|| Error::measurement("the peer's reply makes no sense"))
+        answer.ok_or_else(|| Error::measurement("the peer's reply is malformed"))
     }
 
     /// Ends the connection. A peer that is gone has ended it as well: the last reply is the one that may be lost for good.
