@@ -24,8 +24,8 @@
 //! | [`scope`] | what the calling thread works for; events of system calls carry it |
 //! | [`value`] | one data field |
 //! | [`keyword`] | names as numbers |
-//! | [`tape`] | records one after the other: the binary form |
-//! | [`tapes`] | those of several hosts, in bounded memory |
+//! | [`event_log`] | records one after the other: the binary form |
+//! | [`event_logs`] | those of several hosts, in bounded memory |
 //! | `ring` | words from one thread to one other |
 //! | [`text`] | NetLogger's text form |
 //! | [`table`] | many events, column by column |
@@ -33,6 +33,8 @@
 
 pub mod catalogue;
 pub mod clock;
+pub mod event_log;
+pub mod event_logs;
 pub mod keyword;
 pub mod recorder;
 mod ring;
@@ -42,19 +44,17 @@ pub mod sink;
 pub mod sinks;
 mod sys;
 pub mod table;
-pub mod tape;
-pub mod tapes;
 pub mod text;
 pub mod traceparent;
 pub mod unit;
 pub mod value;
 
+pub use event_log::{EventLog, Record};
+pub use event_logs::EventLogs;
 pub use keyword::Keyword;
 pub use recorder::Recorder;
 pub use sink::{Memory, Sink, Totals};
-pub use sinks::{TapeFile, TextFile};
+pub use sinks::{EventLogFile, TextFile};
 pub use table::Table;
-pub use tape::{Record, Tape};
-pub use tapes::Tapes;
 pub use text::Event;
 pub use value::Value;

@@ -8,9 +8,9 @@ mod drain;
 mod fork;
 mod state;
 
+use crate::event_log;
 use crate::ring::{Ring, Writer};
 use crate::sink::Sink;
-use crate::tape;
 use crate::value::Value;
 use crate::{Keyword, clock, sys};
 use drain::Drain;
@@ -69,7 +69,7 @@ pub fn emit(keyword: &Keyword, values: &[Value<'_>]) {
     match STATE.load(Ordering::Relaxed) {
         0 => {}
         state if state & TICKS == 0 => put(state, keyword.id(), 0, clock::now_ns(), values),
-        state => put(state, keyword.id(), tape::TICKS, sys::ticks(), values),
+        state => put(state, keyword.id(), event_log::TICKS, sys::ticks(), values),
     }
 }
 
@@ -84,7 +84,7 @@ pub fn emit_at(keyword: u32, at_ns: u64, values: &[Value<'_>]) {
 
 #[inline(always)]
 fn put(state: u64, keyword: u32, mark: u64, stamp: u64, values: &[Value<'_>]) {
-    let values = &values[..values.len().min(tape::MOST_VALUES)];
+    let values = &values[..values.len().min(event_log::MOST_VALUES)];
     let written = MINE.try_with(|mine| {
         // A signal's handler may have come into the midst of another event.
         let Ok(mut mine) = mine.try_borrow_mut() else { return false };
@@ -92,10 +92,10 @@ fn put(state: u64, keyword: u32, mark: u64, stamp: u64, values: &[Value<'_>]) {
             mine.renew(state);
         }
         let Some(writer) = &mut mine.writer else { return false };
-        writer.put(tape::words_of(values), |place| {
-            place.put(tape::head(keyword, values) | mark);
+        writer.put(event_log::words_of(values), |place| {
+            place.put(event_log::head(keyword, values) | mark);
             place.put(stamp);
-            tape::body(values, |word| place.put(word));
+            event_log::body(values, |word| place.put(word));
         });
         true
     });

@@ -1,6 +1,6 @@
 //! Where drained records go: the contract of sinks, memory as one of them, and the totals of what a sink kept.
 
-use crate::tape::{self, Tape};
+use crate::event_log::{self, EventLog};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,11 +10,11 @@ pub trait Sink: Send {
     ///
     /// # Errors
     /// When they cannot be kept: the recorder goes on counting and reports it at its end.
-    fn take(&mut self, tape: &Tape) -> io::Result<()>;
+    fn take(&mut self, tape: &EventLog) -> io::Result<()>;
 }
 
 impl<S: Sink + ?Sized> Sink for Box<S> {
-    fn take(&mut self, tape: &Tape) -> io::Result<()> {
+    fn take(&mut self, tape: &EventLog) -> io::Result<()> {
         (**self).take(tape)
     }
 }
@@ -24,12 +24,12 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
 pub struct Memory(Arc<Mutex<Vec<u8>>>);
 
 impl Memory {
-    /// What was kept so far, which is then dropped, but for the names: the next tape defines them again.
+    /// What was kept so far, which is then dropped, but for the names: the next event log defines them again.
     #[must_use]
-    pub fn tape(&self) -> Tape {
+    pub fn tape(&self) -> EventLog {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let tape = Tape::from_bytes(std::mem::take(&mut *kept));
-        let mut names = tape::Names::default();
+        let tape = EventLog::from_bytes(std::mem::take(&mut *kept));
+        let mut names = event_log::Names::default();
         tape.each(&mut names, |_, _, _, _| {});
         kept.extend_from_slice(names.tape().bytes());
         tape
@@ -37,7 +37,7 @@ impl Memory {
 }
 
 impl Sink for Memory {
-    fn take(&mut self, tape: &Tape) -> io::Result<()> {
+    fn take(&mut self, tape: &EventLog) -> io::Result<()> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(tape.bytes());
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Many events, column by column: what a file of events holds and what answers are computed from.
 
-use crate::tape::{self, Tape};
+use crate::event_log::{self, EventLog};
 use crate::text::Event;
 use crate::value::Value;
 use std::collections::HashMap;
@@ -209,9 +209,11 @@ impl Table {
         self.push(&event.keyword, &event.host, event.at_ns, &values);
     }
 
-    /// Adds everything on a tape.
-    pub fn push_tape(&mut self, tape: &Tape) {
-        tape.each(&mut tape::Names::default(), |keyword, host, at_ns, values| self.push(keyword, host, at_ns, values));
+    /// Adds everything on an event log.
+    pub fn push_tape(&mut self, tape: &EventLog) {
+        tape.each(&mut event_log::Names::default(), |keyword, host, at_ns, values| {
+            self.push(keyword, host, at_ns, values)
+        });
     }
 
     /// Adds all events of another table.

@@ -6,7 +6,7 @@ use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::Step;
 use stackline_events::unit::{self, Direction, Numbering};
-use stackline_events::{Keyword, Tapes, Value};
+use stackline_events::{EventLogs, Keyword, Value};
 use stackline_net::Node;
 use stackline_proto::blast::trace::{self as blast, EventKind};
 use std::cell::{Cell, RefCell};
@@ -46,7 +46,7 @@ pub struct Trace {
     /// What a right clock reads at the run's beginning, ns.
     pub zero_ns: u64,
     /// Takes the events; its hosts are the network's, in their order.
-    pub tapes: Tapes,
+    pub tapes: EventLogs,
 }
 
 /// A connection as its machine reports it at a moment, as in `TCP_INFO`; what it does not have is absent.
@@ -83,7 +83,7 @@ pub(crate) struct Info {
 pub(crate) struct Log {
     flows: Vec<u32>,
     zero_ns: u64,
-    tapes: RefCell<Tapes>,
+    tapes: RefCell<EventLogs>,
     clocks: Vec<Rc<HostClock>>,
     /// Of each pair, its flow and the hosts of its two sides.
     pairs: RefCell<Vec<(u32, [usize; 2])>>,
@@ -208,7 +208,7 @@ impl Log {
     /// # Errors
     /// Why something was not kept.
     pub(crate) fn finish(&self) -> Result<(), String> {
-        self.tapes.replace(Tapes::new([], |_, _| Ok(()))).finish()
+        self.tapes.replace(EventLogs::new([], |_, _| Ok(()))).finish()
     }
 }
 

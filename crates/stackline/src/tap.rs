@@ -13,7 +13,7 @@ use frames::Frames;
 use stackline_core::network::Network;
 use stackline_core::time::Instant;
 use stackline_events::unit::{self, Direction};
-use stackline_events::{Tape, Tapes};
+use stackline_events::{EventLog, EventLogs};
 use stackline_net::{NetworkEvent, Node, Packet, Place, Port, Tap};
 use stackline_report::topology::port_name;
 use stackline_runs::pcapng::{Settings, Written};
@@ -179,11 +179,11 @@ impl Recorder {
     /// Keeps events; `put` takes tapes of each node, or says why it cannot.
     pub(crate) fn events(
         mut self,
-        put: impl FnMut(&str, &Tape) -> Result<(), String> + Send + 'static,
+        put: impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static,
         stamp: Stamp,
         streams: Streams,
     ) -> Self {
-        let tapes = Tapes::new(self.names.nodes.iter().cloned(), put);
+        let tapes = EventLogs::new(self.names.nodes.iter().cloned(), put);
         self.events = Some(Events::new(tapes, stamp, streams));
         self
     }

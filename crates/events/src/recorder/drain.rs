@@ -1,11 +1,11 @@
-//! The thread that drains: takes what the rings hold, turns ticks into ns, hands tapes to the sink, counts what is lost.
+//! The thread that drains: takes what the rings hold, turns ticks into ns, hands event logs to the sink, counts what is lost.
 
 use super::state::{STRAY, rings};
 use crate::Keyword;
 use crate::clock::{self, Anchors};
+use crate::event_log::EventLog;
 use crate::ring::Ring;
 use crate::sink::{Sink, Totals};
-use crate::tape::Tape;
 use crate::value::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,12 +27,12 @@ pub(super) struct Drain {
     stop: Arc<AtomicBool>,
     host: String,
     anchors: Anchors,
-    tape: Tape,
-    /// Records on the tape, but for those that say what was lost.
+    tape: EventLog,
+    /// Records on the event log, but for those that say what was lost.
     on_tape: u64,
     /// Records lost that were not reported to the sink.
     unreported: u64,
-    /// Those of them that the tape reports.
+    /// Those of them that the event log reports.
     reported: u64,
     rings: Vec<Arc<Ring>>,
     ready: Vec<(bool, u64)>,
@@ -42,7 +42,7 @@ pub(super) struct Drain {
 
 impl Drain {
     pub(super) fn new(host: &str, sink: Box<dyn Sink>, stop: Arc<AtomicBool>) -> Self {
-        let mut tape = Tape::default();
+        let mut tape = EventLog::default();
         tape.host(host);
         let mut anchors = Anchors::default();
         if clock::counts_ticks() {

@@ -9,7 +9,7 @@ use stackline_core::offset::{Offset, delay_ns};
 use stackline_core::record::RunRecord;
 use stackline_core::schedule::ScheduledRun;
 use stackline_core::trace::{Clock, Exchange, HostTrace, UNNAMED};
-use stackline_events::{Tape, clock as events};
+use stackline_events::{EventLog, clock as events};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ const ENOUGH: u32 = 64;
 const MOST_BYTES: u64 = MOST_TAPES + (1 << 30);
 
 /// Takes tapes of hosts, by name.
-pub type Keep<'k> = dyn FnMut(&str, &Tape) -> std::result::Result<(), String> + 'k;
+pub type Keep<'k> = dyn FnMut(&str, &EventLog) -> std::result::Result<(), String> + 'k;
 
 /// What is known of a traced run beside its events.
 #[derive(Clone, Debug, Default)]
@@ -155,7 +155,7 @@ impl Coordinator<'_> {
                 return Err(Error::measurement(format!("the agent of host {host} sends events without end")));
             }
             if unkept.is_none() {
-                *unkept = keep(shown(host), &Tape::from_bytes(bytes)).err();
+                *unkept = keep(shown(host), &EventLog::from_bytes(bytes)).err();
             }
         }
         let Recorded { recorded, lost, stamp_error_ns, cost_s, absent, notes, kernel } = recorded;

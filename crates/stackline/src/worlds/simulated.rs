@@ -10,7 +10,7 @@ use stackline_core::plan::Plan;
 use stackline_core::record::{NetworkRecord, PortRecord};
 use stackline_core::schedule::ScheduledRun;
 use stackline_core::time::{Duration, Instant};
-use stackline_events::Tapes;
+use stackline_events::EventLogs;
 use stackline_net::{Counters, Node};
 use stackline_report::topology::port_name;
 use stackline_sim::{Limits, Outcome, Scene, Trace};
@@ -43,7 +43,7 @@ impl<'p> Simulated<'p> {
     /// Where the events of endpoints and protocol machines go.
     fn trace(&self, network: &Network, tracing: &Tracing) -> Trace {
         let hosts = network.hosts.iter().map(|host| host.name.clone());
-        let tapes = Tapes::new(hosts, spooled(&self.traces.directory));
+        let tapes = EventLogs::new(hosts, spooled(&self.traces.directory));
         Trace { flows: tracing.flows.clone(), zero_ns: zero(network, tracing), tapes }
     }
 

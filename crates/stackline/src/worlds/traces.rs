@@ -7,7 +7,7 @@ use crate::tap::{Recorder, Stamp, Streams};
 use serde::{Deserialize, Serialize};
 use stackline_core::network::Network;
 use stackline_core::schedule::ScheduledRun;
-use stackline_events::Tape;
+use stackline_events::EventLog;
 use stackline_net::Port;
 use stackline_report::topology::port_name;
 use stackline_runs::events::Spool;
@@ -60,7 +60,7 @@ impl Recording {
 }
 
 /// Puts tapes into a run directory.
-pub(crate) fn spooled(directory: &Path) -> impl FnMut(&str, &Tape) -> Result<(), String> + Send + 'static {
+pub(crate) fn spooled(directory: &Path) -> impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static {
     let spool = Spool::of(directory);
     move |host, tape| spool.append(host, tape).map_err(|error| error.to_string())
 }

@@ -4,7 +4,7 @@ use crate::exit::Error;
 use stackline_core::schedule::ScheduledRun;
 use stackline_core::trace::{HostTrace, Index, RunSpan};
 use stackline_core::units;
-use stackline_events::{Keyword, Tape, Value};
+use stackline_events::{EventLog, Keyword, Value};
 use stackline_runs::events::{Spooling, write_index};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -113,10 +113,10 @@ impl Tracer {
 }
 
 /// Where a run begins and ends.
-fn marks(turn: &ScheduledRun<'_>, span_ns: (u64, u64)) -> Tape {
+fn marks(turn: &ScheduledRun<'_>, span_ns: (u64, u64)) -> EventLog {
     static START: Keyword = Keyword::new("RUN_START");
     static STOP: Keyword = Keyword::new("RUN_STOP");
-    let mut tape = Tape::default();
+    let mut tape = EventLog::default();
     tape.host(COORDINATOR);
     let data = [Value::from(turn.index), Value::from(turn.run), Value::from(!turn.counted)];
     tape.push(START.id(), span_ns.0, &data);

@@ -79,7 +79,7 @@ fn a_log_comes_in_once_however_it_is_called() {
 #[test]
 fn what_no_line_could_say_is_refused_from_a_tape_too() {
     let place = Place::new();
-    let mut tape = stackline_events::Tape::default();
+    let mut tape = stackline_events::EventLog::default();
     tape.host("h");
     for at in [1, u64::MAX] {
         tape.push(stackline_events::keyword::intern("A"), at, &[]);

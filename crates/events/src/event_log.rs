@@ -1,8 +1,8 @@
 //! Records one after the other, as 64-bit words, low byte first: what a run keeps in memory, and the binary form.
 //!
 //! A record is a word that says what follows (24 bits of the keyword's number, 8 of how many values, two of each's kind), a word of time, and
-//! the values: a number is one word, a text its length in bytes and its bytes. Names precede their numbers in the same tape,
-//! so a tape is read without anything else.
+//! the values: a number is one word, a text its length in bytes and its bytes. Names precede their numbers in the same event log,
+//! so an event log is read without anything else.
 
 mod read;
 mod record;
@@ -19,7 +19,7 @@ pub const MOST_VALUES: usize = 16;
 /// Longest text of one value, in bytes; a longer one is cut at the last character that fits.
 pub const LONGEST_TEXT: usize = 1 << 12;
 
-/// Most names of keywords that a tape defines; one more ends it.
+/// Most names of keywords that an event log defines; one more ends it.
 pub const MOST_NAMES: usize = 1 << 16;
 
 /// Gives a number its name: number, name.
@@ -27,20 +27,20 @@ const DEFINE: u32 = 1;
 /// Says whose the following records are: name of the host.
 const HOST: u32 = 2;
 
-/// Marks a record in a ring whose time is in ticks of the processor's counter still; never on a tape.
+/// Marks a record in a ring whose time is in ticks of the processor's counter still; never on an event log.
 pub(crate) const TICKS: u64 = 1 << 31;
 
 const UNKNOWN: &str = "UNKNOWN";
 
 /// Records in a row.
 #[derive(Clone, Debug, Default)]
-pub struct Tape {
+pub struct EventLog {
     bytes: Vec<u8>,
     /// Which numbers have their names.
     defined: Vec<bool>,
 }
 
-/// One record of a tape.
+/// One record of an event log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'t> {
     /// What.
@@ -53,7 +53,7 @@ pub struct Record<'t> {
     pub values: Vec<Value<'t>>,
 }
 
-impl Tape {
+impl EventLog {
     /// Says whose the records from here on are.
     pub fn host(&mut self, name: &str) {
         self.write(HOST, 0, &[Value::Text(name)]);
@@ -140,7 +140,7 @@ impl Tape {
         })
     }
 
-    /// A tape in the binary form, from elsewhere; what is no record in it ends it.
+    /// An event log in the binary form, from elsewhere; what is no record in it ends it.
     #[must_use]
     pub const fn from_bytes(bytes: Vec<u8>) -> Self {
         Self { bytes, defined: Vec::new() }
