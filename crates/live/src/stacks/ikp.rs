@@ -3,7 +3,7 @@
 //! The initiator is the client: every operation of its is a message, every operation of the responder what it does with the
 //! client's next message (`proto::ikp::stack` has the table). Data units are moved one by one; the peer has a data unit when
 //! the operation returns. Where the responder finds a message it does not expect, both sides wait for each other: that is
-//! told, as nothing else would ever happen.
+//! reported, as nothing else would ever happen.
 
 mod initiator;
 mod responder;
