@@ -7,7 +7,7 @@
 
 An event is a name, the present time and data: whole numbers, texts, or None for what is not known. Anything else is written
 as ``str`` makes it. Emitting puts it into memory; a thread writes batches of them, in the binary form or the text form of
-docs/EVENTS.md. What there is no room for, or a full disk does not take, is counted and told as an event, ``EVENTS_LOST``. A
+docs/EVENTS.md. What there is no room for, or a full disk does not take, is counted and reported as an event, ``EVENTS_LOST``. A
 forked process records nothing until it starts itself. It never raises into the program that emits.
 
 The whole client is this file; it needs Python 3.8 and nothing else.
@@ -39,7 +39,7 @@ LONGEST_TEXT = 4096
 _FIRST = 16  # Numbers of keywords below this mean something of the form itself.
 _DEFINE = 1  # Gives a number its name.
 _HOST = 2  # Whose the following records are.
-_MOST_WAITING = 1 << 17  # Events in memory; further ones are lost. They were at most 20 ms more when this is seen.
+_MOST_WAITING = 1 << 17  # Events in memory; further ones are lost. They were at most 20 ms more when this is noticed.
 _PAUSE = 0.02
 _AT_ONCE = 1 << 13  # Events that are written together.
 
@@ -220,7 +220,7 @@ class _Recorder:
         self._file = _File(path, as_text)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name="stackline-events", daemon=True)
-        self._recorded = self._lost = self._untold = self._counted = 0
+        self._recorded = self._lost = self._unreported = self._counted = 0
         self._fault = None
 
     def start(self):
@@ -249,30 +249,30 @@ class _Recorder:
             batch = [_waiting.popleft() for _ in range(min(left, _AT_ONCE))]
             left -= len(batch)
             self._lose(self._stray())
-            told = self._untold
-            if told:
-                batch.append(("EVENTS_LOST", _now(), (told,)))
+            reported = self._unreported
+            if reported:
+                batch.append(("EVENTS_LOST", _now(), (reported,)))
             if not batch:
                 return
-            self._write(batch, len(batch) - bool(told), told)
+            self._write(batch, len(batch) - bool(reported), reported)
             if left <= 0:
                 return
 
     def _stray(self):
-        """Events there was no room for since this was last asked; the asking counts itself."""
+        """Events there was no room for since the last read; a read counts itself."""
         now = next(_lost)
         new, self._counted = now - self._counted, now + 1
         return new
 
     def _lose(self, count):
         self._lost += count
-        self._untold += count
+        self._unreported += count
 
-    def _write(self, batch, count, told):
+    def _write(self, batch, count, reported):
         try:
             self._file.write(self._form.encode(batch, self._offset))
             self._recorded += count
-            self._untold -= told
+            self._unreported -= reported
         except Exception as error:  # Whatever it is, the thread goes on with the next batch.
             self._fault = self._fault or str(error) or type(error).__name__
             self._form.begin_again()
@@ -397,7 +397,7 @@ class _Tape:
         self.begin_again()
 
     def begin_again(self):
-        """For a reader that has seen nothing: the host and every name are told again."""
+        """For a new reader: the host and every name are defined again."""
         self._ids = {}
         self._plain = {}
         self._begin = self._record(_HOST, 0, (self._host,))
@@ -418,14 +418,14 @@ class _Tape:
         """What has a new name, or not numbers alone."""
         values = values[:MOST_VALUES]
         name = keyword if isinstance(keyword, str) else _characters(keyword).decode()
-        told = b""
+        definition = b""
         if name not in self._ids:
             self._ids[name] = _FIRST + len(self._ids)
-            told = self._record(_DEFINE, 0, (self._ids[name], name))
+            definition = self._record(_DEFINE, 0, (self._ids[name], name))
         number, count = self._ids[name], len(values)
         head = number | count << 24 | sum(1 << 32 + 2 * index for index in range(count))
         self._plain[name, count] = struct.Struct(f"<QQ{count}q").pack, head
-        return told + self._record(number, at, values)
+        return definition + self._record(number, at, values)
 
     @staticmethod
     def _record(number, at, values):

@@ -9,7 +9,7 @@
  *
  * What it writes is the binary form or the text form of docs/EVENTS.md. Each thread writes into a ring of its own, one thread
  * drains them all. While nobody records, an event costs one load and one branch. What there is no room for, or a full disk
- * does not take, is counted and told as an event, EVENTS_LOST. A forked process records nothing until it starts itself.
+ * does not take, is counted and reported as an event, EVENTS_LOST. A forked process records nothing until it starts itself.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #ifndef STACKLINE_EVENTS_H
@@ -192,7 +192,7 @@ struct sl_ring {
     _Atomic bool closed;                 /* the writer is gone */
     uint64_t limit;                      /* words up to which may be written without looking at the tail */
     _Alignas(128) _Atomic uint64_t tail; /* words ever taken */
-    uint64_t told;                       /* records lost that were told */
+    uint64_t reported;                   /* records lost that were reported */
     _Alignas(128) uint64_t size;
     uint64_t *words;
     struct sl_ring *next;
@@ -390,7 +390,7 @@ static void sl_renew(uint64_t state) {
     sl_let_go();
 }
 
-/* Looks where the reader is, a few times a round; whether there is room for so many words. */
+/* Reads the reader's position, a few times a round; whether there is room for so many words. */
 static bool sl_look(struct sl_ring *ring, uint64_t head, uint64_t length) {
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
     if (head - tail > ring->size / 2) pthread_cond_signal(&sl_wake);
@@ -414,7 +414,7 @@ struct stackline_value stackline_text(const char *text) {
     return (struct stackline_value){length, text, 2};
 }
 
-/* Where the words of a record go; copies, because a word that is written might be part of a ring for all the compiler knows. */
+/* Where the words of a record go; copies, because a word that is written might be part of a ring as far as the compiler can prove. */
 struct sl_place {
     uint64_t *words, mask, at;
 };
@@ -756,8 +756,8 @@ static uint64_t sl_drain(void) {
         if (sl_counts_ticks && until != atomic_load_explicit(&ring->tail, memory_order_relaxed)) sl_anchor_read();
         uint64_t full = sl_take(ring, until), lost = atomic_load_explicit(&ring->lost, memory_order_relaxed);
         if (full > fullest) fullest = full;
-        sl_lose(lost - ring->told);
-        ring->told = lost;
+        sl_lose(lost - ring->reported);
+        ring->reported = lost;
     }
     sl_lose(atomic_exchange_explicit(&sl_stray, 0, memory_order_relaxed));
     sl_tell_lost();
@@ -767,7 +767,7 @@ static uint64_t sl_drain(void) {
         struct sl_ring *ring = *link;
         bool closed = atomic_load_explicit(&ring->closed, memory_order_acquire);
         if (closed && atomic_load_explicit(&ring->head, memory_order_relaxed) == atomic_load_explicit(&ring->tail, memory_order_relaxed) &&
-            atomic_load_explicit(&ring->lost, memory_order_relaxed) == ring->told) {
+            atomic_load_explicit(&ring->lost, memory_order_relaxed) == ring->reported) {
             *link = ring->next;
             sl_ring_count--;
             sl_free(ring);

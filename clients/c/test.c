@@ -138,7 +138,7 @@ static int outlived(void) {
     return fault || status || first.recorded != 1;
 }
 
-/* More than a ring holds, without a pause; what the totals say is told on the other side. */
+/* More than a ring holds, without a pause; the totals are reported on the other side. */
 static int flood(void) {
     for (int n = 0; n < 1000000; n++) STACKLINE_EVENT("APP_SEND", n, 4, n, 1500);
     return 0;

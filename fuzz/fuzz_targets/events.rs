@@ -4,15 +4,15 @@
 use libfuzzer_sys::fuzz_target;
 use stackline_events::text::{Events, line};
 use stackline_events::traceparent::Traceparent;
-use stackline_events::{Tape, tape};
+use stackline_events::{EventLog, event_log};
 
 fuzz_target!(|bytes: &[u8]| {
-    let read = Tape::from_bytes(bytes.to_vec());
+    let read = EventLog::from_bytes(bytes.to_vec());
     let mut count = 0;
-    read.each(&mut tape::Names::default(), |_, _, _, _| count += 1);
+    read.each(&mut event_log::Names::default(), |_, _, _, _| count += 1);
     assert_eq!(read.records().count(), count);
     assert!(count <= bytes.len() / 16);
-    if let Ok(Some(whole)) = tape::whole(bytes) {
+    if let Ok(Some(whole)) = event_log::whole(bytes) {
         assert!(whole <= bytes.len() as u64);
     }
     for record in read.records().filter(|record| !record.keyword.is_empty() && !record.host.is_empty()) {

@@ -6,11 +6,13 @@
 
 use crate::error::{Error, Result};
 use crate::network::{Clock, Network};
-use crate::plan::{Stack, World};
+use crate::plan::World;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+
+pub use crate::stack::{ClosedForm, FlowControl, OptionValue, PacketContent, PacketsInFlight, Stack, StackFacts};
 
 /// What an option's value looks like, and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -26,7 +28,7 @@ pub enum OptionKind {
     Time,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A name the system knows, such as a congestion control.
+    /// A name that the system resolves, such as a congestion control.
     Name,
 }
 
@@ -98,77 +100,6 @@ pub struct Mapping {
     pub operation: &'static str,
     /// What the stack does for it.
     pub services: &'static str,
-}
-
-/// How the packets of a stack show which data units they carry, so that events of the network can be joined to them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PacketContent {
-    /// They do not, or not to us.
-    #[default]
-    Unknown,
-    /// By TCP's sequence numbers.
-    Stream,
-    /// A datagram is a data unit and carries its number.
-    Datagrams,
-    /// By the headers of blasts.
-    Blasts,
-}
-
-/// Which closed form predicts a stack.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ClosedForm {
-    /// None.
-    #[default]
-    None,
-    /// TCP as Linux has it.
-    Tcp,
-    /// TCP as smoltcp has it.
-    SmolTcp,
-    /// Plain datagrams.
-    Udp,
-    /// QUIC.
-    Quic,
-}
-
-/// What bounds the data on its way from a sender to a receiver.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FlowControl {
-    /// The options `send_buffer` and `receive_buffer`.
-    #[default]
-    Buffers,
-    /// The same; without them the kernel's settings of TCP.
-    KernelBuffers,
-    /// What the receiver grants: the option `buffer`, and these bytes when it is not written.
-    Grant(u64),
-}
-
-/// A bound on packets that are not acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PacketsInFlight {
-    /// This many.
-    Fixed(u64),
-    /// As many as the option `n` says.
-    OptionN,
-}
-
-/// What answers have to know of a stack; a plan carries it, so that a run can be explained elsewhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct StackFacts {
-    /// Whether both ends have to be on one host.
-    pub one_host: bool,
-    /// How packets show what they carry.
-    pub packets: PacketContent,
-    /// What predicts it.
-    pub form: ClosedForm,
-    /// What bounds the data on its way.
-    pub flow_control: FlowControl,
-    /// A bound on packets on their way.
-    pub in_flight: Option<PacketsInFlight>,
 }
 
 /// Everything there is to know of a stack without running it.
@@ -295,7 +226,7 @@ impl StackTable {
         for (name, value) in &stack.options {
             let Some(option) = self.option(name) else {
                 let known: Vec<&str> = self.options.iter().map(|option| option.name).collect();
-                let message = format!("the stack `{}` has no option `{name}` here", self.name);
+                let message = format!("the stack `{}` has no option `{name}`", self.name);
                 return Err(Error::input(message).hint(format!("its options are {}", known.join(", "))));
             };
             if !option.kind.takes(value) {
@@ -323,20 +254,6 @@ const fn same(one: &str, other: &str) -> bool {
         at += 1;
     }
     at == one.len() && at == other.len()
-}
-
-/// The value an option was given.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OptionValue {
-    /// A flag that is set.
-    Set,
-    /// Bytes, or a whole number.
-    Number(u64),
-    /// Seconds.
-    Seconds(f64),
-    /// A word or a name.
-    Word(String),
 }
 
 /// What a world can do; what it cannot is refused by `check`, with the place in the text.
@@ -376,7 +293,7 @@ impl Capabilities {
         let hosts = network.hosts.len();
         if hosts > self.most_hosts {
             let message = format!("an {world} network has at most {} hosts, `{name}` has {hosts}", self.most_hosts);
-            return Err(Error::input(message).hint("`--in simulated` has no such bound"));
+            return Err(Error::input(message).hint("`--in simulated` has no such limit"));
         }
         if let Some(link) = network.links.iter().find(|link| link.mtu() < self.least_link_mtu) {
             let ((a, b), mtu, least) = (&link.ends, link.mtu(), self.least_link_mtu);
@@ -388,7 +305,7 @@ impl Capabilities {
             let host = &host.name;
             let message =
                 format!("host {host} of network {name} has a clock of its own, which an {world} host cannot have");
-            return Err(Error::input(message).hint("--in simulated gives hosts clocks that are wrong"));
+            return Err(Error::input(message).hint("`--in simulated` gives hosts clocks of their own"));
         }
         Ok(())
     }

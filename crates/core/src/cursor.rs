@@ -1,6 +1,6 @@
 //! Walks a program and yields the next operation, its sizes and delays drawn.
 //!
-//! It does nothing itself and knows no time: a world executes what it yields and tells it when the time limit has come or
+//! It does nothing itself and reads no clock: a world executes what it yields and reports when the time limit has come or
 //! the stream has ended. Two cursors with one seed yield mirrored sizes, so a byte stream needs no length in it.
 //!
 //! A repeat around a single operation of constant size is yielded as one operation with a count: the stack can then loop
@@ -12,7 +12,7 @@ use crate::random::{Generator, Seed};
 use crate::time::Duration;
 use alloc::vec::Vec;
 
-/// What a world is asked to do next. Sizes in bytes.
+/// What a world does next. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Open a connection.
@@ -101,7 +101,7 @@ pub enum Operation {
     },
     /// Note the time under the name of that index.
     Mark(usize),
-    /// A time limit cut a sending repeat short: tell the peer that no more comes.
+    /// A time limit cut a sending repeat short: inform the peer that no more comes.
     EndStream,
 }
 

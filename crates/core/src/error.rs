@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blame {
-    /// The specification or the command line asks for what cannot be: exit code 2.
+    /// The specification or the command line wants what cannot be: exit code 2.
     Input,
     /// This machine or network cannot do it: exit code 3.
     Environment,

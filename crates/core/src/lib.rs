@@ -12,11 +12,12 @@
 //! | [`program`] | a benchmark procedure, compiled: steps and operations |
 //! | [`cursor`] | walks a program and yields the next operation |
 //! | [`plan`] | what will be done, as plain data |
-//! | [`course`] | which run of a plan comes next, with which seed |
+//! | [`schedule`] | which run of a plan comes next, with which seed |
 //! | [`network`] | a declared network, as plain data |
 //! | [`error`] | the one error that reaches a user |
 //! | [`routes`] | the way packets take through it |
 //! | [`catalogue`] | what a stack is and what a world can do |
+//! | [`stack`] | a stack and its options, as a plan has them |
 //! | [`record`] | what one run yielded |
 //! | [`trace`] | what is known about a run's events |
 //! | [`offset`] | how far another host's clock is ahead, from exchanges of time stamps |
@@ -26,7 +27,6 @@
 extern crate alloc;
 
 pub mod catalogue;
-pub mod course;
 pub mod cursor;
 pub mod distribution;
 pub mod error;
@@ -37,6 +37,8 @@ pub mod program;
 pub mod random;
 pub mod record;
 pub mod routes;
+pub mod schedule;
+pub mod stack;
 pub mod time;
 pub mod trace;
 pub mod units;

@@ -1,13 +1,13 @@
 //! How far another host's clock is ahead of ours, and how fast it gains, from exchanges of time stamps.
 //!
-//! An exchange (RFC 5905, section 8) has four stamps: asked (T1, ours), heard (T2, theirs), answered (T3, theirs), returned (T4,
+//! An exchange (RFC 5905, section 8) has four stamps: sent (T1, ours), received (T2, theirs), answered (T3, theirs), returned (T4,
 //! ours). Neither way takes less than no time, so their clock was at most T2 - T1 ahead of ours at T1 and at least T3 - T4 at T4,
 //! however long either way took. RFC 5905 has the middle of the two as its offset, ((T2 - T1) + (T3 - T4)) / 2, and half their
 //! distance, ((T4 - T1) - (T3 - T2)) / 2, as its largest error.
 //!
 //! Here the clock's offset is a straight line in time, and every exchange cuts away lines that it rules out. What is left is a
 //! convex polygon of (offset, drift); the estimate is the middle between the extremes at both ends of the exchanges, and no
-//! line that is left is farther from it than the error that is told. When nothing is left the clock was set, or changed its
+//! line that is left is farther from it than the error that is reported. When nothing is left the clock was set, or changed its
 //! speed by much: a step is noted, and a new line begins.
 //!
 //! It reads no clock itself.
@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 /// As fast as any clock that is being corrected drifts: Linux corrects by at most 500 ppm and slews by 500 ppm more, crystals
 /// are within 100 ppm.
 const FASTEST: f64 = 1_100e-6;
-/// Offsets on a line are looked for within so many ns of its first exchange's bounds.
+/// Offsets on a line are searched within so many ns of its first exchange's bounds.
 const MARGIN: f64 = 1e9;
 /// A line that may be the clock's: its offset at the origin of its piece, ns, and its drift.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,12 +96,12 @@ impl Offset {
         for piece in &self.pieces[1..] {
             let (own, wrong) = piece.middle();
             let (end, begin) = (i128::from(before.origin_ns) + round(before.last), i128::from(piece.origin_ns));
-            let told = begin + piece.base_ns + round(own.offset);
-            // Where the clock as told so far would be at that moment: the step makes up for the rest.
-            let by = whole(told - begin) - clock.ahead_ns(moment(told));
+            let reported = begin + piece.base_ns + round(own.offset);
+            // Where the clock as reported so far would be at that moment: the step makes up for the rest.
+            let by = whole(reported - begin) - clock.ahead_ns(moment(reported));
             // Somewhere between the two exchanges; the line keeps its slope, so later exchanges are off by what drift changed.
             let turned = (own.drift - line.drift).abs() * piece.last;
-            clock.steps.push((moment(told - (begin - end) / 2), by));
+            clock.steps.push((moment(reported - (begin - end) / 2), by));
             error = error.max(wrong + turned);
             unknown = unknown.max(by.unsigned_abs());
             before = piece;
@@ -134,9 +134,9 @@ impl Piece {
     fn take(&mut self, exchange: &Exchange) -> bool {
         let (least, most) = bounds(exchange);
         let since = |ns: u64| (i128::from(ns) - i128::from(self.origin_ns)) as f64;
-        let (asked, returned) = (since(exchange.asked_ns), since(exchange.returned_ns));
+        let (sent, returned) = (since(exchange.asked_ns), since(exchange.returned_ns));
         let (least, most) = ((least - self.base_ns) as f64, (most - self.base_ns) as f64);
-        let below = cut(&self.lines, |line| most - line.at(asked));
+        let below = cut(&self.lines, |line| most - line.at(sent));
         let between = cut(&below, |line| line.at(returned) - least);
         if between.is_empty() {
             return false;
@@ -255,7 +255,7 @@ mod tests {
             let host = Host { ahead_ns, drift, ..PLAIN };
             let (clock, worst) = estimated(&host, &[0, 10, 20, 60], seed);
             let error = clock.error_ns.unwrap();
-            assert!(worst <= error, "{worst} ns off, {error} ns told");
+            assert!(worst <= error, "{worst} ns off, {error} ns reported");
             assert!(error < 80_000, "{error} ns: no more than an exchange leaves open");
             assert!((clock.drift_ppm - drift * 1e6).abs() < 3.0, "{} ppm", clock.drift_ppm);
             assert!(clock.steps.is_empty());
@@ -268,7 +268,7 @@ mod tests {
             let host = Host { ahead_ns: 5_000, drift: 20e-6, ways, ..PLAIN };
             let (clock, worst) = estimated(&host, &[0, 5, 30], 7);
             let error = clock.error_ns.unwrap();
-            assert!(worst > 300_000 && worst <= error, "{worst} ns off, {error} ns told");
+            assert!(worst > 300_000 && worst <= error, "{worst} ns off, {error} ns reported");
         }
     }
 
@@ -281,7 +281,7 @@ mod tests {
             assert!((step - by).abs() < 200_000, "{step} ns of {by}");
             let between = host.clock(BEGIN + 20 * SECOND)..host.clock(BEGIN + 30 * SECOND);
             assert!(between.contains(&at) || by < 0);
-            assert!(worst <= clock.error_ns.unwrap(), "{worst} ns off, {:?} told", clock.error_ns);
+            assert!(worst <= clock.error_ns.unwrap(), "{worst} ns off, {:?} reported", clock.error_ns);
             // Away from the step it is followed.
             let now = BEGIN + 35 * SECOND;
             assert!(clock.reference_ns(host.clock(now)).abs_diff(now) < 200_000);

@@ -1,20 +1,21 @@
 //! What will be done, as plain data: `spec` makes it, `stackline plan` prints it, a world carries it out.
 //!
 //! A sweep and a list of stacks are already multiplied out: one [`Measurement`] is one row of results (or several
-//! parts of one). Nothing here knows how a thing is done.
+//! parts of one). Nothing in it says how a thing is done.
 
-use crate::catalogue::{OptionValue, StackFacts};
 use crate::distribution::Distribution;
 use crate::network::Network;
 use crate::program::Procedure;
 use crate::time::Duration;
 use alloc::collections::BTreeMap;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
-/// Everything one specification asks for.
+pub use crate::stack::Stack;
+
+/// All that one specification says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Root of all randomness, unless the command line gives another.
@@ -218,74 +219,4 @@ pub enum Access {
     VirtualMemory,
     /// A file under the directory the agent was given.
     File(String),
-}
-
-/// A stack and its options.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Stack {
-    /// Its name.
-    pub name: String,
-    /// Options in the order of their names.
-    pub options: BTreeMap<String, OptionValue>,
-    /// What answers have to know of it, out of its table.
-    #[serde(default)]
-    pub facts: StackFacts,
-}
-
-impl fmt::Display for Stack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)?;
-        let written: Vec<String> = self
-            .options
-            .iter()
-            .map(|(name, value)| match value {
-                OptionValue::Set => name.clone(),
-                OptionValue::Number(n) => alloc::format!("{name} = {n}"),
-                OptionValue::Seconds(s) => alloc::format!("{name} = {}", crate::units::time(*s)),
-                OptionValue::Word(w) => alloc::format!("{name} = {w}"),
-            })
-            .collect();
-        if written.is_empty() { Ok(()) } else { write!(f, "({})", written.join(", ")) }
-    }
-}
-
-impl Stack {
-    /// A stack with no option written.
-    #[must_use]
-    pub fn plain(name: &str) -> Self {
-        Self { name: name.to_string(), ..Self::default() }
-    }
-
-    /// Whether a flag is set.
-    #[must_use]
-    pub fn flag(&self, name: &str) -> bool {
-        self.options.contains_key(name)
-    }
-
-    /// A number or a number of bytes.
-    #[must_use]
-    pub fn number(&self, name: &str) -> Option<u64> {
-        match self.options.get(name) {
-            Some(OptionValue::Number(n)) => Some(*n),
-            _ => None,
-        }
-    }
-
-    /// A time in seconds.
-    #[must_use]
-    pub fn seconds(&self, name: &str) -> Option<f64> {
-        match self.options.get(name) {
-            Some(OptionValue::Seconds(s)) => Some(*s),
-            _ => None,
-        }
-    }
-
-    /// A word.
-    #[must_use]
-    pub fn word(&self, name: &str) -> Option<&str> {
-        match self.options.get(name) {
-            Some(OptionValue::Word(w)) => Some(w),
-            _ => None,
-        }
-    }
 }

@@ -81,7 +81,7 @@ pub enum Call {
     DisconnectRequest,
     /// Waits until the peer closes it.
     AwaitDisconnectIndication,
-    /// Asks the peer to send in bulk.
+    /// Requests that the peer sends in bulk.
     StartBulkGet,
     /// Waits for that.
     AwaitStartBulkGet,
@@ -167,6 +167,21 @@ pub const OPERATIONS: &[(&str, Takes, Option<Side>)] = &[
 ];
 
 impl Call {
+    /// The sizes it has as its arguments.
+    #[must_use]
+    pub const fn sizes(&self) -> [Option<SizeArgument>; 2] {
+        match self {
+            Self::DataRequest(size)
+            | Self::AwaitDataIndication(size)
+            | Self::RpcAwaitCallInd(size)
+            | Self::RpcReturn(size)
+            | Self::ReadFile(size)
+            | Self::WriteFile(size) => [Some(*size), None],
+            Self::RpcCall(request, response) => [Some(*request), Some(*response)],
+            _ => [None, None],
+        }
+    }
+
     /// The name in the language.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -244,7 +259,7 @@ pub fn repeats_connections(steps: &[Step]) -> bool {
     steps.iter().any(|step| matches!(step, Step::Repeat(_, body) if any(body, &connects)))
 }
 
-/// Whether data units begin at either end, seen from one of them; a call and its response begin at the initiator.
+/// Whether data units begin at either end, from the view of one of them; a call and its response begin at the initiator.
 #[must_use]
 pub fn both_ways(steps: &[Step]) -> bool {
     let sends = |call: &Call| matches!(call, Call::DataRequest(_) | Call::RpcCall(..));

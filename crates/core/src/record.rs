@@ -8,10 +8,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// Values in ascending order with how often each was seen; times in ns. The widths come from a histogram of 3 digits.
+/// Values in ascending order with how often each occurred; times in ns. The widths come from a histogram of 3 digits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Histogram {
-    /// `(value, times seen)`, value ascending.
+    /// `(value, occurrences)`, value ascending.
     pub counts: Vec<(u64, u64)>,
     /// Exact sum of the values recorded.
     pub sum: u64,
@@ -132,7 +132,7 @@ pub struct HostUsage {
     pub swapped_pages: u64,
     /// Time a control group above the process was throttled, over its processors.
     pub throttled_s: Option<f64>,
-    /// Length of the period seen.
+    /// Length of the period.
     pub elapsed_s: f64,
     /// What of this could not be measured and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -155,7 +155,7 @@ impl HostUsage {
 }
 
 /// What the transport said of the measured connection. Times in seconds, from `TCP_INFO` where there is one. What a transport
-/// does not tell is absent.
+/// does not report is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Transport {
     /// Segments sent again.

@@ -1,7 +1,7 @@
 //! What is known about a run's events beside the events: which runs and flows there are, whose clock is how wrong, what was
 //! lost, what tracing cost. Plain data: worlds make it, `runs` keeps it as `events/index.json`, `analyze` reads it.
 
-use crate::course::Turn;
+use crate::schedule::ScheduledRun;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -44,7 +44,7 @@ pub struct Import {
     /// What in it is no event, by cause.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, u64>,
-    /// The first of these in words, and what else is worth telling.
+    /// The first of these in words, and other notes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -100,7 +100,7 @@ pub struct HostTrace {
     /// What of this host could not be traced and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub absent: BTreeMap<String, String>,
-    /// Things worth telling.
+    /// Notes for the report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -121,17 +121,17 @@ pub struct Clock {
     /// Exchanges with it: before, during and after.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchanges: Vec<Exchange>,
-    /// Steps that were seen: its moment and by how much.
+    /// Steps that were detected: the moment and the size of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<(u64, i64)>,
     /// What its kernel says of its synchronisation.
     pub kernel: Option<KernelClock>,
 }
 
-/// One exchange as in NTP (RFC 5905, section 8): asked, heard there, answered there, heard here.
+/// One exchange as in NTP (RFC 5905, section 8): sent, received there, answered there, received here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// When it was asked, the reference's clock, ns.
+    /// When it was sent, the reference's clock, ns.
     pub asked_ns: u64,
     /// When that arrived, its clock, ns.
     pub heard_ns: u64,
@@ -141,7 +141,7 @@ pub struct Exchange {
     pub returned_ns: u64,
 }
 
-/// What adjtimex tells.
+/// What adjtimex returns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelClock {
     /// Whether the kernel believes that its clock is synchronised.
@@ -156,7 +156,7 @@ pub struct KernelClock {
 
 impl Index {
     /// Numbers the flows of a run that is about to be made: the first flow of each part; its replicas follow.
-    pub fn begin(&mut self, turn: &Turn<'_>) -> Vec<u32> {
+    pub fn begin(&mut self, turn: &ScheduledRun<'_>) -> Vec<u32> {
         let mut firsts = Vec::new();
         for (part, plan) in turn.measurement.parts.iter().enumerate() {
             let first = self.flows.last().map_or(0, |flow| flow.id + 1);
@@ -184,7 +184,7 @@ impl Index {
 }
 
 impl HostTrace {
-    /// What is known after a later run too: counts summed, the later clock, which knows of all steps, with the exchanges of both.
+    /// What is known after a later run too: counts summed, the later clock, which has all steps, with the exchanges of both.
     #[must_use]
     pub fn then(self, later: Self) -> Self {
         let mut both = later;

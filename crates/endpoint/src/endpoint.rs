@@ -27,7 +27,7 @@ pub struct Endpoint<W: World> {
     connects: Times,
     lateness: Times,
     marks: Vec<Times>,
-    /// When the present connection was asked for.
+    /// When the present connection was requested.
     connecting: Instant,
     /// The last intended moment, and whether the next call counts from it.
     intended: Option<Instant>,
@@ -300,7 +300,7 @@ impl<W: World> Endpoint<W> {
     }
 
     /// Before anything is sent: the end of a bulk transfer may switch what a specification did not ask for. In a loop of
-    /// connections without data asking would be measured with the first, so it is asked when that one ends.
+    /// connections without data the query would be measured with the first, so it is made when that one ends.
     fn note_settings(&mut self) {
         self.stream_over = false;
         if let Some(connection) = self.connection.as_ref().filter(|_| self.task.carries_data)
@@ -334,7 +334,7 @@ impl<W: World> Endpoint<W> {
         Ok(())
     }
 
-    /// Keeps what the connection knows before it goes.
+    /// Keeps what the connection reports before it goes.
     fn note_connection(&mut self) {
         let Some(connection) = &self.connection else { return };
         let record = &mut self.observation.record;

@@ -52,7 +52,7 @@ pub fn records(run: &Run<'_>, observed: impl IntoIterator<Item = (usize, Side, S
             let reason = if program::repeats_connections(&part.procedure.initiator) {
                 "no connection lasts from clock start to stop".to_string()
             } else {
-                format!("{} tells nothing of itself", part.stack.name)
+                format!("{} reports nothing of its transport", part.stack.name)
             };
             record.absent.insert("transport".into(), reason);
         }

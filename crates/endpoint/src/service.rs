@@ -7,7 +7,7 @@ use stackline_core::record::{Losses, Transport};
 use stackline_core::time::Instant;
 use std::collections::BTreeMap;
 
-/// Which way bulk data goes, seen from the initiator.
+/// Which way bulk data goes, from the initiator's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bulk {
     /// Responder to initiator.
@@ -30,7 +30,7 @@ pub struct Facts {
 /// An open connection of one stack.
 ///
 /// # Errors
-/// Every operation fails when the peer is gone, breaks the protocol, or the endpoint was told to end at once.
+/// Every operation fails when the peer is gone, breaks the protocol, or the endpoint was stopped at once.
 #[expect(
     async_fn_in_trait,
     reason = "endpoints are generic over it; whether futures travel between threads is a world's own matter"

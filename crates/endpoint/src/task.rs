@@ -23,7 +23,7 @@ pub struct Task {
     pub replicas: u32,
     /// Most time a run may take.
     pub time_limit: Option<Duration>,
-    /// Load: begins again until it is told to end.
+    /// Load: begins again until it is stopped.
     pub background: bool,
     /// Whether the stack brings everything, once and in order.
     pub reliable: bool,
@@ -34,7 +34,7 @@ impl Task {
     #[must_use]
     pub fn new(measurement: &Measurement, part: &Part, side: Side, seed: Seed, reliable: bool) -> Self {
         let (count, time_limit) = if part.background {
-            // A load goes on until it is told to end, on the connection it has.
+            // A load goes on until it is stopped, on the connection it has.
             (Count::Unlimited, None)
         } else {
             (part.data.count, measurement.time_limit)

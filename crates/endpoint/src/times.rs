@@ -8,7 +8,7 @@ use stackline_core::time::Duration;
 const EXACT: usize = 8192;
 /// Three significant digits.
 const DIGITS: u8 = 3;
-/// Longest time told apart: an hour in ns; longer ones count as that.
+/// Longest time that is resolved: an hour in ns; longer ones count as that.
 const LONGEST: u64 = 3_600_000_000_000;
 
 /// Times in ns.

@@ -9,9 +9,9 @@ use stackline_core::time::{Duration, Instant};
 /// What an endpoint does beside moving data units, for a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It asks for a connection.
+    /// It requests a connection.
     Connect,
-    /// The connection it asked for is there.
+    /// The connection it requested is there.
     Connected,
     /// It begins to wait for a connection.
     Accept,
@@ -45,7 +45,7 @@ pub struct Processor {
 /// What an endpoint needs of its world.
 ///
 /// # Errors
-/// Waiting fails when the endpoint was told to end at once, connecting as the stack says.
+/// Waiting fails when the endpoint was stopped at once, connecting as the stack says.
 #[expect(
     async_fn_in_trait,
     reason = "endpoints are generic over it; whether futures travel between threads is a world's own matter"

@@ -354,7 +354,7 @@ pub fn find(keyword: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.keyword == keyword)
 }
 
-/// What an event with a keyword says became of data beside its way; of keywords of others their names tell it.
+/// What an event with a keyword says became of data beside its way; for keywords of others it follows from their names.
 #[must_use]
 pub fn fate(keyword: &str) -> Option<Fate> {
     match find(keyword) {

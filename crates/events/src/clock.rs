@@ -1,4 +1,4 @@
-//! The time an event is stamped with: ns since 1970 where this process first asked, going on with the monotonic clock from
+//! The time an event is stamped with: ns since 1970 where this process first read it, going on with the monotonic clock from
 //! there, so that no step of the wall clock tears events apart.
 //!
 //! Reading that clock takes 22 ns, the processor's counter 10. So an event is stamped with the counter where the processor
@@ -229,7 +229,7 @@ mod tests {
         #[test]
         fn time_never_goes_back(
             steps in proptest::collection::vec((1_u64..10_000_000, 0_u64..10_000_000), 2..100),
-            mut asked in proptest::collection::vec(0_u64..1_000_000_000, 2..50),
+            mut moments in proptest::collection::vec(0_u64..1_000_000_000, 2..50),
         ) {
             let mut anchors = Anchors::default();
             let (mut ticks, mut ns) = (0, 1 << 60);
@@ -237,8 +237,8 @@ mod tests {
                 (ticks, ns) = (ticks + step_ticks, ns + step_ns);
                 anchors.add(ticks, ns);
             }
-            asked.sort_unstable();
-            let times: Vec<u64> = asked.iter().map(|ticks| anchors.ns(*ticks)).collect();
+            moments.sort_unstable();
+            let times: Vec<u64> = moments.iter().map(|ticks| anchors.ns(*ticks)).collect();
             prop_assert!(times.is_sorted());
         }
     }
@@ -251,11 +251,11 @@ mod tests {
         }
         let mut anchors = Anchors::default();
         anchors.read();
-        let seen: Vec<(u64, u64, u64)> = (0..10_000).map(|_| (now_ns(), sys::ticks(), now_ns())).collect();
+        let samples: Vec<(u64, u64, u64)> = (0..10_000).map(|_| (now_ns(), sys::ticks(), now_ns())).collect();
         anchors.read();
         // Each stamp lies between two readings of the clock, give or take what the anchors may be off.
         let error = anchors.error_ns + 1;
-        let outside = seen.iter().filter(|(before, ticks, after)| {
+        let outside = samples.iter().filter(|(before, ticks, after)| {
             let ns = anchors.ns(*ticks);
             ns + error < *before || ns > after + error
         });

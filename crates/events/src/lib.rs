@@ -16,15 +16,16 @@
 //! | --- | --- |
 //! | [`recorder`] | start here: [`event!`], the threads' rings, the thread that drains them |
 //! | [`setting`] | where events go by the environment, `STACKLINE_EVENTS` |
+//! | [`sink`] | where drained records go |
 //! | [`sinks`] | files of the binary form and of the text form |
 //! | [`catalogue`] | every keyword of stackline, what its data are |
 //! | [`unit`] | ids of data units, streams and flows |
 //! | [`traceparent`] | ids that travel with a request |
-//! | [`scope`] | what the calling thread works for; system calls told with it |
+//! | [`scope`] | what the calling thread works for; events of system calls carry it |
 //! | [`value`] | one data field |
 //! | [`keyword`] | names as numbers |
-//! | [`tape`] | records one after the other: the binary form |
-//! | [`tapes`] | those of several hosts, in bounded memory |
+//! | [`event_log`] | records one after the other: the binary form |
+//! | [`event_logs`] | those of several hosts, in bounded memory |
 //! | `ring` | words from one thread to one other |
 //! | [`text`] | NetLogger's text form |
 //! | [`table`] | many events, column by column |
@@ -32,26 +33,28 @@
 
 pub mod catalogue;
 pub mod clock;
+pub mod event_log;
+pub mod event_logs;
 pub mod keyword;
 pub mod recorder;
 mod ring;
 pub mod scope;
 pub mod setting;
+pub mod sink;
 pub mod sinks;
 mod sys;
 pub mod table;
-pub mod tape;
-pub mod tapes;
 pub mod text;
 pub mod traceparent;
 pub mod unit;
 pub mod value;
 
+pub use event_log::{EventLog, Record};
+pub use event_logs::EventLogs;
 pub use keyword::Keyword;
-pub use recorder::{Memory, Recorder, Sink, Totals};
-pub use sinks::{TapeFile, TextFile};
+pub use recorder::Recorder;
+pub use sink::{Memory, Sink, Totals};
+pub use sinks::{EventLogFile, TextFile};
 pub use table::Table;
-pub use tape::{Record, Tape};
-pub use tapes::Tapes;
 pub use text::Event;
 pub use value::Value;

@@ -6,17 +6,22 @@
 
 mod drain;
 mod fork;
+mod state;
 
+use crate::event_log;
 use crate::ring::{Ring, Writer};
-use crate::tape::{self, Tape};
+use crate::sink::Sink;
 use crate::value::Value;
 use crate::{Keyword, clock, sys};
 use drain::Drain;
+use state::{STATE, STRAY, TICKS, rings};
 use std::cell::RefCell;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{JoinHandle, Thread};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+pub use crate::sink::{Memory, Totals};
 
 /// Words of the rings of the first threads, 8 MiB; later ones get less, down to [`LEAST_WORDS`].
 const RING_WORDS: usize = 1 << 20;
@@ -38,28 +43,6 @@ macro_rules! event {
             $crate::recorder::emit(&KEYWORD, &[$($crate::Value::from($value)),*]);
         }
     };
-}
-
-/// 0 while nobody records, else what is different for every recorder; its lowest bit says that stamps are ticks.
-static STATE: AtomicU64 = AtomicU64::new(0);
-const TICKS: u64 = 1;
-/// Records that found no ring.
-static STRAY: AtomicU64 = AtomicU64::new(0);
-static RINGS: Mutex<Rings> = Mutex::new(Rings { state: 0, recorders: 0, reader: None, rings: Vec::new() });
-
-/// The rings of all threads.
-#[derive(Debug)]
-struct Rings {
-    /// What [`STATE`] is while these are drained.
-    state: u64,
-    /// How many recorders there were.
-    recorders: u64,
-    reader: Option<Thread>,
-    rings: Vec<Arc<Ring>>,
-}
-
-fn rings() -> MutexGuard<'static, Rings> {
-    RINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 thread_local! {
@@ -86,7 +69,7 @@ pub fn emit(keyword: &Keyword, values: &[Value<'_>]) {
     match STATE.load(Ordering::Relaxed) {
         0 => {}
         state if state & TICKS == 0 => put(state, keyword.id(), 0, clock::now_ns(), values),
-        state => put(state, keyword.id(), tape::TICKS, sys::ticks(), values),
+        state => put(state, keyword.id(), event_log::TICKS, sys::ticks(), values),
     }
 }
 
@@ -101,7 +84,7 @@ pub fn emit_at(keyword: u32, at_ns: u64, values: &[Value<'_>]) {
 
 #[inline(always)]
 fn put(state: u64, keyword: u32, mark: u64, stamp: u64, values: &[Value<'_>]) {
-    let values = &values[..values.len().min(tape::MOST_VALUES)];
+    let values = &values[..values.len().min(event_log::MOST_VALUES)];
     let written = MINE.try_with(|mine| {
         // A signal's handler may have come into the midst of another event.
         let Ok(mut mine) = mine.try_borrow_mut() else { return false };
@@ -109,10 +92,10 @@ fn put(state: u64, keyword: u32, mark: u64, stamp: u64, values: &[Value<'_>]) {
             mine.renew(state);
         }
         let Some(writer) = &mut mine.writer else { return false };
-        writer.put(tape::words_of(values), |place| {
-            place.put(tape::head(keyword, values) | mark);
+        writer.put(event_log::words_of(values), |place| {
+            place.put(event_log::head(keyword, values) | mark);
             place.put(stamp);
-            tape::body(values, |word| place.put(word));
+            event_log::body(values, |word| place.put(word));
         });
         true
     });
@@ -142,58 +125,6 @@ impl Mine {
             self.writer = Some(Writer::new(ring));
         }
     }
-}
-
-/// Where drained records go.
-pub trait Sink: Send {
-    /// Takes records; they are gone when it returns.
-    ///
-    /// # Errors
-    /// When they cannot be kept: the recorder goes on counting and tells at its end.
-    fn take(&mut self, tape: &Tape) -> io::Result<()>;
-}
-
-impl<S: Sink + ?Sized> Sink for Box<S> {
-    fn take(&mut self, tape: &Tape) -> io::Result<()> {
-        (**self).take(tape)
-    }
-}
-
-/// Keeps everything in memory.
-#[derive(Clone, Debug, Default)]
-pub struct Memory(Arc<Mutex<Vec<u8>>>);
-
-impl Memory {
-    /// What was kept so far, which is then forgotten here, but for the names: the next tape tells them again.
-    #[must_use]
-    pub fn tape(&self) -> Tape {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let tape = Tape::from_bytes(std::mem::take(&mut *kept));
-        let mut names = tape::Names::default();
-        tape.each(&mut names, |_, _, _, _| {});
-        kept.extend_from_slice(names.tape().bytes());
-        tape
-    }
-}
-
-impl Sink for Memory {
-    fn take(&mut self, tape: &Tape) -> io::Result<()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(tape.bytes());
-        Ok(())
-    }
-}
-
-/// What a recorder did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Records that the sink kept.
-    pub recorded: u64,
-    /// Records for which a ring had no room, or that the sink did not keep.
-    pub lost: u64,
-    /// Why the sink did not keep something, when it first did not.
-    pub fault: Option<String>,
-    /// How far a time stamp may be from the monotonic clock, ns; 0 where that clock itself was read for each.
-    pub clock_error_ns: u64,
 }
 
 /// Records until it is stopped or dropped. There is one at a time in a process.

@@ -24,8 +24,8 @@ pub(crate) struct Ring {
     closed: AtomicBool,
     /// Words ever taken.
     tail: Apart<AtomicU64>,
-    /// Records lost that the reader was told of.
-    told: AtomicU64,
+    /// Records lost that were reported to the reader.
+    reported: AtomicU64,
 }
 
 impl Ring {
@@ -38,7 +38,7 @@ impl Ring {
             lost: AtomicU64::default(),
             closed: false.into(),
             tail: Apart::default(),
-            told: AtomicU64::default(),
+            reported: AtomicU64::default(),
         }
     }
 
@@ -63,10 +63,10 @@ impl Ring {
         (until - tail) * 1024 / self.size()
     }
 
-    /// Records lost since it was last asked.
+    /// Records lost since the last call.
     pub(crate) fn lost(&self) -> u64 {
         let lost = self.lost.load(Ordering::Relaxed);
-        lost - self.told.swap(lost, Ordering::Relaxed)
+        lost - self.reported.swap(lost, Ordering::Relaxed)
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -80,7 +80,7 @@ pub(crate) struct Writer {
     ring: Arc<Ring>,
     /// Words written.
     head: u64,
-    /// Words up to which may be written before the reader's place has to be looked at again.
+    /// Words up to which may be written before the reader's position has to be read again.
     limit: u64,
 }
 
@@ -93,7 +93,7 @@ impl Writer {
     /// Writes a record of `length` words, or counts it as lost. The record puts exactly that many.
     #[inline(always)]
     pub(crate) fn put(&mut self, length: usize, record: impl FnOnce(&mut Place<'_>)) {
-        if self.head + length as u64 > self.limit && !self.look(length as u64) {
+        if self.head + length as u64 > self.limit && !self.refresh(length as u64) {
             return;
         }
         let words = &*self.ring.words;
@@ -104,10 +104,10 @@ impl Writer {
         self.ring.head.0.store(self.head, Ordering::Release);
     }
 
-    /// Looks where the reader is, a few times a round; whether there is room for so many words.
+    /// Reads the reader's position, a few times a round; whether there is room for so many words.
     #[cold]
     #[inline(never)]
-    fn look(&mut self, length: u64) -> bool {
+    fn refresh(&mut self, length: u64) -> bool {
         let ring = &*self.ring;
         let (tail, size) = (ring.tail.0.load(Ordering::Acquire), ring.size());
         if self.head - tail > size / 2

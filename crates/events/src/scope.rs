@@ -1,5 +1,5 @@
-//! What the calling thread works for: a data unit, and where in which streams it is. Whoever makes the system calls below tells
-//! them with it, so that events of a library are joined to units it knows nothing of.
+//! What the calling thread works for: a data unit, and where in which streams it is. Whoever makes the system calls below emits
+//! events with it, so that events of a library are joined to units it does not have.
 //!
 //! It never counts or emits anything while nobody records.
 
@@ -30,7 +30,7 @@ struct Scope {
     unit: Cell<Option<i64>>,
     out: Half,
     into: Half,
-    /// A receiving call has been told of and has given nothing so far.
+    /// A receiving call has its event and has given nothing so far.
     waits: Cell<bool>,
 }
 
@@ -53,7 +53,7 @@ pub fn connect(streams: (i64, i64)) {
 }
 
 /// The connection's socket carries nothing but the bytes of its streams: from here on they are counted, and system calls are
-/// told with their offsets.
+/// with their offsets in the events.
 pub fn count() {
     if on() {
         SCOPE.with(|scope| {
@@ -89,7 +89,7 @@ pub fn position() -> Option<(u64, u64)> {
     SCOPE.with(|scope| Some((scope.out.at.get()?, scope.into.at.get()?)))
 }
 
-/// Bytes that were received in a call that is not told.
+/// Bytes that were received in a call without events.
 #[inline]
 pub fn received(bytes: usize) {
     if on() {
@@ -97,7 +97,7 @@ pub fn received(bytes: usize) {
     }
 }
 
-/// Makes a sending system call of so many bytes, told at entry and return.
+/// Makes a sending system call of so many bytes, with events at entry and return.
 ///
 /// # Errors
 /// Those of the call.
@@ -118,7 +118,7 @@ fn told_sending<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Res
     })
 }
 
-/// Makes a receiving system call with room for so many bytes, told at entry and return. One that gives nothing (it was
+/// Makes a receiving system call with room for so many bytes, with events at entry and return. One that gives nothing (it was
 /// interrupted, or nothing was there yet) is one with its repetition.
 ///
 /// # Errors

@@ -2,8 +2,9 @@
 //!
 //! `%p` in the path stands for the process's number, for programs that start others with the same environment.
 
-use crate::recorder::{Recorder, Sink};
-use crate::sinks::{TapeFile, TextFile};
+use crate::recorder::Recorder;
+use crate::sink::Sink;
+use crate::sinks::{EventLogFile, TextFile};
 use std::io;
 use std::path::PathBuf;
 
@@ -16,7 +17,7 @@ pub enum Setting {
     /// Nowhere.
     Off,
     /// The binary form, into that file.
-    Tape(PathBuf),
+    EventLog(PathBuf),
     /// The text form, into that file.
     Text(PathBuf),
 }
@@ -30,7 +31,7 @@ impl Setting {
         let path = |path: &str| PathBuf::from(path.replace("%p", &process.to_string()));
         match text.split_once(':') {
             None if text == "off" || text.is_empty() => Ok(Self::Off),
-            Some(("file", to)) if !to.is_empty() => Ok(Self::Tape(path(to))),
+            Some(("file", to)) if !to.is_empty() => Ok(Self::EventLog(path(to))),
             Some(("text", to)) if !to.is_empty() => Ok(Self::Text(path(to))),
             _ => Err(format!("`{}` is nowhere for events; hint: file:PATH, text:PATH or off", text.escape_debug())),
         }
@@ -39,7 +40,7 @@ impl Setting {
     fn sink(&self) -> io::Result<Option<Box<dyn Sink>>> {
         match self {
             Self::Off => Ok(None),
-            Self::Tape(path) => Ok(Some(Box::new(TapeFile::open(path)?))),
+            Self::EventLog(path) => Ok(Some(Box::new(EventLogFile::open(path)?))),
             Self::Text(path) => Ok(Some(Box::new(TextFile::open(path)?))),
         }
     }
@@ -77,7 +78,7 @@ mod tests {
         let read = |text| Setting::parse(text, 17);
         assert_eq!(read("off"), Ok(Setting::Off));
         assert_eq!(read(""), Ok(Setting::Off));
-        assert_eq!(read("file:/a b/c-%p.tape"), Ok(Setting::Tape("/a b/c-17.tape".into())));
+        assert_eq!(read("file:/a b/c-%p.tape"), Ok(Setting::EventLog("/a b/c-17.tape".into())));
         assert_eq!(read("text:C:x"), Ok(Setting::Text("C:x".into())));
         for wrong in ["on", "file:", "text:", "tcp:1", "file"] {
             assert!(read(wrong).unwrap_err().contains("hint: "), "{wrong}");

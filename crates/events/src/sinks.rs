@@ -7,9 +7,9 @@
 //! A file is one process's by a lock, which belongs to every copy of the descriptor: it is given back in so many words, and a
 //! process that was forked off lets go of its copies.
 
-use crate::recorder::Sink;
+use crate::event_log::{self, EventLog};
+use crate::sink::Sink;
 use crate::sys;
-use crate::tape::{self, Tape};
 use crate::text;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -45,7 +45,7 @@ struct Whole {
 impl Whole {
     /// Opens or makes it, for this process alone.
     fn open(path: &Path) -> io::Result<Self> {
-        // Held, so that a fork finds either no file or one that it knows of.
+        // Held, so that a fork finds either no file or one on the list.
         let mut open = held();
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
         match file.try_lock() {
@@ -99,9 +99,9 @@ impl Drop for Whole {
 
 /// Keeps the binary form.
 #[derive(Debug)]
-pub struct TapeFile(Whole);
+pub struct EventLogFile(Whole);
 
-impl TapeFile {
+impl EventLogFile {
     /// Into that file, behind what is in it. A record at its end that was cut off when a process was killed is taken away.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl TapeFile {
         let mut file = Whole::open(path)?;
         if file.length > 0 {
             file.file.rewind()?;
-            match tape::whole(&file.file)? {
+            match event_log::whole(&file.file)? {
                 Some(whole) => file.cut(whole)?,
                 None => return Err(io::Error::new(io::ErrorKind::InvalidData, "there is a file that holds no events")),
             }
@@ -119,8 +119,8 @@ impl TapeFile {
     }
 }
 
-impl Sink for TapeFile {
-    fn take(&mut self, tape: &Tape) -> io::Result<()> {
+impl Sink for EventLogFile {
+    fn take(&mut self, tape: &EventLog) -> io::Result<()> {
         self.0.add(tape.bytes())
     }
 }
@@ -131,8 +131,8 @@ pub struct TextFile {
     file: Whole,
     batch: Vec<u8>,
     lines: text::Lines,
-    /// The tape tells its host and names only once.
-    names: tape::Names,
+    /// The event log defines its host and names only once.
+    names: event_log::Names,
 }
 
 impl TextFile {
@@ -150,12 +150,12 @@ impl TextFile {
                 file.add(b"\n")?;
             }
         }
-        Ok(Self { file, batch: Vec::new(), lines: text::Lines::default(), names: tape::Names::default() })
+        Ok(Self { file, batch: Vec::new(), lines: text::Lines::default(), names: event_log::Names::default() })
     }
 }
 
 impl Sink for TextFile {
-    fn take(&mut self, tape: &Tape) -> io::Result<()> {
+    fn take(&mut self, tape: &EventLog) -> io::Result<()> {
         let (batch, lines) = (&mut self.batch, &mut self.lines);
         batch.clear();
         tape.each(&mut self.names, |keyword, host, at_ns, values| lines.write(batch, keyword, host, at_ns, values));

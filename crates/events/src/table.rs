@@ -1,6 +1,6 @@
 //! Many events, column by column: what a file of events holds and what answers are computed from.
 
-use crate::tape::{self, Tape};
+use crate::event_log::{self, EventLog};
 use crate::text::Event;
 use crate::value::Value;
 use std::collections::HashMap;
@@ -69,7 +69,7 @@ impl Hasher for Fold {
 }
 
 impl Names {
-    /// The number of a text, given when it is first seen.
+    /// The number of a text, given at its first use.
     pub fn number(&mut self, text: &str) -> u32 {
         if let Some(number) = self.by_text.get(text) {
             return *number;
@@ -82,7 +82,7 @@ impl Names {
         number
     }
 
-    /// The number of a text that was seen.
+    /// The number of a text that was used.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<u32> {
         self.by_text.get(text).copied()
@@ -209,9 +209,11 @@ impl Table {
         self.push(&event.keyword, &event.host, event.at_ns, &values);
     }
 
-    /// Adds everything on a tape.
-    pub fn push_tape(&mut self, tape: &Tape) {
-        tape.each(&mut tape::Names::default(), |keyword, host, at_ns, values| self.push(keyword, host, at_ns, values));
+    /// Adds everything on an event log.
+    pub fn push_tape(&mut self, tape: &EventLog) {
+        tape.each(&mut event_log::Names::default(), |keyword, host, at_ns, values| {
+            self.push(keyword, host, at_ns, values)
+        });
     }
 
     /// Adds all events of another table.
@@ -222,7 +224,7 @@ impl Table {
     /// Adds these events of another table, by row, in this order.
     pub fn extend(&mut self, other: &Self, rows: impl Iterator<Item = usize> + Clone) {
         let begin = self.len();
-        // What the other's texts are called here; asked for when first met.
+        // What the other's texts are called here; looked up at their first use.
         let mut known = vec![u32::MAX; other.names.len()];
         let names = &mut self.names;
         let mut here = |text: u32| {
@@ -373,7 +375,7 @@ mod tests {
             let mut table = Table::default();
             table.push_event(&event);
             table.push_event(&Event { keyword: "B".into(), ..event.clone() });
-            // Empty fields at the end cannot be told from none.
+            // Empty fields at the end look the same as none.
             let length = event.data.iter().rposition(|field| !field.is_empty()).map_or(0, |last| last + 1);
             if event.data.len() <= FIELDS {
                 event.data.truncate(length);

@@ -15,7 +15,7 @@ use std::io::BufRead;
 
 const NANOS: u64 = 1_000_000_000;
 
-/// Characters of a wrong number that are told.
+/// Characters of a wrong number that a message shows.
 const SHOWN: usize = 80;
 
 /// The longest line that is read, in bytes.

@@ -74,7 +74,7 @@ impl Traceparent {
 }
 
 impl fmt::Display for Traceparent {
-    /// Always version 00, with the flag it knows, as section 4.3 asks.
+    /// Always version 00, with the flag of that version, as section 4.3 requires.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{:032x}-{:016x}-{:02x}", self.trace, self.parent, self.flags & 1)
     }

@@ -2,7 +2,7 @@
 //! a recorder of its own.
 #![allow(unsafe_code, clippy::unwrap_used, reason = "forking has no safe form; helpers of a test may fail it")]
 
-use stackline_events::{Memory, Recorder, TapeFile, event, recorder};
+use stackline_events::{EventLogFile, Memory, Recorder, event, recorder};
 use std::io::{Read, pipe};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -79,7 +79,7 @@ fn a_fork_that_lives_on_keeps_the_file_from_nobody() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().canonicalize().unwrap().join("a.tape");
-    let record = |host| Recorder::start(host, TapeFile::open(&path)?);
+    let record = |host| Recorder::start(host, EventLogFile::open(&path)?);
     let recorder = record("khons").unwrap();
     event!("APP_SEND", 1);
     let (mut end, held) = pipe().unwrap();

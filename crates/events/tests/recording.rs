@@ -2,7 +2,7 @@
 //! recorder at a time in a process, so each test here holds the same lock.
 #![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
 
-use stackline_events::{Event, Memory, Recorder, Sink, Tape, TapeFile, TextFile, event};
+use stackline_events::{Event, EventLog, EventLogFile, Memory, Recorder, Sink, TextFile, event};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -14,14 +14,14 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keyword and first number of every event of a tape.
-fn events(tape: &Tape) -> Vec<(String, i64)> {
+/// Keyword and first number of every event of an event log.
+fn events(tape: &EventLog) -> Vec<(String, i64)> {
     let number = |values: &[stackline_events::Value<'_>]| values.first().and_then(|value| value.number()).unwrap_or(-1);
     tape.records().map(|record| (record.keyword.to_owned(), number(&record.values))).collect()
 }
 
-fn tape_of(path: &Path) -> Tape {
-    Tape::from_bytes(fs::read(path).unwrap())
+fn tape_of(path: &Path) -> EventLog {
+    EventLog::from_bytes(fs::read(path).unwrap())
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn what_is_lost_is_told() {
     /// Takes nothing until it may.
     struct Slow(Arc<AtomicBool>, Memory);
     impl Sink for Slow {
-        fn take(&mut self, tape: &Tape) -> io::Result<()> {
+        fn take(&mut self, tape: &EventLog) -> io::Result<()> {
             while !self.0.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
@@ -91,8 +91,8 @@ fn what_is_lost_is_told() {
     go.store(true, Ordering::Release);
     let totals = recorder.stop();
     assert!(totals.lost > 0 && totals.recorded + totals.lost == emitted, "{totals:?}");
-    let told = events(&kept.tape()).into_iter().filter(|(keyword, _)| keyword == "EVENTS_LOST");
-    assert_eq!(told.map(|(_, count)| count as u64).sum::<u64>(), totals.lost);
+    let lost = events(&kept.tape()).into_iter().filter(|(keyword, _)| keyword == "EVENTS_LOST");
+    assert_eq!(lost.map(|(_, count)| count as u64).sum::<u64>(), totals.lost);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_full_disk_costs_events_but_nothing_else() {
     /// Has room again after a while.
     struct Full(u64, Memory);
     impl Sink for Full {
-        fn take(&mut self, tape: &Tape) -> io::Result<()> {
+        fn take(&mut self, tape: &EventLog) -> io::Result<()> {
             self.0 = self.0.saturating_sub(1);
             if self.0 > 0 { Err(io::ErrorKind::StorageFull.into()) } else { self.1.take(tape) }
         }
@@ -108,25 +108,25 @@ fn a_full_disk_costs_events_but_nothing_else() {
     let _alone = alone();
     let kept = Memory::default();
     let recorder = Recorder::start("khons", Full(3, kept.clone())).unwrap();
-    let (mut emitted, mut seen) = (0, Vec::new());
+    let (mut emitted, mut arrived) = (0, Vec::new());
     // Until the sink has kept something.
-    while !seen.iter().any(|(_, keyword, _)| keyword == "APP_SEND") {
+    while !arrived.iter().any(|(_, keyword, _)| keyword == "APP_SEND") {
         event!("APP_SEND", emitted);
         emitted += 1;
-        seen.extend(told(&kept.tape()));
+        arrived.extend(records(&kept.tape()));
         std::thread::yield_now();
     }
     let totals = recorder.stop();
-    seen.extend(told(&kept.tape()));
+    arrived.extend(records(&kept.tape()));
     assert!(totals.fault.is_some() && totals.lost > 0, "{totals:?}");
     assert_eq!(totals.recorded + totals.lost, emitted);
-    assert!(seen.iter().all(|(host, _, _)| host == "khons"), "host and names were told again");
-    let lost = seen.iter().filter(|(_, keyword, _)| keyword == "EVENTS_LOST").map(|(_, _, count)| *count as u64);
+    assert!(arrived.iter().all(|(host, _, _)| host == "khons"), "host and names were defined again");
+    let lost = arrived.iter().filter(|(_, keyword, _)| keyword == "EVENTS_LOST").map(|(_, _, count)| *count as u64);
     assert_eq!(lost.sum::<u64>(), totals.lost);
 }
 
-/// Host, keyword and first number of every event of a tape.
-fn told(tape: &Tape) -> Vec<(String, String, i64)> {
+/// Host, keyword and first number of every event of an event log.
+fn records(tape: &EventLog) -> Vec<(String, String, i64)> {
     let events = events(tape).into_iter().zip(tape.records());
     events.map(|((keyword, number), record)| (record.host.to_owned(), keyword, number)).collect()
 }
@@ -150,7 +150,7 @@ fn both_forms_hold_the_same() {
         event!("APP_SEND", 7, None::<i64>, "a; b", -3);
         event!("DPSS_START_WRITE", "set 3", "");
     };
-    let recorder = Recorder::start("khons", TapeFile::open(&tape).unwrap()).unwrap();
+    let recorder = Recorder::start("khons", EventLogFile::open(&tape).unwrap()).unwrap();
     emit();
     assert_eq!(recorder.stop().recorded, 2);
     let recorder = Recorder::start("khons", TextFile::open(&text).unwrap()).unwrap();
@@ -174,7 +174,7 @@ fn a_file_goes_on_where_a_killed_process_left_it() {
     let (tape, text) = (directory.path().join("a.tape"), directory.path().join("a.log"));
     let once = |n: i64| {
         for sink in
-            [Box::new(TapeFile::open(&tape).unwrap()) as Box<dyn Sink>, Box::new(TextFile::open(&text).unwrap())]
+            [Box::new(EventLogFile::open(&tape).unwrap()) as Box<dyn Sink>, Box::new(TextFile::open(&text).unwrap())]
         {
             let recorder = Recorder::start("khons", sink).unwrap();
             event!("APP_SEND", n);
@@ -188,7 +188,7 @@ fn a_file_goes_on_where_a_killed_process_left_it() {
         fs::write(path, bytes).unwrap();
     }
     once(2);
-    // What was cut off of the tape was a host, its name and the last event but a word.
+    // What was cut off of the event log was a host, its name and the last event but a word.
     assert_eq!(events(&tape_of(&tape)).iter().map(|(_, n)| *n).collect::<Vec<_>>(), [1, 2]);
     let lines = fs::read_to_string(&text).unwrap();
     let last: Event = lines.lines().last().unwrap().parse().unwrap();
@@ -200,12 +200,12 @@ fn nobody_elses_file_is_touched() {
     let directory = tempfile::tempdir().unwrap();
     let (path, other) = (directory.path().join("a"), directory.path().join("b.tape"));
     fs::write(&path, "dear diary").unwrap();
-    assert_eq!(TapeFile::open(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    assert_eq!(EventLogFile::open(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);
     assert_eq!(fs::read_to_string(&path).unwrap(), "dear diary");
-    let first = TapeFile::open(&other).unwrap();
-    assert!(TapeFile::open(&other).unwrap_err().to_string().contains("%p"));
+    let first = EventLogFile::open(&other).unwrap();
+    assert!(EventLogFile::open(&other).unwrap_err().to_string().contains("%p"));
     drop(first);
-    assert!(TapeFile::open(&other).is_ok());
+    assert!(EventLogFile::open(&other).is_ok());
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn two_threads_at_full_speed_are_counted_to_the_last() {
     static TAKEN: AtomicU64 = AtomicU64::new(0);
     struct Counting;
     impl Sink for Counting {
-        fn take(&mut self, tape: &Tape) -> io::Result<()> {
+        fn take(&mut self, tape: &EventLog) -> io::Result<()> {
             TAKEN.fetch_add(tape.bytes().len() as u64, Ordering::Relaxed);
             Ok(())
         }

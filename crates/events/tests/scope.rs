@@ -1,4 +1,4 @@
-//! System calls are told with what their thread works for.
+//! Events of system calls carry what their thread works for.
 
 use stackline_events::unit::{Direction, Numbering};
 use stackline_events::{Memory, Recorder, Value, scope};
@@ -40,6 +40,6 @@ fn a_call_tells_its_unit_stream_and_place() {
         ("SOCK_SENT", [none, there, none, 9.into()]),
     ];
     let tape = kept.tape();
-    let told: Vec<_> = tape.records().map(|record| (record.keyword, record.values)).collect();
-    assert_eq!(told, expected.map(|(keyword, values)| (keyword, values.to_vec())));
+    let recorded: Vec<_> = tape.records().map(|record| (record.keyword, record.values)).collect();
+    assert_eq!(recorded, expected.map(|(keyword, values)| (keyword, values.to_vec())));
 }

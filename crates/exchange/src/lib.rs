@@ -1,7 +1,7 @@
 //! Events from and to other tools: their bytes to a table of events, and lifelines to their bytes.
 //!
 //! It opens no file and decides nothing: what another tool does not say stays absent, what cannot be read is counted and
-//! told. Text and binary form and Parquet, the forms of stackline itself, are `stackline-events` and `stackline-runs`.
+//! reported. Text and binary form and Parquet, the forms of stackline itself, are `stackline-events` and `stackline-runs`.
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -19,7 +19,7 @@ use stackline_events::Table;
 use std::fmt;
 
 /// As many mistakes are kept in words; all are counted.
-const TOLD: usize = 10;
+const REPORTED: usize = 10;
 
 /// What was read.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ pub struct Imported {
 impl Imported {
     pub(crate) fn mistake(&mut self, what: String) {
         self.mistakes.0 += 1;
-        if self.mistakes.1.len() < TOLD {
+        if self.mistakes.1.len() < REPORTED {
             self.mistakes.1.push(what);
         }
     }

@@ -84,7 +84,7 @@ fn read_json(bytes: &[u8]) -> Result<Imported, Error> {
             Err(cause) if imported.table.is_empty() => return Err(Error::new("this is no OTLP/JSON", cause)),
             // What cannot be read cannot be passed over: where it ends is not known.
             Err(cause) => {
-                imported.mistake(format!("the rest is no OTLP/JSON: {cause}"));
+                imported.mistake(format!("the rest is not OTLP/JSON: {cause}"));
                 break;
             }
         }

@@ -197,7 +197,7 @@ impl<'n> Host<'n> {
         format!("{}-{}.pftrace", self.sequence, self.name.chars().map(plain).take(100).collect::<String>())
     }
 
-    /// Tracks are told apart across files too.
+    /// Tracks stay distinct across files too.
     fn process(&self) -> u64 {
         u64::from(self.sequence) << 32
     }

@@ -46,7 +46,7 @@ fn read_sequence(bytes: &[u8], host: Option<&str>, imported: &mut Imported) -> R
     for record in records {
         match serde_json::from_slice(record) {
             Ok(event) => reader.event(&event, imported),
-            Err(cause) => imported.mistake(format!("a record is no JSON: {cause}")),
+            Err(cause) => imported.mistake(format!("a record is not JSON: {cause}")),
         }
     }
     Ok(())
@@ -84,7 +84,7 @@ impl Reader {
         };
         self.latest_ms = if self.deltas { self.latest_ms + time } else { time };
         let Some(at_ns) = self.at_ns() else {
-            imported.mistake(format!("the time {time} ms of {name} is none"));
+            imported.mistake(format!("{name} has {time} ms as its time, which is not one"));
             return;
         };
         let short = name.rsplit(':').next().unwrap_or(name);

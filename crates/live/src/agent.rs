@@ -1,12 +1,12 @@
 //! The agent: a process with a pipe. It creates and ends benchmark processes (threads of its own) by message, and is
-//! silent while they measure, but for what time it is where it is asked. When the pipe closes it ends them and exits, so nothing
+//! silent while they measure, except for answers to clock queries. When the pipe closes it ends them and exits, so nothing
 //! is left behind.
 
 use crate::clock;
 use crate::control::{self, FromAgent, Hello, PROTOCOL, ToAgent};
-use crate::fault::{self, Fault, Result};
+use crate::error::{self, Error, Result};
 use crate::files::Files;
-use crate::job::{Job, News};
+use crate::job::{Job, JobEvent};
 use crate::placement;
 use crate::recording::{self, Pieces, Recording};
 use crate::sys::{memory, thread as system};
@@ -23,18 +23,18 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 enum Event {
     /// When it came too.
     Message(Box<ToAgent>, Instant),
-    Unreadable(Fault),
+    Unreadable(Error),
     Closed,
-    News(u64, News),
+    Job(u64, JobEvent),
 }
 
 /// Serves the coordinator at the other end of `input` and `output` until it says so or the pipe closes.
 ///
 /// # Errors
-/// A [`Fault`] when what arrives is no message, or the pipe breaks.
+/// An [`Error`] when what arrives is no message, or the pipe breaks.
 pub fn serve(input: impl Read + Send + 'static, output: impl Write, directory: Option<&Path>) -> Result<()> {
     shift_clock();
-    system::make_interruptible().map_err(|e| Fault::environment(format!("signals cannot be handled: {e}")))?;
+    system::make_interruptible().map_err(|e| Error::environment(format!("signals cannot be handled: {e}")))?;
     memory::keep_large_blocks_apart();
     placement::raise_file_limit();
     let (events, mailbox) = channel();
@@ -62,7 +62,7 @@ fn read_messages(input: impl Read, events: &Sender<Event>) {
         let event = match control::read(&mut input) {
             Ok(Some(message)) => Event::Message(Box::new(message), Instant::now()),
             Ok(None) => Event::Closed,
-            Err(fault) => Event::Unreadable(fault),
+            Err(error) => Event::Unreadable(error),
         };
         let last = !matches!(event, Event::Message(..));
         if events.send(event).is_err() || last {
@@ -127,8 +127,8 @@ impl<W: Write> Agent<W> {
                 Ok(Event::Closed) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Ok(Event::Message(message, _)) if *message == ToAgent::Quit => return Ok(()),
                 Ok(Event::Message(message, came)) => self.handle(*message, came)?,
-                Ok(Event::Unreadable(fault)) => return Err(fault),
-                Ok(Event::News(job, news)) => self.news(job, news)?,
+                Ok(Event::Unreadable(error)) => return Err(error),
+                Ok(Event::Job(job, event)) => self.job_event(job, event)?,
                 Err(RecvTimeoutError::Timeout) => self.interrupt(),
             }
         }
@@ -147,7 +147,7 @@ impl<W: Write> Agent<W> {
     }
 
     fn send(&mut self, message: &FromAgent) -> Result<()> {
-        control::write(&mut self.output, message).map_err(|e| fault::io("writing to the coordinator", &e))
+        control::write(&mut self.output, message).map_err(|e| error::io("writing to the coordinator", &e))
     }
 
     fn handle(&mut self, message: ToAgent, came: Instant) -> Result<()> {
@@ -163,7 +163,7 @@ impl<W: Write> Agent<W> {
             ToAgent::Calibrate => self.send(&FromAgent::Calibrated(placement::wake_up())),
             ToAgent::Listen { job, task } => {
                 let reliable = task.work.reliable;
-                let started = Job::listen(*task, &self.files, self.emit(job));
+                let started = Job::listen(*task, &self.files, self.notify(job));
                 self.started(job, reliable, started)
             }
             ToAgent::Connect { job, task, addresses } => {
@@ -171,7 +171,7 @@ impl<W: Write> Agent<W> {
                 if let Some(recording) = &self.recording {
                     recording.follow(&[], &addresses);
                 }
-                let started = Job::connect(*task, &addresses, &self.files, self.emit(job));
+                let started = Job::connect(*task, &addresses, &self.files, self.notify(job));
                 self.started(job, reliable, started)
             }
             ToAgent::Go { job } => {
@@ -213,11 +213,11 @@ impl<W: Write> Agent<W> {
                 self.send(&FromAgent::Recorded(Box::new(recorded)))
             }
             ToAgent::Tape => {
-                let piece = self.pieces.next().map_err(|e| fault::io("reading back what was recorded", &e))?;
+                let piece = self.pieces.next().map_err(|e| error::io("reading back what was recorded", &e))?;
                 if piece.is_empty() {
                     self.pieces = Pieces::default();
                 }
-                control::write_tape(&mut self.output, &piece).map_err(|e| fault::io("writing to the coordinator", &e))
+                control::write_tape(&mut self.output, &piece).map_err(|e| error::io("writing to the coordinator", &e))
             }
             ToAgent::Quit => Ok(()),
         }
@@ -240,23 +240,23 @@ impl<W: Write> Agent<W> {
                 self.jobs.insert(job, Running { job: running, reliable });
                 Ok(())
             }
-            Err(fault) => self.send(&FromAgent::Failed { job, fault }),
+            Err(error) => self.send(&FromAgent::Failed { job, error }),
         }
     }
 
-    fn emit(&self, job: u64) -> Arc<dyn Fn(News) + Send + Sync> {
+    fn notify(&self, job: u64) -> Arc<dyn Fn(JobEvent) + Send + Sync> {
         let events = std::sync::Mutex::new(self.events.clone());
-        Arc::new(move |news| {
+        Arc::new(move |event| {
             let events = events.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             // The loop is gone only when the process is about to be.
-            let _ = events.send(Event::News(job, news));
+            let _ = events.send(Event::Job(job, event));
         })
     }
 
-    fn news(&mut self, job: u64, news: News) -> Result<()> {
+    fn job_event(&mut self, job: u64, event: JobEvent) -> Result<()> {
         let Some(running) = self.jobs.get_mut(&job) else { return Ok(()) };
-        match news {
-            News::Listening(replica, address) => match running.job.listening(replica, address) {
+        match event {
+            JobEvent::Listening(replica, address) => match running.job.listening(replica, address) {
                 Some(addresses) => {
                     if let Some(recording) = &self.recording {
                         recording.follow(&addresses, &[]);
@@ -265,17 +265,17 @@ impl<W: Write> Agent<W> {
                 }
                 None => Ok(()),
             },
-            News::Ready => self.send(&FromAgent::Ready { job }),
-            News::Observed(observed) => match (*observed).map(|observed| running.job.observed(observed)) {
+            JobEvent::Ready => self.send(&FromAgent::Ready { job }),
+            JobEvent::Observed(observed) => match (*observed).map(|observed| running.job.observed(observed)) {
                 Ok(None) => Ok(()),
                 Ok(Some(observed)) => {
                     self.jobs.remove(&job);
                     self.send(&FromAgent::Done { job, observed: Box::new(observed) })
                 }
-                Err(fault) => {
+                Err(error) => {
                     // Its other threads are ended with it.
                     self.jobs.remove(&job);
-                    self.send(&FromAgent::Failed { job, fault })
+                    self.send(&FromAgent::Failed { job, error })
                 }
             },
         }

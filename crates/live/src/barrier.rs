@@ -1,7 +1,7 @@
-//! The gate that the threads of a job wait at before they start their clocks.
+//! The barrier that the threads of a job wait at before they start their clocks.
 
 use crate::cancel::Flags;
-use crate::fault::Result;
+use crate::error::Result;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Threads wait here before they start their clocks.
@@ -21,7 +21,7 @@ impl Barrier {
     /// Waits until it is opened.
     ///
     /// # Errors
-    /// [`Fault::interrupted`].
+    /// [`Error::interrupted`].
     pub fn wait(&self, flags: &Flags) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.waiting += 1;

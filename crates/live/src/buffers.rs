@@ -3,7 +3,7 @@
 //! It never touches a socket: a stack takes the next bytes to send from it and gives it what arrived.
 
 use crate::cancel::Flags;
-use crate::fault::Result;
+use crate::error::Result;
 use crate::files::Files;
 use stackline_core::plan::Access;
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// How much is asked of a receiving socket at once when units are smaller.
+/// How much is read from a socket at once when units are smaller.
 pub const READ_BYTES: usize = 128 << 10;
 /// How much at most.
 const READ_BYTES_MOST: usize = 1 << 20;
@@ -133,7 +133,7 @@ fn too_large(bytes: usize) -> io::Error {
 /// One thread's source, destination and flags.
 #[derive(Debug)]
 pub struct Buffers {
-    /// What tells the thread to stop.
+    /// What stops the thread.
     pub flags: Arc<Flags>,
     pub(crate) source: Place,
     pub(crate) destination: Place,
@@ -143,7 +143,7 @@ impl Buffers {
     /// Opens both ends; `unit` is the size, in bytes, that buffers are made for (they grow when a larger one comes).
     ///
     /// # Errors
-    /// A [`Fault`] when a file cannot be had.
+    /// An [`Error`] when a file cannot be had.
     pub fn new(flags: Arc<Flags>, files: &Files, source: &Access, destination: &Access, unit: usize) -> Result<Self> {
         let source = match source {
             Access::Memory => Place::Memory(filled(unit)),
@@ -164,7 +164,7 @@ impl Buffers {
         Ok(Self { flags, source, destination })
     }
 
-    /// Whether arriving bytes have to be told from one another (they go to a file).
+    /// Whether arriving bytes have to be kept apart (they go to a file).
     #[inline]
     #[must_use]
     pub fn keeps(&self) -> bool {

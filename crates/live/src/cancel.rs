@@ -1,13 +1,13 @@
-//! What makes the threads of a job stop: flags, the timer of a time limit, and waits that look at the flags.
+//! What makes the threads of a job stop: flags, the timer of a time limit, and waits that check the flags.
 
 use crate::clock;
-use crate::fault::{Fault, Result};
+use crate::error::{Error, Result};
 use stackline_core::time::{Duration, Instant};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A long wait looks at its flags this often.
+/// A long wait checks its flags this often.
 const LONGEST_SLEEP: Duration = Duration(20_000_000);
 
 /// Flags shared by the threads of one job and its agent.
@@ -46,9 +46,9 @@ impl Flags {
     /// What an interrupted system call means: carry on, or end.
     ///
     /// # Errors
-    /// [`Fault::interrupted`] when the job was ended.
+    /// [`Error::interrupted`] when the job was ended.
     pub fn interrupted(&self) -> Result<()> {
-        if self.ended() { Err(Fault::interrupted()) } else { Ok(()) }
+        if self.ended() { Err(Error::interrupted()) } else { Ok(()) }
     }
 }
 
@@ -99,7 +99,7 @@ impl LimitTimer {
 /// specification asks for it.
 ///
 /// # Errors
-/// [`Fault::interrupted`].
+/// [`Error::interrupted`].
 pub fn wait_until(moment: Instant, flags: &Flags, spin: bool) -> Result<bool> {
     loop {
         let now = clock::now();

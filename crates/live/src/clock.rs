@@ -64,7 +64,7 @@ fn boot() -> Option<String> {
     Some(id.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
-/// Waits until `moment`; returns early when a signal comes, so the caller looks at its flags and calls again.
+/// Waits until `moment`; returns early when a signal comes, so the caller checks its flags and calls again.
 #[expect(clippy::cast_possible_wrap, reason = "nanoseconds since boot fit for 292 years")]
 pub fn sleep_until(moment: Instant) {
     let spec = TimeSpec::new((moment.0 / NANOS_PER_SECOND) as i64, (moment.0 % NANOS_PER_SECOND) as i64);

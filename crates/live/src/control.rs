@@ -1,8 +1,8 @@
 //! The messages between the coordinator and its agents: one JSON object a line, over the agent's stdin and stdout.
 //!
-//! Silent while a clock runs, but for a question a second what time it is, of a traced host with a clock of its own. Lines have a greatest length; what is no message is an error, never a panic.
+//! Silent while a clock runs, except for one clock query a second to a traced host with a clock of its own. Lines have a greatest length; what is no message is an error, never a panic.
 
-use crate::fault::{self, Fault, Result};
+use crate::error::{self, Error, Result};
 use crate::stacks;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -54,13 +54,13 @@ pub struct Task {
 const MOST_REPLICAS: u32 = 10_000;
 
 impl Task {
-    /// An agent carries out nothing that a checked plan could not hold, whoever asks: sizes, options and pairs are within
+    /// An agent carries out nothing that a checked plan could not hold, whoever sends it: sizes, options and pairs are within
     /// their bounds, so that no answer to a message takes more memory than the host has.
     ///
     /// # Errors
-    /// A [`Fault`] naming what is not.
+    /// An [`Error`] naming what is not.
     pub fn check(&self) -> Result<()> {
-        let refuse = |what: String| Err(Fault::input(format!("this agent cannot do that: {what}")));
+        let refuse = |what: String| Err(Error::input(format!("this agent cannot do that: {what}")));
         let table = stacks::named(&self.stack.name)?.table();
         if !(1..=MOST_REPLICAS).contains(&self.work.replicas) {
             return refuse(format!("{} pairs at once", self.work.replicas));
@@ -107,9 +107,9 @@ fn written_sizes(steps: &[Step]) -> Vec<u64> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToAgent {
-    /// Tell what the machine is.
+    /// Report what the machine is.
     Environment,
-    /// Tell what it is doing.
+    /// Report what it is doing.
     Sample,
     /// Measure what waking a core costs.
     Calibrate,
@@ -141,7 +141,7 @@ pub enum ToAgent {
         /// Interrupt whatever it waits for.
         now: bool,
     },
-    /// Tell what time it is there.
+    /// Report what time it is there.
     Clock,
     /// Stamp events as the coordinator does, whose clock this one is: it is so much ahead of the monotonic one.
     SameClock {
@@ -155,7 +155,7 @@ pub enum ToAgent {
         /// Whether the machine is watched too.
         monitors: bool,
     },
-    /// Record no more, and tell what there is.
+    /// Record no more, and report what there is.
     StopRecording,
     /// Hand over the next piece of what was recorded.
     Tape,
@@ -224,7 +224,7 @@ pub enum FromAgent {
         /// Which job.
         job: u64,
         /// Why.
-        fault: Fault,
+        error: Error,
     },
 }
 
@@ -239,7 +239,7 @@ pub struct Hello {
     pub pid: u32,
     /// Names the machine since its boot, so that two agents of one machine are known as such.
     pub machine: String,
-    /// The address the coordinator has, seen from an agent started by ssh.
+    /// The address at which an agent started by ssh reaches the coordinator.
     pub coordinator: Option<String>,
     /// Names its monotonic clock: the machine since its boot, and the time namespace.
     pub clock: Option<String>,
@@ -260,7 +260,7 @@ pub struct Recorded {
     pub cost_s: BTreeMap<String, f64>,
     /// What could not be recorded, and why.
     pub absent: BTreeMap<String, String>,
-    /// Things worth telling.
+    /// Notes for the report.
     pub notes: Vec<String>,
     /// What the kernel says of the wall clock.
     pub kernel: Option<KernelClock>,
@@ -280,19 +280,19 @@ pub fn write<M: Serialize>(to: &mut impl Write, message: &M) -> std::io::Result<
 /// Reads one message; `None` at the end of the stream.
 ///
 /// # Errors
-/// A [`Fault`] for a line that is too long or no message.
+/// An [`Error`] for a line that is too long or no message.
 pub fn read<M: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<M>> {
     let mut line = Vec::new();
-    let got = from.take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(|e| fault::io("reading a message", &e))?;
+    let got = from.take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(|e| error::io("reading a message", &e))?;
     if got == 0 {
         return Ok(None);
     }
     if line.last() != Some(&b'\n') {
-        return Err(Fault::measurement("a control message was cut off or longer than 64 MiB"));
+        return Err(Error::measurement("a control message was cut off or longer than 64 MiB"));
     }
     serde_json::from_slice(&line).map(Some).map_err(|e| {
         let shown: String = String::from_utf8_lossy(&line).chars().take(60).collect();
-        Fault::measurement(format!("this is no control message: {} ({e})", shown.trim_end().escape_debug()))
+        Error::measurement(format!("not a control message: {} ({e})", shown.trim_end().escape_debug()))
             .hint("`stackline agent` speaks with `stackline run` only; both have to be of the same version")
     })
 }
@@ -317,12 +317,12 @@ pub fn read_from_agent(from: &mut impl BufRead) -> Result<Option<FromAgent>> {
         Some(FromAgent::Clock { returned_ns, .. }) => *returned_ns = clock::now_ns(),
         Some(FromAgent::Tape { length, bytes }) => {
             if *length > LONGEST_TAPE {
-                return Err(Fault::measurement("an agent wants to hand over a piece of more than 256 MiB of events"));
+                return Err(Error::measurement("an agent sent a piece of more than 256 MiB of events"));
             }
             // What is not there takes no memory.
-            let got = from.take(*length).read_to_end(bytes).map_err(|e| fault::io("reading events", &e))?;
+            let got = from.take(*length).read_to_end(bytes).map_err(|e| error::io("reading events", &e))?;
             if got as u64 != *length {
-                return Err(Fault::measurement("events that an agent hands over were cut off"));
+                return Err(Error::measurement("events that an agent hands over were cut off"));
             }
         }
         _ => {}

@@ -1,4 +1,4 @@
-//! Agents and the mailbox they all write to: started, greeted, asked what their machines are, driven through runs.
+//! Agents and the mailbox they all write to: started, greeted, questioned about their machines, driven through runs.
 //!
 //! It keeps no statistics, prints nothing and does not know which run comes next: it is given one turn after the other.
 
@@ -8,7 +8,7 @@ mod trace;
 pub use trace::{Keep, Traced};
 
 use crate::control::{FromAgent, Hello, ToAgent};
-use crate::fault::{Blame, Fault, Result};
+use crate::error::{Blame, Error, Result};
 use crate::launch::{Agent, Launcher, greeting};
 use stackline_core::plan::{HostPlan, Measurement, Plan};
 use stackline_core::record::WakeUp;
@@ -25,7 +25,7 @@ pub const LOCAL_RESPONDER: &str = "(local responder)";
 const LOGIN: Duration = Duration::from_secs(60);
 /// What an agent may take to answer.
 const ANSWER: Duration = Duration::from_secs(30);
-/// How often an interruption is looked for.
+/// How often it checks for an interruption.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What is known of the agents before the first run.
@@ -64,14 +64,14 @@ enum Mail {
     Greeting(Option<Hello>),
     Message(Box<FromAgent>),
     Closed,
-    Unreadable(Fault),
+    Unreadable(Error),
 }
 
 impl<'p> Coordinator<'p> {
-    /// Starts an agent for every host and asks each what its machine is.
+    /// Starts an agent for every host and queries what its machine is.
     ///
     /// # Errors
-    /// A [`Fault`] naming the host that has no agent.
+    /// An [`Error`] naming the host that has no agent.
     pub fn start(
         hosts: BTreeMap<String, HostPlan>,
         launcher: &Launcher,
@@ -122,7 +122,7 @@ impl<'p> Coordinator<'p> {
                     self.hellos.extend(hello.map(|hello| (host, hello)));
                 }
                 Ok((host, Mail::Closed)) => return Err(self.died(&host)),
-                Ok((host, Mail::Unreadable(fault))) => return Err(fault.within(&format!("agent of host {host}"))),
+                Ok((host, Mail::Unreadable(error))) => return Err(error.within(&format!("agent of host {host}"))),
                 Ok((_, Mail::Message(_))) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(silent()),
             }
@@ -130,22 +130,22 @@ impl<'p> Coordinator<'p> {
         Ok(())
     }
 
-    fn no_login(&self) -> Fault {
+    fn no_login(&self) -> Error {
         let missing: Vec<&str> =
             self.agents.keys().map(String::as_str).filter(|name| !self.hellos.contains_key(*name)).collect();
-        Fault::environment(format!("no agent answers on {} within {} s", missing.join(", "), LOGIN.as_secs()))
-            .hint("`ssh DESTINATION stackline agent` has to start at once and without a question")
+        Error::environment(format!("no agent answers on {} within {} s", missing.join(", "), LOGIN.as_secs()))
+            .hint("`ssh DESTINATION stackline agent` has to start at once and without a prompt")
     }
 
     fn unless_interrupted(&self) -> Result<()> {
         // What was recorded until then is worth the moment that it takes.
         if self.interrupted.load(Ordering::Relaxed) && !self.taking {
-            return Err(Fault::new(Blame::Interrupted, "interrupted"));
+            return Err(Error::new(Blame::Interrupted, "interrupted"));
         }
         Ok(())
     }
 
-    /// What every host is and does. A machine is asked once, however many of its agents there are, one after the other.
+    /// What every host is and does. A machine is queried once, however many of its agents there are, one after the other.
     fn ask(&mut self) -> Result<AgentsReport> {
         let mut report = AgentsReport { before: self.samples()?, ..AgentsReport::default() };
         let environments = self
@@ -163,7 +163,7 @@ impl<'p> Coordinator<'p> {
     /// What every host does now, and did since the last time.
     ///
     /// # Errors
-    /// A [`Fault`] when an agent is gone.
+    /// An [`Error`] when an agent is gone.
     pub fn samples(&mut self) -> Result<BTreeMap<String, serde_json::Value>> {
         self.ask_machines(&ToAgent::Sample, |m| if let FromAgent::Sample(v) = m { Some(v) } else { None })
     }
@@ -201,7 +201,7 @@ impl<'p> Coordinator<'p> {
     fn send(&mut self, host: &str, message: &ToAgent) -> Result<()> {
         match self.agents.get_mut(host) {
             Some(agent) => agent.send(message),
-            None => Err(Fault::measurement(format!("there is no agent of host {host}"))),
+            None => Err(Error::measurement(format!("there is no agent of host {host}"))),
         }
     }
 
@@ -215,7 +215,7 @@ impl<'p> Coordinator<'p> {
                 Ok((host, Mail::Message(message))) => return Ok(Some((host, *message))),
                 Ok((_, Mail::Greeting(_))) => {}
                 Ok((host, Mail::Closed)) => return Err(self.died(&host)),
-                Ok((host, Mail::Unreadable(fault))) => return Err(fault.within(&format!("agent of host {host}"))),
+                Ok((host, Mail::Unreadable(error))) => return Err(error.within(&format!("agent of host {host}"))),
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
                 Err(RecvTimeoutError::Disconnected) => return Err(silent()),
@@ -223,11 +223,11 @@ impl<'p> Coordinator<'p> {
         }
     }
 
-    fn died(&mut self, host: &str) -> Fault {
+    fn died(&mut self, host: &str) -> Error {
         self.bereft = true;
         match self.agents.get_mut(host) {
             Some(agent) => agent.died(),
-            None => Fault::measurement(format!("the agent of host {host} is gone")),
+            None => Error::measurement(format!("the agent of host {host} is gone")),
         }
     }
 }
@@ -243,7 +243,7 @@ fn read_mail(name: String, mut output: std::io::BufReader<std::process::ChildStd
             let letter = match crate::control::read_from_agent(&mut output) {
                 Ok(Some(message)) => Mail::Message(Box::new(message)),
                 Ok(None) => Mail::Closed,
-                Err(fault) => Mail::Unreadable(fault),
+                Err(error) => Mail::Unreadable(error),
             };
             let last = !matches!(letter, Mail::Message(_));
             if mail.send((name.clone(), letter)).is_err() || last {
@@ -253,8 +253,8 @@ fn read_mail(name: String, mut output: std::io::BufReader<std::process::ChildStd
     });
 }
 
-fn silent() -> Fault {
-    Fault::measurement("an agent does not answer any more").hint("its host is overloaded, suspended or gone")
+fn silent() -> Error {
+    Error::measurement("an agent does not answer any more").hint("its host is overloaded, suspended or gone")
 }
 
 /// Every host that the chosen measurements of a plan use.

@@ -1,6 +1,6 @@
 //! The one directory an agent may touch files under; the kernel itself keeps paths inside it.
 
-use crate::fault::{Fault, Result};
+use crate::error::{Error, Result};
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::Mode;
 use std::fs::File;
@@ -22,12 +22,12 @@ impl Files {
     /// Opens a file to read data units from.
     ///
     /// # Errors
-    /// A [`Fault`] when it is not permitted, missing, unreadable, empty or not a plain file.
+    /// An [`Error`] when it is not permitted, missing, unreadable, empty or not a plain file.
     pub fn source(&self, name: &str) -> Result<(File, u64)> {
         let file = self.open(name, OFlag::O_RDONLY)?;
         let length = plain(&file, name)?;
         if length == 0 {
-            return Err(Fault::environment(format!("FILE {name} is empty: there is nothing to send")));
+            return Err(Error::environment(format!("FILE {name} is empty: there is nothing to send")));
         }
         Ok((file, length))
     }
@@ -35,7 +35,7 @@ impl Files {
     /// Opens, creates or empties a file to write data units to.
     ///
     /// # Errors
-    /// A [`Fault`] when it is not permitted or cannot be written.
+    /// An [`Error`] when it is not permitted or cannot be written.
     pub fn destination(&self, name: &str) -> Result<File> {
         let file = self.open(name, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC)?;
         plain(&file, name)?;
@@ -44,11 +44,11 @@ impl Files {
 
     fn open(&self, name: &str, flags: OFlag) -> Result<File> {
         let Some(directory) = &self.directory else {
-            return Err(Fault::environment(format!("FILE {name} is not permitted: this agent was given no directory"))
+            return Err(Error::environment(format!("FILE {name} is not permitted: this agent was given no directory"))
                 .hint("say which directory it may touch: `run --files DIR`, or `host NAME files \"DIR\" ...;`"));
         };
         let root = File::open(directory)
-            .map_err(|e| Fault::environment(format!("the directory {} cannot be opened: {e}", directory.display())))?;
+            .map_err(|e| Error::environment(format!("the directory {} cannot be opened: {e}", directory.display())))?;
         // A path may be written in full as long as it lies under the directory.
         let relative = Path::new(name).strip_prefix(directory).unwrap_or(Path::new(name));
         // Without O_NONBLOCK a named pipe would keep the agent waiting for its other end.
@@ -58,13 +58,14 @@ impl Files {
             how = how.mode(Mode::from_bits_truncate(0o644));
         }
         openat2(&root, relative, how).map(File::from).map_err(|e| {
-            let fault = Fault::environment(format!("FILE {name} cannot be opened under {}: {e}", directory.display()));
+            let failure =
+                Error::environment(format!("FILE {name} cannot be opened under {}: {e}", directory.display()));
             match e {
                 nix::errno::Errno::EXDEV => {
-                    fault.hint("agents only touch paths under the directory given with --files")
+                    failure.hint("agents only touch paths under the directory given with --files")
                 }
-                nix::errno::Errno::ENOENT => fault.hint("names are relative to the directory given with --files"),
-                _ => fault,
+                nix::errno::Errno::ENOENT => failure.hint("names are relative to the directory given with --files"),
+                _ => failure,
             }
         })
     }
@@ -72,9 +73,9 @@ impl Files {
 
 /// The length of a plain file; anything else is refused.
 fn plain(file: &File, name: &str) -> Result<u64> {
-    let about = file.metadata().map_err(|e| Fault::environment(format!("FILE {name} cannot be read: {e}")))?;
+    let about = file.metadata().map_err(|e| Error::environment(format!("FILE {name} cannot be read: {e}")))?;
     if !about.is_file() {
-        return Err(Fault::environment(format!("FILE {name} is not a plain file")));
+        return Err(Error::environment(format!("FILE {name} is not a plain file")));
     }
     Ok(about.len())
 }
@@ -85,8 +86,8 @@ mod tests {
 
     #[test]
     fn nothing_is_permitted_without_a_directory() {
-        let fault = Files::default().source("x").unwrap_err();
-        assert!(fault.hint.unwrap().contains("--files"));
+        let failure = Files::default().source("x").unwrap_err();
+        assert!(failure.hint.unwrap().contains("--files"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::buffers::Buffers;
 use crate::cancel::Flags;
-use crate::fault::Result;
+use crate::error::Result;
 use crate::files::Files;
 use crate::stacks;
 use crate::stacks::contract::Connection;
@@ -35,7 +35,7 @@ pub fn arrivals(numbers: &[u64], sent: u64) -> (Vec<bool>, Losses) {
 /// # Errors
 /// What the stream itself says of it.
 pub fn stream(bytes: &[u8], unit: usize) -> Result<u64> {
-    let io = |error| crate::fault::io("a socket pair", &error);
+    let io = |error| crate::error::io("a socket pair", &error);
     let (near, mut far) = Socket::pair(Domain::UNIX, Type::STREAM, None).map_err(io)?;
     far.write_all(&bytes[..bytes.len().min(1 << 16)]).and_then(|()| far.shutdown(Shutdown::Write)).map_err(io)?;
     let memory = Access::Memory;

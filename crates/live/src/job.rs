@@ -1,10 +1,10 @@
-//! One side of one part: its threads, the gate before their clocks, how they are ended, what they saw together.
+//! One side of one part: its threads, the barrier before their clocks, how they are ended, what they saw together.
 
 use crate::barrier::Barrier;
 use crate::buffers::{Buffers, REGION_BYTES};
 use crate::cancel::{Flags, LimitTimer};
 use crate::control::Task;
-use crate::fault::{Fault, Result};
+use crate::error::{Error, Result};
 use crate::files::Files;
 use crate::placement;
 use crate::stacks::contract::{ConnectParameters, Protocol};
@@ -23,23 +23,23 @@ use std::time::Duration;
 
 /// Stack of a benchmark thread; untouched pages cost nothing.
 const THREAD_STACK: usize = 256 << 10;
-/// Longest time between two looks at the clock of a waiting datagram call; then how often ended threads are interrupted.
+/// Longest time between two reads of the clock in a waiting datagram call; then how often ended threads are interrupted.
 const TICK: Duration = Duration::from_millis(100);
 const END_TICK: Duration = Duration::from_millis(5);
 
-/// What a job tells the agent.
+/// What a job reports to the agent.
 #[derive(Debug)]
-pub enum News {
+pub enum JobEvent {
     /// The responder of that replica listens at that address.
     Listening(u32, String),
-    /// All threads stand at the gate.
+    /// All threads wait at the barrier.
     Ready,
     /// One thread is done.
     Observed(Box<Result<Observation>>),
 }
 
-/// Where news goes: the agent's mailbox, with the job's number filled in.
-pub type Tell = Arc<dyn Fn(News) + Send + Sync>;
+/// How a job reports: into the agent's mailbox, with the job's number.
+pub type Notify = Arc<dyn Fn(JobEvent) + Send + Sync>;
 
 /// A running job.
 #[derive(Debug)]
@@ -56,26 +56,26 @@ pub struct Job {
 }
 
 impl Job {
-    /// Creates the responders; their addresses and everything else are told later.
+    /// Creates the responders; their addresses and everything else are reported later.
     ///
     /// # Errors
-    /// A [`Fault`] when the stack is unknown or a thread is not to be had.
-    pub fn listen(task: Task, files: &Files, tell: Tell) -> Result<Self> {
-        Self::start(task, &[], files, tell)
+    /// An [`Error`] when the stack is unknown or a thread is not to be had.
+    pub fn listen(task: Task, files: &Files, notify: Notify) -> Result<Self> {
+        Self::start(task, &[], files, notify)
     }
 
-    /// Creates the initiators, which connect and then wait at the gate.
+    /// Creates the initiators, which connect and then wait at the barrier.
     ///
     /// # Errors
-    /// As for `listen`; a refused connection is told later.
-    pub fn connect(task: Task, addresses: &[String], files: &Files, tell: Tell) -> Result<Self> {
+    /// As for `listen`; a refused connection is reported later.
+    pub fn connect(task: Task, addresses: &[String], files: &Files, notify: Notify) -> Result<Self> {
         if addresses.len() != task.work.replicas as usize {
-            return Err(Fault::measurement("there is not one address for each replica"));
+            return Err(Error::measurement("the number of addresses differs from the number of replicas"));
         }
-        Self::start(task, addresses, files, tell)
+        Self::start(task, addresses, files, notify)
     }
 
-    fn start(task: Task, addresses: &[String], files: &Files, tell: Tell) -> Result<Self> {
+    fn start(task: Task, addresses: &[String], files: &Files, notify: Notify) -> Result<Self> {
         task.check()?;
         let protocol = stacks::named(&task.stack.name)?;
         let unit = unit_bytes(&task)?;
@@ -85,7 +85,7 @@ impl Job {
         let mut job = Self {
             flags,
             barrier: Arc::new(Barrier::default()),
-            limit_timer: limit_timer.map_err(|e| Fault::environment(format!("no timer is to be had: {e}")))?,
+            limit_timer: limit_timer.map_err(|e| Error::environment(format!("no timer is to be had: {e}")))?,
             threads: Vec::with_capacity(task.work.replicas as usize),
             host_before: HostSample::now(),
             observed: Vec::new(),
@@ -107,12 +107,12 @@ impl Job {
                 barrier: Arc::clone(&job.barrier),
                 limit_timer: job.limit_timer.clone(),
                 protocol,
-                tell: Arc::clone(&tell),
+                notify: Arc::clone(&notify),
             };
             // On a failure the job is dropped, which ends and joins those that were started.
             job.threads.push(thread.spawn()?);
         }
-        job.watch(&task, &tell);
+        job.watch(&task, &notify);
         Ok(job)
     }
 
@@ -124,20 +124,20 @@ impl Job {
         self.addresses.iter().cloned().collect()
     }
 
-    /// Tells when all threads stand at the gate.
-    fn watch(&self, task: &Task, tell: &Tell) {
+    /// Notifies when all threads wait at the barrier.
+    fn watch(&self, task: &Task, notify: &Notify) {
         if task.work.side == Side::Responder {
             return;
         }
-        let (barrier, tell, replicas) = (Arc::clone(&self.barrier), Arc::clone(tell), task.work.replicas);
+        let (barrier, notify, replicas) = (Arc::clone(&self.barrier), Arc::clone(notify), task.work.replicas);
         // It waits asleep and is gone before the clock starts.
         let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
             barrier.until_waiting(replicas);
-            tell(News::Ready);
+            notify(JobEvent::Ready);
         });
     }
 
-    /// Opens the gate: the measured period begins.
+    /// Opens the barrier: the measured period begins.
     pub fn go(&mut self) {
         self.host_before = HostSample::now();
         self.barrier.open();
@@ -155,7 +155,7 @@ impl Job {
         }
     }
 
-    /// Makes waiting system calls return, so that threads look at their flags. True while some thread runs.
+    /// Makes waiting system calls return, so that threads check their flags. True while some thread runs.
     pub fn interrupt(&self) -> bool {
         let running = self.threads.iter().filter(|thread| !thread.is_finished());
         running.map(system::interrupt).count() > 0
@@ -191,7 +191,7 @@ impl Job {
             std::thread::sleep(END_TICK);
         }
         for thread in self.threads.drain(..) {
-            // A panic in it was told by its missing news.
+            // A panic in it was reported as its outcome.
             let _ = thread.join();
         }
     }
@@ -206,7 +206,7 @@ impl Drop for Job {
     }
 }
 
-/// How often a waiting datagram call looks at the clock: ten times within its timeout.
+/// How often a waiting datagram call reads the clock: ten times within its timeout.
 fn tick(task: &Task) -> Duration {
     let timeout = Duration::from_secs_f64(task.stack.seconds("timeout").unwrap_or(1.0).clamp(0.0, 60.0));
     (timeout / 10).clamp(Duration::from_millis(1), TICK)
@@ -225,20 +225,20 @@ struct Thread {
     barrier: Arc<Barrier>,
     limit_timer: Option<Arc<LimitTimer>>,
     protocol: &'static dyn Protocol,
-    tell: Tell,
+    notify: Notify,
 }
 
 impl Thread {
     fn spawn(self) -> Result<JoinHandle<()>> {
         let replica = self.replica;
         let work = move || {
-            let tell = Arc::clone(&self.tell);
+            let notify = Arc::clone(&self.notify);
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.work()));
-            let bug = |_| Err(Fault::measurement("a benchmark thread failed: this is a bug in stackline"));
-            tell(News::Observed(Box::new(result.unwrap_or_else(bug))));
+            let bug = |_| Err(Error::measurement("a benchmark thread failed: this is a bug in stackline"));
+            notify(JobEvent::Observed(Box::new(result.unwrap_or_else(bug))));
         };
         std::thread::Builder::new().name("endpoint".into()).stack_size(THREAD_STACK).spawn(work).map_err(|e| {
-            Fault::environment(format!("thread {replica} of the part is not to be had: {e}"))
+            Error::environment(format!("thread {replica} of the part cannot be started: {e}"))
                 .hint("fewer replicas, or a higher limit of processes (ulimit -u)")
         })
     }
@@ -264,7 +264,7 @@ impl Thread {
             }
             None => {
                 let listener = self.protocol.listen(&parameters)?;
-                (self.tell)(News::Listening(self.replica, listener.address()));
+                (self.notify)(JobEvent::Listening(self.replica, listener.address()));
                 Ok(Role::Accept(match self.flow_trace() {
                     Some(flow_trace) => flow_trace.listener(listener),
                     None => listener,
@@ -273,7 +273,7 @@ impl Thread {
         }
     }
 
-    /// What its operations are told with, when the run is traced.
+    /// What events of its operations carry, when the run is traced.
     fn flow_trace(&self) -> Option<FlowTrace> {
         let flow = self.task.flow? + self.replica;
         Some(FlowTrace::new(flow, self.task.work.side, program::both_ways(&self.task.work.steps)))
@@ -297,7 +297,7 @@ fn settle(task: &Task) -> Result<()> {
     }
     if task.nice != 0 {
         usage::set_nice(task.nice)
-            .map_err(|e| Fault::environment(format!("the priority {} is not permitted: {e}", task.nice)))?;
+            .map_err(|e| Error::environment(format!("the priority {} is not permitted: {e}", task.nice)))?;
     }
     // Without it the kernel may wake a paced sender 50 us late on purpose; lateness is recorded anyway.
     let _ = nix::sys::prctl::set_timerslack(1);
@@ -318,7 +318,7 @@ fn unit_bytes(task: &Task) -> Result<usize> {
     let wanted = each.saturating_mul(u64::from(task.work.replicas));
     let available = available_memory().unwrap_or(u64::MAX);
     if wanted > available / 2 {
-        return Err(Fault::environment(format!(
+        return Err(Error::environment(format!(
             "data units of {} (and VIRTUAL MEMORY) for {} replicas do not fit the memory of this host ({} available)",
             stackline_core::units::size(unit),
             task.work.replicas,
@@ -326,7 +326,7 @@ fn unit_bytes(task: &Task) -> Result<usize> {
         ))
         .hint("smaller data units and more of them, or fewer replicas"));
     }
-    usize::try_from(unit).map_err(|_| Fault::input("the data unit is larger than an address space"))
+    usize::try_from(unit).map_err(|_| Error::input("the data unit is larger than an address space"))
 }
 
 fn available_memory() -> Option<u64> {

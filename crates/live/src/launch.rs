@@ -4,7 +4,7 @@
 //! which then ends its agents by message.
 
 use crate::control::{self, FromAgent, Hello, LONGEST_LINE, PROTOCOL, ToAgent};
-use crate::fault::{Fault, Result};
+use crate::error::{Error, Result};
 use stackline_core::plan::{HostPlan, Via};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -70,17 +70,17 @@ impl Launcher {
     /// Starts the agent of a host; its greeting is the first of its output.
     ///
     /// # Errors
-    /// A [`Fault`] when the program cannot be started.
+    /// An [`Error`] when the program cannot be started.
     pub fn start(&self, name: &str, host: &HostPlan) -> Result<Agent> {
         let mut command = self.command(name, host);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|e| {
             let program = command.get_program().to_string_lossy().into_owned();
-            Fault::environment(format!("the agent of host {name} cannot be started: {program}: {e}"))
+            Error::environment(format!("the agent of host {name} cannot be started: {program}: {e}"))
         })?;
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(errors)) = (input, output, errors) else {
-            return Err(Fault::environment(format!("the agent of host {name} has no pipe")));
+            return Err(Error::environment(format!("the agent of host {name} has no pipe")));
         };
         Ok(Agent {
             name: name.to_string(),
@@ -188,7 +188,7 @@ impl Agent {
     /// Judges the greeting that came, or the end of the output that came instead.
     ///
     /// # Errors
-    /// A [`Fault`] that says why there is no agent: ssh's own words, or another version.
+    /// An [`Error`] that says why there is no agent: ssh's own words, or another version.
     pub fn greeted(&mut self, hello: Option<&Hello>) -> Result<()> {
         match hello {
             None => Err(self.not_started()),
@@ -197,8 +197,8 @@ impl Agent {
         }
     }
 
-    fn other_version(&self, hello: &Hello) -> Fault {
-        Fault::environment(format!(
+    fn other_version(&self, hello: &Hello) -> Error {
+        Error::environment(format!(
             "the agent of host {} is of stackline {}, this is {}",
             self.name,
             hello.version,
@@ -207,33 +207,34 @@ impl Agent {
         .hint("install the same version on both hosts")
     }
 
-    fn not_started(&mut self) -> Fault {
+    fn not_started(&mut self) -> Error {
         let status = self.wait(Duration::from_secs(2));
         let said = self.last_words();
         match &self.via {
-            Via::Local => Fault::environment(format!("the agent of host {} ended at once{status}{said}", self.name)),
+            Via::Local => Error::environment(format!("the agent of host {} ended at once{status}{said}", self.name)),
             Via::Ssh(destination) => {
-                let fault = Fault::environment(format!("no agent on {destination} (host {}){status}{said}", self.name));
+                let failure =
+                    Error::environment(format!("no agent on {destination} (host {}){status}{said}", self.name));
                 match said {
                     s if s.contains("Permission denied") || s.contains("password") => {
-                        fault.hint("ssh must log in without asking: give this user a key there (ssh-copy-id), or an agent that holds it")
+                        failure.hint("ssh must log in without a prompt: give this user a key there (ssh-copy-id), or an agent that holds it")
                     }
                     s if s.contains("not found") || s.contains("No such file") => {
-                        fault.hint("stackline has to be installed there, in the PATH of a non-interactive shell; or set STACKLINE_REMOTE to its path")
+                        failure.hint("stackline has to be installed there, in the PATH of a non-interactive shell; or set STACKLINE_REMOTE to its path")
                     }
                     s if s.contains("resolve") || s.contains("timed out") || s.contains("refused") || s.contains("route") => {
-                        fault.hint("check the destination: `ssh DESTINATION true` has to work")
+                        failure.hint("check the destination: `ssh DESTINATION true` has to work")
                     }
-                    _ => fault.hint("`ssh DESTINATION stackline agent` has to start and wait"),
+                    _ => failure.hint("`ssh DESTINATION stackline agent` has to start and wait"),
                 }
             }
         }
     }
 
     /// What became of an agent whose pipe closed.
-    pub fn died(&mut self) -> Fault {
+    pub fn died(&mut self) -> Error {
         let status = self.wait(Duration::from_secs(2));
-        Fault::measurement(format!(
+        Error::measurement(format!(
             "the agent of host {} ended in the middle of a run{status}{}",
             self.name,
             self.last_words()
@@ -267,7 +268,7 @@ impl Agent {
     /// Sends one message.
     ///
     /// # Errors
-    /// A [`Fault`] that says what became of the agent.
+    /// An [`Error`] that says what became of the agent.
     pub fn send(&mut self, message: &ToAgent) -> Result<()> {
         let written = self.input.as_mut().map(|input| control::write(input, message));
         if matches!(written, Some(Ok(()))) { Ok(()) } else { Err(self.died()) }
@@ -291,7 +292,7 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // The message spares the agent a guess; one of another version knows the closed pipe alone.
+        // The message spares the agent a guess; one of another version understands only the closed pipe.
         if let Some(mut input) = self.input.take() {
             let _ = control::write(&mut input, &ToAgent::Quit);
         }

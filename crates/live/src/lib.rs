@@ -27,7 +27,7 @@ pub mod cancel;
 pub mod clock;
 pub mod control;
 pub mod coordinator;
-pub mod fault;
+pub mod error;
 pub mod files;
 #[doc(hidden)]
 pub mod fuzzing;

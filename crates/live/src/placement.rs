@@ -1,7 +1,7 @@
 //! Cores, priorities, limits, and what it costs to wake another core.
 
 use crate::clock;
-use crate::fault::{Fault, Result};
+use crate::error::{Error, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -11,11 +11,11 @@ use stackline_core::record::WakeUp;
 /// Pins the calling thread to one core.
 ///
 /// # Errors
-/// A [`Fault`] when the host has no such core or does not permit it.
+/// An [`Error`] when the host has no such core or does not permit it.
 pub fn pin(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
     let refused = |why: String| {
-        Fault::environment(format!("core {cpu} cannot be used: {why}")).hint(format!("this host has cores {}", shown()))
+        Error::environment(format!("core {cpu} cannot be used: {why}")).hint(format!("this host has cores {}", shown()))
     };
     set.set(cpu).map_err(|e| refused(e.to_string()))?;
     sched_setaffinity(Pid::from_raw(0), &set).map_err(|e| refused(e.to_string()))
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn a_core_that_is_not_there_is_refused_with_those_that_are() {
-        let fault = pin(1023).unwrap_err();
-        assert!(fault.hint.unwrap().contains("cores 0"));
+        let failure = pin(1023).unwrap_err();
+        assert!(failure.hint.unwrap().contains("cores 0"));
     }
 
     #[test]

@@ -4,9 +4,9 @@
 
 use crate::clock;
 use crate::control::{MOST_TAPES, Recorded};
+use stackline_events::event_log::Names;
 use stackline_events::sinks::append;
-use stackline_events::tape::Names;
-use stackline_events::{Keyword, Memory, Recorder, Sink, Tape, Value, recorder};
+use stackline_events::{EventLog, Keyword, Memory, Recorder, Sink, Value, recorder};
 use stackline_monitor::clock::{synchronisation, thread_cpu_s};
 use stackline_monitor::{Config, Observed, Ports, Watch};
 use std::collections::{BTreeSet, VecDeque};
@@ -56,9 +56,9 @@ impl Recording {
         cost_s.insert("drain".into(), kept.drain_s);
         #[expect(clippy::cast_precision_loss, reason = "events of one run")]
         cost_s.insert("endpoints".into(), totals.recorded as f64 * emission_ns / 1e9);
-        let fault = totals.fault.or(sink_error).or_else(|| watched.as_ref().err().map(ToString::to_string));
-        if let Some(fault) = fault {
-            notes.push(format!("events were not kept: {fault}"));
+        let failure = totals.fault.or(sink_error).or_else(|| watched.as_ref().err().map(ToString::to_string));
+        if let Some(failure) = failure {
+            notes.push(format!("events were not kept: {failure}"));
         }
         let recorded = Recorded {
             recorded: totals.recorded + handed_over + watched.unwrap_or(0),
@@ -82,7 +82,7 @@ fn ports(addresses: &[String]) -> BTreeSet<u16> {
 #[derive(Clone, Default)]
 struct Store(Arc<Mutex<Kept>>);
 
-/// Tapes one after the other, the first of them in memory.
+/// Event logs one after the other, the first of them in memory.
 struct Kept {
     /// Most bytes in memory.
     in_memory: u64,
@@ -103,7 +103,7 @@ impl Store {
 }
 
 impl Sink for Store {
-    fn take(&mut self, tape: &Tape) -> io::Result<()> {
+    fn take(&mut self, tape: &EventLog) -> io::Result<()> {
         let mut kept = self.lock();
         let added = kept.add(tape);
         // Its caller is the thread that drains.
@@ -116,7 +116,7 @@ impl Sink for Store {
 struct Watched(Store);
 
 impl Sink for Watched {
-    fn take(&mut self, tape: &Tape) -> io::Result<()> {
+    fn take(&mut self, tape: &EventLog) -> io::Result<()> {
         self.0.lock().add(tape)
     }
 }
@@ -129,7 +129,7 @@ impl Default for Kept {
 }
 
 impl Kept {
-    fn add(&mut self, tape: &Tape) -> io::Result<()> {
+    fn add(&mut self, tape: &EventLog) -> io::Result<()> {
         let bytes = tape.bytes();
         let length = bytes.len() as u64;
         if length == 0 {
@@ -163,7 +163,7 @@ fn nameless() -> io::Result<File> {
     Ok(file)
 }
 
-/// What was recorded, piece by piece. Each tells its names itself: other tapes may come between two of them.
+/// What was recorded, piece by piece. Each defines its names itself: other tapes may come between two of them.
 #[derive(Default)]
 pub(crate) struct Pieces {
     kept: Kept,
@@ -200,7 +200,7 @@ impl Pieces {
         }
         let mut whole = self.names.tape().bytes().to_vec();
         whole.extend_from_slice(&piece);
-        Tape::from_bytes(piece).each(&mut self.names, |_, _, _, _| {});
+        EventLog::from_bytes(piece).each(&mut self.names, |_, _, _, _| {});
         Ok(whole)
     }
 }
@@ -230,8 +230,8 @@ pub(crate) fn emission_ns() -> io::Result<f64> {
 mod tests {
     use super::*;
 
-    fn tape(bytes: usize, with: u64) -> Tape {
-        let mut tape = Tape::default();
+    fn tape(bytes: usize, with: u64) -> EventLog {
+        let mut tape = EventLog::default();
         while tape.bytes().len() < bytes {
             tape.push(TESTED.id(), with, &[Value::Absent]);
         }
@@ -255,9 +255,9 @@ mod tests {
         let (recorded, mut pieces) = recording.stop(30.0);
         assert_eq!((recorded.recorded, recorded.lost), (1, 0));
         assert!((recorded.cost_s["endpoints"] - 30e-9).abs() < 1e-12 && recorded.cost_s["drain"] > 0.0);
-        let tape = Tape::from_bytes(pieces.next().unwrap());
-        let told: Vec<_> = tape.records().map(|record| (record.host, record.keyword)).collect();
-        assert_eq!(told, [("khons", "RECORDING_TEST")]);
+        let tape = EventLog::from_bytes(pieces.next().unwrap());
+        let recorded: Vec<_> = tape.records().map(|record| (record.host, record.keyword)).collect();
+        assert_eq!(recorded, [("khons", "RECORDING_TEST")]);
         assert!(pieces.next().unwrap().is_empty());
     }
 
@@ -274,7 +274,7 @@ mod tests {
         assert!(kept.file.is_some() && kept.memory.len() <= 1 << 20);
         let (mut pieces, mut taken) = (Pieces { kept, names: Names::default() }, Vec::new());
         let times = |bytes: Vec<u8>| -> Vec<u64> {
-            let tape = Tape::from_bytes(bytes);
+            let tape = EventLog::from_bytes(bytes);
             tape.records().filter(|record| record.keyword == TESTED.name()).map(|record| record.at_ns).collect()
         };
         loop {
@@ -283,9 +283,9 @@ mod tests {
                 break;
             }
             assert!(piece.len() as u64 <= PIECE + 1_000);
-            let told = times(piece);
-            assert!(!told.is_empty(), "each tells its names itself");
-            taken.extend(told);
+            let stamps = times(piece);
+            assert!(!stamps.is_empty(), "each defines its names itself");
+            taken.extend(stamps);
         }
         assert!(taken == times(all));
     }

@@ -10,7 +10,7 @@ use stackline_core::record::Usage;
 #[must_use]
 #[expect(clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "counters of one thread, never negative")]
 pub fn of_thread() -> Usage {
-    // The kernel adds up a running thread's time at ticks and when it sleeps, and getrusage tells what was added up then:
+    // The kernel adds up a running thread's time at ticks and when it sleeps, and getrusage returns what was added up then:
     // nothing at all of a thread that spins between two ticks. Reading the thread's clock adds up first.
     let _ = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
     getrusage(UsageWho::RUSAGE_THREAD).map_or_else(
@@ -50,8 +50,8 @@ mod tests {
             used.user_s + used.system_s
         };
         // Every time, not only when a tick came by: a neighbour may take the core now and then.
-        let seen = (0..20).map(spun).filter(|s| *s > 300e-6).count();
-        assert!(seen >= 10, "{seen} of 20");
+        let counted = (0..20).map(spun).filter(|s| *s > 300e-6).count();
+        assert!(counted >= 10, "{counted} of 20");
     }
 
     #[test]

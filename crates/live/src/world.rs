@@ -6,7 +6,7 @@ use crate::barrier::Barrier;
 use crate::buffers::Buffers;
 use crate::cancel::{LimitTimer, wait_until};
 use crate::clock;
-use crate::fault::{self, Fault, Result};
+use crate::error::{self, Error, Result};
 use crate::placement;
 use crate::stacks::contract::{Connection, Connector, Listener, vanished};
 use crate::usage;
@@ -77,7 +77,7 @@ pub fn run(
 fn ready<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
-        Poll::Pending => Err(Fault::measurement("an operation of the live world waited: this is a bug in stackline")),
+        Poll::Pending => Err(Error::measurement("an operation of the live world waited: this is a bug in stackline")),
     }
 }
 
@@ -90,13 +90,13 @@ impl World for Live {
     }
 
     async fn connect(&mut self) -> Result<Open> {
-        let Role::Connect(connector) = &mut self.role else { return Err(Fault::input("a responder cannot connect")) };
+        let Role::Connect(connector) = &mut self.role else { return Err(Error::input("a responder cannot connect")) };
         let connection = connector.connect(&mut self.buffers.borrow_mut())?;
         Ok(Open { connection, buffers: Rc::clone(&self.buffers) })
     }
 
     async fn accept(&mut self) -> Result<Open> {
-        let Role::Accept(listener) = &mut self.role else { return Err(Fault::input("an initiator cannot accept")) };
+        let Role::Accept(listener) = &mut self.role else { return Err(Error::input("an initiator cannot accept")) };
         let connection = listener.accept(&mut self.buffers.borrow_mut())?;
         Ok(Open { connection, buffers: Rc::clone(&self.buffers) })
     }
@@ -110,11 +110,11 @@ impl World for Live {
     }
 
     async fn read_file(&mut self, bytes: u64) -> Result<()> {
-        self.buffers.borrow_mut().read_file(bytes as usize).map_err(|e| fault::io("reading the source", &e))
+        self.buffers.borrow_mut().read_file(bytes as usize).map_err(|e| error::io("reading the source", &e))
     }
 
     async fn write_file(&mut self, bytes: u64) -> Result<()> {
-        self.buffers.borrow_mut().write_file(bytes as usize).map_err(|e| fault::io("writing the destination", &e))
+        self.buffers.borrow_mut().write_file(bytes as usize).map_err(|e| error::io("writing the destination", &e))
     }
 
     #[inline]
@@ -142,7 +142,7 @@ impl World for Live {
         }
     }
 
-    fn vanished(&self, when: &str) -> Fault {
+    fn vanished(&self, when: &str) -> Error {
         vanished(when)
     }
 }

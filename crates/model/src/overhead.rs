@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn tcp_over_ethernet() {
-        // The figure everybody knows: 1448 of 1538 bytes, 941 Mbit/s of a gigabit.
+        // The usual figure: 1448 of 1538 bytes, 941 Mbit/s of a gigabit.
         let share = useful_share(1448, tcp_headers(true), Charge::Wire, None);
         assert!((share - 1448.0 / 1538.0).abs() < 1e-12);
         assert!((useful_share(1460, tcp_headers(false), Charge::Packet, None) - 1460.0 / 1500.0).abs() < 1e-12);

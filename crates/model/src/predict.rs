@@ -64,13 +64,13 @@ fn described(index: usize, measurement: &Measurement, parts: &[&Part], outcome: 
 
 /// Different texts, each once, in their order.
 fn joined(texts: impl Iterator<Item = String>) -> String {
-    let mut seen: Vec<String> = Vec::new();
+    let mut distinct: Vec<String> = Vec::new();
     for text in texts {
-        if !seen.contains(&text) {
-            seen.push(text);
+        if !distinct.contains(&text) {
+            distinct.push(text);
         }
     }
-    seen.join(" + ")
+    distinct.join(" + ")
 }
 
 fn outcome(network: Option<&Network>, measurement: &Measurement, part: &Part, load: &Load) -> Outcome {

@@ -1,7 +1,7 @@
 //! What to watch, and what was observed: the plain types of a watch.
 
 use crate::snmp::Switch;
-use stackline_events::Tape;
+use stackline_events::EventLog;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ impl Config {
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// The events that were not taken before, in no order. Behind a sink this tape goes on with the sink's names.
-    pub tape: Tape,
+    pub tape: EventLog,
     /// Number of events the sink took.
     pub handed_over: u64,
     /// Number of events lost, because the buffer was full or the sink refused them; `EVENTS_LOST` records them too.

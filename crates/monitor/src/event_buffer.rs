@@ -1,7 +1,7 @@
 //! Events that wait to be taken. The sampling thread and the threads that poll switches fill it; it never grows without bound.
 
-use stackline_events::tape::Names;
-use stackline_events::{Keyword, Sink, Tape, Value, clock};
+use stackline_events::event_log::Names;
+use stackline_events::{EventLog, Keyword, Sink, Value, clock};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,16 +17,16 @@ pub(crate) struct EventBuffer {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    tape: Tape,
+    tape: EventLog,
     /// Lost events that no `EVENTS_LOST` has recorded yet.
     unrecorded: u64,
     lost: u64,
 }
 
 impl Waiting {
-    fn add(&mut self, host: &str, record: impl FnOnce(&mut Tape)) {
+    fn add(&mut self, host: &str, record: impl FnOnce(&mut EventLog)) {
         if self.tape.bytes().len() > MOST_BYTES {
-            let mut dropped = Tape::default();
+            let mut dropped = EventLog::default();
             dropped.host(host);
             record(&mut dropped);
             return self.lose(dropped.records().count() as u64);
@@ -63,12 +63,12 @@ impl EventBuffer {
     }
 
     /// Adds what `record` records; when the buffer is full it is counted as lost.
-    pub(crate) fn add(&self, record: impl FnOnce(&mut Tape)) {
+    pub(crate) fn add(&self, record: impl FnOnce(&mut EventLog)) {
         self.lock().add(&self.host, record);
     }
 
     /// The same, and gives all events to a sink at once. Returns how many it took; after an error they are lost.
-    pub(crate) fn add_into(&self, sink: &mut dyn Sink, record: impl FnOnce(&mut Tape)) -> io::Result<u64> {
+    pub(crate) fn add_into(&self, sink: &mut dyn Sink, record: impl FnOnce(&mut EventLog)) -> io::Result<u64> {
         let waiting = &mut *self.lock();
         waiting.add(&self.host, record);
         let mut count = 0;
@@ -87,12 +87,12 @@ impl EventBuffer {
     }
 
     /// Takes all events out.
-    pub(crate) fn take(&self) -> Tape {
+    pub(crate) fn take(&self) -> EventLog {
         std::mem::take(&mut self.lock().tape)
     }
 
     /// Takes all events out after the last was added, and returns how many were lost altogether.
-    pub(crate) fn close(&self) -> (Tape, u64) {
+    pub(crate) fn close(&self) -> (EventLog, u64) {
         let waiting = &mut *self.lock();
         waiting.record_lost();
         (std::mem::take(&mut waiting.tape), waiting.lost)

@@ -8,7 +8,7 @@ use crate::event_buffer::EventBuffer;
 use crate::monitors::sample::{Interval, growths};
 use crate::snmp::{Binding, ObjectValue, Switch, bulk, open, retry};
 use snmp2::SyncSession;
-use stackline_events::{Keyword, Tape, Value, clock};
+use stackline_events::{EventLog, Keyword, Value, clock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,7 +148,7 @@ struct Ports(BTreeMap<u64, (u64, Row)>);
 
 impl Ports {
     /// Records the ports that changed.
-    fn record(&mut self, at_ns: u64, rows: BTreeMap<u64, Row>, tape: &mut Tape) {
+    fn record(&mut self, at_ns: u64, rows: BTreeMap<u64, Row>, tape: &mut EventLog) {
         static SWITCH_PORT: Keyword = Keyword::new("SWITCH_PORT");
         for (index, row) in rows {
             match self.0.get(&index) {

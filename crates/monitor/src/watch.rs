@@ -9,7 +9,7 @@ use crate::event_buffer::EventBuffer;
 use crate::monitors::sample::{Monitor, Setup};
 use crate::monitors::{self, Running};
 use crate::switches::Poller;
-use stackline_events::{Sink, Tape};
+use stackline_events::{EventLog, Sink};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -72,7 +72,7 @@ impl Watch {
 
     /// Takes the events so far.
     #[must_use]
-    pub fn take(&self) -> Tape {
+    pub fn take(&self) -> EventLog {
         self.buffer.take()
     }
 
@@ -171,7 +171,7 @@ impl Sampler {
     }
 
     /// Adds what `record` records to the buffer, and gives all events to the sink, if there is one.
-    fn add(&mut self, record: impl FnOnce(&mut Self, &mut Tape)) {
+    fn add(&mut self, record: impl FnOnce(&mut Self, &mut EventLog)) {
         let buffer = Arc::clone(&self.buffer);
         let Some(mut sink) = self.sink.take() else { return buffer.add(|tape| record(self, tape)) };
         match buffer.add_into(sink.as_mut(), |tape| record(self, tape)) {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     impl Sink for Store {
-        fn take(&mut self, tape: &Tape) -> std::io::Result<()> {
+        fn take(&mut self, tape: &EventLog) -> std::io::Result<()> {
             let mut bytes = self.bytes.lock().unwrap();
             if bytes.len() > self.room {
                 return Err(std::io::ErrorKind::StorageFull.into());
@@ -359,7 +359,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(60));
             assert_eq!(watch.take().records().count(), 0, "the sink has it");
             let observed = watch.stop();
-            let taken = Tape::from_bytes(store.bytes.lock().unwrap().clone());
+            let taken = EventLog::from_bytes(store.bytes.lock().unwrap().clone());
             assert_eq!(taken.records().count() as u64, observed.handed_over);
             let left: Vec<&str> = observed.tape.records().map(|record| record.keyword).collect();
             assert_eq!(left, if room == 1 { vec!["EVENTS_LOST"] } else { vec![] });

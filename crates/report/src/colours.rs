@@ -1,4 +1,4 @@
-//! The colours of lines in charts, in pictures and on the page: after Okabe and Ito (2008), so that also those tell them apart
+//! The colours of lines in charts, in pictures and on the page: after Okabe and Ito (2008), so that also those distinguish them
 //! who see few colours; some are darker than theirs so that they stand out on their ground.
 
 use serde_json::{Value, json};

@@ -51,7 +51,7 @@ fn into_map(value: Value) -> Map<String, Value> {
     }
 }
 
-/// What was asked for.
+/// The specification of the run.
 fn described(s: &Summary) -> Value {
     let variables: Map<String, Value> =
         s.variables.iter().map(|(name, value)| (name.clone(), (*value).into())).collect();

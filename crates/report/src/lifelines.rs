@@ -54,7 +54,7 @@ pub fn lifelines(shown: &Shown<'_>) -> String {
 
 /// A point: what, where, and which port or direction there.
 pub(crate) fn label(point: &Point) -> String {
-    // A port tells its host.
+    // The host follows from the port.
     if point.place.contains('>') {
         return format!("{} {}", point.keyword, point.place);
     }

@@ -44,7 +44,7 @@ pub struct Content<'c> {
     pub most_events: usize,
 }
 
-/// Events on lifelines that a page holds unless more are asked for; some ten bytes each.
+/// Events on lifelines that a page holds unless a flag sets another number; some ten bytes each.
 pub const MOST_EVENTS: usize = 2_000_000;
 
 const MARKUP: &str = include_str!("../page/page.html");
@@ -89,7 +89,7 @@ pub fn page(content: &Content<'_>) -> Result<String, String> {
         source(STYLE)
     );
     let mut page = String::new();
-    // Split once and filled in, never searched again: what is put in is not looked at.
+    // Split once and filled in, never searched again: what is put in is not parsed.
     let mut rest = MARKUP;
     for (place, text) in [
         ("<!--policy-->", policy.as_str()),

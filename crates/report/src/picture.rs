@@ -18,7 +18,7 @@ use stackline_core::units;
 use stackline_events::catalogue::{self, Fate};
 use std::collections::{BTreeSet, HashSet};
 
-/// Lines beyond this are thinned out: nobody could tell them apart.
+/// Lines beyond this are thinned out: they could not be distinguished.
 pub const MOST_LINES: usize = 3000;
 
 const INK: u32 = 0x1f2933;
@@ -27,7 +27,7 @@ const RULE: u32 = 0xdde3ea;
 const DROPPED: u32 = 0xc62f1d;
 const AGAIN: u32 = 0xb86e00;
 
-/// What the bars tell: what was sent again, what went no further.
+/// What the bars show: what was sent again, what went no further.
 const BARS: [(&str, u32, &[Fate]); 2] =
     [("sent again", AGAIN, &[Fate::SentAgain]), ("dropped", DROPPED, &[Fate::Dropped, Fate::GivenUp])];
 

@@ -225,14 +225,14 @@ fn host() -> HostUsage {
 }
 
 fn moved(measurement: usize, part: usize, run: u32, mb: u64) -> RunRecord {
-    let told = |retransmits, busy_s, send_buffer_limited_s| Transport {
+    let transport = |retransmits, busy_s, send_buffer_limited_s| Transport {
         retransmits,
         busy_s: Some(busy_s),
         receive_window_limited_s: Some(0.0),
         send_buffer_limited_s: Some(send_buffer_limited_s),
         ..Transport::default()
     };
-    let transport = Some((told(0, 0.0, 0.0), told(2, 0.4, 0.1)));
+    let transport = Some((transport(0, 0.0, 0.0), transport(2, 0.4, 0.1)));
     let host = Some(host());
     let initiator = SideRecord { received_units: 1000, received_bytes: mb * 1_000_000, host: host.clone(), ..side() };
     let sent = SideRecord { sent_units: 1000, sent_bytes: mb * 1_000_000, ..side() };

@@ -3,10 +3,10 @@
 use crate::recording::Traces;
 use crate::tracing::Tracing;
 use serde_json::Value;
-use stackline_core::course::Turn;
 use stackline_core::error::Error;
 use stackline_core::plan::Plan;
 use stackline_core::record::{NetworkRecord, RunRecord, WakeUp};
+use stackline_core::schedule::ScheduledRun;
 use stackline_core::time::Duration;
 use stackline_live::launch::Launcher;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl RunOutput {
 /// A world in which runs are made.
 pub(crate) trait Backend {
     /// Makes one run, and traces it into `tracing` if there is one.
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error>;
+    fn make(&mut self, turn: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error>;
     /// The host in whose time traced runs are.
     fn reference(&self) -> Option<String> {
         None

@@ -3,12 +3,12 @@
 use crate::tap::{Recorder, Stamp, Streams};
 use crate::tracing::Tracing;
 use serde::{Deserialize, Serialize};
-use stackline_core::course::Turn;
 use stackline_core::error::Error;
 use stackline_core::network::Network;
+use stackline_core::schedule::ScheduledRun;
 use stackline_dissect::frames::FlowAt;
 use stackline_dissect::pcapng::Settings;
-use stackline_events::Tape;
+use stackline_events::EventLog;
 use stackline_net::Port;
 use stackline_runs::events::Spool;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ impl Recording {
 }
 
 /// Puts tapes into a run directory.
-pub(crate) fn spooled(directory: &Path) -> impl FnMut(&str, &Tape) -> Result<(), String> + Send + 'static {
+pub(crate) fn spooled(directory: &Path) -> impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static {
     let spool = Spool::of(directory);
     move |host, tape| spool.append(host, tape).map_err(|error| error.to_string())
 }
@@ -77,7 +77,7 @@ impl Traces {
     pub(crate) fn of(
         &self,
         network: &Network,
-        turn: &Turn<'_>,
+        turn: &ScheduledRun<'_>,
         tracing: Option<&Tracing>,
     ) -> Result<Option<Recording>, Error> {
         let capture = !self.capture.is_empty() && turn.counted;

@@ -1,16 +1,16 @@
 //! Keeps what a run yields as it comes, reports progress, decides whether an interval is narrow enough.
 
 use serde_json::{Map, Value, json};
-use stackline_core::course::Turn;
 use stackline_core::plan::{Plan, Warmup, World};
 use stackline_core::record::RunRecord;
+use stackline_core::schedule::ScheduledRun;
 use stackline_runs::RunDirectory;
 use std::path::Path;
 
 /// Who shows how far the runs are.
 pub trait Progress {
     /// A run is about to begin.
-    fn begin(&mut self, turn: &Turn<'_>);
+    fn begin(&mut self, turn: &ScheduledRun<'_>);
     /// A run that counts is done.
     fn advance(&mut self);
     /// All runs are made, or will not be.
@@ -75,7 +75,7 @@ impl<'p> RunWriter<'p> {
     }
 
     /// A run is about to begin.
-    pub(crate) fn begin(&mut self, turn: &Turn<'_>) {
+    pub(crate) fn begin(&mut self, turn: &ScheduledRun<'_>) {
         self.progress.begin(turn);
     }
 

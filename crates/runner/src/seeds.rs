@@ -4,10 +4,10 @@
 
 use crate::run_writer::RunWriter;
 use crate::worlds::simulated::{network_of, output, scene};
-use stackline_core::course::Course;
 use stackline_core::error::{Blame, Error};
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
+use stackline_core::schedule::Schedule;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -70,13 +70,13 @@ fn in_order(
 }
 
 fn one_seed(plan: &Plan, seed: u64) -> Yield {
-    let mut course = Course::new(plan, seed);
+    let mut schedule = Schedule::new(plan, seed);
     let mut all = Vec::new();
-    while let Some(turn) = course.next(|_| true) {
+    while let Some(turn) = schedule.next(|_| true) {
         let network = network_of(plan, &turn)?;
         let (outcome, ()) = stackline_sim::carry_out(&scene(network, &turn), ())?;
         let output = output(network, outcome);
-        course.took(output.took);
+        schedule.took(output.took);
         all.push(output.records);
     }
     Ok(all)

@@ -1,10 +1,10 @@
 //! What `--trace` keeps of a run directory: the events that worlds hand over, which flow is whose, whose clock is how wrong.
 
-use stackline_core::course::Turn;
 use stackline_core::error::Error;
+use stackline_core::schedule::ScheduledRun;
 use stackline_core::trace::{HostTrace, Index, RunSpan};
 use stackline_core::units;
-use stackline_events::{Keyword, Tape, Value};
+use stackline_events::{EventLog, Keyword, Value};
 use stackline_runs::events::{Spooling, write_index};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ impl Tracer {
     }
 
     /// A run is about to be made.
-    pub(crate) fn begin(&mut self, turn: &Turn<'_>) -> Tracing {
+    pub(crate) fn begin(&mut self, turn: &ScheduledRun<'_>) -> Tracing {
         let origin_ns = self.index.runs.last().map_or(0, |run| run.to_ns + BETWEEN_NS);
         Tracing { flows: self.index.begin(turn), origin_ns, ..Tracing::default() }
     }
@@ -63,7 +63,7 @@ impl Tracer {
     ///
     /// # Errors
     /// When its events cannot be written.
-    pub(crate) fn done(&mut self, turn: &Turn<'_>, traced: Traced) -> Result<(), Error> {
+    pub(crate) fn done(&mut self, turn: &ScheduledRun<'_>, traced: Traced) -> Result<(), Error> {
         let (from_ns, to_ns) = traced.span_ns;
         if to_ns == 0 {
             // It did not come so far.
@@ -113,10 +113,10 @@ impl Tracer {
 }
 
 /// Where a run begins and ends.
-fn marks(turn: &Turn<'_>, span_ns: (u64, u64)) -> Tape {
+fn marks(turn: &ScheduledRun<'_>, span_ns: (u64, u64)) -> EventLog {
     static START: Keyword = Keyword::new("RUN_START");
     static STOP: Keyword = Keyword::new("RUN_STOP");
-    let mut tape = Tape::default();
+    let mut tape = EventLog::default();
     tape.host(COORDINATOR);
     let data = [Value::from(turn.index), Value::from(turn.run), Value::from(!turn.counted)];
     tape.push(START.id(), span_ns.0, &data);

@@ -13,10 +13,10 @@ pub use emulated::recorders;
 use live::Live;
 use serde_json::Value;
 use simulated::Simulated;
-use stackline_core::course::Course;
 use stackline_core::error::Error;
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::WakeUp;
+use stackline_core::schedule::Schedule;
 
 /// Every world that a plan needs.
 pub(crate) struct Worlds<'p> {
@@ -48,7 +48,7 @@ impl<'p> Worlds<'p> {
     /// # Errors
     /// The first [`Error`]; what was done before has been kept.
     pub(crate) fn make_runs(&mut self, writer: &mut RunWriter<'_>) -> Result<(), Error> {
-        let mut course = Course::new(self.plan, self.plan.seed);
+        let mut course = Schedule::new(self.plan, self.plan.seed);
         while let Some(turn) = course.next(|measurement| writer.enough(measurement)) {
             writer.begin(&turn);
             let mut tracing = self.tracer.as_mut().map(|tracer| tracer.begin(&turn));

@@ -1,4 +1,4 @@
-//! A host's clock: what an endpoint reads when it asks for the time. A faulty clock changes what is read, never when
+//! A host's clock: what an endpoint reads as the time. A faulty clock changes what is read, never when
 //! anything happens.
 
 use stackline_core::network::Clock;

@@ -51,7 +51,7 @@ impl Context {
         self.waiting.get()
     }
 
-    /// Looks at the endpoint not later than `moment`.
+    /// Polls the endpoint not later than `moment`.
     pub(crate) fn wake_at(&self, moment: Instant) {
         if self.alarm.get().is_none_or(|earlier| moment < earlier) {
             self.alarm.set(Some(moment));
@@ -66,10 +66,10 @@ impl Context {
         }
     }
 
-    /// Waits until `look` finds something.
-    pub(crate) async fn until<R>(&self, what: &'static str, mut look: impl FnMut() -> Option<R>) -> Result<R> {
+    /// Waits until `poll` finds something.
+    pub(crate) async fn until<R>(&self, what: &'static str, mut poll: impl FnMut() -> Option<R>) -> Result<R> {
         poll_fn(|_| {
-            if let Some(found) = look() {
+            if let Some(found) = poll() {
                 return Poll::Ready(Ok(found));
             }
             self.stand(what)
@@ -77,15 +77,15 @@ impl Context {
         .await
     }
 
-    /// Waits until `look` finds something, at most until `moment`.
+    /// Waits until `poll` finds something, at most until `moment`.
     pub(crate) async fn until_or<R>(
         &self,
         what: &'static str,
         moment: Instant,
-        mut look: impl FnMut() -> Option<R>,
+        mut poll: impl FnMut() -> Option<R>,
     ) -> Result<Option<R>> {
         poll_fn(|_| {
-            if let Some(found) = look() {
+            if let Some(found) = poll() {
                 return Poll::Ready(Ok(Some(found)));
             }
             if self.now() >= moment {

@@ -2,7 +2,7 @@
 //! carry, as far as anybody reads them.
 //!
 //! Data units hold zeros, as nobody reads them; they are not carried but counted, unless the stack encrypts them. No
-//! checksum is computed before a capture asks for the bytes. Nothing here touches the heap but for encrypted packets.
+//! checksum is computed before a capture takes the bytes. Nothing here touches the heap but for encrypted packets.
 
 use bytes::BytesMut;
 use stackline_net::{Payload, packet::Node};
@@ -107,7 +107,7 @@ impl Datagram {
         self
     }
 
-    /// What data it carries, as far as its stack tells.
+    /// What data it carries, as far as its stack reports it.
     #[must_use]
     pub fn data(&self) -> Option<Carried> {
         let place = (self.place != NOWHERE).then_some(self.place)?;

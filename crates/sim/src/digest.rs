@@ -28,7 +28,7 @@ pub(crate) struct Digest<T> {
     pub(crate) events: u64,
     /// The host at the sending end of each port.
     hosts: Vec<Option<Node>>,
-    /// Whether anybody asks for departures.
+    /// Whether anybody waits for departures.
     pub(crate) departures_wanted: bool,
     pub(crate) departures: Vec<Departure>,
 }

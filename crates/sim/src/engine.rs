@@ -110,7 +110,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         while self.stage != Stage::Done {
             self.step()?;
         }
-        // Endpoints hold their ends of connections, and those tell the world that they go.
+        // Endpoints hold their ends of connections, and those notify the world that they go.
         self.slots.clear();
         let records = records::records(self.scene, &self.jobs, std::mem::take(&mut self.observed));
         let ports = self.network.counters().collect();
@@ -135,7 +135,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         let cap = Instant(0) + self.scene.limits.virtual_time;
         let mut until = self.executor.next_timer().map_or(cap, |timer| timer.min(cap));
         if self.executor.blocked.get() > 0 {
-            // Somebody waits for a packet to leave, which is told only when its moment has been computed.
+            // Somebody waits for a packet to leave, which is notified only when its moment has been computed.
             until = self.network.deadline().map_or(until, |(at, _)| at.min(until));
         }
         if let Some(Delivery { due, mut packet }) = self.network.poll(until) {
@@ -164,10 +164,10 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// Connections are sampled now and then, as they were before what happens at `until`.
     fn sample(&self, log: &Log, until: Instant) {
         while let Some(at) = log.look_before(until) {
-            let told: usize = self.pairs.iter().map(|pair| pair.sample(at, log)).sum();
-            let told =
-                told + self.network.processors(at).filter(|(host, spent)| log.processor(*host, at, *spent)).count();
-            if told == 0 {
+            let emitted: usize = self.pairs.iter().map(|pair| pair.sample(at, log)).sum();
+            let emitted =
+                emitted + self.network.processors(at).filter(|(host, spent)| log.processor(*host, at, *spent)).count();
+            if emitted == 0 {
                 // Nothing has happened, and nothing will before.
                 log.skip_to(until);
             }
@@ -177,7 +177,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     fn not_for_ever(&self, at: Instant) -> Result<()> {
         if self.steps > self.scene.limits.steps_an_instant {
             return Err(Error::measurement(format!("time stands still at {at} s"))
-                .hint("something sends and sends that no link, buffer or pace slows down: give a link a rate"));
+                .hint("an endpoint sends without end, and no link, buffer or pace slows it down: give a link a rate"));
         }
         Ok(())
     }
@@ -258,7 +258,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         self.tell_departures();
     }
 
-    /// Senders that wait are told which of their packets have left, or when they will have.
+    /// Senders that wait learn which of their packets have left, or when they will have.
     #[inline]
     fn tell_departures(&mut self) {
         let watch = self.network.tap();
@@ -307,7 +307,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             ))
             .hint("a time limit ends it earlier")
         } else {
-            Error::measurement(format!("nothing can happen any more at {} s: {words}", self.executor.now())).hint(
+            Error::measurement(format!("the run is deadlocked at {} s: {words}", self.executor.now())).hint(
                 "the two sides of the procedure wait for each other, or a datagram was lost that one of them waits for",
             )
         }
@@ -404,7 +404,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         self.executor.wake(id);
     }
 
-    /// An endpoint has come to its gate or is done.
+    /// An endpoint has come to its barrier or is done.
     fn advance(&mut self) -> Result<()> {
         match self.stage {
             Stage::Connecting(part) if self.jobs[2 * part].is_ready() => self.connected(part)?,
@@ -450,7 +450,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         self.executor.tell_news();
     }
 
-    /// Loads and responders that loop are told to end; the others end by themselves.
+    /// Loads and responders that loop are stopped; the others end by themselves.
     fn end(&mut self) {
         self.stage = Stage::Ending;
         for job in self.jobs.iter().filter(|job| job.task.background) {

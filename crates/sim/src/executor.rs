@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// What happens at a later moment. A timer that is no longer wanted finds nothing to do when its moment comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Timer {
-    /// An endpoint wants to be looked at.
+    /// An endpoint wants to be polled.
     Endpoint(u32),
     /// One end of a connection has something to do.
     End { pair: u32, connection: u32, side: Side },
@@ -46,12 +46,12 @@ const LARGEST_PACKET: usize = 1 << 16;
 pub(crate) struct Executor {
     now: Cell<Instant>,
     timers: RefCell<EventQueue<Timer>>,
-    /// Endpoints to be looked at, in order.
+    /// Endpoints to be polled, in order.
     ready: RefCell<Vec<u32>>,
     /// Ends of connections that may have something to send.
     touched: RefCell<Vec<Rc<dyn ConnectionEnd>>>,
     outgoing: RefCell<Vec<Packet<Datagram>>>,
-    /// A job came to its gate, or an endpoint is done.
+    /// A job came to its barrier, or an endpoint is done.
     news: Cell<bool>,
     /// Endpoints that wait for a packet of theirs to leave.
     pub(crate) blocked: Cell<u32>,
@@ -132,17 +132,17 @@ impl Executor {
         Some(end)
     }
 
-    /// The endpoint has to be looked at.
+    /// The endpoint has to be polled.
     pub(crate) fn wake(&self, endpoint: u32) {
         self.ready.borrow_mut().push(endpoint);
     }
 
-    /// Whether nobody has to be looked at.
+    /// Whether no endpoint has to be polled.
     pub(crate) fn is_idle(&self) -> bool {
         self.ready.borrow().is_empty() && self.touched.borrow().is_empty() && self.outgoing.borrow().is_empty()
     }
 
-    /// Swaps the endpoints to be looked at for an empty list.
+    /// Swaps the endpoints to be polled for an empty list.
     pub(crate) fn take_ready(&self, into: &mut Vec<u32>) {
         std::mem::swap(&mut *self.ready.borrow_mut(), into);
     }

@@ -6,7 +6,7 @@ use stackline_endpoint::Task;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// What tells endpoints to stop.
+/// What stops endpoints.
 #[derive(Debug, Default)]
 pub(crate) struct Flags {
     limit: Cell<bool>,
@@ -35,7 +35,7 @@ pub(crate) struct Job {
     pub(crate) flags: Flags,
     /// Its endpoints: the first one's number; they follow one another.
     pub(crate) first: u32,
-    /// Endpoints that have come to the gate.
+    /// Endpoints that have come to the barrier.
     pub(crate) waiting: Cell<u32>,
     pub(crate) open: Cell<bool>,
     /// Endpoints that are done.
@@ -81,7 +81,7 @@ impl Job {
         self.wake_all(executor);
     }
 
-    /// Lets its endpoints through the gate.
+    /// Lets its endpoints through the barrier.
     pub(crate) fn go(&self, executor: &Executor) {
         self.open.set(true);
         self.wake_all(executor);
@@ -91,7 +91,7 @@ impl Job {
         (self.first..self.first + self.task.replicas).for_each(|endpoint| executor.wake(endpoint));
     }
 
-    /// All its endpoints stand at the gate, or are done already.
+    /// All its endpoints wait at the barrier, or are done already.
     pub(crate) fn is_ready(&self) -> bool {
         self.waiting.get().max(self.done.get()) >= self.task.replicas
     }

@@ -109,10 +109,10 @@ pub struct Outcome {
     pub ports: Vec<Counters>,
 }
 
-/// Carries out one run. `tap` is told of everything that happens in the network, and given back.
+/// Carries out one run. `tap` receives every event of the network, and is given back.
 ///
 /// # Errors
-/// An [`Error`] when a host, stack, option or construct is not simulated, when nothing can happen any more, or when the
+/// An [`Error`] when a host, stack, option or construct is not simulated, when the run is deadlocked, or when the
 /// run does not end within its limits.
 pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome, T)> {
     engine::Engine::new(scene, tap, None)?.carry_out()

@@ -20,7 +20,7 @@ pub(crate) fn records(scene: &Scene<'_>, jobs: &[Rc<Job>], observed: Vec<Vec<Obs
 fn note_absent(scene: &Scene<'_>, record: &mut RunRecord) {
     let part = &scene.measurement.parts[record.part];
     let mut absent = |what: &str, why: &str| record.absent.insert(what.to_string(), why.to_string());
-    absent("usage", "a simulated host has no processor whose time could be told");
+    absent("usage", "a simulated host has no processor whose time could be measured");
     if record.initiator.transport.is_some() {
         let (unreported, why) = stacks::find(&part.stack.name).map_or((&[][..], ""), |stack| stack.table.unreported);
         unreported.iter().for_each(|what| drop(absent(&format!("transport.{what}"), why)));

@@ -1,4 +1,4 @@
-//! What a run tells of itself when it is traced: events of endpoints and protocol machines on their hosts' tapes, each
+//! What a traced run records: events of endpoints and protocol machines on their hosts' tapes, each
 //! stamped by its host's own clock. It changes nothing of what happens, and untraced runs have none of it.
 
 use crate::clock::HostClock;
@@ -6,7 +6,7 @@ use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::Step;
 use stackline_events::unit::{self, Direction, Numbering};
-use stackline_events::{Keyword, Tapes, Value};
+use stackline_events::{EventLogs, Keyword, Value};
 use stackline_net::Node;
 use stackline_proto::blast::trace::{self as blast, EventKind};
 use std::cell::{Cell, RefCell};
@@ -38,7 +38,7 @@ static BLAST_NAK: Keyword = Keyword::new(EventKind::Nak.keyword());
 static BLAST_ACK: Keyword = Keyword::new(EventKind::Ack.keyword());
 static CPU_USE: Keyword = Keyword::new("CPU_USE");
 
-/// What a traced run is told.
+/// The parameters of a traced run.
 #[derive(Debug)]
 pub struct Trace {
     /// The first flow of each part; those of its replicas follow.
@@ -46,10 +46,10 @@ pub struct Trace {
     /// What a right clock reads at the run's beginning, ns.
     pub zero_ns: u64,
     /// Takes the events; its hosts are the network's, in their order.
-    pub tapes: Tapes,
+    pub tapes: EventLogs,
 }
 
-/// A connection as its machine tells of it at a moment, as in `TCP_INFO`; what it does not know is absent.
+/// A connection as its machine reports it at a moment, as in `TCP_INFO`; what it does not have is absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Info {
     /// Congestion window.
@@ -83,18 +83,18 @@ pub(crate) struct Info {
 pub(crate) struct Log {
     flows: Vec<u32>,
     zero_ns: u64,
-    tapes: RefCell<Tapes>,
+    tapes: RefCell<EventLogs>,
     clocks: Vec<Rc<HostClock>>,
     /// Of each pair, its flow and the hosts of its two sides.
     pairs: RefCell<Vec<(u32, [usize; 2])>>,
-    /// When connections are looked at next.
-    next_look: Cell<Instant>,
-    /// What processors had spent when they were looked at last, by host.
+    /// When connections are sampled next.
+    next_sample: Cell<Instant>,
+    /// What processors had spent when they were sampled last, by host.
     spent_ns: RefCell<BTreeMap<u32, u64>>,
 }
 
-/// How often connections are looked at.
-const LOOK_EVERY: Duration = Duration(100_000_000);
+/// How often connections are sampled.
+const SAMPLE_EVERY: Duration = Duration(100_000_000);
 
 impl Log {
     pub(crate) fn new(trace: Trace, clocks: Vec<Rc<HostClock>>) -> Self {
@@ -105,7 +105,7 @@ impl Log {
             tapes: RefCell::new(tapes),
             clocks,
             pairs: RefCell::default(),
-            next_look: Cell::new(Instant(0) + LOOK_EVERY),
+            next_sample: Cell::new(Instant(0) + SAMPLE_EVERY),
             spent_ns: RefCell::default(),
         }
     }
@@ -120,29 +120,29 @@ impl Log {
         self.pairs.borrow().get(pair as usize).copied().unwrap_or_default()
     }
 
-    /// The moment before `until` at which connections are to be looked at, after the last one.
+    /// The moment before `until` at which connections are to be sampled, after the last one.
     #[inline]
     pub(crate) fn look_before(&self, until: Instant) -> Option<Instant> {
-        let look = self.next_look.get();
-        (look < until).then(|| {
-            self.next_look.set(look + LOOK_EVERY);
-            look
+        let next = self.next_sample.get();
+        (next < until).then(|| {
+            self.next_sample.set(next + SAMPLE_EVERY);
+            next
         })
     }
 
-    /// Nothing is to be seen before `at`.
+    /// Nothing is sampled before `at`.
     pub(crate) fn skip_to(&self, at: Instant) {
-        let ahead = at.since(self.next_look.get()).0 / LOOK_EVERY.0;
-        self.next_look.set(self.next_look.get() + Duration(ahead * LOOK_EVERY.0));
+        let ahead = at.since(self.next_sample.get()).0 / SAMPLE_EVERY.0;
+        self.next_sample.set(self.next_sample.get() + Duration(ahead * SAMPLE_EVERY.0));
     }
 
-    /// A connection as its machine tells of it now, told of one side of a pair.
+    /// A connection as its machine reports it now, for one side of a pair.
     pub(crate) fn info(&self, keyword: &Keyword, (pair, side): (u32, Side), at: Instant, before: &Info, now: &Info) {
         let (stream, host) = self.stream(pair, side);
         let value = |value: Option<u64>| value.map_or(Value::Absent, Value::from);
         let grew = |get: fn(&Info) -> Option<u64>| value(get(now).map(|n| n.saturating_sub(get(before).unwrap_or(0))));
         let values = [
-            LOOK_EVERY.0.into(),
+            SAMPLE_EVERY.0.into(),
             stream.into(),
             Value::Absent,
             Value::Absent,
@@ -162,12 +162,12 @@ impl Log {
         self.put(host, at, keyword, &values);
     }
 
-    /// What the processor of a host has spent by now on its interface; false when it did nothing since it was looked at last.
+    /// What the processor of a host has spent by now on its interface; false when it did nothing since it was sampled last.
     pub(crate) fn processor(&self, Node(host): Node, at: Instant, spent_ns: u64) -> bool {
         let before = self.spent_ns.borrow_mut().insert(host, spent_ns).unwrap_or(0);
-        let system = (spent_ns.saturating_sub(before) * 1_000_000 / LOOK_EVERY.0).min(1_000_000);
+        let system = (spent_ns.saturating_sub(before) * 1_000_000 / SAMPLE_EVERY.0).min(1_000_000);
         if system > 0 {
-            let [interval, core, user] = [LOOK_EVERY.0, 0, 0].map(Value::from);
+            let [interval, core, user] = [SAMPLE_EVERY.0, 0, 0].map(Value::from);
             let [softirq, irq, steal] = [Value::Absent; 3];
             let idle = (1_000_000 - system).into();
             self.put(host as usize, at, &CPU_USE, &[interval, core, user, system.into(), softirq, irq, steal, idle]);
@@ -208,7 +208,7 @@ impl Log {
     /// # Errors
     /// Why something was not kept.
     pub(crate) fn finish(&self) -> Result<(), String> {
-        self.tapes.replace(Tapes::new([], |_, _| Ok(()))).finish()
+        self.tapes.replace(EventLogs::new([], |_, _| Ok(()))).finish()
     }
 }
 
@@ -251,7 +251,7 @@ pub(crate) struct Line {
     own: Direction,
     numbering: RefCell<Numbering>,
     connection: Cell<i64>,
-    /// Bytes handed over and taken on this connection; where there is no stream they are not told.
+    /// Bytes handed over and taken on this connection; absent where there is no stream.
     out: Cell<u64>,
     taken: Cell<u64>,
     streams: Cell<bool>,

@@ -1,4 +1,4 @@
-//! Stop-and-wait, sliding window and blast in virtual time: what they carry, their options, what they tell of themselves.
+//! Stop-and-wait, sliding window and blast in virtual time: what they carry, their options, what they report.
 
 mod common;
 use common::{WAN, close, every_application_type, on_the_link, refused, response, run, runs, throughput};
@@ -92,14 +92,14 @@ fn what_is_lost_is_sent_again_by_strategy() {
     let again = |stack: &str| {
         let text = format!("{lossy}1 from a to b bulk_put 64800*40 over {stack} across wan;");
         let record = run(&text).records.remove(0);
-        let (before, after) = record.initiator.transport.expect("it tells");
+        let (before, after) = record.initiator.transport.expect("a report");
         assert_eq!(after.bytes_acked, Some(40 * 64_800));
         assert_eq!(before.retransmits, 0);
         after.retransmits
     };
     let [full, full_nak, partial, selective, window] =
         ["blast(full)", "blast(full_nak)", "blast(partial)", "blast(selective)", "window"].map(again);
-    // 1800 packets, of which one in a hundred is lost and perhaps a packet that asks is repeated with it.
+    // 1800 packets, of which one in a hundred is lost and perhaps a packet that requests an answer is repeated with it.
     assert!((10..60).contains(&selective) && (10..60).contains(&window), "{selective} {window}");
     assert!(selective < partial && partial < full_nak, "{selective} {partial} {full_nak}");
     assert!(full > 200 && full_nak > 200, "{full} {full_nak}");
@@ -152,7 +152,7 @@ fn a_host_with_little_room_does_not_drop_its_own_packets() {
     for stack in ["window", "blast(pacing = off)"] {
         let outcome = run(&format!("{narrow}1 from a to b bulk_put 10000*100 over {stack} across wan;"));
         assert_eq!(outcome.ports.iter().map(|port| port.dropped()).sum::<u64>(), 0, "{stack}");
-        assert_eq!(outcome.records[0].initiator.transport.expect("it tells").1.retransmits, 0, "{stack}");
+        assert_eq!(outcome.records[0].initiator.transport.expect("a report").1.retransmits, 0, "{stack}");
     }
 }
 
@@ -163,7 +163,7 @@ fn a_receiver_that_is_busy_is_waited_for() {
         repeat count { AwaitDataIndication(unit); } AwaitDisconnectIndication; } }\n";
     let outcome = run(&format!("{busy}{WAN}1 from a to b busy 10000*100 over blast(buffer = 64 KiB) across wan;"));
     let seconds = outcome.records[0].elapsed_ns as f64 / 1e9;
-    // It asks now and then whether it may go on, so the peer is not taken for dead.
+    // It queries now and then whether it may go on, so the peer is not taken for dead.
     assert!((30.0..33.0).contains(&seconds), "{seconds}");
     assert_eq!(outcome.records[0].responder.received_bytes, 1_000_000);
     assert!(outcome.records[0].initiator.notes.is_empty(), "what was sent is confirmed");
@@ -176,14 +176,17 @@ fn what_is_in_force_is_told() {
     );
     let record = run(&text).records.remove(0);
     for side in [&record.initiator, &record.responder] {
-        let told = |name: &str| side.settings.get(name).map(String::as_str);
-        assert_eq!([told("strategy"), told("flight"), told("sealed")], [Some("partial"), Some("2"), Some("on")]);
-        assert_eq!([told("packet"), told("interval")], [Some("1416 B"), Some("adaptive")], "{:?}", side.settings);
+        let setting = |name: &str| side.settings.get(name).map(String::as_str);
+        assert_eq!(
+            [setting("strategy"), setting("flight"), setting("sealed")],
+            [Some("partial"), Some("2"), Some("on")]
+        );
+        assert_eq!([setting("packet"), setting("interval")], [Some("1416 B"), Some("adaptive")], "{:?}", side.settings);
     }
     assert!(record.absent.contains_key("transport.cwnd_segments"));
     assert!(!record.absent.contains_key("transport.bytes_acked"));
-    let (_, transport) = record.initiator.transport.expect("it tells");
-    // The packets of a blast leave together, and the last one asks.
+    let (_, transport) = record.initiator.transport.expect("a report");
+    // The packets of a blast leave together, and the last one requests an answer.
     assert!((0.020..0.032).contains(&transport.rtt_s), "{transport:?}");
     // What a seal adds, a packet and its answer.
     let time = |stack: &str| {
@@ -196,7 +199,7 @@ fn what_is_in_force_is_told() {
 
 #[test]
 fn fixed_intervals_are_the_papers() {
-    // The second data packet is lost, and asked for again 100 ms after it left.
+    // The second data packet is lost, and requested again 100 ms after it left.
     let lossy = "network wan { host a, b; link a -> b 10 Mbit/s 1 ms loss every 3; link b -> a 10 Mbit/s 1 ms; }\n";
     let text =
         |network: &str| format!("{network}1 from a to b bulk_put 1440*3 over saw(interval = 100 ms) across wan;");

@@ -21,7 +21,7 @@ fn a_blast_fills_a_far_path_that_loses_a_packet_in_a_thousand() {
     let outcome = run(&format!("{wan}1 timelimit 4 from a to b bulk_put 1048576*100000 over blast across wan;"));
     let record = &outcome.records[0];
     let share = throughput(record) / (500e6 * DATA);
-    let (_, transport) = record.initiator.transport.expect("it tells");
+    let (_, transport) = record.initiator.transport.expect("a report");
     let redundant = transport.retransmits as f64 * 1440.0 / record.data_bytes() as f64;
     println!(
         "{share:.3} of the link, {:.2}% sent twice, round trip {:.1} ms",

@@ -1,4 +1,4 @@
-//! V's message passing in virtual time: what it carries, its options, what it tells of itself.
+//! V's message passing in virtual time: what it carries, its options, what it reports.
 
 mod common;
 use common::{WAN, close, every_application_type, on_the_link, refused, response, run, runs};

@@ -1,4 +1,4 @@
-//! QUIC in virtual time: what it carries, its options, what it tells of itself.
+//! QUIC in virtual time: what it carries, its options, what it reports.
 
 mod common;
 use common::{WAN, refused, response, run, runs, throughput};
@@ -124,14 +124,14 @@ fn held_up(data: &str, options: &str) -> [f64; 3] {
         "network far {{ host a, b; link a - b 100 Mbit/s 50 ms; }}\n1 from a to b bulk_put {data} over quic{options} across far;"
     ));
     let record = &outcome.records[0];
-    let (start, stop) = record.initiator.transport.expect("QUIC tells of itself");
+    let (start, stop) = record.initiator.transport.expect("a report of QUIC");
     let elapsed = record.elapsed_ns as f64 / 1e9;
     let times = [
         (start.busy_s, stop.busy_s),
         (start.receive_window_limited_s, stop.receive_window_limited_s),
         (start.send_buffer_limited_s, stop.send_buffer_limited_s),
     ];
-    times.map(|(start, stop)| (stop.expect("it tells") - start.expect("it tells")) / elapsed)
+    times.map(|(start, stop)| (stop.expect("a report") - start.expect("a report")) / elapsed)
 }
 
 #[test]

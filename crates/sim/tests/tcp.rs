@@ -1,4 +1,4 @@
-//! TCP in virtual time: its options, its window, what it tells of itself.
+//! TCP in virtual time: its options, its window, what it reports.
 
 mod common;
 use common::{WAN, refused, run, throughput};

@@ -1,6 +1,6 @@
 //! How tokens are spelled and spaced on one line: shared by the formatter and by the texts in a plan.
 //!
-//! The parser marks each token with its role; nothing here looks at meaning or at line structure.
+//! The parser marks each token with its role; meaning and line structure play no part.
 
 use crate::names;
 use crate::token::{Kind, Token, Tokens};
@@ -34,7 +34,7 @@ pub(crate) enum Role {
     Dropped,
 }
 
-/// What the parser knows of a token.
+/// What the parser found out about a token.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mark {
     pub(crate) role: Role,

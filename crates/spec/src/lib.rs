@@ -11,6 +11,7 @@
 extern crate alloc;
 
 mod check;
+mod context;
 mod diagnostic;
 mod format;
 mod layout;
@@ -19,63 +20,14 @@ mod parse;
 mod token;
 mod tree;
 
+pub use context::{Available, Checked, Context, Overrides, PRELUDE};
 pub use diagnostic::{Diagnostic, Origin, Severity, nearest};
 pub use format::format;
 
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 use diagnostic::Report;
 use layout::Marked;
-use stackline_core::catalogue::{Capabilities, StackTable};
-use stackline_core::plan::{HostPlan, Plan, Via, World};
-
-/// The standard application types, in the language.
-pub const PRELUDE: &str = include_str!("prelude.stackline");
-
-/// What a text is checked against.
-pub struct Context<'a> {
-    /// The worlds there are.
-    pub worlds: &'a [Available<'a>],
-    /// Reads the file of an `empirical` distribution or of a `trace`; the error is a cause in words.
-    pub read_file: &'a dyn Fn(&str) -> Result<String, String>,
-}
-
-/// A world that a text may ask for.
-#[derive(Clone, Copy, Debug)]
-pub struct Available<'a> {
-    /// What it can do.
-    pub can: Capabilities,
-    /// Its stacks.
-    pub stacks: &'a [StackTable],
-}
-
-/// What the command line says in the place of the text.
-#[derive(Clone, Debug, Default)]
-pub struct Overrides {
-    /// Stacks, as after `over`.
-    pub over: Option<String>,
-    /// The world.
-    pub world: Option<World>,
-    /// Hosts; how to reach them replaces what the text says.
-    pub hosts: Vec<(String, HostPlan)>,
-    /// The seed.
-    pub seed: Option<u64>,
-    /// Cores of initiators and responders, for every part.
-    pub cpu: Option<(usize, usize)>,
-    /// Whether only the declarations matter: then nothing is settled, and no world is asked what it can do.
-    pub declarations_only: bool,
-}
-
-/// The outcome of [`check`].
-#[derive(Clone, Debug)]
-pub struct Checked {
-    /// There exactly when no diagnostic is an error.
-    pub plan: Option<Plan>,
-    /// In the order of the text.
-    pub diagnostics: Vec<Diagnostic>,
-    /// What was made up because the text does not say it.
-    pub notes: Vec<String>,
-}
+use stackline_core::plan::{HostPlan, Via};
 
 /// Reads a specification and resolves it to a plan. All its mistakes come out at once.
 #[must_use]

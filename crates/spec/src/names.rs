@@ -1,6 +1,6 @@
 //! Words of the language: which are its own, and when two spellings are the same name.
 //!
-//! It knows spellings only, never what a name stands for.
+//! It handles spellings only, never what a name stands for.
 
 use alloc::string::{String, ToString};
 use stackline_core::distribution::TABLE;

@@ -288,7 +288,7 @@ fn every_form_keeps_its_meaning_when_formatted() {
     assert!(right.get() > 150, "{} of 1000", right.get());
 }
 
-/// A data centre: it would take minutes if any step looked at all the others.
+/// A data centre: it would take minutes if any step visited all the others.
 #[test]
 fn twenty_thousand_hosts() {
     const HOSTS: usize = 20_000;

@@ -2,20 +2,19 @@
 
 use crate::flags::Text;
 use crate::output;
-use crate::source::Source;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity};
 use stackline_spec::{Diagnostic, Origin, Severity as How};
 use std::io::{IsTerminal, stderr};
 
-/// Tells all of them on stderr; true when one of them is an error.
-pub(crate) fn tell(diagnostics: &[Diagnostic], source: &Source, flags: Option<&Text>) -> bool {
+/// Prints all of them to stderr, for a text and its name; true when one of them is an error.
+pub(crate) fn print(diagnostics: &[Diagnostic], (name, text): (&str, &str), flags: Option<&Text>) -> bool {
     for diagnostic in diagnostics {
-        output::say(&draw(diagnostic, source, flags).trim_end());
+        output::say(&draw(diagnostic, (name, text), flags).trim_end());
     }
     diagnostics.iter().any(|d| d.severity == How::Error)
 }
 
-fn draw(diagnostic: &Diagnostic, source: &Source, flags: Option<&Text>) -> String {
+fn draw(diagnostic: &Diagnostic, (name, text): (&str, &str), flags: Option<&Text>) -> String {
     let mut drawn = MietteDiagnostic::new(diagnostic.message.clone())
         .with_severity(if diagnostic.severity == How::Error { Severity::Error } else { Severity::Warning })
         .with_label(LabeledSpan::at(diagnostic.span.clone(), diagnostic.label.clone()));
@@ -23,7 +22,7 @@ fn draw(diagnostic: &Diagnostic, source: &Source, flags: Option<&Text>) -> Strin
         drawn = drawn.with_help(hint.clone());
     }
     let source = match diagnostic.origin {
-        Origin::File => NamedSource::new(&source.name, source.text.clone()),
+        Origin::File => NamedSource::new(name, text.to_string()),
         Origin::Over => NamedSource::new("--over", flags.and_then(|f| f.over.clone()).unwrap_or_default()),
         Origin::Host(index) => {
             NamedSource::new("--host", flags.and_then(|f| f.hosts.get(index).cloned()).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Exit codes and how an error looks: one sentence with its cause, then `hint:`.
+//! Exit codes and the form of an error: one sentence with its cause, then `hint:`.
 
 use crate::output;
 use std::process::ExitCode;

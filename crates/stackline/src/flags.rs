@@ -18,7 +18,7 @@ pub(crate) struct Flags {
 
 const AFTER: &str = "\
 Try:  stackline run -e '10 request_response 32*1000 over tcp, unix'
-Exit codes: 0 done, 1 measurement failed, 2 wrong input, 3 not possible here, 130 interrupted.";
+Exit codes: 0 done, 1 measurement failed, 2 wrong input, 3 not possible on this machine, 130 interrupted.";
 
 const AFTER_RUN: &str = "\
 Examples:
@@ -35,7 +35,7 @@ Examples:
   stackline predict wan.stackline --over 'tcp(receive_buffer = 64 KiB), udp'
   stackline predict wan.stackline --run stackline-runs/20260101-120000-wan
 
-Nothing is run. What no form covers is said, with its reason.";
+Nothing is run. What no closed form covers is listed with its reason.";
 
 const AFTER_LIFELINES: &str = "\
 Examples:
@@ -44,11 +44,11 @@ Examples:
   stackline lifelines RUN --by server --slowest 3
   stackline lifelines RUN --unit 2 --bytes 48KiB               # events of other programs
 
-Times are exact percentiles. What units meet, and what the outcomes mean: docs/EVENTS.md.";
+Times are exact percentiles. Monitor points and the meaning of outcomes: docs/EVENTS.md.";
 
 const AFTER_REPRODUCE: &str = "\
 Examples:
-  stackline reproduce                             # which papers there are
+  stackline reproduce                             # lists the papers
   stackline reproduce blast --pictures figures    # Zwaenepoel 1985, with Figures 4 to 6 as SVG
   stackline reproduce blast --profile > sun.stackline";
 
@@ -58,7 +58,7 @@ Examples:
   stackline import a.log b.log --host rack1=a.log --host '*-rack2=b.log'
   zcat old.log.gz | stackline import - --into stackline-runs/20260101-120000-wan
 
-The text form is KEYWORD; host; seconds; nanoseconds; data; ... Lines that are none are counted and left out.";
+The text form is KEYWORD; host; seconds; nanoseconds; data; ... Other lines are counted and left out.";
 const AFTER_WATCH: &str = "\
 Examples:
   stackline watch                                       # live, until Ctrl-C
@@ -66,7 +66,7 @@ Examples:
   stackline watch --keep night --interval 1s            # a run for lifelines, report and query
   STACKLINE_SNMP_COMMUNITY=public stackline watch --snmp switch1
 
-Exact TCP events take root; without it connections are asked every interval. --snmp-secrets FILE
+Exact TCP events need root; without it connections are sampled every interval. --snmp-secrets FILE
 has lines `community = ...`, `authentication = ...`, `privacy = ...`; the environment may have
 STACKLINE_SNMP_COMMUNITY, STACKLINE_SNMP_AUTHENTICATION, STACKLINE_SNMP_PRIVACY instead.";
 
@@ -79,30 +79,30 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Carry out a specification and show what it measured
+    /// Run a specification and show the results
     #[command(override_usage = "stackline run [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_RUN)]
     Run(Run),
-    /// Say every mistake of a specification
+    /// Report every error in a specification
     #[command(override_usage = "stackline check [OPTIONS] <SPEC | -e TEXT>")]
     Check(Text),
-    /// Write a specification in the usual form
+    /// Format a specification
     Fmt(Fmt),
-    /// Show exactly what would be done
+    /// Show what would be run, without running it
     #[command(override_usage = "stackline plan [OPTIONS] <SPEC | -e TEXT>")]
     Plan(Text),
-    /// Say what closed forms expect of a specification's networks: figures, what limits them, and why
+    /// Predict the results by closed forms: figures, what limits them, and why
     #[command(override_usage = "stackline predict [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_PREDICT)]
     Predict(Predict),
     /// List the stacks of a world, or one stack's options and what operations become in it
     Stacks(Stacks),
     /// Compare two runs: ratios with their intervals
     Compare(Compare),
-    /// Say what limits a run, how sure that is, what proves it, and what to try
+    /// Report what limits a run, with confidence, evidence, and what to try
     Diagnose(Diagnose),
     /// Make a run out of logs of events, or add them to one
     #[command(after_help = AFTER_IMPORT)]
     Import(Import),
-    /// Write a run's events in another form, all hosts in the order of time
+    /// Write a run's events in another format, all hosts in the order of time
     #[command(override_usage = "stackline export <RUN> <--text|--tape|--otlp|--otlp-json|--perfetto> [FILE]")]
     Export(Export),
     /// Show where the time of each data unit of a kept run went, from its events
@@ -111,17 +111,17 @@ pub(crate) enum Command {
     /// Make a page of a kept run: findings, lifelines, statistics, in one file for a browser
     #[command(after_help = AFTER_REPORT)]
     Report(Report),
-    /// Ask kept runs in SQL (starts `stackline-query`, which is built by itself)
+    /// Query kept runs in SQL (starts `stackline-query`, which is built separately)
     #[command(disable_help_flag = true)]
     Query(Query),
-    /// Show what this machine and its kernel do: cores, interfaces, TCP to the instant, switches
+    /// Monitor this machine: cores, interfaces, TCP events, switches
     #[command(after_help = AFTER_WATCH)]
     Watch(Watch),
     /// Open the page of a kept run in a browser; makes it when there is none
     Open(Open),
     /// Show the networks of a specification, run any program on one
     Net(Net),
-    /// Make a paper's tables and figures again: printed, formula, simulated, measured here
+    /// Reproduce a paper's tables and figures: printed, formula, simulated, measured on this machine
     #[command(after_help = AFTER_REPRODUCE)]
     Reproduce(Reproduce),
     /// Serve a coordinator over stdin and stdout (started by `run`, here or through ssh)
@@ -129,7 +129,7 @@ pub(crate) enum Command {
     /// Emulate a network (started by `run` and `net exec`)
     #[command(hide = true)]
     Emulate(Emulate),
-    /// Measure what a paper's tables ask for (started by `reproduce`)
+    /// Measure what a paper's tables need (started by `reproduce`)
     #[command(hide = true)]
     Measure(Measure),
 }
@@ -146,10 +146,10 @@ pub(crate) struct Import {
     /// Add to this run: a directory, or its name under the runs directory
     #[arg(long, value_name = "RUN")]
     pub(crate) into: Option<PathBuf>,
-    /// What the hosts of a log are called, * standing for the name they have there; once for each log
+    /// Names for the hosts of a log, with * for the name they have in it; once for each log
     #[arg(long, value_name = "NAME=LOG")]
     pub(crate) host: Vec<String>,
-    /// The form of all logs, where it is not to be told from themselves: text, tape, capture, qlog, otlp
+    /// The format of all logs, where it cannot be recognised: text, tape, capture, qlog, otlp
     #[arg(long = "as", value_name = "FORM")]
     pub(crate) form: Option<String>,
     /// Print JSON on stdout
@@ -184,7 +184,7 @@ pub(crate) struct Export {
     pub(crate) reference: bool,
 }
 
-/// Where the specification is and what replaces parts of it.
+/// The specification, and what replaces parts of it.
 #[derive(Args, Debug)]
 pub(crate) struct Text {
     /// The specification: a file, or - for standard input
@@ -196,10 +196,10 @@ pub(crate) struct Text {
     /// Stacks instead of those written, such as 'tcp(nodelay), unix'
     #[arg(long, value_name = "STACKS")]
     pub(crate) over: Option<String>,
-    /// Instead of the world written
+    /// World instead of the one written
     #[arg(long = "in", value_name = "WORLD")]
     pub(crate) world: Option<World>,
-    /// Where a host of the specification is: NAME=local or NAME=ssh:USER@ADDRESS; once for each host
+    /// How to reach a host of the specification: NAME=local or NAME=ssh:USER@ADDRESS; once for each host
     #[arg(long = "host", value_name = "NAME=WHERE")]
     pub(crate) hosts: Vec<String>,
     /// Root of all randomness instead of the one written
@@ -226,7 +226,7 @@ pub(crate) struct Run {
     /// Simulated: every run under each of these seeds, as in 1..100
     #[arg(long, value_name = "FIRST..LAST", value_parser = seeds, conflicts_with_all = ["seed", "check_determinism", "capture"])]
     pub(crate) seeds: Option<Seeds>,
-    /// Simulated: make every run twice, to see that both go the same way
+    /// Simulated: make every run twice and check that both are equal
     #[arg(long)]
     pub(crate) check_determinism: bool,
     /// Keep events of everything: operations, system calls, protocols, the network, the machines
@@ -262,7 +262,7 @@ pub(crate) struct Predict {
 pub(crate) struct Fmt {
     /// The specification: a file, or - for standard input
     pub(crate) spec: PathBuf,
-    /// Only say whether the file is in the usual form (exit code 1 when not)
+    /// Only check whether the file is formatted (exit code 1 when not)
     #[arg(long)]
     pub(crate) check: bool,
     /// Change the file itself
@@ -274,7 +274,7 @@ pub(crate) struct Fmt {
 pub(crate) struct Stacks {
     /// One stack
     pub(crate) name: Option<String>,
-    /// Of this world; emulated ones are those of live
+    /// World whose stacks are listed; emulated has those of live
     #[arg(long = "in", value_name = "WORLD", default_value = "live")]
     pub(crate) world: World,
     /// Print JSON on stdout
@@ -309,19 +309,19 @@ pub(crate) struct Lifelines {
     /// Which data field holds the id of the unit in events of other programs, from 1
     #[arg(long, value_name = "FIELD", default_value_t = 1, value_parser = unit_field)]
     pub(crate) unit: usize,
-    /// Events of other programs tell stream, offset and bytes of the unit in fields 2 to 4, as stackline's own do
+    /// Events of other programs have stream, offset and bytes of the unit in fields 2 to 4, as stackline's own do
     #[arg(long)]
     pub(crate) ranges: bool,
-    /// Times of each server, host, stack or flow for itself too
+    /// Also show times of each server, host, stack or flow
     #[arg(long, value_name = "WHAT")]
     pub(crate) by: Option<By>,
     /// Units of one measurement only, from 1 in the order of the specification
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) measurement: Option<u32>,
-    /// Draw so many of the slowest units, each on its lifeline
+    /// How many of the slowest units are drawn, each on its lifeline
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) slowest: usize,
-    /// Size of a unit where events do not tell it, as in 48KiB
+    /// Size of a unit where events do not have it, as in 48KiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) bytes: Option<u64>,
     /// Print JSON on stdout
@@ -427,7 +427,7 @@ pub(crate) struct Net {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum NetCommand {
-    /// Print networks: hosts, links, and what lies between each two hosts
+    /// Print networks: hosts, links, and the path between each two hosts
     #[command(override_usage = "stackline net show [OPTIONS] <SPEC | -e TEXT>")]
     Show(NetShow),
     /// Run any program on a host of an emulated network
@@ -468,7 +468,7 @@ Examples:
   stackline net exec wan.stackline khons -- ping -c 3 udjat
   stackline net exec wan.stackline udjat -- python3 -m http.server 80
 
-Programs that name the same network meet on it. It is there as long as one of them runs; nothing is
+Programs that name the same network share it. It exists as long as one of them runs; nothing is
 left when the last has ended. They run as you, with your files, the network's names in /etc/hosts
 and rights over their host's own network.
 Exit codes: the program's; 128+N when signal N ended it; 127 when there is no such program, 126 when
@@ -527,7 +527,7 @@ fn precision(text: &str) -> Result<f64, String> {
 
 #[derive(Args, Debug)]
 pub(crate) struct Reproduce {
-    /// The paper; without one, which there are
+    /// The paper; all papers are listed without it
     pub(crate) paper: Option<String>,
     /// Print the host profiles it is simulated with, as networks of the language, and do nothing else
     #[arg(long, requires = "paper", conflicts_with_all = ["json", "pictures"])]
@@ -538,13 +538,13 @@ pub(crate) struct Reproduce {
     /// Root of the randomness of what is simulated
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Simulate at least so many transfers for each figure that hangs on chance
+    /// Least number of simulated transfers for each figure that depends on chance
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) transfers: u64,
-    /// And so many that the standard error of each standard deviation is at most so many percent of it
+    /// Simulate on until the standard error of each standard deviation is at most this share of it
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0, value_parser = precision)]
     pub(crate) precision: f64,
-    /// Measure so many transfers of each kind on this machine; 0 for none
+    /// Measured transfers of each kind on this machine; 0 for none
     #[arg(long, value_name = "NUMBER", default_value_t = 500, value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) runs: u32,
     /// Print JSON on stdout
@@ -570,7 +570,7 @@ pub(crate) struct Emulate {
 
 #[derive(Args, Debug)]
 pub(crate) struct Watch {
-    /// How often monitors look: 10ms to 60s
+    /// Sampling interval of the monitors: 10ms to 60s
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration)]
     pub(crate) interval: Duration,
     /// How long; until Ctrl-C without it
@@ -582,28 +582,28 @@ pub(crate) struct Watch {
     /// Only these interfaces
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub(crate) interface: Vec<String>,
-    /// A switch to ask for the counters of its ports, as HOST or HOST:PORT; once for each
+    /// A switch whose port counters are read, as HOST or HOST:PORT; once for each
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(crate) snmp: Vec<String>,
-    /// The community of SNMP v2c; others see it here, so a file or the environment is better
+    /// The community of SNMP v2c; visible in the process list, so a file or the environment is better
     #[arg(long, value_name = "WORD", requires = "snmp", conflicts_with = "snmp_user")]
     pub(crate) community: Option<String>,
     /// The user of SNMP v3
     #[arg(long, value_name = "NAME", requires = "snmp")]
     pub(crate) snmp_user: Option<String>,
-    /// How the user shows who he is
+    /// How the user is authenticated
     #[arg(long, value_name = "HASH", requires = "snmp_user")]
     pub(crate) snmp_auth: Option<Hash>,
-    /// How what is asked is hidden
+    /// How requests are encrypted
     #[arg(long, value_name = "CIPHER", requires = "snmp_auth")]
     pub(crate) snmp_privacy: Option<Cipher>,
     /// File with the secrets of SNMP
     #[arg(long, value_name = "FILE", requires = "snmp")]
     pub(crate) snmp_secrets: Option<PathBuf>,
-    /// Whose events these are, instead of the machine's name
+    /// Host name of the events instead of the machine's name
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Option<String>,
-    /// Print events in the text form; so it is in a pipe anyway
+    /// Print events in the text form; in a pipe this is the default
     #[arg(long, conflicts_with_all = ["json", "keep"])]
     pub(crate) text: bool,
     /// Print events as JSON, one a line

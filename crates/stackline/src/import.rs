@@ -14,7 +14,7 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What is later than the present by more is told: clocks of other machines may be a little ahead.
+/// What is later than the present by more is reported: clocks of other machines may be a little ahead.
 const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads logs into a run.
@@ -43,7 +43,7 @@ pub(crate) fn import(flags: &flags::Import) -> Result {
             return Err(error);
         }
     };
-    tell(flags, &run, &index, &taken, &imports)?;
+    report(flags, &run, &index, &taken, &imports)?;
     Ok(Exit::Done)
 }
 
@@ -70,18 +70,17 @@ fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
     let mut hosts: BTreeMap<&str, &str> = BTreeMap::new();
     for host in &flags.host {
         let parts = host.split_once('=').filter(|(name, log)| !name.is_empty() && !log.is_empty());
-        let (name, log) = parts.ok_or_else(|| {
-            Error::input(format!("--host {host} does not say whose log which is")).hint("write --host NAME=LOG")
-        })?;
+        let (name, log) =
+            parts.ok_or_else(|| Error::input(format!("--host {host} names no log")).hint("write --host NAME=LOG"))?;
         if !flags.logs.iter().any(|given| given.as_os_str() == log) {
-            return Err(Error::input(format!("--host {host}: {log} is none of the logs that are imported"))
-                .hint("write the log as it stands among the others"));
+            return Err(Error::input(format!("--host {host}: {log} is not one of the logs to import"))
+                .hint("write the log's path as it stands on the command line"));
         }
         hosts.insert(log, name);
     }
     let given = flags.logs.iter().map(|path| {
         let name = path.display().to_string();
-        // What cannot be found, as a pipe of a shell, is told when it is opened.
+        // What cannot be found, as a pipe of a shell, is reported when it is opened.
         let file = (path.as_os_str() != "-").then(|| fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
         Given { path, host: hosts.get(&name[..]).copied(), name, file, format }
     });
@@ -92,13 +91,15 @@ fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
                 true => format!("{} is given twice", log.name),
                 false => format!("{} and {} are one file", other.name, log.name),
             };
-            return Err(Error::input(message).hint("events of one log twice are no longer one unit's; give it once"));
+            return Err(
+                Error::input(message).hint("events of a log that is given twice would count twice; give it once")
+            );
         }
     }
     Ok(given)
 }
 
-/// What the run is called: as asked, or after its first log.
+/// The name of the run: the one that is given, or after its first log.
 fn name(flags: &flags::Import) -> String {
     let stem = || flags.logs.first().and_then(|log| log.file_stem()).filter(|stem| *stem != "-");
     flags
@@ -150,7 +151,7 @@ fn read(
     (intake, shared): (&mut Intake, &mut Shared),
 ) -> Result<Import> {
     let unread = |cause: std::io::Error| {
-        Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check its name and who may read it")
+        Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check its name and permissions")
     };
     let stdin = log.path.as_os_str() == "-";
     let mut file: Box<dyn Read + Send> =
@@ -161,7 +162,7 @@ fn read(
         let again = index.imports.iter().any(|import| import.path == path && import.bytes == length);
         if again {
             return Err(Error::input(format!("{} is in this run already", log.name))
-                .hint("events of one log twice are no longer one unit's; import it into a run of its own"));
+                .hint("events of a log that is imported twice would count twice; import it into a run of its own"));
         }
     }
     let mut first = Vec::new();
@@ -175,7 +176,7 @@ fn read(
     Ok(Import { path, ..import })
 }
 
-fn tell(flags: &flags::Import, run: &PathBuf, index: &Index, taken: &Taken, imports: &[Import]) -> Result<()> {
+fn report(flags: &flags::Import, run: &PathBuf, index: &Index, taken: &Taken, imports: &[Import]) -> Result<()> {
     for note in imports.iter().flat_map(|import| &import.notes) {
         output::say(&format_args!("warning: {note}"));
     }

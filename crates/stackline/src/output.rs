@@ -1,6 +1,6 @@
-//! Results on stdout, words on stderr. A reader that has seen enough (`| head`) is no error.
+//! Results on stdout, words on stderr. A reader that stops early (`| head`) is no error.
 
-use crate::exit::{Error, Result};
+use stackline_core::error::{Error, Result};
 use std::fmt::Display;
 use std::io::{ErrorKind, Write, stderr, stdout};
 
@@ -22,7 +22,7 @@ pub(crate) fn json(value: &impl serde::Serialize, pretty: bool) -> Result<()> {
     print(&(text + "\n"))
 }
 
-/// Says something on stderr, with a line end. Where nobody listens any more there is nobody to tell.
+/// Prints a line to stderr. A stderr that is closed is no error.
 pub(crate) fn say(words: &impl Display) {
     let text = format!("{words}\n");
     let _ = stderr().lock().write_all(text.as_bytes());

@@ -1,8 +1,8 @@
 //! How far a command's runs are, as a bar on a terminal; elsewhere nothing.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use stackline_core::course::Turn;
 use stackline_core::plan::Plan;
+use stackline_core::schedule::ScheduledRun;
 use stackline_runner::Progress;
 use std::io::{IsTerminal, stderr};
 
@@ -23,7 +23,7 @@ impl Bar {
 }
 
 impl Progress for Bar {
-    fn begin(&mut self, turn: &Turn<'_>) {
+    fn begin(&mut self, turn: &ScheduledRun<'_>) {
         let text = &turn.measurement.text;
         self.0.set_message(if turn.counted { text.clone() } else { format!("warm-up: {text}") });
     }

@@ -38,7 +38,7 @@ fn pictures(flags: &flags::Report, loaded: &Loaded) -> Result {
     let wanted = Wanted { origin_ns, from_ns, to_ns, units: flags.units.clone() };
     let picture = picture(lifelines, &wanted).ok_or_else(|| {
         let hint = "times count from the first event, as on the page; `stackline lifelines RUN` names units";
-        Error::input("no lifeline is wanted and in that time").hint(hint)
+        Error::input("no requested lifeline is in that time").hint(hint)
     })?;
     if picture.lines < picture.of_lines {
         let (lines, of) = (picture.lines, picture.of_lines);
@@ -50,7 +50,7 @@ fn pictures(flags: &flags::Report, loaded: &Loaded) -> Result {
         written.push(path);
     }
     if let Some(path) = &flags.png {
-        write(path, &png(&picture).map_err(|cause| Error::measurement(cause))?)?;
+        write(path, &png(&picture).map_err(Error::measurement)?)?;
         written.push(path);
     }
     output::print(&written.iter().map(|path| format!("{}\n", path.display())).collect::<String>())?;
@@ -114,7 +114,7 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
         lifelines: &loaded.lifelines,
         most_events,
     };
-    stackline_report::page(&content).map_err(|mistake| Error::measurement(mistake))
+    stackline_report::page(&content).map_err(Error::measurement)
 }
 
 /// Whether a page was written before what it is made of: events that were imported since, or findings.

@@ -46,7 +46,7 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     failed.map_or(Ok(Exit::Done), Err)
 }
 
-/// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is told.
+/// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is reported.
 fn diagnosed(flags: &flags::Run, plan: &Plan, run: &str) -> Option<String> {
     if !flags.trace {
         return None;
@@ -77,7 +77,7 @@ fn only_simulated(flags: &flags::Run, plan: &Plan) -> Result<()> {
     let live = plan.measurements.iter().find(|measurement| measurement.world == World::Live);
     if let (Some(measurement), true) = (live, !flags.capture.is_empty()) {
         let what = format!("line {}: the live world has no modelled network to capture", measurement.line);
-        return Err(Error::input(what).hint("--in simulated and --in emulated have"));
+        return Err(Error::input(what).hint("`--in simulated` and `--in emulated` have one"));
     }
     Ok(())
 }
@@ -115,7 +115,7 @@ fn carry_out(flags: &flags::Run, plan: &Plan, writer: &mut RunWriter<'_>) -> (Op
     };
     let mut notes: Vec<String> = outcome.tracing_cost.into_iter().collect();
     if let Some((runs, digest)) = outcome.digest.filter(|_| flags.check_determinism && outcome.failed.is_none()) {
-        notes.push(format!("{runs} runs were made twice and went the same way: digest {digest:016x}"));
+        notes.push(format!("{runs} runs were made twice with equal results: digest {digest:016x}"));
     }
     (outcome.failed, Known { wake_up: outcome.wake_up, notes })
 }

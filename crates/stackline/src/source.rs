@@ -53,7 +53,7 @@ impl Source {
     }
 
     fn report(&self, checked: Checked, flags: &Text) -> Result<(Plan, Vec<String>)> {
-        diagnostics::tell(&checked.diagnostics, self, Some(flags));
+        diagnostics::print(&checked.diagnostics, self.named(), Some(flags));
         Ok((checked.plan.ok_or_else(|| already_shown(Blame::Input))?, checked.notes))
     }
 
@@ -71,9 +71,14 @@ impl Source {
     pub(crate) fn declarations(&self, flags: &Text) -> Result<Plan> {
         let checked = self.checked(&Overrides { declarations_only: true, ..Overrides::default() });
         checked.plan.ok_or_else(|| {
-            diagnostics::tell(&checked.diagnostics, self, Some(flags));
+            diagnostics::print(&checked.diagnostics, self.named(), Some(flags));
             already_shown(Blame::Input)
         })
+    }
+
+    /// Its name and its text.
+    pub(crate) fn named(&self) -> (&str, &str) {
+        (&self.name, &self.text)
     }
 
     fn checked(&self, overrides: &Overrides) -> Checked {
@@ -83,21 +88,21 @@ impl Source {
             Available { can: stackline_emu::CAPABILITIES, stacks: &real },
             Available { can: stackline_sim::CAPABILITIES, stacks: &simulated },
         ];
-        stackline_spec::check(&self.text, &Context { worlds: &worlds, read_file: &named }, overrides)
+        stackline_spec::check(&self.text, &Context { worlds: &worlds, read_file: &read_named }, overrides)
     }
 }
 
 /// Reads a file that a specification names: a regular one of bounded size, since a device or a pipe may never end.
-pub(crate) fn named(name: &str) -> std::result::Result<String, String> {
-    let told = |error: std::io::Error| error.to_string();
+pub(crate) fn read_named(name: &str) -> std::result::Result<String, String> {
+    let cause = |error: std::io::Error| error.to_string();
     // Opening a pipe would wait for a writer.
-    let kind = std::fs::metadata(name).map_err(told)?;
+    let kind = std::fs::metadata(name).map_err(cause)?;
     if !kind.is_file() {
         return Err("it is not a regular file".into());
     }
     let mut text = String::new();
-    let file = std::fs::File::open(name).map_err(told)?;
-    match file.take(LONGEST).read_to_string(&mut text).map_err(told)? {
+    let file = std::fs::File::open(name).map_err(cause)?;
+    match file.take(LONGEST).read_to_string(&mut text).map_err(cause)? {
         n if n as u64 == LONGEST => Err("it is longer than 16 MiB".into()),
         _ => Ok(text),
     }

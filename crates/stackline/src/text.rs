@@ -32,7 +32,7 @@ fn counted(number: u64, what: &str) -> String {
 pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
     let source = Source::read(&flags.spec)?;
     let formatted = stackline_spec::format(&source.text).map_err(|mistakes| {
-        diagnostics::tell(&mistakes, &source, None);
+        diagnostics::print(&mistakes, source.named(), None);
         already_shown(Blame::Input)
     })?;
     if flags.check {

@@ -13,7 +13,7 @@ use live_table::LiveTable;
 use serde_json::{Map, json};
 use stackline_core::trace::{HostTrace, Index, UNNAMED};
 use stackline_core::units;
-use stackline_events::{Record, Tape, Value, catalogue, text};
+use stackline_events::{EventLog, Record, Value, catalogue, text};
 use stackline_monitor::snmp::{PORT, Switch};
 use stackline_monitor::{Config, Connections, INTERVALS, Observed, Ports, Watch};
 use stackline_runs::events::{Spooling, write_index};
@@ -129,7 +129,7 @@ impl Sink {
     }
 
     /// Takes events and returns their number.
-    fn take(&mut self, tape: &Tape) -> Result<u64> {
+    fn take(&mut self, tape: &EventLog) -> Result<u64> {
         match self {
             Self::Lines { json, closed } => {
                 let mut records: Vec<Record<'_>> = tape.records().collect();
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_line_of_json_names_its_data() {
-        let mut tape = Tape::default();
+        let mut tape = EventLog::default();
         tape.host("khons");
         let data = [5_i64.into(), 0_i64.into(), 7_i64.into(), Value::Absent];
         tape.push(stackline_events::keyword::intern("SOFTNET"), 9, &data);

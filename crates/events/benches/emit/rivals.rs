@@ -1,7 +1,7 @@
 //! What runs in this process: the clock, `event!` into several sinks, `tracing` with its text formatter.
 
 use super::{Failure, Rival};
-use stackline_events::{Recorder, Sink, Tape, TapeFile, TextFile, event};
+use stackline_events::{EventLog, EventLogFile, Recorder, Sink, TextFile, event};
 use std::fs::File;
 use std::hint::black_box;
 use std::io;
@@ -21,7 +21,7 @@ const REST: Duration = Duration::from_millis(5);
 pub(super) struct Nowhere;
 
 impl Sink for Nowhere {
-    fn take(&mut self, _: &Tape) -> io::Result<()> {
+    fn take(&mut self, _: &EventLog) -> io::Result<()> {
         Ok(())
     }
 }
@@ -96,7 +96,7 @@ pub(super) fn own(directory: &Path) -> Result<Vec<Rival>, Failure> {
         }),
         Rival::new("event! to a tape file, all processor time", move || {
             std::fs::remove_file(&tape).or_else(absent)?;
-            Ok(recorded(TapeFile::open(&tape)?, || wall(emit))?.1)
+            Ok(recorded(EventLogFile::open(&tape)?, || wall(emit))?.1)
         }),
         Rival::new("event! to a text file, all processor time", move || {
             std::fs::remove_file(&text).or_else(absent)?;

@@ -1,8 +1,8 @@
-//! Two threads that emit 2 million events a second together, for so many seconds, into a tape file: how many are lost.
+//! Two threads that emit 2 million events a second together, for so many seconds, into an event log file: how many are lost.
 
 use super::Failure;
 use super::rivals::cpu_ns;
-use stackline_events::{Recorder, TapeFile, event};
+use stackline_events::{EventLogFile, Recorder, event};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ const STEP: u64 = 1_000;
 
 pub(super) fn run(seconds: u64) -> Result<(), Failure> {
     let directory = tempfile::tempdir()?;
-    let recorder = Recorder::start("khons", TapeFile::open(&directory.path().join("sustained.tape"))?)?;
+    let recorder = Recorder::start("khons", EventLogFile::open(&directory.path().join("sustained.tape"))?)?;
     let (start, before) = (Instant::now(), cpu_ns());
     let late = thread::scope(|scope| {
         let threads: Vec<_> = (0..2).map(|stream| scope.spawn(move || emit(start, stream, seconds))).collect();

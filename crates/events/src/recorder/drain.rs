@@ -1,10 +1,11 @@
-//! The thread that drains: takes what the rings hold, turns ticks into ns, hands tapes to the sink, counts what is lost.
+//! The thread that drains: takes what the rings hold, turns ticks into ns, hands event logs to the sink, counts what is lost.
 
-use super::{STRAY, Sink, Totals, rings};
+use super::state::{STRAY, rings};
 use crate::Keyword;
 use crate::clock::{self, Anchors};
+use crate::event_log::EventLog;
 use crate::ring::Ring;
-use crate::tape::Tape;
+use crate::sink::{Sink, Totals};
 use crate::value::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,13 +27,13 @@ pub(super) struct Drain {
     stop: Arc<AtomicBool>,
     host: String,
     anchors: Anchors,
-    tape: Tape,
-    /// Records on the tape, but for those that say what was lost.
+    tape: EventLog,
+    /// Records on the event log, but for those that say what was lost.
     on_tape: u64,
-    /// Records lost that the sink does not know of.
-    untold: u64,
-    /// Those of them that the tape tells of.
-    told: u64,
+    /// Records lost that were not reported to the sink.
+    unreported: u64,
+    /// Those of them that the event log reports.
+    reported: u64,
     rings: Vec<Arc<Ring>>,
     ready: Vec<(bool, u64)>,
     words: Vec<u64>,
@@ -41,7 +42,7 @@ pub(super) struct Drain {
 
 impl Drain {
     pub(super) fn new(host: &str, sink: Box<dyn Sink>, stop: Arc<AtomicBool>) -> Self {
-        let mut tape = Tape::default();
+        let mut tape = EventLog::default();
         tape.host(host);
         let mut anchors = Anchors::default();
         if clock::counts_ticks() {
@@ -56,8 +57,8 @@ impl Drain {
             anchors,
             tape,
             on_tape: 0,
-            untold: 0,
-            told: 0,
+            unreported: 0,
+            reported: 0,
             rings,
             ready,
             words,
@@ -122,14 +123,14 @@ impl Drain {
 
     fn lose(&mut self, count: u64) {
         self.totals.lost += count;
-        self.untold += count;
+        self.unreported += count;
     }
 
     fn tell_lost(&mut self) {
         static LOST: Keyword = Keyword::new("EVENTS_LOST");
-        if self.untold > 0 {
-            self.tape.push(LOST.id(), clock::now_ns(), &[Value::from(self.untold)]);
-            self.told = self.untold;
+        if self.unreported > 0 {
+            self.tape.push(LOST.id(), clock::now_ns(), &[Value::from(self.unreported)]);
+            self.reported = self.unreported;
         }
     }
 
@@ -140,7 +141,7 @@ impl Drain {
         match self.sink.take(&self.tape) {
             Ok(()) => {
                 self.totals.recorded += self.on_tape;
-                self.untold -= self.told;
+                self.unreported -= self.reported;
                 self.tape.clear();
             }
             Err(error) => {
@@ -149,6 +150,6 @@ impl Drain {
                 self.tape.begin_again(&self.host);
             }
         }
-        (self.on_tape, self.told) = (0, 0);
+        (self.on_tape, self.reported) = (0, 0);
     }
 }

@@ -1,7 +1,7 @@
 //! Forks: the process that is forked off has none of the other threads, so it records nothing, and finds every lock free
 //! when it starts a recorder of its own.
 
-use super::{Rings, STATE, rings};
+use super::state::{Rings, STATE, rings};
 use crate::{keyword, sinks, sys};
 use std::cell::RefCell;
 use std::os::fd::RawFd;

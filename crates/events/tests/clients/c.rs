@@ -149,11 +149,11 @@ fn traceparents(program: &Path) {
         format!("{later}-{}", "x".repeat(513 - 56)),
         format!("{later}-{}", "x".repeat(1 << 20)),
     ];
-    let told = |text: &String| match text.parse::<Traceparent>() {
+    let parsed = |text: &String| match text.parse::<Traceparent>() {
         Ok(read) => format!("{} {read}\n", read.unit()),
         Err(_) => "none\n".to_owned(),
     };
-    let expected: String = right.iter().chain(&wrong).map(told).collect();
+    let expected: String = right.iter().chain(&wrong).map(parsed).collect();
     assert!(expected.starts_with(&format!("{} {printed}\n", 0x33e5_8050_75a0_02ad_i64)));
     assert_eq!(expected.matches("none").count(), wrong.len());
     let input = program.with_extension("input");
@@ -235,14 +235,14 @@ fn kills(program: &Path, tape: &Path) {
 fn floods(program: &Path, tape: &Path) {
     let [recorded, lost, _] = totals(&run(program, "flood", &format!("file:{}", tape.display())));
     assert_eq!(recorded + lost, 1_000_000);
-    let (mut told, mut sent) = (0, 0);
+    let (mut reported, mut sent) = (0, 0);
     for event in read_tape(tape) {
         match event.keyword.as_str() {
-            "EVENTS_LOST" => told += event.numbers()[0] as u64,
+            "EVENTS_LOST" => reported += event.numbers()[0] as u64,
             _ => sent += 1,
         }
     }
-    assert_eq!((sent, told), (recorded, lost));
+    assert_eq!((sent, reported), (recorded, lost));
     let [recorded, lost, fault] = totals(&run(program, "threads", "text:/dev/full"));
     assert_eq!((recorded, lost), (0, 10_000));
     assert_ne!(fault, 0);

@@ -1,10 +1,10 @@
 //! Files that clients in other languages wrote, as this crate reads them.
 
 use stackline_events::text::Events;
-use stackline_events::{Tape, Value};
+use stackline_events::{EventLog, Value};
 use std::path::Path;
 
-/// An event that needs no tape any more.
+/// An event that needs no event log any more.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) keyword: String,
@@ -23,11 +23,11 @@ impl Event {
     }
 }
 
-/// Every event of a tape, which ends with its last whole record.
+/// Every event of an event log, which ends with its last whole record.
 pub(crate) fn read_tape(path: &Path) -> Vec<Event> {
     let bytes = std::fs::read(path).unwrap();
-    assert_eq!(stackline_events::tape::whole(&bytes[..]).unwrap(), Some(bytes.len() as u64), "all of it is whole");
-    let tape = Tape::from_bytes(bytes);
+    assert_eq!(stackline_events::event_log::whole(&bytes[..]).unwrap(), Some(bytes.len() as u64), "all of it is whole");
+    let tape = EventLog::from_bytes(bytes);
     let event = |record: stackline_events::Record<'_>| {
         let data = record.values.iter().map(ToString::to_string).collect();
         Event { keyword: record.keyword.into(), host: record.host.into(), at_ns: record.at_ns, data }
@@ -35,7 +35,7 @@ pub(crate) fn read_tape(path: &Path) -> Vec<Event> {
     tape.records().map(event).collect()
 }
 
-/// Every event of a tape; the text of the same program holds the same.
+/// Every event of an event log; the text of the same program holds the same.
 pub(crate) fn events(tape: &Path, text: &Path) -> Vec<Event> {
     let events = read_tape(tape);
     let text = std::io::BufReader::new(std::fs::File::open(text).unwrap());

@@ -23,13 +23,13 @@ fn its_bytes_are_the_tape_it_describes() {
     let bytes: Vec<u8> = lines
         .flat_map(|line| line.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect::<Vec<_>>())
         .collect();
-    let mut expected = stackline_events::Tape::default();
+    let mut expected = stackline_events::EventLog::default();
     expected.host("khons");
     // Nothing else of this process has a number yet, so it is the first.
     let send = stackline_events::keyword::intern("APP_SEND");
     let values = [7_i64.into(), stackline_events::Value::Absent, "hi".into()];
     expected.push(send, 5, &values);
-    let tape = stackline_events::Tape::from_bytes(bytes);
+    let tape = stackline_events::EventLog::from_bytes(bytes);
     assert_eq!(tape.records().collect::<Vec<_>>(), expected.records().collect::<Vec<_>>());
     assert_eq!(tape.bytes(), expected.bytes());
 }

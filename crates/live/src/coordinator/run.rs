@@ -1,17 +1,17 @@
-//! One run: responders listen, initiators connect and stand at the gate, loads start, the measured go; nothing is said
+//! One run: responders listen, initiators connect and wait at the barrier, loads start, the measured go; nothing is said
 //! until the clocks have stopped.
 
 use super::{ANSWER, Coordinator, LOCAL_INITIATOR, LOCAL_RESPONDER, LOOK, silent};
 use crate::control::{FromAgent, Task, ToAgent};
-use crate::fault::{Blame, Fault, Result};
+use crate::error::{Blame, Error, Result};
 use crate::launch::Agent;
 use crate::stacks;
 use stackline_core::catalogue::OptionValue;
-use stackline_core::course::Turn;
 use stackline_core::plan::{Access, Composer, Measurement, Part, Stack};
 use stackline_core::program::{Call, Side};
 use stackline_core::random::Seed;
 use stackline_core::record::RunRecord;
+use stackline_core::schedule::ScheduledRun;
 use stackline_endpoint::observation::SideObservation;
 use stackline_endpoint::records::{Run, records};
 use stackline_endpoint::{self as endpoint};
@@ -26,7 +26,7 @@ const SETTLE: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_secs(10);
 /// What responders may take after the initiators are done.
 const FINISH: Duration = Duration::from_secs(10);
-/// What a loop may take to end by itself once it is told to.
+/// What a loop may take to end by itself once it is stopped.
 const CLEAN_END: Duration = Duration::from_millis(300);
 /// A measurement without a time limit takes the time it takes.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
@@ -34,7 +34,7 @@ const FOREVER: Duration = Duration::from_secs(1 << 30);
 const LOAD_NICE: i32 = 10;
 
 /// A job of the present run.
-struct Placed {
+struct RunningJob {
     host: String,
     part: usize,
     side: Side,
@@ -43,24 +43,24 @@ struct Placed {
     ending: bool,
 }
 
-type Jobs = BTreeMap<u64, Placed>;
+type Jobs = BTreeMap<u64, RunningJob>;
 
 impl Coordinator<'_> {
     /// Makes one run: one record a part.
     ///
     /// # Errors
-    /// A [`Fault`] that names the measurement.
-    pub fn make(&mut self, turn: &Turn<'_>) -> Result<Vec<RunRecord>> {
+    /// An [`Error`] that names the measurement.
+    pub fn make(&mut self, turn: &ScheduledRun<'_>) -> Result<Vec<RunRecord>> {
         let mut jobs = Jobs::new();
         let measurement = turn.measurement;
-        if let Err(fault) = self.carry_out(measurement, turn.seed, &mut jobs) {
-            return Err(match self.explain(fault, &mut jobs) {
-                fault if fault.blame == Blame::Interrupted => fault,
-                fault => fault.within(&format!("line {}: {}", measurement.line, measurement.text)),
+        if let Err(error) = self.carry_out(measurement, turn.seed, &mut jobs) {
+            return Err(match self.explain(error, &mut jobs) {
+                error if error.blame == Blame::Interrupted => error,
+                error => error.within(&format!("line {}: {}", measurement.line, measurement.text)),
             });
         }
         let run = Run { measurement, index: turn.index, run: turn.run, warmup: !turn.counted };
-        let observed = |placed: Placed| Some((placed.part, placed.side, placed.observed?));
+        let observed = |running: RunningJob| Some((running.part, running.side, running.observed?));
         Ok(records(&run, jobs.into_values().filter_map(observed)))
     }
 
@@ -77,17 +77,17 @@ impl Coordinator<'_> {
         self.go(&measured, jobs)?;
         let patience = measurement.time_limit.map_or(FOREVER, |limit| Duration::from_nanos(limit.0) + GRACE);
         if !self.until_done(jobs, patience, |job| job.side == Side::Responder || job.background)? {
-            return Err(Fault::measurement("the run did not end with its time limit")
+            return Err(Error::measurement("the run did not end with its time limit")
                 .hint("data units so large, or a path so slow, that the last one is still on its way"));
         }
         self.finish(measurement, jobs)
     }
 
-    /// Loads and responders that loop are told to end; the others end by themselves.
+    /// Loads and responders that loop are stopped; the others end by themselves.
     fn finish(&mut self, measurement: &Measurement, jobs: &mut Jobs) -> Result<()> {
         let loops = measurement.time_limit.is_some() || jobs.values().any(|job| job.background);
         self.end(jobs, false, |job| job.background)?;
-        // A clean end first: a sender that saw its limit tells its peer.
+        // A clean end first: a sender that reached its limit informs its peer.
         if self.until_done(jobs, if loops { CLEAN_END } else { FINISH }, |_| false)? {
             return Ok(());
         }
@@ -95,8 +95,8 @@ impl Coordinator<'_> {
         if self.until_done(jobs, FINISH, |_| false)? { Ok(()) } else { Err(silent()) }
     }
 
-    /// Tells jobs to end; what goes wrong in a load from then on is no failure.
-    fn end(&mut self, jobs: &mut Jobs, now: bool, which: impl Fn(&Placed) -> bool) -> Result<()> {
+    /// Stops jobs; what goes wrong in a load from then on is no failure.
+    fn end(&mut self, jobs: &mut Jobs, now: bool, which: impl Fn(&RunningJob) -> bool) -> Result<()> {
         for (id, job) in jobs.iter_mut().filter(|(_, job)| job.observed.is_none() && which(job)) {
             job.ending = true;
             self.send(&job.host, &ToAgent::End { job: *id, now })?;
@@ -104,7 +104,7 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    /// Responders listen, then initiators connect; returns when the initiators stand at the gate.
+    /// Responders listen, then initiators connect; returns when the initiators wait at the barrier.
     fn prepare(
         &mut self,
         measurement: &Measurement,
@@ -154,7 +154,7 @@ impl Coordinator<'_> {
         self.next_job += 1;
         jobs.insert(
             self.next_job,
-            Placed { host: host.to_string(), part, side, background, observed: None, ending: false },
+            RunningJob { host: host.to_string(), part, side, background, observed: None, ending: false },
         );
         self.next_job
     }
@@ -182,7 +182,7 @@ impl Coordinator<'_> {
         self.hosts.get(host).and_then(|h| h.cpu)
     }
 
-    /// `host:port` for every port, as seen from the initiator's host.
+    /// `host:port` for every port, as the initiator's host reaches it.
     fn reachable(&self, from: &str, to: &str, ports: &[String]) -> Vec<String> {
         let written = self.written_address(to);
         let of_ssh = self.agents.get(to).and_then(Agent::destination);
@@ -226,8 +226,13 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Waits until every job but the excused has told its outcome; false when that takes longer than `patience`.
-    fn until_done(&mut self, jobs: &mut Jobs, patience: Duration, excused: impl Fn(&Placed) -> bool) -> Result<bool> {
+    /// Waits until every job but the excused has reported its outcome; false when that takes longer than `patience`.
+    fn until_done(
+        &mut self,
+        jobs: &mut Jobs,
+        patience: Duration,
+        excused: impl Fn(&RunningJob) -> bool,
+    ) -> Result<bool> {
         let until = Instant::now() + patience;
         while jobs.values().any(|job| job.observed.is_none() && !excused(job)) {
             match self.receive(until)? {
@@ -238,15 +243,15 @@ impl Coordinator<'_> {
         Ok(true)
     }
 
-    /// Ends a run that failed. Its jobs tell how they ended; an agent that is dead explains a peer that vanished or is not
+    /// Ends a run that failed. Its jobs report how they ended; an agent that is dead explains a peer that vanished or is not
     /// there, and so does a job that could not go on.
-    fn explain(&mut self, fault: Fault, jobs: &mut Jobs) -> Fault {
+    fn explain(&mut self, error: Error, jobs: &mut Jobs) -> Error {
         self.abandon(jobs);
-        if self.bereft || !matches!(fault.blame, Blame::Measurement | Blame::Environment) {
-            return fault;
+        if self.bereft || !matches!(error.blame, Blame::Measurement | Blame::Environment) {
+            return error;
         }
         let until = Instant::now() + FINISH;
-        let mut best = fault;
+        let mut best = error;
         while jobs.values().any(|job| job.observed.is_none()) {
             match self.receive(until) {
                 Ok(Some((_, message))) => {
@@ -264,7 +269,7 @@ impl Coordinator<'_> {
         best
     }
 
-    /// Tells every agent of a failed run to end its jobs.
+    /// Makes every agent of a failed run end its jobs.
     fn abandon(&mut self, jobs: &Jobs) {
         for (id, job) in jobs {
             // An agent that is gone has no jobs left to end.
@@ -286,21 +291,21 @@ fn listens_at(stack: &Stack, port: Option<u16>) -> Stack {
 fn note(jobs: &mut Jobs, message: FromAgent) -> Result<()> {
     match message {
         FromAgent::Done { job, observed } => {
-            if let Some(placed) = jobs.get_mut(&job) {
-                placed.observed = Some(*observed);
+            if let Some(running) = jobs.get_mut(&job) {
+                running.observed = Some(*observed);
             }
             Ok(())
         }
-        // News of a job of an earlier run says nothing about this one.
-        FromAgent::Failed { job, fault } => match jobs.get_mut(&job) {
+        // An event of a job of an earlier run says nothing about this one.
+        FromAgent::Failed { job, error } => match jobs.get_mut(&job) {
             // Its peer may have ended a moment earlier.
-            Some(placed) if placed.ending && placed.background => {
-                placed.observed = Some(SideObservation::default());
+            Some(running) if running.ending && running.background => {
+                running.observed = Some(SideObservation::default());
                 Ok(())
             }
-            Some(placed) => {
-                placed.observed = Some(SideObservation::default());
-                Err(fault.within(&side_name(placed)))
+            Some(running) => {
+                running.observed = Some(SideObservation::default());
+                Err(error.within(&side_name(running)))
             }
             None => Ok(()),
         },
@@ -308,15 +313,15 @@ fn note(jobs: &mut Jobs, message: FromAgent) -> Result<()> {
     }
 }
 
-fn side_name(placed: &Placed) -> String {
-    let side = if placed.side == Side::Initiator { "initiator" } else { "responder" };
-    if placed.host.starts_with('(') { side.to_string() } else { format!("{side} on {}", placed.host) }
+fn side_name(running: &RunningJob) -> String {
+    let side = if running.side == Side::Initiator { "initiator" } else { "responder" };
+    if running.host.starts_with('(') { side.to_string() } else { format!("{side} on {}", running.host) }
 }
 
 /// 16 random bytes, the top bit of the eighth set so that no datagram's number looks like it.
 fn token() -> Result<Token> {
     let mut token = Token::default();
-    getrandom::fill(&mut token).map_err(|e| Fault::environment(format!("the system gives no random bytes: {e}")))?;
+    getrandom::fill(&mut token).map_err(|e| Error::environment(format!("the system gives no random bytes: {e}")))?;
     token[7] |= 0x80;
     Ok(token)
 }

@@ -4,12 +4,12 @@
 use super::{Coordinator, LOCAL_INITIATOR, LOCAL_RESPONDER};
 use crate::clock;
 use crate::control::{FromAgent, MOST_TAPES, Recorded, ToAgent};
-use crate::fault::{Fault, Result};
-use stackline_core::course::Turn;
+use crate::error::{Error, Result};
 use stackline_core::offset::{Offset, delay_ns};
 use stackline_core::record::RunRecord;
+use stackline_core::schedule::ScheduledRun;
 use stackline_core::trace::{Clock, Exchange, HostTrace, UNNAMED};
-use stackline_events::{Tape, clock as events};
+use stackline_events::{EventLog, clock as events};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ const ENOUGH: u32 = 64;
 const MOST_BYTES: u64 = MOST_TAPES + (1 << 30);
 
 /// Takes tapes of hosts, by name.
-pub type Keep<'k> = dyn FnMut(&str, &Tape) -> std::result::Result<(), String> + 'k;
+pub type Keep<'k> = dyn FnMut(&str, &EventLog) -> std::result::Result<(), String> + 'k;
 
 /// What is known of a traced run beside its events.
 #[derive(Clone, Debug, Default)]
@@ -43,17 +43,17 @@ pub(super) struct HostClock {
     /// It is the coordinator's own; how far readings of it may be apart, ns.
     same: Option<u64>,
     offset: Offset,
-    /// Exchanges since they were last told.
+    /// Exchanges since the last report.
     fresh: Vec<Exchange>,
 }
 
-/// Questions about clocks that are asked while a run goes on, and answered among its news.
+/// Clock queries while a run goes on, answered among its other messages.
 #[derive(Debug, Default)]
 pub(super) struct Asking {
     /// Since when, and when next; nothing between runs.
     times: Option<(Instant, Instant)>,
     hosts: Vec<String>,
-    /// When those were asked that have not answered, by the coordinator's clock, ns.
+    /// When the open queries were sent, by the coordinator's clock, ns.
     open: BTreeMap<String, u64>,
 }
 
@@ -72,16 +72,16 @@ impl Coordinator<'_> {
     /// also when the run failed.
     pub fn make_traced(
         &mut self,
-        turn: &Turn<'_>,
+        turn: &ScheduledRun<'_>,
         (flows, ports): (&[u32], &[u16]),
         keep: &mut Keep<'_>,
     ) -> (Result<Vec<RunRecord>>, Traced) {
         let mut traced = Traced::default();
-        if let Err(fault) = self.compare_clocks(turn) {
-            return (Err(fault), traced);
+        if let Err(error) = self.compare_clocks(turn) {
+            return (Err(error), traced);
         }
-        if let Err(fault) = self.record(turn, &mut traced.hosts) {
-            return (Err(fault), traced);
+        if let Err(error) = self.record(turn, &mut traced.hosts) {
+            return (Err(error), traced);
         }
         traced.span_ns.0 = events::now_ns();
         (self.flows, self.ports) = (flows.to_vec(), ports.to_vec());
@@ -94,11 +94,11 @@ impl Coordinator<'_> {
         let compared = self.compare_clocks(turn);
         for host in names(turn) {
             let trace = traced.hosts.entry(shown(&host).to_owned()).or_default();
-            if let Err(fault) = self.take_over(&host, trace, keep, &mut traced.unkept) {
-                trace.absent.insert("events".into(), fault.message);
+            if let Err(error) = self.take_over(&host, trace, keep, &mut traced.unkept) {
+                trace.absent.insert("events".into(), error.message);
             }
             if let Some(clock) = self.clocks.get_mut(&host) {
-                trace.clock = clock.told(&trace.clock);
+                trace.clock = clock.report(&trace.clock);
             }
         }
         self.taking = false;
@@ -112,14 +112,14 @@ impl Coordinator<'_> {
         self.clocks.iter().find(|(_, clock)| clock.same.is_some()).map(|(name, _)| shown(name))
     }
 
-    fn record(&mut self, turn: &Turn<'_>, traces: &mut BTreeMap<String, HostTrace>) -> Result<()> {
+    fn record(&mut self, turn: &ScheduledRun<'_>, traces: &mut BTreeMap<String, HostTrace>) -> Result<()> {
         let mut watched: BTreeMap<String, String> = BTreeMap::new();
         for host in names(turn) {
             let network = self.hellos.get(&host).and_then(|hello| hello.network.clone());
             let other = network.as_ref().and_then(|network| watched.get(network)).cloned();
             let trace = traces.entry(shown(&host).to_owned()).or_default();
             if let Some(other) = &other {
-                let reason = format!("it is the machine of {other}, whose monitors are its too");
+                let reason = format!("it shares a machine with {other}, whose monitors cover both");
                 trace.absent.insert("monitors".into(), reason);
             } else if let Some(network) = network {
                 watched.insert(network, shown(&host).to_owned());
@@ -152,10 +152,10 @@ impl Coordinator<'_> {
             }
             taken += bytes.len() as u64;
             if taken > MOST_BYTES {
-                return Err(Fault::measurement(format!("the agent of host {host} hands over events without end")));
+                return Err(Error::measurement(format!("the agent of host {host} sends events without end")));
             }
             if unkept.is_none() {
-                *unkept = keep(shown(host), &Tape::from_bytes(bytes)).err();
+                *unkept = keep(shown(host), &EventLog::from_bytes(bytes)).err();
             }
         }
         let Recorded { recorded, lost, stamp_error_ns, cost_s, absent, notes, kernel } = recorded;
@@ -169,8 +169,8 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    /// Asks every host of a run what time it is, unless its clock is ours.
-    fn compare_clocks(&mut self, turn: &Turn<'_>) -> Result<()> {
+    /// Queries the clock of every host of a run, unless it is ours.
+    fn compare_clocks(&mut self, turn: &ScheduledRun<'_>) -> Result<()> {
         for host in names(turn) {
             if !self.clocks.contains_key(&host) {
                 let met = self.meet(&host)?;
@@ -193,14 +193,14 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    fn begin_asking(&mut self, turn: &Turn<'_>) {
+    fn begin_asking(&mut self, turn: &ScheduledRun<'_>) {
         let now = Instant::now();
         let other = |host: &String| self.clocks.get(host).is_some_and(|clock| clock.same.is_none());
         self.asking.hosts = names(turn).into_iter().filter(other).collect();
         self.asking.times = Some((now, now + EVERY));
     }
 
-    /// Asks what time it is where it is due.
+    /// Sends the clock queries that are due.
     pub(super) fn ask_clocks(&mut self) -> Result<()> {
         let now = Instant::now();
         let Some((begun, next)) = &mut self.asking.times else { return Ok(()) };
@@ -217,7 +217,7 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    /// Whether a message is the answer to such a question, which is taken then. A host answers in the order it was asked.
+    /// Whether a message answers such a query, which is taken then. A host answers in the order of the queries.
     pub(super) fn is_clock_told(&mut self, host: &str, message: &FromAgent) -> bool {
         let FromAgent::Clock { heard_ns, answered_ns, returned_ns } = *message else { return false };
         let Some(asked_ns) = self.asking.open.remove(host) else { return false };
@@ -256,8 +256,8 @@ impl HostClock {
         }
     }
 
-    /// The clock as it is told: `read` has what the agent said of its kernel, and how far its stamps may be off.
-    fn told(&mut self, read: &Clock) -> Clock {
+    /// The clock as it is reported: `read` is what the agent reported of its kernel, and how far its stamps may be off.
+    fn report(&mut self, read: &Clock) -> Clock {
         let clock = match self.same {
             Some(error_ns) => Clock { error_ns: Some(error_ns), ..Clock::default() },
             None => self.offset.clock().unwrap_or_default(),
@@ -268,7 +268,7 @@ impl HostClock {
 }
 
 /// The agents that a run needs.
-fn names(turn: &Turn<'_>) -> BTreeSet<String> {
+fn names(turn: &ScheduledRun<'_>) -> BTreeSet<String> {
     let buffers = turn.measurement.parts.iter().flat_map(|part| {
         [part.from.as_deref().unwrap_or(LOCAL_INITIATOR), part.to.as_deref().unwrap_or(LOCAL_RESPONDER)]
     });

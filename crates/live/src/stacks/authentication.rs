@@ -3,7 +3,7 @@
 //! Connections prove themselves side by side, so that a stranger who says nothing keeps nobody waiting.
 
 use crate::buffers::Buffers;
-use crate::fault::{self, Result};
+use crate::error::{self, Result};
 use crate::sys::socket::{self, RecvFlags};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -38,7 +38,7 @@ enum Shown {
 
 impl Newcomer {
     /// Takes what it has sent, and nothing after its token.
-    fn look(&mut self, token: &Token) -> Shown {
+    fn inspect(&mut self, token: &Token) -> Shown {
         match socket::receive(self.socket.as_fd(), &mut self.token[self.have..], RecvFlags::DONTWAIT) {
             Ok(0) => Shown::Stranger,
             Ok(n) => {
@@ -88,7 +88,7 @@ impl Newcomers {
     fn proven(&mut self, token: &Token) -> Option<Newcomer> {
         let mut index = 0;
         while let Some(newcomer) = self.0.get_mut(index) {
-            match newcomer.look(token) {
+            match newcomer.inspect(token) {
                 Shown::All => {
                     self.0.drain(..index);
                     return Some(self.0.remove(0));
@@ -112,7 +112,7 @@ fn wait(listener: &Socket, newcomers: &[Newcomer], buffers: &Buffers) -> Result<
     match poll(&mut watched, timeout) {
         Ok(_) => Ok(()),
         Err(Errno::EINTR) => buffers.flags.interrupted(),
-        Err(error) => Err(fault::io("poll", &error.into())),
+        Err(error) => Err(error::io("poll", &error.into())),
     }
 }
 
@@ -125,6 +125,6 @@ fn waiting(listener: &Socket) -> Result<Option<(Socket, SockAddr)>> {
     match listener.accept() {
         Ok(accepted) => Ok(Some(accepted)),
         Err(e) if matches!(e.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => Ok(None),
-        Err(error) => Err(fault::io("accept", &error)),
+        Err(error) => Err(error::io("accept", &error)),
     }
 }

@@ -8,7 +8,7 @@
 use super::ip;
 use super::stream::Receive;
 use crate::buffers::{Buffers, READ_BYTES};
-use crate::fault::{self, Fault, Result};
+use crate::error::{self, Error, Result};
 use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol, vanished};
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
@@ -18,7 +18,7 @@ use stackline_proto::blast::negotiation::PARAMETERS_BYTES;
 use stackline_proto::blast::stack;
 use stackline_transfer::carrier::{Carrier, LONGEST_HEAD};
 use stackline_transfer::frames::{self, Frames, Unusable};
-use stackline_transfer::{Channel, Error, Interrupt, Key, Options, TAIL, Waiting, udp};
+use stackline_transfer::{self as transfer, Channel, Interrupt, Key, Options, TAIL, Waiting, udp};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -44,7 +44,7 @@ impl Protocol for Blast {
             return Ok(Box::new(FrameListener::new(parameters, self.0.name)?));
         }
         let address = SocketAddr::new(parameters.bind, ip::port(parameters)?);
-        let listener = stackline_transfer::Listener::bind(address, &options(parameters)?).map_err(fault)?;
+        let listener = transfer::Listener::bind(address, &options(parameters)?).map_err(from_transfer)?;
         Ok(Box::new(BlastListener { listener, name: self.0.name }))
     }
 
@@ -53,7 +53,7 @@ impl Protocol for Blast {
             return Ok(Box::new(FrameConnector::new(parameters, address, self.0.name)?));
         }
         let found = ip::resolve(address)?.as_socket();
-        let peer = found.ok_or_else(|| Fault::environment(format!("{address} is no address of a host")))?;
+        let peer = found.ok_or_else(|| Error::environment(format!("{address} is not the address of a host")))?;
         Ok(Box::new(BlastConnector {
             peer,
             options: options(parameters)?,
@@ -63,12 +63,12 @@ impl Protocol for Blast {
     }
 }
 
-/// What the channel is asked for; what the path decides stays open. Where it is sealed, the token is the secret that keys are
+/// The channel's options; what the path decides stays open. Where it is sealed, the token is the secret that keys are
 /// made from, and what is shown of it is derived: it never travels.
 fn options(parameters: &ConnectParameters) -> Result<Options> {
     let stack = &parameters.stack;
     let machine = stack::options(stack, 0, 0).map_err(|what| {
-        Fault::input(what).hint("leave the option out, or see `stackline stacks` for what the stack can do")
+        Error::input(what).hint("leave the option out, or see `stackline stacks` for what the stack can do")
     })?;
     let spins = Receive::of(stack) == Receive::Spin;
     let buffer = machine.buffer.saturating_mul(2).clamp(udp::Options::new().receive_buffer as u64, 1 << 30);
@@ -88,7 +88,7 @@ fn interrupt(buffers: &Buffers) -> Interrupt {
 }
 
 struct BlastListener {
-    listener: stackline_transfer::Listener,
+    listener: transfer::Listener,
     name: &'static str,
 }
 
@@ -99,7 +99,7 @@ impl Listener for BlastListener {
 
     fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
         self.listener.interrupted_by(interrupt(buffers));
-        let channel = self.listener.accept().map_err(fault)?;
+        let channel = self.listener.accept().map_err(from_transfer)?;
         Ok(Box::new(TracedConnection::new(channel, self.name)))
     }
 }
@@ -115,9 +115,9 @@ impl Connector for BlastConnector {
     fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
         self.options.interrupt = Some(interrupt(buffers));
         let channel = Channel::connect(self.peer, &self.options).map_err(|error| match error {
-            Error::Gone => ip::unreachable(&self.shown, &io::ErrorKind::ConnectionRefused.into()),
-            Error::Silent(_) => ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into()),
-            error => fault(error),
+            transfer::Error::Gone => ip::unreachable(&self.shown, &io::ErrorKind::ConnectionRefused.into()),
+            transfer::Error::Silent(_) => ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into()),
+            error => from_transfer(error),
         })?;
         Ok(Box::new(TracedConnection::new(channel, self.name)))
     }
@@ -132,10 +132,10 @@ fn interface(stack: &Stack) -> &str {
 }
 
 /// Why there are no frames here.
-fn unusable(error: &io::Error) -> Fault {
+fn unusable(error: &io::Error) -> Error {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Unusable>()) {
-        Some(why) => Fault::environment(why.message.clone()).hint(why.hint),
-        None => fault::io("opening a packet socket", error),
+        Some(why) => Error::environment(why.message.clone()).hint(why.hint),
+        None => error::io("opening a packet socket", error),
     }
 }
 
@@ -155,7 +155,7 @@ impl FrameListener {
         let options = options(parameters)?;
         // Replicas and runs keep out of each other's way: who opens a connection is heard by all of them.
         let first =
-            getrandom::u32().map_err(|e| Fault::environment(format!("this host gives no random bytes: {e}")))?;
+            getrandom::u32().map_err(|e| Error::environment(format!("this host gives no random bytes: {e}")))?;
         let interface = interface(&parameters.stack).to_string();
         let next = hears(&interface, first, &options)?;
         Ok(Self { interface, options, first, number: first, next, name })
@@ -185,7 +185,7 @@ impl Listener for FrameListener {
         self.options.interrupt = Some(interrupt(buffers));
         self.number = self.number.wrapping_add(1);
         let carrier = std::mem::replace(&mut self.next, hears(&self.interface, self.number, &self.options)?);
-        let channel = Channel::answer(carrier, &self.options).map_err(fault)?;
+        let channel = Channel::answer(carrier, &self.options).map_err(from_transfer)?;
         Ok(Box::new(TracedConnection::new(channel, self.name)))
     }
 }
@@ -201,7 +201,7 @@ struct FrameConnector {
 impl FrameConnector {
     fn new(parameters: &ConnectParameters, address: &str, name: &'static str) -> Result<Self> {
         let number = address.rsplit(':').next().and_then(|number| number.parse().ok());
-        let number = number.ok_or_else(|| Fault::environment(format!("{address} names no connection on a network")))?;
+        let number = number.ok_or_else(|| Error::environment(format!("{address} names no connection on a network")))?;
         Ok(Self { interface: interface(&parameters.stack).to_string(), options: options(parameters)?, number, name })
     }
 }
@@ -213,10 +213,12 @@ impl Connector for FrameConnector {
         self.number = self.number.wrapping_add(1);
         let carrier = Frames::connect(&self.interface, frames_of(&self.options)).map_err(|error| unusable(&error))?;
         let channel = Channel::connect_over(carrier, &self.options).map_err(|error| match error {
-            Error::Silent(_) => Fault::environment(format!("nobody answers on the interface {}", self.interface)).hint(
-                "raw Ethernet reaches hosts of the same network only; the option `interface` names the way there",
-            ),
-            error => fault(error),
+            transfer::Error::Silent(_) => {
+                Error::environment(format!("nobody answers on the interface {}", self.interface)).hint(
+                    "raw Ethernet reaches hosts of the same network only; the option `interface` names the way there",
+                )
+            }
+            error => from_transfer(error),
         })?;
         Ok(Box::new(TracedConnection::new(channel, self.name)))
     }
@@ -241,8 +243,8 @@ impl<C: Carrier> TracedConnection<C> {
         while done < times && !(times > 1 && buffers.flags.limit()) {
             let units = at_once.min(times - done);
             let piece =
-                buffers.source.outgoing(bytes * units as usize).map_err(|e| fault::io("reading the source", &e))?;
-            self.channel.send(piece).map_err(fault)?;
+                buffers.source.outgoing(bytes * units as usize).map_err(|e| error::io("reading the source", &e))?;
+            self.channel.send(piece).map_err(from_transfer)?;
             done += units;
         }
         Ok(done)
@@ -251,14 +253,14 @@ impl<C: Carrier> TracedConnection<C> {
     /// Takes bytes of the stream to where they are kept; how many came.
     fn take(&mut self, wanted: u64, buffers: &mut Buffers) -> Result<u64> {
         if let Some(round) = buffers.destination.round(READ_BYTES, TAIL) {
-            return self.channel.receive_round(round, wanted).map_err(fault);
+            return self.channel.receive_round(round, wanted).map_err(from_transfer);
         }
         let mut have = 0;
         while have < wanted {
             let room = buffers.room(usize::try_from(wanted - have).unwrap_or(usize::MAX));
             let most = room.len();
-            let got = self.channel.receive_into(room).map_err(fault)?;
-            buffers.arrived(got).map_err(|e| fault::io("writing the destination", &e))?;
+            let got = self.channel.receive_into(room).map_err(from_transfer)?;
+            buffers.arrived(got).map_err(|e| error::io("writing the destination", &e))?;
             have += got as u64;
             if got < most {
                 break;
@@ -277,7 +279,7 @@ impl<C: Carrier> Connection for TracedConnection<C> {
         if stop() {
             return Ok(0);
         }
-        let sent = self.channel.send_round(round, unit.saturating_mul(times), unit, stop).map_err(fault)?;
+        let sent = self.channel.send_round(round, unit.saturating_mul(times), unit, stop).map_err(from_transfer)?;
         Ok(sent / unit)
     }
 
@@ -293,15 +295,15 @@ impl<C: Carrier> Connection for TracedConnection<C> {
 
     fn start_bulk(&mut self, way: Bulk, _: &mut Buffers) -> Result<()> {
         match way {
-            Bulk::Get => self.channel.send(&[1]).map_err(fault),
+            Bulk::Get => self.channel.send(&[1]).map_err(from_transfer),
             Bulk::Put => Ok(()),
         }
     }
 
     fn await_start_bulk(&mut self, way: Bulk, _: &mut Buffers) -> Result<bool> {
         match way {
-            Bulk::Get => Ok(self.channel.receive_into(&mut [0]).map_err(fault)? == 1),
-            Bulk::Put => self.channel.await_data().map_err(fault),
+            Bulk::Get => Ok(self.channel.receive_into(&mut [0]).map_err(from_transfer)? == 1),
+            Bulk::Put => self.channel.await_data().map_err(from_transfer),
         }
     }
 
@@ -314,19 +316,19 @@ impl<C: Carrier> Connection for TracedConnection<C> {
     }
 
     fn end_stream(&mut self, _: &mut Buffers) -> Result<()> {
-        if std::mem::replace(&mut self.finished, true) { Ok(()) } else { self.channel.finish().map_err(fault) }
+        if std::mem::replace(&mut self.finished, true) { Ok(()) } else { self.channel.finish().map_err(from_transfer) }
     }
 
     fn disconnect(self: Box<Self>, _: &mut Buffers) -> Result<()> {
-        self.channel.close().map_err(fault)
+        self.channel.close().map_err(from_transfer)
     }
 
     fn await_disconnect(&mut self, _: &mut Buffers) -> Result<()> {
         match self.channel.await_close() {
             // A peer that is gone has certainly disconnected.
-            Ok(true) | Err(Error::Gone) => Ok(()),
-            Ok(false) => Err(Fault::measurement("the peer sent data after the last data unit")),
-            Err(error) => Err(fault(error)),
+            Ok(true) | Err(transfer::Error::Gone) => Ok(()),
+            Ok(false) => Err(Error::measurement("the peer sent data after the last data unit")),
+            Err(error) => Err(from_transfer(error)),
         }
     }
 
@@ -378,21 +380,23 @@ impl<C: Carrier> Connection for TracedConnection<C> {
         }
         if facts.connection.received.violations > 0 {
             let n = facts.connection.received.violations;
-            notes.push(format!("{n} packets broke what was agreed and were dropped"));
+            notes.push(format!("{n} packets violated the negotiated parameters and were dropped"));
         }
         notes
     }
 }
 
 /// What a channel's error means for the run.
-fn fault(error: Error) -> Fault {
+fn from_transfer(error: transfer::Error) -> Error {
     match error {
-        Error::Gone | Error::Closed => vanished("while data was on its way"),
-        Error::Interrupted => Fault::interrupted(),
-        Error::Options(what) => Fault::input(what),
-        Error::Io(what, error) => fault::io(what, &error),
-        Error::Silent(patience) => Fault::measurement(format!("the peer has said nothing for {patience}"))
-            .hint("its procedure was busy elsewhere for so long (raise the option `patience`), or the path is gone"),
-        error => Fault::measurement(error.to_string()),
+        transfer::Error::Gone | transfer::Error::Closed => vanished("while data was on its way"),
+        transfer::Error::Interrupted => Error::interrupted(),
+        transfer::Error::Options(what) => Error::input(what),
+        transfer::Error::Io(what, error) => error::io(what, &error),
+        transfer::Error::Silent(patience) => {
+            Error::measurement(format!("nothing arrived from the peer for {patience}"))
+                .hint("its procedure was busy elsewhere for so long (raise the option `patience`), or the path is gone")
+        }
+        error => Error::measurement(error.to_string()),
     }
 }

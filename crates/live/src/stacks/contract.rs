@@ -4,7 +4,7 @@
 //! queue, allocation or copy.
 
 use crate::buffers::Buffers;
-use crate::fault::{Fault, Result};
+use crate::error::{Error, Result};
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
 use stackline_core::record::{Losses, Transport};
@@ -36,12 +36,12 @@ pub trait Protocol: Sync {
     /// Opens the responder's end.
     ///
     /// # Errors
-    /// A [`Fault`] when the system refuses.
+    /// An [`Error`] when the system refuses.
     fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>>;
     /// Prepares the initiator's end; `address` is the listener's.
     ///
     /// # Errors
-    /// A [`Fault`] when the address makes no sense.
+    /// An [`Error`] when the address makes no sense.
     fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>>;
 }
 
@@ -52,7 +52,7 @@ pub trait Listener: Send {
     /// `AwaitConnectIndication`.
     ///
     /// # Errors
-    /// A [`Fault`]; strangers are turned away and are no error.
+    /// An [`Error`]; strangers are turned away and are no error.
     fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>>;
 }
 
@@ -61,7 +61,7 @@ pub trait Connector: Send {
     /// `ConnectRequest`.
     ///
     /// # Errors
-    /// A [`Fault`] when nobody answers or the peer refuses.
+    /// An [`Error`] when nobody answers or the peer refuses.
     fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>>;
 }
 
@@ -70,7 +70,7 @@ pub trait Connection: Send {
     /// `DataRequest`, `times` times. Returns how many were sent: fewer when the limit flag came up in between.
     ///
     /// # Errors
-    /// A [`Fault`] when the peer is gone or the job was ended.
+    /// An [`Error`] when the peer is gone or the job was ended.
     fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64>;
     /// `AwaitDataIndication`, `times` times. Returns how many arrived: fewer when the peer ended its stream.
     ///
@@ -137,7 +137,7 @@ pub trait Connection: Send {
     /// # Errors
     /// As for `send`.
     fn await_stop_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<()>;
-    /// Tells the peer that no more data units come, because the limit was reached.
+    /// Informs the peer that no more data units come, because the limit was reached.
     ///
     /// # Errors
     /// As for `send`.
@@ -166,7 +166,7 @@ pub trait Connection: Send {
     fn received_bytes(&self) -> Option<u64> {
         None
     }
-    /// Where in the streams the next data unit goes and comes from, `(sent, taken)`, in bytes; asked only while a run is traced.
+    /// Where in the streams the next data unit goes and comes from, `(sent, taken)`, in bytes; called only while a run is traced.
     fn places(&self) -> Option<(u64, u64)> {
         None
     }
@@ -195,7 +195,7 @@ pub trait Connection: Send {
 }
 
 /// The peer closed or reset the connection at a wrong moment.
-pub(crate) fn vanished(when: &str) -> Fault {
-    Fault::measurement(format!("the peer closed the connection {when}"))
-        .hint("the process at the other end ended early; its own error, if it could still tell one, is the cause")
+pub(crate) fn vanished(when: &str) -> Error {
+    Error::measurement(format!("the peer closed the connection {when}"))
+        .hint("the process at the other end ended early; its own error, if it reported one, is the cause")
 }

@@ -3,7 +3,7 @@
 //! The initiator is the client: every operation of its is a message, every operation of the responder what it does with the
 //! client's next message (`proto::ikp::stack` has the table). Data units are moved one by one; the peer has a data unit when
 //! the operation returns. Where the responder finds a message it does not expect, both sides wait for each other: that is
-//! told, as nothing else would ever happen.
+//! reported, as nothing else would ever happen.
 
 mod initiator;
 mod responder;
@@ -12,13 +12,13 @@ use super::ip;
 use super::stream::Receive;
 use crate::buffers::Buffers;
 use crate::cancel::Flags;
-use crate::fault::{self, Fault, Result};
+use crate::error::{self, Error, Result};
 use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol, vanished};
 use stackline_core::catalogue::StackTable;
 use stackline_proto::datagram::Token;
 use stackline_proto::ikp::Options as Machine;
 use stackline_proto::ikp::stack::{self, Answer, Verb};
-use stackline_transfer::ikp::{Client, Error, Options, Request, Segments, Server};
+use stackline_transfer::ikp::{self, Client, Options, Request, Segments, Server};
 use stackline_transfer::{Interrupt, Waiting};
 use std::collections::BTreeMap;
 use std::io;
@@ -36,9 +36,9 @@ impl Protocol for Ikp {
     fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
         let address = SocketAddr::new(parameters.bind, ip::port(parameters)?);
         let flags = Arc::new(Mutex::new(None));
-        let options = Options { interrupt: Some(asked(&flags)), ..options(parameters)? };
-        let server = Server::bind(address, &options).map_err(fault)?;
-        let port = server.local().map_err(fault)?.port();
+        let options = Options { interrupt: Some(interrupt(&flags)), ..options(parameters)? };
+        let server = Server::bind(address, &options).map_err(from_transfer)?;
+        let port = server.local().map_err(from_transfer)?.port();
         let server = Arc::new(Mutex::new(server));
         Ok(Box::new(IkpListener {
             server,
@@ -52,7 +52,7 @@ impl Protocol for Ikp {
 
     fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>> {
         let found = ip::resolve(address)?.as_socket();
-        let peer = found.ok_or_else(|| Fault::environment(format!("{address} is no address of a host")))?;
+        let peer = found.ok_or_else(|| Error::environment(format!("{address} is not the address of a host")))?;
         Ok(Box::new(IkpConnector {
             peer,
             options: options(parameters)?,
@@ -64,7 +64,7 @@ impl Protocol for Ikp {
 
 fn options(parameters: &ConnectParameters) -> Result<Options> {
     let machine = stack::options(&parameters.stack, 0).map_err(|what| {
-        Fault::input(what).hint("leave the option out, or see `stackline stacks` for what the stack can do")
+        Error::input(what).hint("leave the option out, or see `stackline stacks` for what the stack can do")
     })?;
     let spins = Receive::of(&parameters.stack) == Receive::Spin;
     Ok(Options { waiting: if spins { Waiting::Spin } else { Waiting::Block }, ..Options::new(machine) })
@@ -77,7 +77,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn asked(flags: &Present) -> Interrupt {
+fn interrupt(flags: &Present) -> Interrupt {
     let flags = Arc::clone(flags);
     Interrupt::new(move || lock(&flags).as_ref().is_some_and(|flags| flags.ended()))
 }
@@ -108,12 +108,12 @@ impl Listener for IkpListener {
         *lock(&self.flags) = Some(Arc::clone(&buffers.flags));
         let mut server = lock(&self.server);
         loop {
-            let request = server.receive().map_err(fault)?;
+            let request = server.receive().map_err(from_transfer)?;
             match Verb::read(request.message()) {
                 Some((Verb::Connect, _, token)) if token == self.token => {}
                 // Of the last connection, whose last reply was lost.
                 Some((Verb::Close | Verb::Closing, ..)) if Some(peer_of(&request)) == self.last => {
-                    request.reply(Answer::Done.reply()).map_err(fault)?;
+                    request.reply(Answer::Done.reply()).map_err(from_transfer)?;
                     continue;
                 }
                 // Strangers find nobody.
@@ -121,7 +121,7 @@ impl Listener for IkpListener {
             }
             let peer = peer_of(&request);
             self.last = Some(peer);
-            request.reply(Answer::Done.reply()).map_err(fault)?;
+            request.reply(Answer::Done.reply()).map_err(from_transfer)?;
             return Ok(Box::new(responder::Responder::new(Arc::clone(&self.server), peer, self.machine)));
         }
     }
@@ -138,27 +138,27 @@ impl Connector for IkpConnector {
     fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
         let flags = Arc::clone(&buffers.flags);
         let options = Options { interrupt: Some(Interrupt::new(move || flags.ended())), ..self.options.clone() };
-        let mut client = Client::connect(self.peer, &options).map_err(fault)?;
+        let mut client = Client::connect(self.peer, &options).map_err(from_transfer)?;
         let mut reply = [0; 1];
         match client.send(&Verb::connect(&self.token), Segments::none(), &mut reply) {
             Ok(bytes) if Answer::read(&reply[..bytes]) == Some(Answer::Done) => {}
-            Ok(_) => return Err(Fault::measurement("the peer's first reply makes no sense")),
-            Err(Error::Nobody) => {
+            Ok(_) => return Err(Error::measurement("the peer's first reply is malformed")),
+            Err(ikp::Error::Nobody) => {
                 return Err(ip::unreachable(&self.shown, &io::ErrorKind::ConnectionRefused.into()));
             }
-            Err(Error::Silent(_)) => return Err(ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into())),
-            Err(error) => return Err(fault(error)),
+            Err(ikp::Error::Silent(_)) => return Err(ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into())),
+            Err(error) => return Err(from_transfer(error)),
         }
         Ok(Box::new(initiator::Initiator::new(client)))
     }
 }
 
-fn reading(error: &io::Error) -> Fault {
-    fault::io("reading the source", error)
+fn reading(error: &io::Error) -> Error {
+    error::io("reading the source", error)
 }
 
-fn writing(error: &io::Error) -> Fault {
-    fault::io("writing the destination", error)
+fn writing(error: &io::Error) -> Error {
+    error::io("writing the destination", error)
 }
 
 fn settings(machine: &Machine) -> BTreeMap<String, String> {
@@ -166,14 +166,14 @@ fn settings(machine: &Machine) -> BTreeMap<String, String> {
 }
 
 /// What an error of message passing means for the run.
-fn fault(error: Error) -> Fault {
+fn from_transfer(error: ikp::Error) -> Error {
     match error {
-        Error::Nobody | Error::Gone => vanished("while a message was on its way"),
-        Error::Interrupted => Fault::interrupted(),
-        Error::Packet { .. } => Fault::input(error.to_string()),
-        Error::Io(what, error) => fault::io(what, &error),
-        Error::Silent(patience) => Fault::measurement(format!("the peer has said nothing for {patience}"))
+        ikp::Error::Nobody | ikp::Error::Gone => vanished("while a message was on its way"),
+        ikp::Error::Interrupted => Error::interrupted(),
+        ikp::Error::Packet { .. } => Error::input(error.to_string()),
+        ikp::Error::Io(what, error) => error::io(what, &error),
+        ikp::Error::Silent(patience) => Error::measurement(format!("nothing arrived from the peer for {patience}"))
             .hint("its procedure was busy elsewhere for so long (raise the option `patience`), or the path is gone"),
-        error => Fault::measurement(error.to_string()),
+        error => Error::measurement(error.to_string()),
     }
 }

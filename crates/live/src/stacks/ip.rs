@@ -2,7 +2,7 @@
 
 use super::authentication::Newcomers;
 use crate::buffers::Buffers;
-use crate::fault::{self, Fault, Result};
+use crate::error::{self, Error, Result};
 use crate::stacks::contract::ConnectParameters;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
@@ -19,7 +19,7 @@ pub(crate) fn port(parameters: &ConnectParameters) -> Result<u16> {
     match parameters.stack.number("port") {
         None => Ok(0),
         Some(first) => u16::try_from(first + u64::from(parameters.replica)).map_err(|_| {
-            Fault::input("the ports of all replicas have to be below 65536")
+            Error::input("the ports of all replicas have to be below 65536")
                 .hint("each replica listens on the next port")
         }),
     }
@@ -36,7 +36,7 @@ pub(crate) fn bound(parameters: &ConnectParameters, kind: Type, protocol: Option
     }
     let socket = socket.map_err(|e| refused(&parameters.stack.name, &e))?;
     if kind == Type::STREAM {
-        socket.set_reuse_address(true).map_err(|e| fault::io("SO_REUSEADDR", &e))?;
+        socket.set_reuse_address(true).map_err(|e| error::io("SO_REUSEADDR", &e))?;
     }
     let mut done = socket.bind(&address.into());
     if matches!(&done, Err(e) if e.kind() == io::ErrorKind::AddrNotAvailable) {
@@ -46,19 +46,19 @@ pub(crate) fn bound(parameters: &ConnectParameters, kind: Type, protocol: Option
     }
     done.map_err(|e| match e.kind() {
         io::ErrorKind::AddrInUse => {
-            Fault::environment(format!("port {} is in use on {}", address.port(), address.ip()))
+            Error::environment(format!("port {} is in use on {}", address.port(), address.ip()))
                 .hint("leave the option `port` out to get a free one")
         }
-        io::ErrorKind::PermissionDenied => Fault::environment(format!("port {} is not permitted: {e}", address.port()))
+        io::ErrorKind::PermissionDenied => Error::environment(format!("port {} is not permitted: {e}", address.port()))
             .hint("ports below 1024 need privileges"),
-        _ => Fault::environment(format!("cannot listen on {address}: {e}")),
+        _ => Error::environment(format!("cannot listen on {address}: {e}")),
     })?;
     Ok(socket)
 }
 
 /// Makes a bound stream socket listen.
 pub(crate) fn listen(socket: &Socket) -> Result<()> {
-    socket.listen(BACKLOG).map_err(|e| Fault::environment(format!("cannot listen: {e}")))
+    socket.listen(BACKLOG).map_err(|e| Error::environment(format!("cannot listen: {e}")))
 }
 
 /// The port a bound socket got.
@@ -66,44 +66,43 @@ pub(crate) fn bound_port(socket: &Socket) -> String {
     socket.local_addr().ok().and_then(|a| a.as_socket()).map_or_else(String::new, |a| a.port().to_string())
 }
 
-/// Looks up `host:port`.
+/// Resolves `host:port`.
 pub(crate) fn resolve(address: &str) -> Result<SockAddr> {
     let mut found = address.to_socket_addrs().map_err(|e| {
-        Fault::environment(format!("the address {address} cannot be found: {e}"))
+        Error::environment(format!("the address {address} cannot be found: {e}"))
             .hint("give the address others reach the host by: `host NAME at \"10.0.0.5\" via ...;`")
     })?;
-    found.next().map(SockAddr::from).ok_or_else(|| Fault::environment(format!("the address {address} cannot be found")))
+    found.next().map(SockAddr::from).ok_or_else(|| Error::environment(format!("the address {address} cannot be found")))
 }
 
 /// Says why a socket of that kind is not to be had.
-pub(crate) fn refused(stack: &str, error: &io::Error) -> Fault {
-    let fault = Fault::environment(format!("this host gives no {stack} socket: {error}"));
+pub(crate) fn refused(stack: &str, error: &io::Error) -> Error {
+    let failure = Error::environment(format!("this host gives no {stack} socket: {error}"));
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE) => {
-            fault.hint("raise the limit of open files (ulimit -n), or use fewer replicas")
+            failure.hint("raise the limit of open files (ulimit -n), or use fewer replicas")
         }
         Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT) => {
-            fault.hint("its kernel lacks the protocol or it is switched off (for mptcp: sysctl net.mptcp.enabled=1)")
+            failure.hint("its kernel lacks the protocol or it is switched off (for mptcp: sysctl net.mptcp.enabled=1)")
         }
-        _ => fault,
+        _ => failure,
     }
 }
 
 /// Says why a connection did not come about.
-pub(crate) fn unreachable(address: &str, error: &io::Error) -> Fault {
-    let fault = Fault::environment(format!("no connection to {address}: {error}"));
+pub(crate) fn unreachable(address: &str, error: &io::Error) -> Error {
+    let failure = Error::environment(format!("no connection to {address}: {error}"));
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
-            fault.hint("nothing listens there: a firewall, or another address than the responder's")
+            failure.hint("nothing listens there: a firewall, or another address than the responder's")
         }
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-            fault.hint("nobody answered: a firewall, or another address than the responder's (`host NAME at \"...\"`)")
-        }
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => failure
+            .hint("nobody answered: a firewall, or another address than the responder's (`host NAME at \"...\"`)"),
         io::ErrorKind::AddrNotAvailable => {
-            fault.hint("the local ports are used up by closed connections; fewer connections a run, or wait a minute")
+            failure.hint("the local ports are used up by closed connections; fewer connections a run, or wait a minute")
         }
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => fault.hint("there is no route to it"),
-        _ => fault,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => failure.hint("there is no route to it"),
+        _ => failure,
     }
 }
 
@@ -128,7 +127,7 @@ pub(crate) fn accept(
             Err(error) => match error.kind() {
                 io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                 io::ErrorKind::ConnectionAborted => {}
-                _ => return Err(fault::io("accept", &error)),
+                _ => return Err(error::io("accept", &error)),
             },
         }
     }

@@ -1,6 +1,6 @@
 //! The communication operations of the language on each protocol stack: one file a stack, its line here.
 
-use crate::fault::{Fault, Result};
+use crate::error::{Error, Result};
 use contract::Protocol;
 use stackline_core::catalogue::StackTable;
 
@@ -31,10 +31,11 @@ pub fn find(name: &str) -> Option<&'static dyn Protocol> {
 /// The stack of that name.
 ///
 /// # Errors
-/// A [`Fault`] when there is none.
+/// An [`Error`] when there is none.
 pub fn named(name: &str) -> Result<&'static dyn Protocol> {
-    let fault = || Fault::input(format!("this agent has no stack named {name}")).hint("`stackline stacks` lists them");
-    find(name).ok_or_else(fault)
+    let failure =
+        || Error::input(format!("this agent has no stack named {name}")).hint("`stackline stacks` lists them");
+    find(name).ok_or_else(failure)
 }
 
 /// The tables of all stacks.

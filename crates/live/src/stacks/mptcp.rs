@@ -1,7 +1,7 @@
 //! `mptcp`: Multipath TCP of the kernel (RFC 8684); everything but the socket's protocol number is TCP's.
 
 use super::tcp;
-use crate::fault::Result;
+use crate::error::Result;
 use crate::stacks::contract::{ConnectParameters, Connector, Listener, Protocol};
 use crate::sys::socket::IPPROTO_MPTCP;
 use stackline_core::catalogue::{FlowControl, OptionTable, StackFacts, StackTable};

@@ -5,7 +5,7 @@
 
 use crate::buffers::{Buffers, READ_BYTES};
 use crate::cancel::Flags;
-use crate::fault::{self, Fault, Result};
+use crate::error::{self, Error, Result};
 use crate::stacks::contract::{Connection, vanished};
 use crate::sys::socket::{self, RecvFlags, SendFlags};
 use nix::errno::Errno;
@@ -102,7 +102,7 @@ impl<F: Flavour> Stream<F> {
             return self.send_file(bytes, buffers);
         }
         let flags = if self.zerocopy.is_some() { ZEROCOPY } else { SendFlags::empty() };
-        let unit = buffers.source.outgoing(bytes).map_err(|e| fault::io("reading the source", &e))?;
+        let unit = buffers.source.outgoing(bytes).map_err(|e| error::io("reading the source", &e))?;
         // The common case: the kernel takes the whole unit at once.
         match send(&self.socket, unit, flags) {
             Ok(sent) if sent == bytes => {}
@@ -124,7 +124,7 @@ impl<F: Flavour> Stream<F> {
             let mut offset = i64::try_from(*at).unwrap_or(0);
             let most = left.min(usize::try_from(length - *at).unwrap_or(left));
             match scope::sending(most, || sendfile(&self.socket, file, Some(&mut offset), most)) {
-                Ok(0) => return Err(Fault::measurement("the source file became shorter while it was sent")),
+                Ok(0) => return Err(Error::measurement("the source file became shorter while it was sent")),
                 Ok(n) => {
                     left -= n;
                     *at = if *at + n as u64 >= length { 0 } else { *at + n as u64 };
@@ -156,7 +156,7 @@ impl<F: Flavour> Stream<F> {
                     buffers.flags.interrupted()?;
                     std::thread::yield_now();
                 }
-                Err(error) => return Err(fault::io("reading zero-copy completions", &error)),
+                Err(error) => return Err(error::io("reading zero-copy completions", &error)),
             }
         }
         Ok(())
@@ -175,7 +175,7 @@ impl<F: Flavour> Stream<F> {
             });
             match got {
                 Ok(n) => {
-                    buffers.arrived(n).map_err(|e| fault::io("writing the destination", &e))?;
+                    buffers.arrived(n).map_err(|e| error::io("writing the destination", &e))?;
                     return Ok(n);
                 }
                 Err(error) => match error.kind() {
@@ -209,7 +209,7 @@ impl<F: Flavour> Stream<F> {
                     return Ok(false);
                 }
                 Ok(_) if byte[0] == expected => return Ok(true),
-                Ok(_) => return Err(Fault::measurement("the peer sent data where a control byte belongs")),
+                Ok(_) => return Err(Error::measurement("the peer sent data where a control byte belongs")),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                     _ => return Err(broken("recv", &error)),
@@ -222,7 +222,7 @@ impl<F: Flavour> Stream<F> {
 const START: u8 = b'S';
 const CONFIRM: u8 = b'C';
 
-/// How long a connection may take to come to rest, and how often it is looked at: sooner at first.
+/// How long a connection may take to come to rest, and how often it is polled: sooner at first.
 const REST: Duration = Duration::from_secs(10);
 const LOOKS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 
@@ -253,7 +253,7 @@ impl<F: Flavour> Connection for Stream<F> {
         let exact = buffers.keeps() || self.receive == Receive::Truncate;
         let mut have = self.ahead;
         while have < wanted {
-            // Bytes for a file are told apart from what follows them; a truncating receive must not touch what follows.
+            // Bytes for a file are kept apart from what follows them; a truncating receive must not touch what follows.
             let most = if exact { at_once.max(1 << 20).min(wanted - have) } else { at_once };
             let got = self.take(most as usize, buffers)?;
             if got == 0 {
@@ -299,7 +299,7 @@ impl<F: Flavour> Connection for Stream<F> {
 
     fn end_stream(&mut self, _: &mut Buffers) -> Result<()> {
         match self.socket.shutdown(Shutdown::Write) {
-            // The peer has closed already: it knows.
+            // The peer has closed already: it needs no notice.
             Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(broken("shutdown", &error)),
             _ => Ok(()),
         }
@@ -315,14 +315,14 @@ impl<F: Flavour> Connection for Stream<F> {
             return Ok(());
         }
         if self.ahead > 0 {
-            return Err(Fault::measurement("the peer sent data after the last data unit"));
+            return Err(Error::measurement("the peer sent data after the last data unit"));
         }
         self.receive = if self.receive == Receive::Spin { Receive::Spin } else { Receive::Block };
         let mut byte = [0_u8; 1];
         loop {
             match scope::receiving(1, || socket::receive(self.socket.as_fd(), &mut byte, RecvFlags::empty())) {
                 Ok(0) => return Ok(()),
-                Ok(_) => return Err(Fault::measurement("the peer sent data after the last data unit")),
+                Ok(_) => return Err(Error::measurement("the peer sent data after the last data unit")),
                 Err(error) => match error.kind() {
                     io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                     io::ErrorKind::ConnectionReset => return Ok(()),
@@ -390,9 +390,9 @@ fn send_all(socket: &socket2::Socket, bytes: &[u8], flags: SendFlags, stop: &Fla
 }
 
 /// A system call that failed because of the peer, or otherwise.
-fn broken(what: &str, error: &io::Error) -> Fault {
+fn broken(what: &str, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => vanished("while data was on its way"),
-        _ => fault::io(what, error),
+        _ => error::io(what, error),
     }
 }

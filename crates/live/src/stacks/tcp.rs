@@ -4,7 +4,7 @@ use super::ip;
 use super::ip::Guests;
 use super::stream::{Flavour, Receive, Stream};
 use crate::buffers::Buffers;
-use crate::fault::{self, Fault, Result};
+use crate::error::{self, Error, Result};
 use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol};
 use crate::sys::socket;
 use socket2::{SockAddr, Socket, TcpKeepalive, Type};
@@ -191,7 +191,7 @@ impl Connector for TcpConnector {
         let introduce = self.parameters.carries_data || !self.introduced;
         if introduce {
             // Bounds the handshake; later connections of a loop go where one already went.
-            socket.set_write_timeout(Some(ip::PATIENCE)).map_err(|e| fault::io("SO_SNDTIMEO", &e))?;
+            socket.set_write_timeout(Some(ip::PATIENCE)).map_err(|e| error::io("SO_SNDTIMEO", &e))?;
         }
         while let Err(error) = socket.connect(&self.address) {
             match error.raw_os_error() {
@@ -206,7 +206,7 @@ impl Connector for TcpConnector {
         if !introduce {
             return Ok(Box::new(stream(socket, &self.parameters)?));
         }
-        socket.set_write_timeout(None).map_err(|e| fault::io("SO_SNDTIMEO", &e))?;
+        socket.set_write_timeout(None).map_err(|e| error::io("SO_SNDTIMEO", &e))?;
         let mut stream = stream(socket, &self.parameters)?;
         stream.introduce(&self.parameters.token, buffers)?;
         self.introduced = true;
@@ -223,7 +223,7 @@ fn stream(socket: Socket, parameters: &ConnectParameters) -> Result<Stream<TcpFl
     let zerocopy = parameters.stack.flag("zerocopy");
     if zerocopy {
         socket::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(|e| {
-            Fault::environment(format!("this host refuses MSG_ZEROCOPY: {e}")).hint("leave the option `zerocopy` out")
+            Error::environment(format!("this host refuses MSG_ZEROCOPY: {e}")).hint("leave the option `zerocopy` out")
         })?;
     }
     Ok(Stream::new(
@@ -234,21 +234,21 @@ fn stream(socket: Socket, parameters: &ConnectParameters) -> Result<Stream<TcpFl
     ))
 }
 
-/// Sets what the specification asks for; what it leaves out is the kernel's, and is read back into the result.
+/// Sets what the specification says; what it leaves out is the kernel's, and is read back into the result.
 fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
     let failed = |name: &str, e: std::io::Error| {
-        Fault::environment(format!("the option {name} of {} is refused: {e}", stack.name))
+        Error::environment(format!("the option {name} of {} is refused: {e}", stack.name))
     };
     if stack.flag("nodelay") {
         socket.set_tcp_nodelay(true).map_err(|e| failed("nodelay", e))?;
     }
     if let Some(name) = stack.word("congestion") {
         socket.set_tcp_congestion(name.as_bytes()).map_err(|e| {
-            let fault = match e.raw_os_error() {
-                Some(libc::ENOENT) => Fault::environment(format!("this host has no congestion control named {name}")),
+            let failure = match e.raw_os_error() {
+                Some(libc::ENOENT) => Error::environment(format!("this host has no congestion control named {name}")),
                 _ => failed(&format!("congestion = {name}"), e),
             };
-            fault.hint("/proc/sys/net/ipv4/tcp_available_congestion_control on that host lists what there is")
+            failure.hint("/proc/sys/net/ipv4/tcp_available_congestion_control on that host lists what there is")
         })?;
     }
     if let Some(bytes) = stack.number("send_buffer") {

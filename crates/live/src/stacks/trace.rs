@@ -1,10 +1,10 @@
-//! A connection whose operations are told as events: a wrapper around any stack's, there only while a run is traced.
+//! A connection whose operations are emitted as events: a wrapper around any stack's, there only while a run is traced.
 //!
 //! Both ends give a data unit the same id. Units go one by one where they would go in a row, so that each has its moments; what
-//! leaves in one system call all the same (a batch of datagrams, a blast) is told before and after it.
+//! leaves in one system call all the same (a batch of datagrams, a blast) has events before and after it.
 
 use crate::buffers::Buffers;
-use crate::fault::Result;
+use crate::error::Result;
 use crate::stacks::contract::{Connection, Connector, Listener};
 use stackline_core::program::Side;
 use stackline_core::record::Losses;
@@ -31,7 +31,7 @@ static INDICATION: Keyword = Keyword::new("APP_INDICATION");
 static REPLY: Keyword = Keyword::new("APP_REPLY");
 static REPLIED: Keyword = Keyword::new("APP_REPLIED");
 
-/// Most units that are told before they leave in one go: their events have room in a ring.
+/// Most units with events before they leave in one go: their events have room in a ring.
 const MOST_TOGETHER: u64 = 4096;
 
 /// What the connections of one endpoint share: the numbers go on from one to the next.
@@ -52,12 +52,12 @@ impl FlowTrace {
         Self { numbering: Arc::new(Mutex::new(Numbering::new(flow, both_ways))), sends, takes }
     }
 
-    /// Tells of everything that goes over the dialer's connections.
+    /// Emits events of everything that goes over the connector's connections.
     pub(crate) fn connector(self, inner: Box<dyn Connector>) -> Box<dyn Connector> {
         Box::new(Traced { inner, flow_trace: self })
     }
 
-    /// Tells of everything that goes over the listener's connections.
+    /// Emits events of everything that goes over the listener's connections.
     pub(crate) fn listener(self, inner: Box<dyn Listener>) -> Box<dyn Listener> {
         Box::new(Traced { inner, flow_trace: self })
     }
@@ -102,7 +102,7 @@ impl Drop for Numbers {
     }
 }
 
-/// A dialer or listener whose connections are told.
+/// A connector or listener whose connections emit events.
 struct Traced<T> {
     inner: T,
     flow_trace: FlowTrace,
@@ -147,7 +147,7 @@ impl Unit {
     }
 }
 
-/// A connection that is told.
+/// A connection that emits events.
 struct TracedConnection {
     inner: Box<dyn Connection>,
     id: i64,
@@ -187,8 +187,8 @@ impl TracedConnection {
         let Numbers { numbering, taken_before, flow_trace } = &mut self.numbers;
         let (way, before) = (flow_trace.takes, *taken_before);
         let expected = numbering.count(way);
-        let told = self.inner.number().map(|(number, bits)| before + near(number, bits, expected - before));
-        let number = told.unwrap_or(expected);
+        let carried = self.inner.number().map(|(number, bits)| before + near(number, bits, expected - before));
+        let number = carried.unwrap_or(expected);
         numbering.go_on(way, number + 1);
         Unit { id: numbering.id(way, number), ..unit }
     }

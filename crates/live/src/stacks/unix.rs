@@ -4,7 +4,7 @@ use super::authentication::Newcomers;
 use super::ip;
 use super::stream::{Flavour, Receive, Stream};
 use crate::buffers::Buffers;
-use crate::fault::{self, Fault, Result};
+use crate::error::{self, Error, Result};
 use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol};
 use socket2::{Domain, SockAddr, Socket, Type};
 use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
@@ -71,7 +71,7 @@ impl Protocol for Unix {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|e| ip::refused("unix", &e))?;
         socket
             .bind(&abstract_address(&name)?)
-            .map_err(|e| Fault::environment(format!("cannot listen on @{name}: {e}")))?;
+            .map_err(|e| Error::environment(format!("cannot listen on @{name}: {e}")))?;
         ip::listen(&socket)?;
         Ok(Box::new(UnixListener {
             socket,
@@ -95,7 +95,7 @@ impl Protocol for Unix {
 
 fn abstract_address(name: &str) -> Result<SockAddr> {
     SockAddr::unix(format!("\0{name}"))
-        .map_err(|e| Fault::environment(format!("the name @{name} does not serve as a socket: {e}")))
+        .map_err(|e| Error::environment(format!("the name @{name} cannot be a socket's address: {e}")))
 }
 
 struct UnixListener {
@@ -129,7 +129,7 @@ impl UnixListener {
             match self.newcomers.next().map_or_else(|| self.socket.accept(), Ok) {
                 Ok((socket, _)) => return Ok(socket),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
-                Err(error) => return Err(fault::io("accept", &error)),
+                Err(error) => return Err(error::io("accept", &error)),
             }
         }
     }
@@ -164,7 +164,7 @@ fn stream(socket: Socket, parameters: &ConnectParameters) -> Result<Stream<UnixF
     if let Some(bytes) = parameters.stack.number("send_buffer") {
         socket
             .set_send_buffer_size(bytes as usize)
-            .map_err(|e| Fault::environment(format!("the option send_buffer of unix is refused: {e}")))?;
+            .map_err(|e| Error::environment(format!("the option send_buffer of unix is refused: {e}")))?;
     }
     Ok(Stream::new(socket, UnixFlavour, Receive::of(&parameters.stack), false))
 }

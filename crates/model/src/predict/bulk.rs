@@ -29,7 +29,7 @@ pub(super) fn predict(s: &Situation<'_>, bulk: &Bulk<'_>) -> Result<Answer, Stri
     let units = s.count(bulk.count, unit);
     let flow = Flow { s, data, acks, unit, units };
     let mut values = Values::new();
-    let limits = flow.limits(bulk, &mut values)?;
+    let limits = flow.limits(bulk.waits, &mut values)?;
     let Some((binds, steady)) = limits.least() else {
         return Err("nothing on the way takes time, so nothing limits the throughput".to_string());
     };
@@ -168,7 +168,7 @@ impl Flow<'_> {
             );
         }
         if let Congestion::Other(name) = &s.transport.congestion {
-            all.push(format!("no form here knows how {name} reacts to losses and small buffers: it is taken not to"));
+            all.push(format!("no closed form covers how {name} reacts to losses and small buffers: none is assumed"));
         }
         if limits.named.iter().any(|(name, value)| *name == "loss" && value.is_some()) {
             let timeouts = if s.transport.selective {

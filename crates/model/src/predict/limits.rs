@@ -1,6 +1,5 @@
 //! What limits one flow in the long run: the rate, cells, the hosts, the pace, the window, a small buffer, losses.
 
-use super::bulk::Bulk;
 use super::situation::{Situation, Values, loss_of};
 use crate::path::Path;
 use crate::prediction::Unit;
@@ -9,6 +8,7 @@ use crate::transport::Congestion;
 use crate::{loss, overhead, pipe, real};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use stackline_core::program::DelayArgument;
 
 /// Below this average window, in segments, duplicate acknowledgements are too few for fast retransmission to be the rule.
 pub(super) const FEW_SEGMENTS: f64 = 10.0;
@@ -70,14 +70,14 @@ impl Flow<'_> {
         self.s.round_trip_s(self.data, self.acks, packet).ok_or_else(|| "a link of rate zero is on the way".to_string())
     }
 
-    pub(super) fn limits(&self, bulk: &Bulk<'_>, values: &mut Values) -> Result<Limits, String> {
+    pub(super) fn limits(&self, waits: &[DelayArgument], values: &mut Values) -> Result<Limits, String> {
         let s = self.s;
         let rtt_s = self.rtt_s()?;
         values.add("round trip time", rtt_s, Unit::Seconds, "a full packet one way, an acknowledgement back");
         let mut named = Vec::new();
         let rate = self.rate(values, &mut named);
         named.push(("host", self.host()));
-        let pace_s = s.waits_s(bulk.waits)?;
+        let pace_s = s.waits_s(waits)?;
         named.push(("pace", Some(pace_s).filter(|t| *t > 0.0).map(|t| 8.0 * real(self.unit) / t)));
         let p = self.loss();
         if p >= 1.0 {

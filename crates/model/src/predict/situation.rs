@@ -44,7 +44,7 @@ impl Load {
         self.0.iter().any(|(ends, _)| *ends == hop.ends)
     }
 
-    /// Flows on a hop, at least the one that asks.
+    /// Flows on a hop, at least the one in question.
     pub(super) fn on(&self, hop: &Hop) -> u32 {
         self.0.iter().find(|(ends, _)| *ends == hop.ends).map_or(1, |(_, flows)| (*flows).max(1))
     }

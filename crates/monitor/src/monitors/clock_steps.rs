@@ -4,7 +4,7 @@
 use super::sample::{Interval, Setup, Started, sampled};
 use nix::time::{ClockId, clock_gettime};
 use stackline_core::time::NANOS_PER_SECOND;
-use stackline_events::{Keyword, Tape, clock};
+use stackline_events::{EventLog, Keyword, clock};
 
 /// Smaller changes are not recorded, ns: the kernel's rounding of the two clocks may cause them.
 const LEAST_NS: u64 = 1_000;
@@ -47,7 +47,7 @@ impl Ahead {
     }
 }
 
-fn record(_: Interval, before: &Ahead, now: &mut Ahead, tape: &mut Tape) {
+fn record(_: Interval, before: &Ahead, now: &mut Ahead, tape: &mut EventLog) {
     static STEP: Keyword = Keyword::new("CLOCK_STEP");
     if let Some(step_ns) = before.step_ns(*now) {
         tape.push(STEP.id(), clock::now_ns(), &[step_ns.into()]);
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_step_is_recorded_once() {
-        let (interval, mut tape) = (Interval { end_ns: 2, length_ns: 1 }, Tape::default());
+        let (interval, mut tape) = (Interval { end_ns: 2, length_ns: 1 }, EventLog::default());
         let first = Ahead::read().unwrap();
         // As if the clock had been set forward by an hour since.
         let earlier = Ahead { ns: first.ns - 3_600_000_000_000, error_ns: 1_000_000 };

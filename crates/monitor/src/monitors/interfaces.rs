@@ -3,7 +3,7 @@
 use super::sample::{Interval, Setup, Started, files, growth, sampled};
 use crate::file::TextFile;
 use crate::parse::interfaces::{Traffic, parse};
-use stackline_events::{Keyword, Tape, Value};
+use stackline_events::{EventLog, Keyword, Value};
 
 const PATH: &str = "/proc/thread-self/net/dev";
 
@@ -22,7 +22,7 @@ pub(super) fn start(setup: &Setup<'_>) -> Started {
     sampled(files([PATH], chosen)?, |interval, before, now, tape| record(interval, before, now, tape))
 }
 
-fn record(interval: Interval, before: &[Traffic], now: &[Traffic], tape: &mut Tape) {
+fn record(interval: Interval, before: &[Traffic], now: &[Traffic], tape: &mut EventLog) {
     static NETIF: Keyword = Keyword::new("NETIF");
     for interface in now {
         let Some(earlier) = before.iter().find(|other| other.name == interface.name) else { continue };
@@ -46,7 +46,7 @@ mod tests {
         let before =
             "Inter-|   Receive\n lo: 10 1 0 0 0 0 0 0 10 1 0 0 0 0 0 0\nveth:7: 5 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0\n";
         let after = "Inter-|   Receive\n lo: 40 3 7 8 0 0 0 0 50 4 5 6 0 0 0 0\nnew: 5 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0\n";
-        let mut tape = Tape::default();
+        let mut tape = EventLog::default();
         record(Interval { end_ns: 2, length_ns: 1 }, &parse(before), &parse(after), &mut tape);
         assert_eq!(lines(&tape), ["NETIF 1;lo;30;2;8;7;40;3;6;5"]);
     }
@@ -55,7 +55,7 @@ mod tests {
         #[test]
         fn any_text_is_harmless(before in "(lo: ?[0-9A-Za-z -]{0,40}\n|[0-9a-f ]{0,60}\n){0,6}", now in "\\PC{0,80}") {
             let interval = Interval { end_ns: 2, length_ns: 1 };
-            record(interval, &parse(&before), &parse(&now), &mut Tape::default());
+            record(interval, &parse(&before), &parse(&now), &mut EventLog::default());
         }
     }
 }

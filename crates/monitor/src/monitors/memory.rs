@@ -2,7 +2,7 @@
 
 use super::sample::{Interval, Setup, Started, files, sampled};
 use crate::parse::pairs;
-use stackline_events::{Keyword, Tape, Value};
+use stackline_events::{EventLog, Keyword, Value};
 
 /// Starts the monitor.
 pub(super) fn start(_: &Setup<'_>) -> Started {
@@ -18,7 +18,7 @@ fn parse([text]: [&str; 1]) -> Option<Memory> {
     memory[1].map(|_| memory)
 }
 
-fn record(interval: Interval, _: &Memory, now: &mut Memory, tape: &mut Tape) {
+fn record(interval: Interval, _: &Memory, now: &mut Memory, tape: &mut EventLog) {
     static MEMORY: Keyword = Keyword::new("MEMORY");
     interval.record(tape, &MEMORY, &now.map(Value::from));
 }

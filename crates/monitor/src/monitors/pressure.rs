@@ -2,7 +2,7 @@
 
 use super::sample::{Interval, Started, files, sampled};
 use crate::parse::pressure;
-use stackline_events::{Keyword, Tape, Value};
+use stackline_events::{EventLog, Keyword, Value};
 
 /// Starts the monitor of one resource.
 pub(super) fn start(resource: &'static str, path: &'static str) -> Started {
@@ -17,7 +17,7 @@ fn parse([text]: [&str; 1]) -> Option<Pressure> {
     Some((total_us("some")?, total_us("full")))
 }
 
-fn record(resource: &str, interval: Interval, before: &Pressure, now: &Pressure, tape: &mut Tape) {
+fn record(resource: &str, interval: Interval, before: &Pressure, now: &Pressure, tape: &mut EventLog) {
     static PRESSURE: Keyword = Keyword::new("PRESSURE");
     let ppm = |before: u64, now: u64| {
         let waited_ns = now.checked_sub(before)?.checked_mul(1_000)?;
@@ -51,7 +51,7 @@ mod tests {
         #[test]
         fn any_text_is_harmless(text in "((some|full) avg10=[0-9.]{0,5} total=[0-9]{0,22}\n|\\PC{0,20}\n){0,4}") {
             if let Some(now) = parse([&text]) {
-                record("cpu", Interval { end_ns: 2, length_ns: 0 }, &now, &now, &mut Tape::default());
+                record("cpu", Interval { end_ns: 2, length_ns: 0 }, &now, &now, &mut EventLog::default());
             }
         }
     }

@@ -6,7 +6,7 @@
 use super::sample::{Interval, Setup, Started, sampled};
 use crate::file::{TextFile, reason};
 use nix::unistd::{getpid, gettid};
-use stackline_events::{Keyword, Tape, Value};
+use stackline_events::{EventLog, Keyword, Value};
 
 /// Most threads that are sampled.
 const MOST_THREADS: usize = 64;
@@ -100,7 +100,7 @@ impl Threads {
 }
 
 /// Records what kept the process from running in an interval, if anything did.
-fn record(interval: Interval, every_ns: u64, waits: Waits, tape: &mut Tape) {
+fn record(interval: Interval, every_ns: u64, waits: Waits, tape: &mut EventLog) {
     static PROCESS_PAUSED: Keyword = Keyword::new("PROCESS_PAUSED");
     let late = interval.length_ns.saturating_sub(every_ns);
     // A long interval is late only when a good part of it is.
@@ -123,7 +123,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn recorded(interval_ms: u64, sampler_ms: u64, longest_ms: u64) -> Vec<String> {
-        let mut tape = Tape::default();
+        let mut tape = EventLog::default();
         let interval = Interval { end_ns: 1_000 * MS, length_ns: interval_ms * MS };
         record(interval, 100 * MS, Waits { sampler: sampler_ms * MS, longest: longest_ms * MS }, &mut tape);
         lines(&tape)

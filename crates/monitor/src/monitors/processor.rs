@@ -2,7 +2,7 @@
 
 use super::sample::{Interval, Setup, Started, files, growths, sampled};
 use crate::parse::{pairs, stat};
-use stackline_events::{Keyword, Tape, Value};
+use stackline_events::{EventLog, Keyword, Value};
 
 /// With fewer ticks of a core than these (10 ms each) its shares would be too coarse: the time is added to the next interval.
 const FEWEST_TICKS: u64 = 5;
@@ -41,7 +41,7 @@ fn parse([stat, vmstat]: [&str; 2]) -> Option<Counters> {
     (!stat.each.is_empty()).then_some(Counters { cores: stat.each, cores_age_ns: 0, counts })
 }
 
-fn record(interval: Interval, before: &Counters, now: &mut Counters, tape: &mut Tape) {
+fn record(interval: Interval, before: &Counters, now: &mut Counters, tape: &mut EventLog) {
     static VMSTAT: Keyword = Keyword::new("VMSTAT");
     interval.record(tape, &VMSTAT, &growths(&before.counts, &now.counts));
 
@@ -60,7 +60,7 @@ fn record(interval: Interval, before: &Counters, now: &mut Counters, tape: &mut 
     }
 }
 
-fn record_core(interval: Interval, core: u32, before: &stat::Times, now: &stat::Times, tape: &mut Tape) {
+fn record_core(interval: Interval, core: u32, before: &stat::Times, now: &stat::Times, tape: &mut EventLog) {
     static CPU_USE: Keyword = Keyword::new("CPU_USE");
     // Some of the kernel's counts go back by one tick now and then; these count as unchanged.
     let grown: [u64; stat::KINDS.len()] = std::array::from_fn(|at| now.ticks[at].saturating_sub(before.ticks[at]));
@@ -101,11 +101,11 @@ mod tests {
     fn a_few_ticks_are_added_to_the_next_interval() {
         let short = LATER.replace("cpu0 30 10 20 95 5 3 6 11", "cpu0 10 5 10 53 0 0 0 0");
         let (before, mut now) = (parse([STAT, ""]).unwrap(), parse([&short, ""]).unwrap());
-        let mut tape = Tape::default();
+        let mut tape = EventLog::default();
         record(Interval { end_ns: 9, length_ns: 30 }, &before, &mut now, &mut tape);
         assert_eq!(tape.records().count(), 1, "VMSTAT alone");
         let mut later = parse([LATER, ""]).unwrap();
-        let mut tape = Tape::default();
+        let mut tape = EventLog::default();
         record(Interval { end_ns: 19, length_ns: 10 }, &now, &mut later, &mut tape);
         let cores: Vec<_> = tape.records().filter(|record| record.keyword == "CPU_USE").collect();
         assert_eq!(cores[0].values[0], Value::Number(40), "both intervals together");
@@ -116,7 +116,7 @@ mod tests {
         #[test]
         fn any_text_is_harmless(before in "(cpu[0-9]? [0-9 ]{0,40}\n|\\PC{0,20}\n){0,6}", now in "(cpu[0-9]? [0-9 ]{0,40}\n){0,6}") {
             if let (Some(before), Some(mut now)) = (parse([&before, &before]), parse([&now, &now])) {
-                record(Interval { end_ns: 2, length_ns: 1 }, &before, &mut now, &mut Tape::default());
+                record(Interval { end_ns: 2, length_ns: 1 }, &before, &mut now, &mut EventLog::default());
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::sample::{Interval, Setup, Started, files, growths, sampled};
 use crate::parse::block;
-use stackline_events::{Keyword, Tape};
+use stackline_events::{EventLog, Keyword};
 
 /// Starts the monitor.
 pub(super) fn start(_: &Setup<'_>) -> Started {
@@ -41,7 +41,7 @@ fn parse([snmp, netstat]: [&str; 2]) -> Option<Protocols> {
     protocols.0[0].map(|_| protocols)
 }
 
-fn record(interval: Interval, before: &Protocols, now: &mut Protocols, tape: &mut Tape) {
+fn record(interval: Interval, before: &Protocols, now: &mut Protocols, tape: &mut EventLog) {
     static NETSTAT_TCP: Keyword = Keyword::new("NETSTAT_TCP");
     static NETSTAT_UDP: Keyword = Keyword::new("NETSTAT_UDP");
     interval.record(tape, &NETSTAT_TCP, &growths(&before.0, &now.0));

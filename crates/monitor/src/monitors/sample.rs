@@ -2,15 +2,15 @@
 
 use crate::config::{Config, Observed, Ports};
 use crate::file::TextFile;
-use stackline_events::tape::MOST_VALUES;
-use stackline_events::{Keyword, Tape, Value, clock};
+use stackline_events::event_log::MOST_VALUES;
+use stackline_events::{EventLog, Keyword, Value, clock};
 use std::sync::{Arc, Mutex};
 
 /// Samples one thing of this machine and records what happened between samples.
 pub(crate) trait Monitor: Send {
     /// Takes a sample and records what happened since the one before; the first records nothing. An error says why no
     /// further sample can be taken.
-    fn sample(&mut self, tape: &mut Tape) -> Result<(), String>;
+    fn sample(&mut self, tape: &mut EventLog) -> Result<(), String>;
 
     /// Reads what the kernel's buffers may lose before the next sample, when the interval is long.
     fn drain(&mut self) -> Result<(), String> {
@@ -23,7 +23,7 @@ pub(crate) trait Monitor: Send {
     }
 
     /// Records what it held back, after its last sample.
-    fn finish(&mut self, _: &mut Tape, _: &mut Observed) {}
+    fn finish(&mut self, _: &mut EventLog, _: &mut Observed) {}
 }
 
 /// What a monitor is started with.
@@ -50,7 +50,7 @@ impl Interval {
     }
 
     /// Records an event whose first field is the interval's length.
-    pub(crate) fn record(self, tape: &mut Tape, keyword: &Keyword, rest: &[Value<'_>]) {
+    pub(crate) fn record(self, tape: &mut EventLog, keyword: &Keyword, rest: &[Value<'_>]) {
         let mut data = [Value::Absent; MOST_VALUES];
         let count = rest.len().min(data.len() - 1);
         data[0] = self.length_ns.into();
@@ -80,7 +80,7 @@ struct Sampled<S, R, D> {
 /// A monitor of these two functions.
 pub(crate) fn sampled<S: Send + 'static>(
     read: impl FnMut() -> Result<S, String> + Send + 'static,
-    record: impl FnMut(Interval, &S, &mut S, &mut Tape) + Send + 'static,
+    record: impl FnMut(Interval, &S, &mut S, &mut EventLog) + Send + 'static,
 ) -> Started {
     Ok(Box::new(Sampled { read, record, last: None }))
 }
@@ -89,9 +89,9 @@ impl<S, R, D> Monitor for Sampled<S, R, D>
 where
     S: Send,
     R: FnMut() -> Result<S, String> + Send,
-    D: FnMut(Interval, &S, &mut S, &mut Tape) + Send,
+    D: FnMut(Interval, &S, &mut S, &mut EventLog) + Send,
 {
-    fn sample(&mut self, tape: &mut Tape) -> Result<(), String> {
+    fn sample(&mut self, tape: &mut EventLog) -> Result<(), String> {
         let at_ns = clock::now_ns();
         let mut now = (self.read)()?;
         if let Some((before_ns, before)) = &self.last {
@@ -124,12 +124,12 @@ mod tests {
     #[test]
     fn the_first_sample_records_nothing() {
         static COUNTED: Keyword = Keyword::new("SAMPLE_TEST");
-        let (mut count, mut tape) = (0, Tape::default());
+        let (mut count, mut tape) = (0, EventLog::default());
         let read = move || {
             count += 1;
             Ok(count)
         };
-        let record = |interval: Interval, before: &u64, now: &mut u64, tape: &mut Tape| {
+        let record = |interval: Interval, before: &u64, now: &mut u64, tape: &mut EventLog| {
             interval.record(tape, &COUNTED, &[growth(*before, *now)]);
         };
         let mut monitor = sampled(read, record).unwrap();
@@ -150,18 +150,18 @@ pub(crate) mod testing {
     /// What a monitor records between two texts of its files, one second apart.
     pub(crate) fn recorded<S, const N: usize>(
         parse: impl Fn([&str; N]) -> Option<S>,
-        record: impl Fn(Interval, &S, &mut S, &mut Tape),
+        record: impl Fn(Interval, &S, &mut S, &mut EventLog),
         before: [&str; N],
         after: [&str; N],
     ) -> Vec<String> {
         let (before, mut now) = (parse(before).unwrap(), parse(after).unwrap());
-        let mut tape = Tape::default();
+        let mut tape = EventLog::default();
         record(Interval { end_ns: 2_000_000_000, length_ns: 1_000_000_000 }, &before, &mut now, &mut tape);
         lines(&tape)
     }
 
     /// Keyword and data of each event.
-    pub(crate) fn lines(tape: &Tape) -> Vec<String> {
+    pub(crate) fn lines(tape: &EventLog) -> Vec<String> {
         let line = |record: stackline_events::Record<'_>| {
             let data: Vec<String> = record.values.iter().map(ToString::to_string).collect();
             format!("{} {}", record.keyword, data.join(";"))

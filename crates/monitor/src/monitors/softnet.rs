@@ -2,7 +2,7 @@
 
 use super::sample::{Interval, Setup, Started, files, sampled};
 use crate::parse::softnet;
-use stackline_events::{Keyword, Tape, Value};
+use stackline_events::{EventLog, Keyword, Value};
 
 /// Starts the monitor.
 pub(super) fn start(_: &Setup<'_>) -> Started {
@@ -18,7 +18,7 @@ fn parse([text]: [&str; 1]) -> Option<Vec<Core>> {
 }
 
 /// A core that received nothing is left out.
-fn record(interval: Interval, before: &[Core], now: &[Core], tape: &mut Tape) {
+fn record(interval: Interval, before: &[Core], now: &[Core], tape: &mut EventLog) {
     static SOFTNET: Keyword = Keyword::new("SOFTNET");
     for (core, softnet) in now {
         let Some((_, earlier)) = before.iter().find(|(other, before)| other == core && before != softnet) else {
@@ -61,7 +61,7 @@ mod tests {
         #[test]
         fn any_text_is_harmless(before in "([0-9a-f ]{0,60}\n){0,6}", now in "([0-9a-f ]{0,60}\n|\\PC{0,20}\n){0,6}") {
             if let (Some(before), Some(now)) = (parse([&before]), parse([&now])) {
-                record(Interval { end_ns: 2, length_ns: 1 }, &before, &now, &mut Tape::default());
+                record(Interval { end_ns: 2, length_ns: 1 }, &before, &now, &mut EventLog::default());
             }
         }
     }

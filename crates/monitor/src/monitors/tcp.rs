@@ -16,7 +16,7 @@ use congestion::CongestionStates;
 use connection_filter::ConnectionFilter;
 use retransmissions::Retransmissions;
 use sock_diag::{Counters, SockDiag, Socket};
-use stackline_events::{Keyword, Tape, Value, clock};
+use stackline_events::{EventLog, Keyword, Value, clock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -122,7 +122,7 @@ impl Tcp {
     }
 
     /// Records the events of watched connections.
-    fn record_events(&mut self, tape: &mut Tape) {
+    fn record_events(&mut self, tape: &mut EventLog) {
         let waited = std::mem::take(&mut self.undecided);
         let new = std::mem::take(&mut self.events).into_iter().map(|(at_ns, event)| (0, at_ns, event));
         for (samples, at_ns, event) in waited.into_iter().chain(new) {
@@ -139,7 +139,7 @@ impl Tcp {
         self.unwatched += self.undecided.drain(..beyond).count() as u64;
     }
 
-    fn record_event(&mut self, at_ns: u64, event: &TcpEvent, pair: Option<AddressPair>, tape: &mut Tape) {
+    fn record_event(&mut self, at_ns: u64, event: &TcpEvent, pair: Option<AddressPair>, tape: &mut EventLog) {
         static STATE: Keyword = Keyword::new("TCP_STATE");
         static DROP: Keyword = Keyword::new("TCP_DROP");
         static FULL: Keyword = Keyword::new("TCP_RCVQ_FULL");
@@ -166,7 +166,7 @@ impl Tcp {
     }
 
     /// Records every connection that changed since it was recorded last.
-    fn record_connections(&mut self, sockets: &[Socket], at_ns: u64, tape: &mut Tape) {
+    fn record_connections(&mut self, sockets: &[Socket], at_ns: u64, tape: &mut EventLog) {
         self.beyond_limit = self.beyond_limit.max(sockets.len().saturating_sub(MOST_CONNECTIONS) as u64);
         let mut recorded = HashMap::with_capacity(sockets.len().min(MOST_CONNECTIONS));
         for socket in sockets.iter().take(MOST_CONNECTIONS) {
@@ -188,7 +188,7 @@ impl Tcp {
         counters: Counters,
         before: Option<Recorded>,
         at_ns: u64,
-        tape: &mut Tape,
+        tape: &mut EventLog,
     ) -> Recorded {
         self.congestion.set_first(socket.pair, at_ns, counters.congestion_state);
         let (earlier_ns, earlier) = match (&before, self.polled_ns) {
@@ -231,7 +231,7 @@ impl Monitor for Tcp {
         Ok(())
     }
 
-    fn sample(&mut self, tape: &mut Tape) -> Result<(), String> {
+    fn sample(&mut self, tape: &mut EventLog) -> Result<(), String> {
         let at_ns = clock::now_ns();
         let sockets = self.sock_diag.as_mut().map_or(Ok(Vec::new()), SockDiag::sockets);
         self.drain()?;
@@ -257,7 +257,7 @@ impl Monitor for Tcp {
         Ok(())
     }
 
-    fn finish(&mut self, tape: &mut Tape, observed: &mut Observed) {
+    fn finish(&mut self, tape: &mut EventLog, observed: &mut Observed) {
         self.retransmissions.record(true, tape);
         observed.absent.append(&mut self.absent);
         let mut note = |count: u64, text: String| observed.notes.extend((count > 0).then_some(text));
@@ -278,14 +278,14 @@ impl Monitor for Tcp {
 }
 
 /// Records an event with one value and a connection, if it has one.
-fn push(tape: &mut Tape, keyword: &Keyword, at_ns: u64, value: Value<'_>, pair: Option<AddressPair>) {
+fn push(tape: &mut EventLog, keyword: &Keyword, at_ns: u64, value: Value<'_>, pair: Option<AddressPair>) {
     let (local, remote) = (pair.map(|pair| pair.local.to_string()), pair.map(|pair| pair.remote.to_string()));
     let mut data = [Value::Absent; 7];
     data[4..].copy_from_slice(&[value, local.as_deref().into(), remote.as_deref().into()]);
     tape.push(keyword.id(), at_ns, &data);
 }
 
-fn record_counters(interval: Interval, socket: &Socket, before: &Counters, now: &Counters, tape: &mut Tape) {
+fn record_counters(interval: Interval, socket: &Socket, before: &Counters, now: &Counters, tape: &mut EventLog) {
     static TCP_INFO: Keyword = Keyword::new("TCP_INFO");
     let (local, remote) = (socket.pair.local.to_string(), socket.pair.remote.to_string());
     let growth =

@@ -4,7 +4,7 @@ use super::sample::{Interval, Setup, Started, growth, sampled};
 use crate::control_groups::Groups;
 use crate::parse::cgroup::Throttling;
 use crate::root::Root;
-use stackline_events::{Keyword, Tape};
+use stackline_events::{EventLog, Keyword};
 
 /// Starts the monitor.
 pub(super) fn start(_: &Setup<'_>) -> Started {
@@ -14,7 +14,7 @@ pub(super) fn start(_: &Setup<'_>) -> Started {
     sampled(move || groups.throttling(&root), record)
 }
 
-fn record(interval: Interval, before: &Throttling, now: &mut Throttling, tape: &mut Tape) {
+fn record(interval: Interval, before: &Throttling, now: &mut Throttling, tape: &mut EventLog) {
     static THROTTLED: Keyword = Keyword::new("THROTTLED");
     let data = [growth(before.throttled_ns, now.throttled_ns), growth(before.throttled, now.throttled)];
     interval.record(tape, &THROTTLED, &data);
@@ -29,7 +29,7 @@ mod tests {
     fn the_growth_of_a_new_group_is_unknown() {
         let throttling = |throttled, throttled_ns| Throttling { periods: 9, throttled, throttled_ns };
         let interval = Interval { end_ns: 2, length_ns: 1 };
-        let mut tape = Tape::default();
+        let mut tape = EventLog::default();
         record(interval, &throttling(1, 500), &mut throttling(3, 800), &mut tape);
         record(interval, &throttling(3, 800), &mut throttling(0, 0), &mut tape);
         assert_eq!(lines(&tape), ["THROTTLED 1;300;2", "THROTTLED 1;;"]);

@@ -58,7 +58,7 @@ fn a_port_is_recorded_when_its_counters_change() {
         name: Some("eth0".into()),
         counts: [Some(bytes), Some(1), None, Some(0), Some(5), Some(5), None, Some(0)],
     };
-    let (mut ports, mut tape) = (Ports::default(), Tape::default());
+    let (mut ports, mut tape) = (Ports::default(), EventLog::default());
     for (at_ns, bytes) in [(10, 100), (20, 100), (30, 400), (40, 300)] {
         ports.record(at_ns, [(1, row(bytes))].into(), &mut tape);
     }

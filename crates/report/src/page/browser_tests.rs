@@ -477,7 +477,7 @@ fn it_is_accessible(browser: &mut Browser, directory: &Path) {
         assert!(!name.trim().is_empty(), "a {} without a name: {node}", role(node));
     }
     assert!(nodes.iter().any(|node| role(node) == "application"), "the picture");
-    assert!(nodes.iter().any(|node| role(node) == "status"), "what is in view is told");
+    assert!(nodes.iter().any(|node| role(node) == "status"), "what is in view is announced");
     browser.eval("document.querySelector('#in-view tbody button').click()");
     browser.drawn();
     assert!(browser.eval("stackline.picture.selected.length") == 1);

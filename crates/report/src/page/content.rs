@@ -207,7 +207,7 @@ impl<'c> Writer<'c> {
     }
 }
 
-/// The number of a text, given when it is first seen.
+/// The number of a text, given at its first use.
 fn number(texts: &mut Vec<String>, numbers: &mut HashMap<String, u32>, text: &str) -> u32 {
     if let Some(number) = numbers.get(text) {
         return *number;

@@ -56,7 +56,7 @@ fn of_very_many_lines_those_are_drawn_that_something_became_of() {
     assert_eq!(dropped(&all(&traced)), (33, 33));
 }
 
-/// Where each of too many lines was dropped, the bars still tell of all of them.
+/// Where each of too many lines was dropped, the bars still show all of them.
 #[test]
 fn bars_are_of_all_lines() {
     let mut traced = traced::many(7_000);

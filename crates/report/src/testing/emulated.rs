@@ -48,14 +48,14 @@ fn across(measurement: usize, run: u32, ports: Vec<PortRecord>, emulation: Optio
 pub(crate) fn emulated() -> (Plan, Vec<RunRecord>) {
     let part = |stack| Part { to: Some("udjat".into()), ..get(Stack::plain(stack)) };
     let mut plan = a_plan();
-    let told = |text: &str, world, part| {
-        let mut told = measurement(text, Composer::Basic, vec![part]);
-        (told.world, told.across) = (world, Some("wan".into()));
-        told
+    let crossing = |text: &str, world, part| {
+        let mut made = measurement(text, Composer::Basic, vec![part]);
+        (made.world, made.across) = (world, Some("wan".into()));
+        made
     };
     plan.measurements = vec![
-        told("3 bulk_get 1024*1000 over tcp", World::Emulated, part("tcp")),
-        told("2 bulk_get 1024*1000 over udp", World::Simulated, part("udp")),
+        crossing("3 bulk_get 1024*1000 over tcp", World::Emulated, part("tcp")),
+        crossing("2 bulk_get 1024*1000 over udp", World::Simulated, part("udp")),
     ];
     let records = vec![
         across(0, 0, few(), Some(emulation(0))),

@@ -147,7 +147,7 @@ const WAY: [(&str, &str, &str, u64); 10] = [
 ];
 
 /// So many data units of three flows through a queue that fills and empties, with losses, retransmissions and monitors: as
-/// large as asked for, always the same.
+/// large as requested, always the same.
 pub(crate) fn large(count: u64) -> Traced {
     let mut traced = empty();
     traced.title = format!("{count} lines");
@@ -265,7 +265,7 @@ fn unit_of(traced: &mut Traced, number: u64, dice: &mut Dice) {
     });
 }
 
-/// Numbers that look drawn and are always the same.
+/// Numbers that look random and are always the same.
 struct Dice(u64);
 
 impl Dice {

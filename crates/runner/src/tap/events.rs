@@ -5,7 +5,7 @@ use super::packet::{Identity, Streams, Wire};
 use serde::{Deserialize, Serialize};
 use stackline_core::network::{Clock, Network};
 use stackline_core::time::Instant;
-use stackline_events::{Keyword, Tapes, Value};
+use stackline_events::{EventLogs, Keyword, Value};
 use stackline_net::{NetworkEvent, Packet, Place};
 
 static ENQUEUE: Keyword = Keyword::new("NET_ENQUEUE");
@@ -40,13 +40,13 @@ impl Stamp {
 /// Events of one network.
 #[derive(Debug)]
 pub(super) struct Events {
-    tapes: Tapes,
+    tapes: EventLogs,
     stamp: Stamp,
     streams: Streams,
 }
 
 impl Events {
-    pub(super) const fn new(tapes: Tapes, stamp: Stamp, streams: Streams) -> Self {
+    pub(super) const fn new(tapes: EventLogs, stamp: Stamp, streams: Streams) -> Self {
         Self { tapes, stamp, streams }
     }
 
@@ -114,7 +114,7 @@ mod tests {
     use crate::tap::Recorder;
     use crate::tap::testing::{FIRST, SECOND, network, packet};
     use stackline_core::time::Duration;
-    use stackline_events::tapes::Kept;
+    use stackline_events::event_logs::Kept;
     use stackline_events::{Table, text::Event};
     use stackline_net::{Node, Port, Reason, Tap};
 
@@ -129,7 +129,7 @@ mod tests {
             recorder.record(Instant(*at), *place, *what, &packet(*number));
         }
         recorder.finish().unwrap();
-        let lines = |tape: &stackline_events::Tape| {
+        let lines = |tape: &stackline_events::EventLog| {
             let mut table = Table::default();
             table.push_tape(tape);
             (0..table.len()).map(|row| Event::to_string(&table.event(row))).collect::<Vec<_>>()

@@ -9,7 +9,7 @@ use super::packet::{Streams, Wire};
 use stackline_core::network::Network;
 use stackline_core::time::Instant;
 use stackline_dissect::pcapng::{Settings, Written};
-use stackline_events::{Tape, Tapes};
+use stackline_events::{EventLog, EventLogs};
 use stackline_net::{NetworkEvent, Packet, Place, Port, Tap};
 use std::fs::File;
 use std::io;
@@ -31,11 +31,11 @@ impl Recorder {
     /// Keeps events; `put` takes tapes of each node, or says why it cannot.
     pub(crate) fn events(
         mut self,
-        put: impl FnMut(&str, &Tape) -> Result<(), String> + Send + 'static,
+        put: impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static,
         stamp: Stamp,
         streams: Streams,
     ) -> Self {
-        let tapes = Tapes::new(self.names.nodes.iter().cloned(), put);
+        let tapes = EventLogs::new(self.names.nodes.iter().cloned(), put);
         self.events = Some(Events::new(tapes, stamp, streams));
         self
     }

@@ -9,13 +9,13 @@ use crate::tap::{Recorder, Stamp, Streams};
 use crate::tracing::Tracing;
 use serde_json::{Map, Value, json};
 use stackline_core::catalogue::PacketContent;
-use stackline_core::course::Turn;
 use stackline_core::error::Error;
 use stackline_core::network::Network;
 use stackline_core::plan::{HostPlan, Measurement, Part, Plan, Via, World};
 use stackline_core::program::{self, Call};
 use stackline_core::random::Seed;
 use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord, WakeUp};
+use stackline_core::schedule::ScheduledRun;
 use stackline_core::time::Instant;
 use stackline_dissect::frames::{Carries, FlowAt, Frames};
 use stackline_emu::client::Emulation;
@@ -85,7 +85,7 @@ impl Scene<'_> {
     /// One run on a fresh network of its own seed.
     fn run(
         &mut self,
-        turn: &Turn<'_>,
+        turn: &ScheduledRun<'_>,
         recording: Option<Recording>,
         tracing: Option<&mut Tracing>,
         directory: &Path,
@@ -107,7 +107,7 @@ impl Scene<'_> {
     }
 
     /// Chooses where the responders of a traced run listen, so that their packets are known.
-    fn flows(&self, turn: &Turn<'_>, tracing: &mut Tracing) -> Vec<FlowAt> {
+    fn flows(&self, turn: &ScheduledRun<'_>, tracing: &mut Tracing) -> Vec<FlowAt> {
         let mut flows = Vec::new();
         tracing.ports.clear();
         for (part, first) in turn.measurement.parts.iter().zip(&tracing.flows) {
@@ -165,7 +165,7 @@ fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Erro
 }
 
 impl Backend for Emulated<'_> {
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
+    fn make(&mut self, turn: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
         let network = network_of(self.plan, turn)?;
         let missing = || Error::environment(format!("network {} is not emulated", network.name));
         let scene = self.networks.get_mut(network.name.as_str()).ok_or_else(missing)?;

@@ -4,10 +4,10 @@ use crate::backend::{Backend, RunContext, RunOutput};
 use crate::recording::{Traces, spooled, unkept};
 use crate::tracing::{Traced, Tracing};
 use serde_json::{Map, Value, json};
-use stackline_core::course::Turn;
 use stackline_core::error::Error;
 use stackline_core::plan::World;
 use stackline_core::record::WakeUp;
+use stackline_core::schedule::ScheduledRun;
 use stackline_core::time::Duration;
 use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ impl<'p> Live<'p> {
 }
 
 impl Backend for Live<'_> {
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
+    fn make(&mut self, turn: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
         match tracing {
             None => run(&mut self.coordinator, turn),
             Some(tracing) => run_traced(&mut self.coordinator, turn, tracing, &self.traces.directory),
@@ -52,7 +52,7 @@ impl Backend for Live<'_> {
 }
 
 /// One run by agents, with the real time it took.
-pub(super) fn run(coordinator: &mut Coordinator<'_>, turn: &Turn<'_>) -> Result<RunOutput, Error> {
+pub(super) fn run(coordinator: &mut Coordinator<'_>, turn: &ScheduledRun<'_>) -> Result<RunOutput, Error> {
     let begun = Instant::now();
     let records = coordinator.make(turn)?;
     Ok(RunOutput { records, took: Duration::from_seconds(begun.elapsed().as_secs_f64()) })
@@ -61,7 +61,7 @@ pub(super) fn run(coordinator: &mut Coordinator<'_>, turn: &Turn<'_>) -> Result<
 /// The same, recorded.
 pub(super) fn run_traced(
     coordinator: &mut Coordinator<'_>,
-    turn: &Turn<'_>,
+    turn: &ScheduledRun<'_>,
     tracing: &mut Tracing,
     directory: &Path,
 ) -> Result<RunOutput, Error> {

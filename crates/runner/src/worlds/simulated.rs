@@ -6,13 +6,13 @@ use crate::recording::{Traces, spooled, unkept};
 use crate::tap::{Stamp, Streams};
 use crate::tracing::{Traced, Tracing};
 use serde_json::{Value, json};
-use stackline_core::course::Turn;
 use stackline_core::error::Error;
 use stackline_core::network::Network;
 use stackline_core::plan::Plan;
 use stackline_core::record::{NetworkRecord, PortRecord};
+use stackline_core::schedule::ScheduledRun;
 use stackline_core::time::{Duration, Instant};
-use stackline_events::Tapes;
+use stackline_events::EventLogs;
 use stackline_net::{Counters, Node};
 use stackline_sim::{Limits, Outcome, Scene, Trace};
 
@@ -44,7 +44,7 @@ impl<'p> Simulated<'p> {
     /// Where the events of endpoints and protocol machines go.
     fn trace(&self, network: &Network, tracing: &Tracing) -> Trace {
         let hosts = network.hosts.iter().map(|host| host.name.clone());
-        let tapes = Tapes::new(hosts, spooled(&self.traces.directory));
+        let tapes = EventLogs::new(hosts, spooled(&self.traces.directory));
         Trace { flows: tracing.flows.clone(), zero_ns: zero(network, tracing), tapes }
     }
 
@@ -63,7 +63,7 @@ impl<'p> Simulated<'p> {
 }
 
 impl Backend for Simulated<'_> {
-    fn make(&mut self, turn: &Turn<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
+    fn make(&mut self, turn: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
         let network = network_of(self.plan, turn)?;
         let scene = scene(network, turn);
         let outcome = match self.traces.of(network, turn, tracing.as_deref())? {
@@ -105,7 +105,7 @@ impl Backend for Simulated<'_> {
 }
 
 /// How the network's events are stamped, and which flows its pairs are.
-fn stamp_and_streams(network: &Network, turn: &Turn<'_>, tracing: &Tracing) -> (Stamp, Streams) {
+fn stamp_and_streams(network: &Network, turn: &ScheduledRun<'_>, tracing: &Tracing) -> (Stamp, Streams) {
     let node = |name: Option<&String>| {
         let at = name.and_then(|name| network.hosts.iter().position(|host| host.name == *name));
         Node(u32::try_from(at.unwrap_or(0)).unwrap_or(u32::MAX))
@@ -122,7 +122,7 @@ fn zero(network: &Network, tracing: &Tracing) -> u64 {
 }
 
 /// What was traced, beside the events that are in the run directory already.
-fn traced(network: &Network, turn: &Turn<'_>, tracing: &Tracing, end: Instant) -> Traced {
+fn traced(network: &Network, turn: &ScheduledRun<'_>, tracing: &Tracing, end: Instant) -> Traced {
     let zero = zero(network, tracing);
     let hosts = clocks::known(network, zero, end, turn.seed.child("control"));
     Traced { span_ns: (zero, zero + end.0), hosts }
@@ -148,13 +148,13 @@ fn record(network: &Network, ports: &[Counters]) -> NetworkRecord {
 }
 
 /// The network of a measurement.
-pub(crate) fn network_of<'p>(plan: &'p Plan, turn: &Turn<'_>) -> Result<&'p Network, Error> {
+pub(crate) fn network_of<'p>(plan: &'p Plan, turn: &ScheduledRun<'_>) -> Result<&'p Network, Error> {
     let name = turn.measurement.across.as_deref().unwrap_or_default();
     let missing = || Error::input(format!("line {}: there is no network `{name}`", turn.measurement.line));
     plan.networks.iter().find(|network| network.name == name).ok_or_else(missing)
 }
 
-pub(crate) const fn scene<'s>(network: &'s Network, turn: &Turn<'s>) -> Scene<'s> {
+pub(crate) const fn scene<'s>(network: &'s Network, turn: &ScheduledRun<'s>) -> Scene<'s> {
     let (measurement, index, run) = (turn.measurement, turn.index, turn.run);
     let limits = Limits { virtual_time: Duration(86_400_000_000_000), steps_an_instant: 4_000_000 };
     Scene { network, measurement, index, run, warmup: !turn.counted, seed: turn.seed, limits }

@@ -2,7 +2,7 @@
 
 use super::merged::Merged;
 use crate::Error;
-use stackline_events::{Tape, Value, keyword, text};
+use stackline_events::{EventLog, Value, keyword, text};
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -38,7 +38,7 @@ pub fn export_text(events: Merged, to: &mut dyn Write) -> Result<u64, Error> {
 /// # Errors
 /// When they cannot be read or written.
 pub fn export_tape(events: Merged, to: &mut dyn Write) -> Result<u64, Error> {
-    let (mut tape, mut count, mut host) = (Tape::default(), 0, String::new());
+    let (mut tape, mut count, mut host) = (EventLog::default(), 0, String::new());
     // A name's number is looked up once.
     let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
     events.each(|table, rows| {

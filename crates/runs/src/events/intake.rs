@@ -206,7 +206,7 @@ mod tests {
     use super::super::{read_run, read_table};
     use super::*;
     use crate::events::Spooling;
-    use stackline_events::{Tape, Value, keyword};
+    use stackline_events::{EventLog, Value, keyword};
 
     fn events(hosts: usize, from: u64, count: u64) -> Table {
         let mut table = Table::default();
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn a_run_that_is_still_being_made_is_not_added_to_and_a_killed_one_keeps_its_tapes() {
         let run = tempfile::tempdir().unwrap();
-        let mut tape = Tape::default();
+        let mut tape = EventLog::default();
         tape.host("h0");
         tape.push(keyword::intern("A"), 5, &[]);
         let made = Spooling::of(run.path()).unwrap();

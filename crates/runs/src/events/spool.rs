@@ -1,4 +1,4 @@
-//! Tapes as they come, `RUN/events/HOST.tape`, until the run is over and they become Parquet: whatever kills a run, what was
+//! Event logs as they come, `RUN/events/HOST.tape`, until the run is over and they become Parquet: whatever kills a run, what was
 //! recorded is there and can be read.
 
 use super::lock::{EventsLock, Scratch};
@@ -6,9 +6,9 @@ use super::paths::{TAPE, events_path, tapes};
 use super::sort::Sorter;
 use crate::{Error, files};
 use stackline_core::trace::HostTrace;
+use stackline_events::event_log::Pieces;
 use stackline_events::sinks::append;
-use stackline_events::tape::Pieces;
-use stackline_events::{Table, Tape};
+use stackline_events::{EventLog, Table};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ impl Spool {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn append(&self, host: &str, tape: &Tape) -> Result<(), Error> {
+    pub fn append(&self, host: &str, tape: &EventLog) -> Result<(), Error> {
         let path = events_path(&self.run, host)?.with_extension(TAPE);
         fs::create_dir_all(self.run.join(files::EVENTS)).map_err(|cause| Error::writing(&path, &cause))?;
         let appended = OpenOptions::new().create(true).append(true).open(&path).and_then(|mut file| {
@@ -64,7 +64,7 @@ impl Spooling {
     ///
     /// # Errors
     /// As there.
-    pub fn append(&self, host: &str, tape: &Tape) -> Result<(), Error> {
+    pub fn append(&self, host: &str, tape: &EventLog) -> Result<(), Error> {
         self.spool.append(host, tape)
     }
 
@@ -182,12 +182,12 @@ mod tests {
         let (send, drop) = (keyword::intern("APP_SEND"), keyword::intern("NET_DROP"));
         let spool = Spooling::of(run.path()).unwrap();
         for (at, keyword) in [(5, send), (3, drop)] {
-            let mut tape = Tape::default();
+            let mut tape = EventLog::default();
             tape.host("khons");
             tape.push(keyword, at, &[at.into()]);
             spool.append("khons", &tape).unwrap();
         }
-        assert!(spool.append("", &Tape::default()).is_err());
+        assert!(spool.append("", &EventLog::default()).is_err());
         assert_eq!(read_run(run.path()).unwrap().len(), 2, "readable before the end");
         let settled = Settled { recorded: 2, damaged: 0 };
         assert_eq!(spool.settle().unwrap(), BTreeMap::from([("khons".to_owned(), settled)]));
@@ -213,8 +213,8 @@ mod tests {
         assert_eq!(fs::read_dir(&events).unwrap().count(), 2, "the tape and what was there");
     }
 
-    fn of(host: &str, at: u64, text: &str) -> Tape {
-        let mut tape = Tape::default();
+    fn of(host: &str, at: u64, text: &str) -> EventLog {
+        let mut tape = EventLog::default();
         tape.host(host);
         tape.push(keyword::intern("APP_SEND"), at, &[at.into(), Value::Text(text)]);
         tape
@@ -226,7 +226,7 @@ mod tests {
         let spool = Spooling::of(run.path()).unwrap();
         spool.append("a b", &of("a b", 1, "x")).unwrap();
         let cut = of("a b", 2, "cut off").bytes()[..60].to_vec();
-        spool.append("a b", &Tape::from_bytes(cut)).unwrap();
+        spool.append("a b", &EventLog::from_bytes(cut)).unwrap();
         let settled = spool.settle().unwrap();
         assert_eq!(settled.keys().collect::<Vec<_>>(), ["a b"]);
         let mut host = HostTrace::default();

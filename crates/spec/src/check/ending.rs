@@ -3,7 +3,6 @@
 //! The cursor relies on this: a repeat that nothing ends would run for ever, and ends whose draws differ would disagree
 //! about where one data unit stops and the next begins.
 
-use super::part::sizes;
 use crate::diagnostic::{Diagnostic, Span};
 use alloc::format;
 use stackline_core::plan::{Count, Data, Size};
@@ -22,7 +21,7 @@ pub(crate) fn trouble(procedure: &Procedure, data: &Data, span: Span) -> Option<
                 .hint("write a number of units, as in `*1000`"),
         );
     }
-    let unsized_body = |body: &[Step]| !any_call(body, &|call| sizes(call).contains(&Some(SizeArgument::Unit)));
+    let unsized_body = |body: &[Step]| !any_call(body, &|call| call.sizes().contains(&Some(SizeArgument::Unit)));
     if matches!(data.count, Count::Amount(_)) && drawn(&data.unit) && any(&unsized_body) {
         let message = format!("a repeat of `{name}` would never make up the amount");
         return Some(

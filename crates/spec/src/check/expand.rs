@@ -104,7 +104,7 @@ impl Checker<'_> {
             Diagnostic::error(span, message, "with its sweeps and stacks").hint("sweep fewer values, or split the text")
         };
         if self.plan.measurements.len().saturating_add(total) > MOST {
-            self.report.push(too_many(format!("the text asks for more than {MOST} measurements")));
+            self.report.push(too_many(format!("the text has more than {MOST} measurements")));
             return false;
         }
         let weight =

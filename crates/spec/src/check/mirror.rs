@@ -2,7 +2,7 @@
 //!
 //! Local operations do not matter here. An RPCCall is an RPCAwaitCallInd and an RPCReturn at the far side.
 
-use super::procedure::{Placed, What};
+use super::step::{SpannedStep, StepKind};
 use crate::diagnostic::{Diagnostic, Report, Span};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -55,7 +55,7 @@ fn described(call: &Call) -> String {
     }
 }
 
-/// What the far side has to do for it; nothing for a local operation.
+/// StepKind the far side has to do for it; nothing for a local operation.
 fn mirrored(call: &Call) -> Vec<Call> {
     match call {
         Call::ConnectRequest => alloc::vec![Call::AwaitConnectIndication],
@@ -84,16 +84,16 @@ const fn is_local(call: &Call) -> bool {
     )
 }
 
-fn shape(steps: &[Placed], turn: bool) -> Vec<Shape> {
+fn shape(steps: &[SpannedStep], turn: bool) -> Vec<Shape> {
     let mut shapes = Vec::new();
     for step in steps {
-        match &step.what {
-            What::Call(call) if turn => {
+        match &step.kind {
+            StepKind::Call(call) if turn => {
                 shapes.extend(mirrored(call).into_iter().map(|call| Shape::Call(call, step.span)));
             }
-            What::Call(call) if is_local(call) => {}
-            What::Call(call) => shapes.push(Shape::Call(call.clone(), step.span)),
-            What::Repeat(count, body) => {
+            StepKind::Call(call) if is_local(call) => {}
+            StepKind::Call(call) => shapes.push(Shape::Call(call.clone(), step.span)),
+            StepKind::Repeat(count, body) => {
                 let body = shape(body, turn);
                 if !body.is_empty() {
                     shapes.push(Shape::Repeat(*count, body, step.span));
@@ -105,7 +105,7 @@ fn shape(steps: &[Placed], turn: bool) -> Vec<Shape> {
 }
 
 /// Reports the first place where the responder does not do what the initiator needs.
-pub(crate) fn compare(initiator: &[Placed], responder: &[Placed], end: Span, report: &mut Report) {
+pub(crate) fn compare(initiator: &[SpannedStep], responder: &[SpannedStep], end: Span, report: &mut Report) {
     if let Some(mismatch) = differ(&shape(initiator, true), &shape(responder, false), end) {
         report.push(mismatch);
     }
@@ -139,7 +139,7 @@ fn mismatched(span: Span, wanted: Option<&Shape>, found: Option<&Shape>) -> Diag
         .hint("each operation of the initiator needs its counterpart at the responder, in the same order and repeats")
 }
 
-/// What the initiator may do now.
+/// StepKind the initiator may do now.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Apart,
@@ -149,7 +149,7 @@ enum State {
 }
 
 /// Reports operations outside a connection, and bulk transfers that do not nest.
-pub(crate) fn connections(initiator: &[Placed], report: &mut Report) {
+pub(crate) fn connections(initiator: &[SpannedStep], report: &mut Report) {
     match walk(initiator, State::Apart) {
         Err(diagnostic) => report.push(diagnostic),
         Ok(State::Apart) => {}
@@ -167,11 +167,11 @@ pub(crate) fn connections(initiator: &[Placed], report: &mut Report) {
     }
 }
 
-fn walk(steps: &[Placed], mut state: State) -> Result<State, Diagnostic> {
+fn walk(steps: &[SpannedStep], mut state: State) -> Result<State, Diagnostic> {
     for step in steps {
-        state = match &step.what {
-            What::Call(call) => after(call, state, step.span)?,
-            What::Repeat(_, body) => {
+        state = match &step.kind {
+            StepKind::Call(call) => after(call, state, step.span)?,
+            StepKind::Repeat(_, body) => {
                 let then = walk(body, state)?;
                 if then != state {
                     let message = "a pass of this repeat does not end as it began";

@@ -16,15 +16,15 @@ mod procedure;
 mod series;
 mod settle;
 mod stack;
+mod step;
 mod text;
 mod trace;
 mod world;
 
-use crate::Context;
+use crate::context::{Context, Overrides, PRELUDE};
 use crate::diagnostic::{Diagnostic, Origin, Report, Span};
 use crate::layout::Marked;
 use crate::tree::{HostItem, Item, NetworkItem, ProcedureItem, Readable, StackItem, Tree, Value, Word};
-use crate::{Overrides, PRELUDE};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::rc::Rc;
@@ -319,12 +319,12 @@ impl Checker<'_> {
             }
         }
         if !any && self.report.errors() == 0 {
-            let diagnostic = Diagnostic::warning(Span::default(), "nothing is measured here", "");
+            let diagnostic = Diagnostic::warning(Span::default(), "the specification has no measurement", "");
             self.report.push(diagnostic.hint("write a specification such as `10 bulk_get 1024*1000;`"));
         }
     }
 
-    /// What the text and the command line leave open is settled, then each measurement's world is asked.
+    /// What the text and the command line leave open is settled, then each measurement is judged against its world.
     fn finish(mut self, tree: &Tree) -> (Plan, Option<String>) {
         self.plan.hosts = core::mem::take(&mut self.hosts);
         if let Some(seed) = self.overrides.seed {

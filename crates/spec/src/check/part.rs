@@ -140,7 +140,7 @@ impl Checker<'_> {
     fn second_size(&mut self, procedure: &Procedure, data: &DataItem, reply: &SizeItem) {
         let mut calls = procedure.calls(Side::Initiator);
         calls.extend(procedure.calls(Side::Responder));
-        if !calls.into_iter().any(|call| sizes(call).contains(&Some(SizeArgument::Reply))) {
+        if !calls.into_iter().any(|call| call.sizes().contains(&Some(SizeArgument::Reply))) {
             let span = match reply {
                 SizeItem::Value(value) => value.span,
                 SizeItem::Drawn(drawn) => drawn.span,
@@ -227,7 +227,7 @@ impl Checker<'_> {
         let Some((unit, reply)) = spans else { return };
         self.within(range(&data.unit), unit, least, table);
         self.within(range(&data.reply), reply, least, table);
-        for bytes in calls.into_iter().flat_map(sizes).flatten() {
+        for bytes in calls.into_iter().flat_map(Call::sizes).flatten() {
             if let SizeArgument::Bytes(bytes) = bytes {
                 #[expect(clippy::cast_precision_loss, reason = "compared with limits far below 2^53")]
                 self.within((bytes as f64, bytes as f64), item.application.span, least, table);
@@ -363,20 +363,6 @@ fn counts(steps: &[Step]) -> bool {
         Step::Repeat(CountArgument::Count, _) => true,
         Step::Repeat(CountArgument::Times(_), body) => counts(body),
     })
-}
-
-/// The sizes an operation has as its arguments.
-pub(crate) const fn sizes(call: &Call) -> [Option<SizeArgument>; 2] {
-    match call {
-        Call::DataRequest(size)
-        | Call::AwaitDataIndication(size)
-        | Call::RpcAwaitCallInd(size)
-        | Call::RpcReturn(size)
-        | Call::ReadFile(size)
-        | Call::WriteFile(size) => [Some(*size), None],
-        Call::RpcCall(request, response) => [Some(*request), Some(*response)],
-        _ => [None, None],
-    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "compared with limits far below 2^53")]

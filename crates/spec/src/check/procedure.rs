@@ -5,6 +5,7 @@
 use super::Files;
 use super::evaluate::{Bindings, fixed};
 use super::mirror;
+use super::step::{SpannedStep, StepKind};
 use crate::diagnostic::{Diagnostic, Report, Span};
 use crate::names;
 use crate::tree::{Argument, ProcedureItem, Statement, Unit, Value, Word};
@@ -17,19 +18,6 @@ use stackline_core::program::{
 
 /// Largest size of a data unit, 1 TiB.
 pub(crate) const LARGEST_UNIT: u64 = 1 << 40;
-
-/// A step and where it stands.
-#[derive(Debug)]
-pub(crate) struct Placed {
-    pub(crate) span: Span,
-    pub(crate) what: What,
-}
-
-#[derive(Debug)]
-pub(crate) enum What {
-    Call(Call),
-    Repeat(CountArgument, Vec<Placed>),
-}
 
 struct Compiler<'c, 'f> {
     timings: &'c [Word],
@@ -73,21 +61,24 @@ pub(crate) fn compile(item: &ProcedureItem, report: &mut Report, files: &mut Fil
     })
 }
 
-fn steps(placed: Vec<Placed>) -> Vec<Step> {
+fn steps(placed: Vec<SpannedStep>) -> Vec<Step> {
     placed
         .into_iter()
-        .map(|placed| match placed.what {
-            What::Call(call) => Step::Call(call),
-            What::Repeat(count, body) => Step::Repeat(count, steps(body)),
+        .map(|placed| match placed.kind {
+            StepKind::Call(call) => Step::Call(call),
+            StepKind::Repeat(count, body) => Step::Repeat(count, steps(body)),
         })
         .collect()
 }
 
 /// One StartMeasurement and one StopMeasurement behind it, outside any repeat.
-fn measured(initiator: &[Placed], item: &ProcedureItem, report: &mut Report) {
+fn measured(initiator: &[SpannedStep], item: &ProcedureItem, report: &mut Report) {
     let outer = |wanted: &Call| -> Vec<usize> {
         let calls = initiator.iter().enumerate();
-        calls.filter(|(_, p)| matches!(&p.what, What::Call(call) if call == wanted)).map(|(index, _)| index).collect()
+        calls
+            .filter(|(_, p)| matches!(&p.kind, StepKind::Call(call) if call == wanted))
+            .map(|(index, _)| index)
+            .collect()
     };
     let name = &item.name;
     if let Some(span) = within_repeat(initiator, false) {
@@ -112,16 +103,16 @@ fn measured(initiator: &[Placed], item: &ProcedureItem, report: &mut Report) {
     }
 }
 
-fn within_repeat(steps: &[Placed], inside: bool) -> Option<Span> {
-    steps.iter().find_map(|placed| match &placed.what {
-        What::Repeat(_, body) => within_repeat(body, true),
-        What::Call(Call::StartMeasurement | Call::StopMeasurement) if inside => Some(placed.span),
-        What::Call(_) => None,
+fn within_repeat(steps: &[SpannedStep], inside: bool) -> Option<Span> {
+    steps.iter().find_map(|placed| match &placed.kind {
+        StepKind::Repeat(_, body) => within_repeat(body, true),
+        StepKind::Call(Call::StartMeasurement | Call::StopMeasurement) if inside => Some(placed.span),
+        StepKind::Call(_) => None,
     })
 }
 
 impl Compiler<'_, '_> {
-    fn side(&mut self, item: &ProcedureItem, side: Side) -> Vec<Placed> {
+    fn side(&mut self, item: &ProcedureItem, side: Side) -> Vec<SpannedStep> {
         self.side = side;
         let (statements, word) = match side {
             Side::Initiator => (&item.initiator, "initiator"),
@@ -138,7 +129,7 @@ impl Compiler<'_, '_> {
         self.statements(statements)
     }
 
-    fn statements(&mut self, statements: &[Statement]) -> Vec<Placed> {
+    fn statements(&mut self, statements: &[Statement]) -> Vec<SpannedStep> {
         let mut placed = Vec::new();
         for statement in statements {
             match self.statement(statement) {
@@ -149,7 +140,7 @@ impl Compiler<'_, '_> {
         placed
     }
 
-    fn statement(&mut self, statement: &Statement) -> Result<Placed, Diagnostic> {
+    fn statement(&mut self, statement: &Statement) -> Result<SpannedStep, Diagnostic> {
         match statement {
             Statement::Repeat(times, body, span) => {
                 let count = match times {
@@ -158,10 +149,10 @@ impl Compiler<'_, '_> {
                         CountArgument::Times(fixed(value, "a repeat's number of times", 1, 1_000_000_000_000)?)
                     }
                 };
-                Ok(Placed { span: *span, what: What::Repeat(count, self.statements(body)) })
+                Ok(SpannedStep { span: *span, kind: StepKind::Repeat(count, self.statements(body)) })
             }
             Statement::Call(name, arguments, span) => {
-                Ok(Placed { span: *span, what: What::Call(self.call(name, arguments, *span)?) })
+                Ok(SpannedStep { span: *span, kind: StepKind::Call(self.call(name, arguments, *span)?) })
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Whether the world of a measurement can do what the measurement asks: the only judge of that.
+//! Whether the world of a measurement can do what the measurement needs: the only judge of that.
 //!
-//! It compares the settled plan with the world's capabilities and the stacks' tables. What only the machine can tell (rights,
+//! It compares the settled plan with the world's capabilities and the stacks' tables. What only the machine can answer (rights,
 //! addresses, files) is not known here.
 
 use super::Checker;
@@ -42,7 +42,7 @@ impl Checker<'_> {
             for (part, (index, stack)) in measurement.parts.iter().zip(&origin.parts) {
                 let table = available.stacks.iter().find(|table| table.name == part.stack.name);
                 if let (Some(item), Some(table)) = (specification.parts.get(*index), table) {
-                    found.extend(case.of_a_part(&Place { part, item, table, stack: *stack }));
+                    found.extend(case.of_a_part(&PartCase { part, item, table, stack: *stack }));
                 }
             }
             if !found.is_empty() {
@@ -62,7 +62,7 @@ struct Case<'c> {
 }
 
 /// A part, where it is written, its stack and where that is written.
-struct Place<'c> {
+struct PartCase<'c> {
     part: &'c Part,
     item: &'c PartItem,
     table: &'c StackTable,
@@ -101,49 +101,49 @@ impl Case<'_> {
         Some(diagnostic.hint(refused.hint.unwrap_or_default()))
     }
 
-    fn of_a_part(&self, place: &Place<'_>) -> Vec<Diagnostic> {
-        let found = [self.files(place), self.cores(place), self.same_host(place), self.crossing(place)];
+    fn of_a_part(&self, part: &PartCase<'_>) -> Vec<Diagnostic> {
+        let found = [self.files(part), self.cores(part), self.same_host(part), self.crossing(part)];
         found.into_iter().flatten().collect()
     }
 
-    fn files(&self, place: &Place<'_>) -> Option<Diagnostic> {
-        if self.can.files || !uses_files(place.part) {
+    fn files(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
+        if self.can.files || !uses_files(part.part) {
             return None;
         }
-        let ends = [&place.item.source, &place.item.destination].into_iter().flatten();
+        let ends = [&part.item.source, &part.item.destination].into_iter().flatten();
         let named = ends.filter_map(|end| if let AccessItem::File(word) = end { Some(word.span) } else { None }).next();
-        let span = named.unwrap_or(place.item.application.span);
+        let span = named.unwrap_or(part.item.application.span);
         let diagnostic = Diagnostic::error(span, "files and virtual memory are not simulated", self.here());
         Some(diagnostic.hint("leave the ends out: data units come from MEMORY and go to MEMORY"))
     }
 
-    fn cores(&self, place: &Place<'_>) -> Option<Diagnostic> {
-        if self.can.processors || place.part.cpu == (None, None) {
+    fn cores(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
+        if self.can.processors || part.part.cpu == (None, None) {
             return None;
         }
         let pick = |kind: &ClauseKind| matches!(kind, ClauseKind::Cpu(..)).then_some(());
-        let clause = effective(self.specification, place.item, pick).map(|((), clause)| clause.span);
-        let span = clause.unwrap_or(place.item.application.span);
+        let clause = effective(self.specification, part.item, pick).map(|((), clause)| clause.span);
+        let span = clause.unwrap_or(part.item.application.span);
         let diagnostic = Diagnostic::error(span, "a simulated host has no cores to be placed on", self.here());
         let hint = "leave `on cpu` out; what a processor costs is the host's interface (`copy` in its network)";
         Some(diagnostic.hint(hint))
     }
 
-    fn same_host(&self, place: &Place<'_>) -> Option<Diagnostic> {
-        let host = place.part.from.as_ref().filter(|from| place.part.to.as_ref() == Some(from))?;
+    fn same_host(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
+        let host = part.part.from.as_ref().filter(|from| part.part.to.as_ref() == Some(from))?;
         if self.can.same_host {
             return None;
         }
-        let span = place.item.to.as_ref().map_or(place.item.application.span, |word| word.span);
+        let span = part.item.to.as_ref().map_or(part.item.application.span, |word| word.span);
         let message = format!("the host {host} would send to itself, so nothing would cross the network");
         Some(Diagnostic::error(span, message, self.here()).hint("FROM and TO name two hosts of the network"))
     }
 
     /// Whether the stack's packets cross the network.
-    fn crossing(&self, place: &Place<'_>) -> Option<Diagnostic> {
+    fn crossing(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
         let network = self.network.filter(|_| self.can.networks)?;
-        let (table, stack) = (place.table, &place.part.stack);
-        let span = place.stack.unwrap_or(place.item.application.span);
+        let (table, stack) = (part.table, &part.part.stack);
+        let span = part.stack.unwrap_or(part.item.application.span);
         let error = |message: String| Diagnostic::error(span, message, self.here());
         if table.one_host {
             let message =
@@ -155,7 +155,7 @@ impl Case<'_> {
                 format!("an {} network carries IP, so raw Ethernet frames would not cross it", self.can.world);
             return Some(error(message).hint("leave `carrier` out, or run it in the live world"));
         }
-        let (from, to) = (place.part.from.as_ref()?, place.part.to.as_ref()?);
+        let (from, to) = (part.part.from.as_ref()?, part.part.to.as_ref()?);
         let mtu = path_mtu(network, from, to)?.min(path_mtu(network, to, from)?);
         let needed = (table.least_mtu)(stack);
         if needed <= mtu {

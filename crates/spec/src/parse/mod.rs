@@ -1,7 +1,7 @@
 //! Tokens to a tree, by recursive descent.
 //!
 //! A mistake is reported and the parser goes on at the next terminator, closing brace or item, so that all mistakes of
-//! a text come out together. What a name stands for is not asked here, but for the names that are needed to tell one
+//! a text come out together. What a name stands for is decided later, but for the names that are needed to distinguish one
 //! construct from another. It never resolves, evaluates or reads anything.
 
 mod item;

@@ -14,7 +14,7 @@ use stackline_core::program::OPERATIONS;
 
 /// Repeats within repeats.
 const DEEPEST: usize = 32;
-/// Tokens that are looked at to find the sides behind a header with mistakes.
+/// Tokens of lookahead to find the sides behind a header with mistakes.
 const LOOK_AHEAD: usize = 64;
 const SIDES: &[&str] = &["initiator", "responder"];
 const STATEMENT: &str = "expected an operation or `repeat`";

@@ -24,7 +24,7 @@ pub(crate) enum Expect {
     Any,
 }
 
-/// Tokens that are looked at to tell a comma in a list from a terminator.
+/// Tokens of lookahead that distinguish a comma in a list from a terminator.
 const LOOK_AHEAD: usize = 64;
 
 impl Parser<'_, '_> {

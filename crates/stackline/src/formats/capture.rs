@@ -45,7 +45,7 @@ fn import(log: Log<'_>, into: &mut Intake, shared: &mut Shared) -> Result<Import
     Ok(import)
 }
 
-/// What a run knows of its connections: who was connected to whom on which stream, and which flows are taken.
+/// What a run has of its connections: who was connected to whom on which stream, and which flows are taken.
 fn known(run: &Path) -> Result<Options> {
     const FIELDS: [usize; 3] = [1, 4, 5];
     let mut options = Options::default();

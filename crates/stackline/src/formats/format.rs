@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Importer {
     /// Its name, as `--as` takes it.
     pub(crate) name: &'static str,
-    /// Whether a log looks like it: its name and its first bytes, [`LOOKED_AT`] of them where there are so many.
+    /// Whether a log is of this format, by its name and its first bytes, [`SNIFFED`] of them where there are so many.
     pub(crate) recognises: fn(&str, &[u8]) -> bool,
     /// Reads all of a log into a run. What in it is no event is counted and ends nothing.
     pub(crate) import: fn(Log<'_>, &mut Intake, &mut Shared) -> Result<Import>,
@@ -28,9 +28,9 @@ pub(crate) struct Shared {
 
 /// A format that is written.
 pub(crate) struct Exporter {
-    /// Where it was asked for: `None`, standard output, or a file.
+    /// Where it goes: `None`, standard output, or a file.
     pub(crate) flag: fn(&flags::Export) -> Option<&Option<PathBuf>>,
-    /// Writes a run's events; in the reference's time when that is asked for. How many.
+    /// Writes a run's events; in the reference's time on request. Returns how many.
     pub(crate) export: fn(&Path, bool, &mut dyn Write) -> Result<u64>,
 }
 
@@ -66,7 +66,7 @@ const LARGEST: u64 = 1 << 30;
 pub(super) fn whole(log: &mut Log<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let unread = |cause| {
-        Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check the file and who may read it")
+        Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check the file and its permissions")
     };
     log.bytes.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unread)?;
     if bytes.len() as u64 > LARGEST {

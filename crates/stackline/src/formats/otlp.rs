@@ -6,7 +6,7 @@ use crate::loaded::Loaded;
 use stackline_exchange::otlp::{self, messages::TracesData};
 use std::path::Path;
 
-/// JSON says so in its first object; protobuf cannot be told from anything, so its name has to.
+/// JSON says so in its first object; protobuf has no mark of its own, so its name decides.
 pub(super) const FROM: Importer = Importer {
     name: "otlp",
     recognises: |name, first| {

@@ -72,7 +72,7 @@ fn unknown(host: &str, networks: &[&Network]) -> Error {
     Error::input(format!("{whose} no host {host}")).hint(hint)
 }
 
-/// Emulates a network until the last who wants it has gone. What is refused is told by the client.
+/// Emulates a network until its last user has gone. The client reports what is refused.
 pub(crate) fn emulate(flags: &flags::Emulate) -> Result {
     let door = if flags.shared { ClientChannel::Socket } else { ClientChannel::Pipe };
     server::serve(door, &stackline_runner::recorders).map_err(|error| already_shown(error.blame))?;

@@ -3,7 +3,7 @@
 //! Only what changes is shown: an idle interface or an unchanged counter has no line.
 
 use stackline_core::units;
-use stackline_events::{Record, Tape, catalogue};
+use stackline_events::{EventLog, Record, catalogue};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::io::{Write as _, stdout};
@@ -82,7 +82,7 @@ impl LiveTable {
     }
 
     /// Adds events and returns their number.
-    pub(super) fn add(&mut self, tape: &Tape) -> u64 {
+    pub(super) fn add(&mut self, tape: &EventLog) -> u64 {
         let mut count = 0;
         for record in tape.records() {
             count += 1;
@@ -281,7 +281,7 @@ mod tests {
     use stackline_events::{Value, keyword};
 
     fn table(records: &[(&str, &[i64])]) -> LiveTable {
-        let mut tape = Tape::default();
+        let mut tape = EventLog::default();
         tape.host("khons");
         for (name, numbers) in records {
             let values: Vec<Value<'_>> = numbers.iter().map(|number| Value::Number(*number)).collect();
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn control_characters_never_reach_the_terminal() {
-        let mut tape = Tape::default();
+        let mut tape = EventLog::default();
         let data = [Value::Absent, Value::Absent, Value::Absent, Value::Absent, Value::Text("loss\x1b[2J")];
         tape.push(keyword::intern("TCP_STATE"), 1_000, &data);
         let mut table = LiveTable::new(Duration::from_millis(100));

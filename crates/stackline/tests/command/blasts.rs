@@ -40,11 +40,11 @@ fn across_an_emulated_network_that_loses() {
     let text = "network n { host a, b; link a - b 20 Mbit/s 2 ms loss 1%; } \
                 1 from a to b bulk_put 10000*10 over saw, window, blast(full), blast(full_nak), blast(partial), \
                 blast(selective), tcp across n;";
-    let told = place.stackline(&["run", "--json", "-e", text, "--in", "emulated"]);
-    if told.status.code() == Some(3) {
-        return skip(&told.err);
+    let output = place.stackline(&["run", "--json", "-e", text, "--in", "emulated"]);
+    if output.status.code() == Some(3) {
+        return skip(&output.err);
     }
-    let json = told.json();
+    let json = output.json();
     for index in 0..7 {
         let rate = number(&json, &format!("/measurements/{index}/throughput_bit_s/mean"));
         assert!(rate > 0.0 && rate < 20e6, "stack {index}: {rate}");

@@ -136,8 +136,8 @@ fn a_procedure_that_writes_a_file() {
                 RPCCall(1, 1); StopMeasurement; DisconnectRequest; } responder { AwaitConnectIndication; \
                 repeat count { AwaitDataIndication(unit); WriteFile(10); } RPCAwaitCallInd(1); RPCReturn(1); \
                 AwaitDisconnectIndication; } } 1 log 100*50 > file out;";
-    let told = place.stackline(&["run", "--files", "data", "-e", text]);
-    assert_eq!(told.status.code(), Some(0), "{}{}", told.out, told.err);
+    let output = place.stackline(&["run", "--files", "data", "-e", text]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", output.out, output.err);
     assert!(std::fs::metadata(place.path("data/out")).unwrap().len() >= 500);
 }
 

@@ -15,9 +15,9 @@ fn an_agent_that_is_killed() {
         let place = Place::new();
         let started = place.running(&format!("{LONG}{stack}"));
         started.has_kept(3).agents(2)[which].signal(Signal::SIGKILL);
-        let told = started.finish();
-        told.fails(1, &["line 1: 100000 rr 32*200", "the agent of host", host, "killed by signal 9"]);
-        assert!(told.out.contains("INCOMPLETE"), "{}", told.out);
+        let output = started.finish();
+        output.fails(1, &["line 1: 100000 rr 32*200", "the agent of host", host, "killed by signal 9"]);
+        assert!(output.out.contains("INCOMPLETE"), "{}", output.out);
         let kept = place.kept();
         kept.incomplete("killed by signal 9");
         assert!(kept.journal() >= 3);
@@ -44,9 +44,9 @@ fn an_interruption() {
         let place = Place::new();
         let started = place.running(&format!("{LONG}tcp"));
         started.has_kept(3).process().signal(signal);
-        let told = started.finish();
-        told.fails(130, &["interrupted"]);
-        assert!(told.out.contains("INCOMPLETE"), "{}", told.out);
+        let output = started.finish();
+        output.fails(130, &["interrupted"]);
+        assert!(output.out.contains("INCOMPLETE"), "{}", output.out);
         assert!(place.kept().incomplete("interrupted").journal() >= 3);
     }
 }
@@ -90,15 +90,15 @@ fn agents_of_a_killed_coordinator_go_away_by_themselves() {
         let place = Place::new();
         let started = place.running(text);
         started.has_kept(2).process().signal(Signal::SIGKILL);
-        let told = started.finish();
-        assert_eq!(told.status.code(), None);
+        let output = started.finish();
+        assert_eq!(output.status.code(), None);
         place.empties();
         let kept = place.kept();
         assert_eq!(kept.status()["complete"], false);
         assert!(kept.journal() >= 2);
         let name = kept.0.file_name().unwrap().to_str().unwrap().to_string();
-        let told = place.stackline(&["compare", &name, &name]);
-        assert_eq!(told.status.code(), Some(0), "what was done can still be read: {}", told.err);
-        assert!(told.err.contains("is incomplete (it was killed)"), "{}", told.err);
+        let output = place.stackline(&["compare", &name, &name]);
+        assert_eq!(output.status.code(), Some(0), "what was done can still be read: {}", output.err);
+        assert!(output.err.contains("is incomplete (it was killed)"), "{}", output.err);
     }
 }

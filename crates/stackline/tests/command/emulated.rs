@@ -24,7 +24,7 @@ struct Net {
 }
 
 impl Net {
-    /// Two hosts, `khons` and `udjat`; `None` with the reason told where it cannot be had.
+    /// Two hosts, `khons` and `udjat`; `None`, with the reason printed, where it cannot be made.
     fn pair(test: &str) -> Option<Self> {
         Self::with(test, "host khons, udjat; link khons - udjat 100 Mbit/s 5 ms;")
     }
@@ -289,9 +289,9 @@ fn kill_9_leaves_nothing() {
     net.place.empties();
     let started = net.start("khons", &["sh", "-c", "echo ready; sleep 1000"]);
     net.place.emulator().signal(Signal::SIGKILL);
-    let (code, _, told) = started.finish();
+    let (code, _, err) = started.finish();
     assert_eq!(code, Some(1));
-    assert!(told.starts_with("error: the emulator of the network ended"), "{told}");
+    assert!(err.starts_with("error: the emulator of the network ended"), "{err}");
     net.place.empties();
 }
 

@@ -30,7 +30,7 @@ fn a_log_becomes_a_run_that_is_sorted_and_says_what_it_left_out() {
 }
 
 #[test]
-fn what_went_in_comes_out_in_the_order_of_time_in_every_form() {
+fn exports_are_in_the_order_of_time_in_every_form() {
     let place = Place::new();
     place.write("a.log", LOG);
     place.stackline(&["import", "a.log"]).succeeds();
@@ -79,7 +79,7 @@ fn a_log_comes_in_once_however_it_is_called() {
 #[test]
 fn what_no_line_could_say_is_refused_from_a_tape_too() {
     let place = Place::new();
-    let mut tape = stackline_events::Tape::default();
+    let mut tape = stackline_events::EventLog::default();
     tape.host("h");
     for at in [1, u64::MAX] {
         tape.push(stackline_events::keyword::intern("A"), at, &[]);
@@ -137,7 +137,7 @@ fn hosts_of_one_name_are_kept_apart() {
         .json();
     let hosts: Vec<&String> = json["hosts"].as_object().unwrap().keys().collect();
     assert_eq!(hosts, ["localhost-rack2", "other-rack2", "rack1"]);
-    place.stackline(&["import", "a.log", "--host", "x=c.log"]).fails(2, &["c.log is none of the logs"]);
+    place.stackline(&["import", "a.log", "--host", "x=c.log"]).fails(2, &["c.log is not one of the logs"]);
     place.stackline(&["import", "a.log", "--as", "xml"]).fails(2, &["no form xml"]).hints("text");
     place.stackline(&["import", "nowhere.log"]).fails(2, &["nowhere.log cannot be read"]);
     assert_eq!(place.runs().len(), 2, "what failed left no run");

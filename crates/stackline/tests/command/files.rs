@@ -81,8 +81,8 @@ fn what_lies_outside_stays_outside() {
     }
     let absolute = place.path("secret").display().to_string();
     for name in ["../secret", "a/../../secret", &absolute] {
-        let told = run(&place, &format!("1 bulk_get 1000*10 < file \"{name}\""));
-        told.mistakes(&["a FILE lies under the directory its agent may use"]).hints("a name in it");
+        let output = run(&place, &format!("1 bulk_get 1000*10 < file \"{name}\""));
+        output.mistakes(&["a FILE lies under the directory its agent may use"]).hints("a name in it");
     }
     assert!(!place.path("new").exists());
     assert_eq!(fs::read_to_string(place.path("secret")).unwrap(), "not for agents");

@@ -165,9 +165,9 @@ data = TracesData.FromString(open(sys.argv[1], 'rb').read())
 spans = [span for r in data.resource_spans for s in r.scope_spans for span in s.spans]
 ids = {span.span_id for span in spans}
 assert all(not s.parent_span_id or s.parent_span_id in ids for s in spans)
-told = json.load(open(sys.argv[1].replace('.otlp', '.json')))
+document = json.load(open(sys.argv[1].replace('.otlp', '.json')))
 print('spans=%d' % len(spans))
-print('json=%d' % sum(len(s['spans']) for r in told['resourceSpans'] for s in r['scopeSpans']))
+print('json=%d' % sum(len(s['spans']) for r in document['resourceSpans'] for s in r['scopeSpans']))
 print('traces=%d' % len({span.trace_id for span in spans}))
 ";
     let Some(read) = python(&["opentelemetry.proto.trace.v1.trace_pb2"], script, &place.path("run.otlp")) else {

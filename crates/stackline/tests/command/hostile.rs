@@ -22,9 +22,9 @@ fn random_bytes_are_no_control_messages() {
     {
         let mut agent = place.start(&mut place.command(&["agent"]));
         agent.say(bytes);
-        let told = agent.finish();
-        told.fails(1, &[]);
-        assert!(told.err.chars().all(|c| c == '\n' || !c.is_control()), "{:?}", told.err);
+        let output = agent.finish();
+        output.fails(1, &[]);
+        assert!(output.err.chars().all(|c| c == '\n' || !c.is_control()), "{:?}", output.err);
     }
 }
 
@@ -50,7 +50,7 @@ fn a_line_without_end_takes_bounded_memory() {
     assert!(peak < 200 << 20, "{peak}");
 }
 
-/// Bothers a port until it is told to stop.
+/// Bothers a port until it is stopped.
 struct Stranger {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<u64>,
@@ -227,9 +227,9 @@ fn files_that_are_named_are_regular_and_bounded() {
         let network = format!("network n {{ host a, b; link a - b trace \"{name}\" 1 ms; }}");
         let drawn = format!("1 rr empirical(file \"{name}\")*10");
         for text in [&network, &drawn] {
-            let told = place.stackline(&["check", "-e", text]);
-            assert_eq!(told.status.code(), Some(2), "{}", told.err);
-            assert!(told.err.contains(words), "{name}: {}", told.err);
+            let output = place.stackline(&["check", "-e", text]);
+            assert_eq!(output.status.code(), Some(2), "{}", output.err);
+            assert!(output.err.contains(words), "{name}: {}", output.err);
         }
         let shown = place.stackline(&["net", "show", "-e", &network]);
         assert_eq!(shown.status.code(), Some(2), "{}", shown.err);

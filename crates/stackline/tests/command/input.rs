@@ -10,8 +10,8 @@ fn all_mistakes_of_a_file_are_reported_at_once() {
         "10 bulk_gett 32*10;\n10 rr 32*10 over tpc;\n10 rr 32*10 unifrom(1, 2);\n10 rr 0*10;\n10 rr 32*10 over tcp(nodely);\n",
     );
     for command in ["check", "run", "plan"] {
-        let told = place.stackline(&[command, file.to_str().unwrap()]);
-        told.mistakes(&[
+        let output = place.stackline(&[command, file.to_str().unwrap()]);
+        output.mistakes(&[
             "there is no application type `bulk_gett`",
             "there is no stack `tpc`",
             "there is no distribution `unifrom`",
@@ -19,8 +19,8 @@ fn all_mistakes_of_a_file_are_reported_at_once() {
             "the stack `tcp` has no option `nodely`",
         ]);
         for (line, near) in [(1, "bulk_get"), (2, "tcp"), (3, "uniform"), (5, "nodelay")] {
-            assert!(told.err.contains(&format!("many.stackline:{line}:")), "{}", told.err);
-            assert!(told.err.contains(&format!("did you mean `{near}`?")), "{}", told.err);
+            assert!(output.err.contains(&format!("many.stackline:{line}:")), "{}", output.err);
+            assert!(output.err.contains(&format!("did you mean `{near}`?")), "{}", output.err);
         }
     }
     assert!(place.runs().is_empty());
@@ -40,10 +40,10 @@ fn one_mistake_each() {
         ("10 bulk_get 1000", "", ""),
         ("rr 32*10", "", ""),
     ] {
-        let told = place.stackline(&["check", "-e", text]);
-        told.mistakes(&[word]);
+        let output = place.stackline(&["check", "-e", text]);
+        output.mistakes(&[word]);
         if !hint.is_empty() {
-            told.hints(hint);
+            output.hints(hint);
         }
     }
 }
@@ -70,15 +70,16 @@ fn a_file_that_is_no_text() {
 fn a_text_that_measures_nothing() {
     let place = Place::new();
     for text in ["", "# nothing\n", "host a via local;"] {
-        let told = place.stackline(&["check", "-e", text]);
-        assert_eq!(told.status.code(), Some(0));
-        told.hints("write a specification such as");
-        assert!(told.err.contains("nothing is measured here"), "{}", told.err);
+        let output = place.stackline(&["check", "-e", text]);
+        assert_eq!(output.status.code(), Some(0));
+        output.hints("write a specification such as");
+        assert!(output.err.contains("the specification has no measurement"), "{}", output.err);
         for command in ["run", "plan"] {
-            let told = place.stackline(&[command, "-e", text]);
-            told.fails(2, &["there is nothing to do: the specification (expression) has no measurement"])
+            let output = place.stackline(&[command, "-e", text]);
+            output
+                .fails(2, &["there is nothing to do: the specification (expression) has no measurement"])
                 .hints("write one");
-            assert_eq!((told.err.lines().count(), told.out.as_str()), (2, ""), "{}", told.err);
+            assert_eq!((output.err.lines().count(), output.out.as_str()), (2, ""), "{}", output.err);
         }
     }
     let file = place.write("empty.stackline", "");
@@ -90,9 +91,9 @@ fn a_text_that_measures_nothing() {
 #[test]
 fn the_live_world_makes_no_network() {
     let place = Place::new();
-    let told =
+    let output =
         place.run("network wan { host a, b; link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 32*10 across wan in live;");
-    told.mistakes(&["the live world has no network `wan`"]).hints("`in simulated` (or `--in simulated`) computes it");
+    output.mistakes(&["the live world has no network `wan`"]).hints("`in simulated` (or `--in simulated`) computes it");
     assert!(place.runs().is_empty());
 }
 
@@ -101,22 +102,22 @@ fn the_live_world_makes_no_network() {
 fn a_prediction_needs_no_world() {
     let place = Place::new();
     let network = "network wan { host a, b; link a - b 10 Mbit/s 1 ms queue 50 kB; }";
-    let told = place.stackline(&[
+    let output = place.stackline(&[
         "predict",
         "-e",
         &format!("{network}\n1 from a to b bulk_put 1000*100 over udp across wan;"),
     ]);
-    told.succeeds();
-    assert_eq!(told.err, "");
-    assert!(told.out.contains("no datagram finds a queue full"), "{}", told.out);
+    output.succeeds();
+    assert_eq!(output.err, "");
+    assert!(output.out.contains("no datagram finds a queue full"), "{}", output.out);
 }
 
 #[test]
 fn a_core_that_is_not_there() {
     for cpu in ["1000", "100000"] {
         let place = Place::new();
-        let told = place.stackline(&["run", "-e", "1 rr 32*10", "--cpu", cpu]);
-        told.fails(3, &["1 rr 32*10", &format!("core {cpu} cannot be used")]).hints("this host has cores 0");
+        let output = place.stackline(&["run", "-e", "1 rr 32*10", "--cpu", cpu]);
+        output.fails(3, &["1 rr 32*10", &format!("core {cpu} cannot be used")]).hints("this host has cores 0");
         place.kept().incomplete("cannot be used");
     }
     Place::new().stackline(&["run", "-e", "1 rr 32*10", "--cpu", "0,1,2"]).fails(2, &["--cpu takes one core, or two"]);
@@ -126,30 +127,30 @@ fn a_core_that_is_not_there() {
 fn flags_that_make_no_sense() {
     let place = Place::new();
     for flags in [&["run"][..], &["run", "-e", "1 rr 32*10", "--seed", "x"], &["runn"], &["run", "x", "-e", "y"]] {
-        let told = place.stackline(flags);
-        assert_eq!(told.status.code(), Some(2), "{}", told.err);
-        assert!(told.err.starts_with("error: "), "{}", told.err);
+        let output = place.stackline(flags);
+        assert_eq!(output.status.code(), Some(2), "{}", output.err);
+        assert!(output.err.starts_with("error: "), "{}", output.err);
     }
     place.stackline(&["run", "-e", "1 rr 32*10", "--host", "khons"]).fails(2, &["khons"]).hints("NAME=local");
     let hosts = ["run", "-e", "1 from khons rr 32*10", "--host", "khons=local", "--host", "khon=ssh:nowhere"];
-    let told = place.stackline(&hosts);
-    told.mistakes(&["the specification names no host `khon`"]).hints("did you mean `khons`?");
-    assert!(told.err.contains("--host:1:1") && told.err.contains("khon=ssh:nowhere"), "{}", told.err);
+    let output = place.stackline(&hosts);
+    output.mistakes(&["the specification names no host `khon`"]).hints("did you mean `khons`?");
+    assert!(output.err.contains("--host:1:1") && output.err.contains("khon=ssh:nowhere"), "{}", output.err);
     place.stackline(&["run", "-e", "1 rr 32*10", "--over", "tpc"]).mistakes(&["there is no stack `tpc`"]).hints("tcp");
 }
 
 #[test]
 fn the_help_of_run_fits_a_screen() {
     let place = Place::new();
-    let told = place.stackline(&["run", "--help"]);
-    told.succeeds();
-    let lines: Vec<&str> = told.out.lines().collect();
-    assert!(lines.len() <= 36 && lines.iter().all(|line| line.chars().count() <= 100), "{}", told.out);
+    let output = place.stackline(&["run", "--help"]);
+    output.succeeds();
+    let lines: Vec<&str> = output.out.lines().collect();
+    assert!(lines.len() <= 36 && lines.iter().all(|line| line.chars().count() <= 100), "{}", output.out);
     for word in ["run [OPTIONS] <SPEC | -e TEXT>", "[possible values: live, emulated,", "STACKLINE_RUNS"] {
-        assert!(told.out.contains(word), "no `{word}` in: {}", told.out);
+        assert!(output.out.contains(word), "no `{word}` in: {}", output.out);
     }
     // The example that needs no file is one.
-    let example = told.out.lines().find_map(|line| line.split_once("run -e '")).unwrap().1.trim_end_matches('\'');
+    let example = output.out.lines().find_map(|line| line.split_once("run -e '")).unwrap().1.trim_end_matches('\'');
     place.stackline(&["check", "-e", example]).succeeds();
 }
 
@@ -169,8 +170,8 @@ fn a_drawn_size_beyond_all_memory() {
         place.run(text).fails(3, &[side, "was drawn, and 1 GiB is the most"]);
         place.kept().incomplete("was drawn");
     }
-    let told = Place::new().run("1 bulk_put pareto(1000, 0.3)*1000 over udp");
-    told.fails(2, &["initiator", "is too long for this path"]).hints("65507");
+    let output = Place::new().run("1 bulk_put pareto(1000, 0.3)*1000 over udp");
+    output.fails(2, &["initiator", "is too long for this path"]).hints("65507");
 }
 
 #[test]

@@ -100,9 +100,9 @@ fn the_schema() {
 #[test]
 fn a_failed_run_says_so_in_its_json_too() {
     let place = Place::new();
-    let told = place.stackline(&["run", "--json", "-e", "1 rr 32*10", "--cpu", "1000"]);
-    told.fails(3, &["core 1000"]);
-    let json: Value = serde_json::from_str(&told.out).unwrap();
+    let output = place.stackline(&["run", "--json", "-e", "1 rr 32*10", "--cpu", "1000"]);
+    output.fails(3, &["core 1000"]);
+    let json: Value = serde_json::from_str(&output.out).unwrap();
     assert_eq!(json["complete"], false);
     assert!(json["reason"].as_str().unwrap().contains("core 1000"));
 }
@@ -166,10 +166,14 @@ fn an_overloaded_run_is_no_honest_comparison() {
     let compare = || place.stackline(&["compare", "--json", before, after]);
     assert!(!compare().err.contains("warning"), "{}", compare().err);
     overload(&runs[1]);
-    let told = compare();
-    let warned: Vec<&str> = told.err.lines().collect();
-    assert!(warned.len() == 1 && warned[0].contains(after), "{}", told.err);
-    assert!(warned[0].contains("in 2 of 2 runs") && warned[0].contains("the emulator was overloaded"), "{}", told.err);
+    let output = compare();
+    let warned: Vec<&str> = output.err.lines().collect();
+    assert!(warned.len() == 1 && warned[0].contains(after), "{}", output.err);
+    assert!(
+        warned[0].contains("in 2 of 2 runs") && warned[0].contains("the emulator was overloaded"),
+        "{}",
+        output.err
+    );
     let caveat = "the second's emulator was overloaded in 2 of 2 runs, so its figures are the machine's";
-    assert_eq!(told.json()["comparisons"][0]["caveats"][0], caveat);
+    assert_eq!(output.json()["comparisons"][0]["caveats"][0], caveat);
 }

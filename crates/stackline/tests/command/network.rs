@@ -8,8 +8,10 @@ fn a_port_in_use() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = Place::new();
     let port = taken.local_addr().unwrap().port();
-    let told = place.run(&format!("1 rr 32*10 over tcp(port = {port})"));
-    told.fails(3, &["responder", &format!("port {port} is in use on 127.0.0.1")]).hints("leave the option `port` out");
+    let output = place.run(&format!("1 rr 32*10 over tcp(port = {port})"));
+    output
+        .fails(3, &["responder", &format!("port {port} is in use on 127.0.0.1")])
+        .hints("leave the option `port` out");
     place.kept().incomplete("in use");
 
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -26,11 +28,11 @@ fn ports_are_as_written_run_after_run() {
 
 /// A responder listens wherever it was said to be reached, so only an address that is nobody's is out of reach.
 #[test]
-fn nobody_can_be_reached_where_the_responder_is_said_to_be() {
+fn a_wrong_responder_address_is_reported() {
     for stack in ["tcp", "udp"] {
         let place = Place::new();
-        let told = place.run(&format!("host b at \"255.255.255.255\" via local; 1 to b rr 32*10 over {stack};"));
-        told.fails(3, &["initiator", "no connection to 255.255.255.255:"]);
+        let output = place.run(&format!("host b at \"255.255.255.255\" via local; 1 to b rr 32*10 over {stack};"));
+        output.fails(3, &["initiator", "no connection to 255.255.255.255:"]);
         place.kept().incomplete("no connection");
     }
 }
@@ -49,6 +51,6 @@ fn an_address_that_means_nothing() {
 
 #[test]
 fn an_option_the_kernel_refuses() {
-    let told = Place::new().run("1 rr 32*10 over tcp(congestion = nonesuch)");
-    told.fails(3, &["congestion", "nonesuch"]).hints("tcp_available_congestion_control");
+    let output = Place::new().run("1 rr 32*10 over tcp(congestion = nonesuch)");
+    output.fails(3, &["congestion", "nonesuch"]).hints("tcp_available_congestion_control");
 }

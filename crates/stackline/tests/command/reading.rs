@@ -8,8 +8,8 @@ const TEXT: &str = "10   Bulk-Get  BYTES 64 KiB*2000 ;\n5 background : rr 32*100
 #[test]
 fn check_counts_what_is_right() {
     let place = Place::new();
-    let told = place.stackline(&["check", "-e", TEXT]);
-    assert_eq!(told.succeeds().out, "expression: ok, 4 measurements, 25 runs\n");
+    let output = place.stackline(&["check", "-e", TEXT]);
+    assert_eq!(output.succeeds().out, "expression: ok, 4 measurements, 25 runs\n");
     let json = place.stackline(&["check", "--json", "-e", TEXT]).json();
     assert_eq!(json, serde_json::json!({"ok": true, "measurements": 4, "runs": 25}));
 }
@@ -36,7 +36,7 @@ fn the_usual_form_is_its_own_usual_form() {
 #[test]
 fn a_plan_shows_what_would_be_done_and_does_nothing() {
     let place = Place::new();
-    let told =
+    let output =
         place.stackline(&["plan", "-e", "10 warmup 2 rr 32, 64*10 over tcp(nodelay); 3 bulk_put 1 KiB*5 over udp"]);
     for words in [
         "10 runs counted",
@@ -47,7 +47,7 @@ fn a_plan_shows_what_would_be_done_and_does_nothing() {
         "udp",
         "repeat 5 times",
     ] {
-        assert!(told.succeeds().out.contains(words), "no `{words}` in {}", told.out);
+        assert!(output.succeeds().out.contains(words), "no `{words}` in {}", output.out);
     }
     assert!(place.runs().is_empty());
     let json = place.stackline(&["plan", "--json", "--seed", "7", "-e", "10 rr 32*10 over tcp, unix"]).json();
@@ -58,9 +58,9 @@ fn a_plan_shows_what_would_be_done_and_does_nothing() {
 #[test]
 fn a_stack_prints_its_options_and_its_mapping() {
     let place = Place::new();
-    let told = place.stackline(&["stacks", "TCP"]);
+    let output = place.stackline(&["stacks", "TCP"]);
     for words in ["nodelay", "congestion = NAME", "StartBulkGet", "RPCCall", "sendfile", "shutdown(SHUT_WR)"] {
-        assert!(told.succeeds().out.contains(words), "no `{words}` in {}", told.out);
+        assert!(output.succeeds().out.contains(words), "no `{words}` in {}", output.out);
     }
     let all = place.stackline(&["stacks"]);
     for name in ["tcp", "mptcp", "unix", "udp"] {
@@ -77,8 +77,8 @@ fn a_stack_prints_its_options_and_its_mapping() {
 fn a_reader_that_has_seen_enough_is_no_error() {
     let place = Place::new();
     let line = format!("'{}' stacks tcp | head -n 1; exit ${{PIPESTATUS[0]}}", crate::support::program());
-    let told = place.finish(std::process::Command::new("bash").args(["-c", &line]));
-    assert_eq!(told.succeeds().out.lines().count(), 1);
+    let output = place.finish(std::process::Command::new("bash").args(["-c", &line]));
+    assert_eq!(output.succeeds().out.lines().count(), 1);
 }
 
 #[test]
@@ -89,8 +89,8 @@ fn two_kept_runs_are_compared() {
     }
     let runs = place.runs();
     let [before, after] = [&runs[0], &runs[1]].map(|run| run.file_name().unwrap().to_str().unwrap());
-    let told = place.stackline(&["compare", before, after]);
-    assert!(told.succeeds().out.contains("rr 32*500"), "{}", told.out);
+    let output = place.stackline(&["compare", before, after]);
+    assert!(output.succeeds().out.contains("rr 32*500"), "{}", output.out);
     let json = place.stackline(&["compare", "--json", before, after]).json();
     assert!(json.to_string().contains("ratio"), "{json}");
     let full = runs.iter().map(|run| run.to_str().unwrap()).collect::<Vec<_>>();

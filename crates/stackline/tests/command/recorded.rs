@@ -20,12 +20,12 @@ fn live(text: &str) -> (Index, Vec<Event>) {
 
 fn emulated(text: &str) -> Option<(Index, Vec<Event>)> {
     let place = Place::new();
-    let told = place.stackline(&["run", "--trace", "--in", "emulated", "-e", text]);
-    if told.status.code() == Some(3) {
-        skip(&told.err);
+    let output = place.stackline(&["run", "--trace", "--in", "emulated", "-e", text]);
+    if output.status.code() == Some(3) {
+        skip(&output.err);
         return None;
     }
-    told.succeeds();
+    output.succeeds();
     Some(referred(&place.kept().0))
 }
 
@@ -141,12 +141,12 @@ fn measured_elsewhere(start: &str, measurement: &str) -> Option<(Index, Vec<Even
     let text = format!("host far via ssh \"127.0.0.1\"; {measurement};");
     let mut command = place.command(&["run", "--trace", "-e", &text]);
     command.env("STACKLINE_SSH", ssh).env("STACKLINE_REMOTE", program());
-    let told = place.finish(&mut command);
-    if told.status.code() == Some(3) {
-        skip(&told.err);
+    let output = place.finish(&mut command);
+    if output.status.code() == Some(3) {
+        skip(&output.err);
         return None;
     }
-    told.succeeds();
+    output.succeeds();
     Some(referred(&place.kept().0))
 }
 
@@ -219,7 +219,7 @@ fn near(loss: &str) -> String {
     pair(loss).replace("4 ms", "1 ms").replace("6 ms", "1 ms")
 }
 
-/// Ranges of stream 0 that those events tell of at a place.
+/// Ranges of stream 0 that those events report at a place.
 fn ranges(events: &[Event], keyword: &str, place: &str) -> Vec<(i64, i64)> {
     let of = |event: &&Event| {
         event.keyword == keyword && field(event, "stream") == Some(0) && event.data.get(4).is_some_and(|p| p == place)
@@ -238,10 +238,10 @@ fn bytes_that_an_emulated_network_drops_are_sent_again() {
     for (from, to) in dropped {
         let crosses = |(start, end): &&(i64, i64)| *start < to && from < *end;
         assert!(sent.iter().filter(crosses).count() > 1, "{from}..{to} is sent again");
-        assert!(again.iter().any(|range| crosses(&range)), "{from}..{to} is told to be sent again");
+        assert!(again.iter().any(|range| crosses(&range)), "{from}..{to} is reported as sent again");
         assert!(arrived.iter().any(|range| crosses(&range)), "{from}..{to} arrives");
     }
-    // The bytes of every unit are told to arrive at the host, in whichever packets.
+    // The bytes of every unit are reported to arrive at the host, in whichever packets.
     let received: Vec<&Event> = events.iter().filter(|event| event.keyword == "APP_RECEIVED").collect();
     assert_eq!(received.len(), 150);
     for event in received {

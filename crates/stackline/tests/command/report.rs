@@ -15,10 +15,10 @@ fn traced(place: &Place) -> String {
 fn a_traced_run_becomes_one_page() {
     let place = Place::new();
     let run = traced(&place);
-    let told = place.stackline(&["report", &run]);
-    told.succeeds();
+    let output = place.stackline(&["report", &run]);
+    output.succeeds();
     let path = place.kept().0.join("report.html");
-    assert!(told.out.trim().ends_with("report.html"), "{}", told.out);
+    assert!(output.out.trim().ends_with("report.html"), "{}", output.out);
     let page = fs::read_to_string(&path).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("Content-Security-Policy"));
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
@@ -38,10 +38,10 @@ fn pictures_show_what_is_asked_for() {
     assert!(fs::read(place.path("all.png")).unwrap().starts_with(b"\x89PNG"));
     drawn(&["--from", "0s", "--to", "30ms"]).succeeds();
     assert!(lines("all.svg") < all / 4);
-    drawn(&["--units", "none"]).fails(2, &["no lifeline is wanted"]).hints("stackline lifelines");
+    drawn(&["--units", "none"]).fails(2, &["no requested lifeline"]).hints("stackline lifelines");
     for (more, said) in [(["--from", "1s"].as_slice(), "--svg"), (&["--svg", "x.svg", "--to", "soon"], "200ms")] {
-        let told = place.stackline(&[&["report", &run], more].concat());
-        assert!(told.status.code() == Some(2) && told.err.contains(said), "{}", told.err);
+        let output = place.stackline(&[&["report", &run], more].concat());
+        assert!(output.status.code() == Some(2) && output.err.contains(said), "{}", output.err);
     }
 }
 
@@ -85,10 +85,10 @@ fn open_makes_the_newest_runs_page_and_hands_it_to_the_desktop() {
     let said = place.path("opened");
     let browser = place.script("bin/xdg-open", &format!("#!/bin/sh\nprintf %s \"$1\" > {}\n", said.display()));
     let path = std::env::join_paths([browser.parent().unwrap(), "/bin".as_ref(), "/usr/bin".as_ref()]).unwrap();
-    let told = place.finish(place.command(&["open"]).env("PATH", &path));
-    told.succeeds();
+    let output = place.finish(place.command(&["open"]).env("PATH", &path));
+    output.succeeds();
     let opened = fs::read_to_string(&said).unwrap();
-    assert!(opened.ends_with("report.html") && told.out.contains(&opened), "{opened}");
+    assert!(opened.ends_with("report.html") && output.out.contains(&opened), "{opened}");
     let page = place.kept().0.join("report.html");
     let made = fs::read_to_string(&page).unwrap();
     // A page that is there is not made again, unless events came since.
@@ -100,7 +100,7 @@ fn open_makes_the_newest_runs_page_and_hands_it_to_the_desktop() {
     log.set_modified(later).unwrap();
     place.finish(place.command(&["open"]).env("PATH", &path)).succeeds();
     assert_eq!(fs::read_to_string(&page).unwrap().len(), made.len());
-    let told = place.finish(place.command(&["open"]).env("PATH", place.path("nowhere")));
-    told.succeeds();
-    assert!(told.out.contains("report.html") && told.err.contains("no browser could be opened"), "{}", told.err);
+    let output = place.finish(place.command(&["open"]).env("PATH", place.path("nowhere")));
+    output.succeeds();
+    assert!(output.out.contains("report.html") && output.err.contains("no browser could be opened"), "{}", output.err);
 }

@@ -28,9 +28,9 @@ fn the_same_seed_goes_the_same_way() {
     let text = format!("{lossy} 3 from a to b bulk_put 1000*200 over tcp, udp across n;");
     let digest = |seed: &str| {
         let place = Place::new();
-        let told = place.stackline(&["run", "-e", &text, "--in", "simulated", "--check-determinism", "--seed", seed]);
-        told.succeeds();
-        assert!(told.out.contains("6 runs were made twice and went the same way: digest "), "{}", told.out);
+        let output = place.stackline(&["run", "-e", &text, "--in", "simulated", "--check-determinism", "--seed", seed]);
+        output.succeeds();
+        assert!(output.out.contains("6 runs were made twice with equal results: digest "), "{}", output.out);
         environment(&place)["worlds"]["simulated"]["digest"].clone()
     };
     assert_eq!(digest("1"), digest("1"));
@@ -60,8 +60,8 @@ fn every_example_runs() {
     for example in ["dumbbell", "lan-wan", "satellite", "magic", "blast"] {
         let place = Place::new();
         let file = format!("{}/../../examples/{example}.stackline", env!("CARGO_MANIFEST_DIR"));
-        let told = place.stackline(&["run", &file, "--in", "simulated", "--json"]);
-        let json = told.json();
+        let output = place.stackline(&["run", &file, "--in", "simulated", "--json"]);
+        let json = output.json();
         assert_eq!(json["complete"], true, "{example}");
     }
 }
@@ -112,9 +112,9 @@ fn what_happens_in_the_network_is_kept() {
 #[test]
 fn a_network_is_made_up_for_those_who_name_none() {
     let place = Place::new();
-    let told = place.stackline(&["run", "-e", "1 rr 32*10 over udp", "--in", "simulated"]);
-    told.succeeds();
-    assert!(told.out.contains("no network was named: each host has a link of 1.00 Gbit/s"), "{}", told.out);
+    let output = place.stackline(&["run", "-e", "1 rr 32*10 over udp", "--in", "simulated"]);
+    output.succeeds();
+    assert!(output.out.contains("no network was named: each host has a link of 1.00 Gbit/s"), "{}", output.out);
     // The only one declared is taken.
     let told =
         place.stackline(&["run", "-e", &format!("{} 1 rr 32*10 over udp", pair("")), "--in", "simulated", "--json"]);
@@ -143,11 +143,11 @@ fn what_this_world_alone_can_do_is_refused_elsewhere() {
 fn a_port_that_is_not_there() {
     let place = Place::new();
     let text = format!("{} 1 from a to b rr 100*2 over udp across n in simulated;", pair(""));
-    let told = place.stackline(&["run", "-e", &text, "--capture", "a>b"]);
-    assert_eq!(told.status.code(), Some(2), "{}", told.err);
+    let output = place.stackline(&["run", "-e", &text, "--capture", "a>b"]);
+    assert_eq!(output.status.code(), Some(2), "{}", output.err);
     assert!(
-        told.err.contains("network n has no port `a>b`") && told.err.contains("a>x, x>a, x>b, b>x"),
+        output.err.contains("network n has no port `a>b`") && output.err.contains("a>x, x>a, x>b, b>x"),
         "{}",
-        told.err
+        output.err
     );
 }

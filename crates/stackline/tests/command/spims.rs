@@ -26,9 +26,9 @@ fn all_of_them_check() {
             (text.to_lowercase().replace("<n>", "<N>").replace("n =", "N =").replace("bulk_get", "BULK-Get"), 1),
             (format!("{}, 100 bulk_get 1024*1000,", text.trim_end_matches(';')), 2),
         ] {
-            let told = place.stackline(&["check", "--json", "-e", &text]);
-            assert_eq!(told.status.code(), Some(0), "{text}: {}", told.err);
-            let json: Value = serde_json::from_str(&told.out).unwrap();
+            let output = place.stackline(&["check", "--json", "-e", &text]);
+            assert_eq!(output.status.code(), Some(0), "{text}: {}", output.err);
+            let json: Value = serde_json::from_str(&output.out).unwrap();
             assert_eq!(json["measurements"], measurements + times - 1, "{text}");
         }
     }
@@ -41,8 +41,8 @@ fn the_example_files_check() {
     let texts = std::fs::read_dir(examples).unwrap().map(|entry| entry.unwrap().path());
     let mut seen = 0;
     for text in texts.filter(|path| path.extension().is_some_and(|e| e == "stackline")) {
-        let told = place.stackline(&["check", text.to_str().unwrap()]);
-        assert_eq!(told.status.code(), Some(0), "{}: {}", text.display(), told.err);
+        let output = place.stackline(&["check", text.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0), "{}: {}", text.display(), output.err);
         seen += 1;
     }
     assert!(seen > 0);

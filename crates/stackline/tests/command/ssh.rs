@@ -45,8 +45,8 @@ fn a_banner_before_the_agent_speaks() {
 #[test]
 fn a_shell_that_only_babbles() {
     let place = Place::new();
-    let told = place.finish(&mut with(&place, "#!/bin/sh\nexec yes 'Welcome to b!'", ONE));
-    told.fails(3, &["no agent on me@127.0.0.1 (host b)"]).hints("has to start and wait");
+    let output = place.finish(&mut with(&place, "#!/bin/sh\nexec yes 'Welcome to b!'", ONE));
+    output.fails(3, &["no agent on me@127.0.0.1 (host b)"]).hints("has to start and wait");
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn what_ssh_says_is_reported() {
         ("exit 255", 255, "no agent on me@127.0.0.1", "has to start and wait"),
     ] {
         let place = Place::new();
-        let told = place.finish(&mut with(&place, &format!("#!/bin/sh\n{ssh}\n"), ONE));
-        told.fails(3, &["no agent on me@127.0.0.1 (host b)", &format!("(exit code {code})"), words]).hints(hint);
+        let output = place.finish(&mut with(&place, &format!("#!/bin/sh\n{ssh}\n"), ONE));
+        output.fails(3, &["no agent on me@127.0.0.1 (host b)", &format!("(exit code {code})"), words]).hints(hint);
         place.kept().incomplete("no agent on");
     }
 }
@@ -98,8 +98,8 @@ fn an_ssh_that_hangs_can_be_interrupted() {
 fn an_agent_of_another_version() {
     let place = Place::new();
     let hello = r#"{"hello":{"version":"9.9.9","protocol":999,"pid":1,"machine":"m","coordinator":null}}"#;
-    let told = place.finish(&mut with(&place, &format!("#!/bin/sh\necho '{hello}'\ncat > /dev/null\n"), ONE));
-    told.fails(3, &["the agent of host b is of stackline 9.9.9"]).hints("same version");
+    let output = place.finish(&mut with(&place, &format!("#!/bin/sh\necho '{hello}'\ncat > /dev/null\n"), ONE));
+    output.fails(3, &["the agent of host b is of stackline 9.9.9"]).hints("same version");
 }
 
 #[test]
@@ -107,9 +107,9 @@ fn an_agent_that_says_nonsense_later() {
     let place = Place::new();
     let hello = r#"{"hello":{"version":"0.1.0","protocol":PROTOCOL,"pid":1,"machine":"m","coordinator":null}}"#;
     let hello = hello.replace("PROTOCOL", &stackline_live::control::PROTOCOL.to_string());
-    let told =
+    let output =
         place.finish(&mut with(&place, &format!("#!/bin/sh\necho '{hello}'\necho hullo\ncat > /dev/null\n"), ONE));
-    told.fails(1, &["agent of host b", "this is no control message: hullo"]).hints("same version");
+    output.fails(1, &["agent of host b", "not a control message: hullo"]).hints("same version");
 }
 
 /// An sshd of our own; killed at the end.

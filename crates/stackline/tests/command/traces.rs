@@ -40,7 +40,7 @@ fn small_runs_have_the_logs_that_are_kept() {
     }
 }
 
-/// The ranges of a stream that events of that keyword tell of, one behind the other.
+/// The ranges of a stream that events of that keyword name, one behind the other.
 fn ranges(events: &[Event], keywords: &[&str], stream: i64) -> Vec<(i64, i64)> {
     let of = |event: &&Event| keywords.contains(&event.keyword.as_str()) && field(event, "stream") == Some(stream);
     let mut ranges: Vec<(i64, i64)> = events.iter().filter(of).filter_map(range).collect();
@@ -84,7 +84,7 @@ fn every_byte_of_a_unit_is_sent_and_delivered() {
     }
 }
 
-/// The machines of `proto::blast` tell the same of themselves when real datagrams carry them.
+/// The machines of `proto::blast` emit the same events when real datagrams carry them.
 #[test]
 fn blasts_are_recorded_in_the_live_world_too() {
     let (_, events) = traced_in("live", "1 bulk_put 5000*30 over blast", "1");
@@ -135,7 +135,7 @@ fn tracing_changes_nothing_and_repeats_itself() {
     assert_eq!(digest(&plain), digest(&first));
     assert_eq!(digest(&plain), digest(&second));
     assert!(events == again, "the same seed, the same events");
-    // Every protocol machine told of itself.
+    // Every protocol machine emitted events.
     for keyword in
         ["BLAST_RETRANSMIT", "IKP_SEND", "IKP_RETRANSMIT", "QUIC_LOST", "TCP_INFO", "QUIC_INFO", "BLAST_INFO"]
     {
@@ -160,8 +160,8 @@ fn results_agree_with_what_was_traced() {
     assert_eq!(calls.len(), 25);
     let longest = calls.values().map(|at| at[1] - at[0]).max().unwrap();
     let json = place.stackline(&["run", "-e", &text, "--seed", "3", "--json"]).json();
-    let told = number(&json, "/measurements/0/response_s/max");
-    assert!((longest as f64 / 1e9 - told).abs() < 1e-9, "{longest} ns, {told} s");
+    let output = number(&json, "/measurements/0/response_s/max");
+    assert!((longest as f64 / 1e9 - output).abs() < 1e-9, "{longest} ns, {output} s");
 }
 
 /// Ten packets of 1000 bytes and more, each 5 ms of copying at either end: the processors are what holds them up.

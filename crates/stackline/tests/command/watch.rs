@@ -1,4 +1,4 @@
-//! `watch`: its forms, its end, and what it tells of an emulated network that loses packets.
+//! `watch`: its forms, its end, and what it reports of an emulated network that loses packets.
 
 use crate::support::{Place, program, said, skip};
 use nix::sys::signal::Signal;
@@ -9,13 +9,13 @@ use std::process::{Command, Stdio};
 #[test]
 fn lines_of_text_and_of_json() {
     let place = Place::new();
-    let told = place.stackline(&["watch", "--for", "300ms", "--interval", "20ms", "--host", "khons"]);
-    let lines: Vec<&str> = told.succeeds().out.lines().collect();
-    assert!(lines.iter().any(|line| line.starts_with("NETSTAT_TCP; khons; ")), "{}", told.out);
+    let output = place.stackline(&["watch", "--for", "300ms", "--interval", "20ms", "--host", "khons"]);
+    let lines: Vec<&str> = output.succeeds().out.lines().collect();
+    assert!(lines.iter().any(|line| line.starts_with("NETSTAT_TCP; khons; ")), "{}", output.out);
     assert!(lines.iter().all(|line| line.parse::<stackline_events::Event>().is_ok()));
-    assert!(told.err.contains(" of CPU, ") && told.err.contains("every 20.0 ms"), "{}", told.err);
-    let told = place.stackline(&["watch", "--for", "300ms", "--json", "--host", "khons", "--interface", "lo"]);
-    let rows: Vec<Value> = told.succeeds().out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(output.err.contains(" of CPU, ") && output.err.contains("every 20.0 ms"), "{}", output.err);
+    let output = place.stackline(&["watch", "--for", "300ms", "--json", "--host", "khons", "--interface", "lo"]);
+    let rows: Vec<Value> = output.succeeds().out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let interfaces = rows.iter().filter(|row| row["keyword"] == "NETIF");
     assert!(interfaces.clone().count() > 0 && interfaces.clone().all(|row| row["data"]["interface"] == "lo"));
 }
@@ -28,8 +28,8 @@ fn ctrl_c_keeps_what_was_recorded() {
     crate::support::until("it began", || place.runs().first().map(drop));
     std::thread::sleep(std::time::Duration::from_millis(400));
     watching.process().signal(Signal::SIGINT);
-    let told = watching.finish();
-    assert!(told.succeeds().err.contains("kept in ") && told.out.is_empty(), "{} {}", told.out, told.err);
+    let output = watching.finish();
+    assert!(output.succeeds().err.contains("kept in ") && output.out.is_empty(), "{} {}", output.out, output.err);
     let run = &place.runs()[0];
     let table = stackline_runs::events::read_table(&run.join("events/khons.parquet")).unwrap();
     assert!((0..table.len()).any(|row| table.keyword(row) == "NETSTAT_TCP"));
@@ -46,8 +46,8 @@ fn what_cannot_be_is_refused_with_a_hint() {
     place.stackline(&["watch", "--interval", "1ms"]).fails(2, &["not between 10ms and 60s"]);
     let mut nothing = place.command(&["watch", "--snmp", "127.0.0.1:1", "--for", "1s"]);
     place.finish(nothing.env_remove("STACKLINE_SNMP_COMMUNITY")).fails(2, &["no community"]).hints("--snmp-secrets");
-    let told = place.stackline(&["watch", "--for", "200ms", "--interface", "none0"]);
-    assert!(told.succeeds().err.contains("absent: interfaces: there is no interface none0"), "{}", told.err);
+    let output = place.stackline(&["watch", "--for", "200ms", "--interface", "none0"]);
+    assert!(output.succeeds().err.contains("absent: interfaces: there is no interface none0"), "{}", output.err);
 }
 
 /// Waits for a connection on port 5001 and takes everything.

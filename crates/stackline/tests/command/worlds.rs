@@ -122,9 +122,9 @@ fn a_killed_emulator_ends_the_run() {
     run.agents(2);
     std::thread::sleep(std::time::Duration::from_millis(300));
     emulator.signal(Signal::SIGKILL);
-    let told = run.finish();
-    assert_eq!(told.status.code(), Some(1), "{}{}", told.out, told.err);
-    assert!(told.err.contains("the emulator of network n ended in the middle of a run"), "{}", told.err);
+    let output = run.finish();
+    assert_eq!(output.status.code(), Some(1), "{}{}", output.out, output.err);
+    assert!(output.err.contains("the emulator of network n ended in the middle of a run"), "{}", output.err);
 }
 
 #[test]
@@ -132,10 +132,10 @@ fn an_emulated_host_has_the_machines_clock() {
     let place = Place::new();
     let text =
         "network n { host a; host b { clock ahead 5 ms; } link a - b 1 Mbit/s 1 ms; } 1 from a to b rr 1*1 across n";
-    let told = place.stackline(&["run", "-e", text, "--in", "emulated"]);
-    assert_eq!(told.status.code(), Some(2), "{}", told.err);
-    assert!(told.err.contains("host b of network n has a clock of its own"), "{}", told.err);
-    told.hints("--in simulated");
+    let output = place.stackline(&["run", "-e", text, "--in", "emulated"]);
+    assert_eq!(output.status.code(), Some(2), "{}", output.err);
+    assert!(output.err.contains("host b of network n has a clock of its own"), "{}", output.err);
+    output.hints("--in simulated");
     place.stackline(&["run", "-e", text, "--in", "simulated"]).succeeds();
     let declared = "network n { host a; host b { clock ahead 5 ms; } link a - b 1 Mbit/s 1 ms; }";
     place.stackline(&["net", "exec", "-e", declared, "a", "--", "true"]).fails(2, &["a clock of its own"]);

@@ -1,15 +1,15 @@
 //! The initiator: the client, whose every operation is a message.
 
-use super::{fault, reading, settings, writing};
+use super::{from_transfer, reading, settings, writing};
 use crate::buffers::Buffers;
-use crate::fault::{Fault, Result};
+use crate::error::{Error, Result};
 use crate::stacks::contract::{Connection, vanished};
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
 use stackline_endpoint::Bulk;
 use stackline_proto::ikp::stack::{Answer, Verb};
 use stackline_transfer::carrier::Carrier;
-use stackline_transfer::ikp::{Client, Error, Segments};
+use stackline_transfer::ikp::{self, Client, Segments};
 use std::collections::BTreeMap;
 
 /// The client.
@@ -29,17 +29,17 @@ impl Initiator {
     fn ask(&mut self, verb: Verb, segments: Segments<'_>) -> Result<Answer> {
         self.number += 1;
         let mut reply = [0; 1];
-        let bytes = self.client.send(&verb.message(self.number), segments, &mut reply).map_err(fault)?;
+        let bytes = self.client.send(&verb.message(self.number), segments, &mut reply).map_err(from_transfer)?;
         let answer = Answer::read(&reply[..bytes]);
-        answer.ok_or_else(|| Fault::measurement("the peer's reply makes no sense"))
+        answer.ok_or_else(|| Error::measurement("the peer's reply is malformed"))
     }
 
     /// Ends the connection. A peer that is gone has ended it as well: the last reply is the one that may be lost for good.
     fn part(&mut self, verb: Verb) -> Result<()> {
         self.number += 1;
         match self.client.send(&verb.message(self.number), Segments::none(), &mut []) {
-            Ok(_) | Err(Error::Nobody | Error::Silent(_)) => Ok(()),
-            Err(error) => Err(fault(error)),
+            Ok(_) | Err(ikp::Error::Nobody | ikp::Error::Silent(_)) => Ok(()),
+            Err(error) => Err(from_transfer(error)),
         }
     }
 }
@@ -115,9 +115,9 @@ impl Connection for Initiator {
     }
 
     fn transport(&self) -> Option<Transport> {
-        let (seen, patience) = (self.client.counters(), self.client.rtt());
+        let (counters, patience) = (self.client.counters(), self.client.rtt());
         Some(Transport {
-            retransmits: seen.repeated,
+            retransmits: counters.repeated,
             rtt_s: patience.smoothed().unwrap_or_default().seconds(),
             rtt_var_s: Some(patience.variation().seconds()),
             mss_bytes: u64::from(self.client.options().packet),

@@ -1,12 +1,12 @@
 //! The responder: the server, whose every operation is what it does with the client's next message.
 
-use super::{Machine, Peer, fault, lock, peer_of, reading, settings, writing};
+use super::{Machine, Peer, from_transfer, lock, peer_of, reading, settings, writing};
 use crate::buffers::Buffers;
-use crate::fault::{Fault, Result};
+use crate::error::{Error, Result};
 use crate::stacks::contract::{Connection, vanished};
 use stackline_endpoint::Bulk;
 use stackline_proto::ikp::stack::{Answer, Verb};
-use stackline_transfer::ikp::{Error, Request, Server, Ticket};
+use stackline_transfer::ikp::{self, Request, Server, Ticket};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -34,7 +34,7 @@ pub(super) struct Responder {
     server: Arc<Mutex<Server>>,
     peer: Peer,
     machine: Machine,
-    /// A message that has been looked at, and a call whose response is awaited.
+    /// A message that has been inspected, and a call whose response is awaited.
     waits: Option<Message>,
     call: Option<Message>,
     last: Answered,
@@ -57,7 +57,7 @@ impl Responder {
         loop {
             let again = {
                 let mut server = lock(&self.server);
-                let request = server.receive().map_err(fault)?;
+                let request = server.receive().map_err(from_transfer)?;
                 let from = peer_of(&request);
                 // Of strangers nothing is known, whatever they say.
                 let Some((verb, number, _)) = Verb::read(request.message()).filter(|_| from == self.peer) else {
@@ -81,13 +81,13 @@ impl Responder {
         lock(&self.server).again(ticket).map(work)
     }
 
-    /// Moves so much of the source to the client and answers. A client that has given the message up asks again.
+    /// Moves so much of the source to the client and answers. A client that has given the message up repeats its request.
     fn answer(&mut self, message: Message, moved: usize, answer: Answer, buffers: &mut Buffers) -> Result<()> {
         self.last = Answered { number: message.number, moved, answer };
         let data = if moved > 0 { buffers.source.outgoing(moved).map_err(|error| reading(&error))? } else { &mut [] };
         let replied = self.with(message.ticket, |mut request| {
             if request.writable() < data.len() {
-                return Err(Error::Outside { granted: request.writable() });
+                return Err(ikp::Error::Outside { granted: request.writable() });
             }
             if answer.reply().len() + data.len() <= request.room() {
                 return request.reply_with(answer.reply(), 0, data);
@@ -95,7 +95,7 @@ impl Responder {
             request.move_to(0, data)?;
             request.reply(answer.reply())
         });
-        replied.unwrap_or(Err(Error::Gone)).map_err(fault)
+        replied.unwrap_or(Err(ikp::Error::Gone)).map_err(from_transfer)
     }
 
     /// Takes the data unit that comes with a message; the message waits on.
@@ -107,13 +107,13 @@ impl Responder {
             let taken = self.with(message.ticket, |mut request| {
                 if request.readable() != bytes {
                     let _ = request.later();
-                    return Err(Fault::measurement("the peer's data unit has another size"));
+                    return Err(Error::measurement("the peer's data unit has another size"));
                 }
-                let moved = request.move_from(from, room).map_err(fault);
+                let moved = request.move_from(from, room).map_err(from_transfer);
                 let _ = request.later();
                 moved
             });
-            taken.unwrap_or_else(|| Err(fault(Error::Gone)))?;
+            taken.unwrap_or_else(|| Err(from_transfer(ikp::Error::Gone)))?;
             buffers.arrived(most).map_err(|error| writing(&error))?;
             from += most;
         }
@@ -131,7 +131,7 @@ impl Responder {
                 (self.waits, self.closed) = (Some(message), true);
                 Ok(())
             }
-            verb => Err(Fault::measurement(format!(
+            verb => Err(Error::measurement(format!(
                 "both sides wait: the responder for {awaited}, the initiator in {verb:?}"
             ))
             .hint("V's message passing takes one message after the other; let one side send while the other receives")),
@@ -189,7 +189,7 @@ impl Connection for Responder {
     }
 
     fn reply(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
-        let Some(message) = self.call.take() else { return Err(Fault::measurement("no call awaits a response")) };
+        let Some(message) = self.call.take() else { return Err(Error::measurement("no call awaits a response")) };
         self.answer(message, bytes, Answer::Done, buffers)
     }
 
@@ -251,7 +251,7 @@ impl Connection for Responder {
             match message.verb {
                 Verb::Close => return self.answer(message, 0, Answer::Done, buffers),
                 Verb::End => self.unexpected(message, "the end", buffers)?,
-                _ => return Err(Fault::measurement("the peer sent data after the last data unit")),
+                _ => return Err(Error::measurement("the peer sent data after the last data unit")),
             }
         }
     }

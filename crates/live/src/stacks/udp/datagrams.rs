@@ -3,7 +3,7 @@
 use super::Wire;
 use crate::buffers::Buffers;
 use crate::clock;
-use crate::fault::{self, Fault, Result};
+use crate::error::{self as fault, Error as Fault, Result};
 use crate::stacks::contract::{Connection, vanished};
 use crate::stacks::stream::Receive;
 use crate::sys::batch::{Batch, LARGEST_DATAGRAM, receive_joined, send_segmented};

@@ -9,7 +9,7 @@ mod datagrams;
 use super::ip;
 use super::stream::Receive;
 use crate::buffers::Buffers;
-use crate::fault::{self, Fault, Result};
+use crate::error::{self as fault, Error as Fault, Result};
 use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol};
 use crate::sys::batch::LARGEST_DATAGRAM;
 use crate::sys::socket::{self, RecvFlags};

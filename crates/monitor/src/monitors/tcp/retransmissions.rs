@@ -5,7 +5,7 @@
 //! goes on while it is polled, so events of that moment wait for the next poll.
 
 use crate::address_pair::AddressPair;
-use stackline_events::{Keyword, Tape, Value};
+use stackline_events::{EventLog, Keyword, Value};
 use std::collections::BTreeSet;
 
 /// Most retransmissions of one connection that wait.
@@ -58,7 +58,7 @@ impl Retransmissions {
     }
 
     /// Records those that are settled, or all.
-    pub(super) fn record(&mut self, all: bool, tape: &mut Tape) {
+    pub(super) fn record(&mut self, all: bool, tape: &mut EventLog) {
         static RETRANSMIT: Keyword = Keyword::new("TCP_RETRANSMIT");
         let (now, later) = std::mem::take(&mut self.0).into_iter().partition(|one| all || one.settled);
         self.0 = later;
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn closing_a_connection_settles_its_retransmissions() {
         let pair = AddressPair::parse("127.0.0.1:5001", "127.0.0.1:40000");
-        let (mut waiting, mut tape) = (Retransmissions::default(), Tape::default());
+        let (mut waiting, mut tape) = (Retransmissions::default(), EventLog::default());
         waiting.push(1, pair, "fast".into());
         waiting.settle_closed(&BTreeSet::from([&pair]), 10);
         waiting.record(false, &mut tape);

@@ -26,7 +26,7 @@ const RETRANSMIT: TcpEvent = TcpEvent::Retransmit { handshake: false, error: Non
 #[test]
 fn the_cause_of_a_retransmission_is_the_senders_congestion_state() {
     let (mut tcp, watched) = tcp();
-    let mut tape = Tape::default();
+    let mut tape = EventLog::default();
     let other = AddressPair::parse("127.0.0.1:9", "127.0.0.1:8");
     tcp.events = vec![
         (10, event(RETRANSMIT, watched)),
@@ -56,7 +56,7 @@ fn the_cause_of_a_retransmission_is_the_senders_congestion_state() {
 #[test]
 fn a_closed_connections_retransmissions_are_recorded() {
     let (mut tcp, watched) = tcp();
-    let mut tape = Tape::default();
+    let mut tape = EventLog::default();
     tcp.retransmissions.push(1, watched, "fast".into());
     tcp.record_connections(&[], 10, &mut tape);
     tcp.retransmissions.record(false, &mut tape);
@@ -66,7 +66,7 @@ fn a_closed_connections_retransmissions_are_recorded() {
 #[test]
 fn a_connection_is_recorded_over_the_time_since_its_last_change() {
     let (mut tcp, watched) = tcp();
-    let mut tape = Tape::default();
+    let mut tape = EventLog::default();
     let first = Counters { acked_bytes: Some(100), mss_bytes: 1_448, retransmits: 3, ..Counters::default() };
     let later = Counters { acked_bytes: Some(900), retransmits: 5, busy_ns: Some(4), ..first };
     tcp.record_connections(&[socket(watched, 7, first)], 10, &mut tape);
@@ -88,7 +88,7 @@ fn a_connection_is_recorded_over_the_time_since_its_last_change() {
 fn ports_added_later_are_watched_from_the_start() {
     let (mut tcp, _) = tcp();
     let late = AddressPair::parse("127.0.0.1:6000", "127.0.0.1:40000");
-    let mut tape = Tape::default();
+    let mut tape = EventLog::default();
     tcp.events = vec![(10, event(TcpEvent::Reset { reason: "received".into() }, late))];
     tcp.record_events(&mut tape);
     assert!(lines(&tape).is_empty());
@@ -100,7 +100,7 @@ fn ports_added_later_are_watched_from_the_start() {
 #[test]
 fn events_of_other_connections_are_left_out_after_some_samples_and_counted() {
     let (mut tcp, watched) = tcp();
-    let mut tape = Tape::default();
+    let mut tape = EventLog::default();
     let other = AddressPair::parse("127.0.0.1:9", "127.0.0.1:8");
     tcp.events = (0..=MOST_UNDECIDED as u64).map(|at| (at, event(RETRANSMIT, other))).collect();
     tcp.record_events(&mut tape);
@@ -117,7 +117,7 @@ fn events_of_other_connections_are_left_out_after_some_samples_and_counted() {
 #[test]
 fn a_congestion_state_ends_with_its_connection() {
     let (mut tcp, watched) = tcp();
-    let mut tape = Tape::default();
+    let mut tape = EventLog::default();
     tcp.events = vec![(10, event(TcpEvent::Congestion(LOSS), watched))];
     tcp.record_events(&mut tape);
     tcp.record_connections(&[], 5, &mut tape);

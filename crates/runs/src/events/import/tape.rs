@@ -4,7 +4,7 @@ use super::log::{Log, rename_hosts, unread};
 use crate::Error;
 use crate::events::intake::Intake;
 use stackline_core::trace::Import;
-use stackline_events::tape::{Pieces, whole};
+use stackline_events::event_log::{Pieces, whole};
 use std::io::Read;
 
 /// Whether a file that begins so is one of the binary form.

@@ -1,4 +1,4 @@
-//! A link: delay, losses, jitter, largest packet. Whether its ends exist is asked elsewhere.
+//! A link: delay, losses, jitter, largest packet. Whether its ends exist is checked elsewhere.
 
 use super::{LARGEST_PACKET, delay, number, queue, rate, share};
 use crate::check::Files;

@@ -35,7 +35,7 @@ impl Graph {
         Self { hosts: item.host_names().count(), next }
     }
 
-    /// Whether one look is enough: all switches reach each other, every host sends to one of them and hears from one.
+    /// Whether one search is enough: all switches reach each other, every host sends to one of them and hears from one.
     fn has_core(&self) -> bool {
         let switches = self.hosts..self.next.len();
         let mut back = vec![Vec::new(); self.next.len()];
@@ -66,8 +66,8 @@ impl Graph {
         let mut reached = vec![false; next.len()];
         let mut open = vec![start];
         while let Some(node) = open.pop() {
-            let Some(seen) = reached.get_mut(node) else { continue };
-            if !core::mem::replace(seen, true) && (node == start || node >= self.hosts) {
+            let Some(visited) = reached.get_mut(node) else { continue };
+            if !core::mem::replace(visited, true) && (node == start || node >= self.hosts) {
                 open.extend(next.get(node).into_iter().flatten());
             }
         }
@@ -90,8 +90,8 @@ pub(super) fn check(item: &NetworkItem, report: &mut Report) {
     for host in 0..graph.hosts {
         let reached = graph.reached(host);
         // A switch that no packet gets to is a mistake too; one is enough to say it.
-        let asked = if host == 0 { names.len() } else { graph.hosts };
-        let lost = reached.iter().take(asked).position(|reached| !reached);
+        let searched = if host == 0 { names.len() } else { graph.hosts };
+        let lost = reached.iter().take(searched).position(|reached| !reached);
         if let (Some(from), Some(to)) = (names.get(host), lost.and_then(|at| names.get(at))) {
             return report.push(unreached(from, to));
         }

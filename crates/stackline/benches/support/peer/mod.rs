@@ -25,7 +25,7 @@ fn serve(program: &str, arguments: &[&str], udp: bool, place: Place) -> Result<(
     Ok((server, port.to_string()))
 }
 
-/// The number after a word, as people are told it: `percentile 50.000 =   10.711`.
+/// The number after a word, as the peer prints it: `percentile 50.000 =   10.711`.
 fn number_after(text: &str, word: &str) -> Result<f64, String> {
     let rest = text.split_once(word).map(|(_, rest)| rest.trim_start_matches([' ', '=', ':']));
     let digits = rest.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit() && c != '.').next());

@@ -1,39 +1,39 @@
-//! Tapes of several hosts, handed on whenever one is long: as many events as there are take no more memory than so many
-//! tapes.
+//! Event logs of several hosts, handed on whenever one is long: as many events as there are take no more memory than so many
+//! event logs.
 //!
-//! Each tape that is handed on tells its names and its host itself, so whoever takes them may mix them with others.
+//! Each event log that is handed on defines its names and its host itself, so whoever takes them may mix them with others.
 
-use crate::tape::Tape;
+use crate::event_log::EventLog;
 use crate::value::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A tape this long is handed on, bytes.
+/// An event log this long is handed on, bytes.
 const LONG: usize = 1 << 20;
 
-type Put = Box<dyn FnMut(&str, &Tape) -> Result<(), String> + Send>;
+type Put = Box<dyn FnMut(&str, &EventLog) -> Result<(), String> + Send>;
 
-/// Tapes of several hosts.
-pub struct Tapes {
-    tapes: Vec<(String, Tape)>,
+/// Event logs of several hosts.
+pub struct EventLogs {
+    tapes: Vec<(String, EventLog)>,
     put: Put,
     fault: Option<String>,
 }
 
-impl fmt::Debug for Tapes {
+impl fmt::Debug for EventLogs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tapes").field("tapes", &self.tapes).field("fault", &self.fault).finish_non_exhaustive()
+        f.debug_struct("EventLogs").field("tapes", &self.tapes).field("fault", &self.fault).finish_non_exhaustive()
     }
 }
 
-impl Tapes {
+impl EventLogs {
     /// Of those hosts; `put` takes what there is of one, and says why it cannot: nothing more is kept then.
     #[must_use]
     pub fn new(
         hosts: impl IntoIterator<Item = String>,
-        put: impl FnMut(&str, &Tape) -> Result<(), String> + Send + 'static,
+        put: impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static,
     ) -> Self {
-        let tapes = hosts.into_iter().map(|host| (host, Tape::default())).collect();
+        let tapes = hosts.into_iter().map(|host| (host, EventLog::default())).collect();
         Self { tapes, put: Box::new(put), fault: None }
     }
 
@@ -70,16 +70,16 @@ impl Tapes {
     }
 }
 
-/// Tapes in memory, by host; what [`Tapes::new`] hands on is added to them.
+/// Event logs in memory, by host; what [`EventLogs::new`] hands on is added to them.
 #[derive(Clone, Debug, Default)]
 pub struct Kept(std::sync::Arc<std::sync::Mutex<BTreeMap<String, Vec<u8>>>>);
 
 impl Kept {
-    /// Adds a tape.
+    /// Adds an event log.
     ///
     /// # Errors
-    /// Never; what [`Tapes::new`] wants.
-    pub fn put(&self, host: &str, tape: &Tape) -> Result<(), String> {
+    /// Never; what [`EventLogs::new`] wants.
+    pub fn put(&self, host: &str, tape: &EventLog) -> Result<(), String> {
         let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         kept.entry(host.to_owned()).or_default().extend_from_slice(tape.bytes());
         Ok(())
@@ -87,9 +87,9 @@ impl Kept {
 
     /// What was added so far.
     #[must_use]
-    pub fn tapes(&self) -> BTreeMap<String, Tape> {
+    pub fn tapes(&self) -> BTreeMap<String, EventLog> {
         let kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        kept.iter().map(|(host, bytes)| (host.clone(), Tape::from_bytes(bytes.clone()))).collect()
+        kept.iter().map(|(host, bytes)| (host.clone(), EventLog::from_bytes(bytes.clone()))).collect()
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
         let pieces = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let (into, counted) = (kept.clone(), std::sync::Arc::clone(&pieces));
         let hosts = ["khons", "udjat"].map(str::to_owned);
-        let mut tapes = Tapes::new(hosts, move |host, tape| {
+        let mut tapes = EventLogs::new(hosts, move |host, tape| {
             counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             into.put(host, tape)
         });
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_is_not_taken_is_told() {
-        let mut tapes = Tapes::new(["khons".to_owned()], |_, _| Err("the disk is full".into()));
+        let mut tapes = EventLogs::new(["khons".to_owned()], |_, _| Err("the disk is full".into()));
         tapes.push(0, intern("APP_SEND"), 1, &[]);
         assert_eq!(tapes.finish(), Err("the disk is full".into()));
     }

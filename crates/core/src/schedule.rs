@@ -1,6 +1,6 @@
-//! The course of a plan: which run comes next, whether it counts, and with which seed. The same in every world.
+//! The schedule of a plan: which run comes next, whether it counts, and with which seed. The same in every world.
 //!
-//! It carries nothing out and reads no clock: a world asks for the next turn, says how long each run took in its own time and
+//! It carries nothing out and reads no clock: a world takes the next run, reports how long each run took in its own time and
 //! whether a measurement that repeats `until` an interval has enough.
 
 use crate::plan::{Measurement, Plan, Warmup};
@@ -9,7 +9,7 @@ use crate::time::Duration;
 
 /// One run to be made.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn<'p> {
+pub struct ScheduledRun<'p> {
     /// Index of the measurement in the plan.
     pub index: usize,
     /// The measurement.
@@ -24,7 +24,7 @@ pub struct Turn<'p> {
 
 /// Where in the plan one is.
 #[derive(Clone, Debug)]
-pub struct Course<'p> {
+pub struct Schedule<'p> {
     plan: &'p Plan,
     seed: Seed,
     index: usize,
@@ -34,7 +34,7 @@ pub struct Course<'p> {
     run: u32,
 }
 
-impl<'p> Course<'p> {
+impl<'p> Schedule<'p> {
     /// At the first run of the first measurement.
     #[must_use]
     pub const fn new(plan: &'p Plan, seed: u64) -> Self {
@@ -50,18 +50,18 @@ impl<'p> Course<'p> {
 
     /// The next run; `None` when all is done. `enough`: whether the measurement of that index has enough runs for its
     /// interval.
-    pub fn next(&mut self, enough: impl Fn(usize) -> bool) -> Option<Turn<'p>> {
+    pub fn next(&mut self, enough: impl Fn(usize) -> bool) -> Option<ScheduledRun<'p>> {
         loop {
             let measurement = self.plan.measurements.get(self.index)?;
             if !self.warmed && self.warm_more(measurement) {
                 self.warm += 1;
-                return Some(self.turn(measurement, self.warm - 1, false));
+                return Some(self.scheduled(measurement, self.warm - 1, false));
             }
             self.warmed = true;
             let most = measurement.until.map_or(measurement.runs, |until| until.at_most.max(measurement.runs));
             if self.run < most && (self.run < measurement.runs || !enough(self.index)) {
                 self.run += 1;
-                return Some(self.turn(measurement, self.run - 1, true));
+                return Some(self.scheduled(measurement, self.run - 1, true));
             }
             (self.warm, self.warm_for, self.warmed, self.run) = (0, Duration::ZERO, false, 0);
             self.index += 1;
@@ -76,10 +76,10 @@ impl<'p> Course<'p> {
         }
     }
 
-    fn turn(&self, measurement: &'p Measurement, run: u32, counted: bool) -> Turn<'p> {
+    fn scheduled(&self, measurement: &'p Measurement, run: u32, counted: bool) -> ScheduledRun<'p> {
         let seed = self.seed.child("measurement").index(self.index as u64);
         let seed = seed.child(if counted { "run" } else { "warmup" }).index(u64::from(run));
-        Turn { index: self.index, measurement, run, counted, seed }
+        ScheduledRun { index: self.index, measurement, run, counted, seed }
     }
 }
 
@@ -112,23 +112,23 @@ mod tests {
     #[test]
     fn warm_up_runs_come_first_and_count_apart() {
         let plan = plan(&[(2, Warmup::Runs(1), None), (1, Warmup::Runs(0), None)]);
-        let mut course = Course::new(&plan, 1);
-        let turns: Vec<_> = core::iter::from_fn(|| course.next(|_| false)).collect();
-        let seen: Vec<_> = turns.iter().map(|turn| (turn.index, turn.run, turn.counted)).collect();
-        assert_eq!(seen, [(0, 0, false), (0, 0, true), (0, 1, true), (1, 0, true)]);
-        assert_ne!(turns[0].seed, turns[1].seed);
+        let mut schedule = Schedule::new(&plan, 1);
+        let runs: Vec<_> = core::iter::from_fn(|| schedule.next(|_| false)).collect();
+        let scheduled: Vec<_> = runs.iter().map(|run| (run.index, run.run, run.counted)).collect();
+        assert_eq!(scheduled, [(0, 0, false), (0, 0, true), (0, 1, true), (1, 0, true)]);
+        assert_ne!(runs[0].seed, runs[1].seed);
     }
 
     #[test]
     fn a_warm_up_of_some_time_ends_with_it() {
         let plan = plan(&[(1, Warmup::Time(Duration(100)), None)]);
-        let mut course = Course::new(&plan, 1);
+        let mut schedule = Schedule::new(&plan, 1);
         let counted: Vec<bool> = core::iter::from_fn(|| {
-            let turn = course.next(|_| false);
-            course.took(Duration(60));
-            turn
+            let run = schedule.next(|_| false);
+            schedule.took(Duration(60));
+            run
         })
-        .map(|turn| turn.counted)
+        .map(|run| run.counted)
         .collect();
         assert_eq!(counted, [false, false, true]);
     }
@@ -138,9 +138,9 @@ mod tests {
         let until = Some(Until { share: 0.02, at_most: 5 });
         let plan = plan(&[(2, Warmup::Runs(0), until)]);
         let runs = |enough_after: u32| {
-            let mut course = Course::new(&plan, 1);
+            let mut schedule = Schedule::new(&plan, 1);
             let mut done = 0;
-            while course.next(|_| done >= enough_after).is_some() {
+            while schedule.next(|_| done >= enough_after).is_some() {
                 done += 1;
             }
             done

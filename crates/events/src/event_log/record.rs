@@ -1,6 +1,6 @@
 //! One record in words: how it is written, and how it is read back from bytes that anybody may have made.
 //!
-//! It keeps no names: what a number stands for is the tape's.
+//! It keeps no names: what a number stands for is the event log's.
 
 use super::{LONGEST_TEXT, MOST_VALUES};
 use crate::value::{Value, canonical};

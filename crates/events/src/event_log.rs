@@ -1,8 +1,8 @@
 //! Records one after the other, as 64-bit words, low byte first: what a run keeps in memory, and the binary form.
 //!
 //! A record is a word that says what follows (24 bits of the keyword's number, 8 of how many values, two of each's kind), a word of time, and
-//! the values: a number is one word, a text its length in bytes and its bytes. Names precede their numbers in the same tape,
-//! so a tape is read without anything else.
+//! the values: a number is one word, a text its length in bytes and its bytes. Names precede their numbers in the same event log,
+//! so an event log is read without anything else.
 
 mod read;
 mod record;
@@ -19,7 +19,7 @@ pub const MOST_VALUES: usize = 16;
 /// Longest text of one value, in bytes; a longer one is cut at the last character that fits.
 pub const LONGEST_TEXT: usize = 1 << 12;
 
-/// Most names of keywords that a tape tells; one more ends it.
+/// Most names of keywords that an event log defines; one more ends it.
 pub const MOST_NAMES: usize = 1 << 16;
 
 /// Gives a number its name: number, name.
@@ -27,20 +27,20 @@ const DEFINE: u32 = 1;
 /// Says whose the following records are: name of the host.
 const HOST: u32 = 2;
 
-/// Marks a record in a ring whose time is in ticks of the processor's counter still; never on a tape.
+/// Marks a record in a ring whose time is in ticks of the processor's counter still; never on an event log.
 pub(crate) const TICKS: u64 = 1 << 31;
 
 const UNKNOWN: &str = "UNKNOWN";
 
 /// Records in a row.
 #[derive(Clone, Debug, Default)]
-pub struct Tape {
+pub struct EventLog {
     bytes: Vec<u8>,
     /// Which numbers have their names.
     defined: Vec<bool>,
 }
 
-/// One record of a tape.
+/// One record of an event log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'t> {
     /// What.
@@ -53,7 +53,7 @@ pub struct Record<'t> {
     pub values: Vec<Value<'t>>,
 }
 
-impl Tape {
+impl EventLog {
     /// Says whose the records from here on are.
     pub fn host(&mut self, name: &str) {
         self.write(HOST, 0, &[Value::Text(name)]);
@@ -101,12 +101,12 @@ impl Tape {
     #[inline]
     fn define(&mut self, id: u32) {
         if !self.defined.get(id as usize).is_some_and(|defined| *defined) {
-            self.tell(id);
+            self.write_definition(id);
         }
     }
 
     #[cold]
-    fn tell(&mut self, id: u32) {
+    fn write_definition(&mut self, id: u32) {
         let name = keyword::name(id).unwrap_or(UNKNOWN);
         self.write(DEFINE, 0, &[Value::Number(i64::from(id)), Value::Text(name)]);
         if self.defined.len() <= id as usize {
@@ -140,18 +140,18 @@ impl Tape {
         })
     }
 
-    /// A tape in the binary form, from elsewhere; what is no record in it ends it.
+    /// An event log in the binary form, from elsewhere; what is no record in it ends it.
     #[must_use]
     pub const fn from_bytes(bytes: Vec<u8>) -> Self {
         Self { bytes, defined: Vec::new() }
     }
 
-    /// Forgets the records, but not which names it has told.
+    /// Forgets the records, but not which names it has defined.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
 
-    /// Begins anew, for a reader that has seen nothing: forgets the records, and tells the host and every name again.
+    /// Begins anew, for a new reader: forgets the records, and defines the host and every name again.
     pub fn begin_again(&mut self, host: &str) {
         self.bytes.clear();
         self.defined.clear();

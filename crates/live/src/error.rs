@@ -2,11 +2,11 @@
 
 use std::io;
 
-pub use stackline_core::error::{Blame, Error as Fault, Result};
+pub use stackline_core::error::{Blame, Error, Result};
 
 /// A system call that failed during the measurement; a lack of memory is the machine's.
 #[must_use]
-pub fn io(what: &str, error: &io::Error) -> Fault {
+pub fn io(what: &str, error: &io::Error) -> Error {
     let message = format!("{what} failed: {error}");
-    if error.kind() == io::ErrorKind::OutOfMemory { Fault::environment(message) } else { Fault::measurement(message) }
+    if error.kind() == io::ErrorKind::OutOfMemory { Error::environment(message) } else { Error::measurement(message) }
 }

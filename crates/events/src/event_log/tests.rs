@@ -1,4 +1,4 @@
-//! Tapes come back as they were written, and hostile ones do no harm.
+//! Event logs come back as they were written, and hostile ones do no harm.
 
 use super::read::PIECE;
 use super::*;
@@ -9,13 +9,13 @@ use std::io::{self, Read};
 #[test]
 fn a_tape_reads_back() {
     let (send, drop) = (keyword::intern("APP_SEND"), keyword::intern("NET_DROP"));
-    let mut tape = Tape::default();
+    let mut tape = EventLog::default();
     tape.host("khons");
     tape.push(send, 5, &[Value::Number(-7), Value::Absent, Value::Text("queue full, really")]);
     tape.host("udjat");
     tape.push(drop, 6, &[]);
     tape.push(send, 7, &[Value::Text("")]);
-    let again = Tape::from_bytes(tape.bytes().to_vec());
+    let again = EventLog::from_bytes(tape.bytes().to_vec());
     let records: Vec<Record<'_>> = again.records().collect();
     let expected =
         |keyword, host, at_ns, values: &[Value<'static>]| Record { keyword, host, at_ns, values: values.to_vec() };
@@ -31,7 +31,7 @@ fn a_tape_reads_back() {
 
 #[test]
 fn pieces_are_whole_records_and_together_the_tape() {
-    let mut tape = Tape::default();
+    let mut tape = EventLog::default();
     tape.host("khons");
     for n in 0..100 {
         tape.push(keyword::intern("APP_SEND"), n, &[Value::from(n), Value::Text(&"x".repeat(n as usize * 8))]);
@@ -48,18 +48,18 @@ fn pieces_are_whole_records_and_together_the_tape() {
             assert!(piece.len() <= most || records == 1, "{records} records, {} bytes, {most}", piece.len());
         }
     }
-    let hostile = Tape::from_bytes(vec![0xff; 100]);
+    let hostile = EventLog::from_bytes(vec![0xff; 100]);
     assert_eq!(hostile.pieces(8).collect::<Vec<_>>(), [[0xff; 100]]);
 }
 
 #[test]
 fn where_a_tape_was_cut_off_it_ends() {
-    let mut tape = Tape::default();
+    let mut tape = EventLog::default();
     tape.host("khons");
     tape.push(keyword::intern("APP_SEND"), 5, &[Value::Number(1), Value::Text("nine more"), Value::Absent]);
     let (bytes, mut ends) = (tape.bytes(), Vec::new());
     for length in 0..=bytes.len() {
-        let records = Tape::from_bytes(bytes[..length].to_vec()).records().count();
+        let records = EventLog::from_bytes(bytes[..length].to_vec()).records().count();
         assert_eq!(records, usize::from(length == bytes.len()));
         ends.push(whole(&bytes[..length]).unwrap());
     }
@@ -71,7 +71,7 @@ fn where_a_tape_was_cut_off_it_ends() {
 #[test]
 fn what_the_form_does_not_know_yet_is_passed_over_or_ends_it() {
     let send = keyword::intern("APP_SEND");
-    let mut tape = Tape::default();
+    let mut tape = EventLog::default();
     tape.host("khons");
     tape.write(7, 0, &[Value::Number(1)]);
     tape.push(send, 5, &[]);
@@ -81,10 +81,10 @@ fn what_the_form_does_not_know_yet_is_passed_over_or_ends_it() {
 }
 
 #[test]
-fn a_tape_that_tells_more_names_than_it_may_ends_in_whatever_order_they_come() {
+fn a_tape_with_too_many_names_ends_at_the_last_allowed() {
     let first = keyword::FIRST as usize;
     for most in [MOST_NAMES, MOST_NAMES + 1] {
-        let mut tape = Tape::default();
+        let mut tape = EventLog::default();
         tape.host("khons");
         for id in (first..first + most).rev() {
             tape.write(DEFINE, 0, &[Value::Number(id as i64), Value::Text("A_NAME")]);
@@ -125,7 +125,7 @@ fn in_pieces(bytes: &[u8]) -> (Vec<String>, u64) {
 #[test]
 fn a_long_tape_is_read_in_pieces() {
     let (send, drop) = (keyword::intern("APP_SEND"), keyword::intern("NET_DROP"));
-    let mut tape = Tape::default();
+    let mut tape = EventLog::default();
     tape.host("khons");
     for n in 0..60_000 {
         if n == 30_000 {
@@ -146,7 +146,7 @@ fn a_long_tape_is_read_in_pieces() {
 proptest! {
     #[test]
     fn hostile_bytes_in_pieces_are_the_same_records(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let records = Tape::from_bytes(bytes.clone());
+        let records = EventLog::from_bytes(bytes.clone());
         let mut table = crate::Table::default();
         table.push_tape(&records);
         let expected: Vec<String> = (0..table.len()).map(|row| table.event(row).to_string()).collect();
@@ -155,7 +155,7 @@ proptest! {
 
     #[test]
     fn hostile_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        prop_assert!(Tape::from_bytes(bytes.clone()).records().count() < 300);
+        prop_assert!(EventLog::from_bytes(bytes.clone()).records().count() < 300);
         prop_assert!(whole(&bytes[..]).unwrap().unwrap_or(0) <= bytes.len() as u64);
     }
 
@@ -169,7 +169,7 @@ proptest! {
             Some(Ok(number)) => Value::Number(*number),
             Some(Err(text)) => canonical(text.as_bytes()).map_or(Value::Text(text), Value::Number),
         }).collect();
-        let mut tape = Tape::default();
+        let mut tape = EventLog::default();
         tape.host("khons");
         let id = keyword::intern("APP_SEND");
         tape.push(id, at_ns, &values);
@@ -182,8 +182,8 @@ proptest! {
             .map(|at_ns| Record { keyword: "APP_SEND", host: "khons", at_ns, values: values.clone() });
         prop_assert_eq!(tape.records().collect::<Vec<_>>(), expected);
         let mut shown = 0;
-        tape.each(&mut Names::default(), |keyword, host, _, seen| {
-            shown += usize::from((keyword, host, seen) == ("APP_SEND", "khons", &values[..]));
+        tape.each(&mut Names::default(), |keyword, host, _, read| {
+            shown += usize::from((keyword, host, read) == ("APP_SEND", "khons", &values[..]));
         });
         prop_assert_eq!((shown, whole(tape.bytes()).unwrap()), (2, Some(tape.bytes().len() as u64)));
     }

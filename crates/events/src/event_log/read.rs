@@ -1,17 +1,17 @@
-//! Tapes read: names learned on the way, in memory or from a file of any length.
+//! Event logs read: names learned on the way, in memory or from a file of any length.
 //!
-//! What is no record ends a tape; nothing here panics on bytes from elsewhere.
+//! What is no record ends an event log; nothing here panics on bytes from elsewhere.
 
 use super::record::{ABSENT, NUMBER, TEXT, count_of, keyword_of, kind_of, record, whole_record};
-use super::{DEFINE, HOST, LONGEST_TEXT, MOST_NAMES, MOST_VALUES, Record, Tape, UNKNOWN};
+use super::{DEFINE, EventLog, HOST, LONGEST_TEXT, MOST_NAMES, MOST_VALUES, Record, UNKNOWN};
 use crate::keyword;
 use crate::value::Value;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
 
-impl Tape {
-    /// Shows every record, in order: its keyword, host, time in ns and values. Unlike [`Tape::records`] it allocates nothing
-    /// for each, and goes on with the names of tapes before: a recorder tells a name and its host only once.
+impl EventLog {
+    /// Shows every record, in order: its keyword, host, time in ns and values. Unlike [`EventLog::records`] it allocates nothing
+    /// for each, and goes on with the names of event logs before: a recorder defines a name and its host only once.
     pub fn each(&self, names: &mut Names, mut show: impl FnMut(&str, &str, u64, &[Value<'_>])) {
         let (mut rest, mut values) = (self.bytes.as_slice(), Vec::with_capacity(MOST_VALUES));
         while let Some((keyword, at_ns)) = names.0.event(&mut rest, &mut values) {
@@ -26,15 +26,15 @@ impl Tape {
     }
 }
 
-/// What the tapes of one recorder told so far.
+/// What the event logs of one recorder defined so far.
 #[derive(Clone, Debug, Default)]
 pub struct Names(Known<Box<str>>);
 
 impl Names {
-    /// What a tape begins with that goes on with these names.
+    /// What an event log begins with that goes on with these names.
     #[must_use]
-    pub fn tape(&self) -> Tape {
-        let mut tape = Tape::default();
+    pub fn tape(&self) -> EventLog {
+        let mut tape = EventLog::default();
         if !self.0.host.is_empty() {
             tape.host(&self.0.host);
         }
@@ -45,10 +45,10 @@ impl Names {
     }
 }
 
-/// Bytes of a long tape that are read at once; more than the longest record.
+/// Bytes of a long event log that are read at once; more than the longest record.
 pub(super) const PIECE: usize = 1 << 20;
 
-/// A tape of any length, some of it at a time.
+/// An event log of any length, some of it at a time.
 #[derive(Debug)]
 pub struct Pieces<R> {
     from: R,
@@ -116,7 +116,7 @@ struct Known<T> {
 }
 
 impl<'t, T: AsRef<str> + From<&'t str>> Known<T> {
-    /// The next record that is an event: the number of its keyword, its time. What the tape says of itself is learned on the way.
+    /// The next record that is an event: the number of its keyword, its time. What the event log says of itself is learned on the way.
     fn event(&mut self, rest: &mut &'t [u8], values: &mut Vec<Value<'t>>) -> Option<(u32, u64)> {
         loop {
             let (keyword, at_ns) = record(rest, values)?;
@@ -131,7 +131,7 @@ impl<'t, T: AsRef<str> + From<&'t str>> Known<T> {
         }
     }
 
-    /// Whether a record is what the tape says of itself, which is learned then; nothing where that is more than it may say.
+    /// Whether a record is what the event log says of itself, which is learned then; nothing where that is more than it may say.
     fn learn(&mut self, keyword: u32, values: &[Value<'t>]) -> Option<bool> {
         match (keyword, values) {
             (DEFINE, [Value::Number(id), Value::Text(name)]) => {
@@ -155,7 +155,7 @@ impl<T: AsRef<str>> Known<T> {
     }
 }
 
-/// Walks a tape.
+/// Walks an event log.
 #[derive(Clone, Debug)]
 pub struct Records<'t> {
     rest: &'t [u8],
@@ -193,7 +193,7 @@ pub fn whole(from: impl Read) -> io::Result<Option<u64>> {
     Ok((length > 0).then_some(length))
 }
 
-/// Reads over one record; how many bytes it took, nothing where there is none. The first of a tape says whose they are.
+/// Reads over one record; how many bytes it took, nothing where there is none. The first of an event log says whose they are.
 fn pass_over(from: &mut impl BufRead, first: bool) -> io::Result<Option<u64>> {
     let head = next_word(from)?;
     next_word(from)?;
