@@ -65,7 +65,7 @@ fn hostile_texts_are_refused_quickly() {
     let links = "link a - b trace \"large.trace\" 1 ms; ".repeat(5);
     let switches: String = (0..32_768).map(|n| format!("switch s{n}; ")).collect();
     for (text, words) in [
-        ("10 rr 1*1, ".repeat(20_000), "asks for more than 10000 measurements"),
+        ("10 rr 1*1, ".repeat(20_000), "has more than 10000 measurements"),
         ("x".repeat(2 << 20), "the text is longer than 1 MiB"),
         (format!("10 parallel: {parts} | N rr 1*1; N = 1 ... 9000"), "take too much room"),
         (format!("network w {{ host a; {switches} }} 1 rr 1*1"), "at most 32768 hosts and switches"),
