@@ -1,7 +1,6 @@
 //! Why a transfer halted.
 
-use super::Program;
-use super::station::MOST;
+use super::setup::{MOST, Program};
 use std::error::Error;
 use std::fmt;
 use std::io;

@@ -1,6 +1,7 @@
 //! One end of the stand-alone programs: an interface, the memory that data comes from or goes to, a busy wait.
 
-use super::{DATA, Halt, Sample, Setup};
+use super::halt::Halt;
+use super::setup::{DATA, MOST, Sample, Setup};
 use crate::frames::{ETHERTYPE, Mac, known, raw};
 use crate::sys::frames_out::{FramesOut, LEAST};
 use crate::sys::frames_ring::Ring;
@@ -10,8 +11,6 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-/// Most packets of a transfer.
-pub(super) const MOST: u32 = 512;
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 /// Acknowledgements go by the other local experimental ethertype.
