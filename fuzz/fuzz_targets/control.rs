@@ -8,7 +8,7 @@ use stackline_live::control::{FromAgent, ToAgent, read, write};
 fuzz_target!(|bytes: &[u8]| {
     let mut input = bytes;
     while let Ok(Some(message)) = read::<ToAgent>(&mut input) {
-        if let ToAgent::Listen { task, .. } | ToAgent::Dial { task, .. } = &message {
+        if let ToAgent::Listen { task, .. } | ToAgent::Connect { task, .. } = &message {
             let _ = task.check();
         }
         let mut said = Vec::new();

@@ -3,38 +3,30 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
-use stackline_core::plan::Plan;
-use stackline_spec::{Checked, Context, Overrides, Severity, check, format};
+use stackline_core::catalogue::{Capabilities, OptionKind, OptionTable, StackTable};
+use stackline_core::plan::{Plan, World};
+use stackline_spec::{Available, Checked, Context, Overrides, Severity, check, format};
 
 const fn option(name: &'static str, kind: OptionKind) -> OptionTable {
     OptionTable { name, kind, default: "", help: "" }
 }
 
 const fn stack(name: &'static str, one_host: bool, options: &'static [OptionTable]) -> StackTable {
-    StackTable {
-        name,
-        summary: "",
-        least_unit: 1,
-        largest_unit: 1 << 40,
-        least_bulk_unit: 8,
-        reliable: true,
-        one_host,
-        files: true,
-        options,
-        mapping: &[],
-    }
+    StackTable { name, one_host, least_bulk_unit: 8, options, ..StackTable::RELIABLE }
 }
 
 const STACKS: &[StackTable] = &[
-    stack("tcp", false, &[option("nodelay", OptionKind::Flag), option("window", OptionKind::Bytes)]),
+    stack("tcp", false, &[option("nodelay", OptionKind::Flag), option("window", OptionKind::BUFFER)]),
     stack("unix", true, &[option("streams", OptionKind::Number(1, 64)), option("linger", OptionKind::Time)]),
     stack("blast", false, &[option("selective", OptionKind::Word(&["on", "off"])), option("name", OptionKind::Name)]),
 ];
 
 fn checked(text: &str) -> Checked {
     let read_file = |path: &str| if path.len() < 8 { Ok("1\n2 # two\n".into()) } else { Err("no such file".into()) };
-    check(text, &Context { stacks: STACKS, simulated: STACKS, read_file: &read_file }, &Overrides::default())
+    let simulated = Capabilities { world: World::Simulated, ..stackline_emu::CAPABILITIES };
+    let worlds = [stackline_live::CAPABILITIES, stackline_emu::CAPABILITIES, simulated];
+    let worlds = worlds.map(|can| Available { can, stacks: STACKS });
+    check(text, &Context { worlds: &worlds, read_file: &read_file }, &Overrides::default())
 }
 
 /// The plan but for the lines that things stand on.
