@@ -156,18 +156,18 @@ pub struct KernelClock {
 
 impl Index {
     /// Numbers the flows of a run that is about to be made: the first flow of each part; its replicas follow.
-    pub fn begin(&mut self, turn: &ScheduledRun<'_>) -> Vec<u32> {
+    pub fn begin(&mut self, scheduled: &ScheduledRun<'_>) -> Vec<u32> {
         let mut firsts = Vec::new();
-        for (part, plan) in turn.measurement.parts.iter().enumerate() {
+        for (part, plan) in scheduled.measurement.parts.iter().enumerate() {
             let first = self.flows.last().map_or(0, |flow| flow.id + 1);
             firsts.push(first);
             let name = |host: &Option<String>, unnamed: &str| host.clone().unwrap_or_else(|| unnamed.into());
             self.flows.extend((0..plan.replicas).map(|replica| Flow {
                 id: first + replica,
-                measurement: turn.index,
+                measurement: scheduled.index,
                 part,
-                run: turn.run,
-                warmup: !turn.counted,
+                run: scheduled.run,
+                warmup: !scheduled.counted,
                 replica,
                 hosts: (name(&plan.from, UNNAMED.0), name(&plan.to, UNNAMED.1)),
                 stack: plan.stack.to_string(),

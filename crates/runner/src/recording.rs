@@ -77,14 +77,14 @@ impl Traces {
     pub(crate) fn of(
         &self,
         network: &Network,
-        turn: &ScheduledRun<'_>,
+        scheduled: &ScheduledRun<'_>,
         tracing: Option<&Tracing>,
     ) -> Result<Option<Recording>, Error> {
-        let capture = !self.capture.is_empty() && turn.counted;
+        let capture = !self.capture.is_empty() && scheduled.counted;
         if tracing.is_none() && !capture {
             return Ok(None);
         }
-        let name = format!("{}.{}.{}", plain(&network.name), turn.index + 1, turn.run + 1);
+        let name = format!("{}.{}.{}", plain(&network.name), scheduled.index + 1, scheduled.run + 1);
         // Another process may write there.
         let directory = std::path::absolute(&self.directory)
             .map_err(|e| Error::environment(format!("the run directory has no path: {e}")))?;

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Who shows how far the runs are.
 pub trait Progress {
     /// A run is about to begin.
-    fn begin(&mut self, turn: &ScheduledRun<'_>);
+    fn begin(&mut self, scheduled: &ScheduledRun<'_>);
     /// A run that counts is done.
     fn advance(&mut self);
     /// All runs are made, or will not be.
@@ -75,8 +75,8 @@ impl<'p> RunWriter<'p> {
     }
 
     /// A run is about to begin.
-    pub(crate) fn begin(&mut self, turn: &ScheduledRun<'_>) {
-        self.progress.begin(turn);
+    pub(crate) fn begin(&mut self, scheduled: &ScheduledRun<'_>) {
+        self.progress.begin(scheduled);
     }
 
     /// A run is done: one record a part.

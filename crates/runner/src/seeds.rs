@@ -72,9 +72,9 @@ fn in_order(
 fn one_seed(plan: &Plan, seed: u64) -> Yield {
     let mut schedule = Schedule::new(plan, seed);
     let mut all = Vec::new();
-    while let Some(turn) = schedule.next(|_| true) {
-        let network = network_of(plan, &turn)?;
-        let (outcome, ()) = stackline_sim::carry_out(&scene(network, &turn), ())?;
+    while let Some(scheduled) = schedule.next(|_| true) {
+        let network = network_of(plan, &scheduled)?;
+        let (outcome, ()) = stackline_sim::carry_out(&scene(network, &scheduled), ())?;
         let output = output(network, outcome);
         schedule.took(output.took);
         all.push(output.records);

@@ -54,24 +54,24 @@ impl Tracer {
     }
 
     /// A run is about to be made.
-    pub(crate) fn begin(&mut self, turn: &ScheduledRun<'_>) -> Tracing {
+    pub(crate) fn begin(&mut self, scheduled: &ScheduledRun<'_>) -> Tracing {
         let origin_ns = self.index.runs.last().map_or(0, |run| run.to_ns + BETWEEN_NS);
-        Tracing { flows: self.index.begin(turn), origin_ns, ..Tracing::default() }
+        Tracing { flows: self.index.begin(scheduled), origin_ns, ..Tracing::default() }
     }
 
     /// A run was made.
     ///
     /// # Errors
     /// When its events cannot be written.
-    pub(crate) fn done(&mut self, turn: &ScheduledRun<'_>, traced: Traced) -> Result<(), Error> {
+    pub(crate) fn done(&mut self, scheduled: &ScheduledRun<'_>, traced: Traced) -> Result<(), Error> {
         let (from_ns, to_ns) = traced.span_ns;
         if to_ns == 0 {
             // It did not come so far.
             return Ok(());
         }
-        let (measurement, run, warmup) = (turn.index, turn.run, !turn.counted);
+        let (measurement, run, warmup) = (scheduled.index, scheduled.run, !scheduled.counted);
         self.index.runs.push(RunSpan { measurement, run, warmup, from_ns, to_ns });
-        self.spool.append(COORDINATOR, &marks(turn, traced.span_ns))?;
+        self.spool.append(COORDINATOR, &marks(scheduled, traced.span_ns))?;
         for (host, trace) in traced.hosts {
             let before = self.index.hosts.remove(&host).unwrap_or_default();
             self.index.hosts.insert(host, before.then(trace));
@@ -113,12 +113,12 @@ impl Tracer {
 }
 
 /// Where a run begins and ends.
-fn marks(turn: &ScheduledRun<'_>, span_ns: (u64, u64)) -> EventLog {
+fn marks(scheduled: &ScheduledRun<'_>, span_ns: (u64, u64)) -> EventLog {
     static START: Keyword = Keyword::new("RUN_START");
     static STOP: Keyword = Keyword::new("RUN_STOP");
     let mut tape = EventLog::default();
     tape.host(COORDINATOR);
-    let data = [Value::from(turn.index), Value::from(turn.run), Value::from(!turn.counted)];
+    let data = [Value::from(scheduled.index), Value::from(scheduled.run), Value::from(!scheduled.counted)];
     tape.push(START.id(), span_ns.0, &data);
     tape.push(STOP.id(), span_ns.1, &data);
     tape

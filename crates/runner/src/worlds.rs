@@ -48,18 +48,18 @@ impl<'p> Worlds<'p> {
     /// # Errors
     /// The first [`Error`]; what was done before has been kept.
     pub(crate) fn make_runs(&mut self, writer: &mut RunWriter<'_>) -> Result<(), Error> {
-        let mut course = Schedule::new(self.plan, self.plan.seed);
-        while let Some(turn) = course.next(|measurement| writer.enough(measurement)) {
-            writer.begin(&turn);
-            let mut tracing = self.tracer.as_mut().map(|tracer| tracer.begin(&turn));
-            let output = self.backend(turn.measurement.world)?.make(&turn, tracing.as_mut());
+        let mut schedule = Schedule::new(self.plan, self.plan.seed);
+        while let Some(scheduled) = schedule.next(|measurement| writer.enough(measurement)) {
+            writer.begin(&scheduled);
+            let mut tracing = self.tracer.as_mut().map(|tracer| tracer.begin(&scheduled));
+            let output = self.backend(scheduled.measurement.world)?.make(&scheduled, tracing.as_mut());
             let kept = match (&mut self.tracer, tracing) {
-                (Some(tracer), Some(tracing)) => tracer.done(&turn, tracing.traced),
+                (Some(tracer), Some(tracing)) => tracer.done(&scheduled, tracing.traced),
                 _ => Ok(()),
             };
             let output = output?;
             kept?;
-            course.took(output.took);
+            schedule.took(output.took);
             writer.done(&output.records);
         }
         Ok(())

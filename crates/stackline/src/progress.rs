@@ -23,9 +23,9 @@ impl Bar {
 }
 
 impl Progress for Bar {
-    fn begin(&mut self, turn: &ScheduledRun<'_>) {
-        let text = &turn.measurement.text;
-        self.0.set_message(if turn.counted { text.clone() } else { format!("warm-up: {text}") });
+    fn begin(&mut self, scheduled: &ScheduledRun<'_>) {
+        let text = &scheduled.measurement.text;
+        self.0.set_message(if scheduled.counted { text.clone() } else { format!("warm-up: {text}") });
     }
 
     fn advance(&mut self) {

@@ -50,16 +50,16 @@ impl Coordinator<'_> {
     ///
     /// # Errors
     /// An [`Error`] that names the measurement.
-    pub fn make(&mut self, turn: &ScheduledRun<'_>) -> Result<Vec<RunRecord>> {
+    pub fn make(&mut self, scheduled: &ScheduledRun<'_>) -> Result<Vec<RunRecord>> {
         let mut jobs = Jobs::new();
-        let measurement = turn.measurement;
-        if let Err(error) = self.carry_out(measurement, turn.seed, &mut jobs) {
+        let measurement = scheduled.measurement;
+        if let Err(error) = self.carry_out(measurement, scheduled.seed, &mut jobs) {
             return Err(match self.explain(error, &mut jobs) {
                 error if error.blame == Blame::Interrupted => error,
                 error => error.within(&format!("line {}: {}", measurement.line, measurement.text)),
             });
         }
-        let run = Run { measurement, index: turn.index, run: turn.run, warmup: !turn.counted };
+        let run = Run { measurement, index: scheduled.index, run: scheduled.run, warmup: !scheduled.counted };
         let observed = |running: RunningJob| Some((running.part, running.side, running.observed?));
         Ok(records(&run, jobs.into_values().filter_map(observed)))
     }

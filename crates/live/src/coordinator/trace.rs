@@ -72,27 +72,27 @@ impl Coordinator<'_> {
     /// also when the run failed.
     pub fn make_traced(
         &mut self,
-        turn: &ScheduledRun<'_>,
+        scheduled: &ScheduledRun<'_>,
         (flows, ports): (&[u32], &[u16]),
         keep: &mut Keep<'_>,
     ) -> (Result<Vec<RunRecord>>, Traced) {
         let mut traced = Traced::default();
-        if let Err(error) = self.compare_clocks(turn) {
+        if let Err(error) = self.compare_clocks(scheduled) {
             return (Err(error), traced);
         }
-        if let Err(error) = self.record(turn, &mut traced.hosts) {
+        if let Err(error) = self.record(scheduled, &mut traced.hosts) {
             return (Err(error), traced);
         }
         traced.span_ns.0 = events::now_ns();
         (self.flows, self.ports) = (flows.to_vec(), ports.to_vec());
-        self.begin_asking(turn);
-        let made = self.make(turn);
+        self.begin_asking(scheduled);
+        let made = self.make(scheduled);
         self.asking.times = None;
         (self.flows, self.ports) = (Vec::new(), Vec::new());
         traced.span_ns.1 = events::now_ns();
         self.taking = true;
-        let compared = self.compare_clocks(turn);
-        for host in names(turn) {
+        let compared = self.compare_clocks(scheduled);
+        for host in names(scheduled) {
             let trace = traced.hosts.entry(shown(&host).to_owned()).or_default();
             if let Err(error) = self.take_over(&host, trace, keep, &mut traced.unkept) {
                 trace.absent.insert("events".into(), error.message);
@@ -112,9 +112,9 @@ impl Coordinator<'_> {
         self.clocks.iter().find(|(_, clock)| clock.same.is_some()).map(|(name, _)| shown(name))
     }
 
-    fn record(&mut self, turn: &ScheduledRun<'_>, traces: &mut BTreeMap<String, HostTrace>) -> Result<()> {
+    fn record(&mut self, scheduled: &ScheduledRun<'_>, traces: &mut BTreeMap<String, HostTrace>) -> Result<()> {
         let mut watched: BTreeMap<String, String> = BTreeMap::new();
-        for host in names(turn) {
+        for host in names(scheduled) {
             let network = self.hellos.get(&host).and_then(|hello| hello.network.clone());
             let other = network.as_ref().and_then(|network| watched.get(network)).cloned();
             let trace = traces.entry(shown(&host).to_owned()).or_default();
@@ -170,8 +170,8 @@ impl Coordinator<'_> {
     }
 
     /// Queries the clock of every host of a run, unless it is ours.
-    fn compare_clocks(&mut self, turn: &ScheduledRun<'_>) -> Result<()> {
-        for host in names(turn) {
+    fn compare_clocks(&mut self, scheduled: &ScheduledRun<'_>) -> Result<()> {
+        for host in names(scheduled) {
             if !self.clocks.contains_key(&host) {
                 let met = self.meet(&host)?;
                 self.clocks.insert(host.clone(), met);
@@ -193,10 +193,10 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    fn begin_asking(&mut self, turn: &ScheduledRun<'_>) {
+    fn begin_asking(&mut self, scheduled: &ScheduledRun<'_>) {
         let now = Instant::now();
         let other = |host: &String| self.clocks.get(host).is_some_and(|clock| clock.same.is_none());
-        self.asking.hosts = names(turn).into_iter().filter(other).collect();
+        self.asking.hosts = names(scheduled).into_iter().filter(other).collect();
         self.asking.times = Some((now, now + EVERY));
     }
 
@@ -268,8 +268,8 @@ impl HostClock {
 }
 
 /// The agents that a run needs.
-fn names(turn: &ScheduledRun<'_>) -> BTreeSet<String> {
-    let buffers = turn.measurement.parts.iter().flat_map(|part| {
+fn names(scheduled: &ScheduledRun<'_>) -> BTreeSet<String> {
+    let buffers = scheduled.measurement.parts.iter().flat_map(|part| {
         [part.from.as_deref().unwrap_or(LOCAL_INITIATOR), part.to.as_deref().unwrap_or(LOCAL_RESPONDER)]
     });
     buffers.map(str::to_owned).collect()

@@ -85,18 +85,18 @@ impl Scene<'_> {
     /// One run on a fresh network of its own seed.
     fn run(
         &mut self,
-        turn: &ScheduledRun<'_>,
+        scheduled: &ScheduledRun<'_>,
         recording: Option<Recording>,
         tracing: Option<&mut Tracing>,
         directory: &Path,
     ) -> Result<(RunOutput, Report), Error> {
-        let seed = turn.seed.child("network");
+        let seed = scheduled.seed.child("network");
         let request = recording.as_ref().map(serde_json::to_value).transpose();
         let request = request.map_err(|e| Error::measurement(format!("what to record cannot be told: {e}")))?;
         self.emulation.restart(seed, request)?;
         let output = match tracing {
-            None => run(&mut self.coordinator, turn),
-            Some(tracing) => run_traced(&mut self.coordinator, turn, tracing, directory),
+            None => run(&mut self.coordinator, scheduled),
+            Some(tracing) => run_traced(&mut self.coordinator, scheduled, tracing, directory),
         };
         let report = self.emulation.report();
         // What was recorded is finished, also of a run that failed.
@@ -107,10 +107,10 @@ impl Scene<'_> {
     }
 
     /// Chooses where the responders of a traced run listen, so that their packets are known.
-    fn flows(&self, turn: &ScheduledRun<'_>, tracing: &mut Tracing) -> Vec<FlowAt> {
+    fn flows(&self, scheduled: &ScheduledRun<'_>, tracing: &mut Tracing) -> Vec<FlowAt> {
         let mut flows = Vec::new();
         tracing.ports.clear();
-        for (part, first) in turn.measurement.parts.iter().zip(&tracing.flows) {
+        for (part, first) in scheduled.measurement.parts.iter().zip(&tracing.flows) {
             let chosen = FIRST_PORT + u16::try_from(first % PORTS).unwrap_or(0);
             let port = part.stack.number("port").and_then(|port| u16::try_from(port).ok()).unwrap_or(chosen);
             tracing.ports.push(port);
@@ -165,21 +165,21 @@ fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Erro
 }
 
 impl Backend for Emulated<'_> {
-    fn make(&mut self, turn: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
-        let network = network_of(self.plan, turn)?;
+    fn make(&mut self, scheduled: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
+        let network = network_of(self.plan, scheduled)?;
         let missing = || Error::environment(format!("network {} is not emulated", network.name));
         let scene = self.networks.get_mut(network.name.as_str()).ok_or_else(missing)?;
         let mut tracing = tracing;
-        let mut recording = self.traces.of(network, turn, tracing.as_deref())?;
+        let mut recording = self.traces.of(network, scheduled, tracing.as_deref())?;
         if let (Some(recording), Some(tracing)) = (&mut recording, tracing.as_deref_mut()) {
-            recording.real = Some((scene.flows(turn, tracing), ahead_of_monotonic_ns()));
+            recording.real = Some((scene.flows(scheduled, tracing), ahead_of_monotonic_ns()));
         }
         let directory = &self.traces.directory;
-        let (output, report) = scene.run(turn, recording, tracing, directory).map_err(|fault| {
+        let (output, report) = scene.run(scheduled, recording, tracing, directory).map_err(|fault| {
             if !stackline_emu::client::is_gone(scene.emulation.lease()) {
                 return fault;
             }
-            let (line, name) = (turn.measurement.line, &network.name);
+            let (line, name) = (scheduled.measurement.line, &network.name);
             Error::measurement(format!("line {line}: the emulator of network {name} ended in the middle of a run"))
                 .hint("it was killed, or the machine ran out of memory")
         })?;

@@ -31,10 +31,10 @@ impl<'p> Live<'p> {
 }
 
 impl Backend for Live<'_> {
-    fn make(&mut self, turn: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
+    fn make(&mut self, scheduled: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
         match tracing {
-            None => run(&mut self.coordinator, turn),
-            Some(tracing) => run_traced(&mut self.coordinator, turn, tracing, &self.traces.directory),
+            None => run(&mut self.coordinator, scheduled),
+            Some(tracing) => run_traced(&mut self.coordinator, scheduled, tracing, &self.traces.directory),
         }
     }
 
@@ -52,22 +52,22 @@ impl Backend for Live<'_> {
 }
 
 /// One run by agents, with the real time it took.
-pub(super) fn run(coordinator: &mut Coordinator<'_>, turn: &ScheduledRun<'_>) -> Result<RunOutput, Error> {
+pub(super) fn run(coordinator: &mut Coordinator<'_>, scheduled: &ScheduledRun<'_>) -> Result<RunOutput, Error> {
     let begun = Instant::now();
-    let records = coordinator.make(turn)?;
+    let records = coordinator.make(scheduled)?;
     Ok(RunOutput { records, took: Duration::from_seconds(begun.elapsed().as_secs_f64()) })
 }
 
 /// The same, recorded.
 pub(super) fn run_traced(
     coordinator: &mut Coordinator<'_>,
-    turn: &ScheduledRun<'_>,
+    scheduled: &ScheduledRun<'_>,
     tracing: &mut Tracing,
     directory: &Path,
 ) -> Result<RunOutput, Error> {
     let begun = Instant::now();
     let mut keep = spooled(directory);
-    let (records, traced) = coordinator.make_traced(turn, (&tracing.flows, &tracing.ports), &mut keep);
+    let (records, traced) = coordinator.make_traced(scheduled, (&tracing.flows, &tracing.ports), &mut keep);
     let took = Duration::from_seconds(begun.elapsed().as_secs_f64());
     tracing.traced = Traced { span_ns: traced.span_ns, hosts: traced.hosts };
     let records = records?;

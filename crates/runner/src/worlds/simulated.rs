@@ -63,13 +63,15 @@ impl<'p> Simulated<'p> {
 }
 
 impl Backend for Simulated<'_> {
-    fn make(&mut self, turn: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
-        let network = network_of(self.plan, turn)?;
-        let scene = scene(network, turn);
-        let outcome = match self.traces.of(network, turn, tracing.as_deref())? {
+    fn make(&mut self, scheduled: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
+        let network = network_of(self.plan, scheduled)?;
+        let scene = scene(network, scheduled);
+        let outcome = match self.traces.of(network, scheduled, tracing.as_deref())? {
             Some(recording) => {
-                let (stamp, streams) =
-                    tracing.as_deref().map(|tracing| stamp_and_streams(network, turn, tracing)).unwrap_or_default();
+                let (stamp, streams) = tracing
+                    .as_deref()
+                    .map(|tracing| stamp_and_streams(network, scheduled, tracing))
+                    .unwrap_or_default();
                 let recorder = recording.recorder(network, stamp, streams)?;
                 let simulated = match tracing.as_deref() {
                     Some(tracing) => stackline_sim::trace(&scene, recorder, self.trace(network, tracing)),
@@ -88,7 +90,7 @@ impl Backend for Simulated<'_> {
         self.events += outcome.events;
         self.digest = self.digest.rotate_left(5).wrapping_mul(0x0100_0000_01b3) ^ outcome.digest;
         if let Some(tracing) = tracing {
-            tracing.traced = traced(network, turn, tracing, outcome.virtual_time);
+            tracing.traced = traced(network, scheduled, tracing, outcome.virtual_time);
         }
         Ok(output(network, outcome))
     }
@@ -105,12 +107,12 @@ impl Backend for Simulated<'_> {
 }
 
 /// How the network's events are stamped, and which flows its pairs are.
-fn stamp_and_streams(network: &Network, turn: &ScheduledRun<'_>, tracing: &Tracing) -> (Stamp, Streams) {
+fn stamp_and_streams(network: &Network, scheduled: &ScheduledRun<'_>, tracing: &Tracing) -> (Stamp, Streams) {
     let node = |name: Option<&String>| {
         let at = name.and_then(|name| network.hosts.iter().position(|host| host.name == *name));
         Node(u32::try_from(at.unwrap_or(0)).unwrap_or(u32::MAX))
     };
-    let parts = turn.measurement.parts.iter();
+    let parts = scheduled.measurement.parts.iter();
     let initiators = parts.flat_map(|part| (0..part.replicas).map(move |_| node(part.from.as_ref()))).collect();
     let first = tracing.flows.first().copied().unwrap_or(0);
     (Stamp::simulated(network, zero(network, tracing)), Streams { first, initiators, ..Streams::default() })
@@ -122,9 +124,9 @@ fn zero(network: &Network, tracing: &Tracing) -> u64 {
 }
 
 /// What was traced, beside the events that are in the run directory already.
-fn traced(network: &Network, turn: &ScheduledRun<'_>, tracing: &Tracing, end: Instant) -> Traced {
+fn traced(network: &Network, scheduled: &ScheduledRun<'_>, tracing: &Tracing, end: Instant) -> Traced {
     let zero = zero(network, tracing);
-    let hosts = clocks::known(network, zero, end, turn.seed.child("control"));
+    let hosts = clocks::known(network, zero, end, scheduled.seed.child("control"));
     Traced { span_ns: (zero, zero + end.0), hosts }
 }
 
@@ -148,14 +150,14 @@ fn record(network: &Network, ports: &[Counters]) -> NetworkRecord {
 }
 
 /// The network of a measurement.
-pub(crate) fn network_of<'p>(plan: &'p Plan, turn: &ScheduledRun<'_>) -> Result<&'p Network, Error> {
-    let name = turn.measurement.across.as_deref().unwrap_or_default();
-    let missing = || Error::input(format!("line {}: there is no network `{name}`", turn.measurement.line));
+pub(crate) fn network_of<'p>(plan: &'p Plan, scheduled: &ScheduledRun<'_>) -> Result<&'p Network, Error> {
+    let name = scheduled.measurement.across.as_deref().unwrap_or_default();
+    let missing = || Error::input(format!("line {}: there is no network `{name}`", scheduled.measurement.line));
     plan.networks.iter().find(|network| network.name == name).ok_or_else(missing)
 }
 
-pub(crate) const fn scene<'s>(network: &'s Network, turn: &ScheduledRun<'s>) -> Scene<'s> {
-    let (measurement, index, run) = (turn.measurement, turn.index, turn.run);
+pub(crate) const fn scene<'s>(network: &'s Network, scheduled: &ScheduledRun<'s>) -> Scene<'s> {
+    let (measurement, index, run) = (scheduled.measurement, scheduled.index, scheduled.run);
     let limits = Limits { virtual_time: Duration(86_400_000_000_000), steps_an_instant: 4_000_000 };
-    Scene { network, measurement, index, run, warmup: !turn.counted, seed: turn.seed, limits }
+    Scene { network, measurement, index, run, warmup: !scheduled.counted, seed: scheduled.seed, limits }
 }
