@@ -3,6 +3,7 @@
 //! It reports; it never stops at a first mistake. The only things it reads are the files of empirical distributions
 //! and of traces, through the function it is given.
 
+mod defaults;
 mod destination;
 mod ending;
 pub(crate) mod evaluate;
@@ -14,7 +15,6 @@ mod part;
 mod partial;
 mod procedure;
 mod series;
-mod settle;
 mod stack;
 mod step;
 mod text;
@@ -332,7 +332,7 @@ impl Checker<'_> {
         }
         let mut note = None;
         if !self.overrides.declarations_only {
-            note = settle::settle(&mut self.plan);
+            note = defaults::networks_and_hosts(&mut self.plan);
             self.judge(tree);
         }
         (self.plan, note)

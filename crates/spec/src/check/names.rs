@@ -2,7 +2,7 @@
 //!
 //! Checked once for a specification, before it is multiplied out.
 
-use super::{Checker, stack};
+use super::{Checker, defaults, stack};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::layout::{Marked, Role};
 use crate::names::application_key;
@@ -52,14 +52,12 @@ impl<'c> Checker<'c> {
         found.map_or(&[], |available| available.stacks)
     }
 
-    /// The world that a specification runs in: as the command line or the text says, else the simulated one for what crosses
-    /// a network, else the live one.
+    /// The world that a specification runs in: as the command line or the text says, else the default.
     pub(crate) fn world(&self, specification: &Specification) -> World {
         let Some(part) = specification.parts.first() else { return World::default() };
         let written = effective(specification, part, world).map(|(world, _)| world);
         let crosses = effective(specification, part, across).is_some();
-        let usual = if crosses { World::Simulated } else { World::Live };
-        self.overrides.world.or(written).unwrap_or(usual)
+        self.overrides.world.or(written).unwrap_or_else(|| defaults::world(crosses))
     }
 
     /// Reports everything that does not exist or does not agree; true when all is well.

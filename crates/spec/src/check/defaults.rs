@@ -1,4 +1,6 @@
-//! Networks for those who named none: a world that has to have one gets the only one declared, or a plain one.
+//! What holds where a text says nothing: the world of a measurement, its network, the hosts of its parts.
+//!
+//! A world that has to have a network gets the only one declared, or a plain one.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,8 +14,13 @@ const NAME: &str = "(plain)";
 const RATE_BIT_S: f64 = 1e9;
 const DELAY: Duration = Duration(50_000);
 
+/// The world of a measurement that names none: the simulated one where it crosses a network, else the live one.
+pub(crate) const fn world(crosses: bool) -> World {
+    if crosses { World::Simulated } else { World::Live }
+}
+
 /// Gives every measurement that needs a network one, and its ends their hosts; says what was made up.
-pub(crate) fn settle(plan: &mut Plan) -> Option<String> {
+pub(crate) fn networks_and_hosts(plan: &mut Plan) -> Option<String> {
     let only = if let [only] = plan.networks.as_slice() { Some(only.clone()) } else { None };
     let mut plain = Network { name: NAME.into(), ..Network::default() };
     for measurement in plan.measurements.iter_mut().filter(|measurement| measurement.world != World::Live) {
