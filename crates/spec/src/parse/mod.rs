@@ -4,6 +4,7 @@
 //! a text come out together. What a name stands for is decided later, but for the names that are needed to distinguish one
 //! construct from another. It never resolves, evaluates or reads anything.
 
+mod clause;
 mod item;
 mod link;
 mod network;

@@ -1,16 +1,14 @@
-//! A part of a measurement: replicas, hosts, application type, data, clauses and timings.
+//! A part of a measurement: replicas, hosts, application type, data and timings.
 
 use super::value::Expect;
 use super::{Parsed, Parser};
 use crate::diagnostic::Diagnostic;
 use crate::layout::Role;
-use crate::names;
 use crate::token::Kind;
-use crate::tree::{AccessItem, Clause, ClauseKind, CountItem, DataItem, PartItem, SizeItem, Value, Word};
+use crate::tree::{AccessItem, CountItem, DataItem, PartItem, SizeItem, Word};
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
-use stackline_core::plan::World;
 
 const SIZE: &str = "expected the size of a data unit";
 
@@ -83,10 +81,6 @@ impl Parser<'_, '_> {
         }
         let text = self.text(0).to_string();
         Ok(Word { text, span: self.take(Role::Application) })
-    }
-
-    fn begins_clause(&self) -> bool {
-        self.is_word(0, names::CLAUSES)
     }
 
     fn data(&mut self) -> Parsed<Option<DataItem>> {
@@ -203,44 +197,5 @@ impl Parser<'_, '_> {
             Diagnostic::error(span, "two sizes need a number of data units", "expected `*` and a number behind this")
                 .hint(format!("write `, {}*1000`", self.text(1))),
         ))
-    }
-
-    /// A clause, if one stands here.
-    pub(crate) fn clause(&mut self) -> Parsed<Option<Clause>> {
-        if !self.begins_clause() {
-            return Ok(None);
-        }
-        let (first, start) = (self.position(), self.span());
-        let word = self.folded(0);
-        self.take(Role::Keyword);
-        let kind = match word.as_str() {
-            "over" => ClauseKind::Over(self.stacks()?),
-            "in" => ClauseKind::In(self.world()?),
-            "across" => ClauseKind::Across(self.name("expected the name of a network")?),
-            _ => self.cpus()?,
-        };
-        Ok(Some(Clause { kind, span: start.to(self.last_span()), at: first..self.position() }))
-    }
-
-    fn world(&mut self) -> Parsed<World> {
-        let world = match self.folded(0).as_str() {
-            "live" => World::Live,
-            "emulated" => World::Emulated,
-            "simulated" => World::Simulated,
-            _ => {
-                let worlds = ["live", "emulated", "simulated"];
-                return Err(self.unexpected("expected `live`, `emulated` or `simulated`", &worlds));
-            }
-        };
-        self.take(Role::Keyword);
-        Ok(world)
-    }
-
-    fn cpus(&mut self) -> Parsed<ClauseKind> {
-        const CORE: &str = "expected the number of a core";
-        self.expect_word("cpu", "expected `cpu` and a number")?;
-        let first = self.value(Expect::Plain, CORE)?;
-        let second: Option<Value> = if self.accept_word("to") { Some(self.value(Expect::Plain, CORE)?) } else { None };
-        Ok(ClauseKind::Cpu(first, second))
     }
 }
