@@ -17,6 +17,9 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+/// What Linux takes as TCP_MAXSEG at most (MAX_TCP_WINDOW).
+const LARGEST_MSS: u64 = 32_767;
+
 const TABLE: StackTable = StackTable {
     name: "tcp",
     summary: "the kernel's TCP over IPv4 or IPv6",
@@ -59,7 +62,7 @@ pub(super) const OPTIONS: &[OptionTable] = &[
     ),
     OptionTable::new(
         "mss",
-        OptionKind::Number(88, 65_483),
+        OptionKind::Number(88, LARGEST_MSS),
         "from the path's MTU",
         "TCP_MAXSEG: largest segment in bytes",
     ),

@@ -115,7 +115,7 @@ fn share(value: &Value, what: impl Into<String>) -> Result<f64, Diagnostic> {
     if percent <= 100.0 {
         return Ok(percent / 100.0);
     }
-    Err(Diagnostic::error(value.span, what, "expected 0 to 100 per cent"))
+    Err(Diagnostic::error(value.span, what, "expected 0 to 100 per cent").hint("`1%` is one in a hundred"))
 }
 
 /// bit/s above zero.

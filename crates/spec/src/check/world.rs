@@ -165,7 +165,7 @@ impl Case<'_> {
             "packets of {needed} bytes, which `{}` sends, do not fit the path from {from} to {to}: its largest has {mtu}",
             table.name
         );
-        Some(error(message).hint(match ["packet", "mtu"].into_iter().find(|name| table.option(name).is_some()) {
+        Some(error(message).hint(match ["packet", "mtu"].into_iter().find(|name| stack.number(name).is_some()) {
             Some(option) => format!("give the links a larger `mtu`, or ask for smaller packets with `{option}`"),
             None => "give the links a larger `mtu`".to_string(),
         }))
