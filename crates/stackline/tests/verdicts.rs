@@ -148,6 +148,29 @@ fn all_commands_give_the_same_verdict() {
     }
 }
 
+/// Bounds of the live tables are those of the kernel: what `check` accepts there is not refused by a socket. Ports are left
+/// out, since low ones need rights.
+#[test]
+fn the_kernel_accepts_the_bounds_of_live_options() {
+    let mptcp = std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|text| text.trim() == "1");
+    let bounded = |option: &&OptionTable| {
+        matches!(option.kind, OptionKind::Bytes(..) | OptionKind::Number(..)) && option.kind != OptionKind::PORT
+    };
+    let at_bounds = |table: &StackTable| -> Vec<String> {
+        let options = table.options.iter().filter(bounded);
+        options.flat_map(|option| values(option).0).map(|written| format!("{}({written})", table.name)).collect()
+    };
+    let tables = stackline_live::stacks::catalogue();
+    let stacks: Vec<String> =
+        tables.iter().filter(|table| mptcp || table.name != "mptcp").flat_map(at_bounds).collect();
+    assert!(stacks.len() > 20, "{stacks:?}");
+    let runs = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_stackline"));
+    child.args(["run", "-e", &format!("1 rr 64*1 over {} in live;", stacks.join(", "))]);
+    let output = child.env("STACKLINE_RUNS", runs.path()).current_dir(runs.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// A specification, and who must refuse it with which words; nobody where there are none.
 #[test]
 fn what_a_world_cannot_do_is_refused_by_every_command() {
