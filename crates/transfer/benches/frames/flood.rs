@@ -2,7 +2,7 @@
 //! belongs.
 
 use crate::Failure;
-use crate::sys::{Bare, Many};
+use crate::sys::{BATCH, Bare, Many};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -14,8 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Frames sent in one call.
-pub(crate) const BATCH: usize = 64;
 /// How long is sent.
 const FLOOD: Duration = Duration::from_millis(700);
 /// After so long without a frame, nothing is in flight any more.

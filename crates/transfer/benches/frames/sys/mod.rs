@@ -1,7 +1,6 @@
 //! What the carrier is measured against: packet sockets without anything around them.
 #![allow(unsafe_code)]
 
-use crate::flood::BATCH;
 use socket2::{Domain, Socket, Type};
 use stackline_transfer::frames::ETHERTYPE;
 use std::ffi::CString;
@@ -9,6 +8,9 @@ use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
+
+/// Frames sent in one call.
+pub(crate) const BATCH: usize = 64;
 
 /// Room of a socket, in bytes.
 const BUFFER: i32 = 16 << 20;
