@@ -56,7 +56,7 @@ pub(super) const TABLE: StackTable = StackTable {
     mapping: MAPPING,
     unreported: (
         &["cwnd_segments", "busy_s", "receive_window_limited_s", "send_buffer_limited_s"],
-        "smoltcp does not tell",
+        "smoltcp does not report it",
     ),
     facts: StackFacts { form: ClosedForm::SmolTcp, ..StackTable::RELIABLE.facts },
     ..StackTable::RELIABLE
