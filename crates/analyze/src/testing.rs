@@ -6,18 +6,6 @@ use stackline_core::catalogue::{
 use stackline_core::plan::{Part, Plan, Stack, World};
 use stackline_spec::{Available, Context, Overrides, check};
 
-const CAN: Capabilities = Capabilities {
-    world: World::Live,
-    networks: true,
-    files: true,
-    processors: true,
-    own_clocks: true,
-    same_host: true,
-    ethernet: true,
-    most_hosts: usize::MAX,
-    least_link_mtu: 0,
-};
-
 const OPTIONS: &[OptionTable] = &[
     OptionTable::new("congestion", OptionKind::Name, "", ""),
     OptionTable::new("packet", OptionKind::Bytes(1, 65_535), "", ""),
@@ -50,7 +38,7 @@ const STACKS: [StackTable; 5] = [
 pub(crate) fn plan(text: &str) -> Plan {
     let read_file = |path: &str| Err(path.to_owned());
     let worlds = [World::Live, World::Emulated, World::Simulated]
-        .map(|world| Available { can: Capabilities { world, ..CAN }, stacks: &STACKS });
+        .map(|world| Available { can: Capabilities { world, ..Capabilities::EVERYTHING }, stacks: &STACKS });
     // What a text leaves open stays open: tests are about answers.
     let overrides = Overrides { declarations_only: true, ..Overrides::default() };
     let checked = check(text, &Context { worlds: &worlds, read_file: &read_file }, &overrides);

@@ -280,6 +280,19 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
+    /// A world that can do everything that any world can; each world takes away what it cannot.
+    pub const EVERYTHING: Self = Self {
+        world: World::Live,
+        networks: true,
+        files: true,
+        processors: true,
+        own_clocks: true,
+        same_host: true,
+        ethernet: true,
+        most_hosts: usize::MAX,
+        least_link_mtu: 0,
+    };
+
     /// Whether a network can be had in this world.
     ///
     /// # Errors

@@ -36,12 +36,10 @@ use stackline_core::plan::World;
 /// What the emulated world can do: a host is this machine behind an interface of its own, and the network begins outside it.
 pub const CAPABILITIES: Capabilities = Capabilities {
     world: World::Emulated,
-    networks: true,
-    files: true,
-    processors: true,
     own_clocks: false,
     same_host: false,
     ethernet: false,
     most_hosts: veth_port::MOST_HOSTS,
     least_link_mtu: LEAST_IPV4_MTU,
+    ..Capabilities::EVERYTHING
 };

@@ -44,14 +44,4 @@ use stackline_core::catalogue::Capabilities;
 use stackline_core::plan::World;
 
 /// What the live world can do: everything a machine can, on whatever network it has.
-pub const CAPABILITIES: Capabilities = Capabilities {
-    world: World::Live,
-    networks: false,
-    files: true,
-    processors: true,
-    own_clocks: true,
-    same_host: true,
-    ethernet: true,
-    most_hosts: usize::MAX,
-    least_link_mtu: 0,
-};
+pub const CAPABILITIES: Capabilities = Capabilities { world: World::Live, networks: false, ..Capabilities::EVERYTHING };

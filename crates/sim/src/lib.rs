@@ -48,14 +48,11 @@ use stackline_net::{Counters, Tap};
 /// What the simulated world can do: a host is a clock, an interface and its stacks; it has no processor and no files.
 pub const CAPABILITIES: Capabilities = Capabilities {
     world: World::Simulated,
-    networks: true,
     files: false,
     processors: false,
-    own_clocks: true,
     same_host: false,
     ethernet: false,
-    most_hosts: usize::MAX,
-    least_link_mtu: 0,
+    ..Capabilities::EVERYTHING
 };
 
 /// What one run needs.

@@ -35,17 +35,7 @@ pub(crate) const STACKS: &[StackTable] = &[
 
 /// A world that can do everything that any world can.
 const fn world(world: World, networks: bool) -> Available<'static> {
-    let can = Capabilities {
-        world,
-        networks,
-        files: true,
-        processors: true,
-        own_clocks: true,
-        same_host: true,
-        ethernet: true,
-        most_hosts: usize::MAX,
-        least_link_mtu: 0,
-    };
+    let can = Capabilities { world, networks, ..Capabilities::EVERYTHING };
     Available { can, stacks: STACKS }
 }
 
