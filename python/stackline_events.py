@@ -291,6 +291,9 @@ class _File:
             raise
 
     def _open(self, path, as_text):
+        self._length = 0
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):
+            return  # A device or a pipe has no length, and others may write to it as they like.
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -298,9 +301,8 @@ class _File:
             raise OSError(hint) from None
         except OSError:
             pass  # A file system without locks is no reason to record nothing.
-        status = os.fstat(self._file)
-        self._length = status.st_size
-        if not stat.S_ISREG(status.st_mode) or not self._length:
+        self._length = os.fstat(self._file).st_size
+        if not self._length:
             return
         if not as_text:
             with open(path, "rb") as file:

@@ -1,5 +1,6 @@
 """The Python client by itself; that its files read back equal is tested beside the reader (crates/events/tests/clients)."""
 
+import fcntl
 import logging
 import os
 import struct
@@ -94,6 +95,13 @@ def test_a_full_disk_costs_events_but_nothing_else():
     totals = events.stop()
     assert totals[:2] == (0, 100)
     assert "No space left" in totals.fault
+
+
+def test_a_device_is_locked_by_nobody():
+    with open("/dev/full", "wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        events.start("text:/dev/full", "khons")
+        events.stop()
 
 
 def test_what_there_is_no_room_for_is_counted(tmp_path, monkeypatch):

@@ -48,15 +48,7 @@ impl Whole {
         // Held, so that a fork finds either no file or one on the list.
         let mut open = held();
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => {
-                let cause =
-                    "another process writes its events there; hint: with %p in its name each has a file of its own";
-                return Err(io::Error::new(io::ErrorKind::ResourceBusy, cause));
-            }
-            // A file system without locks is no reason to record nothing.
-            Err(TryLockError::Error(_)) | Ok(()) => {}
-        }
+        lock(&file)?;
         let length = file.seek(SeekFrom::End(0))?;
         open.push(file.as_raw_fd());
         Ok(Self { file, length, process: std::process::id() })
@@ -72,6 +64,21 @@ impl Whole {
         append(&mut self.file, self.length, bytes)?;
         self.length += bytes.len() as u64;
         Ok(())
+    }
+}
+
+/// For this process alone. A device or a pipe takes each batch whole, and others may write to it as they like.
+fn lock(file: &File) -> io::Result<()> {
+    if !file.metadata()?.is_file() {
+        return Ok(());
+    }
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let cause = "another process writes its events there; hint: with %p in its name each has a file of its own";
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, cause))
+        }
+        // A file system without locks is no reason to record nothing.
+        Err(TryLockError::Error(_)) | Ok(()) => Ok(()),
     }
 }
 

@@ -134,11 +134,15 @@ fn records(tape: &EventLog) -> Vec<(String, String, i64)> {
 #[test]
 fn a_device_without_room_is_named_at_the_end() {
     let _alone = alone();
+    // A device is no one's: that somebody locked it stops nobody.
+    let other = fs::File::options().write(true).open("/dev/full").unwrap();
+    other.lock().unwrap();
     let recorder = Recorder::start("khons", TextFile::open(Path::new("/dev/full")).unwrap()).unwrap();
     (0..100).for_each(|n| event!("APP_SEND", n));
     let totals = recorder.stop();
     assert_eq!((totals.recorded, totals.lost), (0, 100));
     assert!(totals.fault.unwrap().contains("No space left"));
+    drop(other);
 }
 
 #[test]
