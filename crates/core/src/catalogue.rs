@@ -117,6 +117,8 @@ pub struct StackTable {
     pub least_bulk_unit: u64,
     /// Whether everything sent arrives, once and in order.
     pub reliable: bool,
+    /// Whether the responder never sends: the initiator can wait for nothing.
+    pub one_way: bool,
     /// Whether both ends have to be on one host.
     pub one_host: bool,
     /// Whether file ends work over it.
@@ -162,6 +164,7 @@ impl StackTable {
         largest_unit: 1 << 30,
         least_bulk_unit: 1,
         reliable: true,
+        one_way: false,
         one_host: false,
         files: true,
         options: &[],

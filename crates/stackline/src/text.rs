@@ -112,8 +112,9 @@ fn describe(stack: &StackTable) -> String {
     );
     let _ = writeln!(
         out,
-        "reliable: {}; one host only: {}; FILE ends: {}\n",
+        "reliable: {}; from the initiator only: {}; one host only: {}; FILE ends: {}\n",
         yes(stack.reliable),
+        yes(stack.one_way),
         yes(stack.one_host),
         yes(stack.files)
     );

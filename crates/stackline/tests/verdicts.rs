@@ -22,8 +22,8 @@ impl Case {
     fn text(&self) -> String {
         let Self { world, stack, .. } = self;
         match world {
-            World::Live => format!("1 rr 64*1 over {stack} in live;"),
-            _ => format!("{WIDE}1 from a to b rr 64*1 over {stack} across wide in {world};"),
+            World::Live => format!("1 bulk_put 64*1 over {stack} in live;"),
+            _ => format!("{WIDE}1 from a to b bulk_put 64*1 over {stack} across wide in {world};"),
         }
     }
 }

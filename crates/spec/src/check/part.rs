@@ -30,6 +30,7 @@ impl Checker<'_> {
         if let Some(data) = &data {
             self.carried(item, &procedure, data, &table);
         }
+        self.answered(item, &procedure, &table);
         self.placed(item, &table);
         let accesses = self.accesses(item, &procedure, &table);
         self.destination(item, stack, replicas);
@@ -247,6 +248,22 @@ impl Checker<'_> {
             let message = format!("`{name}` carries data units of at most {} bytes", table.largest_unit);
             let diagnostic = Diagnostic::error(span, message, format!("this can be {high}"));
             self.report.push(diagnostic.hint("send smaller units, or choose a stack that carries a stream"));
+        }
+    }
+
+    /// Whether the initiator waits for nothing that the stack never sends.
+    fn answered(&mut self, item: &PartItem, procedure: &Procedure, table: &StackTable) {
+        if !table.one_way {
+            return;
+        }
+        let calls = procedure.calls(Side::Initiator);
+        let waits =
+            |call: &&Call| matches!(call, Call::StartBulkGet | Call::AwaitDataIndication(_) | Call::RpcCall(..));
+        if let Some(call) = calls.into_iter().find(waits) {
+            let message = format!("over `{}` the responder never sends", table.name);
+            let what = format!("its {} waits for the responder", call.name());
+            let diagnostic = Diagnostic::error(item.application.span, message, what);
+            self.report.push(diagnostic.hint("send from the initiator, as `bulk_put` does, or choose another stack"));
         }
     }
 

@@ -28,6 +28,7 @@ pub(crate) const STACKS: &[StackTable] = &[
         ],
     ),
     StackTable { largest_unit: 65_507, least_bulk_unit: 16, files: false, ..stack("udp", &[]) },
+    StackTable { one_way: true, reliable: false, ..stack("discard", &[]) },
     StackTable { one_host: true, ..stack("unix", &[]) },
     stack("quic", &[option("zero_rtt", OptionKind::Word(&["on", "off"]))]),
     stack("blast", &[option("selective", OptionKind::Flag)]),

@@ -12,7 +12,7 @@ fn parts(measured: &[Value]) -> Vec<&str> {
 
 #[test]
 fn the_load_goes_on_until_the_measured_part_is_done() {
-    for stack in stacks::all("live") {
+    for stack in stacks::that_answer("live") {
         let measured = Place::new().measure(&format!(
             "2 background: rr 32*500 constant(200 us) | 2 bulk_get 1024*10 over {stack} | rr 100*5 over {stack}; \
              1 priority background over {stack}: bulk_put 1000*5000 | rr 32*10"
@@ -57,7 +57,7 @@ fn three_hosts_one_of_them_loaded_by_two() {
 
 #[test]
 fn a_time_limit_ends_every_application_type_over_every_stack() {
-    for stack in stacks::with(stacks::all("live"), &FORMS) {
+    for stack in stacks::with(stacks::that_answer("live"), &FORMS) {
         let place = Place::new();
         let started = std::time::Instant::now();
         let measured = place.measure(&format!(
@@ -143,8 +143,8 @@ fn a_procedure_that_writes_a_file() {
 
 #[test]
 fn a_paced_stream_keeps_its_pace() {
-    let measured =
-        Place::new().measure(&format!("1 stream 160*100 constant(1 ms) over {}", stacks::all("live").join(", ")));
+    let measured = Place::new()
+        .measure(&format!("1 stream 160*100 constant(1 ms) over {}", stacks::that_answer("live").join(", ")));
     for m in &measured {
         assert!(number(m, "/elapsed_s/mean") >= 0.1, "{m}");
         assert_eq!(number(m, "/lateness_s/n"), 100.0, "{m}");
@@ -153,7 +153,7 @@ fn a_paced_stream_keeps_its_pace() {
 
 #[test]
 fn response_times_count_from_the_intended_moment() {
-    let over = stacks::all("live").join(", ");
+    let over = stacks::that_answer("live").join(", ");
     let measured = Place::new().measure(&format!("1 rr 32*100 constant(1 ms) constant(5 ms) over {over}"));
     for m in &measured {
         // Each call is 4 ms later than the one before: 100 of them wait 0.2 s on average.

@@ -10,7 +10,7 @@ const LONG: &str = "100000 rr 32*200 over ";
 fn an_agent_that_is_killed() {
     let hosts = [(0, "(local initiator)"), (1, "(local responder)")];
     for (stack, (which, host)) in
-        stacks::all("live").into_iter().flat_map(|stack| hosts.map(|host| (stack.clone(), host)))
+        stacks::that_answer("live").into_iter().flat_map(|stack| hosts.map(|host| (stack.clone(), host)))
     {
         let place = Place::new();
         let started = place.running(&format!("{LONG}{stack}"));
@@ -26,7 +26,7 @@ fn an_agent_that_is_killed() {
 
 #[test]
 fn an_agent_that_is_killed_within_a_long_run() {
-    let stacks = stacks::with(stacks::all("live"), &["udp(batch = 16)", "saw(packet = 500)"]);
+    let stacks = stacks::with(stacks::that_answer("live"), &["udp(batch = 16)", "saw(packet = 500)"]);
     for (application, which) in [("bulk_get", 0), ("bulk_get", 1), ("bulk_put", 0), ("bulk_put", 1)] {
         for stack in &stacks {
             let place = Place::new();
@@ -55,7 +55,7 @@ fn an_interruption() {
 fn an_interruption_within_a_long_run() {
     let waits = "procedure idle { initiator { ConnectRequest; StartMeasurement; Delay(constant(1000)); StopMeasurement; \
                  DisconnectRequest; } responder { AwaitConnectIndication; AwaitDisconnectIndication; } } 1 idle 1*1";
-    let stacks = stacks::with(stacks::all("live"), &["udp(gso)", "window(sealed)"]);
+    let stacks = stacks::with(stacks::that_answer("live"), &["udp(gso)", "window(sealed)"]);
     let bulk =
         |what: &str| stacks.iter().map(|stack| format!("1 {what} 1000*1000000000 over {stack}")).collect::<Vec<_>>();
     let idle = ["1 rr 32*10 constant(1000)".to_owned(), waits.to_owned()];

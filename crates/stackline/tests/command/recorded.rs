@@ -45,7 +45,7 @@ fn at(way: &[&str], keyword: &str) -> usize {
 
 #[test]
 fn both_ends_name_a_call_alike() {
-    for stack in stacks::all("live") {
+    for stack in stacks::that_answer("live") {
         let (index, events) = live(&format!("1 rr 100*20 over {stack};"));
         assert_eq!(index.flows.len(), 1);
         let ways = ways(&events);
@@ -60,7 +60,7 @@ fn both_ends_name_a_call_alike() {
 
 #[test]
 fn both_ends_of_a_transfer_name_its_units_alike() {
-    for stack in stacks::all("live") {
+    for stack in stacks::that_answer("live") {
         for (transfer, from, to) in [("bulk_put", "initiator", "responder"), ("bulk_get", "responder", "initiator")] {
             let (_, events) = live(&format!("1 {transfer} 1000*30 over {stack};"));
             let units = |keyword: &str, host: &str| -> BTreeMap<i64, Option<i64>> {

@@ -42,7 +42,7 @@ fn every_application_type_runs_over_every_stack() {
     let lossy = pair("loss 0.5% jitter uniform(0, 0.002) reordering duplicate 1%");
     // Forms of `blast`: each has a strategy of its own.
     let forms = ["blast(full)", "blast(full_nak)", "blast(partial)", "blast(selective)"];
-    let stacks = stacks::with(stacks::all("simulated"), &forms);
+    let stacks = stacks::with(stacks::that_answer("simulated"), &forms);
     let over = stacks.join(", ");
     let types = ["bulk_put 10000*20", "bulk_get 10000*20", "rr 32, 4000*20", "connect_disconnect 0*5"];
     let measurements = types.map(|what| format!("2 from a to b {what} over {over} across n;"));

@@ -112,7 +112,7 @@ fn what_is_dropped_is_sent_again() {
 
 /// One program that uses every stack.
 fn every_stack(loss: &str) -> String {
-    let over = stacks::all("simulated").join(", ");
+    let over = stacks::that_answer("simulated").join(", ");
     let types = ["bulk_put 900*30", "bulk_get 900*30", "rr 100*20"];
     let measurements = types.map(|what| format!("1 from a to b {what} over {over} across n;\n"));
     format!("{}\n{}", pair(loss), measurements.concat())
@@ -142,7 +142,7 @@ fn tracing_changes_nothing_and_repeats_itself() {
         assert!(events.iter().any(|event| event.keyword == keyword), "no {keyword}");
     }
     // Both ends of every flow tell of the same units: what was sent came, or its loss is known.
-    let stacks = stacks::all("simulated").len();
+    let stacks = stacks::that_answer("simulated").len();
     let count = |keyword: &str| events.iter().filter(|event| event.keyword == keyword).count();
     assert_eq!((count("APP_CALL"), count("APP_RESPONSE") + count("APP_LOST")), (stacks * 20, stacks * 20));
     assert_eq!(count("APP_SEND"), 2 * stacks * 30);

@@ -14,9 +14,9 @@ pub(crate) fn which(world: &str, wanted: impl Fn(&StackTable) -> bool) -> Vec<St
     stacks.into_iter().filter(wanted).map(|stack| stack.name.to_owned()).collect()
 }
 
-/// All names of a world.
-pub(crate) fn all(world: &str) -> Vec<String> {
-    which(world, |_| true)
+/// Those of a world over which every application type runs, because the responder may send too.
+pub(crate) fn that_answer(world: &str) -> Vec<String> {
+    which(world, |stack| !stack.one_way)
 }
 
 /// Those whose packets show which bytes of a stream they carry.
