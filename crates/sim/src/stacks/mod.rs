@@ -21,6 +21,7 @@ mod tcp;
 mod tcp_wire;
 mod time_accounting;
 mod udp;
+mod udp_socket;
 
 static ALL: &[&Stack] =
     &[&tcp::LINUX, &tcp::SMOLTCP, &udp::STACK, &quic::STACK, &blast::SAW, &blast::WINDOW, &blast::BLAST, &ikp::STACK];

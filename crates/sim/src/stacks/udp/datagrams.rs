@@ -1,8 +1,8 @@
 //! A conversation in datagrams, as the live world holds it: what leaves, what arrives, and control between.
 
+use super::super::udp_socket::{Received, Socket};
 use super::UdpPair;
 use super::control::words;
-use super::socket::{Received, Socket};
 use crate::context::Context;
 use crate::datagram::Body;
 use crate::error::{Error, Result, vanished};
@@ -149,25 +149,7 @@ impl Datagrams {
     // --- what leaves ---
 
     async fn send_unit(&self, what: Leaving, number: u64, bytes: u64) -> Result<()> {
-        let unit = self.context.trace(|line, at| line.leaves(at, what, bytes));
-        self.hand_over(unit, number, bytes).await?;
-        self.context.trace(|line, at| line.left(at, what, bytes));
-        Ok(())
-    }
-
-    async fn hand_over(&self, unit: Option<i64>, number: u64, bytes: u64) -> Result<()> {
-        let socket = self.socket();
-        let room = || match socket.room(&self.context.executor) {
-            Ok(()) => Some(()),
-            Err(when) => {
-                when.inspect(|at| self.context.wake_at(*at));
-                None
-            }
-        };
-        self.context.until("its host's interface", room).await?;
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        socket.send(Body::Unit { number, bytes }, unit, &self.context.executor);
-        Ok(())
+        self.socket().send_unit(&self.context, what, number, bytes).await
     }
 
     /// Takes so many units, or calls one at a time, of so many bytes each.

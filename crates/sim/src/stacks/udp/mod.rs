@@ -3,12 +3,11 @@
 
 mod control;
 mod datagrams;
-mod socket;
 
 use datagrams::Datagrams;
-use socket::Socket;
 
 use super::pair::{Pair, Route, Stack};
+use super::udp_socket::Socket;
 use crate::context::Context;
 use crate::datagram::Datagram;
 use crate::error::Result;
@@ -26,6 +25,8 @@ use std::rc::Rc;
 const LARGEST_DATAGRAM: u64 = 65_507;
 /// Both buffers of a socket, as Linux sets them out.
 const BUFFER: u64 = 212_992;
+/// Of initiator and responder.
+const PORTS: [u16; 2] = [40_000, 4000];
 
 const TABLE: StackTable = StackTable {
     name: "udp",
@@ -91,7 +92,8 @@ struct UdpPair {
 impl UdpPair {
     pub(super) fn new(route: Route, stack: &plan::Stack, seed: u64) -> Self {
         let buffer = |name: &str| stack.number(name).unwrap_or(BUFFER);
-        let socket = |side| Socket::new(&route, side, buffer("send_buffer"), buffer("receive_buffer"));
+        let buffers = ["send_buffer", "receive_buffer"].map(buffer);
+        let socket = |side| Socket::new(&route, side, PORTS, buffers);
         Self {
             route,
             token: control::token(seed),

@@ -1,9 +1,12 @@
 //! A UDP socket: what waits to be received, fragments that wait for the others of their datagram.
 
-use super::super::pair::Route;
-use super::super::send_credit::SendCredit;
+use super::pair::Route;
+use super::send_credit::SendCredit;
+use crate::context::Context;
 use crate::datagram::{Body, Datagram, ICMP, UDP, Whole, ipv4};
+use crate::error::Result;
 use crate::executor::Executor;
+use crate::trace::Leaving;
 use stackline_core::program::Side;
 use stackline_core::time::Instant;
 use stackline_net::{Ecn, Node, Packet, Segments};
@@ -15,8 +18,6 @@ use std::rc::Rc;
 
 /// IP and UDP headers.
 const HEADER: usize = 28;
-/// Ports of the two sides.
-const PORTS: [u16; 2] = [40_000, 4000];
 /// As many incomplete datagrams are kept.
 const INCOMPLETE: usize = 64;
 
@@ -37,8 +38,9 @@ pub(super) struct Socket {
     pair: u32,
     from: Node,
     to: Node,
-    side: Side,
     endpoint: u32,
+    /// Its own port and the peer's.
+    ports: [u16; 2],
     mtu: usize,
     credit: SendCredit,
     receive_room: u64,
@@ -64,12 +66,13 @@ struct Incomplete {
 }
 
 impl Socket {
-    pub(super) fn new(route: &Route, side: Side, send_room: u64, receive_room: u64) -> Self {
+    /// The socket of one side, with the ports of initiator and responder, and its two buffers in bytes.
+    pub(super) fn new(route: &Route, side: Side, ports: [u16; 2], [send_room, receive_room]: [u64; 2]) -> Self {
         Self {
             pair: route.pair,
             from: route.node(side),
             to: route.node(side.other()),
-            side,
+            ports: [side, side.other()].map(|side| ports[side.index()]),
             endpoint: route.endpoint(side),
             mtu: usize::try_from(route.mtu).unwrap_or(usize::MAX).max(64),
             credit: SendCredit::new(send_room.min(route.rooms[side.index()])),
@@ -93,9 +96,21 @@ impl Socket {
 
     // --- what leaves ---
 
-    /// See [`SendCredit::room`].
-    pub(super) fn room(&self, executor: &Executor) -> Result<(), Option<Instant>> {
-        self.credit.room(executor)
+    /// Sends a data unit as soon as there is room in the host's interface; its first bytes hold `number`.
+    pub(super) async fn send_unit(&self, context: &Context, what: Leaving, number: u64, bytes: u64) -> Result<()> {
+        let unit = context.trace(|line, at| line.leaves(at, what, bytes));
+        let room = || match self.credit.room(&context.executor) {
+            Ok(()) => Some(()),
+            Err(when) => {
+                when.inspect(|at| context.wake_at(*at));
+                None
+            }
+        };
+        context.until("its host's interface", room).await?;
+        let body = Body::Unit { number, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
+        self.send(body, unit, &context.executor);
+        context.trace(|line, at| line.left(at, what, bytes));
+        Ok(())
     }
 
     /// A packet has left the host at `at`, or never will.
@@ -131,9 +146,8 @@ impl Socket {
 
     fn udp_header(&self, length: usize) -> [u8; 8] {
         let mut header = [0; 8];
-        let (mine, theirs) = (PORTS[self.side.index()], PORTS[self.side.other().index()]);
-        header[..2].copy_from_slice(&mine.to_be_bytes());
-        header[2..4].copy_from_slice(&theirs.to_be_bytes());
+        header[..2].copy_from_slice(&self.ports[0].to_be_bytes());
+        header[2..4].copy_from_slice(&self.ports[1].to_be_bytes());
         header[4..6].copy_from_slice(&(length as u16).to_be_bytes());
         header
     }
