@@ -58,11 +58,17 @@ impl SendCredit {
     /// Whether there is room to send. Without it the sender waits until half of it is free again, as in Linux; it is then
     /// looked at at the moment returned, if that is known.
     pub(super) fn room(&self, executor: &Executor) -> Result<(), Option<Instant>> {
+        let half = self.room / 2;
+        let most = if self.state.borrow().blocked { half } else { self.room.saturating_sub(1) };
+        self.down_to(most, half, executor)
+    }
+
+    /// Whether at most `most` bytes are left; else when no more than `then` will be.
+    pub(super) fn down_to(&self, most: u64, then: u64, executor: &Executor) -> Result<(), Option<Instant>> {
         let mut state = self.state.borrow_mut();
-        let outstanding = state.outstanding(executor.now());
-        let enough = if state.blocked { outstanding <= self.room / 2 } else { outstanding < self.room };
+        let enough = state.outstanding(executor.now()) <= most;
         state.blocked = !enough;
-        let when = if enough { None } else { state.when(self.room / 2) };
+        let when = if enough { None } else { state.when(then) };
         let dark = !enough && when.is_none();
         if dark != state.in_the_dark {
             state.in_the_dark = dark;

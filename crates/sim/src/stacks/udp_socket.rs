@@ -99,18 +99,27 @@ impl Socket {
     /// Sends a data unit as soon as there is room in the host's interface; its first bytes hold `number`.
     pub(super) async fn send_unit(&self, context: &Context, what: Leaving, number: u64, bytes: u64) -> Result<()> {
         let unit = context.trace(|line, at| line.leaves(at, what, bytes));
-        let room = || match self.credit.room(&context.executor) {
+        self.drained(context, None).await?;
+        let body = Body::Unit { number, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
+        self.send(body, unit, &context.executor);
+        context.trace(|line, at| line.left(at, what, bytes));
+        Ok(())
+    }
+
+    /// Waits until at most so many bytes are left in the host's interface, or until there is room to send.
+    pub(super) async fn drained(&self, context: &Context, most: Option<u64>) -> Result<()> {
+        let credit = |executor: &Executor| match most {
+            Some(most) => self.credit.down_to(most, most, executor),
+            None => self.credit.room(executor),
+        };
+        let room = || match credit(&context.executor) {
             Ok(()) => Some(()),
             Err(when) => {
                 when.inspect(|at| context.wake_at(*at));
                 None
             }
         };
-        context.until("its host's interface", room).await?;
-        let body = Body::Unit { number, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
-        self.send(body, unit, &context.executor);
-        context.trace(|line, at| line.left(at, what, bytes));
-        Ok(())
+        context.until("its host's interface", room).await
     }
 
     /// A packet has left the host at `at`, or never will.
