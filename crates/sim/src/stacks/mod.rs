@@ -6,6 +6,7 @@ use stackline_core::catalogue::StackTable;
 
 mod blast;
 mod byte_stream;
+mod discard;
 mod ikp;
 mod linux_tcp;
 mod packet_end;
@@ -23,8 +24,17 @@ mod time_accounting;
 mod udp;
 mod udp_socket;
 
-static ALL: &[&Stack] =
-    &[&tcp::LINUX, &tcp::SMOLTCP, &udp::STACK, &quic::STACK, &blast::SAW, &blast::WINDOW, &blast::BLAST, &ikp::STACK];
+static ALL: &[&Stack] = &[
+    &tcp::LINUX,
+    &tcp::SMOLTCP,
+    &udp::STACK,
+    &discard::STACK,
+    &quic::STACK,
+    &blast::SAW,
+    &blast::WINDOW,
+    &blast::BLAST,
+    &ikp::STACK,
+];
 
 /// The tables of all simulated stacks.
 #[must_use]
