@@ -13,6 +13,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
+use stackline_core::error::Error;
 use stackline_core::plan::Stack;
 use stackline_core::time::Duration;
 
@@ -148,6 +149,13 @@ pub enum Verb {
 }
 
 const VERBS: [Verb; 7] = [Verb::Connect, Verb::Put, Verb::Get, Verb::Call, Verb::End, Verb::Close, Verb::Closing];
+
+/// Both sides wait: the responder for `awaited`, and the initiator has asked for something else.
+#[must_use]
+pub fn both_wait(awaited: &str, verb: Verb) -> Error {
+    Error::measurement(format!("both sides wait: the responder for {awaited}, the initiator in {verb:?}"))
+        .hint("V's message passing takes one message after the other; let one side send while the other receives")
+}
 
 impl Verb {
     /// The message of that number with this request.

@@ -4,7 +4,7 @@
 //! it had) the responder knows from the simulator. It goes on when all units have arrived, or when none has for `patience`.
 
 use super::pair::{Pair, Route, Stack};
-use super::udp_socket::{Received, Socket};
+use super::udp_socket::{LARGEST_DATAGRAM, RECEIVE_BUFFER, Received, SEND_BUFFER, Socket};
 use crate::context::Context;
 use crate::datagram::Datagram;
 use crate::error::{Error, Result};
@@ -23,8 +23,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Buffers of both sockets, as Linux sets them out.
-const BUFFER: u64 = 212_992;
 /// Bits of a datagram's first eight bytes that number the unit; those above number the connection.
 const NUMBER_BITS: u32 = 40;
 /// Any port, and the one of RFC 863.
@@ -33,24 +31,14 @@ const PORTS: [u16; 2] = [40_000, 9];
 const TABLE: StackTable = StackTable {
     name: "discard",
     summary: "UDP datagrams over IPv4 in virtual time that nobody answers (RFC 863)",
-    largest_unit: 65_507,
+    largest_unit: LARGEST_DATAGRAM,
     least_bulk_unit: NUMBER as u64,
     reliable: false,
     one_way: true,
     files: false,
     options: &[
-        OptionTable::new(
-            "send_buffer",
-            OptionKind::BUFFER,
-            "208 KiB",
-            "bytes that may wait in the host's interface before a sender waits",
-        ),
-        OptionTable::new(
-            "receive_buffer",
-            OptionKind::BUFFER,
-            "208 KiB",
-            "bytes that may wait for a receiver that does something else; more are lost",
-        ),
+        SEND_BUFFER,
+        RECEIVE_BUFFER,
         OptionTable::new(
             "patience",
             OptionKind::Time,
@@ -131,8 +119,7 @@ struct Arrived {
 
 impl DiscardPair {
     fn new(route: Route, stack: &plan::Stack) -> Self {
-        let buffers = ["send_buffer", "receive_buffer"].map(|name| stack.number(name).unwrap_or(BUFFER));
-        let sockets = [Side::Initiator, Side::Responder].map(|side| Socket::new(&route, side, PORTS, buffers));
+        let sockets = Socket::pair(&route, stack, PORTS);
         let patience = Duration::from_seconds(stack.seconds("patience").unwrap_or(1.0));
         let (connections, open) = (Cell::new(0), Cell::new(false));
         Self { route, patience, sockets, connections, open, known: RefCell::default(), arrived: RefCell::default() }
@@ -360,11 +347,10 @@ impl Service for Discard {
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
-        let (send, receive) = self.pair.socket(self.side).rooms();
         let patience = stackline_core::units::time(self.pair.patience.seconds());
-        let put = |name: &str, value: String| (name.to_string(), value);
-        let bytes = |n: u64| format!("{n} B");
-        [put("send_buffer", bytes(send)), put("receive_buffer", bytes(receive)), put("patience", patience)].into()
+        let mut settings = self.pair.socket(self.side).settings();
+        settings.insert("patience".into(), patience);
+        settings
     }
 
     fn facts(&self) -> Facts {

@@ -7,15 +7,35 @@ use crate::datagram::{Body, Datagram, ICMP, UDP, Whole, ipv4};
 use crate::error::Result;
 use crate::executor::Executor;
 use crate::trace::Leaving;
+use stackline_core::catalogue::{OptionKind, OptionTable};
+use stackline_core::plan;
 use stackline_core::program::Side;
 use stackline_core::time::Instant;
 use stackline_net::{Ecn, Node, Packet, Segments};
 use stackline_proto::datagram::Token;
 use stackline_proto::datagram::control::read_control;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
+/// Largest payload of an IPv4 datagram.
+pub(super) const LARGEST_DATAGRAM: u64 = 65_507;
+/// Option: what may wait to leave.
+pub(super) const SEND_BUFFER: OptionTable = OptionTable::new(
+    "send_buffer",
+    OptionKind::BUFFER,
+    "208 KiB",
+    "bytes that may wait in the host's interface before a sender waits",
+);
+/// Option: what may wait to be received.
+pub(super) const RECEIVE_BUFFER: OptionTable = OptionTable::new(
+    "receive_buffer",
+    OptionKind::BUFFER,
+    "208 KiB",
+    "bytes that may wait for a receiver that does something else; more are lost",
+);
+/// Both buffers, as Linux sets them out.
+const BUFFER: u64 = 212_992;
 /// IP and UDP headers.
 const HEADER: usize = 28;
 /// As many incomplete datagrams are kept.
@@ -66,8 +86,14 @@ struct Incomplete {
 }
 
 impl Socket {
-    /// The socket of one side, with the ports of initiator and responder, and its two buffers in bytes.
-    pub(super) fn new(route: &Route, side: Side, ports: [u16; 2], [send_room, receive_room]: [u64; 2]) -> Self {
+    /// The sockets of a pair, with the ports of initiator and responder.
+    pub(super) fn pair(route: &Route, stack: &plan::Stack, ports: [u16; 2]) -> [Self; 2] {
+        [Side::Initiator, Side::Responder].map(|side| Self::new(route, stack, side, ports))
+    }
+
+    fn new(route: &Route, stack: &plan::Stack, side: Side, ports: [u16; 2]) -> Self {
+        let [send_room, receive_room] =
+            [SEND_BUFFER, RECEIVE_BUFFER].map(|option| stack.number(option.name).unwrap_or(BUFFER));
         Self {
             pair: route.pair,
             from: route.node(side),
@@ -90,8 +116,10 @@ impl Socket {
         self.closed.get()
     }
 
-    pub(super) const fn rooms(&self) -> (u64, u64) {
-        (self.credit.bytes(), self.receive_room)
+    /// Its buffers, as they are in force.
+    pub(super) fn settings(&self) -> BTreeMap<String, String> {
+        let buffers = [(SEND_BUFFER, self.credit.bytes()), (RECEIVE_BUFFER, self.receive_room)];
+        buffers.map(|(option, bytes)| (option.name.to_string(), format!("{bytes} B"))).into()
     }
 
     // --- what leaves ---

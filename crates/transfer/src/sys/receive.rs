@@ -111,11 +111,9 @@ impl ReceiveBuffers {
     ) -> io::Result<Message> {
         self.vectors.clear();
         self.headers.clear();
-        let pairs = self.heads.iter_mut().zip(places).flat_map(|(room, place)| {
-            let payload = &mut into[place.at..][..place.length];
-            [vector(&mut room.0[..head]), vector(payload)]
-        });
-        self.vectors.extend(pairs);
+        for (index, place) in places.iter().enumerate().take(self.heads.len()) {
+            self.pair(head, index, into, *place);
+        }
         self.tail(0);
         self.header(0, self.vectors.len());
         let message = &raw mut self.headers[0].msg_hdr;

@@ -5,7 +5,7 @@ use crate::buffers::Buffers;
 use crate::error::{Error, Result};
 use crate::stacks::contract::{Connection, vanished};
 use stackline_endpoint::Bulk;
-use stackline_proto::ikp::stack::{Answer, Verb};
+use stackline_proto::ikp::stack::{Answer, Verb, both_wait};
 use stackline_transfer::ikp::{self, Request, Server, Ticket};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -131,10 +131,7 @@ impl Responder {
                 (self.waits, self.closed) = (Some(message), true);
                 Ok(())
             }
-            verb => Err(Error::measurement(format!(
-                "both sides wait: the responder for {awaited}, the initiator in {verb:?}"
-            ))
-            .hint("V's message passing takes one message after the other; let one side send while the other receives")),
+            verb => Err(both_wait(awaited, verb)),
         }
     }
 

@@ -12,7 +12,7 @@ use stackline_core::record::Transport;
 use stackline_core::time::Instant;
 use stackline_endpoint::{Bulk, Service};
 use stackline_proto::ikp::server::Mistake;
-use stackline_proto::ikp::stack::{Answer, Verb};
+use stackline_proto::ikp::stack::{Answer, Verb, both_wait};
 use stackline_proto::ikp::{Client, Grants};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -158,10 +158,7 @@ impl Calls {
                 (self.waits, self.closed) = (Some(come), true);
                 Ok(())
             }
-            verb => Err(Error::measurement(format!(
-                "both sides wait: the responder for {awaited}, the initiator in {verb:?}"
-            ))
-            .hint("V's message passing takes one message after the other; let one side send while the other receives")),
+            verb => Err(both_wait(awaited, verb)),
         }
     }
 

@@ -291,9 +291,7 @@ impl Service for Datagrams {
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
-        let (send, receive) = self.socket().rooms();
-        let put = |name: &str, bytes: u64| (name.to_string(), format!("{bytes} B"));
-        [put("send_buffer", send), put("receive_buffer", receive)].into()
+        self.socket().settings()
     }
 
     fn facts(&self) -> Facts {

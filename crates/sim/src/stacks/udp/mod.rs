@@ -7,7 +7,7 @@ mod datagrams;
 use datagrams::Datagrams;
 
 use super::pair::{Pair, Route, Stack};
-use super::udp_socket::Socket;
+use super::udp_socket::{LARGEST_DATAGRAM, RECEIVE_BUFFER, SEND_BUFFER, Socket};
 use crate::context::Context;
 use crate::datagram::Datagram;
 use crate::error::Result;
@@ -21,10 +21,6 @@ use stackline_net::Packet;
 use stackline_proto::datagram::{NUMBER, Token};
 use std::rc::Rc;
 
-/// Largest payload of an IPv4 datagram.
-const LARGEST_DATAGRAM: u64 = 65_507;
-/// Both buffers of a socket, as Linux sets them out.
-const BUFFER: u64 = 212_992;
 /// Of initiator and responder.
 const PORTS: [u16; 2] = [40_000, 4000];
 
@@ -36,18 +32,8 @@ const TABLE: StackTable = StackTable {
     reliable: false,
     files: false,
     options: &[
-        OptionTable::new(
-            "send_buffer",
-            OptionKind::BUFFER,
-            "208 KiB",
-            "bytes that may wait in the host's interface before a sender waits",
-        ),
-        OptionTable::new(
-            "receive_buffer",
-            OptionKind::BUFFER,
-            "208 KiB",
-            "bytes that may wait for a receiver that does something else; more are lost",
-        ),
+        SEND_BUFFER,
+        RECEIVE_BUFFER,
         OptionTable::new("timeout", OptionKind::Time, "1 s", "a call without an answer after this time counts as lost"),
     ],
     mapping: &[
@@ -91,15 +77,9 @@ struct UdpPair {
 
 impl UdpPair {
     pub(super) fn new(route: Route, stack: &plan::Stack, seed: u64) -> Self {
-        let buffer = |name: &str| stack.number(name).unwrap_or(BUFFER);
-        let buffers = ["send_buffer", "receive_buffer"].map(buffer);
-        let socket = |side| Socket::new(&route, side, PORTS, buffers);
-        Self {
-            route,
-            token: control::token(seed),
-            timeout: Duration::from_seconds(stack.seconds("timeout").unwrap_or(1.0)),
-            sockets: [socket(Side::Initiator), socket(Side::Responder)],
-        }
+        let sockets = Socket::pair(&route, stack, PORTS);
+        let timeout = Duration::from_seconds(stack.seconds("timeout").unwrap_or(1.0));
+        Self { route, token: control::token(seed), timeout, sockets }
     }
 
     fn socket(&self, side: Side) -> &Socket {
