@@ -320,6 +320,12 @@ pub const ENTRIES: &[Entry] = &[
         "packets taken by a core's soft interrupt",
     ),
     entry(
+        "DISK",
+        Layer::Monitor,
+        &["interval_ns", "device", "reads", "read_bytes", "writes", "written_bytes", "busy_ns"],
+        "what a disk or a partition of it completed, and how long it had something to do",
+    ),
+    entry(
         "SWITCH_PORT",
         Layer::Monitor,
         &[

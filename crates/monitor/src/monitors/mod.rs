@@ -1,6 +1,7 @@
 //! The list of monitors: one file each. A new one takes its file and its line in [`ALL`].
 
 mod clock_steps;
+mod disks;
 mod interfaces;
 mod memory;
 mod pressure;
@@ -19,7 +20,7 @@ use std::collections::BTreeMap;
 type Start = fn(&Setup<'_>) -> Started;
 
 /// Every monitor by its name, in the order in which samples are taken.
-const ALL: [(&str, Start); 12] = [
+const ALL: [(&str, Start); 13] = [
     ("processor", processor::start),
     ("memory", memory::start),
     ("pressure/cpu", |_| pressure::start("cpu", "/proc/pressure/cpu")),
@@ -29,6 +30,7 @@ const ALL: [(&str, Start); 12] = [
     ("interfaces", interfaces::start),
     ("protocols", protocols::start),
     ("softnet", softnet::start),
+    ("disks", disks::start),
     ("process", process::start),
     ("wall clock", clock_steps::start),
     ("tcp", tcp::start),
