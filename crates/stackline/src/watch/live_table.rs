@@ -111,6 +111,10 @@ impl LiveTable {
                 connection(record),
             ),
             "SOFTNET" => return,
+            // Every other monitor; a pause is an occurrence.
+            keyword if keyword != "PROCESS_PAUSED" && catalogue::is_monitor(keyword) => {
+                (Section::Machine, record.subject(), record.changed())
+            }
             keyword => {
                 self.trace_events.push_back(format!("{keyword} {}", record.changed()));
                 self.trace_events.drain(..self.trace_events.len().saturating_sub(MOST));
@@ -185,6 +189,12 @@ impl<'r> Fields<'r> {
 
     fn text(&self, name: &str) -> &str {
         self.at(name).and_then(|at| self.record.values.get(at)?.text()).unwrap_or("?")
+    }
+
+    /// The keyword, and what of it the event is about if its first field behind the interval names that.
+    fn subject(&self) -> String {
+        let named = self.record.values.get(1).and_then(|value| value.text()).unwrap_or_default();
+        format!("{} {named}", self.record.keyword.to_lowercase()).trim_end().to_owned()
     }
 
     /// Every field but the interval that is neither empty nor zero.
@@ -308,6 +318,21 @@ mod tests {
         ]);
         let text = table.text().join("\n");
         assert!(text.contains("udp          in 3") && !text.contains("tcp ") && !text.contains("interfaces"), "{text}");
+    }
+
+    #[test]
+    fn a_monitor_without_a_form_of_its_own_has_a_line_for_each_thing_and_a_pause_is_an_occurrence() {
+        let mut tape = EventLog::default();
+        tape.push(keyword::intern("DISK"), 1_000, &[100.into(), "vda".into(), 3.into()]);
+        tape.push(keyword::intern("DISK"), 1_000, &[100.into(), "vdb".into(), 5.into()]);
+        tape.push(keyword::intern("PROCESS_PAUSED"), 1_000, &[100.into(), 7.into(), 50.into()]);
+        let mut table = LiveTable::new(Duration::from_millis(100));
+        table.add(&tape);
+        let text = table.text();
+        let [.., machine, vda, vdb, _, last, pause] = &text[..] else { panic!("{text:#?}") };
+        assert_eq!([machine, last], ["machine", "last"]);
+        assert_eq!([vda, vdb], ["  disk vda     device vda  reads 3", "  disk vdb     device vdb  reads 5"]);
+        assert_eq!(pause, "  PROCESS_PAUSED pid 7  waited_ns 50");
     }
 
     #[test]
