@@ -296,6 +296,13 @@ fn the_examples_of_the_manual_hold() {
         let hosts = if text.contains("host khons") { "" } else { "host khons, udjat via local;" };
         assert!(!plan(&format!("{hosts}{text}")).measurements.is_empty());
     }
+    let rows = manual.lines().skip_while(|line| !line.starts_with("| clause | meaning |")).skip(2);
+    let cells = rows.take_while(|line| line.starts_with('|')).filter_map(|row| row.split('|').nth(1));
+    let clauses: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    assert!(clauses.len() > 9, "{clauses:?}");
+    for clause in clauses {
+        plan(&format!("network w {{ host a, b; link a - b 1 Mbit/s 1 ms {clause}; }} 1 rr 1*1"));
+    }
     for (name, ..) in stackline_core::program::OPERATIONS {
         assert!(manual.contains(&format!("`{name}`")), "{name}");
     }
