@@ -18,3 +18,22 @@ pub(crate) const FROM: &[Importer] = &[tape::FROM, capture::FROM, qlog::FROM, ot
 
 /// Every format that is written.
 pub(crate) const TO: &[Exporter] = &[text::TO, tape::TO, otlp::PROTOBUF, otlp::JSON, perfetto::TO];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Flags;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn help_names_every_format_that_is_read() {
+        let command = Flags::command();
+        let import = command.find_subcommand("import").unwrap();
+        let help =
+            import.get_arguments().find(|flag| flag.get_long() == Some("as")).unwrap().get_help().unwrap().to_string();
+        let named: Vec<&str> = help.rsplit(": ").next().unwrap().split(", ").collect();
+        let mut names: Vec<&str> = FROM.iter().map(|format| format.name).collect();
+        names.sort_by_key(|name| named.iter().position(|other| other == name));
+        assert_eq!(named, names);
+    }
+}

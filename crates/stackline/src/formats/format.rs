@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Importer {
     /// Its name, as `--as` takes it.
     pub(crate) name: &'static str,
-    /// Whether a log is of this format, by its name and its first bytes, [`SNIFFED`] of them where there are so many.
+    /// Whether a log is of this format, by its name and its first bytes, [`LOOKED_AT`] of them where there are so many.
     pub(crate) recognises: fn(&str, &[u8]) -> bool,
     /// Reads all of a log into a run. What in it is no event is counted and ends nothing.
     pub(crate) import: fn(Log<'_>, &mut Intake, &mut Shared) -> Result<Import>,
