@@ -27,6 +27,14 @@ pub fn loss(loss: &Loss, bytes: u64, packets: Option<u64>) -> f64 {
     p.clamp(0.0, 1.0)
 }
 
+/// Whether losses come in bursts, of which their mean says nothing.
+pub(crate) const fn in_bursts(loss: &Loss) -> bool {
+    match loss {
+        Loss::GilbertElliott { .. } => true,
+        Loss::None | Loss::Independent(_) | Loss::BitErrors(_) | Loss::List(_) | Loss::Every(_) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

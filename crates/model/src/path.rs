@@ -109,7 +109,7 @@ impl Path {
         let notes = [
             (link.jitter.is_some(), "jitter counts with its mean; what it does to order and to timers does not"),
             (link.duplicate > 0.0, "packets that arrive twice are not in the forms"),
-            (matches!(link.loss, Loss::GilbertElliott { .. }), "bursts of loss count as their mean"),
+            (mean::in_bursts(&link.loss), "bursts of loss count as their mean"),
             (discipline, "the drops of the queue's discipline are not in the forms"),
         ];
         for (is, text) in notes {

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 type Start = fn(&Setup<'_>) -> Started;
 
 /// Every monitor by its name, in the order in which samples are taken.
-const ALL: [(&str, Start); 13] = [
+const ALL: &[(&str, Start)] = &[
     ("processor", processor::start),
     ("memory", memory::start),
     ("pressure/cpu", |_| pressure::start("cpu", "/proc/pressure/cpu")),
@@ -42,7 +42,7 @@ pub(crate) type Running = Vec<(&'static str, Box<dyn Monitor>)>;
 /// Starts every monitor; the second value says why some cannot be.
 pub(crate) fn start(setup: &Setup<'_>) -> (Running, BTreeMap<String, String>) {
     let (mut running, mut absent) = (Vec::new(), BTreeMap::new());
-    for (name, start) in ALL {
+    for &(name, start) in ALL {
         match start(setup) {
             Ok(monitor) => running.push((name, monitor)),
             Err(reason) => drop(absent.insert(name.into(), reason)),
