@@ -84,7 +84,8 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
     if flags.json {
         output::json(&chosen, true)?;
     } else if flags.name.is_none() {
-        let list: String = chosen.iter().map(|stack| format!("{:<8} {}\n", stack.name, stack.summary)).collect();
+        let width = chosen.iter().map(|stack| stack.name.len()).max().unwrap_or(0);
+        let list: String = chosen.iter().map(|stack| format!("{:<width$} {}\n", stack.name, stack.summary)).collect();
         let more = match flags.world {
             flags::World::Simulated => {
                 "`stackline stacks NAME --in simulated` prints a stack's options and its mapping.\n"
