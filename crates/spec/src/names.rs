@@ -2,6 +2,7 @@
 //!
 //! It handles spellings only, never what a name stands for.
 
+use crate::context::PRELUDE;
 use alloc::string::{String, ToString};
 use stackline_core::distribution::TABLE;
 use stackline_core::program::OPERATIONS;
@@ -17,14 +18,17 @@ pub(crate) const HEADS: &[&str] = &["timelimit", "until", "warmup"];
 pub(crate) const COMPOSERS: &[&str] = &["parallel", "background", "priority background", "total"];
 /// Short names of application types, with what they stand for.
 pub(crate) const ALIASES: &[(&str, &str)] = &[("rr", "request_response"), ("conn_disc", "connect_disconnect")];
-/// Application types of the prelude.
-pub(crate) const PRELUDE_NAMES: &[&str] = &["bulk_get", "bulk_put", "request_response", "connect_disconnect", "stream"];
 const OTHERS: &[&str] =
     &["from", "to", "bytes", "file", "memory", "virtual", "priority", "virtual_memory", "priority_background"];
 
 /// One spelling for all of a name: lower case, `_` for `-`.
 pub(crate) fn fold(name: &str) -> String {
     name.chars().map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
+}
+
+/// Application types of the prelude: each of its procedures begins a line.
+pub(crate) fn prelude() -> impl Iterator<Item = &'static str> {
+    PRELUDE.lines().filter_map(|line| line.strip_prefix("procedure ")?.split(['(', ' ']).next())
 }
 
 /// The key of an application type: folded, short names written out.
@@ -36,7 +40,7 @@ pub(crate) fn application_key(name: &str) -> String {
 /// How an application type's name is printed: `_` for `-`, the prelude's in lower case.
 pub(crate) fn application_text(name: &str) -> String {
     let folded = fold(name);
-    let ours = PRELUDE_NAMES.contains(&folded.as_str()) || ALIASES.iter().any(|(short, _)| *short == folded);
+    let ours = prelude().any(|name| name == folded) || ALIASES.iter().any(|(short, _)| *short == folded);
     if ours { folded } else { name.replace('-', "_") }
 }
 
@@ -85,5 +89,13 @@ mod tests {
         assert_eq!(operation("StartMeasurements"), Some("StartMeasurement"));
         assert_eq!(operation("rpc-call"), Some("RPCCall"));
         assert_eq!(operation("nothing"), None);
+    }
+
+    #[test]
+    fn every_procedure_of_the_prelude_is_known_by_name() {
+        assert_eq!(prelude().count(), PRELUDE.matches("initiator {").count());
+        for name in prelude() {
+            assert_eq!(application_text(&name.to_ascii_uppercase()), name);
+        }
     }
 }

@@ -60,7 +60,7 @@ pub(crate) struct Parser<'m, 'a> {
 
 impl<'m, 'a> Parser<'m, 'a> {
     fn new(marked: &'m mut Marked<'a>, report: &'m mut Report) -> Self {
-        let mut applications: BTreeSet<String> = names::PRELUDE_NAMES.iter().map(ToString::to_string).collect();
+        let mut applications: BTreeSet<String> = names::prelude().map(ToString::to_string).collect();
         let mut variables = BTreeSet::new();
         for index in 0..marked.tokens.list.len() {
             let is = |index: usize, kind: Kind| marked.token(index).is_some_and(|t| t.kind == kind);
