@@ -26,6 +26,8 @@ pub enum Distribution {
     Pareto(f64, f64),
     /// Mean and standard deviation of the value itself (not of its logarithm).
     Lognormal(f64, f64),
+    /// Least value, most frequent value, largest value.
+    Triangular(f64, f64, f64),
     /// One of these values, each alike.
     Empirical(Vec<f64>),
 }
@@ -39,6 +41,7 @@ pub const TABLE: &[(&str, &[&str], usize)] = &[
     ("bivalue", &["first", "second", "probability of the first"], 2),
     ("pareto", &["scale", "shape"], 2),
     ("lognormal", &["mean", "sd"], 2),
+    ("triangular", &["least", "mode", "most"], 3),
 ];
 
 impl Distribution {
@@ -63,6 +66,8 @@ impl Distribution {
             ("pareto", &[scale, shape]) => Ok(Self::Pareto(scale, shape)),
             ("lognormal", &[0.0, _]) => Err("its mean is above 0"),
             ("lognormal", &[mean, sd]) => Ok(Self::Lognormal(mean, sd)),
+            ("triangular", &[least, mode, most]) if least > mode || mode > most => Err("its values do not ascend"),
+            ("triangular", &[least, mode, most]) => Ok(Self::Triangular(least, mode, most)),
             _ => Err("it takes another number of parameters"),
         }
     }
@@ -94,6 +99,7 @@ impl Distribution {
             Self::Lognormal(mean, sd) => {
                 rand_distr::LogNormal::from_mean_cv(*mean, sd / mean).map_or(*mean, |d| d.sample(generator))
             }
+            Self::Triangular(least, mode, most) => triangular([*least, *mode, *most], Open01.sample(generator)),
             Self::Empirical(values) => pick(values, generator),
         };
         value.max(0.0)
@@ -126,6 +132,7 @@ impl Distribution {
             Self::Bivalue(first, second, p) => p * first + (1.0 - p) * second,
             Self::Pareto(scale, shape) if *shape > 1.0 => shape * scale / (shape - 1.0),
             Self::Pareto(..) => f64::INFINITY,
+            Self::Triangular(least, mode, most) => (least + mode + most) / 3.0,
             Self::Empirical(values) => values.iter().sum::<f64>() / count(values.len().max(1)),
         };
         mean.is_finite().then_some(mean)
@@ -136,7 +143,7 @@ impl Distribution {
     pub fn bounds(&self) -> (f64, f64) {
         match self {
             Self::Constant(value) => (*value, *value),
-            Self::Uniform(low, high) => (*low, *high),
+            Self::Uniform(low, high) | Self::Triangular(low, _, high) => (*low, *high),
             Self::Bivalue(a, b, _) => (a.min(*b), a.max(*b)),
             Self::Normal(mean, _) | Self::Exponential(mean) | Self::Lognormal(mean, _) => (*mean, *mean),
             Self::Pareto(scale, _) => (*scale, *scale),
@@ -156,6 +163,7 @@ impl Distribution {
             Self::Bivalue(first, second, p) => *(if *p >= 0.5 { first } else { second }),
             Self::Pareto(scale, shape) => scale * libm::exp2(1.0 / shape),
             Self::Lognormal(mean, sd) => mean / libm::sqrt(1.0 + (sd / mean) * (sd / mean)),
+            Self::Triangular(least, mode, most) => triangular([*least, *mode, *most], 0.5),
             Self::Empirical(values) => {
                 let mut sorted = values.clone();
                 sorted.sort_by(f64::total_cmp);
@@ -175,6 +183,15 @@ fn rectified_normal(mean: f64, sd: f64) -> f64 {
     let below = 0.5 * libm::erfc(-z / core::f64::consts::SQRT_2);
     let density = libm::exp(-z * z / 2.0) / libm::sqrt(2.0 * core::f64::consts::PI);
     mean * below + sd * density
+}
+
+/// The value that this share of a triangular distribution does not exceed.
+fn triangular([least, mode, most]: [f64; 3], share: f64) -> f64 {
+    if share * (most - least) < mode - least {
+        least + libm::sqrt(share * (most - least) * (mode - least))
+    } else {
+        most - libm::sqrt((1.0 - share) * (most - least) * (most - mode))
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
@@ -203,6 +220,7 @@ impl fmt::Display for Distribution {
             Self::Bivalue(a, b, p) => write!(f, "bivalue({a}, {b}, {p})"),
             Self::Pareto(a, b) => write!(f, "pareto({a}, {b})"),
             Self::Lognormal(a, b) => write!(f, "lognormal({a}, {b})"),
+            Self::Triangular(a, b, c) => write!(f, "triangular({a}, {b}, {c})"),
             Self::Empirical(values) => write!(f, "empirical({} values)", values.len()),
         }
     }
@@ -241,6 +259,7 @@ mod tests {
             (Distribution::Bivalue(1.0, 11.0, 0.9), 2.0, 3.0),
             (Distribution::Pareto(1.0, 4.0), 1.333, 0.471),
             (Distribution::Lognormal(10.0, 3.0), 10.0, 3.0),
+            (Distribution::Triangular(1.0, 2.0, 6.0), 3.0, 1.080),
         ];
         for (d, mean, sd) in cases {
             let (m, s) = mean_and_sd(&d);
@@ -253,7 +272,8 @@ mod tests {
     fn every_name_in_the_table_builds() {
         for (name, parameters, least) in TABLE {
             for n in *least..=parameters.len() {
-                let values = [2.0, 3.0, 0.5];
+                // In ascending order, and each could be a probability.
+                let values = [0.2, 0.3, 0.5];
                 assert!(Distribution::build(name, &values[..n]).is_ok(), "{name} with {n}");
             }
         }
@@ -264,6 +284,7 @@ mod tests {
         assert!(Distribution::build("uniform", &[3.0, 1.0]).is_err());
         assert!(Distribution::build("bivalue", &[3.0, 1.0, 1.5]).is_err());
         assert!(Distribution::build("normal", &[1.0]).is_err());
+        assert!(Distribution::build("triangular", &[1.0, 4.0, 3.0]).is_err());
         assert!(Distribution::build("exponential", &[f64::NAN]).is_err());
     }
 
@@ -275,6 +296,9 @@ mod tests {
         assert_eq!(of(Distribution::Bivalue(1.0, 2.0, 0.25)), (Some(1.75), 2.0));
         assert_eq!(of(Distribution::Pareto(3.0, 4.0)).0, Some(4.0));
         assert_eq!(of(Distribution::Pareto(3.0, 1.0)), (None, 6.0));
+        assert_eq!(of(Distribution::Triangular(1.0, 1.0, 9.0)), (Some(11.0 / 3.0), 9.0 - libm::sqrt(32.0)));
+        assert_eq!(of(Distribution::Triangular(1.0, 3.0, 5.0)), (Some(3.0), 3.0));
+        assert_eq!(of(Distribution::Triangular(2.0, 2.0, 2.0)), (Some(2.0), 2.0));
         assert_eq!(of(Distribution::Empirical(alloc::vec![5.0, 1.0])), (Some(3.0), 3.0));
         // Half of a normal about zero is cut off: what is left has the mean sd / sqrt(2 pi).
         let cut = Distribution::Normal(0.0, 1.0).mean().unwrap();
