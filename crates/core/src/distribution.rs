@@ -32,16 +32,17 @@ pub enum Distribution {
     Empirical(Vec<f64>),
 }
 
-/// Name, parameter names and least number of parameters: what `check` needs and the manual prints.
-pub const TABLE: &[(&str, &[&str], usize)] = &[
-    ("constant", &["value"], 1),
-    ("uniform", &["low", "high"], 2),
-    ("normal", &["mean", "sd"], 2),
-    ("exponential", &["mean"], 1),
-    ("bivalue", &["first", "second", "probability of the first"], 2),
-    ("pareto", &["scale", "shape"], 2),
-    ("lognormal", &["mean", "sd"], 2),
-    ("triangular", &["least", "mode", "most"], 3),
+/// Name, parameter names, least number of parameters, and which parameter is a plain number without a unit: what `check` needs
+/// and the manual prints.
+pub const TABLE: &[(&str, &[&str], usize, Option<usize>)] = &[
+    ("constant", &["value"], 1, None),
+    ("uniform", &["low", "high"], 2, None),
+    ("normal", &["mean", "sd"], 2, None),
+    ("exponential", &["mean"], 1, None),
+    ("bivalue", &["first", "second", "probability of the first"], 2, Some(2)),
+    ("pareto", &["scale", "shape"], 2, Some(1)),
+    ("lognormal", &["mean", "sd"], 2, None),
+    ("triangular", &["least", "mode", "most"], 3, None),
 ];
 
 impl Distribution {
@@ -270,7 +271,7 @@ mod tests {
 
     #[test]
     fn every_name_in_the_table_builds() {
-        for (name, parameters, least) in TABLE {
+        for (name, parameters, least, _) in TABLE {
             for n in *least..=parameters.len() {
                 // In ascending order, and each could be a probability.
                 let values = [0.2, 0.3, 0.5];

@@ -103,19 +103,15 @@ impl Bindings<'_> {
     }
 
     fn parameters(&self, name: &str, drawn: &Drawn) -> Result<Distribution, Diagnostic> {
-        let plain = match name {
-            "bivalue" => Some(2),
-            "pareto" => Some(1),
-            _ => None,
-        };
-        if let Some(value) = plain.and_then(|at| drawn.parameters.get(at))
+        let row = TABLE.iter().find(|(known, ..)| *known == name);
+        if let Some(value) = row.and_then(|(.., plain)| drawn.parameters.get((*plain)?))
             && value.unit != crate::tree::Unit::None
         {
             return Err(Diagnostic::error(value.span, "this parameter has no unit", "expected a plain number"));
         }
         let values: Vec<f64> = drawn.parameters.iter().map(|value| self.number(value)).collect();
         Distribution::build(name, &values).map_err(|what| {
-            let takes = TABLE.iter().find(|(known, ..)| *known == name).map_or(&[][..], |(_, takes, _)| *takes);
+            let takes = row.map_or(&[][..], |(_, takes, ..)| *takes);
             Diagnostic::error(drawn.span, format!("`{name}` cannot be drawn: {what}"), "these parameters")
                 .hint(format!("it takes `{name}({})`", takes.join(", ")))
         })
