@@ -29,14 +29,49 @@ pub const TIME_UNITS: &[(&str, f64)] = &[
     ("ms", 1e-3),
     ("s", 1.0),
     ("sec", 1.0),
+    ("secs", 1.0),
+    ("second", 1.0),
     ("seconds", 1.0),
+    ("msec", 1e-3),
+    ("usec", 1e-6),
     ("min", 60.0),
+    ("minutes", 60.0),
     ("h", 3600.0),
+    ("hours", 3600.0),
 ];
 
-/// Units of rate without their `/s`, in bit/s.
-pub const RATE_UNITS: &[(&str, f64)] =
-    &[("bit", 1.0), ("kbit", 1e3), ("Kbit", 1e3), ("Mbit", 1e6), ("Gbit", 1e9), ("Tbit", 1e12)];
+/// Units of rate in front of `/s`, in bit/s.
+pub const RATE_UNITS: &[(&str, f64)] = &[
+    ("bit", 1.0),
+    ("kbit", 1e3),
+    ("Kbit", 1e3),
+    ("Mbit", 1e6),
+    ("Gbit", 1e9),
+    ("Tbit", 1e12),
+    ("bits", 1.0),
+    ("Kbits", 1e3),
+    ("Mbits", 1e6),
+    ("Gbits", 1e9),
+    ("b", 1.0),
+    ("kb", 1e3),
+    ("Kb", 1e3),
+    ("Mb", 1e6),
+    ("Gb", 1e9),
+    ("Tb", 1e12),
+    ("B", 8.0),
+    ("kB", 8e3),
+    ("KB", 8e3),
+    ("MB", 8e6),
+    ("GB", 8e9),
+    ("TB", 8e12),
+    ("KiB", 8.0 * 1024.0),
+    ("MiB", 8.0 * 1_048_576.0),
+    ("GiB", 8.0 * 1_073_741_824.0),
+];
+
+/// Units of rate that stand without `/s`, in bit/s.
+pub const BIT_RATES: &[(&str, f64)] =
+    &[("bps", 1.0), ("kbps", 1e3), ("Kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9), ("Tbps", 1e12)];
 
 /// The factor of `name` in one of the tables above.
 #[must_use]

@@ -118,6 +118,8 @@ pub(crate) struct Specification {
     pub(crate) at: At,
     /// Number of runs, limits.
     pub(crate) head_at: At,
+    /// Limits behind a part.
+    pub(crate) late_at: Vec<At>,
     pub(crate) runs: Value,
     pub(crate) time_limit: Option<Value>,
     pub(crate) until: Option<(Value, Option<Value>)>,
@@ -148,6 +150,8 @@ pub(crate) struct PartItem {
     pub(crate) replicas: Option<Value>,
     pub(crate) from: Option<Word>,
     pub(crate) to: Option<Word>,
+    /// Hosts that are written behind the application type.
+    pub(crate) late_at: Vec<At>,
     pub(crate) application: Word,
     pub(crate) data: Option<DataItem>,
     pub(crate) source: Option<AccessItem>,

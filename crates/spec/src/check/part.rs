@@ -171,7 +171,15 @@ impl Checker<'_> {
             CountItem::Open => {
                 let message = "this part would never end";
                 let diagnostic = Diagnostic::error(item.span, message, "no number of data units and no time limit");
-                let hint = "write `TIMELIMIT 5` behind the number of runs, or a number of units such as `*1000`";
+                let amount = match &data.unit {
+                    SizeItem::Value(unit) if data.reply.is_none() => bindings.number(unit),
+                    _ => 0.0,
+                };
+                let hint = if amount > f64::from(1 << 20) {
+                    "write the size of a data unit before the amount of data, as in `64 KiB 1 GB`"
+                } else {
+                    "write `timelimit 5` behind the number of runs, or a number of units such as `*1000`"
+                };
                 self.report.push(diagnostic.hint(hint));
                 None
             }

@@ -99,7 +99,18 @@ fn one(
     let value = match (&item.value, option.kind) {
         (None, OptionKind::Flag) => OptionValue::Set,
         (None, _) => return Err(wrong(option, item, "needs a value")),
-        (Some(_), OptionKind::Flag) => return Err(wrong(option, item, "takes no value")),
+        (Some(value), OptionKind::Flag) => {
+            let off = match value {
+                OptionText::Word(word) => matches!(fold(&word.text).as_str(), "off" | "no" | "false"),
+                OptionText::Value(value) => matches!(value.base, Base::Number(0.0)),
+            };
+            let mistake = wrong(option, item, "takes no value");
+            return Err(if off {
+                mistake.hint(format!("leave `{}` out: then it is off", option.name))
+            } else {
+                mistake
+            });
+        }
         (Some(OptionText::Value(value)), kind) => number(option, item, kind, value, bindings)?,
         (Some(OptionText::Word(word)), OptionKind::Name) => OptionValue::Word(word.text.clone()),
         (Some(OptionText::Word(word)), OptionKind::Word(words)) => {

@@ -34,7 +34,8 @@ impl Checker<'_> {
         chosen: &Chosen<'_>,
     ) -> Vec<String> {
         let mut words = alloc::vec![self.flat(part.head_at.clone(), chosen)];
-        let timings = part.timings.iter().map(|(_, at)| (at.start, self.flat(at.clone(), chosen)));
+        let others = part.timings.iter().map(|(_, at)| at).chain(&part.late_at);
+        let others = others.map(|at| (at.start, self.flat(at.clone(), chosen)));
         let clauses = part.clauses.iter().filter_map(|clause| {
             let text = match over(&clause.kind) {
                 Some(_) if matches!(offer.from, Source::Part(_)) => self.over_text(specification, offer, chosen),
@@ -42,7 +43,7 @@ impl Checker<'_> {
             };
             Some((clause.at.start, text))
         });
-        let mut tail: Vec<(usize, String)> = timings.chain(clauses).collect();
+        let mut tail: Vec<(usize, String)> = others.chain(clauses).collect();
         tail.sort_by_key(|(at, _)| *at);
         words.extend(tail.into_iter().map(|(_, text)| text));
         words
@@ -80,21 +81,24 @@ impl Checker<'_> {
         chosen: &Chosen<'_>,
         parts: &[Option<Part>],
     ) -> String {
-        let mut words = alloc::vec![self.flat(specification.head_at.clone(), chosen)];
+        let limits = core::iter::once(&specification.head_at).chain(&specification.late_at);
+        let mut words: Vec<String> = limits.map(|at| self.flat(at.clone(), chosen)).collect();
         let mut shared: Vec<String> = Vec::new();
         let offer = chosen.stacks.iter().map(|(offer, _)| *offer);
         let mut left = offer.clone().zip(parts).filter(|(_, part)| part.is_some()).map(|(offer, _)| offer);
         let common = left.find(|offer| matches!(offer.from, Source::CommandLine | Source::Composer));
         shared.extend(common.map(|offer| self.over_text(specification, offer, chosen)));
         shared.extend(self.overrides.world.map(|world| format!("in {world}")));
-        let composed = !specification.composer_at.is_empty();
-        if composed {
-            words.push(self.flat(specification.composer_at.clone(), chosen));
+        let headed = !specification.composer_at.is_empty() || !specification.clauses.is_empty();
+        if headed {
+            words.extend(
+                (!specification.composer_at.is_empty()).then(|| self.flat(specification.composer_at.clone(), chosen)),
+            );
             words.append(&mut shared);
             words.extend(specification.clauses.iter().filter_map(|clause| self.clause_text(clause, chosen)));
         }
         let mut head = words.join(" ");
-        head.push_str(if composed { ": " } else { " " });
+        head.push_str(if headed { ": " } else { " " });
         let written = specification.parts.iter().zip(offer).zip(parts).filter(|(_, part)| part.is_some());
         let written: Vec<String> = written
             .map(|((part, offer), _)| {

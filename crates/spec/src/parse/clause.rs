@@ -2,9 +2,12 @@
 
 use super::value::Expect;
 use super::{Parsed, Parser};
+use crate::diagnostic::Diagnostic;
 use crate::layout::Role;
 use crate::names;
+use crate::token::Kind;
 use crate::tree::{Clause, ClauseKind, Value};
+use alloc::format;
 use stackline_core::plan::World;
 
 impl Parser<'_, '_> {
@@ -47,6 +50,18 @@ impl Parser<'_, '_> {
         const CORE: &str = "expected the number of a core";
         self.expect_word("cpu", "expected `cpu` and a number")?;
         let first = self.value(Expect::Plain, CORE)?;
+        let between = matches!(self.kind(), Kind::Minus | Kind::Comma) && !self.looks_like_specification(1);
+        if between && matches!(self.ahead(1), Kind::Number(_)) {
+            let message = format!("unexpected `{}`", self.text(0));
+            let hint = format!(
+                "write `on cpu {} to {}`: the initiator's core, then the responder's",
+                self.last_text(),
+                self.text(1)
+            );
+            return Err(
+                self.fail(Diagnostic::error(self.span(), message, "expected `to` between two cores").hint(hint))
+            );
+        }
         let second: Option<Value> = if self.accept_word("to") { Some(self.value(Expect::Plain, CORE)?) } else { None };
         Ok(ClauseKind::Cpu(first, second))
     }

@@ -99,6 +99,11 @@ impl<'m, 'a> Parser<'m, 'a> {
         self.at.checked_sub(1).and_then(|last| self.marked.token(last)).map_or(Span::default(), |t| t.span)
     }
 
+    /// The token before.
+    pub(crate) fn last_text(&self) -> &'a str {
+        self.at.checked_sub(1).map_or("", |last| self.marked.text(last))
+    }
+
     pub(crate) fn text(&self, ahead: usize) -> &'a str {
         self.marked.text(self.at + ahead)
     }

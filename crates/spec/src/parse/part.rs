@@ -2,11 +2,10 @@
 
 use super::value::Expect;
 use super::{Parsed, Parser};
-use crate::diagnostic::Diagnostic;
 use crate::layout::Role;
+use crate::names;
 use crate::token::Kind;
-use crate::tree::{AccessItem, CountItem, DataItem, PartItem, SizeItem, Word};
-use alloc::format;
+use crate::tree::{AccessItem, CountItem, DataItem, PartItem, SizeItem, Specification, Word};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -14,11 +13,12 @@ const SIZE: &str = "expected the size of a data unit";
 
 impl Parser<'_, '_> {
     /// Adds the part, or what of it stands before a mistake when its application type does.
-    pub(crate) fn part(&mut self, parts: &mut Vec<PartItem>) -> Parsed<()> {
+    pub(crate) fn part(&mut self, specification: &mut Specification) -> Parsed<()> {
         let (first, start) = (self.position(), self.span());
         let replicas =
             if self.is_replicas() { Some(self.value(Expect::Plain, "expected a number of pairs")?) } else { None };
-        let (from, to) = self.ends()?;
+        let (mut from, mut to) = (None, None);
+        self.ends(&mut from, &mut to)?;
         let application = self.application()?;
         let mut part = PartItem {
             span: start,
@@ -26,6 +26,7 @@ impl Parser<'_, '_> {
             replicas,
             from,
             to,
+            late_at: Vec::new(),
             application,
             data: None,
             source: None,
@@ -33,19 +34,24 @@ impl Parser<'_, '_> {
             timings: Vec::new(),
             clauses: Vec::new(),
         };
-        let result = self.behind_application(&mut part, first);
+        let result = self.behind_application(&mut part, first, specification);
         part.span = start.to(self.last_span());
-        parts.push(part);
+        specification.parts.push(part);
         result
     }
 
-    fn behind_application(&mut self, part: &mut PartItem, first: usize) -> Parsed<()> {
+    fn behind_application(
+        &mut self,
+        part: &mut PartItem,
+        first: usize,
+        specification: &mut Specification,
+    ) -> Parsed<()> {
         part.data = self.data()?;
         if part.data.is_some() {
             (part.source, part.destination) = self.accesses()?;
         }
         part.head_at = first..self.position();
-        self.tail(part)
+        self.tail(part, specification)
     }
 
     /// A number, `<N>`, or a bare variable before what a part goes on with.
@@ -59,17 +65,16 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn ends(&mut self) -> Parsed<(Option<Word>, Option<Word>)> {
-        let (mut from, mut to) = (None, None);
+    fn ends(&mut self, from: &mut Option<Word>, to: &mut Option<Word>) -> Parsed<()> {
         while self.is_word(0, &["from", "to"]) {
-            let end = if self.folded(0) == "from" { &mut from } else { &mut to };
+            let end = if self.folded(0) == "from" { &mut *from } else { &mut *to };
             if end.is_some() {
                 return Err(self.unexpected("each of FROM and TO may stand here once", &[]));
             }
             self.take(Role::Keyword);
             *end = Some(self.name("expected the name of a host")?);
         }
-        Ok((from, to))
+        Ok(())
     }
 
     fn application(&mut self) -> Parsed<Word> {
@@ -88,7 +93,7 @@ impl Parser<'_, '_> {
         let here = match self.kind() {
             Kind::Number(_) => true,
             Kind::Less => self.is_bracketed(0),
-            Kind::Name => !self.begins_clause(),
+            Kind::Name => !self.begins_tail(0),
             _ => false,
         };
         if !here {
@@ -102,8 +107,11 @@ impl Parser<'_, '_> {
         } else if self.kind() == Kind::Comma && self.is_second_size() {
             self.take(Role::Plain);
             reply = Some(self.size()?);
-            self.expect(Kind::Star, "expected `*` and the number of data units")?;
-            CountItem::Times(self.value(Expect::Plain, "expected the number of data units")?)
+            if self.accept(Kind::Star) {
+                CountItem::Times(self.value(Expect::Plain, "expected the number of data units")?)
+            } else {
+                CountItem::Open
+            }
         } else if matches!(self.kind(), Kind::Number(_)) || self.is_bracketed(0) || self.is_swept(0) {
             CountItem::Amount(self.value(Expect::Size, "expected the amount of data")?)
         } else {
@@ -120,9 +128,18 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Whether the comma at hand is followed by `size *`; otherwise it ends the specification.
+    /// Whether the comma at hand is followed by a size and what may stand behind one; otherwise it ends the specification.
     fn is_second_size(&self) -> bool {
-        self.size_length(1).is_some_and(|end| self.ahead(end) == Kind::Star)
+        self.size_length(1).is_some_and(|end| match self.ahead(end) {
+            Kind::Star | Kind::Semicolon | Kind::End | Kind::Bar | Kind::Less | Kind::Greater => true,
+            Kind::Name => self.begins_tail(end) && !self.is_word(end, &["from", "to"]),
+            _ => false,
+        })
+    }
+
+    /// Whether a clause, a limit or an end of a part stands there.
+    fn begins_tail(&self, ahead: usize) -> bool {
+        [names::CLAUSES, names::HEADS, &["from", "to"]].iter().any(|words| self.is_word(ahead, words))
     }
 
     fn accesses(&mut self) -> Parsed<(Option<AccessItem>, Option<AccessItem>)> {
@@ -167,35 +184,24 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn tail(&mut self, part: &mut PartItem) -> Parsed<()> {
+    fn tail(&mut self, part: &mut PartItem, specification: &mut Specification) -> Parsed<()> {
         loop {
+            let first = self.position();
             if let Some(clause) = self.clause()? {
                 self.once(&part.clauses, &clause);
                 part.clauses.push(clause);
             } else if self.is_drawn(0) {
-                let first = self.position();
                 let drawn = self.drawn(Expect::Time)?;
                 part.timings.push((drawn, first..self.position()));
+            } else if self.is_word(0, names::HEADS) {
+                self.heads(specification)?;
+                specification.late_at.push(first..self.position());
+            } else if self.is_word(0, &["from", "to"]) {
+                self.ends(&mut part.from, &mut part.to)?;
+                part.late_at.push(first..self.position());
             } else {
-                return self.no_second_size();
+                return Ok(());
             }
         }
-    }
-
-    /// `rr 32, 64;` is a comma and a size without a count.
-    fn no_second_size(&mut self) -> Parsed<()> {
-        let sized = self.kind() == Kind::Comma
-            && matches!(self.ahead(1), Kind::Number(_))
-            && self
-                .size_length(1)
-                .is_some_and(|end| matches!(self.ahead(end), Kind::Semicolon | Kind::End | Kind::Bar));
-        if !sized {
-            return Ok(());
-        }
-        let span = self.token(1).span;
-        Err(self.fail(
-            Diagnostic::error(span, "two sizes need a number of data units", "expected `*` and a number behind this")
-                .hint(format!("write `, {}*1000`", self.text(1))),
-        ))
     }
 }

@@ -20,6 +20,7 @@ pub(crate) fn broken(span: Span, sweeps: Vec<Sweep>) -> Specification {
         line: 1,
         at: 0..0,
         head_at: 0..0,
+        late_at: Vec::new(),
         runs: Value { base: Base::Number(1.0), unit: Unit::None, span },
         time_limit: None,
         until: None,
@@ -84,7 +85,8 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    fn heads(&mut self, specification: &mut Specification) -> Parsed<()> {
+    /// Limits, as they stand in front of the measurement or behind a part.
+    pub(super) fn heads(&mut self, specification: &mut Specification) -> Parsed<()> {
         loop {
             let (word, span) = (self.folded(0), self.span());
             let twice = match word.as_str() {
@@ -95,7 +97,8 @@ impl Parser<'_, '_> {
             };
             if twice {
                 let message = format!("`{word}` is written twice");
-                self.report.push(Diagnostic::error(span, message, "already given for this specification"));
+                let diagnostic = Diagnostic::error(span, message, "already given for this specification");
+                self.report.push(diagnostic.hint("keep one of them"));
             }
             self.take(Role::Keyword);
             match word.as_str() {
@@ -125,20 +128,23 @@ impl Parser<'_, '_> {
 
     fn composer(&mut self, specification: &mut Specification) -> Parsed<()> {
         let first = self.position();
-        let Some((composer, tokens)) = self.composer_here(specification) else {
-            specification.composer_at = first..first;
-            return Ok(());
-        };
-        for _ in 0..tokens {
-            self.take(if tokens == 1 { Role::Keywords } else { Role::Keyword });
+        let composer = self.composer_here(specification);
+        if let Some((composer, tokens)) = composer {
+            for _ in 0..tokens {
+                self.take(if tokens == 1 { Role::Keywords } else { Role::Keyword });
+            }
+            specification.composer = composer;
         }
-        specification.composer = composer;
         specification.composer_at = first..self.position();
+        if composer.is_none() && !self.begins_clause() {
+            return Ok(());
+        }
         while let Some(clause) = self.clause()? {
             self.once(&specification.clauses, &clause);
             specification.clauses.push(clause);
         }
-        if self.accept(Kind::Colon) {
+        let begins = self.is_application(0) || self.is_word(0, &["from", "to"]);
+        if self.accept(Kind::Colon) || (composer.is_none() && begins) {
             return Ok(());
         }
         let failed = self.unexpected("expected `:` and the parts", names::CLAUSES);
@@ -161,16 +167,13 @@ impl Parser<'_, '_> {
             "priority" if self.is_word(1, &["background"]) => (Composer::PriorityBackground, 2),
             _ if self.ahead(0) == Kind::Name
                 && !self.is_application(0)
+                && !self.begins_clause()
                 && (self.ahead(1) == Kind::Colon || (self.ahead(1) == Kind::Name && self.ahead(2) == Kind::Colon)) =>
             {
                 let message = format!("there is no composer `{}`", self.text(0));
                 let diagnostic = Diagnostic::error(self.span(), message, "expected a composer");
                 let hint = "the composers are `parallel`, `background`, `priority background` and `total`";
-                self.report.push(if names::CLAUSES.contains(&self.text(0)) {
-                    diagnostic.hint("a clause stands behind a composer, as in `3 parallel across wan: ...`, or at the end of a part")
-                } else {
-                    diagnostic.did_you_mean(self.text(0), names::COMPOSERS.iter().copied(), hint)
-                });
+                self.report.push(diagnostic.did_you_mean(self.text(0), names::COMPOSERS.iter().copied(), hint));
                 specification.readable = Readable::InPart;
                 (Composer::Parallel, if self.ahead(1) == Kind::Colon { 1 } else { 2 })
             }
@@ -184,7 +187,7 @@ impl Parser<'_, '_> {
             if composed && self.kind() != Kind::Bar && specification.parts.is_empty() {
                 self.begin_soft();
             }
-            let read = self.part(&mut specification.parts).and_then(|()| self.part_end());
+            let read = self.part(specification).and_then(|()| self.part_end());
             if read.is_err() {
                 specification.readable = Readable::InPart;
                 if !self.skip_to(Kind::Bar) {

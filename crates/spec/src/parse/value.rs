@@ -7,9 +7,9 @@ use crate::names;
 use crate::token::Kind;
 use crate::tree::{Base, Drawn, OptionItem, OptionText, StackItem, Unit, Value, Word};
 use alloc::format;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use stackline_core::units::{RATE_UNITS, SIZE_UNITS, TIME_UNITS, factor};
+use stackline_core::units::{BIT_RATES, RATE_UNITS, SIZE_UNITS, TIME_UNITS, factor};
 
 /// Which units may follow a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,10 +82,42 @@ impl Parser<'_, '_> {
             (Expect::Time | Expect::Any, _, Some(time)) => Unit::Time(time),
             (Expect::Size, None, Some(_)) => return Err(self.wrong_unit("a unit of time", "a size", "KiB")),
             (Expect::Time, Some(_), None) => return Err(self.wrong_unit("a unit of size", "a time", "ms")),
-            _ => return Ok(Unit::None),
+            _ => match self.meant(expect) {
+                Some(hint) => {
+                    let message = format!("`{}` is not a unit", self.text(0));
+                    let such_as = if expect == Expect::Time { "`ms`" } else { "`KiB`" };
+                    let diagnostic =
+                        Diagnostic::error(self.span(), message, format!("expected a unit such as {such_as}"));
+                    return Err(self.fail(diagnostic.hint(hint)));
+                }
+                None => return Ok(Unit::None),
+            },
         };
         self.take(Role::Plain);
         Ok(unit)
+    }
+
+    /// What a unit of other programs can mean here: `64k`, `5m`.
+    fn meant(&self, expect: Expect) -> Option<String> {
+        let (number, word) = (self.last_text(), self.text(0));
+        let taken = self.is_swept(0) || self.is_application(0) || !number.starts_with(|c: char| c.is_ascii_digit());
+        if taken {
+            return None;
+        }
+        let power = match word {
+            "k" | "K" | "kb" | "Kb" => 1,
+            "m" | "M" | "mb" | "Mb" => 2,
+            "g" | "G" | "gb" | "Gb" => 3,
+            _ => 0,
+        };
+        match (expect, power) {
+            (Expect::Time, 2) => Some(format!("write `{number} min` for minutes, or `{number} ms` for milliseconds")),
+            (Expect::Size | Expect::Any, 1..) => {
+                let (binary, decimal) = ([("KiB", "kB"), ("MiB", "MB"), ("GiB", "GB")])[power - 1];
+                Some(format!("write `{number} {binary}` for steps of 1024, or `{number} {decimal}` for steps of 1000"))
+            }
+            _ => None,
+        }
     }
 
     fn wrong_unit(&mut self, found: &str, wanted: &str, such_as: &str) -> Failed {
@@ -97,12 +129,27 @@ impl Parser<'_, '_> {
     /// `100 Mbit/s`, in bit/s.
     pub(crate) fn rate(&mut self) -> Parsed<Value> {
         const EXPECTED: &str = "expected a rate such as `100 Mbit/s`";
-        let units: Vec<&str> = RATE_UNITS.iter().map(|(unit, _)| *unit).collect();
         let mut value = self.number(Expect::Plain, EXPECTED)?;
-        let Some(unit) = factor(RATE_UNITS, self.text(0)) else { return Err(self.unexpected(EXPECTED, &units)) };
+        let (number, word) = (self.last_text(), self.text(0));
+        let whole = factor(BIT_RATES, word);
+        let Some(unit) = whole.or_else(|| factor(RATE_UNITS, word)) else {
+            let prefix = ["k", "M", "G"].into_iter().find(|prefix| prefix.eq_ignore_ascii_case(word));
+            let Some(prefix) = prefix else {
+                let units = RATE_UNITS.iter().take(6).map(|(unit, _)| *unit);
+                return Err(self.unexpected(EXPECTED, &units.collect::<Vec<_>>()));
+            };
+            let diagnostic = Diagnostic::error(self.span(), format!("unexpected `{word}`"), EXPECTED);
+            return Err(self.fail(diagnostic.hint(format!("write `{number} {prefix}bit/s`"))));
+        };
         self.take(Role::Plain);
-        self.expect(Kind::Slash, EXPECTED)?;
-        self.expect_word("s", EXPECTED)?;
+        if whole.is_none() {
+            if self.kind() != Kind::Slash || !self.is_word(1, &["s", "sec", "second"]) {
+                let diagnostic = Diagnostic::error(self.span(), format!("unexpected {}", self.describe()), EXPECTED);
+                return Err(self.fail(diagnostic.hint(format!("write `{number} {word}/s`"))));
+            }
+            self.take(Role::Plain);
+            self.take(Role::Keyword);
+        }
         value.unit = Unit::Size(unit);
         value.span = value.span.to(self.last_span());
         Ok(value)
