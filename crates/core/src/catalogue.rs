@@ -327,6 +327,15 @@ impl Capabilities {
     }
 }
 
+/// A world that a text may ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Available<'a> {
+    /// What it can do.
+    pub can: Capabilities,
+    /// Its stacks.
+    pub stacks: &'a [StackTable],
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

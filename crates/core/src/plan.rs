@@ -65,6 +65,11 @@ pub enum World {
     Simulated,
 }
 
+impl World {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Live, Self::Emulated, Self::Simulated];
+}
+
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -50,7 +50,7 @@ pub use json::{Header, json};
 pub use lifelines::{lifelines, lifelines_gnuplot, lifelines_json};
 pub use page::page;
 pub use paper::{paper, paper_json};
-pub use plan::{Stacks, plan};
+pub use plan::plan;
 pub use prediction::{prediction, prediction_json};
 pub use table::{TableOptions, table};
 pub use topology::{topology, topology_json};

@@ -5,22 +5,13 @@ mod network;
 use crate::grid::{Align, line, widths, wrap};
 use crate::procedure::{size, steps};
 use crate::table::WIDTH;
-use stackline_core::catalogue::{OptionTable, OptionValue, StackTable};
+use stackline_core::catalogue::{Available, OptionTable, OptionValue, StackTable};
 use stackline_core::plan::{Access, Composer, Count, HostPlan, Measurement, Part, Plan, Stack, Via, Warmup, World};
 use stackline_core::units;
 
-/// The stacks of each world, for the options that were not written and their defaults.
-#[derive(Clone, Copy, Debug)]
-pub struct Stacks<'t> {
-    /// Where programs really run: live and emulated.
-    pub real: &'t [StackTable],
-    /// In virtual time.
-    pub simulated: &'t [StackTable],
-}
-
-/// The plan, with a line end behind each line.
+/// The plan, with a line end behind each line; the stacks of the worlds have the options that were not written.
 #[must_use]
-pub fn plan(plan: &Plan, stacks: Stacks<'_>) -> String {
+pub fn plan(plan: &Plan, worlds: &[Available<'_>]) -> String {
     let mut lines = vec![format!(
         "seed {}: one sequence of drawn sizes and delays for each measurement, part, run and replica",
         plan.seed
@@ -30,7 +21,7 @@ pub fn plan(plan: &Plan, stacks: Stacks<'_>) -> String {
     lines.extend(plan.networks.iter().flat_map(network::lines));
     for (index, measurement) in plan.measurements.iter().enumerate() {
         lines.push(String::new());
-        lines.extend(self::measurement(index, measurement, plan, stacks));
+        lines.extend(self::measurement(index, measurement, plan, worlds));
     }
     lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
@@ -60,7 +51,7 @@ fn is_end(part: &Part, name: &str) -> bool {
     [&part.from, &part.to].into_iter().any(|end| end.as_deref() == Some(name))
 }
 
-fn measurement(index: usize, m: &Measurement, plan: &Plan, stacks: Stacks<'_>) -> Vec<String> {
+fn measurement(index: usize, m: &Measurement, plan: &Plan, worlds: &[Available<'_>]) -> Vec<String> {
     let mut lines = vec![format!("{}. {}  (line {})", index + 1, m.text, m.line)];
     lines.extend(wrap(&runs(m), WIDTH).into_iter().map(|line| format!("   {line}")));
     let across = m.across.as_ref().map_or_else(String::new, |network| format!(" across {network}"));
@@ -70,7 +61,7 @@ fn measurement(index: usize, m: &Measurement, plan: &Plan, stacks: Stacks<'_>) -
         lines.push(format!("   with {}", values.join(", ")));
     }
     for (index, part) in m.parts.iter().enumerate() {
-        lines.extend(self::part(index, part, m, plan, stacks).into_iter().map(|line| format!("   {line}")));
+        lines.extend(self::part(index, part, m, plan, worlds).into_iter().map(|line| format!("   {line}")));
     }
     lines
 }
@@ -101,31 +92,30 @@ const fn composer(composer: Composer) -> &'static str {
     }
 }
 
-fn part(index: usize, part: &Part, m: &Measurement, plan: &Plan, stacks: Stacks<'_>) -> Vec<String> {
+fn part(index: usize, part: &Part, m: &Measurement, plan: &Plan, worlds: &[Available<'_>]) -> Vec<String> {
     let load = if part.background { " (load)" } else { "" };
     let mut lines = vec![format!("part {}: {}{load}", index + 1, part.text)];
     let mut add = |line: String| lines.push(format!("  {line}"));
-    add(format!("initiator  {}", end(part.from.as_deref(), part.cpu.0, m, plan)));
-    add(format!("responder  {}", end(part.to.as_deref(), part.cpu.1, m, plan)));
+    let world = worlds.iter().find(|available| available.can.world == m.world);
+    let cores = world.is_none_or(|world| world.can.processors);
+    add(format!("initiator  {}", end(part.from.as_deref(), cores.then_some(part.cpu.0), m, plan)));
+    add(format!("responder  {}", end(part.to.as_deref(), cores.then_some(part.cpu.1), m, plan)));
     add(format!("data       {}", data(part)));
-    let known = if m.world == World::Simulated { stacks.simulated } else { stacks.real };
-    stack(&part.stack, known).into_iter().for_each(&mut add);
+    stack(&part.stack, world.map_or(&[], |world| world.stacks)).into_iter().for_each(&mut add);
     sides(part).into_iter().for_each(&mut add);
     lines
 }
 
-/// A host, how it is reached or what it is, where on it.
-fn end(name: Option<&str>, core: Option<usize>, m: &Measurement, plan: &Plan) -> String {
+/// A host, how it is reached or what it is, where on it: the core that was asked for, if hosts have any.
+fn end(name: Option<&str>, core: Option<Option<usize>>, m: &Measurement, plan: &Plan) -> String {
     let host = name.and_then(|name| plan.hosts.get(name));
     let reached = match m.world {
         World::Live => host.map_or_else(|| via(&Via::Local), |host| via(&host.via)),
-        World::Simulated => "simulated".to_owned(),
         World::Emulated => "a child process on this machine, in a network namespace of its own".to_owned(),
+        modelled => modelled.to_string(),
     };
     let name = name.map_or_else(String::new, |name| format!("{name}: "));
-    if m.world == World::Simulated {
-        return name + &reached;
-    }
+    let Some(core) = core else { return name + &reached };
     let core = core.or(host.and_then(|host| host.cpu));
     let core = core.map_or_else(|| "not pinned".to_owned(), |core| format!("pinned to core {core}"));
     format!("{name}{reached}, {core}")

@@ -71,8 +71,7 @@ impl<'p> Worlds<'p> {
     /// An [`Error`] when it cannot be written.
     pub(crate) fn finish(&mut self) -> Result<Option<String>, Error> {
         let Some(tracer) = self.tracer.take() else { return Ok(None) };
-        let worlds = [World::Live, World::Emulated, World::Simulated];
-        let reference = worlds.into_iter().find_map(|world| self.backend(world).ok()?.reference());
+        let reference = World::ALL.into_iter().find_map(|world| self.backend(world).ok()?.reference());
         let note = tracer.note();
         tracer.finish(reference.as_deref().unwrap_or(COORDINATOR))?;
         Ok(note)
@@ -89,8 +88,7 @@ impl<'p> Worlds<'p> {
 
     /// What is known of each world.
     pub(crate) fn environment(&mut self, done: bool) -> Vec<(World, Value)> {
-        let worlds = [World::Live, World::Emulated, World::Simulated];
-        worlds.into_iter().filter_map(|world| Some((world, self.backend(world).ok()?.environment(done)))).collect()
+        World::ALL.into_iter().filter_map(|world| Some((world, self.backend(world).ok()?.environment(done)))).collect()
     }
 
     /// How many simulated runs there were, and the digest of all their events.

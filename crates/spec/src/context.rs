@@ -3,8 +3,9 @@
 use crate::diagnostic::Diagnostic;
 use alloc::string::String;
 use alloc::vec::Vec;
-use stackline_core::catalogue::{Capabilities, StackTable};
 use stackline_core::plan::{HostPlan, Plan, World};
+
+pub use stackline_core::catalogue::Available;
 
 /// The standard application types, in the language.
 pub const PRELUDE: &str = include_str!("prelude.stackline");
@@ -15,15 +16,6 @@ pub struct Context<'a> {
     pub worlds: &'a [Available<'a>],
     /// Reads the file of an `empirical` distribution or of a `trace`; the error is a cause in words.
     pub read_file: &'a dyn Fn(&str) -> Result<String, String>,
-}
-
-/// A world that a text may ask for.
-#[derive(Clone, Copy, Debug)]
-pub struct Available<'a> {
-    /// What it can do.
-    pub can: Capabilities,
-    /// Its stacks.
-    pub stacks: &'a [StackTable],
 }
 
 /// What the command line says in the place of the text.

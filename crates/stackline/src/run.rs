@@ -74,9 +74,10 @@ fn only_simulated(flags: &flags::Run, plan: &Plan) -> Result<()> {
         let what = format!("line {}: `until` and --seeds both decide how many runs there are", measurement.line);
         return Err(Error::input(what).hint("leave one of them out"));
     }
-    let live = plan.measurements.iter().find(|measurement| measurement.world == World::Live);
-    if let (Some(measurement), true) = (live, !flags.capture.is_empty()) {
-        let what = format!("line {}: the live world has no modelled network to capture", measurement.line);
+    let without = plan.measurements.iter().find(|measurement| measurement.across.is_none());
+    if let (Some(measurement), true) = (without, !flags.capture.is_empty()) {
+        let (line, world) = (measurement.line, measurement.world);
+        let what = format!("line {line}: the {world} world has no modelled network to capture");
         return Err(Error::input(what).hint("`--in simulated` and `--in emulated` have one"));
     }
     Ok(())

@@ -3,8 +3,8 @@
 use crate::diagnostics;
 use crate::exit::{Blame, Error, Result, already_shown};
 use crate::flags::Text;
+use stackline_core::catalogue::{Capabilities, StackTable};
 use stackline_core::plan::Plan;
-use stackline_live::stacks;
 use stackline_spec::{Available, Checked, Context, Overrides};
 use std::io::Read;
 use std::path::Path;
@@ -82,14 +82,24 @@ impl Source {
     }
 
     fn checked(&self, overrides: &Overrides) -> Checked {
-        let (real, simulated) = (stacks::catalogue(), stackline_sim::catalogue());
-        let worlds = [
-            Available { can: stackline_live::CAPABILITIES, stacks: &real },
-            Available { can: stackline_emu::CAPABILITIES, stacks: &real },
-            Available { can: stackline_sim::CAPABILITIES, stacks: &simulated },
-        ];
-        stackline_spec::check(&self.text, &Context { worlds: &worlds, read_file: &read_named }, overrides)
+        let worlds = worlds();
+        let context = Context { worlds: &available(&worlds), read_file: &read_named };
+        stackline_spec::check(&self.text, &context, overrides)
     }
+}
+
+/// Every world there is, and its stacks.
+pub(crate) fn worlds() -> Vec<(Capabilities, Vec<StackTable>)> {
+    vec![
+        (stackline_live::CAPABILITIES, stackline_live::stacks::catalogue()),
+        (stackline_emu::CAPABILITIES, stackline_live::stacks::catalogue()),
+        (stackline_sim::CAPABILITIES, stackline_sim::catalogue()),
+    ]
+}
+
+/// The same as those who judge and show take them.
+pub(crate) fn available(worlds: &[(Capabilities, Vec<StackTable>)]) -> Vec<Available<'_>> {
+    worlds.iter().map(|(can, stacks)| Available { can: *can, stacks }).collect()
 }
 
 /// Reads a file that a specification names: a regular one of bounded size, since a device or a pipe may never end.

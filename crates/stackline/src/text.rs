@@ -4,9 +4,8 @@ use crate::diagnostics;
 use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::output;
-use crate::source::Source;
+use crate::source::{self, Source};
 use stackline_core::catalogue::{OptionKind, StackTable};
-use stackline_live::stacks::catalogue;
 use std::fmt::Write;
 
 /// Reports every error; on success it says what there is to do.
@@ -53,8 +52,7 @@ pub(crate) fn plan(flags: &flags::Text) -> Result {
     if flags.json {
         output::json(&plan, true)?;
     } else {
-        let stacks = stackline_report::Stacks { real: &catalogue(), simulated: &stackline_sim::catalogue() };
-        output::print(&stackline_report::plan(&plan, stacks))?;
+        output::print(&stackline_report::plan(&plan, &source::available(&source::worlds())))?;
         for note in notes {
             output::print(&format!("\n{note}\n"))?;
         }
@@ -64,17 +62,14 @@ pub(crate) fn plan(flags: &flags::Text) -> Result {
 
 /// Lists the stacks, or prints one stack's table.
 pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
-    let all = match flags.world {
-        flags::World::Live | flags::World::Emulated => catalogue(),
-        flags::World::Simulated => stackline_sim::catalogue(),
-    };
+    let world = stackline_core::plan::World::from(flags.world);
+    let all = source::worlds().into_iter().find(|(can, _)| can.world == world).map_or_else(Vec::new, |(_, all)| all);
     let chosen: Vec<StackTable> = match &flags.name {
         None => all,
         Some(name) => {
             let names: Vec<&str> = all.iter().map(|s| s.name).collect();
             let found = all.iter().find(|s| s.name.eq_ignore_ascii_case(name)).copied();
             let unknown = || {
-                let world = stackline_core::plan::World::from(flags.world);
                 Error::input(format!("there is no stack named {name} in the {world} world"))
                     .hint(format!("there are {}", names.join(", ")))
             };

@@ -1,8 +1,7 @@
 //! A plan as a person reads it before anything is done.
 
-use super::Stacks;
 use crate::testing::{a_plan, golden, networks};
-use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
+use stackline_core::catalogue::{Available, Capabilities, OptionKind, OptionTable, StackTable};
 use stackline_core::network::{DeliveryTrace, Discipline, Host, Link, Loss, Network, Queue, Rate, RateSchedule};
 use stackline_core::plan::World;
 use stackline_core::time::Duration;
@@ -19,17 +18,23 @@ const TCP: StackTable = StackTable {
     ..StackTable::RELIABLE
 };
 
-const STACKS: Stacks<'_> =
-    Stacks { real: &[TCP], simulated: &[StackTable { summary: "TCP by the book", options: &[], ..TCP }] };
+const WORLDS: &[Available<'_>] = &[
+    Available { can: Capabilities::EVERYTHING, stacks: &[TCP] },
+    Available { can: Capabilities { world: World::Emulated, ..Capabilities::EVERYTHING }, stacks: &[TCP] },
+    Available {
+        can: Capabilities { world: World::Simulated, processors: false, ..Capabilities::EVERYTHING },
+        stacks: &[StackTable { summary: "TCP by the book", options: &[], ..TCP }],
+    },
+];
 
 #[test]
 fn everything_is_written_out() {
-    golden("plan.txt", &super::plan(&a_plan(), STACKS));
+    golden("plan.txt", &super::plan(&a_plan(), WORLDS));
 }
 
 #[test]
 fn an_unknown_stack_still_prints() {
-    assert!(super::plan(&a_plan(), Stacks { real: &[], simulated: &[] }).contains("stack      tcp\n"));
+    assert!(super::plan(&a_plan(), &[]).contains("stack      tcp\n"));
 }
 
 #[test]
@@ -68,7 +73,7 @@ fn a_network_is_written_out() {
         ..Network::default()
     };
     let plan = stackline_core::plan::Plan { networks: vec![network, lonely], measurements: vec![], ..a_plan() };
-    golden("plan-network.txt", &super::plan(&plan, STACKS));
+    golden("plan-network.txt", &super::plan(&plan, WORLDS));
 }
 
 /// Hosts of a network are not reached by ssh, and a simulated stack has options of its own.
@@ -76,7 +81,7 @@ fn a_network_is_written_out() {
 fn each_world_is_described_as_it_is() {
     let mut plan = a_plan();
     plan.measurements.truncate(1);
-    let said = |plan: &stackline_core::plan::Plan| super::plan(plan, STACKS);
+    let said = |plan: &stackline_core::plan::Plan| super::plan(plan, WORLDS);
     assert!(said(&plan).contains("khons: ssh user@10.0.0.5 stackline agent, pinned to core 2"));
     plan.measurements[0].world = World::Simulated;
     let text = said(&plan);

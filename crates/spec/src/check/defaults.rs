@@ -2,6 +2,7 @@
 //!
 //! A world that has to have a network gets the only one declared, or a plain one.
 
+use crate::context::Available;
 use alloc::format;
 use alloc::string::{String, ToString};
 use stackline_core::network::{Host, Link, Network, Rate, Switch};
@@ -20,10 +21,11 @@ pub(crate) const fn world(crosses: bool) -> World {
 }
 
 /// Gives every measurement that needs a network one, and its ends their hosts; says what was made up.
-pub(crate) fn networks_and_hosts(plan: &mut Plan) -> Option<String> {
+pub(crate) fn networks_and_hosts(plan: &mut Plan, worlds: &[Available<'_>]) -> Option<String> {
+    let modelled = |world| worlds.iter().any(|available| available.can.world == world && available.can.networks);
     let only = if let [only] = plan.networks.as_slice() { Some(only.clone()) } else { None };
     let mut plain = Network { name: NAME.into(), ..Network::default() };
-    for measurement in plan.measurements.iter_mut().filter(|measurement| measurement.world != World::Live) {
+    for measurement in plan.measurements.iter_mut().filter(|measurement| modelled(measurement.world)) {
         if measurement.across.is_none() {
             let fits = only.as_ref().filter(|network| knows_all(network, measurement));
             measurement.across = Some(fits.map_or_else(|| NAME.into(), |network| network.name.clone()));
@@ -37,7 +39,7 @@ pub(crate) fn networks_and_hosts(plan: &mut Plan) -> Option<String> {
         join(&mut plain);
         plan.networks.push(plain);
     }
-    place(plan);
+    place(plan, modelled);
     made_up.then(|| {
         format!(
             "no network was named: each host has a link of {} and {} to one switch",
@@ -75,8 +77,8 @@ fn join(plain: &mut Network) {
 }
 
 /// Parts without FROM or TO run between the first and the last host.
-fn place(plan: &mut Plan) {
-    for measurement in plan.measurements.iter_mut().filter(|measurement| measurement.world != World::Live) {
+fn place(plan: &mut Plan, modelled: impl Fn(World) -> bool) {
+    for measurement in plan.measurements.iter_mut().filter(|measurement| modelled(measurement.world)) {
         let name = measurement.across.as_deref().unwrap_or_default();
         let Some(network) = plan.networks.iter().find(|network| network.name == name) else { continue };
         let (first, last) = if name == NAME {

@@ -332,7 +332,7 @@ impl Checker<'_> {
         }
         let mut note = None;
         if !self.overrides.declarations_only {
-            note = defaults::networks_and_hosts(&mut self.plan);
+            note = defaults::networks_and_hosts(&mut self.plan, self.context.worlds);
             self.judge(tree);
         }
         (self.plan, note)
