@@ -95,6 +95,8 @@ pub(crate) enum Command {
     Predict(Predict),
     /// List the stacks of a world, or one stack's options and what operations become in it
     Stacks(Stacks),
+    /// List the keywords of events with their fields
+    Keywords(Keywords),
     /// Compare two runs: ratios with their intervals
     Compare(Compare),
     /// Report what limits a run, with confidence, evidence, and what to try
@@ -277,6 +279,15 @@ pub(crate) struct Stacks {
     /// World whose stacks are listed; emulated has those of live
     #[arg(long = "in", value_name = "WORLD", default_value = "live")]
     pub(crate) world: World,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Keywords {
+    /// One keyword
+    pub(crate) keyword: Option<String>,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -11,6 +11,7 @@ mod export;
 mod flags;
 mod formats;
 mod import;
+mod keywords;
 mod lifelines;
 mod loaded;
 mod net;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Plan(flags) => text::plan(&flags),
         Command::Predict(flags) => predict::predict(&flags),
         Command::Stacks(flags) => text::stacks(&flags),
+        Command::Keywords(flags) => keywords::keywords(&flags),
         Command::Agent(flags) => agent::agent(&flags),
         Command::Compare(flags) => compare::compare(&flags),
         Command::Diagnose(flags) => diagnose::diagnose(&flags),

@@ -16,6 +16,7 @@ mod foreign;
 mod hostile;
 mod input;
 mod json;
+mod keywords;
 mod lifelines;
 mod losses;
 mod net;

@@ -1,0 +1,38 @@
+//! `stackline keywords`: every keyword of stackline's own events, with its fields, as the catalogue has them.
+
+use crate::exit::{Error, Exit, Result};
+use crate::flags;
+use crate::output;
+use serde_json::{Value, json};
+use stackline_events::catalogue::{ENTRIES, Entry};
+
+/// Lists the keywords, or prints one.
+pub(crate) fn keywords(flags: &flags::Keywords) -> Result {
+    let chosen: Vec<&Entry> = match &flags.keyword {
+        None => ENTRIES.iter().collect(),
+        Some(name) => vec![find(name)?],
+    };
+    if flags.json {
+        let all: Vec<Value> = chosen.iter().map(|entry| value(entry)).collect();
+        output::json(&json!({ "keywords": all }), false)?;
+    } else {
+        output::print(&chosen.iter().map(|entry| line(entry)).collect::<String>())?;
+    }
+    Ok(Exit::Done)
+}
+
+fn find(name: &str) -> Result<&'static Entry> {
+    ENTRIES.iter().find(|entry| entry.keyword.eq_ignore_ascii_case(name)).ok_or_else(|| {
+        Error::input(format!("there is no keyword {name} in the catalogue"))
+            .hint("`stackline keywords` prints all of them; events with other keywords are kept and shown all the same")
+    })
+}
+
+fn value(entry: &Entry) -> Value {
+    json!({ "keyword": entry.keyword, "data": entry.data, "help": entry.help })
+}
+
+/// The keyword and what happened, and below it its fields.
+fn line(entry: &Entry) -> String {
+    format!("{:<16} {}\n{:<16} {}\n", entry.keyword, entry.help, "", entry.data.join("; "))
+}
