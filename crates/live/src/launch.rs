@@ -6,6 +6,7 @@
 use crate::control::{self, FromAgent, Hello, LONGEST_LINE, PROTOCOL, ToAgent};
 use crate::error::{Error, Result};
 use stackline_core::plan::{HostPlan, Via};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -58,7 +59,7 @@ impl Launcher {
                 let mut command = Command::new(&self.ssh);
                 // Asking for a password would wait for ever on a terminal that is not there.
                 command.args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=15", "--"]);
-                command.arg(destination).arg(&self.remote).arg("agent");
+                command.arg(for_ssh(destination).as_ref()).arg(&self.remote).arg("agent");
                 if let Some(directory) = &host.files {
                     command.arg("--files").arg(quoted(directory));
                 }
@@ -104,6 +105,16 @@ fn host_of(destination: &str) -> &str {
     match place.split_once(':') {
         Some((host, port)) if !port.contains(':') => host,
         _ => place,
+    }
+}
+
+/// The destination as ssh takes it, which knows a port in a URL only: `user@host:22` becomes `ssh://user@host:22`.
+fn for_ssh(destination: &str) -> Cow<'_, str> {
+    let port = destination.rsplit_once(':').filter(|(before, _)| !before.contains(':')).map(|(_, port)| port);
+    if port.is_some_and(|port| port.parse::<u16>().is_ok()) {
+        format!("ssh://{destination}").into()
+    } else {
+        destination.into()
     }
 }
 
@@ -308,6 +319,13 @@ impl Drop for Agent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_reaches_ssh_in_a_url() {
+        let given = ["u@a.b:2222", "a.b:22", "a.b", "ssh://u@a.b:22", "u@::1", "a.b:x"];
+        let right = ["ssh://u@a.b:2222", "ssh://a.b:22", "a.b", "ssh://u@a.b:22", "u@::1", "a.b:x"];
+        assert_eq!(given.map(for_ssh), right);
+    }
 
     #[test]
     fn a_host_is_found_in_every_form_of_destination() {

@@ -27,5 +27,5 @@ pub use directory::RunDirectory;
 pub use error::Error;
 pub use events::events_path;
 pub use files::{replace, replace_with};
-pub use run::{Run, names, runs_root};
+pub use run::{Run, directory_of, names, runs_root};
 pub use status::Status;

@@ -29,7 +29,8 @@ pub struct Run {
 
 impl Run {
     /// Reads a run directory: `results.parquet`, or the journal when the run was killed before that was written.
-    /// A name without a slash is also looked for under [`runs_root`].
+    /// A name without a slash is also looked for under [`runs_root`]: the directory's name, the name the run was given (of
+    /// several runs the newest), or `last` for the newest run of all.
     ///
     /// # Errors
     /// When there is no such directory, it is not one of a run, or a file in it is damaged.
@@ -94,7 +95,33 @@ fn with_events_under(root: &Path, path: &Path) -> Result<Run, Error> {
 /// Where a run of that name may lie.
 fn candidates(root: &Path, path: &Path) -> impl Iterator<Item = PathBuf> {
     let bare = path.components().count() == 1;
-    [Some(path.to_owned()), bare.then(|| root.join(path))].into_iter().flatten()
+    let given = path.to_str().filter(|_| bare).and_then(|name| newest(root, name));
+    [Some(path.to_owned()), bare.then(|| root.join(path)), given].into_iter().flatten()
+}
+
+/// The newest run that was given that name, or of all for `last`.
+fn newest(root: &Path, name: &str) -> Option<PathBuf> {
+    // The stamp and its hyphen, the name, and a number where the whole was taken.
+    let given = |directory: &str| {
+        let rest = directory.get(16..)?.strip_prefix(name)?;
+        Some(rest.is_empty() || rest.strip_prefix('-')?.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let mut found = names(root);
+    if !found.iter().any(|directory| given(directory) == Some(true)) && name == "last" {
+        // Runs that began in one second: by when their directories were made.
+        return found.into_iter().map(|name| root.join(name)).max_by_key(|path| {
+            let stamp = path.file_name().and_then(|name| name.to_str()?.get(..15)).map(ToOwned::to_owned);
+            (stamp, fs::metadata(path).and_then(|entry| entry.created()).ok())
+        });
+    }
+    found.retain(|directory| given(directory) == Some(true));
+    found.pop().map(|directory| root.join(directory))
+}
+
+/// The directory of a run that is named as [`Run::open`] says.
+#[must_use]
+pub fn directory_of(path: &Path) -> Option<PathBuf> {
+    find(&runs_root(), path).ok()
 }
 
 fn find(root: &Path, path: &Path) -> Result<PathBuf, Error> {
@@ -149,7 +176,7 @@ mod tests {
     use super::*;
     use crate::RunDirectory;
     use std::io::Write;
-    use std::time::UNIX_EPOCH;
+    use std::time::{Duration, UNIX_EPOCH};
 
     fn plan() -> Plan {
         Plan { seed: 42, hosts: Default::default(), networks: Vec::new(), measurements: Vec::new() }
@@ -245,6 +272,23 @@ mod tests {
         let run = open_under(root.path(), Path::new("19700101-000000-rr")).unwrap();
         assert_eq!((run.complete, run.reason.as_deref()), (false, Some("the responder went away")));
         assert!(run.records.is_empty());
+    }
+
+    #[test]
+    fn a_run_is_found_by_the_name_it_was_given_and_the_newest_by_last() {
+        let root = tempfile::tempdir().unwrap();
+        let make = |name: &str, second: u64| {
+            let started = UNIX_EPOCH + Duration::from_secs(second);
+            RunDirectory::create(root.path(), name, started).unwrap().path().to_owned()
+        };
+        let (old, base) = (make("base", 1), make("base", 7));
+        let newest = make("base-line", 9);
+        let found = |name: &str| find(root.path(), Path::new(name)).ok();
+        assert_eq!(found("base"), Some(base.clone()));
+        assert_eq!(found(old.file_name().unwrap().to_str().unwrap()), Some(old));
+        assert_eq!((found("last"), found("bas"), found("line")), (Some(newest), None, None));
+        let again = make("base", 7);
+        assert_eq!((found("base"), found("base-2")), (Some(again.clone()), Some(again)));
     }
 
     #[test]

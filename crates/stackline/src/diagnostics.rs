@@ -3,6 +3,7 @@
 use crate::flags::Text;
 use crate::output;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity};
+use serde_json::Value;
 use stackline_spec::{Diagnostic, Origin, Severity as How};
 use std::io::{IsTerminal, stderr};
 
@@ -14,6 +15,33 @@ pub(crate) fn print(diagnostics: &[Diagnostic], (name, text): (&str, &str), flag
     diagnostics.iter().any(|d| d.severity == How::Error)
 }
 
+/// All of them for a program, with lines and columns counted from 1.
+pub(crate) fn json(diagnostics: &[Diagnostic], (name, text): (&str, &str), flags: &Text) -> Value {
+    let each = diagnostics.iter().map(|diagnostic| {
+        let (name, text) = named(diagnostic.origin, (name, text), Some(flags));
+        let before = text.get(..diagnostic.span.start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        serde_json::json!({
+            "severity": if diagnostic.severity == How::Error { "error" } else { "warning" },
+            "message": diagnostic.message, "label": diagnostic.label, "hint": diagnostic.hint,
+            "source": name, "line": line, "column": column, "text": text.get(diagnostic.span.clone()),
+        })
+    });
+    serde_json::json!({ "ok": false, "diagnostics": each.collect::<Vec<_>>() })
+}
+
+/// What a diagnostic's place is in: its name and its text.
+fn named(origin: Origin, (name, text): (&str, &str), flags: Option<&Text>) -> (String, String) {
+    match origin {
+        Origin::File => (name.to_string(), text.to_string()),
+        Origin::Over => ("--over".to_string(), flags.and_then(|f| f.over.clone()).unwrap_or_default()),
+        Origin::Host(index) => {
+            ("--host".to_string(), flags.and_then(|f| f.hosts.get(index).cloned()).unwrap_or_default())
+        }
+    }
+}
+
 fn draw(diagnostic: &Diagnostic, (name, text): (&str, &str), flags: Option<&Text>) -> String {
     let mut drawn = MietteDiagnostic::new(diagnostic.message.clone())
         .with_severity(if diagnostic.severity == How::Error { Severity::Error } else { Severity::Warning })
@@ -21,13 +49,8 @@ fn draw(diagnostic: &Diagnostic, (name, text): (&str, &str), flags: Option<&Text
     if let Some(hint) = &diagnostic.hint {
         drawn = drawn.with_help(hint.clone());
     }
-    let source = match diagnostic.origin {
-        Origin::File => NamedSource::new(name, text.to_string()),
-        Origin::Over => NamedSource::new("--over", flags.and_then(|f| f.over.clone()).unwrap_or_default()),
-        Origin::Host(index) => {
-            NamedSource::new("--host", flags.and_then(|f| f.hosts.get(index).cloned()).unwrap_or_default())
-        }
-    };
+    let (name, text) = named(diagnostic.origin, (name, text), flags);
+    let source = NamedSource::new(name, text);
     let theme = if stderr().is_terminal() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme).with_width(100);
     let mut out = String::new();

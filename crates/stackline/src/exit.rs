@@ -61,11 +61,18 @@ pub(crate) fn shown(error: &Error) -> String {
 }
 
 impl Exit {
-    /// Shows the error, unless it was shown already, and gives its exit code.
-    pub(crate) fn from_error(error: Error) -> Self {
+    /// Shows the error, unless it was shown already, and gives its exit code. Who asked for JSON gets it in that form too,
+    /// where nothing else was printed.
+    pub(crate) fn from_error(error: Error, json: bool) -> Self {
+        let exit = Self::from(error.blame);
         if !error.message.is_empty() {
             output::say(&shown(&error));
+            if json && !output::has_printed() {
+                let Error { message, hint, .. } = error;
+                // What cannot be printed was said on stderr.
+                let _ = output::json(&serde_json::json!({ "ok": false, "error": message, "hint": hint }), true);
+            }
         }
-        error.blame.into()
+        exit
     }
 }

@@ -187,6 +187,13 @@ pub(crate) struct Export {
 }
 
 /// The specification, and what replaces parts of it.
+/// The number of a core.
+fn core(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| {
+        format!("`{text}` is not the number of a core; two cores are written with a comma, as in `--cpu 0,1`")
+    })
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct Text {
     /// The specification: a file, or - for standard input
@@ -208,7 +215,7 @@ pub(crate) struct Text {
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
     /// Core to pin both ends to, or two: of initiators and of responders
-    #[arg(long, value_name = "I[,R]", value_delimiter = ',', num_args = 1)]
+    #[arg(long, value_name = "I[,R]", value_delimiter = ',', num_args = 1, value_parser = core)]
     pub(crate) cpu: Vec<usize>,
     /// Print JSON on stdout
     #[arg(long)]

@@ -26,13 +26,15 @@ mod source;
 mod text;
 mod watch;
 
-use clap::Parser;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use exit::Exit;
 use flags::{Command, Flags};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let flags = Flags::parse();
+    let matches = Flags::command().get_matches();
+    let json = asks_for_json(&matches);
+    let flags = Flags::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let done = match flags.command {
         Command::Run(flags) => run::run(&flags),
         Command::Check(flags) => text::check(&flags),
@@ -56,5 +58,11 @@ fn main() -> ExitCode {
         Command::Emulate(flags) => net::emulate(&flags),
         Command::Measure(flags) => reproduce::measure(&flags),
     };
-    done.unwrap_or_else(Exit::from_error).into()
+    done.unwrap_or_else(|error| Exit::from_error(error, json)).into()
+}
+
+/// Whether the command, or the one below it, has `--json`.
+fn asks_for_json(matches: &ArgMatches) -> bool {
+    let here = matches.try_get_one::<bool>("json").ok().flatten().is_some_and(|json| *json);
+    here || matches.subcommand().is_some_and(|(_, below)| asks_for_json(below))
 }

@@ -3,9 +3,18 @@
 use stackline_core::error::{Error, Result};
 use std::fmt::Display;
 use std::io::{ErrorKind, Write, stderr, stdout};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether something went to stdout.
+static PRINTED: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn has_printed() -> bool {
+    PRINTED.load(Ordering::Relaxed)
+}
 
 /// Prints text that ends its own lines.
 pub(crate) fn print(text: &str) -> Result<()> {
+    PRINTED.store(true, Ordering::Relaxed);
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

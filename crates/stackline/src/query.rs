@@ -1,11 +1,13 @@
 //! `stackline query`: SQL over runs. The engine is a program of its own, `stackline-query`, because it takes many times as long
 //! to build as everything else; here it is only found and started.
 
-use crate::exit::{Error, Result};
-use crate::flags;
+use crate::exit::{Error, Exit, Result};
+use crate::{flags, output};
+use clap::CommandFactory as _;
+use stackline_runs::directory_of;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What the engine is called.
@@ -13,9 +15,20 @@ const PROGRAM: &str = "stackline-query";
 
 /// Becomes the engine.
 pub(crate) fn query(flags: &flags::Query) -> Result {
+    if flags.words.iter().all(|word| word == "--help" || word == "-h") {
+        let command = flags::Flags::command().find_subcommand("query").cloned();
+        let mut command = command.unwrap_or_default().disable_help_flag(true).bin_name("stackline query");
+        output::print(&command.render_long_help().to_string())?;
+        return Ok(Exit::Done);
+    }
+    // The engine takes directories; `last` and the names that runs were given are known here.
+    let words = flags
+        .words
+        .iter()
+        .map(|word| directory_of(Path::new(word)).map_or_else(|| word.clone(), |directory| directory.into_os_string()));
     let beside = std::env::current_exe().ok().map(|this| this.with_file_name(PROGRAM)).filter(|path| path.is_file());
     // It only returns when it could not be started.
-    let cause = Command::new(beside.unwrap_or_else(|| PathBuf::from(PROGRAM))).args(&flags.words).exec();
+    let cause = Command::new(beside.unwrap_or_else(|| PathBuf::from(PROGRAM))).args(words).exec();
     if cause.kind() == ErrorKind::NotFound {
         let what = format!("`{PROGRAM}` is neither beside this program nor in the PATH");
         return Err(Error::environment(what).hint(

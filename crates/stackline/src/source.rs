@@ -3,6 +3,7 @@
 use crate::diagnostics;
 use crate::exit::{Blame, Error, Result, already_shown};
 use crate::flags::Text;
+use crate::output;
 use stackline_core::catalogue::{Capabilities, StackTable};
 use stackline_core::plan::Plan;
 use stackline_spec::{Available, Checked, Context, Overrides};
@@ -43,7 +44,17 @@ impl Source {
         match read {
             Ok(n) if n as u64 == LONGEST => Err(Error::input(format!("{name} is longer than 16 MiB"))),
             Ok(_) => Ok(Self { name, text }),
-            Err(error) => Err(Error::input(format!("{name} cannot be read: {error}"))),
+            Err(error) => {
+                let unread = Error::input(format!("{name} cannot be read: {error}"));
+                // Nobody's file has a star or a semicolon in its name, and a specification begins with a number.
+                let text =
+                    name.contains(['*', ';']) || name.starts_with(|c: char| c.is_ascii_digit()) && name.contains(' ');
+                Err(if text {
+                    unread.hint(format!("to give the specification itself, write -e '{name}'"))
+                } else {
+                    unread
+                })
+            }
         }
     }
 
@@ -53,7 +64,10 @@ impl Source {
     }
 
     fn report(&self, checked: Checked, flags: &Text) -> Result<(Plan, Vec<String>)> {
-        diagnostics::print(&checked.diagnostics, self.named(), Some(flags));
+        let wrong = diagnostics::print(&checked.diagnostics, self.named(), Some(flags));
+        if wrong && flags.json {
+            output::json(&diagnostics::json(&checked.diagnostics, self.named(), flags), true)?;
+        }
         Ok((checked.plan.ok_or_else(|| already_shown(Blame::Input))?, checked.notes))
     }
 

@@ -82,6 +82,28 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
+fn who_asks_for_json_gets_mistakes_as_json_too() {
+    let place = Place::new();
+    let output = place.stackline(&["run", "--json", "-e", "10 rr 32*10;\n10 rr 32*10 over tpc"]);
+    let json: Value = serde_json::from_str(&output.out).unwrap();
+    assert_eq!(json["ok"], false);
+    let mistake = &json["diagnostics"][0];
+    assert_eq!([&mistake["line"], &mistake["column"]], [2, 18], "{mistake}");
+    assert_eq!([&mistake["text"], &mistake["hint"]], ["tpc", "did you mean `tcp`?"], "{mistake}");
+    let output = place.stackline(&["compare", "--json", "a", "b"]);
+    let json: Value = serde_json::from_str(&output.out).unwrap();
+    assert_eq!(json["error"], "there is no run at a");
+}
+
+#[test]
+fn a_specification_in_place_of_a_file_is_recognised() {
+    Place::new().stackline(&["run", "10 rr 32*100"]).fails(2, &["cannot be read"]).hints("-e '10 rr 32*100'");
+    let cores = Place::new().stackline(&["run", "--cpu", "0-1", "-e", "1 rr 1*1"]);
+    assert!(cores.err.contains("as in `--cpu 0,1`"), "{}", cores.err);
+    Place::new().stackline(&["query", "--help"]).succeeds();
+}
+
+#[test]
 fn two_kept_runs_are_compared() {
     let place = Place::new();
     for name in ["before", "after"] {
@@ -93,6 +115,7 @@ fn two_kept_runs_are_compared() {
     assert!(output.succeeds().out.contains("rr 32*500"), "{}", output.out);
     let json = place.stackline(&["compare", "--json", before, after]).json();
     assert!(json.to_string().contains("ratio"), "{json}");
+    place.stackline(&["compare", "before", "last"]).succeeds();
     let full = runs.iter().map(|run| run.to_str().unwrap()).collect::<Vec<_>>();
     place.stackline(&["compare", full[0], full[1]]).succeeds();
     place.stackline(&["compare", before, "nothing"]).fails(3, &["there is no run at nothing"]).hints("the newest run");
