@@ -27,8 +27,8 @@ pub struct Endpoint<W: World> {
     connects: Times,
     lateness: Times,
     marks: Vec<Times>,
-    /// When the present connection was requested.
-    connecting: Instant,
+    /// How long the present connection took to come about.
+    connecting: Duration,
     /// The last intended moment, and whether the next call counts from it.
     intended: Option<Instant>,
     paced: bool,
@@ -67,7 +67,7 @@ impl<W: World> Endpoint<W> {
             connects: if task.carries_data { world.times(64) } else { times(true) },
             lateness: times(task.does("Pace")),
             marks: Vec::new(),
-            connecting: Instant::default(),
+            connecting: Duration::default(),
             intended: None,
             paced: false,
             started: None,
@@ -279,10 +279,11 @@ impl<W: World> Endpoint<W> {
     // --- connections ---
 
     async fn connect(&mut self) -> Result<()> {
-        self.connecting = self.intended.filter(|_| self.paced).unwrap_or_else(|| self.world.now());
+        let from = self.intended.filter(|_| self.paced).unwrap_or_else(|| self.world.now());
         self.paced = false;
         self.world.emit(Step::Connect);
         self.connection = Some(self.world.connect().await?);
+        self.connecting = self.world.between(from, self.world.now());
         self.world.emit(Step::Connected);
         self.note_settings();
         Ok(())
@@ -314,10 +315,12 @@ impl<W: World> Endpoint<W> {
         self.note_connection();
         let Some(connection) = self.connection.take() else { return self.open().map(drop) };
         self.world.emit(Step::Disconnect);
+        let from = self.world.now();
         connection.disconnect().await?;
         self.world.emit(Step::Disconnected);
         if self.measuring() {
-            self.connects.record(self.world.between(self.connecting, self.world.now()));
+            // What lay between the two is no part of either.
+            self.connects.record(self.connecting + self.world.between(from, self.world.now()));
         }
         Ok(())
     }

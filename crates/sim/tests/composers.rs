@@ -141,3 +141,16 @@ fn a_run_that_does_not_end_is_given_up() {
     assert!(failure.message.starts_with("the run did not end within 1.00 s of virtual time: "), "{failure}");
     assert!(failure.message.contains("the initiator on a waits for data units"), "{failure}");
 }
+
+#[test]
+fn what_lies_between_connecting_and_disconnecting_is_no_part_of_either() {
+    let procedure = "procedure held(t) { initiator { StartMeasurement; repeat count { ConnectRequest; Delay(t); DisconnectRequest; } \
+        StopMeasurement; } responder { repeat count { AwaitConnectIndication; AwaitDisconnectIndication; } } }\n";
+    let held =
+        run(&format!("{procedure}{WAN}1 from a to b held 0*20 constant(1 s) over tcp across wan;")).records.remove(0);
+    let plain = run(&format!("{WAN}1 from a to b connect_disconnect 0*20 over tcp across wan;")).records.remove(0);
+    assert!(held.elapsed_ns > 20_000_000_000);
+    // The handshake alone, 20.096 ms; of connections one behind the other, a FIN may stand before the next SYN on the link.
+    assert_eq!((held.connects.n(), held.connects.sum), (20, 20 * 20_096_000));
+    assert!(plain.connects.sum - held.connects.sum < 1_000_000);
+}
