@@ -10,9 +10,11 @@ use crate::error::{self, Error, Result};
 use crate::placement;
 use crate::stacks::contract::{Connection, Connector, Listener, vanished};
 use crate::usage;
+use stackline_core::plan::Access;
 use stackline_core::program::Side;
 use stackline_core::record::Transport;
 use stackline_core::time::Instant;
+use stackline_core::units;
 use stackline_endpoint::{Bulk, Endpoint, Facts, Observation, Processor, Service, Step, World};
 use stackline_events::unit::{self, Direction};
 use stackline_events::{Value, event};
@@ -61,16 +63,29 @@ pub fn run(
     limit_timer: Option<Arc<LimitTimer>>,
 ) -> Result<Observation> {
     let way = if work.side == Side::Initiator { Direction::There } else { Direction::Back };
+    let cancel = Arc::clone(&buffers.flags);
+    let buffers = Rc::new(RefCell::new(buffers));
     let world = Live {
         role,
-        cancel: Arc::clone(&buffers.flags),
-        buffers: Rc::new(RefCell::new(buffers)),
+        cancel,
+        buffers: Rc::clone(&buffers),
         barrier,
         limit_timer,
         spins: task.stack.word("receive") == Some("spin"),
         stream: task.flow.map(|first| unit::stream(first + replica, way)),
     };
-    ready(Endpoint::new(work, world).run(replica))
+    let mut observation = ready(Endpoint::new(work, world).run(replica))?;
+    let sent = observation.record.sent_bytes;
+    if let (Access::File(name), Some((_, length, _))) = (&task.source, buffers.borrow_mut().source.file())
+        && sent > length
+    {
+        let (whole, sent) = (units::size(length), units::size(sent));
+        observation
+            .record
+            .notes
+            .push(format!("FILE {name} holds {whole} and was sent again from its beginning: {sent} in all"));
+    }
+    Ok(observation)
 }
 
 /// What a future that never waits yields.

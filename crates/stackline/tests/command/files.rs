@@ -46,6 +46,14 @@ fn files_arrive_byte_for_byte() {
 }
 
 #[test]
+fn a_file_that_was_sent_more_than_once_has_a_note() {
+    let place = place();
+    let note = "FILE in holds 100 kB and was sent again from its beginning: 101 kB in all";
+    assert!(run(&place, "1 bulk_put 1000*101 < file in").succeeds().out.contains(note));
+    assert!(!run(&place, "1 bulk_put 1000*100 < file in").succeeds().out.contains("sent again"));
+}
+
+#[test]
 fn one_end_may_be_memory() {
     let place = place();
     run(&place, "1 bulk_get 1000*200 < file in").succeeds();
