@@ -54,6 +54,18 @@ pub struct Label {
     pub stack: String,
 }
 
+impl MetricComparison {
+    /// By what share the second is worse, where that is claimed: slower, or dearer. 0.05 is 5 %.
+    #[must_use]
+    pub fn worse_by(&self) -> Option<f64> {
+        match self.verdict {
+            Verdict::Slower if self.metric.more_is_faster() => Some(1.0 - self.ratio),
+            Verdict::Slower | Verdict::More => Some(self.ratio - 1.0),
+            _ => None,
+        }
+    }
+}
+
 impl Label {
     fn of(summary: &Summary) -> Self {
         Self { text: summary.text.clone(), part: summary.part.clone(), stack: summary.stack.clone() }
@@ -116,6 +128,16 @@ pub fn compare(a: &[Summary], b: &[Summary]) -> Vec<Comparison> {
     }
     out.extend(left.into_iter().map(|b| alone(None, Some(b))));
     out
+}
+
+/// Compares the stacks within one set of summaries: of measurements that differ in nothing but the stack, each with the first.
+#[must_use]
+pub fn compare_stacks(summaries: &[Summary]) -> Vec<Comparison> {
+    let apart = |s: &Summary| (s.text.replacen(&format!("over {}", s.stack), "", 1), s.part_index, s.variables.clone());
+    let measured: Vec<&Summary> = summaries.iter().filter(|s| !s.background).collect();
+    let first = |s: &Summary| measured.iter().copied().find(|other| apart(other) == apart(s));
+    let others = measured.iter().filter_map(|s| Some((first(s)?, *s))).filter(|(first, s)| first.stack != s.stack);
+    others.map(|(first, s)| pair(first, s, Pairing::Position)).collect()
 }
 
 /// Takes the first with the same label out of `from`.
@@ -228,6 +250,17 @@ mod tests {
         // By hand: sqrt(0.01^2/3 + 0.01^2/3) = 0.008165, 4 degrees of freedom, t = 2.776.
         let (low, high) = c.ci95.unwrap();
         assert!((low - 2.0 * (-0.022_67_f64).exp()).abs() < 1e-4 && (high - 2.0 * 0.022_67_f64.exp()).abs() < 1e-4);
+    }
+
+    #[test]
+    fn how_much_worse_is_said_only_where_it_is_claimed() {
+        let (slow, fast) = ([10.0, 10.1, 9.9], [20.0, 20.2, 19.8]);
+        let worse = |metric, a: &[f64], b: &[f64]| judged(metric, a, b).worse_by();
+        assert!((worse(Metric::Throughput, &fast, &slow).unwrap() - 0.5).abs() < 1e-9);
+        assert!((worse(Metric::Response, &slow, &fast).unwrap() - 1.0).abs() < 1e-9);
+        assert_eq!(worse(Metric::Throughput, &slow, &fast), None);
+        assert_eq!(worse(Metric::Throughput, &fast, &fast), None);
+        assert_eq!(worse(Metric::Throughput, &[20.0], &[10.0]), None);
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub mod summary;
 #[cfg(test)]
 mod testing;
 
-pub use compare::{Comparison, Label, MetricComparison, Pairing, Verdict, compare};
+pub use compare::{Comparison, Label, MetricComparison, Pairing, Verdict, compare, compare_stacks};
 pub use interval::{half_width_share, interval_reached};
 pub use statistics::Statistics;
 pub use summarise::summarise;

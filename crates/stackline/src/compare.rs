@@ -1,33 +1,57 @@
-//! `stackline compare`: two kept runs, ratio by ratio.
+//! `stackline compare`: two kept runs, or the stacks of one, ratio by ratio.
 
-use crate::exit::{Exit, Result};
+use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
-use stackline_analyze::Summary;
+use stackline_analyze::{MetricComparison, Summary};
 use stackline_runs::Run;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Compares the second with the first.
+/// Compares the second with the first, or the stacks of one.
 pub(crate) fn compare(flags: &flags::Compare) -> Result {
-    let (before, after) = (Run::open(&flags.before)?, Run::open(&flags.after)?);
-    for run in [&before, &after] {
-        if !run.complete {
-            let reason = run.reason.as_deref().unwrap_or("it was killed");
-            let path = run.path.display();
-            output::say(&format_args!("warning: {path} is incomplete ({reason}); what it holds is compared"));
-        }
+    let before = read(&flags.before)?;
+    let comparisons = match &flags.after {
+        Some(after) => stackline_analyze::compare(&before, &read(after)?),
+        None => stackline_analyze::compare_stacks(&before),
+    };
+    if comparisons.iter().all(|comparison| comparison.metrics.is_empty()) {
+        let hint = match &flags.after {
+            Some(_) => {
+                "`stackline compare A B` compares measurements of the same text, or of the same application type"
+            }
+            None => "several stacks are written `over tcp, unix`; two runs are compared with `stackline compare A B`",
+        };
+        return Err(Error::input("there is nothing to compare").hint(hint));
     }
-    let [a, b] = [&before, &after].map(|run| stackline_analyze::summarise(&run.plan, &run.records));
-    overload(&before.path, &a);
-    overload(&after.path, &b);
-    let comparisons = stackline_analyze::compare(&a, &b);
     if flags.json {
         output::json(&stackline_report::comparison_json(&comparisons), false)?;
     } else {
         output::print(&stackline_report::comparison(&comparisons))?;
     }
-    Ok(Exit::Done)
+    let Some(limit) = flags.fail_above else { return Ok(Exit::Done) };
+    let worse = comparisons.iter().flat_map(|comparison| &comparison.metrics).filter_map(MetricComparison::worse_by);
+    let worst = worse.fold(0.0, f64::max);
+    if worst <= limit {
+        return Ok(Exit::Done);
+    }
+    output::say(&format_args!("worse by {:.1} %, more than {:.1} %", worst * 100.0, limit * 100.0));
+    Ok(Exit::Worse)
+}
+
+/// The summaries of a run, with warnings of what one has to know of it.
+fn read(path: &Path) -> Result<Vec<Summary>> {
+    let run = Run::open(path)?;
+    if !run.complete {
+        let reason = run.reason.as_deref().unwrap_or("it was killed");
+        output::say(&format_args!(
+            "warning: {} is incomplete ({reason}); what it holds is compared",
+            run.path.display()
+        ));
+    }
+    let summaries = stackline_analyze::summarise(&run.plan, &run.records);
+    overload(&run.path, &summaries);
+    Ok(summaries)
 }
 
 /// Warns of measurements in which the machine could not keep up with the network it emulated.

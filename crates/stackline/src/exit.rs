@@ -16,6 +16,8 @@ pub(crate) enum Exit {
     Input,
     /// 3: this machine or network cannot do it.
     Environment,
+    /// 4: worse than `compare --fail-above` permits.
+    Worse,
     /// 130: interrupted (Ctrl-C or SIGTERM).
     Interrupted,
     /// That of the program that was run on a host.
@@ -29,6 +31,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Input => 2,
             Exit::Environment => 3,
+            Exit::Worse => 4,
             Exit::Interrupted => 130,
             Exit::Program(code) => code,
         })

@@ -187,6 +187,13 @@ pub(crate) struct Export {
 }
 
 /// The specification, and what replaces parts of it.
+/// A share written as a percentage.
+fn percent(text: &str) -> Result<f64, String> {
+    let number =
+        text.trim_end_matches('%').trim().parse::<f64>().ok().filter(|share| share.is_finite() && *share >= 0.0);
+    number.map(|share| share / 100.0).ok_or_else(|| format!("`{text}` is not a percentage such as 5%"))
+}
+
 /// The number of a core.
 fn core(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| {
@@ -302,10 +309,13 @@ pub(crate) struct Keywords {
 
 #[derive(Args, Debug)]
 pub(crate) struct Compare {
-    /// The run that is compared with: a directory, or its name under the runs directory
+    /// The run that is compared with: a directory, its name, the name it was given, or `last`
     pub(crate) before: PathBuf,
-    /// The other run
-    pub(crate) after: PathBuf,
+    /// The other run; without it the stacks of the first are compared, each with the first that is written
+    pub(crate) after: Option<PathBuf>,
+    /// End with exit code 4 when something is worse by more than this, such as 5%
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) fail_above: Option<f64>,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -116,9 +116,30 @@ fn two_kept_runs_are_compared() {
     let json = place.stackline(&["compare", "--json", before, after]).json();
     assert!(json.to_string().contains("ratio"), "{json}");
     place.stackline(&["compare", "before", "last"]).succeeds();
+    place.stackline(&["compare", "last"]).fails(2, &["nothing to compare"]).hints("over tcp, unix");
     let full = runs.iter().map(|run| run.to_str().unwrap()).collect::<Vec<_>>();
     place.stackline(&["compare", full[0], full[1]]).succeeds();
     place.stackline(&["compare", before, "nothing"]).fails(3, &["there is no run at nothing"]).hints("the newest run");
+}
+
+#[test]
+fn a_comparison_fails_where_it_is_told_to() {
+    let place = Place::new();
+    let network = |rate: &str| format!("network n {{ host a, b; link a - b {rate} 1 ms; }} ");
+    let run = |name: &str, rate: &str, over: &str| {
+        let text = format!("{}2 from a to b bulk_put 1000*100 over {over} across n in simulated", network(rate));
+        place.stackline(&["run", "--name", name, "-e", &text]).succeeds();
+    };
+    run("fast", "10 Mbit/s", "udp");
+    run("slow", "5 Mbit/s", "udp");
+    let code = |arguments: &[&str]| place.stackline(&[&["compare"], arguments].concat()).status.code();
+    assert_eq!(code(&["fast", "slow", "--fail-above", "5%"]), Some(4));
+    assert_eq!(code(&["fast", "slow", "--fail-above", "60%"]), Some(0));
+    assert_eq!(code(&["slow", "fast", "--fail-above", "5"]), Some(0));
+    run("both", "10 Mbit/s", "udp, tcp, quic");
+    let stacks = place.stackline(&["compare", "both"]);
+    let out = &stacks.succeeds().out;
+    assert_eq!(["over tcp", "over quic", "A: ", "B: "].map(|word| out.matches(word).count()), [1, 1, 2, 2], "{out}");
 }
 
 #[test]
