@@ -141,6 +141,10 @@ fn missing(root: &Path, path: &Path) -> Error {
 fn plan(run: &Path) -> Result<Plan, Error> {
     let path = run.join(files::PLAN);
     let text = optional(&path)?.ok_or_else(|| {
+        if run.join(files::EVENTS).is_dir() {
+            let message = format!("the run at {} has events and no measurements", run.display());
+            return Error::new(message, "`stackline lifelines`, `report` and `query` read events");
+        }
         let message = format!("the run at {} was ended before its plan was kept", run.display());
         Error::new(message, "nothing was measured in it; run the specification again")
     })?;

@@ -129,6 +129,8 @@ impl Report {
     /// In the order of the text, the command line's first.
     pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|d| (core::cmp::Reverse(d.origin), d.span.start, d.span.end));
+        // What is said of one place for several switches alike is said once.
+        self.list.dedup_by(|next, first| next == first);
         if self.more > 0
             && let Some(last) = self.list.last_mut()
         {

@@ -1,6 +1,6 @@
 //! `stackline diagnose`: what limits a kept run, with its evidence and what to try.
 
-use crate::exit::{Exit, Result};
+use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::loaded::Loaded;
 use crate::output;
@@ -14,6 +14,12 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     if !run.complete {
         let reason = run.reason.as_deref().unwrap_or("it was killed");
         output::say(&format_args!("warning: the run is incomplete ({reason}); what it holds is diagnosed"));
+    }
+    if run.plan.measurements.is_empty() {
+        let path = run.path.display();
+        let hint =
+            "`stackline lifelines` and `stackline report` show its events; findings are about runs of `stackline run`";
+        return Err(Error::input(format!("{path} has no measurement to diagnose")).hint(hint));
     }
     if loaded.events.is_empty() {
         let path = run.path.display();

@@ -129,6 +129,9 @@ fn fill(run: &Path, logs: &[Given<'_>], started: SystemTime) -> Result<(Index, T
         import.hosts = came.filter(|(_, count)| *count > 0).collect();
         imports.push(import);
     }
+    if imports.iter().all(|import| import.events == 0) {
+        return Err(without_events(logs));
+    }
     let taken = intake.finish()?;
     for (host, settled) in &taken.settled {
         settled.record_in(index.hosts.entry(host.clone()).or_default());
@@ -142,6 +145,35 @@ fn fill(run: &Path, logs: &[Given<'_>], started: SystemTime) -> Result<(Index, T
     index.imports.extend(imports.iter().cloned());
     write_index(run, &index)?;
     Ok((index, taken, imports))
+}
+
+/// That there was no event in any of the logs; a form that is known and not read is named.
+fn without_events(logs: &[Given<'_>]) -> Error {
+    let names: Vec<&str> = logs.iter().map(|log| &log.name[..]).collect();
+    let known = logs.iter().find_map(|log| {
+        let mut first = Vec::new();
+        let file = log.file.as_ref().and_then(|file| File::open(file).ok())?;
+        file.take(LOOKED_AT as u64).read_to_end(&mut first).ok()?;
+        foreign(&String::from_utf8_lossy(&first))
+    });
+    let hint = known.unwrap_or("docs/EVENTS.md has the forms that are read, `--as` chooses one");
+    Error::input(format!("there is no event in {}", names.join(", "))).hint(hint)
+}
+
+/// What to do with a form of other programs that is not read.
+fn foreign(text: &str) -> Option<&'static str> {
+    let has = |words: &[&str]| words.iter().all(|word| text.contains(word));
+    if has(&["\"traceID\"", "\"spans\""]) {
+        Some(
+            "this is Jaeger's own JSON, which is not read; OTLP is, as the OpenTelemetry collector's file exporter writes it",
+        )
+    } else if has(&["DATE=", "HOST=", "NL.EVNT="]) {
+        Some("this is NetLogger's ULM form, which is not read; lines `KEYWORD; host; seconds; nanoseconds; data` are")
+    } else if has(&["ts=", "event="]) {
+        Some("this is NetLogger's BP form, which is not read; lines `KEYWORD; host; seconds; nanoseconds; data` are")
+    } else {
+        None
+    }
 }
 
 fn read(

@@ -45,8 +45,7 @@ impl Parser<'_, '_> {
                 Ok(())
             }
             _ => {
-                let switch = self.switch()?;
-                network.switches.push(switch);
+                network.switches.extend(self.switches()?);
                 Ok(())
             }
         }
@@ -149,12 +148,21 @@ impl Parser<'_, '_> {
         Ok(ClockItem { kind, negative, value, span: start.to(self.last_span()) })
     }
 
-    fn switch(&mut self) -> Parsed<SwitchItem> {
-        let name = self.name("expected the name of a switch")?;
+    /// One or several that are alike.
+    fn switches(&mut self) -> Parsed<Vec<SwitchItem>> {
+        const NAME: &str = "expected the name of a switch";
+        let name = self.name(NAME)?;
+        let mut others = Vec::new();
+        while self.accept(Kind::Comma) {
+            others.push(self.name(NAME)?);
+        }
         let mut switch =
             SwitchItem { name, buffer: None, per_port: false, cells: None, early_packet_discard: None, queue: None };
         self.properties(&mut |parser| parser.switch_statement(&mut switch))?;
-        Ok(switch)
+        let others = others.into_iter().map(|name| SwitchItem { name, ..switch.clone() });
+        let mut switches: Vec<SwitchItem> = others.collect();
+        switches.insert(0, switch);
+        Ok(switches)
     }
 
     fn switch_statement(&mut self, switch: &mut SwitchItem) -> Parsed<()> {

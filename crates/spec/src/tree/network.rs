@@ -58,7 +58,7 @@ pub(crate) enum ClockKind {
     Drift,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SwitchItem {
     pub(crate) name: Word,
     pub(crate) buffer: Option<Value>,
@@ -109,7 +109,7 @@ pub(crate) struct JitterItem {
     pub(crate) reordering: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct QueueItem {
     pub(crate) limit: Option<QueueLimit>,
     pub(crate) discipline: Option<DisciplineItem>,
@@ -117,20 +117,20 @@ pub(crate) struct QueueItem {
     pub(crate) span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum QueueLimit {
     Bytes(Value),
     Packets(Value),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DisciplineItem {
     pub(crate) name: Word,
     pub(crate) settings: Vec<SettingItem>,
 }
 
 /// `target = 5 ms`
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SettingItem {
     pub(crate) name: Word,
     pub(crate) value: Value,

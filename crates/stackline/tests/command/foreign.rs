@@ -176,3 +176,30 @@ print('traces=%d' % len({span.trace_id for span in spans}))
     assert_eq!(read["spans"], read["json"]);
     assert!(read["traces"].parse::<u32>().unwrap() >= 4, "{read:?}");
 }
+
+#[test]
+fn a_log_without_events_leaves_no_run_and_known_forms_are_named() {
+    let place = Place::new();
+    let logs = [
+        ("jaeger.json", r#"{"data":[{"traceID":"a","spans":[]}]}"#, "Jaeger"),
+        ("ulm.log", "DATE=19960101 HOST=h PROG=p NL.EVNT=X\n", "ULM"),
+        ("bp.log", "ts=2006-01-01T00:00:00Z event=x level=Info\n", "BP"),
+        ("empty.log", "", "EVENTS.md"),
+    ];
+    for (name, text, word) in logs {
+        place.write(name, text);
+        let import = place.stackline(&["import", name]);
+        assert_eq!(import.status.code(), Some(2), "{}", import.err);
+        import.hints(word);
+    }
+    assert!(place.runs().is_empty());
+}
+
+#[test]
+fn a_run_of_events_alone_says_what_it_lacks() {
+    let place = Place::new();
+    place.write("a.log", "A; h; 1; 0; 1\n");
+    place.stackline(&["import", "a.log"]).succeeds();
+    place.stackline(&["diagnose", "last"]).fails(2, &["no measurement to diagnose"]).hints("lifelines");
+    place.stackline(&["compare", "last", "last"]).fails(3, &["has events and no measurements"]).hints("lifelines");
+}
