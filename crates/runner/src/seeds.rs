@@ -35,7 +35,7 @@ pub fn make_runs_of_seeds(
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) && !interrupted.load(Ordering::Relaxed) {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed > last || sender.send((seed, one_seed(plan, seed))).is_err() {
+                    if seed > last || sender.send((seed, one_seed(plan, seed, interrupted))).is_err() {
                         return;
                     }
                 }
@@ -69,12 +69,12 @@ fn in_order(
     Ok(())
 }
 
-fn one_seed(plan: &Plan, seed: u64) -> Yield {
+fn one_seed(plan: &Plan, seed: u64, interrupted: &AtomicBool) -> Yield {
     let mut schedule = Schedule::new(plan, seed);
     let mut all = Vec::new();
     while let Some(scheduled) = schedule.next(|_| true) {
         let network = network_of(plan, &scheduled)?;
-        let (outcome, ()) = stackline_sim::carry_out(&scene(network, &scheduled), ())?;
+        let (outcome, ()) = stackline_sim::carry_out(&scene(network, &scheduled, interrupted), ())?;
         let output = output(network, outcome);
         schedule.took(output.took);
         all.push(output.records);

@@ -36,8 +36,7 @@ impl<'p> Worlds<'p> {
         let wants = |world| context.plan.measurements.iter().any(|measurement| measurement.world == world);
         let live = wants(World::Live).then(|| Live::open(context)).transpose()?;
         let emulated = wants(World::Emulated).then(|| Emulated::open(context)).transpose()?;
-        let simulated = wants(World::Simulated);
-        let simulated = simulated.then(|| Simulated::new(context.plan, context.traces.clone(), context.twice));
+        let simulated = wants(World::Simulated).then(|| Simulated::new(context));
         let tracer = context.traces.trace.then(|| Tracer::new(&context.traces.directory));
         let tracer = tracer.transpose()?;
         Ok(Self { plan: context.plan, tracer, live, emulated, simulated })

@@ -195,6 +195,7 @@ fn simulate(case: &Case, stack: &str) -> Result<Turn, String> {
         warmup: false,
         seed: Seed::root(1),
         limits: Limits::default(),
+        interrupted: None,
     };
     let (before, start) = (cpu_seconds(UsageWho::RUSAGE_SELF), Instant::now());
     let mut runs = 0.0;

@@ -100,7 +100,7 @@ fn dumbbell(stack: &str, rate: &str, flows: u64) -> (Network, Measurement) {
 fn run(network: &Network, measurement: &Measurement) -> (Outcome, f64) {
     let (seed, limits) = (Seed::root(1), Limits::default());
     let before = cpu_seconds();
-    let scene = Scene { network, measurement, index: 0, run: 0, warmup: false, seed, limits };
+    let scene = Scene { network, measurement, index: 0, run: 0, warmup: false, seed, limits, interrupted: None };
     let (outcome, ()) = carry_out(&scene, ()).unwrap_or_else(|failure| panic!("{failure}"));
     (outcome, cpu_seconds() - before)
 }

@@ -21,6 +21,7 @@ use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::{Observation, Task};
 use stackline_net::{Delivery, Network, Node, Packet, Path, Tap};
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::task::{self, Poll, Waker};
 
 /// Loads run this long before the measured parts start their clocks.
@@ -175,6 +176,11 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     }
 
     fn not_for_ever(&self, at: Instant) -> Result<()> {
+        // Looked at now and then: a thousand events take about a millisecond.
+        let looks = (self.events + self.steps).is_multiple_of(1024);
+        if looks && self.scene.interrupted.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return Err(Error::new(Blame::Interrupted, "interrupted"));
+        }
         if self.steps > self.scene.limits.steps_an_instant {
             return Err(Error::measurement(format!("time stands still at {at} s"))
                 .hint("an endpoint sends without end, and no link, buffer or pace slows it down: give a link a rate"));

@@ -44,6 +44,7 @@ use stackline_core::random::Seed;
 use stackline_core::record::RunRecord;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Counters, Tap};
+use std::sync::atomic::AtomicBool;
 
 /// What the simulated world can do: a host is a clock, an interface and its stacks; it has no processor and no files.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -72,6 +73,8 @@ pub struct Scene<'p> {
     pub seed: Seed,
     /// Where it is given up.
     pub limits: Limits,
+    /// Set from outside to end it early, as interrupted.
+    pub interrupted: Option<&'p AtomicBool>,
 }
 
 /// Where a run is given up.

@@ -1,7 +1,7 @@
 //! The simulated world: virtual time, exact and repeatable.
 
 use super::clocks;
-use crate::backend::{Backend, RunOutput};
+use crate::backend::{Backend, RunContext, RunOutput};
 use crate::recording::{Traces, spooled, unkept};
 use crate::tap::{Stamp, Streams};
 use crate::tracing::{Traced, Tracing};
@@ -15,6 +15,7 @@ use stackline_core::time::{Duration, Instant};
 use stackline_events::EventLogs;
 use stackline_net::{Counters, Node};
 use stackline_sim::{Limits, Outcome, Scene, Trace};
+use std::sync::atomic::AtomicBool;
 
 /// Ports without drops that a record keeps.
 pub(super) const BUSIEST: usize = 8;
@@ -22,6 +23,7 @@ pub(super) const BUSIEST: usize = 8;
 /// Simulated runs of a plan.
 pub(crate) struct Simulated<'p> {
     plan: &'p Plan,
+    interrupted: &'p AtomicBool,
     traces: Traces,
     /// Every run is made twice and has to go the same way.
     twice: bool,
@@ -32,8 +34,9 @@ pub(crate) struct Simulated<'p> {
 }
 
 impl<'p> Simulated<'p> {
-    pub(crate) const fn new(plan: &'p Plan, traces: Traces, twice: bool) -> Self {
-        Self { plan, traces, twice, events: 0, digest: 0, runs: 0 }
+    pub(crate) fn new(context: &RunContext<'p>) -> Self {
+        let RunContext { plan, interrupted, twice, .. } = context;
+        Self { plan, interrupted, traces: context.traces.clone(), twice: *twice, events: 0, digest: 0, runs: 0 }
     }
 
     /// What all runs came to: how many, and their digest.
@@ -65,7 +68,7 @@ impl<'p> Simulated<'p> {
 impl Backend for Simulated<'_> {
     fn make(&mut self, scheduled: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
         let network = network_of(self.plan, scheduled)?;
-        let scene = scene(network, scheduled);
+        let scene = scene(network, scheduled, self.interrupted);
         let outcome = match self.traces.of(network, scheduled, tracing.as_deref())? {
             Some(recording) => {
                 let (stamp, streams) = tracing
@@ -156,8 +159,21 @@ pub(crate) fn network_of<'p>(plan: &'p Plan, scheduled: &ScheduledRun<'_>) -> Re
     plan.networks.iter().find(|network| network.name == name).ok_or_else(missing)
 }
 
-pub(crate) const fn scene<'s>(network: &'s Network, scheduled: &ScheduledRun<'s>) -> Scene<'s> {
+pub(crate) const fn scene<'s>(
+    network: &'s Network,
+    scheduled: &ScheduledRun<'s>,
+    interrupted: &'s AtomicBool,
+) -> Scene<'s> {
     let (measurement, index, run) = (scheduled.measurement, scheduled.index, scheduled.run);
     let limits = Limits { virtual_time: Duration(86_400_000_000_000), steps_an_instant: 4_000_000 };
-    Scene { network, measurement, index, run, warmup: !scheduled.counted, seed: scheduled.seed, limits }
+    Scene {
+        network,
+        measurement,
+        index,
+        run,
+        warmup: !scheduled.counted,
+        seed: scheduled.seed,
+        limits,
+        interrupted: Some(interrupted),
+    }
 }

@@ -42,7 +42,7 @@ pub(crate) fn runs_within(text: &str, limits: Limits) -> Result<Vec<Outcome>, Er
     (0..measurement.runs)
         .map(|run| {
             let seed = seed.index(u64::from(run));
-            let scene = Scene { network, measurement, index: 0, run, warmup: false, seed, limits };
+            let scene = Scene { network, measurement, index: 0, run, warmup: false, seed, limits, interrupted: None };
             carry_out(&scene, ()).map(|(outcome, ())| outcome)
         })
         .collect()

@@ -52,6 +52,25 @@ fn an_interruption() {
 }
 
 #[test]
+fn an_interruption_of_a_simulated_run() {
+    let network = "network n { host a, b; link a - b 1 Gbit/s 1 ms; }";
+    let text = |stack: &str| {
+        format!(
+            "{network} 1 from a to b rr 32*10 across n in simulated; 1 from a to b bulk_put 1 KiB 100 GB over {stack} across n in simulated"
+        )
+    };
+    for (stack, signal) in [("tcp", Signal::SIGINT), ("udp", Signal::SIGTERM), ("quic", Signal::SIGHUP)] {
+        let place = Place::new();
+        let started = place.running(&text(stack));
+        started.has_kept(1).process().signal(signal);
+        let output = started.finish();
+        output.fails(130, &["interrupted"]);
+        assert!(output.out.contains("INCOMPLETE"), "{}", output.out);
+        assert_eq!(place.kept().incomplete("interrupted").journal(), 1);
+    }
+}
+
+#[test]
 fn an_interruption_within_a_long_run() {
     let waits = "procedure idle { initiator { ConnectRequest; StartMeasurement; Delay(constant(1000)); StopMeasurement; \
                  DisconnectRequest; } responder { AwaitConnectIndication; AwaitDisconnectIndication; } } 1 idle 1*1";
