@@ -1,9 +1,12 @@
 //! The names in a run directory, and writing a file whole or not at all.
 
 use crate::Error;
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::Path;
+use std::ffi::OsString;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::Builder;
 
 /// The specification as it was given.
 pub(crate) const SPECIFICATION: &str = "specification.stackline";
@@ -24,26 +27,49 @@ pub(crate) const FINDINGS: &str = "findings.json";
 /// The directory of events.
 pub(crate) const EVENTS: &str = "events";
 
-/// Writes `path` through a temporary file beside it and a rename: a reader sees the old file, or all of the new one.
+/// Writes a file through a temporary one beside it and a rename: a reader sees the old file, or all of the new one. Links are
+/// followed, and a file that is there keeps its permissions. What is no plain file (a pipe, a device) is written in place.
 ///
 /// # Errors
 /// When it cannot be written, or `write` fails; the old file is there then.
 pub fn replace<T, E: From<Error>>(path: &Path, write: impl FnOnce(&mut File) -> Result<T, E>) -> Result<T, E> {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".tmp");
-    let temporary = path.with_file_name(name);
-    let failed = |cause: std::io::Error| Error::writing(path, &cause);
-    let done = File::create(&temporary).map_err(|cause| failed(cause).into()).and_then(|mut file| {
-        let written = write(&mut file)?;
-        file.sync_all().map_err(failed)?;
-        fs::rename(&temporary, path).map_err(failed)?;
-        Ok(written)
-    });
-    if done.is_err() {
-        // On a full disk every byte counts.
-        let _ = fs::remove_file(&temporary);
+    let failed = |cause: io::Error| E::from(Error::writing(path, &cause));
+    let target = followed(path).map_err(failed)?;
+    let there = fs::metadata(&target).ok();
+    if target.starts_with("/proc") || there.as_ref().is_some_and(|there| !there.is_file()) {
+        let mut file = File::options().write(true).open(&target).map_err(failed)?;
+        return write(&mut file);
     }
-    done
+    let mut name = OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let permissions = there.map_or_else(|| Permissions::from_mode(0o666), |there| there.permissions());
+    // Gone by itself when something fails: on a full disk every byte counts.
+    let made = Builder::new().prefix(&name).suffix(".tmp").permissions(permissions.clone()).tempfile_in(directory);
+    let mut temporary = made.map_err(failed)?;
+    let written = write(temporary.as_file_mut())?;
+    if target.exists() {
+        // What the mask took away.
+        temporary.as_file().set_permissions(permissions).map_err(failed)?;
+    }
+    temporary.as_file().sync_all().map_err(failed)?;
+    temporary.persist(&target).map_err(|cause| failed(cause.error))?;
+    Ok(written)
+}
+
+/// Where a path leads in the end, also where nothing is there yet. What lies below `/proc`, where `/dev/stdout` leads, stands for
+/// itself: it is somebody's open file.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        if !fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink()) || path.starts_with("/proc") {
+            return Ok(path);
+        }
+        let to = fs::read_link(&path)?;
+        path = path.parent().map_or_else(|| to.clone(), |parent| parent.join(&to));
+    }
+    Err(io::Error::from(io::ErrorKind::InvalidInput))
 }
 
 /// The same with bytes at hand.
@@ -63,4 +89,81 @@ pub(crate) fn settle(path: &Path) -> Result<(), Error> {
 /// Reads a whole text.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(|cause| Error::reading(path, &cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::fs::symlink;
+    use std::thread;
+
+    fn entries(directory: &Path) -> usize {
+        fs::read_dir(directory).unwrap().count()
+    }
+
+    #[test]
+    fn a_link_is_followed_and_permissions_are_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let [file, link, dangling, new] = ["file", "link", "dangling", "new"].map(|name| place.path().join(name));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        symlink("file", &link).unwrap();
+        symlink(&new, &dangling).unwrap();
+        replace_with(&link, b"x").unwrap();
+        replace_with(&dangling, b"y").unwrap();
+        assert!(
+            fs::symlink_metadata(&link).unwrap().is_symlink() && fs::symlink_metadata(&dangling).unwrap().is_symlink()
+        );
+        assert_eq!((fs::read(&file).unwrap(), fs::read(&new).unwrap()), (b"x".to_vec(), b"y".to_vec()));
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(entries(place.path()), 4);
+        let round = place.path().join("round");
+        symlink("round", &round).unwrap();
+        replace_with(&round, b"z").unwrap_err();
+    }
+
+    #[test]
+    fn a_link_that_lies_where_a_temporary_file_might_is_not_written_through() {
+        let place = tempfile::tempdir().unwrap();
+        let (file, other) = (place.path().join("f"), place.path().join("other"));
+        fs::write(&other, "precious").unwrap();
+        symlink(&other, place.path().join("f.tmp")).unwrap();
+        replace_with(&file, b"x").unwrap();
+        assert_eq!((fs::read(&file).unwrap(), fs::read(&other).unwrap()), (b"x".to_vec(), b"precious".to_vec()));
+    }
+
+    #[test]
+    fn pipes_and_devices_are_written_in_place() {
+        let place = tempfile::tempdir().unwrap();
+        let pipe = place.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let reader = thread::spawn({
+            let pipe = pipe.clone();
+            move || {
+                let mut text = String::new();
+                File::open(pipe).unwrap().read_to_string(&mut text).map(|_| text).unwrap()
+            }
+        });
+        replace_with(&pipe, b"through").unwrap();
+        assert_eq!(reader.join().unwrap(), "through");
+        replace_with(Path::new("/dev/null"), b"gone").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file() && !fs::metadata(&pipe).unwrap().is_file());
+        replace_with(place.path(), b"x").unwrap_err();
+    }
+
+    #[test]
+    fn several_writers_leave_one_whole_file() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("f");
+        thread::scope(|scope| {
+            for letter in b'a'..b'g' {
+                let file = &file;
+                scope.spawn(move || (0..20).for_each(|_| replace_with(file, &[letter; 10_000]).unwrap()));
+            }
+        });
+        let bytes = fs::read(&file).unwrap();
+        assert!(bytes.len() == 10_000 && bytes.iter().all(|byte| *byte == bytes[0]));
+        assert_eq!(entries(place.path()), 1);
+    }
 }
