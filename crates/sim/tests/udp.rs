@@ -49,6 +49,15 @@ fn an_answer_that_does_not_come_is_a_loss() {
 }
 
 #[test]
+fn a_duplicated_call_is_one_call() {
+    for size in [1, 100] {
+        let outcome = over("duplicate 100%", &format!("rr {size}*300 over udp"));
+        let record = &outcome.records[0];
+        assert_eq!((record.initiator.lost, record.calls.n()), (Some(0), 300), "{size}");
+    }
+}
+
+#[test]
 fn a_sender_waits_for_its_interface() {
     // 1000 units of 1028 bytes at 10 Mbit/s, however small the buffer.
     for buffer in ["2 KiB", "208 KiB"] {

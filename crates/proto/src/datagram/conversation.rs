@@ -8,6 +8,9 @@ use super::sequence::Sequence;
 use super::{COUNT_BITS, COUNT_MASK, FAREWELL, FIRST_REPEAT, LAST_REPEAT, Losses, NUMBER, NUMBERS, PATIENCE};
 use stackline_core::time::{Duration, Instant};
 
+/// As many calls may be lost in a row before the next is taken for a stranger's.
+const MOST_CALLS_LOST: u64 = 1 << 16;
+
 /// Control that is repeated until it is answered.
 #[derive(Debug)]
 struct Request {
@@ -62,6 +65,8 @@ pub struct Conversation {
     head: [u8; NUMBER],
     head_bytes: usize,
     calling: bool,
+    /// The number of the last call or answer that arrived.
+    last_call: u64,
     lost_calls: u64,
     /// Bulk transfers begun, also the peer's; ENDs of earlier ones say nothing.
     transfer: u64,
@@ -173,7 +178,7 @@ impl Conversation {
             Control::Hello => {
                 self.greeted = true;
                 (self.started, self.ended, self.closed, self.peer_sent, self.transfer) = (false, false, false, None, 0);
-                (self.ahead, self.received_bytes, self.sequence) = (0, 0, Sequence::new());
+                (self.ahead, self.received_bytes, self.sequence, self.last_call) = (0, 0, Sequence::new(), 0);
             }
             // The number distinguishes a new transfer from a repeated START of the present one.
             Control::Start if value > self.transfer => {
@@ -202,10 +207,7 @@ impl Conversation {
     #[inline]
     pub fn handle_unit(&mut self, head: &[u8], bytes: u64) -> Unit {
         if self.calling {
-            self.head_bytes = head.len().min(NUMBER);
-            self.head[..self.head_bytes].copy_from_slice(&head[..self.head_bytes]);
-            self.ahead += 1;
-            return Unit::Call;
+            return self.handle_call(&head[..head.len().min(NUMBER)]);
         }
         let unit = match head.first_chunk::<NUMBER>() {
             Some(number) => Unit::Numbered(u64::from_le_bytes(*number) % NUMBERS),
@@ -219,6 +221,24 @@ impl Conversation {
         self.ahead += 1;
         self.received_bytes += bytes;
         unit
+    }
+
+    /// A call or an answer that begins with these bytes of its number. Calls come one after the other, so one that is not a little
+    /// ahead of the last is a copy of it, or nobody's of this conversation.
+    #[inline]
+    fn handle_call(&mut self, head: &[u8]) -> Unit {
+        let mut number = [0; NUMBER];
+        number[..head.len()].copy_from_slice(head);
+        let (arrived, shown) = (u64::from_le_bytes(number), 8 * head.len() as u32);
+        // Of a short one only the low bits are there; at least half of their values are behind the last.
+        let mask = u64::MAX.checked_shr(u64::BITS - shown).unwrap_or(0);
+        let ahead = (arrived.wrapping_sub(self.last_call) % NUMBERS) & mask;
+        if ahead == 0 || ahead > MOST_CALLS_LOST.min(mask / 2) {
+            return Unit::Repeated;
+        }
+        (self.last_call, self.head, self.head_bytes) = (arrived, number, head.len());
+        self.ahead += 1;
+        Unit::Call
     }
 
     /// Whether so many data units have arrived, or no more of them come.
@@ -515,8 +535,32 @@ mod tests {
         assert!(end.take_answer(second, NUMBER) && !end.take_answer(second, NUMBER));
         assert_eq!((end.losses().map(|losses| losses.lost), end.received_bytes()), (Some(1), None));
         // Of a short one as many bytes as there are.
-        end.handle_unit(&[2, 0, 0], 3);
-        assert!(end.head_bytes() == 3 && end.take_answer(second, 3));
+        let third = end.call();
+        end.handle_unit(&[3, 0, 0], 3);
+        assert!(end.head_bytes() == 3 && end.take_answer(third, 3));
+    }
+
+    #[test]
+    fn a_call_counts_once_and_a_strangers_never() {
+        let mut end = Conversation::new();
+        end.await_call();
+        let arrive =
+            |end: &mut Conversation, number: u64, bytes: usize| end.handle_unit(&number.to_le_bytes()[..bytes], 9);
+        for (number, kind) in
+            [(1, Unit::Call), (1, Unit::Repeated), (3, Unit::Call), (2, Unit::Repeated), (1 << 50, Unit::Repeated)]
+        {
+            assert_eq!(arrive(&mut end, number, NUMBER), kind, "{number}");
+        }
+        assert_eq!((end.take_units(9), u64::from_le_bytes(*end.head())), (2, 3));
+        // Numbers go round; of a call of one byte soon.
+        let mut end = Conversation::new();
+        end.await_call();
+        for number in 1..1000 {
+            assert_eq!(arrive(&mut end, number, 1), Unit::Call, "{number}");
+            assert_eq!(arrive(&mut end, number, 1), Unit::Repeated, "{number}");
+        }
+        end.last_call = NUMBERS - 1;
+        assert_eq!(arrive(&mut end, 0, NUMBER), Unit::Call);
     }
 
     /// Sends control over a network that takes a moment and loses what `lost` says, each way. Whether it was answered.
