@@ -1,11 +1,12 @@
 //! Mistakes of a specification as a person reads them: the line, the place underlined, what was expected, a hint.
 
 use crate::flags::Text;
-use crate::output;
+use crate::output::{self, steers};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity};
 use serde_json::Value;
 use stackline_spec::{Diagnostic, Origin, Severity as How};
 use std::io::{IsTerminal, stderr};
+use std::ops::Range;
 
 /// Prints all of them to stderr, for a text and its name; true when one of them is an error.
 pub(crate) fn print(diagnostics: &[Diagnostic], (name, text): (&str, &str), flags: Option<&Text>) -> bool {
@@ -42,14 +43,49 @@ fn named(origin: Origin, (name, text): (&str, &str), flags: Option<&Text>) -> (S
     }
 }
 
+/// What is shown around a mistake.
+struct Excerpt {
+    name: String,
+    text: String,
+    span: Range<usize>,
+}
+
+/// Longest line that is shown whole, and how many bytes around a mistake else.
+const LONGEST_LINE: usize = 400;
+const AROUND: usize = 60;
+
+/// The text, of whose lines none is too long to be shown; else what of its line lies around the mistake, and the place in the name.
+fn excerpt(name: &str, text: &str, span: Range<usize>) -> Excerpt {
+    // Of one byte as what it stands for, so that places stay.
+    let shown = |text: &str| -> String {
+        let one = |c: char| if steers(c) { "?".repeat(c.len_utf8()) } else { c.to_string() };
+        if text.contains(steers) { text.chars().map(one).collect() } else { text.to_owned() }
+    };
+    if text.get(span.clone()).is_none() {
+        return Excerpt { name: name.to_owned(), text: shown(text), span: 0..0 };
+    }
+    let begins = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
+    let ends = text[span.start..].find('\n').map_or(text.len(), |at| span.start + at);
+    if ends - begins <= LONGEST_LINE {
+        return Excerpt { name: name.to_owned(), text: shown(text), span };
+    }
+    let from = text.floor_char_boundary(span.start.saturating_sub(AROUND).max(begins));
+    let last = span.end.min(span.start + AROUND).min(ends);
+    let to = text.ceil_char_boundary((last + AROUND).min(ends));
+    let (line, column) = (text[..begins].matches('\n').count() + 1, text[begins..span.start].chars().count() + 1);
+    let span = span.start - from..last.max(span.start) - from;
+    Excerpt { name: format!("{name}, line {line}, column {column}"), text: shown(&text[from..to]), span }
+}
+
 fn draw(diagnostic: &Diagnostic, (name, text): (&str, &str), flags: Option<&Text>) -> String {
+    let (name, text) = named(diagnostic.origin, (name, text), flags);
+    let Excerpt { name, text, span } = excerpt(&name, &text, diagnostic.span.clone());
     let mut drawn = MietteDiagnostic::new(diagnostic.message.clone())
         .with_severity(if diagnostic.severity == How::Error { Severity::Error } else { Severity::Warning })
-        .with_label(LabeledSpan::at(diagnostic.span.clone(), diagnostic.label.clone()));
+        .with_label(LabeledSpan::at(span, diagnostic.label.clone()));
     if let Some(hint) = &diagnostic.hint {
         drawn = drawn.with_help(hint.clone());
     }
-    let (name, text) = named(diagnostic.origin, (name, text), flags);
     let source = NamedSource::new(name, text);
     let theme = if stderr().is_terminal() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme).with_width(100);
@@ -59,4 +95,24 @@ fn draw(diagnostic: &Diagnostic, (name, text): (&str, &str), flags: Option<&Text
         out.clone_from(&diagnostic.message);
     }
     out.replacen("help:", "hint:", 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_line_what_lies_around_the_mistake_is_shown() {
+        let text = format!("short\n{}wrong{}\n", "ü".repeat(100_000), "x".repeat(100_000));
+        let at = text.find("wrong").unwrap();
+        let Excerpt { name, text, span } = excerpt("a", &text, at..at + 5);
+        assert_eq!((&text[span], &name[..]), ("wrong", "a, line 2, column 100001"));
+        assert!(text.len() < 200 && !text.contains('\n'), "{text}");
+    }
+
+    #[test]
+    fn escapes_do_not_reach_the_terminal_and_move_no_place() {
+        let Excerpt { text, span, .. } = excerpt("a", "1 \u{1b}[2J\u{9b} rr", 9..11);
+        assert_eq!((&text[..], &text[span]), ("1 ?[2J?? rr", "rr"));
+    }
 }

@@ -247,3 +247,15 @@ fn nobody_listens_to_what_is_wrong() {
         assert_eq!(status.unwrap().code(), Some(2), "{text}");
     }
 }
+
+#[test]
+fn a_mistake_far_to_the_right_in_a_line_is_shown() {
+    let place = Place::new();
+    place.write("long", "1 rr 32*1;".repeat(10_001));
+    place.write("deep", format!("procedure p {{ initiator {{ {}", "repeat count { ".repeat(20_000)));
+    for name in ["long", "deep"] {
+        let output = place.stackline(&["check", name]);
+        assert_eq!(output.status.code(), Some(2), "{}", output.err);
+        assert!(output.err.lines().all(|line| line.len() < 2000), "{}", output.err);
+    }
+}
