@@ -7,12 +7,17 @@ use stackline_core::schedule::ScheduledRun;
 use stackline_runs::RunDirectory;
 use std::path::Path;
 
+/// Up to so many runs the interval is looked at after each, later as often while the number of runs doubles, half at least.
+const LOOKS: usize = 256;
+
 /// Who shows how far the runs are.
 pub trait Progress {
     /// A run is about to begin.
     fn begin(&mut self, scheduled: &ScheduledRun<'_>);
     /// A run that counts is done.
     fn advance(&mut self);
+    /// Something went wrong that does not end the runs.
+    fn warn(&mut self, words: &str);
     /// All runs are made, or will not be.
     fn finish(&mut self);
 }
@@ -45,7 +50,7 @@ impl<'p> RunWriter<'p> {
         let worlds: Map<String, Value> = worlds.into_iter().map(|(world, known)| (world.to_string(), known)).collect();
         let environment = json!({"stackline": env!("CARGO_PKG_VERSION"), "worlds": worlds});
         if let Err(error) = self.directory.write_environment(&environment) {
-            self.trouble.get_or_insert(error);
+            self.unkept(error);
         }
     }
 
@@ -64,14 +69,20 @@ impl<'p> RunWriter<'p> {
         self.directory.path()
     }
 
-    /// Closes the run directory and gives all records.
-    ///
-    /// # Errors
-    /// The first thing that could not be kept.
-    pub fn finish(mut self, complete: bool, reason: Option<&str>) -> Result<Vec<RunRecord>, stackline_runs::Error> {
+    /// Closes the run directory: all records, and the first thing that could not be kept.
+    pub fn finish(mut self, complete: bool, reason: Option<&str>) -> (Vec<RunRecord>, Option<stackline_runs::Error>) {
         self.progress.finish();
-        self.directory.finish(&self.records, complete, reason)?;
-        self.trouble.map_or(Ok(self.records), Err)
+        let reason = reason.or(self.trouble.as_ref().map(|error| &error.message[..]));
+        let closed = self.directory.finish(&self.records, complete && self.trouble.is_none(), reason);
+        (self.records, self.trouble.or(closed.err()))
+    }
+
+    /// Something could not be kept: said at once, since the runs go on.
+    fn unkept(&mut self, error: stackline_runs::Error) {
+        if self.trouble.is_none() {
+            self.progress.warn(&format!("{error}; the runs go on, their figures are shown at the end"));
+            self.trouble = Some(error);
+        }
     }
 
     /// A run is about to begin.
@@ -83,7 +94,7 @@ impl<'p> RunWriter<'p> {
     pub(crate) fn done(&mut self, records: &[RunRecord]) {
         for record in records {
             if let Err(error) = self.directory.append(record) {
-                self.trouble.get_or_insert(error);
+                self.unkept(error);
             }
         }
         self.records.extend_from_slice(records);
@@ -96,7 +107,11 @@ impl<'p> RunWriter<'p> {
     pub(crate) fn enough(&self, measurement: usize) -> bool {
         self.plan.measurements.get(measurement).is_none_or(|plan| {
             let others = self.records.iter().rposition(|record| record.measurement != measurement);
-            stackline_analyze::interval_reached(plan, &self.records[others.map_or(0, |last| last + 1)..])
+            let records = &self.records[others.map_or(0, |last| last + 1)..];
+            // Of many runs not after each: the sum of all looks stays linear in the number of runs.
+            let runs = records.len() / plan.parts.len().max(1);
+            let looks = runs <= LOOKS || runs.is_multiple_of(runs.next_power_of_two() / LOOKS);
+            looks && stackline_analyze::interval_reached(plan, records)
         })
     }
 }

@@ -80,7 +80,12 @@ impl RunDirectory {
         let path = self.path.join(files::JOURNAL);
         let mut line = serde_json::to_string(record).map_err(|cause| Error::writing(&path, &cause))?;
         line.push('\n');
-        self.journal.write_all(line.as_bytes()).map_err(|cause| Error::writing(&path, &cause))
+        let length = self.journal.metadata().map(|there| there.len());
+        self.journal.write_all(line.as_bytes()).map_err(|cause| {
+            // Half a line would spoil the next one.
+            let _ = length.and_then(|length| self.journal.set_len(length));
+            Error::writing(&path, &cause)
+        })
     }
 
     /// Writes `results.parquet`, then records in `status.json` whether the run is complete and why not. A record that
@@ -98,12 +103,13 @@ impl RunDirectory {
         } else {
             records
         };
-        results::write(&self.path.join(files::RESULTS), self.plan.as_ref(), records)?;
-        self.status.complete = complete && refused.is_none();
-        self.status.reason = reason.map(str::to_owned).or_else(|| refused.as_ref().map(|error| error.message.clone()));
+        let unwritten = results::write(&self.path.join(files::RESULTS), self.plan.as_ref(), records).err();
+        let fault = unwritten.or(refused);
+        self.status.complete = complete && fault.is_none();
+        self.status.reason = reason.map(str::to_owned).or_else(|| fault.as_ref().map(|error| error.message.clone()));
         self.status.records = Some(records.len() as u64);
-        self.status.write(&self.path)?;
-        refused.map_or(Ok(()), Err)
+        let status = self.status.write(&self.path);
+        fault.map_or(status, Err)
     }
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Error> {

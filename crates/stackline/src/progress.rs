@@ -1,5 +1,6 @@
 //! How far a command's runs are, as a bar on a terminal; elsewhere nothing.
 
+use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stackline_core::plan::Plan;
 use stackline_core::schedule::ScheduledRun;
@@ -30,6 +31,10 @@ impl Progress for Bar {
 
     fn advance(&mut self) {
         self.0.inc(1);
+    }
+
+    fn warn(&mut self, words: &str) {
+        self.0.suspend(|| output::say(&format_args!("warning: {words}")));
     }
 
     fn finish(&mut self) {

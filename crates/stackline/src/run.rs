@@ -30,20 +30,23 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     let path = writer.path().display().to_string();
     let (failed, known) = carry_out(flags, &plan, &mut writer);
     let reason = failed.as_ref().map(|fault| fault.message.clone());
-    let records = writer.finish(failed.is_none(), reason.as_deref())?;
+    let (records, unkept) = writer.finish(failed.is_none(), reason.as_deref());
+    let reason = reason.or(unkept.as_ref().map(|error| error.message.clone()));
     let header = Header {
         stackline: env!("CARGO_PKG_VERSION").into(),
         run: path,
         seed: plan.seed,
         world: plan.measurements.first().map_or(World::Live, |measurement| measurement.world),
         wake_up: known.wake_up,
-        complete: failed.is_none(),
+        complete: failed.is_none() && unkept.is_none(),
         reason,
     };
     notes.extend(known.notes);
     notes.extend(diagnosed(flags, &plan, &header.run));
-    show(flags, &plan, &records, &header, notes)?;
-    failed.map_or(Ok(Exit::Done), Err)
+    let incomplete =
+        if failed.is_some() { "only the runs above were done" } else { "not all of the runs above could be kept" };
+    show(flags, &plan, &records, (&header, incomplete), notes)?;
+    failed.or(unkept.map(Error::from)).map_or(Ok(Exit::Done), Err)
 }
 
 /// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is reported.
@@ -145,7 +148,13 @@ fn context<'p>(
     })
 }
 
-fn show(flags: &flags::Run, plan: &Plan, records: &[RunRecord], header: &Header, known: Vec<String>) -> Result<()> {
+fn show(
+    flags: &flags::Run,
+    plan: &Plan,
+    records: &[RunRecord],
+    (header, incomplete): (&Header, &str),
+    known: Vec<String>,
+) -> Result<()> {
     let mut summaries = stackline_analyze::summarise(plan, records);
     // What was not begun is no result.
     summaries.retain(|summary| header.complete || summary.runs > 0);
@@ -155,7 +164,7 @@ fn show(flags: &flags::Run, plan: &Plan, records: &[RunRecord], header: &Header,
     let mut notes: Vec<String> = header.wake_up.and_then(wake_up_note).into_iter().collect();
     notes.extend(known);
     if !header.complete {
-        notes.push("INCOMPLETE: only the runs above were done".into());
+        notes.push(format!("INCOMPLETE: {incomplete}"));
     }
     notes.push(format!("kept in {}", header.run));
     let options = TableOptions { colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(), notes };

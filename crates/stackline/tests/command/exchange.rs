@@ -174,6 +174,27 @@ fn where_there_is_no_room_nothing_is_half_written() {
     assert_eq!(place.runs().len(), 1, "a run that holds nothing is none");
 }
 
+#[test]
+fn results_that_cannot_be_kept_are_shown() {
+    let place = Place::new();
+    let script = "trap '' XFSZ; ulimit -f 60; exec \"$0\" run -e '100 rr 32*50; 100 bulk_put 1000*50'";
+    let mut shell = Command::new("bash");
+    shell.args(["-c", script, crate::support::program()]).current_dir(place.path("."));
+    shell.env("STACKLINE_RUNS", place.path("runs"));
+    let output = place.finish(&mut shell);
+    assert_eq!(output.status.code(), Some(3), "{}", output.err);
+    assert!(output.err.starts_with("warning: ") && output.err.contains("runs.jsonl"), "{}", output.err);
+    assert_eq!(output.err.matches("warning: ").count(), 1, "{}", output.err);
+    for words in ["rr 32*50", "bulk_put 1000*50", "INCOMPLETE: not all of the runs above could be kept"] {
+        assert!(output.out.contains(words), "{}", output.out);
+    }
+    // What was kept before that is whole.
+    let kept = place.kept();
+    let status: serde_json::Value = serde_json::from_slice(&fs::read(kept.0.join("status.json")).unwrap()).unwrap();
+    assert!(status["complete"] == false && status["reason"].to_string().contains("runs.jsonl"), "{status}");
+    assert!((1..200).contains(&kept.journal()));
+}
+
 /// An import that may make no file longer than 512 kB, as a full disk would have it.
 fn limited(place: &Place, more: &str) -> Command {
     let script = format!("trap '' XFSZ; ulimit -f 500; exec {} import long.log {more}", crate::support::program());
