@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 /// Largest packet of a link that says nothing else, in bytes (Ethernet's).
 pub const DEFAULT_MTU: u64 = 1500;
+/// Links that a packet may cross, as its time to live has it in Linux (RFC 1700); more is a loop.
+pub const MOST_HOPS: u8 = 64;
 
 /// One `network NAME { ... }`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

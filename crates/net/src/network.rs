@@ -26,13 +26,12 @@ use crate::tap::{Counters, NetworkEvent, Place, Port, Reason, Tap};
 use crate::topology::Topology;
 use alloc::string::String;
 use alloc::vec::Vec;
+use stackline_core::network::MOST_HOPS;
 use stackline_core::time::{Duration, Instant};
 
 /// A train that takes longer than this on a link is cut into shorter ones, so that a reaction to the first of them (an
 /// acknowledgement) does not wait for the last.
 pub const GRANULE: Duration = Duration(1_000_000);
-/// Nodes that a packet may pass; more is a loop.
-const MOST_HOPS: u8 = 64;
 
 /// Why the machine has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -386,7 +386,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             let name =
                 |node: Node| self.scene.network.hosts.get(node.0 as usize).map_or("?", |host| host.name.as_str());
             Error::input(format!("no path leads from {} to {}", name(from), name(to)))
-                .hint("links that are `one_way` need others for the way back")
+                .hint("links with `->` need others for the way back")
         })
     }
 

@@ -302,3 +302,18 @@ fn twenty_thousand_hosts() {
     let lost = mistake(&format!("network w {{ {apart}\n{hosts} }} 1 from h0 to h{last} rr 1*1 across w in simulated"));
     assert!(lost.starts_with("error: no path leads from `h1` to `h0`"), "{lost}");
 }
+
+#[test]
+fn a_path_has_as_many_links_as_a_packet_can_cross() {
+    let chain = |switches: usize| {
+        let names: Vec<String> = (0..switches).map(|n| format!("s{n}")).collect();
+        let nodes: Vec<&str> = ["a"].into_iter().chain(names.iter().map(String::as_str)).chain(["b"]).collect();
+        let links: String =
+            nodes.windows(2).map(|ends| format!("link {} - {} 1 Gbit/s 1 ms; ", ends[0], ends[1])).collect();
+        let names = names.join(", ");
+        format!("network n {{ host a, b; switch {names}; {links} }} 1 from a to b rr 1*1 across n in simulated;")
+    };
+    assert!(checked(&chain(63)).plan.is_some());
+    let mistakes = checked(&chain(64)).diagnostics;
+    assert!(mistakes.iter().any(|m| m.message.contains("65 links") && m.hint.is_some()), "{mistakes:?}");
+}

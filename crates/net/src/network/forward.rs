@@ -1,9 +1,10 @@
 //! One hop of a packet: from a node to the queue before its next link, cut as little as possible.
 
-use super::{Event, Flight, GRANULE, MOST_HOPS, Network};
+use super::{Event, Flight, GRANULE, Network};
 use crate::direction::Span;
 use crate::packet::{Node, Payload};
 use crate::tap::{NetworkEvent, Place, Port, Reason, Tap};
+use stackline_core::network::MOST_HOPS;
 use stackline_core::time::{Duration, Instant};
 
 impl<P: Payload, T: Tap<P>> Network<P, T> {

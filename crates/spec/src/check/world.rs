@@ -11,7 +11,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::catalogue::{Capabilities, StackTable};
-use stackline_core::network::{DEFAULT_MTU, Link, Network};
+use stackline_core::network::{DEFAULT_MTU, Link, MOST_HOPS, Network};
 use stackline_core::plan::{Access, Composer, Measurement, Part};
 use stackline_core::program::{Call, Side};
 use stackline_core::routes;
@@ -156,6 +156,13 @@ impl Case<'_> {
             return Some(error(message).hint("leave `carrier` out, or run it in the live world"));
         }
         let (from, to) = (part.part.from.as_ref()?, part.part.to.as_ref()?);
+        if let Some((from, to, links)) =
+            [(from, to), (to, from)].into_iter().find_map(|(from, to)| too_far(network, from, to))
+        {
+            let message =
+                format!("the path from {from} to {to} has {links} links, and a packet crosses at most {MOST_HOPS}");
+            return Some(error(message).hint("its time to live ends there, as in Linux; leave switches out"));
+        }
         let mtu = path_mtu(network, from, to)?.min(path_mtu(network, to, from)?);
         let needed = (table.least_mtu)(stack);
         if needed <= mtu {
@@ -178,6 +185,16 @@ fn uses_files(part: &Part) -> bool {
     [&part.source, &part.destination].into_iter().any(|access| *access != Access::Memory)
         || touches(Side::Initiator)
         || touches(Side::Responder)
+}
+
+/// How many links lie between two hosts where a packet cannot cross them all.
+fn too_far<'n>(network: &Network, from: &'n str, to: &'n str) -> Option<(&'n str, &'n str, usize)> {
+    let most = usize::from(MOST_HOPS);
+    if network.links.len() <= most {
+        return None;
+    }
+    let links = routes::shortest(network, from, to)?.len();
+    (links > most).then_some((from, to, links))
 }
 
 /// Bytes of the network layer that the largest packet from one host to another has; `None` where no path leads.
