@@ -65,7 +65,8 @@ pub struct Conversation {
     head: [u8; NUMBER],
     head_bytes: usize,
     calling: bool,
-    /// The number of the last call or answer that arrived.
+    /// Whether a call is awaited and no data unit, and the number of the last call that arrived.
+    awaiting_call: bool,
     last_call: u64,
     lost_calls: u64,
     /// Bulk transfers begun, also the peer's; ENDs of earlier ones say nothing.
@@ -223,8 +224,8 @@ impl Conversation {
         unit
     }
 
-    /// A call or an answer that begins with these bytes of its number. Calls come one after the other, so one that is not a little
-    /// ahead of the last is a copy of it, or nobody's of this conversation.
+    /// A call or an answer, or a data unit between calls, that begins with these bytes of its number. Calls come one after the other, so
+    /// one that is not a little ahead of the last is a copy of it, or nobody's of this conversation.
     #[inline]
     fn handle_call(&mut self, head: &[u8]) -> Unit {
         let mut number = [0; NUMBER];
@@ -233,10 +234,13 @@ impl Conversation {
         // Of a short one only the low bits are there; at least half of their values are behind the last.
         let mask = u64::MAX.checked_shr(u64::BITS - shown).unwrap_or(0);
         let ahead = (arrived.wrapping_sub(self.last_call) % NUMBERS) & mask;
-        if ahead == 0 || ahead > MOST_CALLS_LOST.min(mask / 2) {
-            return Unit::Repeated;
+        if self.awaiting_call {
+            if ahead == 0 || ahead > MOST_CALLS_LOST.min(mask / 2) {
+                return Unit::Repeated;
+            }
+            self.last_call = arrived;
         }
-        (self.last_call, self.head, self.head_bytes) = (arrived, number, head.len());
+        (self.head, self.head_bytes) = (number, head.len());
         self.ahead += 1;
         Unit::Call
     }
@@ -286,10 +290,16 @@ impl Conversation {
         self.next_number
     }
 
-    /// What arrives from now on are calls.
+    /// What arrives from now on are calls, until data units are awaited again.
     #[inline]
     pub const fn await_call(&mut self) {
-        self.calling = true;
+        (self.calling, self.awaiting_call) = (true, true);
+    }
+
+    /// What arrives from now on are data units, of a conversation that may consist of calls too.
+    #[inline]
+    pub const fn await_units(&mut self) {
+        self.awaiting_call = false;
     }
 
     /// Takes what has arrived. Whether its first `bytes` bytes are those of the number.
@@ -561,6 +571,9 @@ mod tests {
         }
         end.last_call = NUMBERS - 1;
         assert_eq!(arrive(&mut end, 0, NUMBER), Unit::Call);
+        // Data units between calls go on from the number of the call.
+        end.await_units();
+        assert_eq!([0, 1, 1].map(|number| arrive(&mut end, number, NUMBER)), [Unit::Call; 3]);
     }
 
     /// Sends control over a network that takes a moment and loses what `lost` says, each way. Whether it was answered.

@@ -397,6 +397,7 @@ impl Connection for Datagrams {
     }
 
     fn receive(&mut self, _: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+        self.conversation.await_units();
         while !self.conversation.has_units(times) {
             self.take(buffers)?;
         }

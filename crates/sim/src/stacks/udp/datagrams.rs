@@ -211,6 +211,7 @@ impl Service for Datagrams {
     }
 
     async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        self.conversation.await_units();
         self.receive_units(bytes, times, Coming::Unit).await
     }
 
