@@ -8,6 +8,7 @@ mod support;
 mod blasts;
 mod composers;
 mod death;
+mod documents;
 mod duckdb;
 mod emulated;
 mod exchange;
