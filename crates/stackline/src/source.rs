@@ -8,7 +8,7 @@ use stackline_core::catalogue::{Capabilities, StackTable};
 use stackline_core::plan::Plan;
 use stackline_spec::{Available, Checked, Context, Overrides};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Longest specification that is read.
 const LONGEST: u64 = 16 << 20;
@@ -18,13 +18,15 @@ const LONGEST: u64 = 16 << 20;
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) text: String,
+    /// Where it lies, when it is a file.
+    directory: Option<PathBuf>,
 }
 
 impl Source {
     /// Reads what the flags name.
     pub(crate) fn of(flags: &Text) -> Result<Self> {
         match (&flags.expression, &flags.spec) {
-            (Some(text), _) => Ok(Self { name: "expression".into(), text: text.clone() }),
+            (Some(text), _) => Ok(Self { name: "expression".into(), text: text.clone(), directory: None }),
             (None, Some(path)) => Self::read(path),
             (None, None) => {
                 Err(Error::input("there is no specification").hint("name a file, or give the text with -e"))
@@ -43,7 +45,7 @@ impl Source {
         };
         match read {
             Ok(n) if n as u64 == LONGEST => Err(Error::input(format!("{name} is longer than 16 MiB"))),
-            Ok(_) => Ok(Self { name, text }),
+            Ok(_) => Ok(Self { name, text, directory: path.parent().map(Path::to_owned) }),
             Err(error) => {
                 let unread = Error::input(format!("{name} cannot be read: {error}"));
                 // Nobody's file has a star or a semicolon in its name, and a specification begins with a number.
@@ -90,6 +92,12 @@ impl Source {
         })
     }
 
+    /// Where a file that it names lies: beside it, else in the working directory.
+    fn beside(&self, name: &str) -> PathBuf {
+        let beside = self.directory.as_ref().map(|directory| directory.join(name));
+        beside.filter(|path| path.exists()).unwrap_or_else(|| name.into())
+    }
+
     /// Its name and its text.
     pub(crate) fn named(&self) -> (&str, &str) {
         (&self.name, &self.text)
@@ -97,7 +105,8 @@ impl Source {
 
     fn checked(&self, overrides: &Overrides) -> Checked {
         let worlds = worlds();
-        let context = Context { worlds: &available(&worlds), read_file: &read_named };
+        let read_file = |name: &str| read_named(&self.beside(name));
+        let context = Context { worlds: &available(&worlds), read_file: &read_file };
         stackline_spec::check(&self.text, &context, overrides)
     }
 }
@@ -117,7 +126,7 @@ pub(crate) fn available(worlds: &[(Capabilities, Vec<StackTable>)]) -> Vec<Avail
 }
 
 /// Reads a file that a specification names: a regular one of bounded size, since a device or a pipe may never end.
-pub(crate) fn read_named(name: &str) -> std::result::Result<String, String> {
+fn read_named(name: &Path) -> std::result::Result<String, String> {
     let cause = |error: std::io::Error| error.to_string();
     // Opening a pipe would wait for a writer.
     let kind = std::fs::metadata(name).map_err(cause)?;

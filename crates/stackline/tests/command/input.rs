@@ -179,3 +179,13 @@ fn an_option_beyond_what_a_socket_takes() {
     let told = Place::new().run("1 rr 32*10 over tcp(send_buffer = 1 TB)");
     told.mistakes(&["the option `send_buffer` may be at most 1073741824"]).hints("1 B to 1 GiB");
 }
+
+#[test]
+fn a_file_of_numbers_lies_beside_its_specification() {
+    let place = Place::new();
+    place.write("deep/sizes", "100\n200\n");
+    place.write("deep/text", "1 rr empirical(file \"sizes\")*10");
+    place.stackline(&["check", "deep/text"]).succeeds();
+    place.write("text", "1 rr empirical(file \"deep/sizes\")*10");
+    place.stackline(&["check", "./text"]).succeeds();
+}
