@@ -233,6 +233,8 @@ impl<W: World> Endpoint<W> {
             }
             let answered = connection.call(request, response, since).await?;
             let after = self.world.now();
+            // What was sent before it has been there before the answer.
+            self.unconfirmed &= !answered;
             if answered && measuring {
                 self.calls.record(self.world.between(before, after));
             }
@@ -246,6 +248,7 @@ impl<W: World> Endpoint<W> {
             if !self.open()?.await_call(request).await? {
                 return self.stream_ended(cursor);
             }
+            self.unconfirmed = false;
             if done == 0 {
                 self.hear();
             }

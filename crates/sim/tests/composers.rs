@@ -154,3 +154,20 @@ fn what_lies_between_connecting_and_disconnecting_is_no_part_of_either() {
     assert_eq!((held.connects.n(), held.connects.sum), (20, 20 * 20_096_000));
     assert!(plain.connects.sum - held.connects.sum < 1_000_000);
 }
+
+#[test]
+fn a_call_confirms_what_was_sent_before_it() {
+    let notes = |steps: &str, mirrored: &str| {
+        let procedure = format!(
+            "procedure p {{ initiator {{ ConnectRequest; StartMeasurement; repeat count {{ {steps} }} StopMeasurement; DisconnectRequest; }} \
+             responder {{ AwaitConnectIndication; repeat count {{ {mirrored} }} AwaitDisconnectIndication; }} }}\n"
+        );
+        run(&format!("{procedure}{WAN}1 from a to b p 100*5 over tcp across wan;")).records.remove(0).initiator.notes
+    };
+    let (send, take) = ("DataRequest(100);", "AwaitDataIndication(100);");
+    let (call, answer) = ("RPCCall(10, 10);", "RPCAwaitCallInd(10); RPCReturn(10);");
+    let confirmed = notes(&format!("{send} {call}"), &format!("{take} {answer}"));
+    assert!(confirmed.is_empty(), "{confirmed:?}");
+    let open = notes(&format!("{call} {send}"), &format!("{answer} {take}"));
+    assert!(open.iter().any(|note| note.starts_with("not confirmed")), "{open:?}");
+}

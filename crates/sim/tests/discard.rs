@@ -18,6 +18,7 @@ fn nothing_travels_but_the_data() {
     // Datagrams of 1000 bytes at 10 Mbit/s, until the last has left.
     assert_eq!(record.elapsed_ns, 800_000_000);
     assert_eq!((record.responder.received_units, record.responder.lost), (1000, Some(0)));
+    assert!(record.initiator.notes[0].starts_with("not confirmed"), "{record:?}");
 }
 
 #[test]

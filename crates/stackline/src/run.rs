@@ -25,10 +25,13 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     let source = Source::of(&flags.text)?;
     let (plan, mut notes) = source.work(&flags.text)?;
     only_simulated(flags, &plan)?;
+    // Before there is a directory: from then on a signal ends the runs and not the program.
+    let interrupted = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c(&interrupted)?;
     let directory = open(flags, &source, &plan)?;
     let mut writer = RunWriter::new(&plan, directory, Box::new(Bar::new(&plan)));
     let path = writer.path().display().to_string();
-    let (failed, known) = carry_out(flags, &plan, &mut writer);
+    let (failed, known) = carry_out(flags, &plan, &interrupted, &mut writer);
     let reason = failed.as_ref().map(|fault| fault.message.clone());
     let (records, unkept) = writer.finish(failed.is_none(), reason.as_deref());
     let reason = reason.or(unkept.as_ref().map(|error| error.message.clone()));
@@ -103,17 +106,18 @@ struct Known {
 }
 
 /// Makes all runs; what went wrong, and what is known.
-fn carry_out(flags: &flags::Run, plan: &Plan, writer: &mut RunWriter<'_>) -> (Option<Error>, Known) {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    if let Err(fault) = listen_for_ctrl_c(&interrupted) {
-        return (Some(fault), Known::default());
-    }
+fn carry_out(
+    flags: &flags::Run,
+    plan: &Plan,
+    interrupted: &Arc<AtomicBool>,
+    writer: &mut RunWriter<'_>,
+) -> (Option<Error>, Known) {
     if let Some(Seeds(seeds)) = &flags.seeds {
         let note = format!("seeds {} to {}, each with its own runs", seeds.start(), seeds.end());
-        let failed = make_runs_of_seeds(plan, seeds.clone(), &interrupted, writer).err();
+        let failed = make_runs_of_seeds(plan, seeds.clone(), interrupted, writer).err();
         return (failed, Known { notes: vec![note], ..Known::default() });
     }
-    let outcome = match context(flags, plan, &interrupted, writer.path()) {
+    let outcome = match context(flags, plan, interrupted, writer.path()) {
         Ok(context) => make_runs(&context, writer),
         Err(fault) => return (Some(fault), Known::default()),
     };

@@ -356,7 +356,12 @@ impl Service for Discard {
     fn facts(&self) -> Facts {
         let arrived = self.pair.arrived.borrow();
         let losses = arrived.sequence.losses(self.pair.known.borrow().sent);
-        let losses = (self.side == Side::Responder).then_some(losses);
-        Facts { losses, received_bytes: Some(arrived.bytes), ..Facts::default() }
+        let (losses, notes) = match self.side {
+            Side::Responder => (Some(losses), Vec::new()),
+            Side::Initiator => {
+                (None, vec!["not confirmed: the clock stopped when the last unit had left its host".into()])
+            }
+        };
+        Facts { losses, received_bytes: Some(arrived.bytes), notes }
     }
 }
