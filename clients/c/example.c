@@ -1,3 +1,4 @@
+#define STACKLINE_EVENTS_IMPLEMENTATION /* in one file of a program; cc example.c */
 #include "stackline_events.h"
 #include <stdio.h>
 

@@ -65,7 +65,7 @@ fn totals(output: &Output) -> [u64; 3] {
 #[test]
 fn the_example_needs_nothing_but_the_library() {
     let directory = tempfile::tempdir().unwrap();
-    let Some(program) = compiled(&["example.c", "stackline_events.c"], directory.path()) else { return };
+    let Some(program) = compiled(&["example.c"], directory.path()) else { return };
     let tape = directory.path().join("a.tape");
     let status = Command::new(program).env("STACKLINE_EVENTS", format!("file:{}", tape.display())).status().unwrap();
     assert!(status.success());
