@@ -199,7 +199,9 @@ impl Parser<'_, '_> {
     /// Whether what follows the comma at hand is a stack.
     fn is_another_stack(&self) -> bool {
         let declared = self.is_word(1, names::ITEMS) && matches!(self.ahead(2), Kind::Name | Kind::Number(_));
-        let runs = self.is_application(2) || self.is_word(2, names::COMPOSERS) || self.is_word(2, names::HEADS);
+        // A number of runs that is swept begins a specification.
+        let begins = self.is_application(2) || self.is_word(2, names::COMPOSERS) || self.is_word(2, names::HEADS);
+        let runs = begins && self.is_swept(1);
         self.ahead(1) == Kind::Name && self.ahead(2) != Kind::Equals && !declared && !runs
             || (self.at_end_of_list() && !matches!(self.ahead(1), Kind::End | Kind::Number(_)))
     }
