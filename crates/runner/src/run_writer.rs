@@ -7,7 +7,7 @@ use stackline_core::schedule::ScheduledRun;
 use stackline_runs::RunDirectory;
 use std::path::Path;
 
-/// Up to so many runs the interval is looked at after each, later as often while the number of runs doubles, half at least.
+/// Up to so many runs the interval is looked at after each; beyond, half as many times while their number doubles.
 const LOOKS: usize = 256;
 
 /// Who shows how far the runs are.
