@@ -133,11 +133,14 @@ pub fn compare(a: &[Summary], b: &[Summary]) -> Vec<Comparison> {
 /// Compares the stacks within one set of summaries: of measurements that differ in nothing but the stack, each with the first.
 #[must_use]
 pub fn compare_stacks(summaries: &[Summary]) -> Vec<Comparison> {
-    let apart = |s: &Summary| (s.text.replacen(&format!("over {}", s.stack), "", 1), s.part_index, s.variables.clone());
-    let measured: Vec<&Summary> = summaries.iter().filter(|s| !s.background).collect();
-    let first = |s: &Summary| measured.iter().copied().find(|other| apart(other) == apart(s));
-    let others = measured.iter().filter_map(|s| Some((first(s)?, *s))).filter(|(first, s)| first.stack != s.stack);
-    others.map(|(first, s)| pair(first, s, Pairing::Position)).collect()
+    let mut firsts: BTreeMap<(String, Option<usize>), &Summary> = BTreeMap::new();
+    let measured = summaries.iter().filter(|summary| !summary.background);
+    let others = measured.filter_map(|summary| {
+        let apart = (summary.text.replacen(&format!("over {}", summary.stack), "", 1), summary.part_index);
+        let first = *firsts.entry(apart).or_insert(summary);
+        (first.stack != summary.stack).then(|| pair(first, summary, Pairing::Position))
+    });
+    others.collect()
 }
 
 /// Takes the first with the same label out of `from`.

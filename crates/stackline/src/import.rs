@@ -164,9 +164,7 @@ fn without_events(logs: &[Given<'_>]) -> Error {
 fn foreign(text: &str) -> Option<&'static str> {
     let has = |words: &[&str]| words.iter().all(|word| text.contains(word));
     if has(&["\"traceID\"", "\"spans\""]) {
-        Some(
-            "this is Jaeger's own JSON, which is not read; OTLP is, as the OpenTelemetry collector's file exporter writes it",
-        )
+        Some("this is Jaeger's own JSON, which is not read; OTLP is, in its binary form and as JSON")
     } else if has(&["DATE=", "HOST=", "NL.EVNT="]) {
         Some("this is NetLogger's ULM form, which is not read; lines `KEYWORD; host; seconds; nanoseconds; data` are")
     } else if has(&["ts=", "event="]) {
