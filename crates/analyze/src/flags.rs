@@ -1,22 +1,6 @@
 //! What a reader has to know before believing the figures. The texts are stable: programs may look for them.
 //!
-//! | flag | when |
-//! | --- | --- |
-//! | `overload` | the machine could not keep up with the network it emulated, so the figures of such runs are the machine's |
-//! | `one run` | one counted run: no interval over runs |
-//! | `interval from calls` | with it, the interval of calls is from calls that are not independent |
-//! | `sd>5%` | standard deviation over mean of the main metric over runs above 0.05 |
-//! | `bimodal` | response times in two groups; see [`crate::bimodal`] |
-//! | `until not reached` | the interval is wider than `until` allows |
-//! | `time limit` | a time limit cut a run short that had a number of units to do |
-//! | `paging` | page faults with disk, or swapping |
-//! | `throttled` | a control group above an agent was throttled |
-//! | `steal` | the hypervisor took more than 1 % of a host's CPU time |
-//! | `core full` | with one replica, a side's thread used 98 % or more of a core |
-//! | `spin on one core` | a side polled for data on the core that its peer needed to send them |
-//! | `lost data` | data units were lost |
-//! | `late` | paced operations began late: p99 above 1 ms, or above 10 % of the median interval |
-//! | `congestion NAME` | a congestion control other than cubic was used that the specification does not name |
+//! [`FLAGS`] says when each is raised.
 //!
 //! Behind them come the notes of both sides; of those that differ in numbers only, the last run's.
 
@@ -30,6 +14,42 @@ use stackline_core::plan::{Count, Measurement, Part, Plan};
 use stackline_core::program::{Call, DelayArgument, Side};
 use stackline_core::record::{Histogram, RunRecord, SideRecord};
 use std::collections::BTreeSet;
+
+/// Every flag with what raises it.
+pub const FLAGS: [(&str, &str); 15] = [
+    (
+        "overload",
+        "in a counted run or more the machine could not keep up with the network it emulated, so the figures are the machine's; `network.emulation` has the number of runs and the reasons",
+    ),
+    ("one run", "one counted run: no interval over runs"),
+    ("interval from calls", "with it, the interval of calls or connections is from values that are not independent"),
+    ("sd>5%", "the standard deviation over runs is more than 5 % of the mean (`normalised_sd` above 0.05)"),
+    (
+        "bimodal",
+        "response times in two groups, each 5 % of them or more, means a factor of 1.5 or more apart, Ashman's D above 4.5; from 200 calls on",
+    ),
+    ("until not reached", "the interval is wider than `until` requires"),
+    ("time limit", "the time limit cut a run short that had a fixed number of units"),
+    ("paging", "page faults with disk, or swapping"),
+    ("throttled", "a control group above an agent was throttled in a measured period"),
+    ("steal", "the hypervisor took more than 1 % of a host's CPU time"),
+    ("core full", "with one replica, a side used 98 % or more of a core"),
+    (
+        "spin on one core",
+        "in the last run a side with `receive = spin` was, at the start or at the end, on the same core of the same machine as its peer, which needs that core to send",
+    ),
+    ("lost data", "data units were lost"),
+    ("late", "paced operations began late: p99 above 1 ms, or above 10 % of the median interval"),
+    ("congestion NAME", "a congestion control other than cubic that the specification did not name"),
+];
+
+/// What raised a flag; nothing for the notes of stacks, which are sentences.
+#[must_use]
+pub fn meaning(flag: &str) -> Option<(&'static str, &'static str)> {
+    FLAGS
+        .into_iter()
+        .find(|(name, _)| flag == *name || name.strip_suffix("NAME").is_some_and(|stem| flag.starts_with(stem)))
+}
 
 const UNEVEN: f64 = 0.05;
 const STEAL: f64 = 0.01;

@@ -9,6 +9,7 @@
 //! | [`bimodal`] | whether response times fall into two groups |
 //! | [`summary`] | what a summary holds |
 //! | [`summarise`](mod@summarise) | records to summaries |
+//! | [`flags`] | what one has to know before believing the figures |
 //! | [`interval`] | when `until` is reached |
 //! | [`compare`](mod@compare) | one run against another |
 //! | [`network`] | what a modelled network did, and how well an emulated one kept its times |
@@ -29,7 +30,7 @@ mod clock_error;
 pub mod compare;
 mod costs;
 pub mod findings;
-mod flags;
+pub mod flags;
 mod groups;
 pub mod interval;
 pub mod lifeline_statistics;

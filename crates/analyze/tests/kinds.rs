@@ -1,21 +1,26 @@
-//! The table of findings in docs/JSON.md is the list of kinds; `UPDATE_GOLDEN=1` writes it anew.
+//! The tables of findings and of flags in docs/JSON.md are the lists in the code; `UPDATE_GOLDEN=1` writes them anew.
 
 use std::{env, fs, path::Path};
 
 use stackline_analyze::findings::KINDS;
-
-const HEAD: &str = "| kind | means |\n| --- | --- |\n";
+use stackline_analyze::flags::FLAGS;
 
 #[test]
-fn the_document_has_every_kind_with_its_meaning() {
+fn the_document_has_every_kind_and_every_flag_with_its_meaning() {
+    let kinds: Vec<(&str, &str)> = KINDS.iter().map(|kind| (kind.name, kind.meaning)).collect();
+    document_has("| kind | means |\n| --- | --- |\n", &kinds);
+    document_has("| flag | when |\n| --- | --- |\n", &FLAGS);
+}
+
+fn document_has(head: &str, list: &[(&str, &str)]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/JSON.md");
     let page = fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(HEAD).unwrap();
+    let (before, rest) = page.split_once(head).unwrap();
     let (table, after) = rest.split_once("\n\n").unwrap();
-    let rows: Vec<String> = KINDS.iter().map(|kind| format!("| `{}` | {} |", kind.name, kind.meaning)).collect();
+    let rows: Vec<String> = list.iter().map(|(name, meaning)| format!("| `{name}` | {meaning} |")).collect();
     let wanted = rows.join("\n");
     if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(path, format!("{before}{HEAD}{wanted}\n\n{after}")).unwrap();
+        fs::write(path, format!("{before}{head}{wanted}\n\n{after}")).unwrap();
     } else {
         assert_eq!(table, wanted, "`UPDATE_GOLDEN=1 cargo test -p stackline-analyze --test kinds` writes it anew");
     }

@@ -1,6 +1,6 @@
 //! Figures with their spread and their unit: `18.1 ± 0.2 Gbit/s`, `17.2..18.9 Gbit/s`.
 
-use stackline_analyze::{Metric, Work};
+use stackline_analyze::{Metric, Statistics, Work};
 use stackline_core::units;
 
 /// What stands where there is nothing to say.
@@ -17,30 +17,77 @@ pub(crate) fn value(metric: Metric, value: f64) -> String {
     }
 }
 
-/// A mean and the half width of its interval, in the unit of the mean, with as many digits as the half width has.
+/// A mean and the half width of its interval, in the unit of the mean, with as many digits as the half width has; an interval
+/// that reaches zero is written from there.
 pub(crate) fn with_half_width(metric: Metric, mean: f64, half: Option<f64>) -> String {
     let text = value(metric, mean);
     let (Some(half), Some((_, unit))) = (half, text.split_once(' ')) else { return text };
     let factor = factor(unit);
     let digits = digits(mean / factor, half / factor);
+    if half > mean {
+        // No rate and no time is below zero.
+        return format!("{:.digits$} (0..{:.digits$}) {unit}", mean / factor, (mean + half) / factor);
+    }
     format!("{:.digits$} ± {:.digits$} {unit}", mean / factor, half / factor)
 }
 
 /// From the least to the largest, with one unit where it is the same.
 pub(crate) fn range(metric: Metric, low: f64, high: f64) -> String {
-    joined(metric, low, "..", high)
-}
-
-/// Median and 99th percentile, with one unit where it is the same.
-pub(crate) fn percentiles(metric: Metric, median: f64, p99: f64) -> String {
-    joined(metric, median, " / ", p99)
-}
-
-fn joined(metric: Metric, first: f64, between: &str, second: f64) -> String {
-    let (first, second) = (value(metric, first), value(metric, second));
+    let (first, second) = (value(metric, low), value(metric, high));
     match (first.split_once(' '), second.split_once(' ')) {
-        (Some((number, a)), Some((_, b))) if a == b => format!("{number}{between}{second}"),
-        _ => format!("{first}{between}{second}"),
+        (Some((number, a)), Some((_, b))) if a == b => format!("{number}..{second}"),
+        _ => format!("{first}..{second}"),
+    }
+}
+
+/// What of a distribution a table shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Percentile {
+    /// Half are not above it.
+    Median,
+    /// 90 % are not above it.
+    P90,
+    /// 99 % are not above it.
+    P99,
+    /// 99.9 % are not above it.
+    P999,
+    /// The largest.
+    Max,
+}
+
+impl Percentile {
+    /// What is shown where nothing else is requested.
+    pub const USUAL: [Self; 2] = [Self::Median, Self::P99];
+    /// All with their names.
+    pub const ALL: [(Self, &'static str); 5] =
+        [(Self::Median, "median"), (Self::P90, "p90"), (Self::P99, "p99"), (Self::P999, "p99.9"), (Self::Max, "max")];
+
+    /// `median / p99`.
+    pub(crate) fn names(several: &[Self]) -> String {
+        let name = |one: &Self| Self::ALL.iter().find(|(other, _)| other == one).map_or("", |(_, name)| *name);
+        several.iter().map(name).collect::<Vec<_>>().join(" / ")
+    }
+
+    /// Their values, with one unit where it is the same.
+    pub(crate) fn of_all(several: &[Self], metric: Metric, statistics: &Statistics) -> String {
+        let of = |one: &Self| match one {
+            Self::Median => statistics.median,
+            Self::P90 => statistics.p90,
+            Self::P99 => statistics.p99,
+            Self::P999 => statistics.p999,
+            Self::Max => statistics.max,
+        };
+        let values: Vec<String> = several.iter().map(|one| value(metric, of(one))).collect();
+        let units: Vec<_> = values.iter().filter_map(|value| value.split_once(' ')).collect();
+        let shared = units.windows(2).all(|pair| pair[0].1 == pair[1].1) && units.len() == values.len();
+        let Some((numbers, unit)) = units
+            .first()
+            .filter(|_| shared)
+            .map(|(_, unit)| (units.iter().map(|(number, _)| *number).collect::<Vec<_>>(), *unit))
+        else {
+            return values.join(" / ");
+        };
+        format!("{} {unit}", numbers.join(" / "))
     }
 }
 
@@ -104,6 +151,7 @@ mod tests {
         let time = |mean, half| with_half_width(Metric::Response, mean, half);
         assert_eq!(time(81.2e-6, Some(0.4e-6)), "81.2 ± 0.4 us");
         assert_eq!(time(81.2e-6, Some(12e-6)), "81.2 ± 12.0 us");
+        assert_eq!(time(81.2e-6, Some(90e-6)), "81.2 (0..171.2) us");
         assert_eq!(time(1.5, Some(0.0)), "1.50 ± 0.00 s");
         assert_eq!(time(0.0, Some(0.0)), "0.00 ± 0.00 s");
         assert_eq!(time(81.2e-6, Some(1e-12)), "81.200 ± 0.000 us");
@@ -122,6 +170,9 @@ mod tests {
     fn ranges() {
         assert_eq!(range(Metric::Throughput, 17.2e9, 18.9e9), "17.2..18.9 Gbit/s");
         assert_eq!(range(Metric::Response, 6.4e-6, 0.012), "6.40 us..12.0 ms");
-        assert_eq!(percentiles(Metric::Response, 6.4e-6, 80e-6), "6.40 / 80.0 us");
+        let times = Statistics::from_values(&[6.4e-6, 80e-6]);
+        let shown = |which: &[Percentile]| Percentile::of_all(which, Metric::Response, times.as_ref().unwrap());
+        assert_eq!(shown(&Percentile::USUAL), "43.2 / 79.3 us");
+        assert_eq!(shown(&[Percentile::P90, Percentile::Max]), "72.6 / 80.0 us");
     }
 }

@@ -122,7 +122,9 @@ pub(crate) fn statistics(statistics: Option<&Statistics>) -> Value {
     let Some(s) = statistics else { return Value::Null };
     object!({
         "n": s.n, "mean": s.mean, "sd": s.sd, "min": s.min, "max": s.max, "median": s.median,
-        "p90": s.p90, "p99": s.p99, "p999": s.p999, "ci95": s.ci95,
+        "p90": s.p90, "p99": s.p99, "p999": s.p999,
+        // No rate and no time is below zero.
+        "ci95": s.ci95.map(|(low, high)| (low.max(0.0), high)),
     })
 }
 

@@ -1,6 +1,7 @@
-//! What stands below a table: settings nobody wrote, placement, losses, what a modelled network did, limits, what is absent and why.
+//! What stands below a table: what a modelled network did, losses, limits, settings nobody wrote, placement, what is absent and why.
 //!
-//! A line that holds for every row stands once and alone; else the rows it holds for stand behind it.
+//! A line that holds for every row stands once and alone; else the rows it holds for stand behind it. Each has a weight, by
+//! which a table shows the most important ones.
 
 mod network;
 
@@ -12,21 +13,78 @@ use stackline_core::units;
 /// A window that limits less than this of the busy time is not worth a line.
 const WORTH_A_LINE: f64 = 0.05;
 
+/// How much a note matters to who reads the figures, most first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// What limits the run.
+    Finding,
+    /// Why a result is the machine's.
+    Doubt,
+    /// What was lost, and where.
+    Loss,
+    /// What the sending time was limited by.
+    Limit,
+    /// What the stacks used that nobody wrote.
+    Settings,
+    /// Where threads ran.
+    Placement,
+    /// Everything else.
+    Detail,
+    /// Shown however many others there are: where the run is kept, whether it is complete.
+    Always,
+}
+
+/// A sentence below a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// How much it matters.
+    pub weight: Weight,
+    /// The sentence.
+    pub text: String,
+}
+
+impl Note {
+    /// A sentence of some weight.
+    #[must_use]
+    pub fn new(weight: Weight, text: impl Into<String>) -> Self {
+        Self { weight, text: text.into() }
+    }
+
+    pub(crate) fn is_always_shown(&self) -> bool {
+        self.weight == Weight::Always
+    }
+}
+
 /// One way to say something about a summary, perhaps nothing.
-type Note = fn(&Summary) -> Vec<String>;
+type Say = fn(&Summary) -> Vec<String>;
 
-/// What is said of every row, in this order.
-const OF_ALL: [Note; 5] = [responses, traffic, network::ports, network::emulator, limits];
+/// What is said of every row.
+const OF_ALL: [(Weight, Say); 7] = [
+    (Weight::Loss, lost),
+    (Weight::Loss, network::ports),
+    (Weight::Loss, retransmitted),
+    (Weight::Doubt, network::overload),
+    (Weight::Limit, limits),
+    (Weight::Detail, network::emulator),
+    (Weight::Detail, lateness),
+];
 
-/// Where the parts have rows of their own, a row of all of them repeats nothing of theirs that cannot be summed.
-pub(crate) fn notes(summaries: &[Summary]) -> Vec<String> {
+/// What is said of parts alone: where they have rows of their own, a row of all of them repeats nothing that cannot be summed.
+const OF_PARTS: [(Weight, Say); 2] = [(Weight::Placement, placement), (Weight::Detail, absent)];
+
+/// All that is worth a sentence, in no particular order.
+pub(crate) fn notes(summaries: &[Summary]) -> Vec<Note> {
     let ran: Vec<(usize, &Summary)> = (1..).zip(summaries).filter(|(_, summary)| summary.runs > 0).collect();
     let part = |s: &Summary| s.part_index.is_some() || !ran.iter().any(|(_, o)| !o.background && is_part_of(o, s));
     let parts: Vec<(usize, &Summary)> = ran.iter().filter(|(_, summary)| part(summary)).copied().collect();
     let all = summaries.len();
-    let settings = defaults(&parts).into_iter().map(|(line, rows)| with_rows(line, &rows, all));
-    let sums = OF_ALL.iter().flat_map(|note| grouped(&ran, all, *note));
-    settings.chain(grouped(&parts, all, placement)).chain(sums).chain(grouped(&parts, all, absent)).collect()
+    let settings =
+        defaults(&parts).into_iter().map(|(line, rows)| Note::new(Weight::Settings, with_rows(line, &rows, all)));
+    let of = |rows: &[(usize, &Summary)], (weight, say): (Weight, Say)| {
+        grouped(rows, all, say).into_iter().map(|line| Note::new(weight, line)).collect::<Vec<_>>()
+    };
+    let sums = OF_ALL.into_iter().flat_map(|note| of(&ran, note));
+    settings.chain(sums).chain(OF_PARTS.into_iter().flat_map(|note| of(&parts, note))).collect()
 }
 
 fn is_part_of(part: &Summary, whole: &Summary) -> bool {
@@ -34,9 +92,9 @@ fn is_part_of(part: &Summary, whole: &Summary) -> bool {
 }
 
 /// What one kind of note says of the rows, of `all` there are.
-fn grouped(rows: &[(usize, &Summary)], all: usize, note: Note) -> Vec<String> {
+fn grouped(rows: &[(usize, &Summary)], all: usize, say: Say) -> Vec<String> {
     let mut lines: Vec<(String, Vec<usize>)> = Vec::new();
-    for (row, text) in rows.iter().flat_map(|(row, summary)| note(summary).into_iter().map(move |text| (*row, text))) {
+    for (row, text) in rows.iter().flat_map(|(row, summary)| say(summary).into_iter().map(move |text| (*row, text))) {
         match lines.iter_mut().find(|(line, _)| *line == text) {
             Some((_, rows)) => rows.push(row),
             None => lines.push((text, vec![row])),
@@ -76,37 +134,38 @@ fn placement(summary: &Summary) -> Vec<String> {
     if said.is_empty() { said } else { vec![format!("placement, last run: {}", said.join(", "))] }
 }
 
-/// Response times where the row is judged by throughput, and lateness.
-fn responses(summary: &Summary) -> Vec<String> {
-    let time = |name: &str, what: &str, s: &Statistics| {
-        let several = if s.n == 1 { "" } else { "s" };
-        format!("{name}: mean {}, p99 {} ({} {what}{several})", units::time(s.mean), units::time(s.p99), s.n)
-    };
+/// What was measured besides a row's figures: response times where it is judged by throughput, and marks.
+pub(crate) fn results(summary: &Summary) -> Vec<String> {
     let calls = summary.response_s.filter(|_| summary.throughput_bit_s.is_some());
-    let mut out: Vec<String> = calls.iter().map(|s| time("response times", "call", s)).collect();
-    out.extend(summary.lateness_s.iter().map(|s| time("paced operations began late by", "operation", s)));
-    out.extend(summary.marks.iter().map(|(name, s)| time(&format!("mark {name}"), "time", s)));
-    out
+    let calls = calls.iter().map(|s| times("response times", "call", s));
+    calls.chain(summary.marks.iter().map(|(name, s)| times(&format!("mark {name}"), "time", s))).collect()
 }
 
-fn traffic(summary: &Summary) -> Vec<String> {
-    let mut out = Vec::new();
-    if let Some(lost) = summary.lost {
-        let share = summary
-            .lost_share
-            .filter(|share| *share > 0.0)
-            .map_or_else(String::new, |share| format!(" ({})", percent(share)));
-        let more = [("duplicated", summary.duplicated), ("reordered", summary.reordered)];
-        let more = more.iter().filter_map(|(name, n)| n.filter(|n| *n > 0).map(|n| format!(", {name} {n}")));
-        out.push(format!("data units or calls lost: {lost}{share}{}", more.collect::<String>()));
-    }
+fn lateness(summary: &Summary) -> Vec<String> {
+    summary.lateness_s.iter().map(|s| times("paced operations began late by", "operation", s)).collect()
+}
+
+fn times(name: &str, what: &str, s: &Statistics) -> String {
+    let several = if s.n == 1 { "" } else { "s" };
+    format!("{name}: mean {}, p99 {} ({} {what}{several})", units::time(s.mean), units::time(s.p99), s.n)
+}
+
+fn lost(summary: &Summary) -> Vec<String> {
+    let Some(lost) = summary.lost else { return Vec::new() };
+    let share = summary
+        .lost_share
+        .filter(|share| *share > 0.0)
+        .map_or_else(String::new, |share| format!(" ({})", percent(share)));
+    let more = [("duplicated", summary.duplicated), ("reordered", summary.reordered)];
+    let more = more.iter().filter_map(|(name, n)| n.filter(|n| *n > 0).map(|n| format!(", {name} {n}")));
+    vec![format!("data units or calls lost: {lost}{share}{}", more.collect::<String>())]
+}
+
+fn retransmitted(summary: &Summary) -> Vec<String> {
     let again = [("initiator", summary.initiator.retransmits), ("responder", summary.responder.retransmits)];
     let again = again.iter().filter_map(|(side, n)| n.filter(|n| *n > 0).map(|n| format!("{n} by the {side}")));
     let again: Vec<String> = again.collect();
-    if !again.is_empty() {
-        out.push(format!("segments retransmitted: {}", again.join(", ")));
-    }
-    out
+    if again.is_empty() { again } else { vec![format!("segments retransmitted: {}", again.join(", "))] }
 }
 
 fn limits(summary: &Summary) -> Vec<String> {

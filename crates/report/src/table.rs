@@ -1,27 +1,28 @@
-//! Summaries as a table: one row each, and below it what one has to know before believing the figures.
+//! Summaries as a table of at most 80 columns where words allow it: the text of a measurement, its rows below it, and at the
+//! end what one has to know before believing the figures.
 //!
 //! A row is judged by one metric: throughput where data units moved, else response time, else connect time.
 
-use crate::figure::{self, ABSENT};
+mod label;
+
+use crate::figure::{self, ABSENT, Percentile};
 use crate::grid::{self, Align, line, total, widths, wrap};
-use crate::notes::notes;
-use stackline_analyze::{Metric, Summary};
+use crate::notes::{self, Note};
+use label::{Block, blocks};
+use stackline_analyze::{Metric, Summary, Work, flags};
+use stackline_core::units;
+use std::collections::BTreeSet;
 
 /// Lines are not wider than this where their words allow it.
-pub(crate) const WIDTH: usize = 110;
-/// The measurement is not squeezed below this.
-const LEAST_LABEL: usize = 18;
-/// A stack with options is not wider than this where its words allow it.
-const MOST_STACK: usize = 14;
-/// Which columns the measurement and the stack stand in.
+pub(crate) const WIDTH: usize = 80;
+/// The column of stacks and parts is not squeezed below this; what does not fit stands above its figures.
+const LEAST_LABEL: usize = 2;
+/// Which column the stack or the part stands in.
 const LABEL: usize = 1;
-const STACK: usize = 2;
-const HEAD: [&str; 8] = ["", "measurement", "stack", "runs", "mean ± 95 %", "median / p99", "min..max", "CPU"];
 /// Texts stand left, numbers right.
-const ALIGN: [Align; 8] = {
-    let mut align = [Align::Right; 8];
+const ALIGN: [Align; 7] = {
+    let mut align = [Align::Right; 7];
     align[LABEL] = Align::Left;
-    align[STACK] = Align::Left;
     align
 };
 
@@ -30,26 +31,55 @@ const ALIGN: [Align; 8] = {
 pub struct TableOptions {
     /// Bold and yellow by escape sequences.
     pub colour: bool,
-    /// Lines put below the table as they are, such as the wake-up time of this machine.
-    pub notes: Vec<String>,
+    /// Notes that are known beside the summaries, such as the wake-up time of this machine.
+    pub notes: Vec<Note>,
+    /// How many notes stand below, the most important ones; all of them, and what the flags mean, without it.
+    pub most_notes: Option<usize>,
+    /// What is shown of the times of calls and connections; median and p99 where it is empty.
+    pub percentiles: Vec<Percentile>,
 }
 
-/// The table, with a line end behind each line. Medians and percentiles of throughput are over runs, those of response
-/// and connect times over calls and connections.
+/// The table, with a line end behind each line.
 #[must_use]
 pub fn table(summaries: &[Summary], options: &TableOptions) -> String {
     let mut lines = Vec::new();
     if summaries.is_empty() {
         lines.push("nothing was measured".to_owned());
     } else {
-        lines.extend(rows(summaries, options.colour));
+        lines.extend(rows(summaries, options));
     }
-    let below: Vec<String> = notes(summaries).into_iter().chain(options.notes.iter().cloned()).collect();
+    let below = below(summaries, options);
     if !below.is_empty() {
         lines.push(String::new());
         lines.extend(below.iter().flat_map(|note| hanging(note)));
     }
     lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// What stands below the rows.
+fn below(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
+    let mut notes = [notes::notes(summaries), options.notes.clone()].concat();
+    notes.sort_by_key(|note| note.weight);
+    let meanings = meanings(summaries);
+    let Some(most) = options.most_notes else {
+        return notes.into_iter().map(|note| note.text).chain(meanings).collect();
+    };
+    let (always, mut others): (Vec<Note>, Vec<Note>) = notes.into_iter().partition(Note::is_always_shown);
+    let left = others.len().saturating_sub(most);
+    others.truncate(most);
+    let more = match (left, meanings.is_empty()) {
+        (0, true) => None,
+        (0, false) => Some("what stands behind ! is explained by --notes all".to_owned()),
+        (left, _) => Some(format!("{left} more with --notes all, which also explains what stands behind !")),
+    };
+    let text = |notes: Vec<Note>| notes.into_iter().map(|note| note.text);
+    text(others).chain(more).chain(text(always)).collect()
+}
+
+/// What the flags in the table mean, each once.
+fn meanings(summaries: &[Summary]) -> Vec<String> {
+    let raised: BTreeSet<_> = summaries.iter().flat_map(|s| &s.flags).filter_map(|flag| flags::meaning(flag)).collect();
+    raised.into_iter().map(|(flag, meaning)| format!("! {flag}: {}", meaning.replace('`', ""))).collect()
 }
 
 /// A note, wrapped with its later lines indented.
@@ -58,106 +88,143 @@ fn hanging(note: &str) -> Vec<String> {
     lines.map(|(index, line)| if index == 0 { line } else { format!("  {line}") }).collect()
 }
 
-fn rows(summaries: &[Summary], colour: bool) -> Vec<String> {
-    let head = HEAD.map(str::to_owned).to_vec();
-    let cells: Vec<Vec<String>> = summaries.iter().enumerate().map(|(index, s)| cells(index, s, summaries)).collect();
-    let widths = fitting(&[vec![head.clone()], cells.clone()].concat());
-    let mut lines = vec![paint(colour, "1", line(&head, &widths, &ALIGN))];
-    let mut last = None;
-    for (cells, summary) in cells.iter().zip(summaries) {
-        if of_several(summary, summaries) && last != Some(summary.measurement) {
-            lines.extend(wrap(&summary.text, WIDTH - widths[0]).iter().map(|text| under(text, widths[0])));
+fn rows(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
+    let percentiles = if options.percentiles.is_empty() { &Percentile::USUAL[..] } else { &options.percentiles };
+    let blocks = blocks(summaries);
+    let cells: Vec<Vec<String>> = blocks.iter().flat_map(|block| cells(block, summaries.len(), percentiles)).collect();
+    let columns = Columns::of(&head(summaries, percentiles), &cells);
+    let everywhere = flags_everywhere(summaries);
+    let mut lines = vec![paint(options.colour, "1", columns.line(&head(summaries, percentiles)))];
+    let mut cells = cells.iter();
+    for block in &blocks {
+        let under = |text: &str| format!("{}{text}", " ".repeat(columns.margin()));
+        lines.extend(block.text.iter().flat_map(|text| wrap(text, WIDTH - columns.margin())).map(|line| under(&line)));
+        for (row, cells) in block.rows.iter().zip(&mut cells) {
+            lines.extend(columns.row(cells));
+            lines.extend(notes::results(row.summary).iter().map(|result| under(&format!("    {result}"))));
+            let flags = flag_line(row.summary, &everywhere, columns.margin() + 2);
+            lines.extend(flags.into_iter().map(|line| paint(options.colour, "33", line)));
         }
-        last = Some(summary.measurement);
-        lines.extend(on_its_own_line(cells, &widths));
-        lines.extend(row(&short_label(cells, &widths), &widths));
-        lines.extend(flags(summary, widths[0]).into_iter().map(|line| paint(colour, "33", line)));
     }
+    let all = everywhere.iter().cloned().collect::<Vec<_>>().join(", ");
+    if !all.is_empty() {
+        lines.extend(hanging(&format!("! all rows: {all}")).into_iter().map(|line| paint(options.colour, "33", line)));
+    }
+    lines.extend(legend(summaries, percentiles).into_iter().flat_map(|text| hanging(&text)));
     lines
 }
 
-/// The widths of the columns, stack and measurement made narrower for the line to fit.
-fn fitting(rows: &[Vec<String>]) -> Vec<usize> {
-    let longest_word = |at: usize| rows.iter().flat_map(|row| row[at].split(' ')).map(grid::width).max().unwrap_or(0);
-    let mut widths = widths(rows);
-    widths[STACK] = widths[STACK].min(MOST_STACK.max(longest_word(STACK)));
-    let others = total(&widths) - widths[LABEL];
-    widths[LABEL] = widths[LABEL].min(WIDTH.saturating_sub(others).max(LEAST_LABEL));
-    widths
+/// The columns that are not empty, with their widths.
+struct Columns {
+    used: Vec<usize>,
+    widths: Vec<usize>,
 }
 
-/// A measurement too long for its column stands above its figures.
-fn on_its_own_line(cells: &[String], widths: &[usize]) -> Vec<String> {
-    if grid::width(&cells[LABEL]) <= widths[LABEL] {
-        return Vec::new();
+impl Columns {
+    /// As wide as what stands in them; the label is made narrower for the line to fit.
+    fn of(head: &[String], cells: &[Vec<String>]) -> Self {
+        let used: Vec<usize> =
+            (0..head.len()).filter(|at| *at == LABEL || cells.iter().any(|row| !row[*at].is_empty())).collect();
+        let chosen = |row: &[String]| used.iter().map(|at| row[*at].clone()).collect::<Vec<_>>();
+        let rows: Vec<_> = std::iter::once(head).chain(cells.iter().map(Vec::as_slice)).map(chosen).collect();
+        let mut widths = widths(&rows);
+        let label = used.iter().position(|at| *at == LABEL).unwrap_or(0);
+        let others = total(&widths) - widths[label];
+        widths[label] = widths[label].min(WIDTH.saturating_sub(others).max(LEAST_LABEL));
+        Self { used, widths }
     }
-    let texts = wrap(&cells[LABEL], WIDTH - widths[0]).into_iter().enumerate();
-    let number = |index: usize| if index == 0 { cells[0].as_str() } else { "" };
-    texts.map(|(index, text)| format!("{:>1$}  {text}", number(index), widths[0])).collect()
-}
 
-/// The cells of the figures' line: without a measurement that stands above it.
-fn short_label(cells: &[String], widths: &[usize]) -> Vec<String> {
-    let mut cells = cells.to_vec();
-    if grid::width(&cells[LABEL]) > widths[LABEL] {
-        cells[0] = String::new();
-        cells[LABEL] = String::new();
+    /// Where labels begin.
+    fn margin(&self) -> usize {
+        if self.used[0] == LABEL { 0 } else { self.widths[0] + 2 }
     }
-    cells
+
+    fn line(&self, cells: &[String]) -> String {
+        let chosen: Vec<String> = self.used.iter().map(|at| cells[*at].clone()).collect();
+        let align: Vec<Align> = self.used.iter().map(|at| ALIGN[*at]).collect();
+        line(&chosen, &self.widths, &align)
+    }
+
+    /// A row; a label that is too long for its column stands above the figures.
+    fn row(&self, cells: &[String]) -> Vec<String> {
+        let label = self.used.iter().position(|at| *at == LABEL).unwrap_or(0);
+        if grid::width(&cells[LABEL]) <= self.widths[label] {
+            return vec![self.line(cells)];
+        }
+        let indent = " ".repeat(cells[LABEL].len() - cells[LABEL].trim_start().len());
+        let number = if self.margin() > 0 { format!("{:>1$}  ", cells[0], self.widths[0]) } else { String::new() };
+        let texts = wrap(cells[LABEL].trim_start(), WIDTH - self.margin() - indent.len() - 2).into_iter().enumerate();
+        let mut lines: Vec<String> = texts
+            .map(|(at, text)| match at {
+                0 => format!("{number}{indent}{text}"),
+                _ => format!("{}{indent}  {text}", " ".repeat(self.margin())),
+            })
+            .collect();
+        let mut figures = cells.to_vec();
+        (figures[0], figures[LABEL]) = (String::new(), String::new());
+        lines.push(self.line(&figures));
+        lines
+    }
 }
 
-/// Text in the column of the measurement that may be longer than it.
-fn under(text: &str, number: usize) -> String {
-    format!("{}{text}", " ".repeat(number + 2))
+fn head(summaries: &[Summary], percentiles: &[Percentile]) -> Vec<String> {
+    let times = summaries.iter().any(|summary| matches!(summary.main, Some(Metric::Response | Metric::Connect)));
+    let spread = if times { Percentile::names(percentiles) } else { "least..most".to_owned() };
+    let works: BTreeSet<&str> = summaries.iter().filter_map(|summary| summary.rate_of).map(per_second).collect();
+    let rate = if works.len() == 1 { works.into_iter().collect() } else { "per s".to_owned() };
+    ["", "", "n", "mean ± 95 %", &spread, &rate, "CPU"].map(str::to_owned).to_vec()
+}
+
+const fn per_second(work: Work) -> &'static str {
+    match work {
+        Work::Call => "calls/s",
+        Work::Connection => "conns/s",
+    }
+}
+
+/// What is over runs and what over calls.
+fn legend(summaries: &[Summary], percentiles: &[Percentile]) -> Option<String> {
+    let any = |metric| summaries.iter().any(|summary| summary.main == Some(metric));
+    let over = match (any(Metric::Response), any(Metric::Connect)) {
+        (true, true) => Some("calls or connections"),
+        (true, false) => Some("calls"),
+        (false, true) => Some("connections"),
+        (false, false) => None,
+    };
+    let times = over.map(|over| format!("{} over {over}", Percentile::names(percentiles)));
+    let runs = any(Metric::Throughput).then(|| "a..b least and most of them".to_owned());
+    let parts: Vec<String> = ["mean ± 95 % over n runs".to_owned()].into_iter().chain(runs).chain(times).collect();
+    (parts.len() > 1).then(|| parts.join("; "))
 }
 
 fn paint(colour: bool, code: &str, line: String) -> String {
     if colour { format!("\x1b[{code}m{line}\x1b[0m") } else { line }
 }
 
-/// A row, with measurement and stack on as many lines as they need.
-fn row(cells: &[String], widths: &[usize]) -> Vec<String> {
-    let wrapped = [LABEL, STACK].map(|at| wrap(&cells[at], widths[at]));
-    let indent = &cells[LABEL][..cells[LABEL].len() - cells[LABEL].trim_start().len()];
-    let height = wrapped.iter().map(Vec::len).max().unwrap_or(1);
-    let cell = |at: usize, index: usize| wrapped[at].get(index).cloned().unwrap_or_default();
-    let more = (1..height).map(|index| vec![String::new(), format!("{indent}{}", cell(0, index)), cell(1, index)]);
-    let mut first = cells.to_vec();
-    (first[LABEL], first[STACK]) = (cell(0, 0), cell(1, 0));
-    std::iter::once(first).chain(more).map(|cells| line(&cells, widths, &ALIGN)).collect()
+fn cells(block: &Block<'_>, all: usize, percentiles: &[Percentile]) -> Vec<Vec<String>> {
+    let row = |row: &label::Row<'_>| {
+        let number = if all > 1 { row.number.to_string() } else { String::new() };
+        let mut cells = vec![number, row.label.clone(), row.summary.runs.to_string()];
+        cells.extend(figures(row.summary, percentiles));
+        cells.push(
+            row.summary.rate_per_s.map_or_else(String::new, |rate| units::per_second(rate.mean).replace("/s", "")),
+        );
+        cells.push(cost(row.summary));
+        cells
+    };
+    block.rows.iter().map(row).collect()
 }
 
-fn cells(index: usize, summary: &Summary, all: &[Summary]) -> Vec<String> {
-    let number = if all.len() > 1 { (index + 1).to_string() } else { String::new() };
-    let mut cells = vec![number, label(summary, all), summary.stack.clone(), summary.runs.to_string()];
-    cells.extend(figures(summary));
-    cells.push(cost(summary));
-    cells
-}
-
-/// Whether its measurement has several rows; they stand under a line with its text.
-fn of_several(summary: &Summary, all: &[Summary]) -> bool {
-    all.iter().filter(|other| other.measurement == summary.measurement).count() > 1
-}
-
-/// The measurement, or the part where there are several, without its stack, which has its own column.
-fn label(summary: &Summary, all: &[Summary]) -> String {
-    let short = |text: &str| text.replace(&format!(" over {}", summary.stack), "");
-    let load = if summary.background { " (load)" } else { "" };
-    match summary.part_index {
-        _ if !of_several(summary, all) => short(&summary.text),
-        Some(_) => format!("  {}{load}", short(&summary.part)),
-        None => "  all together".to_owned(),
-    }
-}
-
-fn figures(summary: &Summary) -> [String; 3] {
+fn figures(summary: &Summary, percentiles: &[Percentile]) -> [String; 2] {
     let (Some(metric), Some(s)) = (summary.main, summary.main_statistics()) else {
-        return [ABSENT, ABSENT, ABSENT].map(str::to_owned);
+        return [ABSENT, ABSENT].map(str::to_owned);
     };
     let mean = figure::with_half_width(metric, s.mean, s.half_width());
-    let mean = if metric == Metric::Connect { format!("connect {mean}") } else { mean };
-    [mean, figure::percentiles(metric, s.median, s.p99), figure::range(metric, s.min, s.max)]
+    let spread = match metric {
+        Metric::Response | Metric::Connect => Percentile::of_all(percentiles, metric, s),
+        _ => figure::range(metric, s.min, s.max),
+    };
+    [mean, spread]
 }
 
 fn cost(summary: &Summary) -> String {
@@ -167,25 +234,38 @@ fn cost(summary: &Summary) -> String {
     per_gb.or_else(per).unwrap_or_else(|| ABSENT.to_owned())
 }
 
-/// The flags on lines of their own, the deviation and overload with their figures.
-fn flags(summary: &Summary, indent: usize) -> Vec<String> {
-    if summary.flags.is_empty() {
-        return Vec::new();
-    }
+/// Flags that every one of several rows has: they stand once.
+fn flags_everywhere(summaries: &[Summary]) -> BTreeSet<String> {
+    let (Some(first), true) = (summaries.first(), summaries.len() > 1) else { return BTreeSet::new() };
+    let everywhere = |flag: &&String| summaries.iter().all(|summary| summary.flags.contains(flag));
+    // The deviation and an overload stand with the figures of each row.
+    first
+        .flags
+        .iter()
+        .filter(everywhere)
+        .filter(|flag| !matches!(flag.as_str(), "sd>5%" | "overload"))
+        .cloned()
+        .collect()
+}
+
+/// The flags of a row on lines of their own, the deviation and overload with their figures.
+fn flag_line(summary: &Summary, everywhere: &BTreeSet<String>, indent: usize) -> Vec<String> {
     let spread = summary.normalised_sd.map_or_else(String::new, |sd| format!("sd>5% (sd {})", figure::percent(sd)));
     let (overloaded, runs) = (summary.overloaded(), summary.runs);
     let overload = format!("overload ({overloaded} of {runs} runs; the figures are the machine's)");
-    let flags: Vec<&str> = summary
-        .flags
-        .iter()
+    let mine = summary.flags.iter().filter(|flag| !everywhere.contains(*flag));
+    let flags: Vec<&str> = mine
         .map(|flag| match flag.as_str() {
             "sd>5%" => spread.as_str(),
             "overload" => overload.as_str(),
             flag => flag,
         })
         .collect();
-    let margin = " ".repeat(indent + 2);
-    let lines = wrap(&flags.join(", "), WIDTH - grid::width(&margin) - 2).into_iter().enumerate();
+    if flags.is_empty() {
+        return Vec::new();
+    }
+    let margin = " ".repeat(indent);
+    let lines = wrap(&flags.join(", "), WIDTH - indent - 2).into_iter().enumerate();
     lines.map(|(index, line)| format!("{margin}{} {line}", if index == 0 { "!" } else { " " })).collect()
 }
 

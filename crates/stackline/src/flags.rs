@@ -1,5 +1,8 @@
 //! The command line: every command and flag, its help and its form. Nothing here touches the machine.
 
+mod manual;
+mod shown;
+
 use crate::exit::{Error, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use stackline_core::units;
@@ -7,6 +10,9 @@ use stackline_emu::engine::Options;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub(crate) use manual::{Completions, Man};
+pub(crate) use shown::{Notes, Show, Shown};
 
 /// Where does a distributed application's time go, and what would make it faster?
 #[derive(Debug, Parser)]
@@ -18,7 +24,8 @@ pub(crate) struct Flags {
 
 const AFTER: &str = "\
 Try:  stackline run -e '10 request_response 32*1000 over tcp, unix'
-Exit codes: 0 done, 1 measurement failed, 2 wrong input, 3 not possible on this machine, 130 interrupted.";
+Exit codes: 0 done, 1 measurement failed, 2 wrong input, 3 not possible on this machine,
+4 worse than `compare --fail-above` permits, 130 interrupted.";
 
 const AFTER_RUN: &str = "\
 Examples:
@@ -70,6 +77,12 @@ Exact TCP events need root; without it connections are sampled every interval. -
 has lines `community = ...`, `authentication = ...`, `privacy = ...`; the environment may have
 STACKLINE_SNMP_COMMUNITY, STACKLINE_SNMP_AUTHENTICATION, STACKLINE_SNMP_PRIVACY instead.";
 
+const AFTER_COMPLETIONS: &str = "\
+Examples:
+  stackline completions bash > ~/.local/share/bash-completion/completions/stackline
+  stackline completions zsh > ~/.zfunc/_stackline        # with ~/.zfunc in fpath
+  stackline completions fish > ~/.config/fish/completions/stackline.fish";
+
 const AFTER_REPORT: &str = "\
 Examples:
   stackline run examples/first.stackline --trace
@@ -82,6 +95,8 @@ pub(crate) enum Command {
     /// Run a specification and show the results
     #[command(override_usage = "stackline run [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_RUN)]
     Run(Run),
+    /// Show the results of a kept run again: as table, JSON or CSV
+    Show(Show),
     /// Report every error in a specification
     #[command(override_usage = "stackline check [OPTIONS] <SPEC | -e TEXT>")]
     Check(Text),
@@ -126,6 +141,12 @@ pub(crate) enum Command {
     /// Reproduce a paper's tables and figures: printed, formula, simulated, measured on this machine
     #[command(after_help = AFTER_REPRODUCE)]
     Reproduce(Reproduce),
+    /// Print what a shell needs to complete commands and flags
+    #[command(after_help = AFTER_COMPLETIONS)]
+    Completions(Completions),
+    /// Write the manual pages
+    #[command(after_help = "Example:  stackline man ~/.local/share/man/man1 && man stackline-run")]
+    Man(Man),
     /// Serve a coordinator over stdin and stdout (started by `run`, here or through ssh)
     Agent(Agent),
     /// Emulate a network (started by `run` and `net exec`)
@@ -233,7 +254,9 @@ pub(crate) struct Text {
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) text: Text,
-    /// Directory on this machine that the files of `< file` and `> file` lie under
+    #[command(flatten)]
+    pub(crate) shown: Shown,
+    /// Directory of the files of `< file` and `> file` on this machine
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,
     /// Name of the run's directory instead of the specification's
@@ -245,7 +268,7 @@ pub(crate) struct Run {
     /// Simulated: make every run twice and check that both are equal
     #[arg(long)]
     pub(crate) check_determinism: bool,
-    /// Keep events of everything: operations, system calls, protocols, the network, the machines
+    /// Keep events of operations, system calls, protocols, networks, machines
     #[arg(long, conflicts_with_all = ["seeds", "check_determinism"])]
     pub(crate) trace: bool,
     /// Keep the packets of a port ('khons>edge', or `all`) as pcapng

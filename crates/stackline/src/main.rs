@@ -14,6 +14,7 @@ mod import;
 mod keywords;
 mod lifelines;
 mod loaded;
+mod manual;
 mod net;
 mod output;
 mod predict;
@@ -22,6 +23,7 @@ mod query;
 mod report;
 mod reproduce;
 mod run;
+mod show;
 mod source;
 mod text;
 mod watch;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
     let flags = Flags::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let done = match flags.command {
         Command::Run(flags) => run::run(&flags),
+        Command::Show(flags) => show::show(&flags),
         Command::Check(flags) => text::check(&flags),
         Command::Fmt(flags) => text::fmt(&flags),
         Command::Plan(flags) => text::plan(&flags),
@@ -55,6 +58,8 @@ fn main() -> ExitCode {
         Command::Open(flags) => report::open(&flags),
         Command::Net(flags) => net::net(&flags),
         Command::Reproduce(flags) => reproduce::reproduce(&flags),
+        Command::Completions(flags) => manual::completions(&flags),
+        Command::Man(flags) => manual::man(&flags),
         Command::Emulate(flags) => net::emulate(&flags),
         Command::Measure(flags) => reproduce::measure(&flags),
     };

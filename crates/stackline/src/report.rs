@@ -4,11 +4,11 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::loaded::Loaded;
 use crate::output;
+use crate::show::header;
 use stackline_analyze::findings::diagnose;
-use stackline_core::plan::World;
+use stackline_report::TableOptions;
 use stackline_report::page::{Content, MOST_EVENTS, origin_ns};
 use stackline_report::picture::{Wanted, picture, png, svg};
-use stackline_report::{Header, TableOptions};
 use stackline_runs::{Run, names, replace_with, runs_root};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,15 +87,7 @@ pub(crate) fn open(flags: &flags::Open) -> Result {
 fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
     let run = &loaded.run;
     let summaries = stackline_analyze::summarise(&run.plan, &run.records);
-    let header = Header {
-        stackline: env!("CARGO_PKG_VERSION").into(),
-        run: run.path.display().to_string(),
-        seed: run.plan.seed,
-        world: run.plan.measurements.first().map_or(World::Live, |measurement| measurement.world),
-        wake_up: None,
-        complete: run.complete,
-        reason: run.reason.clone(),
-    };
+    let header = header(run);
     let title = run.path.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy());
     let printed = if summaries.is_empty() {
         String::new()

@@ -6,15 +6,14 @@ use crate::flags;
 use crate::flags::Seeds;
 use crate::output;
 use crate::progress::Bar;
+use crate::show::present;
 use crate::source::Source;
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::{RunRecord, WakeUp};
-use stackline_core::units;
 use stackline_live::launch::Launcher;
-use stackline_report::{Header, TableOptions};
+use stackline_report::{Header, Note, Weight};
 use stackline_runner::{RunContext, RunWriter, Traces, make_runs, make_runs_of_seeds};
 use stackline_runs::{RunDirectory, runs_root};
-use std::io::{IsTerminal, stdout};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +22,8 @@ use std::time::SystemTime;
 /// The main job.
 pub(crate) fn run(flags: &flags::Run) -> Result {
     let source = Source::of(&flags.text)?;
-    let (plan, mut notes) = source.work(&flags.text)?;
+    let (plan, notes) = source.work(&flags.text)?;
+    let mut notes: Vec<Note> = notes.into_iter().map(|text| Note::new(Weight::Always, text)).collect();
     only_simulated(flags, &plan)?;
     // Before there is a directory: from then on a signal ends the runs and not the program.
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -53,12 +53,12 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
 }
 
 /// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is reported.
-fn diagnosed(flags: &flags::Run, plan: &Plan, run: &str) -> Option<String> {
+fn diagnosed(flags: &flags::Run, plan: &Plan, run: &str) -> Option<Note> {
     if !flags.trace {
         return None;
     }
     match diagnose::after_a_run(Path::new(run)) {
-        Ok(findings) => stackline_report::first_finding(plan, &findings),
+        Ok(findings) => stackline_report::first_finding(plan, &findings).map(|text| Note::new(Weight::Finding, text)),
         Err(error) => {
             output::say(&error);
             None
@@ -102,7 +102,7 @@ fn open(flags: &flags::Run, source: &Source, plan: &Plan) -> Result<RunDirectory
 #[derive(Default)]
 struct Known {
     wake_up: Option<WakeUp>,
-    notes: Vec<String>,
+    notes: Vec<Note>,
 }
 
 /// Makes all runs; what went wrong, and what is known.
@@ -115,15 +115,16 @@ fn carry_out(
     if let Some(Seeds(seeds)) = &flags.seeds {
         let note = format!("seeds {} to {}, each with its own runs", seeds.start(), seeds.end());
         let failed = make_runs_of_seeds(plan, seeds.clone(), interrupted, writer).err();
-        return (failed, Known { notes: vec![note], ..Known::default() });
+        return (failed, Known { notes: vec![Note::new(Weight::Always, note)], ..Known::default() });
     }
     let outcome = match context(flags, plan, interrupted, writer.path()) {
         Ok(context) => make_runs(&context, writer),
         Err(fault) => return (Some(fault), Known::default()),
     };
-    let mut notes: Vec<String> = outcome.tracing_cost.into_iter().collect();
+    let mut notes: Vec<Note> = outcome.tracing_cost.map(|text| Note::new(Weight::Detail, text)).into_iter().collect();
     if let Some((runs, digest)) = outcome.digest.filter(|_| flags.check_determinism && outcome.failed.is_none()) {
-        notes.push(format!("{runs} runs were made twice with equal results: digest {digest:016x}"));
+        let text = format!("{runs} runs were made twice with equal results: digest {digest:016x}");
+        notes.push(Note::new(Weight::Always, text));
     }
     (outcome.failed, Known { wake_up: outcome.wake_up, notes })
 }
@@ -157,7 +158,7 @@ fn show(
     plan: &Plan,
     records: &[RunRecord],
     (header, incomplete): (&Header, &str),
-    known: Vec<String>,
+    known: Vec<Note>,
 ) -> Result<()> {
     let mut summaries = stackline_analyze::summarise(plan, records);
     // What was not begun is no result.
@@ -165,20 +166,9 @@ fn show(
     if flags.text.json {
         return output::json(&stackline_report::json(header, &summaries), false);
     }
-    let mut notes: Vec<String> = header.wake_up.and_then(wake_up_note).into_iter().collect();
-    notes.extend(known);
+    let mut notes = known;
     if !header.complete {
-        notes.push(format!("INCOMPLETE: {incomplete}"));
+        notes.push(Note::new(Weight::Always, format!("INCOMPLETE: {incomplete}")));
     }
-    notes.push(format!("kept in {}", header.run));
-    let options = TableOptions { colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(), notes };
-    output::print(&stackline_report::table(&summaries, &options))
-}
-
-fn wake_up_note(wake_up: WakeUp) -> Option<String> {
-    let same = wake_up.same_core_s?;
-    let other = wake_up
-        .other_core_s
-        .map_or_else(|| "there is no other core".into(), |s| format!("{} on another core", units::time(s)));
-    Some(format!("waking a thread costs {} on the same core, {other}", units::time(same)))
+    present(&flags.shown, header, &summaries, notes)
 }

@@ -53,14 +53,20 @@ fn reasons(port: &PortSummary) -> String {
     format!(" ({})", texts.join("; "))
 }
 
-/// How late frames left the emulator, what it lost, and why a result is the machine's.
+/// How late frames left the emulator, and what it lost.
 pub(super) fn emulator(summary: &Summary) -> Vec<String> {
-    let emulation = summary.network.as_ref().and_then(|network| network.emulation.as_ref());
-    let Some(emulation) = emulation else { return Vec::new() };
+    emulation(summary).map(kept).into_iter().collect()
+}
+
+/// Why a result is the machine's.
+pub(super) fn overload(summary: &Summary) -> Vec<String> {
+    let Some(emulation) = emulation(summary) else { return Vec::new() };
     let (n, runs) = (emulation.overloaded, summary.runs);
-    let mut lines = vec![kept(emulation)];
-    lines.extend(emulation.overload.iter().map(|why| format!("emulator overloaded in {n} of {runs} runs: {why}")));
-    lines
+    emulation.overload.iter().map(|why| format!("emulator overloaded in {n} of {runs} runs: {why}")).collect()
+}
+
+fn emulation(summary: &Summary) -> Option<&EmulationSummary> {
+    summary.network.as_ref()?.emulation.as_ref()
 }
 
 fn kept(emulation: &EmulationSummary) -> String {

@@ -1,22 +1,33 @@
 //! The table as a person sees it.
 
 use super::*;
+use crate::notes::{Weight, notes};
 use crate::testing::emulated::emulated;
 use crate::testing::{a_plan, connected, golden, records, summaries};
 use stackline_analyze::summarise;
 
 #[test]
 fn a_run_at_a_glance() {
-    let notes = vec!["a sleeping thread on this machine wakes up 52.0 us after its data has come".to_owned()];
-    let text = table(&summaries(), &TableOptions { colour: false, notes });
+    let wake_up = "a sleeping thread on this machine wakes up 52.0 us after its data has come";
+    let notes = vec![Note::new(Weight::Always, "kept in runs/1"), Note::new(Weight::Detail, wake_up)];
+    let text = table(&summaries(), &TableOptions { notes: notes.clone(), ..TableOptions::default() });
     golden("table.txt", &text);
-    assert!(text.lines().all(|line| grid::width(line) <= WIDTH + 8), "{text}");
+    assert!(text.lines().all(|line| grid::width(line) <= WIDTH), "{text}");
     assert!(!text.contains('\x1b'));
+    let few = table(&summaries(), &TableOptions { notes, most_notes: Some(3), ..TableOptions::default() });
+    golden("table-few-notes.txt", &few);
+}
+
+#[test]
+fn percentiles_as_requested() {
+    let percentiles = vec![Percentile::P90, Percentile::P999];
+    let text = table(&summaries()[1..2], &TableOptions { percentiles, ..TableOptions::default() });
+    assert!(text.contains("p90 / p99.9") && text.contains("80.9 us / 2.00 ms"), "{text}");
 }
 
 #[test]
 fn colour_only_where_asked() {
-    let text = table(&summaries(), &TableOptions { colour: true, notes: vec![] });
+    let text = table(&summaries(), &TableOptions { colour: true, ..TableOptions::default() });
     assert!(text.starts_with("\x1b[1m") && text.contains("\x1b[33m"));
 }
 
@@ -50,7 +61,8 @@ fn a_modelled_network_says_what_it_did() {
     assert!(text.contains("and 3 more ports that dropped, marked or doubled packets [row 2]"), "{text}");
     let kept =
         "emulator: departures late by 200 ns (median), 14.0 us (p99), 90.0 us (max); 3 frames lost; its own round";
-    assert!(text.contains(kept), "{text}");
+    let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unwrapped.contains(kept), "{text}");
 }
 
 #[test]
@@ -68,7 +80,7 @@ fn cells_and_packets_are_told_apart() {
     };
     let said = |cells| {
         let network = stackline_analyze::NetworkSummary { ports: vec![port(cells)], ..Default::default() };
-        notes(&[Summary { runs: 1, network: Some(network), ..Summary::default() }]).remove(0)
+        notes(&[Summary { runs: 1, network: Some(network), ..Summary::default() }]).remove(0).text
     };
     assert_eq!(said(true), "dropped at khons>edge: 1 of 3000 cells (bit error on the link)");
     assert_eq!(said(false), "dropped at khons>edge: 1 cell, where 3000 packets left (bit error on the link)");

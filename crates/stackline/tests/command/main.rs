@@ -26,6 +26,7 @@ mod reading;
 mod recorded;
 mod report;
 mod scale;
+mod shown;
 mod simulated;
 mod spims;
 mod ssh;

@@ -1,0 +1,93 @@
+//! Which rows of a table stand under one text, and what each is called there.
+
+use stackline_analyze::{Metric, Summary};
+
+/// A text longer than this stands above its only row.
+const ON_ONE_LINE: usize = 16;
+
+/// Rows under one text; a single short one carries its text itself.
+pub(super) struct Block<'s> {
+    pub(super) text: Option<String>,
+    pub(super) rows: Vec<Row<'s>>,
+}
+
+pub(super) struct Row<'s> {
+    /// Its place in the table, from 1.
+    pub(super) number: usize,
+    pub(super) label: String,
+    pub(super) summary: &'s Summary,
+}
+
+/// All rows: those of a measurement with parts together, and measurements that differ in their stack alone.
+pub(super) fn blocks(summaries: &[Summary]) -> Vec<Block<'_>> {
+    let numbered: Vec<(usize, &Summary)> = (1..).zip(summaries).collect();
+    let together = |a: &(usize, &Summary), b: &(usize, &Summary)| {
+        let parts = a.1.measurement == b.1.measurement;
+        parts || (!of_several(a.1, summaries) && !of_several(b.1, summaries) && plain(a.1) == plain(b.1))
+    };
+    numbered.chunk_by(together).map(|rows| block(rows, summaries)).collect()
+}
+
+fn block<'s>(rows: &[(usize, &'s Summary)], all: &[Summary]) -> Block<'s> {
+    let first = rows[0].1;
+    let text = if of_several(first, all) { first.text.clone() } else { plain(first) };
+    let alone = rows.len() == 1 && text.chars().count() + first.stack.len() + 2 <= ON_ONE_LINE;
+    let row = |(number, summary): &(usize, &'s Summary)| {
+        let name = name(summary, all);
+        let label = if alone { format!("{text}, {name}") } else { format!("  {name}") };
+        Row { number: *number, label, summary }
+    };
+    Block { rows: rows.iter().map(row).collect(), text: (!alone).then_some(text) }
+}
+
+/// Whether its measurement has several rows.
+fn of_several(summary: &Summary, all: &[Summary]) -> bool {
+    all.iter().filter(|other| other.measurement == summary.measurement).count() > 1
+}
+
+/// The stack, or the part with its stack where there are several.
+fn name(summary: &Summary, all: &[Summary]) -> String {
+    let connect = if summary.main == Some(Metric::Connect) { " connect" } else { "" };
+    let load = if summary.background { " (load)" } else { "" };
+    match summary.part_index {
+        _ if !of_several(summary, all) => format!("{}{connect}", summary.stack),
+        Some(_) if summary.part.contains(" over ") => format!("{}{load}", summary.part),
+        Some(_) => format!("{} over {}{load}", summary.part, summary.stack),
+        None => "all together".to_owned(),
+    }
+}
+
+/// The measurement without its stack, which stands in its row.
+fn plain(summary: &Summary) -> String {
+    without_stack(&summary.text)
+}
+
+/// `5 rr 32*10 over tcp(nodelay) across n` without ` over tcp(nodelay)`.
+fn without_stack(text: &str) -> String {
+    const OVER: &str = " over ";
+    let Some(at) = text.find(OVER) else { return text.to_owned() };
+    let (before, stack) = (&text[..at], &text[at + OVER.len()..]);
+    let mut depth = 0_u32;
+    let end = stack.find(|letter: char| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && letter == ' '
+    });
+    format!("{before}{}", &stack[end.unwrap_or(stack.len())..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_with_its_options_is_left_out() {
+        assert_eq!(without_stack("5 rr 32*10"), "5 rr 32*10");
+        assert_eq!(without_stack("5 rr 32*10 over unix"), "5 rr 32*10");
+        let text = "5 rr 32*10 over tcp(nodelay, congestion = cubic) across n in simulated";
+        assert_eq!(without_stack(text), "5 rr 32*10 across n in simulated");
+    }
+}

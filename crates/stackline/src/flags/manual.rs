@@ -1,0 +1,18 @@
+//! Flags of `completions` and `man`.
+
+use clap::Args;
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Man {
+    /// Where a page for each command is written; the program's own page goes to stdout without it
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+}

@@ -1,0 +1,77 @@
+//! The results of a run as table, JSON or CSV: what `run` ends with, and `show` of a kept run.
+//!
+//! It measures nothing and keeps nothing.
+
+use crate::exit::{Exit, Result};
+use crate::flags::{Notes, Show, Shown};
+use crate::output;
+use stackline_analyze::Summary;
+use stackline_core::plan::World;
+use stackline_core::record::WakeUp;
+use stackline_core::units;
+use stackline_report::{Header, Note, TableOptions, Weight};
+use stackline_runs::Run;
+use std::io::{IsTerminal, stdout};
+
+/// Notes below a table where not all are requested.
+const FEW: usize = 3;
+
+/// The table of a kept run.
+pub(crate) fn show(flags: &Show) -> Result {
+    let run = Run::open(&flags.run)?;
+    let header = header(&run);
+    let mut summaries = stackline_analyze::summarise(&run.plan, &run.records);
+    summaries.retain(|summary| header.complete || summary.runs > 0);
+    if flags.json {
+        output::json(&stackline_report::json(&header, &summaries), false)?;
+        return Ok(Exit::Done);
+    }
+    let incomplete = header.reason.clone().unwrap_or_else(|| "the run was killed".into());
+    let incomplete = (!header.complete).then(|| Note::new(Weight::Always, format!("INCOMPLETE: {incomplete}")));
+    present(&flags.shown, &header, &summaries, incomplete.into_iter().collect())?;
+    Ok(Exit::Done)
+}
+
+/// What holds for all measurements of a kept run.
+pub(crate) fn header(run: &Run) -> Header {
+    Header {
+        stackline: env!("CARGO_PKG_VERSION").into(),
+        run: run.path.display().to_string(),
+        seed: run.plan.seed,
+        world: run.plan.measurements.first().map_or(World::Live, |measurement| measurement.world),
+        wake_up: wake_up(run),
+        complete: run.complete,
+        reason: run.reason.clone(),
+    }
+}
+
+/// What waking a core cost, where a world measured it.
+fn wake_up(run: &Run) -> Option<WakeUp> {
+    let worlds = run.environment.get("worlds")?.as_object()?.values();
+    let hosts = worlds.filter_map(|world| world.get("hosts")?.as_object()).flat_map(|hosts| hosts.values());
+    hosts.filter_map(|host| serde_json::from_value(host.get("wake_up")?.clone()).ok()).next()
+}
+
+/// Prints results as a table with notes below it, or as CSV.
+pub(crate) fn present(flags: &Shown, header: &Header, summaries: &[Summary], mut notes: Vec<Note>) -> Result<()> {
+    if flags.csv {
+        return output::print(&stackline_report::csv(summaries));
+    }
+    notes.extend(header.wake_up.and_then(wake_up_note));
+    notes.push(Note::new(Weight::Always, format!("kept in {}", header.run)));
+    let options = TableOptions {
+        colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        notes,
+        most_notes: (flags.notes == Notes::Few).then_some(FEW),
+        percentiles: flags.percentiles.clone(),
+    };
+    output::print(&stackline_report::table(summaries, &options))
+}
+
+fn wake_up_note(wake_up: WakeUp) -> Option<Note> {
+    let same = wake_up.same_core_s?;
+    let other = wake_up
+        .other_core_s
+        .map_or_else(|| "there is no other core".into(), |s| format!("{} on another core", units::time(s)));
+    Some(Note::new(Weight::Detail, format!("waking a thread costs {} on the same core, {other}", units::time(same))))
+}
