@@ -12,6 +12,7 @@ fn the_document_has_every_kind_and_every_flag_with_its_meaning() {
     document_has("| flag | when |\n| --- | --- |\n", &FLAGS);
 }
 
+#[expect(clippy::unwrap_used, reason = "a helper of tests")]
 fn document_has(head: &str, list: &[(&str, &str)]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/JSON.md");
     let page = fs::read_to_string(&path).unwrap();

@@ -3,6 +3,7 @@
 //! Between StartMeasurement and StopMeasurement it reads the clock once a call and once a connection, not once a data unit;
 //! it allocates nothing and logs nothing.
 
+use crate::marks::Marks;
 use crate::observation::Observation;
 use crate::service::{Bulk, Service};
 use crate::task::Task;
@@ -26,7 +27,7 @@ pub struct Endpoint<W: World> {
     calls: Times,
     connects: Times,
     lateness: Times,
-    marks: Vec<Times>,
+    marks: Marks,
     /// How long the present connection took to come about.
     connecting: Duration,
     /// The last intended moment, and whether the next call counts from it.
@@ -66,7 +67,7 @@ impl<W: World> Endpoint<W> {
             calls: times(task.does("RPCCall")),
             connects: if task.carries_data { world.times(64) } else { times(true) },
             lateness: times(task.does("Pace")),
-            marks: Vec::new(),
+            marks: Marks::default(),
             connecting: Duration::default(),
             intended: None,
             paced: false,
@@ -94,9 +95,7 @@ impl<W: World> Endpoint<W> {
         }
         loop {
             let mut cursor = Cursor::new(&self.task.steps, &self.task.data, seed);
-            if self.marks.len() < cursor.marks().len() {
-                self.marks = cursor.marks().iter().map(|_| self.world.times(u64::MAX)).collect();
-            }
+            self.marks.make_room(cursor.marks().len(), || self.world.times(u64::MAX));
             let limited = |endpoint: &Self| endpoint.task.background && endpoint.world.limit_reached();
             match self.walk(&mut cursor).await {
                 Ok(()) if self.task.background && !self.observation.limited && !limited(&self) => {}
@@ -440,9 +439,10 @@ impl<W: World> Endpoint<W> {
     }
 
     fn mark(&mut self, index: usize) {
-        if let (Some(begun), Some(times)) = (self.begun(), self.marks.get_mut(index)) {
-            times.record(self.world.between(begun, self.world.now()));
-        }
+        let Some(begun) = self.begun() else { return };
+        let (world, now) = (&self.world, self.world.now());
+        let since = |from| world.between(from, now);
+        self.marks.pass(index, now, since(begun), since, || world.times(u64::MAX));
     }
 
     fn finish(mut self, cursor: &Cursor) -> Observation {
@@ -451,12 +451,7 @@ impl<W: World> Endpoint<W> {
         self.observation.calls = self.calls.finish();
         self.observation.connects = self.connects.finish();
         self.observation.lateness = self.lateness.finish();
-        for (name, times) in cursor.marks().iter().zip(self.marks) {
-            let histogram = times.finish();
-            if histogram.n() > 0 {
-                self.observation.record.marks.insert(name.clone(), histogram);
-            }
-        }
+        self.observation.record.marks = self.marks.finish(cursor.marks()).into_iter().collect();
         self.observation
     }
 }

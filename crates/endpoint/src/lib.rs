@@ -14,6 +14,7 @@
 //! | [`records`] | the two sides of a part as a run record |
 
 pub mod endpoint;
+mod marks;
 pub mod observation;
 pub mod records;
 pub mod service;

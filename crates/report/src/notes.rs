@@ -138,7 +138,13 @@ fn placement(summary: &Summary) -> Vec<String> {
 pub(crate) fn results(summary: &Summary) -> Vec<String> {
     let calls = summary.response_s.filter(|_| summary.throughput_bit_s.is_some());
     let calls = calls.iter().map(|s| times("response times", "call", s));
-    calls.chain(summary.marks.iter().map(|(name, s)| times(&format!("mark {name}"), "time", s))).collect()
+    calls.chain(summary.marks.iter().map(|(name, s)| times(&mark(name), "time", s))).collect()
+}
+
+/// `mark a`, and `from a to b` of the time between two that follow each other.
+fn mark(name: &str) -> String {
+    let pair = name.split_once(" -> ");
+    pair.map_or_else(|| format!("mark {name}"), |(from, to)| format!("from {from} to {to}"))
 }
 
 fn lateness(summary: &Summary) -> Vec<String> {

@@ -124,6 +124,7 @@ fn an_application_type_of_ones_own() {
         assert_eq!(number(m, "/initiator/sent_units"), 2.0 * 20.0 * 6.0);
         assert_eq!(number(m, "/responder/received_bytes"), 2.0 * 20.0 * 6.0 * 700.0, "{m}");
         assert_eq!(number(m, "/marks/round/n"), 2.0 * 20.0 * 3.0, "{m}");
+        assert_eq!(number(m, "/marks/round -> round/n"), 2.0 * (20.0 * 3.0 - 1.0), "{m}");
         assert!(number(m, "/elapsed_s/min") > 20.0 * 100e-6, "the delays are in it");
     }
 }

@@ -151,3 +151,21 @@ fn a_port_that_is_not_there() {
         output.err
     );
 }
+
+#[test]
+fn the_time_from_mark_to_mark_and_of_a_pass() {
+    let text = "network n { host a, b; link a - b 1 Gbit/s 1 ms; }
+        procedure work { initiator { ConnectRequest; StartMeasurement;
+            repeat count { Mark(sent); Delay(constant(5 ms)); Mark(worked); RPCCall(100, 100); }
+            StopMeasurement; DisconnectRequest; }
+          responder { AwaitConnectIndication; repeat count { RPCAwaitCallInd(100); RPCReturn(100); Mark(answered); }
+            AwaitDisconnectIndication; } }
+        1 from a to b work 100*10 across n;";
+    let measured = Place::new().measure(text);
+    let mark = |name: &str, what: &str| number(&measured[0], &format!("/marks/{name}/{what}"));
+    assert_eq!([mark("sent -> worked", "n"), mark("sent -> worked", "max")], [10.0, 0.005]);
+    assert_eq!(mark("worked -> sent", "n"), 9.0);
+    // There and back over 1 ms each way, with the time of two small packets.
+    assert!((0.002..0.002_01).contains(&mark("worked -> sent", "median")), "{}", measured[0]["marks"]);
+    assert!((0.007..0.007_01).contains(&mark("answered -> answered", "median")), "{}", measured[0]["marks"]);
+}
