@@ -50,12 +50,14 @@ fn of_stack(stack: &str, rows: &[(usize, &Summary)]) -> Vec<(String, Vec<usize>)
     lines
 }
 
-/// Sizes of buffers and segments are tuned by the kernel and differ from run to run; they are in the JSON.
+/// Sizes of buffers and segments are tuned by the kernel and differ from run to run; they are in the JSON. Where data units can
+/// be lost the receive buffer decides how many are.
 fn of_row(summary: &Summary) -> BTreeMap<&str, Used<'_>> {
     let mut out: BTreeMap<&str, Used<'_>> = BTreeMap::new();
     for (at, side) in [&summary.initiator, &summary.responder].into_iter().enumerate() {
         for (setting, value) in &side.settings {
-            if !summary.options.contains(setting) && !value.ends_with(" B") {
+            let matters = !value.ends_with(" B") || (setting == "receive_buffer" && summary.lost.is_some());
+            if !summary.options.contains(setting) && matters {
                 out.entry(setting).or_default()[at] = Some(value);
             }
         }
