@@ -28,6 +28,21 @@ pub struct Plan {
     pub measurements: Vec<Measurement>,
 }
 
+impl Plan {
+    /// The most time that its runs take on a real clock: what their time limits add up to. Unknown where one has no limit, or
+    /// warms up or repeats for as long as it takes; opening and closing connections comes on top.
+    #[must_use]
+    pub fn most_time(&self) -> Option<Duration> {
+        let most = |m: &Measurement| match (m.time_limit, m.warmup, m.until) {
+            (Some(limit), Warmup::Runs(warmup), None) if m.world != World::Simulated => {
+                Some(Duration(limit.0.saturating_mul(u64::from(m.runs) + u64::from(warmup))))
+            }
+            _ => None,
+        };
+        self.measurements.iter().map(most).try_fold(Duration::ZERO, |sum, time| Some(sum + time?))
+    }
+}
+
 /// How a host is reached and where on it the work is placed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPlan {

@@ -16,6 +16,9 @@ pub fn plan(plan: &Plan, worlds: &[Available<'_>]) -> String {
         "seed {}: one sequence of drawn sizes and delays for each measurement, part, run and replica",
         plan.seed
     )];
+    let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
+    let most = plan.most_time().map_or_else(String::new, |time| format!(", at most {time} by time limits"));
+    lines.push(format!("measurements {}, runs {runs}{most}", plan.measurements.len()));
     let declared = plan.hosts.iter().filter(|(name, _)| reached(name, plan));
     lines.extend(declared.map(|(name, host)| format!("host {name}: {}", self::host(host))));
     lines.extend(plan.networks.iter().flat_map(network::lines));

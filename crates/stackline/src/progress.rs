@@ -1,14 +1,22 @@
-//! How far a command's runs are, as a bar on a terminal; elsewhere nothing.
+//! How far a command's runs are: a bar on a terminal, elsewhere a line on stderr every minute.
 
 use crate::output;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stackline_core::plan::Plan;
 use stackline_core::schedule::ScheduledRun;
 use stackline_runner::Progress;
 use std::io::{IsTerminal, stderr};
+use std::time::{Duration, Instant};
+
+/// How often a line is written where there is no terminal.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// A bar with the measurement beside it.
-pub(crate) struct Bar(ProgressBar);
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    /// When the last line was written, or the runs began.
+    last: Instant,
+}
 
 impl Bar {
     /// Of all counted runs of a plan.
@@ -16,28 +24,39 @@ impl Bar {
         let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
         let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(runs), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} runs  {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} runs, {eta} left  {wide_msg}") {
             bar.set_style(style);
         }
-        Self(bar)
+        Self { bar, last: Instant::now() }
+    }
+
+    /// Where nobody sees the bar.
+    fn line(&mut self) {
+        if self.bar.is_hidden() && self.last.elapsed() >= MINUTE {
+            self.last = Instant::now();
+            let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+            let left = HumanDuration(self.bar.eta());
+            output::say(&format_args!("{done} of {all} runs are done, about {left} left"));
+        }
     }
 }
 
 impl Progress for Bar {
     fn begin(&mut self, scheduled: &ScheduledRun<'_>) {
         let text = &scheduled.measurement.text;
-        self.0.set_message(if scheduled.counted { text.clone() } else { format!("warm-up: {text}") });
+        self.bar.set_message(if scheduled.counted { text.clone() } else { format!("warm-up: {text}") });
     }
 
     fn advance(&mut self) {
-        self.0.inc(1);
+        self.bar.inc(1);
+        self.line();
     }
 
     fn warn(&mut self, words: &str) {
-        self.0.suspend(|| output::say(&format_args!("warning: {words}")));
+        self.bar.suspend(|| output::say(&format_args!("warning: {words}")));
     }
 
     fn finish(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }

@@ -6,6 +6,8 @@ use crate::flags;
 use crate::output;
 use crate::source::{self, Source};
 use stackline_core::catalogue::{OptionKind, StackTable};
+use stackline_core::plan::Plan;
+use stackline_core::time::Duration;
 use std::fmt::Write;
 
 /// Reports every error; on success it says what there is to do.
@@ -14,12 +16,21 @@ pub(crate) fn check(flags: &flags::Text) -> Result {
     let (plan, _) = source.plan(flags)?;
     let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
     if flags.json {
-        output::json(&serde_json::json!({"ok": true, "measurements": plan.measurements.len(), "runs": runs}), false)?;
+        let most_s = plan.most_time().map(Duration::seconds);
+        let value =
+            serde_json::json!({"ok": true, "measurements": plan.measurements.len(), "runs": runs, "most_s": most_s});
+        output::json(&value, false)?;
     } else {
         let (measurements, runs) = (counted(plan.measurements.len() as u64, "measurement"), counted(runs, "run"));
-        output::print(&format!("{}: ok, {measurements}, {runs}\n", source.name))?;
+        output::print(&format!("{}: ok, {measurements}, {runs}{}\n", source.name, at_most(&plan)))?;
     }
     Ok(Exit::Done)
+}
+
+/// `, at most 90 s by their time limits`, where all have one.
+fn at_most(plan: &Plan) -> String {
+    let time = plan.most_time().filter(|_| !plan.measurements.is_empty());
+    time.map_or_else(String::new, |time| format!(", at most {time} by time limits"))
 }
 
 /// `1 run`, `2 runs`.

@@ -11,7 +11,11 @@ fn check_counts_what_is_right() {
     let output = place.stackline(&["check", "-e", TEXT]);
     assert_eq!(output.succeeds().out, "expression: ok, 4 measurements, 25 runs\n");
     let json = place.stackline(&["check", "--json", "-e", TEXT]).json();
-    assert_eq!(json, serde_json::json!({"ok": true, "measurements": 4, "runs": 25}));
+    assert_eq!(json, serde_json::json!({"ok": true, "measurements": 4, "runs": 25, "most_s": null}));
+    let limited = "10 warmup 2 timelimit 5 rr 32; 3 timelimit 500 ms bulk_get 1 KiB";
+    let output = place.stackline(&["check", "-e", limited]);
+    assert_eq!(output.succeeds().out, "expression: ok, 2 measurements, 13 runs, at most 61.5 s by time limits\n");
+    assert!(place.stackline(&["plan", "-e", limited]).succeeds().out.contains("at most 61.5 s by time limits"));
 }
 
 #[test]
