@@ -104,6 +104,7 @@ pub const COLUMNS: &[Column] = &[
     int("run", |r| Some(i64::from(r.record.run)), "index of the run, from 0; warm-up runs count apart"),
     flag("warmup", |r| Some(r.record.warmup), "left out of every total"),
     int("replicas", |r| Some(i64::from(r.record.replicas)), "pairs at once"),
+    text("variables", variables, "values of the swept variables, as a JSON object by name; null where nothing is swept"),
     int("unit_bytes", |r| r.part.and_then(unit_bytes), "size of a data unit in bytes; null when sizes are drawn"),
     real("elapsed_s", |r| Some(seconds(r.record.elapsed_ns)), "measured period: the longest of the replicas' own"),
     real("span_s", |r| (r.record.span_ns > 0).then(|| seconds(r.record.span_ns)), "first replica's clock start to last one's stop"),
@@ -208,6 +209,12 @@ pub fn documentation() -> String {
         let _ = writeln!(out, "| `{}` | {} | {} |", column.name, column.get.type_name(), column.help);
     }
     out
+}
+
+fn variables(row: &Row<'_>) -> Option<String> {
+    let swept = &row.measurement?.variables;
+    let object: serde_json::Map<_, _> = swept.iter().map(|(name, value)| (name.clone(), (*value).into())).collect();
+    (!object.is_empty()).then(|| serde_json::Value::Object(object).to_string())
 }
 
 fn whole(value: u64) -> Option<i64> {
@@ -335,6 +342,7 @@ mod tests {
         let row = Row::new(None, &record);
         let null = [
             "text",
+            "variables",
             "unit_bytes",
             "span_s",
             "calls",

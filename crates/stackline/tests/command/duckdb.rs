@@ -91,3 +91,18 @@ fn duckdb_counts_sums_and_percentiles_are_ours() {
         }
     }
 }
+
+#[test]
+fn the_documented_curve_over_a_swept_variable() {
+    let Some(python) = python() else { return skip("no DuckDB, as above") };
+    let place = Place::new();
+    let json = place.stackline(&["run", "--json", "-e", "2 warmup 1 rr N*20 over unix; N = 1, 64, 512"]).json();
+    let page = include_str!("../../../../docs/JSON.md");
+    let query = page.split_once("```sql\n").and_then(|(_, rest)| rest.split_once("```")).unwrap().0;
+    let script =
+        format!("import duckdb\nfor row in duckdb.sql(\"\"\"{query}\"\"\").fetchall(): print(row[0], row[1] > 0)");
+    let run = json["run"].as_str().unwrap();
+    let done = Command::new(python).args(["-c", &script]).current_dir(place.path(run)).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "1.0 True\n64.0 True\n512.0 True\n");
+}
