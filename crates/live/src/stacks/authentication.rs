@@ -63,18 +63,19 @@ impl Newcomers {
     /// Waits for the next connection that shows the token.
     pub(super) fn accept(&mut self, listener: &Socket, token: &Token, buffers: &Buffers) -> Result<(Socket, SockAddr)> {
         loop {
-            if let Some(proven) = self.proven(token) {
-                scope::count();
-                scope::received(token.len());
-                return Ok((proven.socket, proven.from));
-            }
-            wait(listener, &self.0, buffers)?;
-            if let Some((socket, from)) = waiting(listener)? {
+            // With nobody else to listen to, accepting is waiting.
+            let comes = self.0.is_empty() || wait(listener, &self.0, buffers)?;
+            if comes && let Some((socket, from)) = accept(listener, buffers)? {
                 if self.0.len() == AT_ONCE {
                     self.0.remove(0);
                 }
                 let until = Instant::now() + PATIENCE;
                 self.0.push(Newcomer { socket, from, token: Token::default(), have: 0, until });
+            }
+            if let Some(proven) = self.proven(token) {
+                scope::count();
+                scope::received(token.len());
+                return Ok((proven.socket, proven.from));
             }
         }
     }
@@ -101,8 +102,8 @@ impl Newcomers {
     }
 }
 
-/// Until somebody comes, says something or has had its time.
-fn wait(listener: &Socket, newcomers: &[Newcomer], buffers: &Buffers) -> Result<()> {
+/// Until somebody comes, says something or has had its time; whether somebody comes.
+fn wait(listener: &Socket, newcomers: &[Newcomer], buffers: &Buffers) -> Result<bool> {
     let sockets = std::iter::once(listener).chain(newcomers.iter().map(|n| &n.socket));
     let mut watched: Vec<PollFd> = sockets.map(|s| PollFd::new(s.as_fd(), PollFlags::POLLIN)).collect();
     let first = newcomers.iter().map(|n| n.until.saturating_duration_since(Instant::now())).min();
@@ -110,21 +111,18 @@ fn wait(listener: &Socket, newcomers: &[Newcomer], buffers: &Buffers) -> Result<
     let patience = first.map(|time| time + Duration::from_millis(1));
     let timeout = patience.map_or(PollTimeout::NONE, |p| PollTimeout::try_from(p).unwrap_or(PollTimeout::MAX));
     match poll(&mut watched, timeout) {
-        Ok(_) => Ok(()),
-        Err(Errno::EINTR) => buffers.flags.interrupted(),
+        Ok(_) => Ok(watched[0].any().unwrap_or(false)),
+        Err(Errno::EINTR) => buffers.flags.interrupted().map(|()| false),
         Err(error) => Err(error::io("poll", &error.into())),
     }
 }
 
-/// One connection, if one waits.
-fn waiting(listener: &Socket) -> Result<Option<(Socket, SockAddr)>> {
-    let mut watched = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
-    if poll(&mut watched, PollTimeout::ZERO) != Ok(1) {
-        return Ok(None);
-    }
+/// One connection, unless it was given up while it waited.
+fn accept(listener: &Socket, buffers: &Buffers) -> Result<Option<(Socket, SockAddr)>> {
     match listener.accept() {
         Ok(accepted) => Ok(Some(accepted)),
-        Err(e) if matches!(e.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => Ok(None),
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => buffers.flags.interrupted().map(|()| None),
+        Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => Ok(None),
         Err(error) => Err(error::io("accept", &error)),
     }
 }

@@ -70,6 +70,8 @@ pub(crate) struct Stream<F> {
     ahead: u64,
     ended: bool,
     zerocopy: Option<Zerocopy>,
+    /// The token that has not been sent yet: it leaves with the first data unit.
+    introduction: Option<Token>,
 }
 
 /// Sends whose pages the kernel still holds.
@@ -88,16 +90,56 @@ const PENDING_MOST: u32 = 128;
 impl<F: Flavour> Stream<F> {
     pub(crate) fn new(socket: socket2::Socket, flavour: F, receive: Receive, zerocopy: bool) -> Self {
         scope::count();
-        Self { socket, flavour, receive, ahead: 0, ended: false, zerocopy: zerocopy.then(Zerocopy::default) }
+        Self {
+            socket,
+            flavour,
+            receive,
+            ahead: 0,
+            ended: false,
+            zerocopy: zerocopy.then(Zerocopy::default),
+            introduction: None,
+        }
     }
 
-    /// Proves to the responder that this connection belongs to the run.
-    pub(crate) fn introduce(&mut self, token: &Token, buffers: &Buffers) -> Result<()> {
-        send_all(&self.socket, token, SendFlags::empty(), &buffers.flags)
+    /// Proves to the responder that this connection belongs to the run, with the first bytes that are sent: as in an
+    /// application, opening a connection and calling over it takes no segment and no system call more.
+    pub(crate) const fn introducing(mut self, token: Token) -> Self {
+        self.introduction = Some(token);
+        self
+    }
+
+    /// Sends the token by itself, where something else than a data unit of memory comes first.
+    pub(crate) fn introduce(&mut self, buffers: &Buffers) -> Result<()> {
+        let Some(token) = self.introduction.take() else { return Ok(()) };
+        send_all(&self.socket, &token, SendFlags::empty(), &buffers.flags)
+    }
+
+    /// The first data unit with the token before it.
+    #[cold]
+    fn send_first(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
+        let Some(token) = self.introduction.take() else { return Ok(()) };
+        let unit = buffers.source.outgoing(bytes).map_err(|e| error::io("reading the source", &e))?;
+        let both = token.len() + unit.len();
+        let sent = loop {
+            match scope::sending(both, || socket::send_two(self.socket.as_fd(), &token, unit)) {
+                Ok(sent) => break sent,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
+                Err(error) => return Err(broken("send", &error)),
+            }
+        };
+        let (of_token, of_unit) = (sent.min(token.len()), sent.saturating_sub(token.len()));
+        send_all(&self.socket, &token[of_token..], SendFlags::empty(), &buffers.flags)?;
+        send_all(&self.socket, &unit[of_unit..], SendFlags::empty(), &buffers.flags)
     }
 
     #[inline]
     fn send_unit(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
+        if self.introduction.is_some() {
+            if self.zerocopy.is_none() && buffers.source.file().is_none() {
+                return self.send_first(bytes, buffers);
+            }
+            self.introduce(buffers)?;
+        }
         if buffers.source.file().is_some() {
             return self.send_file(bytes, buffers);
         }
@@ -228,6 +270,7 @@ const LOOKS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_m
 
 impl<F: Flavour> Connection for Stream<F> {
     fn settle(&mut self, buffers: &mut Buffers) -> Result<()> {
+        self.introduce(buffers)?;
         let (begun, mut pause) = (Instant::now(), LOOKS.0);
         while socket::in_transit(self.socket.as_fd()) && begun.elapsed() < REST {
             buffers.flags.interrupted()?;
@@ -248,6 +291,7 @@ impl<F: Flavour> Connection for Stream<F> {
     }
 
     fn receive(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+        self.introduce(buffers)?;
         let wanted = (bytes as u64).saturating_mul(times);
         let at_once = bytes.max(READ_BYTES) as u64;
         let exact = buffers.keeps() || self.receive == Receive::Truncate;
@@ -269,6 +313,7 @@ impl<F: Flavour> Connection for Stream<F> {
     }
 
     fn start_bulk(&mut self, _: Bulk, buffers: &mut Buffers) -> Result<()> {
+        self.introduce(buffers)?;
         send_all(&self.socket, &[START], SendFlags::empty(), &buffers.flags)
     }
 
@@ -277,6 +322,7 @@ impl<F: Flavour> Connection for Stream<F> {
     }
 
     fn stop_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<()> {
+        self.introduce(buffers)?;
         if way == Bulk::Put {
             self.flavour.push(&self.socket);
             if !self.expect_byte(CONFIRM, buffers)? {
@@ -297,7 +343,8 @@ impl<F: Flavour> Connection for Stream<F> {
         }
     }
 
-    fn end_stream(&mut self, _: &mut Buffers) -> Result<()> {
+    fn end_stream(&mut self, buffers: &mut Buffers) -> Result<()> {
+        self.introduce(buffers)?;
         match self.socket.shutdown(Shutdown::Write) {
             // The peer has closed already: it needs no notice.
             Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(broken("shutdown", &error)),
@@ -305,12 +352,12 @@ impl<F: Flavour> Connection for Stream<F> {
         }
     }
 
-    fn disconnect(self: Box<Self>, _: &mut Buffers) -> Result<()> {
-        drop(self);
-        Ok(())
+    fn disconnect(mut self: Box<Self>, buffers: &mut Buffers) -> Result<()> {
+        self.introduce(buffers)
     }
 
     fn await_disconnect(&mut self, buffers: &mut Buffers) -> Result<()> {
+        self.introduce(buffers)?;
         if self.ended {
             return Ok(());
         }
@@ -354,7 +401,8 @@ impl<F: Flavour> Connection for Stream<F> {
     }
 
     fn places(&self) -> Option<(u64, u64)> {
-        scope::position().map(|(sent, received)| (sent, received.saturating_sub(self.ahead)))
+        let introduction = self.introduction.as_ref().map_or(0, |token| token.len() as u64);
+        scope::position().map(|(sent, received)| (sent + introduction, received.saturating_sub(self.ahead)))
     }
 
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {

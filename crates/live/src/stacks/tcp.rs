@@ -89,7 +89,7 @@ pub(super) const OPTIONS: &[OptionTable] = &[
 pub(super) const MAPPING: &[Mapping] = &[
     Mapping {
         operation: "ConnectRequest",
-        services: "socket, connect, send 16 bytes of token (in procedures without data: on the first connection only)",
+        services: "socket, connect; 16 bytes of token leave with the first data unit, or at the clock's start (in procedures without data: on the first connection only)",
     },
     Mapping {
         operation: "AwaitConnectIndication",
@@ -142,6 +142,9 @@ pub(super) fn listen(parameters: &ConnectParameters, protocol: Option<socket2::P
     let socket = ip::bound(parameters, Type::STREAM, protocol)?;
     // Set before listening: accepted connections inherit it, also what is negotiated in the handshake.
     configure(&socket, &parameters.stack)?;
+    if parameters.carries_data {
+        keep_alive(&socket);
+    }
     ip::listen(&socket)?;
     Ok(Box::new(TcpListener { socket, parameters: parameters.clone(), guests: Guests::default() }))
 }
@@ -191,9 +194,9 @@ impl Connector for TcpConnector {
         let socket = Socket::new(self.address.domain(), Type::STREAM, self.protocol)
             .map_err(|e| ip::refused(&self.parameters.stack.name, &e))?;
         configure(&socket, &self.parameters.stack)?;
-        let introduce = self.parameters.carries_data || !self.introduced;
-        if introduce {
-            // Bounds the handshake; later connections of a loop go where one already went.
+        // Bounds the handshake; later connections of a loop go where one already went.
+        let first = !std::mem::replace(&mut self.introduced, true);
+        if first {
             socket.set_write_timeout(Some(ip::PATIENCE)).map_err(|e| error::io("SO_SNDTIMEO", &e))?;
         }
         while let Err(error) = socket.connect(&self.address) {
@@ -206,23 +209,28 @@ impl Connector for TcpConnector {
                 _ => return Err(ip::unreachable(&self.shown, &error)),
             }
         }
-        if !introduce {
-            return Ok(Box::new(stream(socket, &self.parameters)?));
+        if first {
+            socket.set_write_timeout(None).map_err(|e| error::io("SO_SNDTIMEO", &e))?;
+            keep_alive(&socket);
         }
-        socket.set_write_timeout(None).map_err(|e| error::io("SO_SNDTIMEO", &e))?;
         let mut stream = stream(socket, &self.parameters)?;
-        stream.introduce(&self.parameters.token, buffers)?;
-        self.introduced = true;
+        if first || self.parameters.carries_data {
+            stream = stream.introducing(self.parameters.token);
+        }
+        if !self.parameters.carries_data {
+            stream.introduce(buffers)?;
+        }
         Ok(Box::new(stream))
     }
 }
 
+/// A host that vanishes without a word is noticed within about half a minute.
+fn keep_alive(socket: &Socket) {
+    let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
+    let _ = socket.set_tcp_keepalive(&keepalive);
+}
+
 fn stream(socket: Socket, parameters: &ConnectParameters) -> Result<Stream<TcpFlavour>> {
-    if parameters.carries_data {
-        // A host that vanishes without a word is noticed within about half a minute.
-        let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
-        let _ = socket.set_tcp_keepalive(&keepalive);
-    }
     let zerocopy = parameters.stack.flag("zerocopy");
     if zerocopy {
         socket::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(|e| {

@@ -152,9 +152,12 @@ impl Connector for UnixConnector {
             }
         }
         let mut stream = stream(socket, &self.parameters)?;
-        if self.parameters.carries_data || !self.introduced {
-            stream.introduce(&self.parameters.token, buffers)?;
-            self.introduced = true;
+        let first = !std::mem::replace(&mut self.introduced, true);
+        if first || self.parameters.carries_data {
+            stream = stream.introducing(self.parameters.token);
+        }
+        if !self.parameters.carries_data {
+            stream.introduce(buffers)?;
         }
         Ok(Box::new(stream))
     }

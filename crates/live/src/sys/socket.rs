@@ -18,6 +18,13 @@ pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8], flags: SendFlags) -> io::Re
     rustix::net::send(fd, bytes, flags | SendFlags::NOSIGNAL).map_err(io::Error::from)
 }
 
+/// Both with one `sendmsg(2)`; how many bytes of them were taken.
+pub(crate) fn send_two(fd: BorrowedFd<'_>, first: &[u8], second: &[u8]) -> io::Result<usize> {
+    let both = [io::IoSlice::new(first), io::IoSlice::new(second)];
+    let nothing = &mut rustix::net::SendAncillaryBuffer::default();
+    rustix::net::sendmsg(fd, &both, nothing, SendFlags::NOSIGNAL).map_err(io::Error::from)
+}
+
 /// `recv(2)`, likewise.
 #[inline]
 pub(crate) fn receive(fd: BorrowedFd<'_>, bytes: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
