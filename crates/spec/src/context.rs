@@ -42,6 +42,8 @@ pub struct Checked {
     pub plan: Option<Plan>,
     /// In the order of the text.
     pub diagnostics: Vec<Diagnostic>,
+    /// The whole text as it would be right, where [`crate::repair()`] found a small change that leaves no mistake.
+    pub right: Option<String>,
     /// What was made up because the text does not say it.
     pub notes: Vec<String>,
 }

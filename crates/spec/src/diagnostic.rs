@@ -149,6 +149,10 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     }
     let plain = crate::names::fold(word);
     let allowed = (word.len() / 3).max(1);
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    if let Some(ours) = crate::repair::elsewhere(&plain).iter().find(|ours| candidates.contains(ours)) {
+        return Some((*ours).to_string());
+    }
     candidates
         .into_iter()
         .filter(|candidate| candidate.len() <= LONGEST)

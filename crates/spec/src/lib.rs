@@ -17,6 +17,7 @@ mod format;
 mod layout;
 mod names;
 mod parse;
+mod repair;
 mod token;
 mod tree;
 
@@ -44,7 +45,20 @@ pub fn check(source: &str, context: &Context<'_>, overrides: &Overrides) -> Chec
     let tree = parse::parse(&mut marked, &mut report);
     let (plan, note) = check::check(&tree, &marked, instead, context, overrides, &mut report);
     let plan = (report.errors() == 0).then_some(plan);
-    Checked { plan, diagnostics: report.finish(), notes: note.into_iter().collect() }
+    Checked { plan, diagnostics: report.finish(), right: None, notes: note.into_iter().collect() }
+}
+
+/// Looks for the small change at the first mistake of a wrong text that would make it right, until `enough` says so: then there is
+/// the right text, and the mistake has a hint where it had none that is as good.
+pub fn repair(
+    source: &str,
+    context: &Context<'_>,
+    overrides: &Overrides,
+    checked: &mut Checked,
+    enough: &dyn Fn() -> bool,
+) {
+    let judge = |text: &str| check(text, context, overrides).diagnostics;
+    checked.right = repair::repair(source, &mut checked.diagnostics, judge, enough);
 }
 
 /// Reads a host as the command line gives it: `khons=local`, `khons=ssh:user@10.0.0.5`.

@@ -4,7 +4,7 @@ use crate::flags::Text;
 use crate::output::{self, steers};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity};
 use serde_json::Value;
-use stackline_spec::{Diagnostic, Origin, Severity as How};
+use stackline_spec::{Checked, Diagnostic, Origin, Severity as How};
 use std::io::{IsTerminal, stderr};
 use std::ops::Range;
 
@@ -17,8 +17,8 @@ pub(crate) fn print(diagnostics: &[Diagnostic], (name, text): (&str, &str), flag
 }
 
 /// All of them for a program, with lines and columns counted from 1.
-pub(crate) fn json(diagnostics: &[Diagnostic], (name, text): (&str, &str), flags: &Text) -> Value {
-    let each = diagnostics.iter().map(|diagnostic| {
+pub(crate) fn json(checked: &Checked, (name, text): (&str, &str), flags: &Text) -> Value {
+    let each = checked.diagnostics.iter().map(|diagnostic| {
         let (name, text) = named(diagnostic.origin, (name, text), Some(flags));
         let before = text.get(..diagnostic.span.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -29,7 +29,7 @@ pub(crate) fn json(diagnostics: &[Diagnostic], (name, text): (&str, &str), flags
             "source": name, "line": line, "column": column, "text": text.get(diagnostic.span.clone()),
         })
     });
-    serde_json::json!({ "ok": false, "diagnostics": each.collect::<Vec<_>>() })
+    serde_json::json!({ "ok": false, "diagnostics": each.collect::<Vec<_>>(), "right": checked.right })
 }
 
 /// What a diagnostic's place is in: its name and its text.

@@ -9,6 +9,7 @@ use stackline_core::plan::Plan;
 use stackline_spec::{Available, Checked, Context, Overrides};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Longest specification that is read.
 const LONGEST: u64 = 16 << 20;
@@ -68,7 +69,7 @@ impl Source {
     fn report(&self, checked: Checked, flags: &Text) -> Result<(Plan, Vec<String>)> {
         let wrong = diagnostics::print(&checked.diagnostics, self.named(), Some(flags));
         if wrong && flags.json {
-            output::json(&diagnostics::json(&checked.diagnostics, self.named(), flags), true)?;
+            output::json(&diagnostics::json(&checked, self.named(), flags), true)?;
         }
         Ok((checked.plan.ok_or_else(|| already_shown(Blame::Input))?, checked.notes))
     }
@@ -107,9 +108,17 @@ impl Source {
         let worlds = worlds();
         let read_file = |name: &str| read_named(&self.beside(name));
         let context = Context { worlds: &available(&worlds), read_file: &read_file };
-        stackline_spec::check(&self.text, &context, overrides)
+        let mut checked = stackline_spec::check(&self.text, &context, overrides);
+        if checked.plan.is_none() {
+            let begun = Instant::now();
+            stackline_spec::repair(&self.text, &context, overrides, &mut checked, &|| begun.elapsed() > LOOK);
+        }
+        checked
     }
 }
+
+/// How long a text that would be right is looked for.
+const LOOK: Duration = Duration::from_millis(300);
 
 /// Every world there is, and its stacks.
 pub(crate) fn worlds() -> Vec<(Capabilities, Vec<StackTable>)> {

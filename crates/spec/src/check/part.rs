@@ -6,7 +6,7 @@ use super::names::effective;
 use super::procedure::LARGEST_UNIT;
 use super::{Checker, MOST_CORES, ending, stack};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::tree::{AccessItem, ClauseKind, CountItem, DataItem, PartItem, SizeItem, Specification, Value};
+use crate::tree::{AccessItem, Base, ClauseKind, CountItem, DataItem, PartItem, SizeItem, Specification, Unit, Value};
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -66,7 +66,7 @@ impl Checker<'_> {
 
     fn replicas(&mut self, item: &PartItem, bindings: Bindings<'_>) -> Option<u64> {
         let Some(value) = &item.replicas else { return Some(1) };
-        let least = u64::from(matches!(value.base, crate::tree::Base::Number(_)));
+        let least = u64::from(matches!(value.base, Base::Number(_)));
         self.report.keep(bindings.whole(value, "the number of pairs", least, MOST_REPLICAS))
     }
 
@@ -192,6 +192,11 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::error(value.span, message, "an amount in bytes");
             self.report.push(diagnostic.hint("write a number of units, as in `0*1000`"));
             return None;
+        }
+        if let (Base::Number(bytes), Unit::None) = (&value.base, &value.unit) {
+            let message = format!("the amount of data is taken as {bytes} B");
+            let diagnostic = Diagnostic::warning(value.span, message, "no unit");
+            self.report.push(diagnostic.hint(format!("write `{bytes} B`, or `*{bytes}` for so many data units")));
         }
         let result = bindings.whole(value, "the amount of data", 1, 1_000_000_000_000_000);
         self.report.keep(result).map(Count::Amount)

@@ -1,0 +1,128 @@
+//! What would make a wrong text right: small changes at its first mistake are tried, and the first that leaves no mistake is
+//! what the hint says. So a hint of this kind works when it is followed.
+//!
+//! It knows habits from other programs ([`words`]) and slips of the pen. It never decides whether a text is right.
+
+mod edits;
+mod words;
+
+use crate::diagnostic::{Diagnostic, Origin, Severity};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+pub(crate) use words::elsewhere;
+
+/// Longer texts are not tried.
+const LONGEST: usize = 1 << 14;
+/// Most texts that are tried for one mistake.
+const TRIALS: usize = 240;
+/// Most changes in one text.
+const CHANGES: usize = 3;
+/// Of the changes after which a later mistake is the first, so many are continued.
+const CONTINUED: usize = 2;
+/// A longer hint would be no hint.
+const LONGEST_HINT: usize = 72;
+
+/// Beginnings of hints that name what there is, or guess; what was found to work is better.
+const VAGUE: &[&str] = &["the ", "its ", "see ", "docs/", "did you mean", "declare"];
+/// What mistakes of spelling and form say. What a text means otherwise is not guessed.
+const OF_FORM: &[&str] = &[
+    "unexpected ",
+    "there is no ",
+    "unknown ",
+    "is not part of the language",
+    "is never closed",
+    "is not a unit",
+    "has no option",
+    "has no setting",
+    "has no values",
+    "is not a value of",
+    "takes no value",
+    "has one size",
+];
+
+/// The text that would be right. The first mistake gets a hint where it has none that is as good. `judge` has the mistakes of a
+/// text.
+pub(crate) fn repair(
+    source: &str,
+    diagnostics: &mut [Diagnostic],
+    judge: impl Fn(&str) -> Vec<Diagnostic>,
+    enough: &dyn Fn() -> bool,
+) -> Option<String> {
+    let is_wrong = |d: &&mut Diagnostic| d.severity == Severity::Error;
+    let of_form = |d: &Diagnostic| OF_FORM.iter().any(|words| d.message.contains(words)) && d.origin == Origin::File;
+    let first = diagnostics.iter_mut().find(is_wrong).filter(|first| of_form(first))?;
+    if source.len() > LONGEST {
+        return None;
+    }
+    let mut search = Search { judge: &judge, enough, left: TRIALS };
+    let right = search.from(source, first, CHANGES)?;
+    let shown = changed(source, &right);
+    let as_hinted = edits::hinted(source, first).iter().any(|edit| edit.apply(source) == right);
+    let worse = !as_hinted
+        && first.hint.as_ref().is_none_or(|hint| {
+            let works = quoted(hint).any(|code| right.contains(code) && !source.contains(code));
+            !works && VAGUE.iter().any(|words| hint.starts_with(words))
+        });
+    if worse && shown.len() <= LONGEST_HINT {
+        first.hint = Some(format!("write `{shown}`"));
+    }
+    Some(right)
+}
+
+/// What stands between backticks.
+fn quoted(hint: &str) -> impl Iterator<Item = &str> {
+    hint.split('`').skip(1).step_by(2)
+}
+
+struct Search<'j, J> {
+    judge: &'j J,
+    enough: &'j dyn Fn() -> bool,
+    left: usize,
+}
+
+impl<J: Fn(&str) -> Vec<Diagnostic>> Search<'_, J> {
+    /// A right text, with at most so many changes from the first mistake on.
+    fn from(&mut self, text: &str, mistake: &Diagnostic, changes: usize) -> Option<String> {
+        let mut later = Vec::new();
+        for edit in edits::at(text, mistake) {
+            self.left = self.left.checked_sub(1).filter(|_| !(self.enough)())?;
+            let changed = edit.apply(text);
+            let errors = (self.judge)(&changed).into_iter().filter(|d| d.severity == Severity::Error);
+            match errors.min_by_key(|error| error.span.start) {
+                None => return Some(changed),
+                Some(next) if next.span.start > edit.end() && later.len() < CONTINUED => later.push((changed, next)),
+                Some(_) => {}
+            }
+        }
+        let more = changes.checked_sub(1).filter(|more| *more > 0)?;
+        later.into_iter().find_map(|(text, next)| self.from(&text, &next, more))
+    }
+}
+
+/// What differs, in the right text, with the word before and the word behind it.
+fn changed(wrong: &str, right: &str) -> String {
+    let before =
+        wrong.char_indices().zip(right.chars()).find(|((_, a), b)| a != b).map_or(wrong.len(), |((at, _), _)| at);
+    let before = before.min(right.len());
+    let behind = wrong[before..].chars().rev().zip(right[before..].chars().rev()).take_while(|(a, b)| a == b);
+    let end = right.len() - behind.map(|(letter, _)| letter.len_utf8()).sum::<usize>();
+    let left = right[..before].trim_end().rfind(char::is_whitespace).map_or(0, |at| at + 1);
+    let rest = &right[end..];
+    let space = rest.len() - rest.trim_start().len();
+    let word = rest[space..].find(char::is_whitespace).unwrap_or(rest.len() - space);
+    let whole = right[left..end + space + word].trim().trim_end_matches(';');
+    whole.split_whitespace().collect::<Vec<_>>().join(" ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_shown_with_its_neighbours() {
+        assert_eq!(changed("5 rr 32*10 using tcp", "5 rr 32*10 over tcp"), "32*10 over tcp");
+        assert_eq!(changed("5 rr 32*10 6 rr 1*1", "5 rr 32*10; 6 rr 1*1"), "32*10; 6");
+        assert_eq!(changed("5 rr", "5 rr"), "rr");
+    }
+}
