@@ -1,7 +1,9 @@
 //! The tree of a text: what was written, with where it stands. Nothing here is checked or resolved.
 
+mod figures;
 mod network;
 
+pub(crate) use figures::Figure;
 pub(crate) use network::{
     ClockItem, ClockKind, DisciplineItem, JitterItem, LinkItem, LossItem, NetworkItem, NodeItem, QueueItem, QueueLimit,
     RateItem, SettingItem, SwitchItem,
@@ -91,18 +93,42 @@ pub(crate) enum Unit {
     None,
     Size(f64),
     Time(f64),
+    Rate(f64),
+    Percent,
 }
 
 impl Unit {
     pub(crate) const fn factor(self) -> f64 {
         match self {
-            Self::None => 1.0,
-            Self::Size(factor) | Self::Time(factor) => factor,
+            Self::None | Self::Percent => 1.0,
+            Self::Size(factor) | Self::Time(factor) | Self::Rate(factor) => factor,
+        }
+    }
+
+    /// The base unit of its kind.
+    pub(crate) const fn base(self) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Percent => Self::Percent,
+            Self::Size(_) => Self::Size(1.0),
+            Self::Time(_) => Self::Time(1.0),
+            Self::Rate(_) => Self::Rate(1.0),
+        }
+    }
+
+    /// How the base unit is written behind a number.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Percent => "%",
+            Self::Size(_) => " B",
+            Self::Time(_) => " s",
+            Self::Rate(_) => " bit/s",
         }
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     pub(crate) name: Word,
     pub(crate) parameters: Vec<Value>,
@@ -226,6 +252,8 @@ pub(crate) enum OptionText {
 pub(crate) struct Sweep {
     pub(crate) name: Word,
     pub(crate) values: Vec<(Step, f64, Span)>,
+    /// Base unit of its values; none when they have no unit.
+    pub(crate) unit: Unit,
     pub(crate) span: Span,
 }
 

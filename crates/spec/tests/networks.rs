@@ -317,3 +317,31 @@ fn a_path_has_as_many_links_as_a_packet_can_cross() {
     let mistakes = checked(&chain(64)).diagnostics;
     assert!(mistakes.iter().any(|m| m.message.contains("65 links") && m.hint.is_some()), "{mistakes:?}");
 }
+
+#[test]
+fn a_network_is_made_for_each_value_and_its_measurement_can_be_read_again() {
+    let declared = "network w { host a, b; link a - b <R> 1 ms queue <Q>; }";
+    let text = format!("{declared} 1 from a to b rr 32*1 across w over tcp, udp; R = 1 Mbit/s, 2 Mbit/s; Q = 4 KiB");
+    let whole = clean(&text);
+    let made: Vec<(&str, &Rate, Option<u64>)> = whole
+        .networks
+        .iter()
+        .map(|network| {
+            let link = &network.links[0];
+            (network.name.as_str(), &link.rate, link.queue.as_ref().and_then(|queue| queue.limit_bytes))
+        })
+        .collect();
+    assert_eq!(
+        made,
+        [
+            ("w(R = 1000000 bit/s, Q = 4096 B)", &Rate::Constant(1e6), Some(4096)),
+            ("w(R = 2000000 bit/s, Q = 4096 B)", &Rate::Constant(2e6), Some(4096)),
+        ]
+    );
+    for measurement in &whole.measurements {
+        let again = clean(&format!("{declared} {};", measurement.text));
+        assert_eq!(again.measurements[0].across, measurement.across);
+        assert_eq!(again.measurements[0].text, measurement.text);
+        assert!(whole.networks.contains(&again.networks[0]), "{}", measurement.text);
+    }
+}

@@ -1,7 +1,7 @@
 //! A specification to its measurements: one for each combination of swept values and stacks.
 
 use super::evaluate::Bindings;
-use super::names::{across, effective, over};
+use super::names::over;
 use super::world::{Origin, WrittenPart};
 use super::{Checker, Instead, series, stack};
 use crate::diagnostic::{Diagnostic, Report, Span};
@@ -107,8 +107,11 @@ impl Checker<'_> {
             self.report.push(too_many(format!("the text has more than {MOST} measurements")));
             return false;
         }
-        let weight =
-            specification.parts.iter().map(|part| self.weight(part)).sum::<usize>() + specification.at.len() * 8;
+        let crossed = self.crossed(specification).and_then(|name| self.varied.get(name));
+        let network = crossed.map_or(0, super::varied::Varied::weight);
+        let weight = network
+            + specification.parts.iter().map(|part| self.weight(part)).sum::<usize>()
+            + specification.at.len() * 8;
         match self.budget.checked_sub(weight.saturating_mul(total)) {
             Some(left) => self.budget = left,
             None => {
@@ -207,6 +210,7 @@ impl Checker<'_> {
         let parts: Vec<Option<Part>> =
             (0..specification.parts.len()).map(|index| self.part(specification, index, chosen)).collect();
         self.destinations(specification, &parts);
+        let across = self.network_with(specification, chosen.bindings);
         let text = self.measurement_text(specification, chosen, &parts);
         let (runs, time_limit, until, warmup) = head?;
         let kept = parts.iter().enumerate().filter(|(_, part)| part.is_some()).map(|(index, _)| index);
@@ -235,7 +239,7 @@ impl Checker<'_> {
             warmup,
             composer: specification.composer,
             world: self.world(specification),
-            across: effective(specification, first, across).map(|(name, _)| name.text.clone()),
+            across,
             parts,
         };
         Some((measurement, kept))

@@ -19,6 +19,7 @@ mod stack;
 mod step;
 mod text;
 mod trace;
+mod varied;
 mod world;
 
 use crate::context::{Context, Overrides, PRELUDE};
@@ -108,6 +109,8 @@ pub(crate) struct Checker<'c> {
     pub(crate) procedures: BTreeMap<String, Option<Procedure>>,
     pub(crate) hosts: BTreeMap<String, HostPlan>,
     pub(crate) networks: BTreeMap<String, Rc<Network>>,
+    /// Those of them whose figures vary, by the name they are declared with.
+    pub(crate) varied: BTreeMap<String, varied::Varied>,
     /// What is left of the work a text may ask for.
     pub(crate) budget: usize,
     pub(crate) plan: Plan,
@@ -136,6 +139,7 @@ pub(crate) fn check<'c>(
         procedures: BTreeMap::new(),
         hosts: BTreeMap::new(),
         networks: BTreeMap::new(),
+        varied: BTreeMap::new(),
         budget: expand::BUDGET,
         plan,
         origins: Vec::new(),
@@ -226,8 +230,13 @@ impl Checker<'_> {
     }
 
     fn network(&mut self, item: &NetworkItem) {
-        let network = network::resolve(item, self.report, &mut self.files);
-        self.plan.networks.push(network.clone());
+        let network = if self.vary(item) {
+            network::declared(item, self.report)
+        } else {
+            let network = network::resolve(item, self.report, &mut self.files);
+            self.plan.networks.push(network.clone());
+            network
+        };
         if self.networks.insert(item.name.text.clone(), Rc::new(network)).is_some() {
             let message = format!("the network `{}` is declared twice", item.name.text);
             self.report
@@ -317,6 +326,10 @@ impl Checker<'_> {
                     Readable::Not => {}
                 }
             }
+        }
+        // What could not be read may have the values.
+        if self.report.errors() == 0 {
+            self.without_values();
         }
         if !any && self.report.errors() == 0 {
             let diagnostic = Diagnostic::warning(Span::default(), "the specification has no measurement", "");

@@ -6,7 +6,7 @@ use super::{Checker, defaults, stack};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::layout::{Marked, Role};
 use crate::names::application_key;
-use crate::tree::{At, Clause, ClauseKind, PartItem, Specification, StackItem, Word};
+use crate::tree::{At, Clause, ClauseKind, PartItem, Specification, StackItem, Sweep, Unit, Word};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -111,6 +111,9 @@ impl<'c> Checker<'c> {
                 self.report.push(diagnostic.hint("join the two lists"));
             }
         }
+        let crossed = self.crossed_variables(specification);
+        self.crossed_without(specification, &crossed);
+        self.units(specification, &used);
         for (name, span) in &used {
             if defined.contains(name.as_str()) || self.report.full() {
                 continue;
@@ -122,11 +125,42 @@ impl<'c> Checker<'c> {
             self.report.push(diagnostic.did_you_mean(name, defined.iter().copied(), hint));
         }
         for sweep in &specification.sweeps {
-            if !used.iter().any(|(name, _)| *name == sweep.name.text) {
+            if !used.iter().map(|(name, _)| name).chain(&crossed).any(|name| *name == sweep.name.text) {
                 let message = format!("the variable `{}` is not used", sweep.name.text);
                 let diagnostic = Diagnostic::warning(sweep.span, message, "every value gives the same measurement");
                 self.report
                     .push(diagnostic.hint(format!("write `{0}` or `<{0}>` where it should stand", sweep.name.text)));
+            }
+        }
+    }
+
+    /// Reports variables of the network that have no values here.
+    fn crossed_without(&mut self, specification: &Specification, crossed: &[String]) {
+        let given: Vec<&str> = specification.sweeps.iter().map(|sweep| sweep.name.text.as_str()).collect();
+        let span = self.crossing_span(specification);
+        let network = self.crossed(specification).and_then(|name| self.varied.get(name));
+        let missing = crossed.iter().filter(|name| !given.contains(&name.as_str()));
+        let missing: Vec<_> =
+            missing.map(|name| (name, network.map_or("1, 2", |varied| varied.example(name)))).collect();
+        for (name, example) in missing {
+            let message = format!("the variable `{name}` of the network has no values here");
+            let hint = format!("write its values behind the specification, as in `; {name} = {example}`");
+            let diagnostic = Diagnostic::error(span, message, format!("this network has the variable `{name}`"));
+            let others = given.iter().copied().filter(|given| !crossed.iter().any(|name| name == given));
+            self.report.push(diagnostic.did_you_mean(name, others, hint));
+        }
+    }
+
+    /// Rates and percentages stand in networks alone.
+    fn units(&mut self, specification: &Specification, used: &[(String, Span)]) {
+        let only_there = |sweep: &&Sweep| matches!(sweep.unit, Unit::Rate(_) | Unit::Percent);
+        for sweep in specification.sweeps.iter().filter(only_there) {
+            if let Some((name, span)) = used.iter().find(|(name, _)| *name == sweep.name.text) {
+                let message = format!("the values of `{name}` are rates or percentages, which a network alone has");
+                let diagnostic = Diagnostic::error(*span, message, "expected a size, a time or a number");
+                self.report.push(
+                    diagnostic.hint("write numbers, sizes or times; a network's rates need a variable of their own"),
+                );
             }
         }
     }

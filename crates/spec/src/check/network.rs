@@ -15,7 +15,7 @@ use crate::tree::{LinkItem, NetworkItem, SwitchItem, Value};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
-use stackline_core::network::{Network, Switch};
+use stackline_core::network::{Host, Network, Switch};
 use stackline_core::time::Duration;
 
 const LARGEST_BUFFER: u64 = 1 << 40;
@@ -30,6 +30,17 @@ const MOST_NODES: usize = 32_768;
 
 /// The network, with every mistake in it reported.
 pub(crate) fn resolve(item: &NetworkItem, report: &mut Report, files: &mut Files<'_>) -> Network {
+    let mut network = declared(item, report);
+    network.hosts = item.hosts.iter().flat_map(|host| host::resolve(host, report)).collect();
+    network.switches = item.switches.iter().map(|item| switch(item, report)).collect();
+    network.links = item.links.iter().map(|item| link::resolve(item, report, files)).collect();
+    cells::report(item, &network, report);
+    doubts::report(item, &network, report);
+    network
+}
+
+/// The names of its hosts alone, with every mistake in what does not vary: names, and which host reaches which.
+pub(crate) fn declared(item: &NetworkItem, report: &mut Report) -> Network {
     let mut nodes: BTreeSet<&str> = BTreeSet::new();
     for word in item.node_names() {
         if !nodes.insert(&word.text) {
@@ -37,24 +48,15 @@ pub(crate) fn resolve(item: &NetworkItem, report: &mut Report, files: &mut Files
             report.push(Diagnostic::error(word.span, message, "already declared").hint("choose another name"));
         }
     }
-    let mut network = Network { name: item.name.text.clone(), ..Network::default() };
-    for host in &item.hosts {
-        network.hosts.extend(host::resolve(host, report));
-    }
-    network.switches = item.switches.iter().map(|item| switch(item, report)).collect();
-    for item_link in &item.links {
-        ends(item_link, item, &nodes, report);
-        network.links.push(link::resolve(item_link, report, files));
-    }
+    item.links.iter().for_each(|link| ends(link, item, &nodes, report));
     if nodes.len() > MOST_NODES {
         let message = format!("a network may have at most {MOST_NODES} hosts and switches");
         report.push(Diagnostic::error(item.name.span, message, format!("this has {}", nodes.len())));
     } else if !item.broken && nodes.len() == item.node_names().count() {
         reach::check(item, report);
     }
-    cells::report(item, &network, report);
-    doubts::report(item, &network, report);
-    network
+    let hosts = item.host_names().map(|word| Host { name: word.text.clone(), ..Host::default() });
+    Network { name: item.name.text.clone(), hosts: hosts.collect(), ..Network::default() }
 }
 
 fn ends(link: &LinkItem, item: &NetworkItem, nodes: &BTreeSet<&str>, report: &mut Report) {

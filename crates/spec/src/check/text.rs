@@ -107,7 +107,7 @@ impl Checker<'_> {
                 words.join(" ")
             })
             .collect();
-        head + &written.join(" | ")
+        head + &written.join(" | ") + &self.network_values(specification, chosen.bindings)
     }
 
     fn flat(&self, at: crate::tree::At, chosen: &Chosen<'_>) -> String {

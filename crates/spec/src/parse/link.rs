@@ -5,7 +5,7 @@ use super::{Parsed, Parser};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::layout::Role;
 use crate::token::Kind;
-use crate::tree::{JitterItem, LinkItem, LossItem, RateItem, Value, Word};
+use crate::tree::{Base, JitterItem, LinkItem, LossItem, RateItem, Unit, Value, Word};
 use alloc::format;
 use alloc::vec::Vec;
 use stackline_core::network::Charge;
@@ -22,7 +22,7 @@ impl Parser<'_, '_> {
     pub(crate) fn link(&mut self) -> Parsed<LinkItem> {
         let (first, one_way, second) = self.link_ends()?;
         let rate = self.link_rate()?;
-        let delay = self.number(Expect::Time, "expected the propagation delay, such as `1 ms`")?;
+        let delay = self.figure(Expect::Time, "expected the propagation delay, such as `1 ms`")?;
         let mut link = LinkItem {
             ends: (first, second),
             one_way,
@@ -67,7 +67,7 @@ impl Parser<'_, '_> {
         if self.is_word(0, &["schedule"]) {
             return self.schedule();
         }
-        if matches!(self.kind(), Kind::Number(_)) {
+        if self.is_figure() {
             return Ok(RateItem::Constant(self.rate()?));
         }
         Err(self.unexpected("expected a rate such as `100 Mbit/s`, or `unlimited`, `schedule`, `trace`", RATES))
@@ -80,14 +80,14 @@ impl Parser<'_, '_> {
         self.expect(Kind::Open, "expected `(`")?;
         let mut steps = Vec::new();
         loop {
-            let from = self.number(Expect::Time, STEP)?;
+            let from = self.figure(Expect::Time, STEP)?;
             steps.push((from, self.rate()?));
             if !self.accept(Kind::Comma) {
                 break;
             }
         }
         self.expect(Kind::Close, "expected `,` or `)`")?;
-        let every = if self.accept_word("every") { Some(self.number(Expect::Time, "expected a time")?) } else { None };
+        let every = if self.accept_word("every") { Some(self.figure(Expect::Time, "expected a time")?) } else { None };
         Ok(RateItem::Schedule(steps, every, start.to(self.last_span())))
     }
 
@@ -108,7 +108,7 @@ impl Parser<'_, '_> {
                 self.set(&mut link.duplicate, share, at, "link");
             }
             "mtu" => {
-                let size = self.number(Expect::Size, "expected a size in bytes")?;
+                let size = self.figure(Expect::Size, "expected a size in bytes")?;
                 self.set(&mut link.mtu, size, at, "link");
             }
             "charge" => self.charge(link, at)?,
@@ -120,16 +120,20 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// A number with `%` behind it.
+    /// A number with `%` behind it, or a variable.
     fn percentage(&mut self, expected: &str) -> Parsed<Value> {
-        let mut value = self.number(Expect::Plain, expected)?;
+        let mut value = self.figure(Expect::Plain, expected)?;
+        if matches!(value.base, Base::Variable(_)) && self.kind() != Kind::Percent {
+            return Ok(value);
+        }
         self.expect(Kind::Percent, "expected `%`")?;
+        value.unit = Unit::Percent;
         value.span = value.span.to(self.last_span());
         Ok(value)
     }
 
     fn loss(&mut self) -> Parsed<LossItem> {
-        if matches!(self.kind(), Kind::Number(_)) {
+        if self.is_figure() && !self.is_word(0, LOSSES) {
             return Ok(LossItem::Share(self.percentage("expected a percentage")?));
         }
         if !self.is_word(0, LOSSES) {
@@ -141,14 +145,14 @@ impl Parser<'_, '_> {
         Ok(match word.as_str() {
             "bit" => {
                 self.expect_word("errors", "expected `bit errors`")?;
-                LossItem::BitErrors(self.number(Expect::Plain, "expected a probability such as `1e-6`")?)
+                LossItem::BitErrors(self.figure(Expect::Plain, "expected a probability such as `1e-6`")?)
             }
-            "every" => LossItem::Every(self.number(Expect::Plain, "expected which packets, such as `100`")?),
+            "every" => LossItem::Every(self.figure(Expect::Plain, "expected which packets, such as `100`")?),
             "packets" => {
                 const NUMBER: &str = "expected the number of a packet";
-                let mut numbers = alloc::vec![self.number(Expect::Plain, NUMBER)?];
+                let mut numbers = alloc::vec![self.figure(Expect::Plain, NUMBER)?];
                 while self.accept(Kind::Comma) {
-                    numbers.push(self.number(Expect::Plain, NUMBER)?);
+                    numbers.push(self.figure(Expect::Plain, NUMBER)?);
                 }
                 LossItem::Packets(numbers)
             }

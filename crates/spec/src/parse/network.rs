@@ -16,11 +16,19 @@ const CLOCK: &[&str] = &["ahead", "behind", "fast", "slow"];
 
 impl Parser<'_, '_> {
     pub(crate) fn network_item(&mut self, tree: &mut Tree) -> Parsed<()> {
+        let start = self.position();
         self.take(Role::Keyword);
         let name = self.name("expected the name of a network")?;
-        let mut network =
-            NetworkItem { name, hosts: Vec::new(), switches: Vec::new(), links: Vec::new(), broken: true };
+        let mut network = NetworkItem {
+            name,
+            hosts: Vec::new(),
+            switches: Vec::new(),
+            links: Vec::new(),
+            at: start..start,
+            broken: true,
+        };
         let result = self.block("expected `{`", &mut |parser| parser.network_statement(&mut network));
+        network.at.end = self.position();
         network.broken = !matches!(result, Ok(true));
         tree.items.push(Item::Network(network));
         result.map(|_| ())
@@ -81,7 +89,7 @@ impl Parser<'_, '_> {
         let at = (word.as_str(), self.take(Role::Keyword));
         match at.0 {
             "buffer" => {
-                let frames = self.number(Expect::Plain, "expected a number of frames")?;
+                let frames = self.figure(Expect::Plain, "expected a number of frames")?;
                 self.expect_word("frames", "expected `frames`")?;
                 self.set(&mut host.buffer_frames, frames, at, "host");
             }
@@ -89,7 +97,7 @@ impl Parser<'_, '_> {
             "busy_waiting" => self.set(&mut host.busy_waiting, (), at, "host"),
             "copy" => self.copy(host, at)?,
             "cpu" => {
-                let speed = self.number(Expect::Plain, "expected the speed of the processor, such as `2` for twice")?;
+                let speed = self.figure(Expect::Plain, "expected the speed of the processor, such as `2` for twice")?;
                 self.set(&mut host.cpu, speed, at, "host");
             }
             "pace" => {
@@ -109,7 +117,7 @@ impl Parser<'_, '_> {
         const PER: &str = "expected `per packet` or `per byte`";
         self.set(&mut host.copy, at.1, at, "host");
         loop {
-            let time = self.number(Expect::Time, "expected a time, as in `copy 1 ms per packet, 1 us per byte`")?;
+            let time = self.figure(Expect::Time, "expected a time, as in `copy 1 ms per packet, 1 us per byte`")?;
             self.expect_word("per", PER)?;
             let of = (self.folded(0), self.span());
             if !matches!(of.0.as_str(), "packet" | "byte") {
@@ -133,13 +141,13 @@ impl Parser<'_, '_> {
         self.take(Role::Keyword);
         let negative = matches!(word.as_str(), "behind" | "slow");
         let (kind, value) = if matches!(word.as_str(), "fast" | "slow") {
-            let value = self.number(Expect::Plain, "expected a number of parts per million, such as `20 ppm`")?;
+            let value = self.figure(Expect::Plain, "expected a number of parts per million, such as `20 ppm`")?;
             self.expect_word("ppm", "expected `ppm`")?;
             (ClockKind::Drift, value)
         } else {
-            let value = self.number(Expect::Time, "expected a time, such as `20 ms`")?;
+            let value = self.figure(Expect::Time, "expected a time, such as `20 ms`")?;
             if self.accept_word("at") {
-                let at = self.number(Expect::Time, "expected the time at which the clock is set, such as `10 s`")?;
+                let at = self.figure(Expect::Time, "expected the time at which the clock is set, such as `10 s`")?;
                 (ClockKind::Step(at), value)
             } else {
                 (ClockKind::Offset, value)
@@ -174,7 +182,7 @@ impl Parser<'_, '_> {
         let at = (word.as_str(), self.take(Role::Keyword));
         match at.0 {
             "buffer" => {
-                let size = self.number(Expect::Size, "expected a size")?;
+                let size = self.figure(Expect::Size, "expected a size")?;
                 if self.accept_word("per") {
                     self.expect_word("port", "expected `per port`")?;
                     switch.per_port = true;
@@ -182,7 +190,7 @@ impl Parser<'_, '_> {
                 self.set(&mut switch.buffer, size, at, "switch");
             }
             "cells" => {
-                let size = self.number(Expect::Size, "expected the size of a cell")?;
+                let size = self.figure(Expect::Size, "expected the size of a cell")?;
                 self.set(&mut switch.cells, size, at, "switch");
             }
             "queue" => {

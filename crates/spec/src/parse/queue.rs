@@ -15,8 +15,8 @@ impl Parser<'_, '_> {
     /// What stands behind `queue`.
     pub(crate) fn queue(&mut self, start: Span) -> Parsed<QueueItem> {
         let mut queue = QueueItem { limit: None, discipline: None, ecn: None, span: start };
-        if matches!(self.kind(), Kind::Number(_)) {
-            let value = self.number(Expect::Size, "expected a size, or a number of packets")?;
+        if self.is_figure() && !self.is_word(0, WORDS) {
+            let value = self.figure(Expect::Size, "expected a size, or a number of packets")?;
             let packets = value.unit == Unit::None && self.accept_word("packets");
             queue.limit = Some(if packets { QueueLimit::Packets(value) } else { QueueLimit::Bytes(value) });
         }
@@ -54,7 +54,7 @@ impl Parser<'_, '_> {
         }
         let name = Word { text: self.folded(0), span: self.take(Role::Keyword) };
         self.expect(Kind::Equals, "expected `=`")?;
-        let mut value = self.number(Expect::Any, "expected the setting's value")?;
+        let mut value = self.figure(Expect::Any, "expected the setting's value")?;
         let percent = self.accept(Kind::Percent);
         value.span = value.span.to(self.last_span());
         Ok(SettingItem { name, value, percent })

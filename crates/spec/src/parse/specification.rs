@@ -276,10 +276,11 @@ impl Parser<'_, '_> {
     fn sweep(&mut self) -> Parsed<Sweep> {
         let name = self.new_name("expected the name of a variable")?;
         self.expect(Kind::Equals, "expected `=`")?;
-        let mut sweep = Sweep { span: name.span, name, values: Vec::new() };
+        let mut sweep = Sweep { span: name.span, name, values: Vec::new(), unit: Unit::None };
         let mut step = Step::Next;
         loop {
-            let value = self.number(Expect::Any, "expected a number")?;
+            let value = self.swept_value()?;
+            self.same_kind(&mut sweep, &value)?;
             if let Base::Number(number) = value.base {
                 sweep.values.push((step, number * value.unit.factor(), value.span));
             }
@@ -303,6 +304,37 @@ impl Parser<'_, '_> {
         Ok(sweep)
     }
 
+    /// A number with any unit.
+    fn swept_value(&mut self) -> Parsed<Value> {
+        use stackline_core::units::{BIT_RATES, RATE_UNITS, factor};
+        let unit = if self.ahead(1) == Kind::Name { self.text(1) } else { "" };
+        let rate =
+            factor(BIT_RATES, unit).is_some() || factor(RATE_UNITS, unit).is_some() && self.ahead(2) == Kind::Slash;
+        if rate && matches!(self.kind(), Kind::Number(_)) {
+            return self.rate();
+        }
+        let mut value = self.number(Expect::Any, "expected a number")?;
+        if value.unit == Unit::None && self.kind() == Kind::Percent {
+            value.span = value.span.to(self.take(Role::Plain));
+            value.unit = Unit::Percent;
+        }
+        Ok(value)
+    }
+
+    /// Values of one sweep have units of one kind. Without a unit are bytes and seconds alone.
+    fn same_kind(&mut self, sweep: &mut Sweep, value: &Value) -> Parsed<()> {
+        let (before, unit) = (sweep.unit, value.unit.base());
+        let needs = |unit| matches!(unit, Unit::Rate(_) | Unit::Percent);
+        let first = sweep.values.is_empty();
+        if first || before == unit || before == Unit::None && !needs(unit) || unit == Unit::None && !needs(before) {
+            sweep.unit = if unit == Unit::None { before } else { unit };
+            return Ok(());
+        }
+        let message = format!("the values of `{}` are not of one kind", sweep.name.text);
+        let diagnostic = Diagnostic::error(value.span, message, "another unit than the value before");
+        Err(self.fail(diagnostic.hint("write the same unit behind each value")))
+    }
+
     /// Whether what follows the comma at hand belongs to the sweep and does not begin a specification.
     fn is_another_value(&self) -> bool {
         if self.ahead(1) == Kind::Ellipsis {
@@ -311,10 +343,10 @@ impl Parser<'_, '_> {
         if !matches!(self.ahead(1), Kind::Number(_)) {
             return matches!(self.ahead(1), Kind::Comma | Kind::Semicolon);
         }
-        let unit = self.ahead(2) == Kind::Name && Self::is_unit(self.text(2));
-        let after = self.token(2 + usize::from(unit));
+        let end = self.unit_end(2);
+        let after = self.token(end);
         matches!(after.kind, Kind::Comma | Kind::Semicolon | Kind::Ellipsis | Kind::End)
-            || (after.breaks > 0 && self.begins_another(2 + usize::from(unit)))
+            || (after.breaks > 0 && self.begins_another(end))
     }
 
     /// Whether what stands on the next line can follow a sweep without a terminator.
@@ -323,9 +355,15 @@ impl Parser<'_, '_> {
         matches!(self.ahead(ahead), Kind::Number(_) | Kind::Less) || named
     }
 
-    fn is_unit(word: &str) -> bool {
-        use stackline_core::units::{SIZE_UNITS, TIME_UNITS};
-        SIZE_UNITS.iter().chain(TIME_UNITS).any(|(unit, _)| *unit == word)
+    /// Where the unit ends that may stand there.
+    fn unit_end(&self, ahead: usize) -> usize {
+        use stackline_core::units::{BIT_RATES, RATE_UNITS, SIZE_UNITS, TIME_UNITS, factor};
+        let word = if self.ahead(ahead) == Kind::Name { self.text(ahead) } else { "" };
+        let is = |tables: &[&[(&str, f64)]]| tables.iter().any(|table| factor(table, word).is_some());
+        if self.ahead(ahead + 1) == Kind::Slash && self.ahead(ahead + 2) == Kind::Name && is(&[RATE_UNITS]) {
+            return ahead + 3;
+        }
+        ahead + usize::from(self.ahead(ahead) == Kind::Percent || is(&[SIZE_UNITS, TIME_UNITS, BIT_RATES]))
     }
 
     fn sweep_end(&mut self) -> Parsed<()> {

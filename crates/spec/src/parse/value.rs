@@ -63,6 +63,17 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Whether a figure of a network stands there: a number, or a variable.
+    pub(crate) fn is_figure(&self) -> bool {
+        let named = self.is_swept(0) && !names::is_reserved(self.text(0));
+        matches!(self.kind(), Kind::Number(_)) || self.is_bracketed(0) || named
+    }
+
+    /// A figure of a network: a number, or a variable that the specifications across it give values.
+    pub(crate) fn figure(&mut self, expect: Expect, expected: &str) -> Parsed<Value> {
+        if self.is_figure() { self.value(expect, expected) } else { Err(self.unexpected(expected, &[])) }
+    }
+
     /// `< NAME >`, which is a variable.
     pub(crate) fn is_bracketed(&self, ahead: usize) -> bool {
         self.ahead(ahead) == Kind::Less
@@ -126,13 +137,16 @@ impl Parser<'_, '_> {
         self.fail(diagnostic)
     }
 
-    /// `100 Mbit/s`, in bit/s.
+    /// `100 Mbit/s`, in bit/s, or a variable.
     pub(crate) fn rate(&mut self) -> Parsed<Value> {
         const EXPECTED: &str = "expected a rate such as `100 Mbit/s`";
-        let mut value = self.number(Expect::Plain, EXPECTED)?;
+        let mut value = self.figure(Expect::Plain, EXPECTED)?;
         let (number, word) = (self.last_text(), self.text(0));
         let whole = factor(BIT_RATES, word);
         let Some(unit) = whole.or_else(|| factor(RATE_UNITS, word)) else {
+            if matches!(value.base, Base::Variable(_)) {
+                return Ok(value);
+            }
             let prefix = ["k", "M", "G"].into_iter().find(|prefix| prefix.eq_ignore_ascii_case(word));
             let Some(prefix) = prefix else {
                 let units = RATE_UNITS.iter().take(6).map(|(unit, _)| *unit);
@@ -150,7 +164,7 @@ impl Parser<'_, '_> {
             self.take(Role::Plain);
             self.take(Role::Keyword);
         }
-        value.unit = Unit::Size(unit);
+        value.unit = Unit::Rate(unit);
         value.span = value.span.to(self.last_span());
         Ok(value)
     }

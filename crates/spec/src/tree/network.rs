@@ -1,15 +1,17 @@
 //! The tree of a network: what was written about its hosts, switches and links. Nothing here is checked or resolved.
 
-use super::{Drawn, Value, Word};
+use super::{At, Drawn, Value, Word};
 use crate::diagnostic::Span;
 use alloc::vec::Vec;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NetworkItem {
     pub(crate) name: Word,
     pub(crate) hosts: Vec<NodeItem>,
     pub(crate) switches: Vec<SwitchItem>,
     pub(crate) links: Vec<LinkItem>,
+    /// Its tokens.
+    pub(crate) at: At,
     /// Something in it could not be read, so what it lacks is not reported.
     pub(crate) broken: bool,
 }
@@ -27,7 +29,7 @@ impl NetworkItem {
 }
 
 /// Hosts that are alike.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct NodeItem {
     pub(crate) names: Vec<Word>,
     pub(crate) buffer_frames: Option<Value>,
@@ -41,7 +43,7 @@ pub(crate) struct NodeItem {
     pub(crate) clock: Vec<ClockItem>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ClockItem {
     pub(crate) kind: ClockKind,
     /// `behind` or `slow`.
@@ -50,7 +52,7 @@ pub(crate) struct ClockItem {
     pub(crate) span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum ClockKind {
     Offset,
     /// When.
@@ -68,7 +70,7 @@ pub(crate) struct SwitchItem {
     pub(crate) queue: Option<QueueItem>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LinkItem {
     pub(crate) ends: (Word, Word),
     pub(crate) one_way: bool,
@@ -84,7 +86,7 @@ pub(crate) struct LinkItem {
 }
 
 /// Rates are in bit/s.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum RateItem {
     Unlimited,
     Constant(Value),
@@ -94,7 +96,7 @@ pub(crate) enum RateItem {
 }
 
 /// Shares are per cent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum LossItem {
     Share(Value),
     BitErrors(Value),
@@ -103,7 +105,7 @@ pub(crate) enum LossItem {
     GilbertElliott(Vec<Value>),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct JitterItem {
     pub(crate) drawn: Drawn,
     pub(crate) reordering: bool,

@@ -54,11 +54,17 @@ fn holding<'n>(networks: &'n [Network], host: &str, name: Option<&str>, source: 
         [] => Err(unknown(host, &named)),
         [network] => Ok(network),
         _ => {
-            let names: Vec<String> = holding.iter().map(|network| format!("--network {}", network.name)).collect();
+            let names: Vec<String> =
+                holding.iter().map(|network| format!("--network {}", quoted(&network.name))).collect();
             let message = format!("{} networks have a host {host}", holding.len());
             Err(Error::input(message).hint(format!("say which: {}", names.join(" or "))))
         }
     }
+}
+
+/// As a shell takes it.
+fn quoted(name: &str) -> String {
+    if name.contains('(') { format!("'{name}'") } else { name.to_string() }
 }
 
 fn unknown(host: &str, networks: &[&Network]) -> Error {

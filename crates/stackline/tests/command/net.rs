@@ -51,3 +51,17 @@ fn a_picture_is_of_one_network() {
     let output = place.stackline(&["net", "show", "--svg", "no/a.svg", "--network", "wan", "-e", TEXT]);
     output.fails(3, &["no/a.svg cannot be written"]);
 }
+
+#[test]
+fn a_network_whose_figures_vary_is_shown_and_measured_with_each_value() {
+    const VARIED: &str = "network n { host a, b; link a - b 10 Mbit/s 1 ms queue <Q>; }
+        1 from a to b bulk_put 1 KiB*100 across n; Q = 2 KiB, 16 KiB";
+    let place = Place::new();
+    let rows = place.run(VARIED);
+    assert!(["across n; Q = 2048 B", "across n; Q = 16384 B"].iter().all(|row| rows.succeeds().out.contains(row)));
+    let one = place.stackline(&["net", "show", "--network", "n(Q = 2048 B)", "-e", VARIED]);
+    assert!(one.succeeds().out.contains("2 KiB") && !one.out.contains("16 KiB"), "{}", one.out);
+    let exec = place.stackline(&["net", "exec", "-e", VARIED, "a", "--", "true"]);
+    exec.fails(2, &["2 networks have a host a"]).hints("--network 'n(Q = 2048 B)'");
+    place.stackline(&["predict", "-e", VARIED]).succeeds();
+}

@@ -4,7 +4,7 @@ use super::{LARGEST_PACKET, delay, number, queue, rate, share};
 use crate::check::Files;
 use crate::check::evaluate::{Bindings, fixed};
 use crate::diagnostic::{Diagnostic, Report};
-use crate::tree::{Base, JitterItem, LinkItem, LossItem, Value};
+use crate::tree::{JitterItem, LinkItem, LossItem, Value};
 use alloc::format;
 use alloc::vec::Vec;
 use stackline_core::distribution::Distribution;
@@ -42,12 +42,6 @@ fn mtu(value: &Value) -> Result<u64, Diagnostic> {
 }
 
 fn jitter(item: &JitterItem, files: &mut Files<'_>) -> Result<Jitter, Diagnostic> {
-    for value in &item.drawn.parameters {
-        if let Base::Variable(name) = &value.base {
-            let diagnostic = Diagnostic::error(value.span, format!("`{name}` has no value here"), "expected a number");
-            return Err(diagnostic.hint("variables belong to specifications; nothing varies in a network"));
-        }
-    }
     let distribution = Bindings(&[]).distribution(&item.drawn, files)?;
     if let Distribution::Empirical(values) = &distribution {
         files.take_room(values.len(), item.drawn.span)?;

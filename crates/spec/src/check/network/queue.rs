@@ -113,6 +113,8 @@ fn is_kind(setting: &SettingItem, kind: Kind) -> Result<(), Diagnostic> {
         (Unit::None, percent) => percent == (kind == Kind::Percent),
         (Unit::Size(_), percent) => kind == Kind::Size && !percent,
         (Unit::Time(_), percent) => kind == Kind::Time && !percent,
+        (Unit::Percent, _) => kind == Kind::Percent,
+        (Unit::Rate(_), _) => false,
     };
     if right {
         return Ok(());

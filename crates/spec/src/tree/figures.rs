@@ -1,0 +1,96 @@
+//! The figures of a network: every place where a number, and so a variable, may stand. It only finds them.
+
+use super::{
+    ClockKind, LinkItem, LossItem, NetworkItem, NodeItem, QueueItem, QueueLimit, RateItem, SettingItem, SwitchItem,
+};
+use super::{Unit, Value};
+
+/// What a figure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Figure {
+    Plain,
+    Size,
+    Time,
+    Rate,
+    Percent,
+    /// A setting says it itself.
+    Any,
+}
+
+/// What is done with each figure.
+pub(crate) type Visit<'v> = dyn FnMut(&mut Value, Figure) + 'v;
+
+impl NetworkItem {
+    /// Visits every figure.
+    pub(crate) fn figures(&mut self, visit: &mut Visit<'_>) {
+        self.hosts.iter_mut().for_each(|host| node(host, visit));
+        self.switches.iter_mut().for_each(|item| switch(item, visit));
+        self.links.iter_mut().for_each(|item| link(item, visit));
+    }
+}
+
+fn all<'v>(values: impl IntoIterator<Item = &'v mut Value>, figure: Figure, visit: &mut Visit<'_>) {
+    values.into_iter().for_each(|value| visit(value, figure));
+}
+
+fn node(host: &mut NodeItem, visit: &mut Visit<'_>) {
+    all(host.buffer_frames.iter_mut().chain(&mut host.cpu), Figure::Plain, visit);
+    all(host.copy_per_packet.iter_mut().chain(&mut host.copy_per_byte), Figure::Time, visit);
+    all(&mut host.pace, Figure::Rate, visit);
+    for clock in &mut host.clock {
+        match &mut clock.kind {
+            ClockKind::Drift => visit(&mut clock.value, Figure::Plain),
+            ClockKind::Offset => visit(&mut clock.value, Figure::Time),
+            ClockKind::Step(at) => all([&mut clock.value, at], Figure::Time, visit),
+        }
+    }
+}
+
+fn switch(item: &mut SwitchItem, visit: &mut Visit<'_>) {
+    all(item.buffer.iter_mut().chain(&mut item.cells), Figure::Size, visit);
+    item.queue.iter_mut().for_each(|item| queue(item, visit));
+}
+
+fn link(link: &mut LinkItem, visit: &mut Visit<'_>) {
+    match &mut link.rate {
+        RateItem::Unlimited | RateItem::Trace(_) => {}
+        RateItem::Constant(value) => visit(value, Figure::Rate),
+        RateItem::Schedule(steps, every, _) => {
+            for (from, rate) in steps {
+                visit(from, Figure::Time);
+                visit(rate, Figure::Rate);
+            }
+            all(every, Figure::Time, visit);
+        }
+    }
+    visit(&mut link.delay, Figure::Time);
+    link.loss.iter_mut().for_each(|item| loss(item, visit));
+    all(link.jitter.iter_mut().flat_map(|jitter| &mut jitter.drawn.parameters), Figure::Any, visit);
+    all(&mut link.duplicate, Figure::Percent, visit);
+    all(&mut link.mtu, Figure::Size, visit);
+    link.queue.iter_mut().for_each(|item| queue(item, visit));
+}
+
+fn loss(loss: &mut LossItem, visit: &mut Visit<'_>) {
+    match loss {
+        LossItem::Share(value) => visit(value, Figure::Percent),
+        LossItem::BitErrors(value) | LossItem::Every(value) => visit(value, Figure::Plain),
+        LossItem::Packets(values) => all(values, Figure::Plain, visit),
+        LossItem::GilbertElliott(values) => all(values, Figure::Percent, visit),
+    }
+}
+
+fn queue(queue: &mut QueueItem, visit: &mut Visit<'_>) {
+    match &mut queue.limit {
+        Some(QueueLimit::Bytes(value)) => visit(value, Figure::Size),
+        Some(QueueLimit::Packets(value)) => visit(value, Figure::Plain),
+        None => {}
+    }
+    let settings = queue.discipline.iter_mut().flat_map(|discipline| &mut discipline.settings);
+    settings.for_each(|setting| self::setting(setting, visit));
+}
+
+fn setting(setting: &mut SettingItem, visit: &mut Visit<'_>) {
+    visit(&mut setting.value, Figure::Any);
+    setting.percent |= setting.value.unit == Unit::Percent;
+}
